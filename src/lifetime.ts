@@ -1,0 +1,25 @@
+export interface Lifetime {
+  /** Registers how to close what the caller has just opened. */
+  onClose: (name: string, close: () => unknown) => void;
+  /** Closes everything, last opened first; every close runs even when another fails. Safe to call twice. */
+  close: () => Promise<void>;
+}
+
+/** Whoever opens a resource registers its close here, so that a failed start and a stop undo the same things. */
+export function createLifetime(onError: (name: string, error: unknown) => void = () => {}): Lifetime {
+  const opened: { name: string; close: () => unknown }[] = [];
+  return {
+    onClose: (name, close) => {
+      opened.push({ name, close });
+    },
+    close: async () => {
+      for (let last = opened.pop(); last !== undefined; last = opened.pop()) {
+        try {
+          await last.close();
+        } catch (error) {
+          onError(last.name, error);
+        }
+      }
+    },
+  };
+}
