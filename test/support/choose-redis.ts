@@ -1,0 +1,87 @@
+import { spawnSync } from 'node:child_process';
+import { request } from 'node:http';
+import { Redis } from 'ioredis';
+import { GenericContainer } from 'testcontainers';
+import { runPrefix, startRedis } from './redis.ts';
+
+export interface ChosenRedis {
+  url: string;
+  stop: () => Promise<void>;
+  /** What was used, and what was skipped for want of it; one line. */
+  told: string;
+}
+
+/**
+ * TEST_REDIS_URL if set; else testcontainers where a Docker engine holds the image REDIS_TEST_IMAGE (default
+ * redis:7); else a redis-server process. TEST_REDIS=testcontainers (pulls the image if need be) or
+ * TEST_REDIS=process insists.
+ */
+export async function chooseRedis(env: NodeJS.ProcessEnv): Promise<ChosenRedis> {
+  const given = env['TEST_REDIS_URL'];
+  const insisted = env['TEST_REDIS'];
+  const image = env['REDIS_TEST_IMAGE'] ?? 'redis:7';
+  if (insisted !== undefined && insisted !== 'process' && insisted !== 'testcontainers') {
+    throw new Error(`TEST_REDIS is "${insisted}": say process or testcontainers, or leave it unset`);
+  }
+  if (given !== undefined && insisted === undefined) {
+    return { url: given, stop: () => removeKeys(given), told: 'the one of TEST_REDIS_URL' };
+  }
+  if (insisted === 'process') return inProcess('as TEST_REDIS=process says');
+  if (insisted === 'testcontainers') return inContainer(image);
+  const missing = await dockerLacks(image, env['DOCKER_HOST']);
+  if (missing === undefined) return inContainer(image);
+  const installed =
+    spawnSync('sh', ['-c', 'command -v redis-server || command -v valkey-server']).status === 0;
+  if (installed) return inProcess(`skipped testcontainers: ${missing}`);
+  throw new Error(
+    `no Redis to test on: no redis-server on the PATH, and ${missing}; run npm run redis:install`,
+  );
+}
+
+async function inProcess(why: string): Promise<ChosenRedis> {
+  const { url, stop } = await startRedis();
+  return { url, stop, told: `a redis-server process at ${url} (${why})` };
+}
+
+async function inContainer(image: string): Promise<ChosenRedis> {
+  const container = await new GenericContainer(image)
+    .withExposedPorts(6379)
+    .withCommand(['redis-server', '--save', '', '--appendonly', 'no', '--protected-mode', 'no'])
+    .start();
+  const url = `redis://${container.getHost()}:${container.getMappedPort(6379)}`;
+  return {
+    url,
+    stop: async () => {
+      await container.stop();
+    },
+    told: `testcontainers, image ${image}, at ${url}`,
+  };
+}
+
+/** Why testcontainers cannot be used at once, or undefined when it can. */
+async function dockerLacks(image: string, host = 'unix:///var/run/docker.sock'): Promise<string | undefined> {
+  const status = await new Promise<number | undefined>((resolve) => {
+    const { protocol, hostname, port, pathname } = new URL(host);
+    const engine = protocol === 'unix:' ? { socketPath: pathname } : { host: hostname, port };
+    const path = `/images/${encodeURIComponent(image)}/json`;
+    const call = request({ ...engine, path, timeout: 2000 }, (response) => {
+      response.resume();
+      resolve(response.statusCode);
+    });
+    call.on('timeout', () => call.destroy());
+    call.on('error', () => resolve(undefined));
+    call.on('close', () => resolve(undefined));
+    call.end();
+  });
+  if (status === undefined) return 'no Docker engine answers';
+  return status === 200 ? undefined : `the Docker engine has no image ${image}`;
+}
+
+/** A Redis that outlives the run is left as it was found. */
+async function removeKeys(url: string): Promise<void> {
+  const redis = new Redis(url);
+  for await (const keys of redis.scanStream({ match: `${runPrefix()}*`, count: 1000 })) {
+    if (keys.length > 0) await redis.unlink(keys);
+  }
+  redis.disconnect();
+}

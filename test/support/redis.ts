@@ -1,0 +1,117 @@
+import { spawn } from 'node:child_process';
+import { randomBytes } from 'node:crypto';
+import { once } from 'node:events';
+import { mkdtempSync, readFileSync } from 'node:fs';
+import { connect, createServer } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+
+/** Every key written by this run of the tests starts like this, so that the teardown finds them. */
+export const runPrefix = (): string => `pbtest-${process.env['PB_TEST_RUN'] ?? 'single'}-`;
+
+/** The Redis of this run, shared by all test files: never flush, pause, stop or reconfigure it. */
+export function testRedisUrl(): string {
+  const url = process.env['TEST_REDIS_URL'];
+  if (url === undefined) throw new Error('no test Redis: run the tests by npm test');
+  return url;
+}
+
+/** A KEY_PREFIX nobody else uses, so that tests sharing one Redis do not see each other. */
+export function freshPrefix(): string {
+  return `${runPrefix()}${randomBytes(6).toString('hex')}:`;
+}
+
+export interface RedisProcess {
+  url: string;
+  host: string;
+  port: number;
+  /** Of the redis-server itself: may be killed or paused by the test. */
+  pid: number;
+  /** Kills it (also when paused or already dead) and removes its folder. */
+  stop: () => Promise<void>;
+}
+
+/**
+ * Starts a private redis-server on 127.0.0.1 (no persistence, unless `args` say so) and resolves once it
+ * answers PING. It ends with `stop`, or with this process. `args` as on redis-server's command line;
+ * `--port N` chooses the port, otherwise an unused one is taken.
+ */
+export async function startRedis(args: readonly string[] = []): Promise<RedisProcess> {
+  const chosen = args.lastIndexOf('--port');
+  const port = chosen === -1 ? await unusedPort() : Number(args[chosen + 1]);
+  const dir = mkdtempSync(join(tmpdir(), 'pbtest-redis-'));
+  const wrapper = spawn(
+    'sh',
+    [
+      fileURLToPath(new URL('redis-process.sh', import.meta.url)),
+      dir,
+      ...['--port', String(port), '--bind', '127.0.0.1', '--save', '', '--appendonly', 'no'],
+      ...args,
+    ],
+    { detached: true, stdio: ['pipe', 'pipe', 'inherit'] },
+  );
+  const exited = once(wrapper, 'exit');
+  const [pid] = await Promise.race([once(wrapper.stdout, 'data'), exited]);
+  if (wrapper.exitCode !== null) throw new Error('no redis-server found: run npm run redis:install');
+  // The server must not keep a finished test process alive.
+  wrapper.unref();
+  wrapper.stdout.destroy();
+  (wrapper.stdin as unknown as { unref: () => void }).unref();
+  const stop = async () => {
+    wrapper.ref();
+    wrapper.stdin.end();
+    await exited;
+  };
+  const server = { url: `redis://127.0.0.1:${port}`, host: '127.0.0.1', port, pid: Number(pid), stop };
+  const deadline = Date.now() + 10_000;
+  while (!(await answersPing(port))) {
+    if (Date.now() > deadline || !isRunning(server.pid)) {
+      const log = readFileSync(join(dir, 'log'), 'utf8');
+      await stop();
+      throw new Error(`redis-server did not start:\n${log}`);
+    }
+  }
+  return server;
+}
+
+/** Whether a process with this id exists and is not merely waiting to be reaped. */
+export function isRunning(pid: number): boolean {
+  try {
+    process.kill(pid, 0);
+  } catch {
+    return false;
+  }
+  try {
+    return !readFileSync(`/proc/${pid}/stat`, 'utf8').includes(') Z ');
+  } catch {
+    return process.platform !== 'linux';
+  }
+}
+
+/** A TCP port of 127.0.0.1 nobody listens on just now. */
+export async function unusedPort(): Promise<number> {
+  const server = createServer().listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const address = server.address();
+  server.close();
+  await once(server, 'close');
+  if (address === null || typeof address === 'string') throw new Error('no TCP port');
+  return address.port;
+}
+
+/** One attempt, refused ones counting as "no" after a short breath. An answer of any kind is an answer. */
+function answersPing(port: number): Promise<boolean> {
+  return new Promise((resolve) => {
+    const socket = connect(port, '127.0.0.1');
+    const finish = (answered: boolean) => {
+      socket.destroy();
+      if (answered) resolve(true);
+      else setTimeout(resolve, 10, false);
+    };
+    socket.on('connect', () => socket.write('PING\r\n'));
+    socket.on('data', () => finish(true));
+    socket.on('error', () => finish(false));
+    socket.setTimeout(1000, () => finish(false));
+  });
+}
