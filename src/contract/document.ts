@@ -1,0 +1,129 @@
+import { readFileSync } from 'node:fs';
+import { parse } from 'yaml';
+
+/** A JSON Schema (2020-12), as far as the contract uses it. */
+export interface Schema {
+  $ref?: string;
+  description?: string;
+  type?: string;
+  format?: string;
+  pattern?: string;
+  const?: unknown;
+  enum?: unknown[];
+  minLength?: number;
+  maxLength?: number;
+  minItems?: number;
+  maxItems?: number;
+  minimum?: number;
+  items?: Schema;
+  required?: string[];
+  properties?: Record<string, Schema>;
+  additionalProperties?: boolean | Schema;
+  propertyNames?: Schema;
+  anyOf?: Schema[];
+  allOf?: Schema[];
+  not?: Schema;
+  contentMediaType?: string;
+}
+
+export interface Reference {
+  $ref: string;
+}
+
+export interface Header {
+  description: string;
+  required?: boolean;
+  schema: Schema;
+  example?: unknown;
+}
+
+export interface Example {
+  summary?: string;
+  value: unknown;
+}
+
+export interface MediaType {
+  schema: Schema;
+  examples?: Record<string, Example>;
+}
+
+export interface Response {
+  description: string;
+  headers?: Record<string, Header | Reference>;
+  content?: Record<string, MediaType>;
+}
+
+/** The facts of an operation's retirement: ISO 8601 times and links, which may be relative to the deployment. */
+export interface DeprecationFacts {
+  deprecatedAt: string;
+  sunsetAt: string;
+  successor: string;
+  documentation: string;
+}
+
+export interface Parameter {
+  name: string;
+  in: string;
+  required?: boolean;
+  description: string;
+}
+
+export interface Operation {
+  operationId: string;
+  summary: string;
+  description?: string;
+  tags: string[];
+  deprecated?: boolean;
+  'x-deprecation'?: DeprecationFacts;
+  security?: Record<string, string[]>[];
+  parameters?: Parameter[];
+  requestBody?: { required?: boolean; content: Record<string, MediaType> };
+  responses: Record<string, Response | Reference>;
+}
+
+const METHODS = ['get', 'head', 'put', 'post', 'delete', 'options'] as const;
+export type Method = (typeof METHODS)[number];
+
+export type PathItem = Partial<Record<Method, Operation>> & {
+  'x-method-not-allowed'?: Response | Reference;
+};
+
+export interface ContractDocument {
+  openapi: string;
+  info: { title: string; version: string; summary: string; description: string };
+  tags: { name: string; description: string }[];
+  paths: Record<string, PathItem>;
+  components: {
+    schemas: Record<string, Schema>;
+    headers: Record<string, Header>;
+    responses: Record<string, Response>;
+    securitySchemes: Record<string, { type: string; in: string; name: string; description: string }>;
+  };
+}
+
+/** openapi.yaml as it is served. It lies at the top level, which dist/ mirrors. */
+export const contractText: string = readFileSync(new URL('../../openapi.yaml', import.meta.url), 'utf8');
+
+/** openapi.yaml, read once: the single source of the HTTP contract. */
+export const contractDocument = parse(contractText) as ContractDocument;
+
+/** Follows a local reference (`#/components/…`); anything else is given back as it is. */
+export function resolve<T extends object>(document: ContractDocument, node: T | Reference): T {
+  if (!('$ref' in node) || typeof node.$ref !== 'string') return node as T;
+  let target: unknown = document;
+  for (const part of node.$ref.slice(2).split('/')) target = (target as Record<string, unknown>)[part];
+  if (target === undefined) throw new Error(`openapi.yaml: nothing at ${node.$ref}`);
+  return target as T;
+}
+
+/** Every operation of the document in its order, with its path and method. */
+export function operationsOf(
+  document: ContractDocument,
+): { path: string; method: Method; operation: Operation }[] {
+  return Object.entries(document.paths).flatMap(([path, item]) =>
+    METHODS.flatMap((method) => {
+      const operation = item[method];
+      return operation === undefined ? [] : [{ path, method, operation }];
+    }),
+  );
+}

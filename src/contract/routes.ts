@@ -1,0 +1,38 @@
+/** The five operations of the contract, by their operationId in openapi.yaml. */
+export type Operation =
+  'getProfile' | 'putProfile' | 'banUsernames' | 'removeDeniedUsernames' | 'overwriteDenylist';
+
+export interface Route {
+  operation: Operation;
+  method: 'get' | 'put' | 'post' | 'delete';
+  /** As the contract writes it. It answers without its trailing slash too. */
+  path: string;
+}
+
+/** Every route of the contract (section 4) is a row. */
+export const routes: readonly Route[] = [
+  { operation: 'getProfile', method: 'get', path: '/api/profile/' },
+  { operation: 'putProfile', method: 'put', path: '/api/profile/' },
+  { operation: 'banUsernames', method: 'post', path: '/api/profile/username/deny/' },
+  { operation: 'removeDeniedUsernames', method: 'delete', path: '/api/profile/username/deny/' },
+  { operation: 'overwriteDenylist', method: 'put', path: '/api/profile/username/denylist/' },
+];
+
+/** Both forms of a contract path. */
+export function bothForms(path: string): [string, string] {
+  return [path, path.slice(0, -1)];
+}
+
+/** Every path of the contract, in both forms, with the methods it answers. */
+export const methodsByPath: ReadonlyMap<string, readonly string[]> = (() => {
+  const methods = new Map<string, string[]>();
+  for (const { method, path } of routes) {
+    for (const form of bothForms(path)) {
+      const known = methods.get(form) ?? [];
+      known.push(...(method === 'get' ? ['GET', 'HEAD'] : [method.toUpperCase()]));
+      methods.set(form, known);
+    }
+  }
+  for (const known of methods.values()) known.push('OPTIONS');
+  return methods;
+})();
