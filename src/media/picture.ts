@@ -1,0 +1,103 @@
+import { availableParallelism } from 'node:os';
+import sharp, { type Sharp } from 'sharp';
+import { pictureTypes, type PictureExtension, type PictureType } from './names.ts';
+import { createQueue, type QueueLimits } from './queue.ts';
+
+export type DecodedPicture =
+  | { kind: 'picture'; bytes: Buffer; type: PictureType; extension: PictureExtension }
+  /** By its bytes neither JPEG, PNG, WebP nor GIF. */
+  | { kind: 'unsupported' }
+  /** One of the four, but it does not decode or is too large; `reason` continues the words "The picture". */
+  | { kind: 'invalid'; reason: string }
+  /** Too many pictures are being decoded; nothing was done. */
+  | { kind: 'busy' };
+
+const maxPixels = 40_000_000;
+const maxSide = 2048;
+const maxSeconds = 10;
+
+// Hostile bytes reach four decoders only; libvips would otherwise open whatever its content sniffing suggests.
+sharp.block({ operation: ['VipsForeignLoad'] });
+sharp.unblock({
+  operation: [
+    'VipsForeignLoadJpegBuffer',
+    'VipsForeignLoadPngBuffer',
+    'VipsForeignLoadWebpBuffer',
+    'VipsForeignLoadNsgifBuffer',
+  ],
+});
+// Every upload is seen once, so that a cache would hold only memory; one thread per picture leaves the other
+// cores to the requests.
+sharp.cache(false);
+sharp.concurrency(1);
+
+function extensionByBytes(bytes: Buffer): PictureExtension | undefined {
+  const head = bytes.toString('latin1', 0, 12);
+  if (head.startsWith('\xff\xd8\xff')) return 'jpg';
+  if (head.startsWith('\x89PNG\r\n\x1a\n')) return 'png';
+  if (head.startsWith('GIF87a') || head.startsWith('GIF89a')) return 'gif';
+  if (head.startsWith('RIFF') && head.endsWith('WEBP')) return 'webp';
+  return undefined;
+}
+
+const encoders: Record<PictureExtension, (pixels: Sharp) => Sharp> = {
+  jpg: (pixels) => pixels.jpeg({ quality: 85 }),
+  png: (pixels) => pixels.png(),
+  // The default effort of these two takes many times the time for a few percent of the size.
+  webp: (pixels) => pixels.webp({ quality: 85, effort: 2 }),
+  gif: (pixels) => pixels.gif({ effort: 2 }),
+};
+
+function reasonFor(error: unknown): string {
+  const text = error instanceof Error ? error.message : '';
+  if (text.includes('exceeds pixel limit')) return 'has more than 40,000,000 pixels';
+  if (text.includes('timeout: ')) return 'takes too long to decode';
+  return 'cannot be decoded';
+}
+
+async function reencode(bytes: Buffer, extension: PictureExtension): Promise<DecodedPicture> {
+  const input = {
+    limitInputPixels: maxPixels,
+    animated: true,
+    // Truncated pictures are refused. The stricter 'warning' would refuse photos as some phones write them
+    // (Samsung's "Invalid SOS parameters"), and makes nothing safer: only re-encoded pixels are kept.
+    failOn: 'error',
+  } as const;
+  try {
+    const { pages = 1 } = await sharp(bytes, input).metadata();
+    // libvips cannot turn animations, and what writes animations writes no orientation.
+    const pixels = sharp(bytes, { ...input, autoOrient: pages === 1 })
+      .timeout({ seconds: maxSeconds })
+      .toColourspace('srgb')
+      .resize({ width: maxSide, height: maxSide, fit: 'inside', withoutEnlargement: true });
+    // Without any of sharp's keep… calls, profiles and metadata are dropped.
+    const encoded = await encoders[extension](pixels).toBuffer();
+    return { kind: 'picture', bytes: encoded, type: pictureTypes[extension], extension };
+  } catch (error) {
+    return { kind: 'invalid', reason: reasonFor(error) };
+  }
+}
+
+/** A decodePicture with limits of its own. */
+export function createPictureDecoder(limits: QueueLimits): (bytes: Buffer) => Promise<DecodedPicture> {
+  const inTurn = createQueue(limits);
+  return async (bytes) => {
+    const extension = extensionByBytes(bytes);
+    if (extension === undefined) return { kind: 'unsupported' };
+    const result = await inTurn(async () => reencode(bytes, extension));
+    return result.kind === 'done' ? result.value : result;
+  };
+}
+
+/**
+ * Decodes an uploaded picture and encodes it anew in its own format, so that nothing but pixels survives:
+ * orientation applied, colours in sRGB, 8 bits, no metadata, the long side at most 2048 pixels (never
+ * enlarged), animations kept. Judges by the bytes alone, and never throws for what they are. At most
+ * 40,000,000 pixels, all frames counted, and 10 seconds. One core is left to other requests; what would wait
+ * longer than 2.5 seconds is `busy` (DESIGN: overload is told within 3 seconds).
+ */
+export const decodePicture = createPictureDecoder({
+  atOnce: Math.max(1, Math.min(2, availableParallelism() - 1)),
+  waiting: 16,
+  patience: 2500,
+});
