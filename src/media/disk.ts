@@ -1,0 +1,100 @@
+import { randomBytes } from 'node:crypto';
+import { mkdir, open, readdir, readFile, rename, rm, stat } from 'node:fs/promises';
+import path from 'node:path';
+import { errorCode, MediaUnavailableError } from './errors.ts';
+import { pictureTypeOf } from './names.ts';
+import type { MediaStore } from './store.ts';
+
+const temporary = /^\.[A-Za-z0-9_-]+\.tmp$/;
+// Another instance may be saving into the same folder right now; no save takes a minute.
+const leftoverAfter = 60_000;
+
+async function sync(file: string): Promise<void> {
+  const handle = await open(file, 'r');
+  try {
+    await handle.sync();
+  } finally {
+    await handle.close();
+  }
+}
+
+/** The file appears under its name whole and durable, or not at all. */
+async function writeWhole(folder: string, name: string, bytes: Buffer): Promise<void> {
+  const half = path.join(folder, `.${randomBytes(16).toString('base64url')}.tmp`);
+  try {
+    const handle = await open(half, 'wx');
+    try {
+      await handle.writeFile(bytes);
+      await handle.sync();
+    } finally {
+      await handle.close();
+    }
+    await rename(half, path.join(folder, name));
+    await sync(folder);
+  } catch (error) {
+    await rm(half, { force: true }).catch(() => {});
+    throw error;
+  }
+}
+
+async function removeLeftovers(folder: string): Promise<void> {
+  const names = (await readdir(folder)).filter((name) => temporary.test(name));
+  for (const name of names) {
+    const file = path.join(folder, name);
+    const written = await stat(file).catch(() => undefined);
+    if (written !== undefined && Date.now() - written.mtimeMs > leftoverAfter)
+      await rm(file, { force: true });
+  }
+}
+
+/**
+ * A folder of pictures, made when absent. Removes what a crashed save left behind, proves that the folder can
+ * be written, and rejects with one line and the remedy when it cannot.
+ */
+export async function openFolder(folder: string): Promise<MediaStore> {
+  const reach = async <T>(deed: string, work: () => Promise<T>): Promise<T> => {
+    try {
+      return await work();
+    } catch (error) {
+      throw new MediaUnavailableError(`Cannot ${deed} the media folder ${folder} (${errorCode(error)}).`, {
+        cause: error,
+      });
+    }
+  };
+
+  try {
+    await mkdir(folder, { recursive: true });
+    await removeLeftovers(folder);
+    const proof = '.writable.tmp';
+    await writeWhole(folder, proof, Buffer.alloc(0));
+    await rm(path.join(folder, proof), { force: true });
+  } catch (error) {
+    throw new Error(
+      `MEDIA_URL: the folder ${folder} cannot be written (${errorCode(error)}); let the service's user write there, or set MEDIA_URL to another folder.`,
+      { cause: error },
+    );
+  }
+
+  return {
+    save: async (name, bytes) => {
+      if (pictureTypeOf(name) === undefined) throw new TypeError('not the name of a picture');
+      await reach('write to', async () => writeWhole(folder, name, bytes));
+    },
+    read: async (name) => {
+      const type = pictureTypeOf(name);
+      if (type === undefined) return undefined;
+      return reach('read from', async () => {
+        try {
+          return { bytes: await readFile(path.join(folder, name)), type };
+        } catch (error) {
+          if (errorCode(error) === 'ENOENT') return undefined;
+          throw error;
+        }
+      });
+    },
+    remove: async (name) => {
+      if (pictureTypeOf(name) === undefined) return;
+      await reach('remove from', async () => rm(path.join(folder, name), { force: true }));
+    },
+  };
+}
