@@ -1,0 +1,30 @@
+import type { RequestHandler } from 'express';
+import type { MediaStore } from './store.ts';
+
+/**
+ * Answers GET and HEAD of a route whose `:file` is a picture's name. A name never changes its bytes, so that
+ * it is cached for good and is its own entity tag (304 by If-None-Match, RFC 9110 §13.1.2). Should a browser
+ * be led to open the address as a page, it finds a picture without any right. An unknown or malformed name is
+ * left to the next handler; a store out of reach is passed on as its MediaUnavailableError.
+ */
+export function serveMedia(store: MediaStore): RequestHandler<{ file: string }> {
+  return async (request, response, next) => {
+    const { file } = request.params;
+    const found = await store.read(file);
+    if (found === undefined) {
+      next();
+      return;
+    }
+    response.set({
+      'Content-Type': found.type,
+      'Cache-Control': 'public, max-age=31536000, immutable',
+      ETag: `"${file}"`,
+      'X-Content-Type-Options': 'nosniff',
+      'Content-Security-Policy': "default-src 'none'; sandbox",
+      'Cross-Origin-Resource-Policy': 'cross-origin',
+      'Content-Disposition': 'inline',
+    });
+    // Express itself makes it a 304, or leaves the body out for HEAD.
+    response.send(found.bytes);
+  };
+}
