@@ -1,3 +1,4 @@
+import { parseLink } from './links.ts';
 import type { DeprecationPolicy } from './policy.ts';
 
 export type Header = readonly [name: string, value: string];
@@ -28,6 +29,6 @@ export function deprecationHeaders(policy: DeprecationPolicy): readonly Header[]
 }
 
 function link(url: string | undefined, rel: string): string | undefined {
-  // The URL parser percent-encodes everything that could end the angle brackets or the header line.
-  return url === undefined ? undefined : `<${new URL(url).href}>; rel="${rel}"`;
+  const target = url === undefined ? undefined : parseLink(url);
+  return target?.kind === 'ok' ? `<${target.value}>; rel="${rel}"` : undefined;
 }

@@ -1,4 +1,5 @@
 import { formatInstant, parseInstant, type Parsed } from './iso8601.ts';
+import { parseLink } from './links.ts';
 
 /** A stretch of time in ms: `start <= t < end`. */
 export interface Window {
@@ -33,15 +34,21 @@ export function layerPolicy(...layers: readonly PolicyLayer[]): DeprecationPolic
 export interface PolicyFields {
   deprecatedAt?: string | undefined;
   sunsetAt?: string | undefined;
-  successorUrl?: string | undefined;
-  documentationUrl?: string | undefined;
-  sunsetUrl?: string | undefined;
+  successor?: string | undefined;
+  documentation?: string | undefined;
+  sunsetDocumentation?: string | undefined;
   afterSunset?: string | undefined;
 }
 
 export type ReadLayer = { kind: 'ok'; layer: PolicyLayer } | { kind: 'invalid'; reasons: string[] };
 
-/** Reads written facts (ISO 8601 times, http(s) URLs, serve|gone) as a layer, or gives every reason it cannot. */
+const LINKS = {
+  successor: 'successorUrl',
+  documentation: 'documentationUrl',
+  sunsetDocumentation: 'sunsetUrl',
+} as const;
+
+/** Reads written facts (ISO 8601 times, links as `parseLink` takes them, serve|gone) as a layer, or gives every reason it cannot. */
 export function readPolicyFields(fields: PolicyFields): ReadLayer {
   const layer: PolicyLayer = {};
   const reasons: string[] = [];
@@ -53,9 +60,9 @@ export function readPolicyFields(fields: PolicyFields): ReadLayer {
     const text = fields[name];
     if (text !== undefined) take(parseInstant(text), (value) => (layer[name] = value));
   }
-  for (const name of ['successorUrl', 'documentationUrl', 'sunsetUrl'] as const) {
+  for (const name of ['successor', 'documentation', 'sunsetDocumentation'] as const) {
     const text = fields[name];
-    if (text !== undefined) take(parseUrl(text), (value) => (layer[name] = value));
+    if (text !== undefined) take(parseLink(text), (value) => (layer[LINKS[name]] = value));
   }
   const { afterSunset } = fields;
   if (afterSunset === 'serve' || afterSunset === 'gone') layer.afterSunset = afterSunset;
@@ -65,19 +72,9 @@ export function readPolicyFields(fields: PolicyFields): ReadLayer {
   return reasons.length > 0 ? { kind: 'invalid', reasons } : { kind: 'ok', layer };
 }
 
-function parseUrl(text: string): Parsed<string> {
-  const url = URL.canParse(text) ? new URL(text) : undefined;
-  const usable =
-    url !== undefined && /^https?:$/.test(url.protocol) && url.username === '' && url.password === '';
-  if (!usable) {
-    return { kind: 'invalid', reason: `"${text}" is no http(s) URL (without credentials) to link to` };
-  }
-  return { kind: 'ok', value: url.href };
-}
-
 /**
  * Why this policy cannot be (empty when it can): a sunset before the deprecation, windows that overlap, lie
- * wholly in the past at `now` (ms) or end before they begin, links that are no http(s) URL. A window may have
+ * wholly in the past at `now` (ms) or end before they begin, links that `parseLink` refuses. A window may have
  * begun already.
  */
 export function checkPolicy(policy: DeprecationPolicy, now: number): string[] {
@@ -90,7 +87,7 @@ export function checkPolicy(policy: DeprecationPolicy, now: number): string[] {
   }
   for (const url of [policy.successorUrl, policy.documentationUrl, policy.sunsetUrl]) {
     if (url === undefined) continue;
-    const parsed = parseUrl(url);
+    const parsed = parseLink(url);
     if (parsed.kind === 'invalid') reasons.push(parsed.reason);
   }
   const windows = policy.brownouts.toSorted((a, b) => a.start - b.start || a.end - b.end);

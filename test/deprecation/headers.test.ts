@@ -47,8 +47,8 @@ describe('the deprecation headers', () => {
       },
     );
     fc.assert(
-      fc.property(time, time, url, url, (deprecatedAt, sunsetAt, successorUrl, documentationUrl) => {
-        const read = readPolicyFields({ successorUrl, documentationUrl });
+      fc.property(time, time, url, url, (deprecatedAt, sunsetAt, successor, documentation) => {
+        const read = readPolicyFields({ successor, documentation });
         fc.pre(read.kind === 'ok');
         const links = read.kind === 'ok' ? read.layer : {};
         const headers = headersOf({ deprecatedAt, sunsetAt, ...links });
@@ -61,7 +61,7 @@ describe('the deprecation headers', () => {
           expect(sunset).toMatch(/^[A-Z][a-z]{2}, \d{2} [A-Z][a-z]{2} \d{4} \d{2}:\d{2}:\d{2} GMT$/);
           expect(Date.parse(sunset)).toBe(Math.floor(sunsetAt / 1000) * 1000);
         }
-        const expectedLinks = (documentationUrl === undefined ? 0 : 2) + (successorUrl === undefined ? 0 : 1);
+        const expectedLinks = (documentation === undefined ? 0 : 2) + (successor === undefined ? 0 : 1);
         const parsed = (headers['Link'] ?? '').match(/<[!-;=?-~]+>; rel="[a-z-]+"(?:, |$)/g) ?? [];
         expect(parsed.join('')).toBe(headers['Link'] ?? '');
         expect(parsed).toHaveLength(expectedLinks);
@@ -71,5 +71,5 @@ describe('the deprecation headers', () => {
 });
 
 function hostileUrl() {
-  return fc.string({ unit: 'binary' }).map((tail) => `https://docs.example/${tail}`);
+  return fc.string({ unit: 'binary' }).map((tail) => `/${tail}`);
 }

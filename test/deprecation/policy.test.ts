@@ -38,7 +38,8 @@ describe('the layers of the policy', () => {
       readPolicyFields({
         deprecatedAt: '2027-01-01',
         sunsetAt: undefined,
-        successorUrl: 'https://kv.example/v2',
+        successor: 'https://kv.example/v2',
+        documentation: '/docs/#deprecation',
         afterSunset: 'gone',
       }),
     ).toEqual({
@@ -46,6 +47,7 @@ describe('the layers of the policy', () => {
       layer: {
         deprecatedAt: at('2027-01-01T00:00:00Z'),
         successorUrl: 'https://kv.example/v2',
+        documentationUrl: '/docs/#deprecation',
         afterSunset: 'gone',
       },
     });
@@ -54,8 +56,8 @@ describe('the layers of the policy', () => {
   test('every mistake in written facts is told at once', () => {
     const read = readPolicyFields({
       sunsetAt: 'soon',
-      successorUrl: 'javascript:alert(1)',
-      documentationUrl: 'https://user:secret@docs.example/',
+      successor: 'javascript:alert(1)',
+      documentation: 'https://user:secret@docs.example/',
       afterSunset: 'maybe',
     });
     expect(read).toMatchObject({ kind: 'invalid', reasons: { length: 4 } });
@@ -92,7 +94,7 @@ describe('an impossible policy is refused with the reason', () => {
     [
       'a link that is no URL',
       { successorUrl: 'ftp://x' },
-      '"ftp://x" is no http(s) URL (without credentials) to link to',
+      '"ftp://x" is no link: write an http(s) URL without credentials',
     ],
   ])('%s', (_name, layer, reason) => {
     expect(checkPolicy(policyWith(layer), NOON)).toEqual([reason]);
