@@ -4,7 +4,7 @@
 dir=$1
 shift
 redis=$(command -v redis-server || command -v valkey-server) || exit 127
-"$redis" --dir "$dir" "$@" </dev/null >"$dir/log" 2>&1 &
+"$redis" "$@" --dir "$dir" </dev/null >"$dir/log" 2>&1 &
 server=$!
 echo "$server"
 exec >/dev/null 2>&1

@@ -41,16 +41,13 @@ export async function startRedis(args: readonly string[] = []): Promise<RedisPro
   const chosen = args.lastIndexOf('--port');
   const port = chosen === -1 ? await unusedPort() : Number(args[chosen + 1]);
   const dir = mkdtempSync(join(tmpdir(), 'pbtest-redis-'));
-  const wrapper = spawn(
-    'sh',
-    [
-      fileURLToPath(new URL('redis-process.sh', import.meta.url)),
-      dir,
-      ...['--port', String(port), '--bind', '127.0.0.1', '--save', '', '--appendonly', 'no'],
-      ...args,
-    ],
-    { detached: true, stdio: ['pipe', 'pipe', 'inherit'] },
-  );
+  const place = ['--port', String(port), '--bind', '127.0.0.1'];
+  // A sentinel takes its file first, and knows nothing of persistence.
+  const all = args.includes('--sentinel')
+    ? [...args, ...place]
+    : [...place, '--save', '', '--appendonly', 'no', ...args];
+  const script = fileURLToPath(new URL('redis-process.sh', import.meta.url));
+  const wrapper = spawn('sh', [script, dir, ...all], { detached: true, stdio: ['pipe', 'pipe', 'inherit'] });
   const exited = once(wrapper, 'exit');
   const [pid] = await Promise.race([once(wrapper.stdout, 'data'), exited]);
   if (wrapper.exitCode !== null) throw new Error('no redis-server found: run npm run redis:install');
