@@ -1,0 +1,95 @@
+import { Cluster, type Command, Redis } from 'ioredis';
+import type { HostPort, RedisAddress } from './url.ts';
+
+export type RedisClient = Redis | Cluster;
+
+export interface ClientOptions {
+  /** For rediss:// only, PEM texts: what the server's certificate is checked against, and the client's own. */
+  tls?: { ca?: string; cert?: string; key?: string };
+  /** How long one command may take, in ms; also how long a silent connection is kept. */
+  commandTimeout: number;
+}
+
+/** A client that is not connected yet, set up so that no command ever waits for a store that is away. */
+export function createClient(address: RedisAddress, options: ClientOptions): RedisClient {
+  const common = commonOptions(address, options);
+  return address.kind === 'cluster'
+    ? createCluster(address.nodes, common)
+    : new Redis({
+        ...common,
+        ...placeOf(address, common),
+        enableOfflineQueue: false,
+        retryStrategy: backoff,
+        // After a failover: the address now leads to a master again.
+        reconnectOnError: (error: Error) => error.message.startsWith('READONLY'),
+      });
+}
+
+type CommonOptions = ReturnType<typeof commonOptions>;
+
+function commonOptions(address: RedisAddress, { tls, commandTimeout }: ClientOptions) {
+  return {
+    username: address.username,
+    password: address.password,
+    tls: 'tls' in address && address.tls ? (tls ?? {}) : undefined,
+    protocol: 2 as const,
+    lazyConnect: true,
+    enableAutoPipelining: true,
+    disableClientInfo: true,
+    autoResendUnfulfilledCommands: false,
+    // Otherwise commands in flight on a lost connection would be neither answered nor refused.
+    maxRetriesPerRequest: 0,
+    connectTimeout: commandTimeout,
+    commandTimeout,
+    // A little earlier, so that what queues behind an unanswered command is refused together with it.
+    socketTimeout: commandTimeout - 250,
+  };
+}
+
+function placeOf(address: Exclude<RedisAddress, { kind: 'cluster' }>, common: CommonOptions) {
+  if (address.kind === 'single') return address.at;
+  if (address.kind === 'socket') return { path: address.path };
+  return {
+    sentinels: address.nodes,
+    name: address.name,
+    sentinelUsername: address.sentinelUsername,
+    sentinelPassword: address.sentinelPassword,
+    enableTLSForSentinelMode: address.tls,
+    sentinelTLS: common.tls,
+    sentinelCommandTimeout: common.commandTimeout,
+    sentinelRetryStrategy: backoff,
+    failoverDetector: true,
+  };
+}
+
+/**
+ * ioredis' cluster refuses commands while a node's connection is being made unless its offline queue is on;
+ * and that queue has no bound. So it is on, each command has its time limit from the beginning, and nothing
+ * enters while the cluster as a whole is away.
+ */
+function createCluster(nodes: HostPort[], common: CommonOptions): Cluster {
+  const cluster = new Cluster(nodes, {
+    redisOptions: common,
+    lazyConnect: true,
+    enableAutoPipelining: true,
+    enableOfflineQueue: true,
+    clusterRetryStrategy: backoff,
+    maxRedirections: 8,
+    // Zero: it would send commands in flight on a lost connection a second time.
+    retryDelayOnFailover: 0,
+    slotsRefreshInterval: 2000,
+  });
+  const send = cluster.sendCommand.bind(cluster);
+  cluster.sendCommand = (command: Command, ...rest) => {
+    if (command.isSettled) return command.promise;
+    if (cluster.status !== 'ready' && command.name !== 'cluster') {
+      command.reject(new Error("Cluster isn't ready"));
+      return command.promise;
+    }
+    command.setTimeout(common.commandTimeout);
+    return send(command, ...rest);
+  };
+  return cluster;
+}
+
+const backoff = (attempt: number): number => Math.min(50 * attempt, 1000);

@@ -1,0 +1,142 @@
+import { Cluster } from 'ioredis';
+import type { Log } from '../log.ts';
+import { type ClientOptions, createClient, type RedisClient } from './client.ts';
+import { findObstacle } from './requirements.ts';
+import { parseRedisUrl, type RedisAddress } from './url.ts';
+
+export type { RedisClient } from './client.ts';
+
+export interface ConnectOptions extends Partial<ClientOptions> {
+  /** Told once when the store is lost and once when it is back. */
+  log?: Log;
+  /** Accept a store that may evict keys. */
+  allowEviction?: boolean;
+  /** How long to wait at start for a store that is away or still loading, in ms. Default 5000. */
+  startTimeout?: number;
+}
+
+/**
+ * Connects to the store named by `url` (forms: see parseRedisUrl) and checks that it can serve the bridge:
+ * see findObstacle; of a cluster every master is asked. Resolves to a client that is ready; close it by
+ * `closeRedis`. Rejects with an Error of one line with the remedy, without passwords.
+ *
+ * From then on a lost store is reconnected to for ever, and meanwhile every command is refused at once, with
+ * an error that isStoreUnavailable knows. Nothing is queued while it is away and nothing is sent twice, so a
+ * write that was refused then does not happen later. A single command that gets no answer is refused after
+ * `commandTimeout` (default 1500 ms); in a cluster, where it may first have to wait for another one to fail,
+ * after twice that at most. Commands of one turn of the event loop travel together. No blocking commands
+ * (BLPOP, XREAD BLOCK): they would hold up everybody's.
+ */
+export async function connectRedis(url: string, options: ConnectOptions = {}): Promise<RedisClient> {
+  const address = parseRedisUrl(url);
+  const client = createClient(address, { ...options, commandTimeout: options.commandTimeout ?? 1500 });
+  let lastError: unknown;
+  client.on('error', (error: unknown) => {
+    lastError = error;
+  });
+  try {
+    await untilReady(client, options.startTimeout ?? 5000);
+    const obstacle = await inspect(client, address, options.allowEviction ?? false);
+    if (obstacle !== undefined) throw new UnfitStore(obstacle);
+  } catch (error) {
+    client.disconnect();
+    throw error instanceof UnfitStore ? error : unreachable(address, lastError ?? error);
+  }
+  if (options.log !== undefined) reportOutages(client, address, options.log);
+  return client;
+}
+
+/** Lets what was sent be answered, then disconnects; at once when the store is away. Never rejects. */
+export async function closeRedis(client: RedisClient): Promise<void> {
+  try {
+    if (client.status === 'ready') await client.quit();
+  } catch {
+    // Lost meanwhile: nothing more to wait for.
+  } finally {
+    client.disconnect();
+  }
+}
+
+const unavailableReplies =
+  /^(ASK|BUSY|CLUSTERDOWN|LOADING|MASTERDOWN|MISCONF|MOVED|NOAUTH|NOREPLICAS|OOM|READONLY|TRYAGAIN|WRONGPASS) /;
+const unavailableMessages =
+  /^(Connection is closed|connect ETIMEDOUT|Command timed out|Socket timeout|Stream isn't writeable|Cluster isn't ready|Cluster is (ended|disconnect)|None of startup nodes|Failed to refresh slots cache|Too many Cluster redirections|All sentinels are unreachable|Command aborted due to connection close|Reached the max retries|All keys in the pipeline should belong)/;
+const unavailableCodes =
+  /^(EAI_AGAIN|ECONNABORTED|ECONNREFUSED|ECONNRESET|EHOSTUNREACH|ENETUNREACH|ENOTFOUND|EPIPE|ETIMEDOUT)$/;
+
+/**
+ * Whether this error of a command says that the store is away, too slow, full, or not taking writes just now
+ * (problem `store-unavailable`), rather than that something is broken. A write refused with it has either
+ * not happened or, where the connection broke before the answer, may have.
+ */
+export function isStoreUnavailable(error: unknown): boolean {
+  if (!(error instanceof Error)) return false;
+  const { code, syscall, message } = error as NodeJS.ErrnoException;
+  if (code !== undefined && unavailableCodes.test(code)) return true;
+  if (code === 'ENOENT' && syscall === 'connect') return true;
+  return unavailableReplies.test(message) || unavailableMessages.test(message);
+}
+
+const refusedCredentials = /^(WRONGPASS|NOAUTH|NOPERM|ERR AUTH)/;
+
+/** Resolves at the first "ready"; rejects at the deadline, or at once where waiting cannot help. */
+function untilReady(client: RedisClient, milliseconds: number): Promise<void> {
+  return new Promise((resolve, reject) => {
+    const deadline = setTimeout(() => reject(new Error('no answer')), milliseconds);
+    client.once('ready', () => {
+      clearTimeout(deadline);
+      resolve();
+    });
+    client.on('error', (error: Error) => {
+      if (!refusedCredentials.test(error.message)) return;
+      clearTimeout(deadline);
+      reject(error);
+    });
+    // A failure is told by the error event, and tried again.
+    client.connect().catch(() => {});
+  });
+}
+
+class UnfitStore extends Error {}
+
+async function inspect(
+  client: RedisClient,
+  address: RedisAddress,
+  allowEviction: boolean,
+): Promise<string | undefined> {
+  const cluster = client instanceof Cluster;
+  for (const node of cluster ? client.nodes('master') : [client]) {
+    const where = cluster ? `${node.options.host}:${node.options.port}` : address.display;
+    const obstacle = findObstacle(await node.info(), `Redis at ${where}`, { cluster, allowEviction });
+    if (obstacle !== undefined) return obstacle;
+  }
+  return undefined;
+}
+
+function unreachable({ display }: RedisAddress, cause: unknown): Error {
+  const deepest = (cause as { lastNodeError?: unknown }).lastNodeError ?? cause;
+  const { message, code } = deepest as NodeJS.ErrnoException;
+  // An AggregateError, of several addresses tried, has a code only.
+  const reason = message === '' ? (code ?? 'no answer') : message;
+  const remedy = refusedCredentials.test(reason)
+    ? 'correct the user or password in REDIS_URL, or what that user may do'
+    : 'start it, or correct REDIS_URL';
+  return new Error(`Redis at ${display} cannot be used (${reason}): ${remedy}`);
+}
+
+function reportOutages(client: RedisClient, { display }: RedisAddress, log: Log): void {
+  let away = false;
+  let reason: string | undefined;
+  client.on('error', (error: Error) => {
+    reason = error.message;
+  });
+  client.on('reconnecting', () => {
+    if (!away) log.warn('store lost, reconnecting', { store: display, reason });
+    away = true;
+  });
+  client.on('ready', () => {
+    if (away) log.info('store is back', { store: display });
+    away = false;
+    reason = undefined;
+  });
+}

@@ -1,0 +1,43 @@
+/**
+ * What in this server's INFO the bridge cannot live with, as one line with the remedy; undefined when all is
+ * well. Asked are: a master, Redis 7.0 or Valkey 7.2 (scripts that declare their keys and flags), and a
+ * memory policy that never evicts. INFO only, since CONFIG is refused by managed services.
+ */
+export function findObstacle(
+  info: string,
+  where: string,
+  expected: { cluster: boolean; allowEviction: boolean },
+): string | undefined {
+  const facts = readInfo(info);
+  if (facts.get('redis_mode') === 'sentinel') {
+    return `${where} is a Sentinel, not a store: write REDIS_URL as redis+sentinel://host:port/NAME`;
+  }
+  if (facts.get('redis_mode') === 'cluster' && !expected.cluster) {
+    return `${where} is a node of a cluster: write REDIS_URL as redis+cluster://host:port`;
+  }
+  if (facts.get('role') === 'slave') {
+    return `${where} is a read-only replica: let REDIS_URL point to its master (${facts.get('master_host')}:${facts.get('master_port')})`;
+  }
+  const valkey = facts.get('valkey_version');
+  const version = valkey ?? facts.get('redis_version') ?? 'unknown';
+  const [major = 0, minor = 0] = version.split('.').map(Number);
+  const needed = valkey === undefined ? 7 : 7.2;
+  if (!(major + minor / 10 >= needed)) {
+    return `${where} is ${valkey === undefined ? 'Redis' : 'Valkey'} ${version}: upgrade it to Redis 7.0, Valkey 7.2 or newer`;
+  }
+  const policy = facts.get('maxmemory_policy');
+  if (policy !== 'noeviction' && policy !== undefined && !expected.allowEviction) {
+    return `${where} may throw profiles away (maxmemory-policy is ${policy}): set it to noeviction, or start with ALLOW_EVICTION=1 to accept the loss`;
+  }
+  return undefined;
+}
+
+/** The `name:value` lines of an INFO reply. */
+function readInfo(info: string): Map<string, string> {
+  const facts = new Map<string, string>();
+  for (const line of info.split(/\r?\n/)) {
+    const colon = line.indexOf(':');
+    if (colon > 0) facts.set(line.slice(0, colon), line.slice(colon + 1));
+  }
+  return facts;
+}

@@ -1,0 +1,359 @@
+import { execFileSync } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { createServer } from 'node:net';
+import { afterEach, describe, expect, test } from '@jest/globals';
+import { closeRedis, connectRedis, isStoreUnavailable, type RedisClient } from '../../src/redis/connect.ts';
+import { startCluster } from '../support/redis-cluster.ts';
+import { freshPrefix, startRedis, testRedisUrl, unusedPort } from '../support/redis.ts';
+
+const opened: (() => unknown)[] = [];
+afterEach(async () => {
+  for (const close of opened.splice(0).toReversed()) await close();
+});
+
+async function redis(...args: string[]) {
+  const server = await startRedis(args);
+  opened.push(server.stop);
+  return server;
+}
+
+async function open(url: string, options: Parameters<typeof connectRedis>[1] = {}): Promise<RedisClient> {
+  const client = await connectRedis(url, options);
+  opened.push(() => client.disconnect());
+  return client;
+}
+
+/** The error of a command, and how long it took. */
+async function refusal(attempt: Promise<unknown>): Promise<{ error: unknown; milliseconds: number }> {
+  const start = performance.now();
+  try {
+    await attempt;
+  } catch (error) {
+    return { error, milliseconds: performance.now() - start };
+  }
+  throw new Error('the command was answered');
+}
+
+/** Unlike node:events' once, indifferent to errors, which are part of every outage. */
+function event(client: RedisClient, name: string): Promise<void> {
+  return new Promise((resolve) => {
+    client.once(name, resolve);
+  });
+}
+
+describe('a store that serves', () => {
+  test('answers commands once connected', async () => {
+    const client = await open(testRedisUrl());
+    const key = freshPrefix();
+    await client.set(key, 'v', 'EX', 60);
+    expect(await client.get(key)).toBe('v');
+  });
+
+  test('sends the commands of one turn in one packet, in order', async () => {
+    const client = await open((await redis()).url);
+    const replies = await Promise.all(Array.from({ length: 100 }, () => client.incr('n')));
+    expect(replies).toEqual(Array.from({ length: 100 }, (_, index) => index + 1));
+  });
+
+  test('is reached through a unix socket', async () => {
+    const dir = mkdtempSync(join(tmpdir(), 'pb-'));
+    opened.push(() => rmSync(dir, { recursive: true }));
+    await redis('--unixsocket', join(dir, 'a b.sock'));
+    const client = await open(`unix://${dir}/a%20b.sock`);
+    expect(await client.ping()).toBe('PONG');
+  });
+
+  test('is reached with a password that holds an @ and a %', async () => {
+    const server = await redis('--requirepass', 'p@ss%/word');
+    const client = await open(`redis://:p%40ss%25%2Fword@127.0.0.1:${server.port}`);
+    expect(await client.ping()).toBe('PONG');
+  });
+
+  test('is reached over TLS with a private authority and a client certificate', async () => {
+    const dir = mkdtempSync(join(tmpdir(), 'pb-'));
+    opened.push(() => rmSync(dir, { recursive: true }));
+    const cert = join(dir, 'cert.pem');
+    const key = join(dir, 'key.pem');
+    const request = `req -x509 -newkey rsa:2048 -nodes -subj /CN=127.0.0.1 -addext subjectAltName=IP:127.0.0.1 -keyout ${key} -out ${cert}`;
+    execFileSync('openssl', request.split(' '), { stdio: 'ignore' });
+    const port = await unusedPort();
+    const files = ['--tls-cert-file', cert, '--tls-key-file', key, '--tls-ca-cert-file', cert];
+    await redis('--tls-port', String(port), ...files);
+    const pem = readFileSync(cert, 'utf8');
+    const client = await open(`rediss://127.0.0.1:${port}`, {
+      tls: { ca: pem, cert: pem, key: readFileSync(key, 'utf8') },
+    });
+    expect(await client.ping()).toBe('PONG');
+    await expect(connectRedis(`rediss://127.0.0.1:${port}`, { startTimeout: 300 })).rejects.toThrow(
+      /self-signed certificate.*correct REDIS_URL/,
+    );
+  });
+
+  test('is reached through its sentinels', async () => {
+    const server = await redis();
+    const sentinel = await startSentinel(server.port);
+    const client = await open(`redis+sentinel://127.0.0.1:${sentinel.port}/main`);
+    await client.set('k', 'v');
+    expect(await client.get('k')).toBe('v');
+  });
+
+  test('may be closed twice, and when it is already away', async () => {
+    const server = await startRedis();
+    const client = await open(server.url);
+    await server.stop();
+    await closeRedis(client);
+    await closeRedis(client);
+    expect(isStoreUnavailable((await refusal(client.ping())).error)).toBe(true);
+  });
+});
+
+describe('a store that is away', () => {
+  test.each(['SIGKILL', 'SIGSTOP'] as const)(
+    'after %s refuses what is in flight and what comes later within 3 s',
+    async (signal) => {
+      const server = await redis();
+      const client = await open(server.url);
+      process.kill(server.pid, signal);
+      const first = client.incr('n');
+      await new Promise((resolve) => {
+        setImmediate(resolve);
+      });
+      // Queued behind the first one by automatic pipelining.
+      for (const refused of await Promise.all([refusal(first), refusal(client.incr('n'))])) {
+        expect(isStoreUnavailable(refused.error)).toBe(true);
+        expect(refused.milliseconds).toBeLessThan(2000);
+      }
+      const later = await refusal(client.get('n'));
+      expect(isStoreUnavailable(later.error)).toBe(true);
+      expect(later.milliseconds).toBeLessThan(1700);
+    },
+  );
+
+  test('is used again as soon as it is back, and told of once', async () => {
+    const server = await startRedis();
+    const told: string[] = [];
+    const note = (message: string) => told.push(message);
+    const client = await open(server.url, { log: { warn: note, info: note } as never });
+    const closed = event(client, 'close');
+    await server.stop();
+    await closed;
+    await event(client, 'reconnecting');
+    await event(client, 'reconnecting');
+    await redis('--port', String(server.port));
+    await event(client, 'ready');
+    expect(await client.set('k', 'v')).toBe('OK');
+    expect(told).toEqual(['store lost, reconnecting', 'store is back']);
+  });
+
+  test('never gets a write that had been refused', async () => {
+    const server = await startRedis();
+    const client = await open(server.url);
+    const closed = event(client, 'close');
+    await server.stop();
+    await closed;
+    expect(isStoreUnavailable((await refusal(client.incr('n'))).error)).toBe(true);
+    await redis('--port', String(server.port));
+    await event(client, 'ready');
+    expect(await client.get('n')).toBe(null);
+  });
+
+  test('refuses a write whose answer was lost instead of sending it again', async () => {
+    const received: string[] = [];
+    const server = createServer((socket) => {
+      socket.on('data', (data) => {
+        const text = data.toString().toLowerCase();
+        received.push(text);
+        if (text.includes('incr')) socket.destroy();
+        else socket.write(text.includes('info') ? infoReply : '+OK\r\n');
+      });
+    }).listen(0, '127.0.0.1');
+    await once(server, 'listening');
+    opened.push(() => server.close());
+    const info = 'redis_version:7.0.0\r\nrole:master\r\nmaxmemory_policy:noeviction\r\n';
+    const infoReply = `$${info.length}\r\n${info}\r\n`;
+    const client = await open(`redis://127.0.0.1:${(server.address() as { port: number }).port}`);
+    const again = event(client, 'close').then(() => event(client, 'ready'));
+    expect(isStoreUnavailable((await refusal(client.incr('n'))).error)).toBe(true);
+    await again;
+    await client.ping();
+    expect(received.filter((text) => text.includes('incr'))).toHaveLength(1);
+  });
+
+  test('is waited for at start', async () => {
+    const port = await unusedPort();
+    const connecting = open(`redis://127.0.0.1:${port}`);
+    await redis('--port', String(port));
+    expect(await (await connecting).ping()).toBe('PONG');
+  });
+
+  test('for too long at start is one line with the remedy and no password', async () => {
+    const port = await unusedPort();
+    const connecting = connectRedis(`redis://u:secret@127.0.0.1:${port}`, { startTimeout: 200 });
+    await expect(connecting).rejects.toThrow(
+      `Redis at redis://127.0.0.1:${port} cannot be used (connect ECONNREFUSED 127.0.0.1:${port}): start it, or correct REDIS_URL`,
+    );
+  });
+});
+
+describe('a store that is unfit', () => {
+  test('because it evicts is refused, unless that is allowed', async () => {
+    const { url } = await redis('--maxmemory', '100mb', '--maxmemory-policy', 'allkeys-lru');
+    await expect(connectRedis(url)).rejects.toThrow(
+      /may throw profiles away \(maxmemory-policy is allkeys-lru\): set it to noeviction, or start with ALLOW_EVICTION=1/,
+    );
+    const client = await open(url, { allowEviction: true });
+    expect(await client.ping()).toBe('PONG');
+  });
+
+  test('because the password is wrong is refused at once, with the remedy', async () => {
+    const { port } = await redis('--requirepass', 'right');
+    const attempt = await refusal(connectRedis(`redis://:wrong@127.0.0.1:${port}`));
+    expect(String(attempt.error)).toMatch(/WRONGPASS.*correct the user or password in REDIS_URL/);
+    expect(String(attempt.error)).not.toContain(':wrong');
+    expect(attempt.milliseconds).toBeLessThan(1000);
+    await expect(connectRedis(`redis://127.0.0.1:${port}`)).rejects.toThrow(/NOAUTH.*user or password/);
+  });
+
+  test('because it is a replica is refused, naming its master', async () => {
+    const master = await redis();
+    const replica = await redis('--replicaof', '127.0.0.1', String(master.port));
+    await expect(connectRedis(replica.url)).rejects.toThrow(`its master (127.0.0.1:${master.port})`);
+  });
+
+  test('because it is a sentinel is refused, naming the right URL', async () => {
+    const sentinel = await startSentinel((await redis()).port);
+    await expect(connectRedis(sentinel.url)).rejects.toThrow(/write REDIS_URL as redis\+sentinel:/);
+  });
+});
+
+describe('errors of a store that cannot serve just now', () => {
+  test('include a full store, for writes alone', async () => {
+    const client = await open((await redis('--maxmemory', '2mb')).url);
+    await client.set('kept', 'v');
+    let error: unknown;
+    for (let n = 0; error === undefined && n < 1000; n++) {
+      error = await client.set(`big${n}`, 'x'.repeat(100_000)).then(
+        () => undefined,
+        (refused: unknown) => refused,
+      );
+    }
+    expect(String(error)).toContain('OOM');
+    expect(isStoreUnavailable(error)).toBe(true);
+    expect(await client.get('kept')).toBe('v');
+  });
+
+  test('include a script that does not end', async () => {
+    const server = await redis('--busy-reply-threshold', '50');
+    const client = await open(server.url, { commandTimeout: 10_000 });
+    const other = await open(server.url);
+    const endless = refusal(client.eval('while true do end', 0));
+    let error: unknown;
+    while (!String(error).includes('BUSY')) error = (await refusal(other.get('k'))).error;
+    expect(isStoreUnavailable(error)).toBe(true);
+    await other.script('KILL');
+    expect(isStoreUnavailable((await endless).error)).toBe(false);
+  });
+
+  test('exclude mistakes of ours', async () => {
+    const client = await open(testRedisUrl());
+    expect(isStoreUnavailable((await refusal(client.call('nonsense'))).error)).toBe(false);
+    expect(isStoreUnavailable(new Error('BUSYGROUP Consumer Group name already exists'))).toBe(false);
+    expect(isStoreUnavailable(new TypeError('x is undefined'))).toBe(false);
+    expect(isStoreUnavailable('LOADING')).toBe(false);
+  });
+});
+
+describe('a cluster', () => {
+  test('serves, refuses within 3 s what a lost or silent master held, and serves its other slots', async () => {
+    const cluster = await startCluster();
+    opened.push(cluster.stop);
+    const client = await open(cluster.url);
+    const keys = Array.from({ length: 60 }, (_, n) => `k${n}`);
+    await Promise.all(keys.map((key) => client.set(key, key)));
+    await expect(connectRedis(cluster.masters[0]?.url ?? '')).rejects.toThrow(
+      /write REDIS_URL as redis\+cluster:/,
+    );
+    process.kill(cluster.masters[0]?.pid ?? 0, 'SIGSTOP');
+    const outcome = async (key: string) => {
+      const start = performance.now();
+      const served = await client
+        .get(key)
+        .catch((error: unknown) => isStoreUnavailable(error) && 'unavailable');
+      expect(performance.now() - start).toBeLessThan(3000);
+      return served;
+    };
+    const first = await Promise.all(keys.map(outcome));
+    expect(first).toContain('unavailable');
+    expect(first).toContain('k1');
+    expect(first.every((served, n) => served === 'unavailable' || served === keys[n])).toBe(true);
+  });
+
+  test('serves everything again once a replica has taken over', async () => {
+    const cluster = await startCluster({ replicas: true });
+    opened.push(cluster.stop);
+    const client = await open(cluster.url);
+    const keys = Array.from({ length: 30 }, (_, n) => `k${n}`);
+    await Promise.all(keys.map((key) => client.set(key, '0')));
+    process.kill(cluster.masters[1]?.pid ?? 0, 'SIGKILL');
+    const sent = Object.fromEntries(keys.map((key) => [key, 0]));
+    const deadline = Date.now() + 15_000;
+    let refused = 1;
+    while (refused > 0 && Date.now() < deadline) {
+      refused = 0;
+      for (const key of keys) {
+        try {
+          await client.incr(key);
+          sent[key] = (sent[key] ?? 0) + 1;
+        } catch (error) {
+          expect(isStoreUnavailable(error)).toBe(true);
+          refused += 1;
+        }
+      }
+    }
+    expect(refused).toBe(0);
+  });
+
+  test('refuses everything within 3 s when all of it is away, and serves again when it is back', async () => {
+    const cluster = await startCluster();
+    opened.push(cluster.stop);
+    const client = await open(cluster.url);
+    await client.set('k', 'v');
+    for (const { pid } of cluster.masters) process.kill(pid, 'SIGSTOP');
+    for (let n = 0; n < 3; n++) {
+      const attempts = Array.from({ length: 20 }, (_, key) => refusal(client.incr(`k${key}`)));
+      for (const { error, milliseconds } of await Promise.all(attempts)) {
+        expect({
+          error: isStoreUnavailable(error) || error,
+          slow: milliseconds > 3000 && milliseconds,
+        }).toEqual({
+          error: true,
+          slow: false,
+        });
+      }
+    }
+    for (const { pid } of cluster.masters) process.kill(pid, 'SIGCONT');
+    let served: unknown;
+    while (served !== 'v') served = await client.get('k').catch(() => undefined);
+  }, 30_000);
+
+  test('with one master that evicts is refused, naming that master', async () => {
+    const cluster = await startCluster();
+    opened.push(cluster.stop);
+    const evicting = cluster.masters[2];
+    const direct = await import('ioredis').then(({ Redis }) => new Redis(evicting?.url ?? ''));
+    await direct.config('SET', 'maxmemory-policy', 'volatile-lru');
+    direct.disconnect();
+    await expect(connectRedis(cluster.url)).rejects.toThrow(`Redis at 127.0.0.1:${evicting?.port} may throw`);
+  });
+});
+
+async function startSentinel(masterPort: number) {
+  const dir = mkdtempSync(join(tmpdir(), 'pb-'));
+  opened.push(() => rmSync(dir, { recursive: true }));
+  const file = join(dir, 'sentinel.conf');
+  writeFileSync(file, `sentinel monitor main 127.0.0.1 ${masterPort} 1\n`);
+  return redis(file, '--sentinel');
+}
