@@ -1,8 +1,6 @@
-/** One broken rule of a request body: where (JSON pointer, RFC 6901, "" is the whole body) and what. */
-export interface BodyError {
-  path: string;
-  message: string;
-}
+import type { BodyError, ProblemCode, Problem as ProblemBody } from './types.gen.ts';
+
+export type { BodyError, ProblemBody, ProblemCode };
 
 interface ProblemKind {
   status: number;
@@ -163,9 +161,7 @@ export const PROBLEMS = {
     when: 'The process has more to do than it can answer in time.',
     remedy: 'Try again after Retry-After, with growing pauses.',
   },
-} as const satisfies Record<string, ProblemKind>;
-
-export type ProblemCode = keyof typeof PROBLEMS;
+} as const satisfies Record<ProblemCode, ProblemKind>;
 
 /** What some problems carry besides their text. */
 export interface ProblemExtras {
@@ -192,24 +188,12 @@ export interface Problem {
   headers: Readonly<Record<string, string>>;
 }
 
-/** The body of an `application/problem+json` answer (RFC 9457 §3, with our extension members). */
-export interface ProblemBody {
-  type: string;
-  title: string;
-  status: number;
-  detail: string;
-  code: ProblemCode;
-  requestId: string;
-  errors?: BodyError[];
-  usernamesInUse?: string[];
-}
-
 const DEFAULT_RETRY_SECONDS = 1;
 
 function headersOf(code: ProblemCode, extras: ProblemExtras): Record<string, string> {
   const { status } = PROBLEMS[code];
   // No problem is worth a cache's while: 404, 405 and 410 would otherwise be cacheable by default (RFC 9111 §4.2.2).
-  const headers: Record<string, string> = { 'Cache-Control': 'no-store' };
+  const headers: Record<string, string> = { 'Cache-Control': 'private, no-store' };
   if (status === 401) headers['WWW-Authenticate'] = 'ApiKey realm="profile-bridge"';
   if (status === 405) headers.Allow = (extras.allow ?? []).join(', ');
   if (status === 429 || status === 503 || code === 'brownout') {
@@ -222,7 +206,7 @@ function headersOf(code: ProblemCode, extras: ProblemExtras): Record<string, str
 /**
  * A problem as plain data, ready to be answered: `detail` says what is wrong with this very request, in one sentence.
  * Its headers hold what the status demands: `Allow` (RFC 9110 §15.5.6), `WWW-Authenticate` (§15.5.2), `Retry-After`
- * (§10.2.3), and `Cache-Control: no-store`.
+ * (§10.2.3), and `Cache-Control: private, no-store`.
  */
 export function problem(code: ProblemCode, detail: string, extras: ProblemExtras = {}): Problem {
   const { status, title } = PROBLEMS[code];
