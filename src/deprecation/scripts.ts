@@ -1,0 +1,22 @@
+import { readFileSync } from 'node:fs';
+import type { Cluster, Redis } from 'ioredis';
+
+/** The scripts of this folder; the .lua files say what each takes and returns. */
+interface DeprecationCommands {
+  replacePolicy: (key: string, read: string, next: string) => Promise<'replaced' | 'changed'>;
+}
+
+export type DeprecationStore = (Redis | Cluster) & DeprecationCommands;
+
+const FILES: Record<keyof DeprecationCommands, string> = {
+  replacePolicy: 'replace_policy',
+};
+
+/** Teaches a client these scripts; doing so again changes nothing. */
+export function defineDeprecationScripts(client: Redis | Cluster): DeprecationStore {
+  for (const [name, file] of Object.entries(FILES)) {
+    const lua = `#!lua\n${readFileSync(new URL(`lua/${file}.lua`, import.meta.url), 'utf8')}`;
+    client.defineCommand(name, { numberOfKeys: 1, lua });
+  }
+  return client as DeprecationStore;
+}
