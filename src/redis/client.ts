@@ -40,6 +40,8 @@ function commonOptions(address: RedisAddress, { tls, commandTimeout }: ClientOpt
     // Otherwise commands in flight on a lost connection would be neither answered nor refused.
     maxRetriesPerRequest: 0,
     connectTimeout: commandTimeout,
+    // How long a closed client may keep the process alive.
+    disconnectTimeout: 200,
     commandTimeout,
     // A little earlier, so that what queues behind an unanswered command is refused together with it.
     socketTimeout: commandTimeout - 250,
