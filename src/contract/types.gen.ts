@@ -174,9 +174,9 @@ export interface Health {
   /**
    * Whether everything works.
    */
-  status: 'ok' | 'degraded';
+  status: 'ok' | 'degraded' | 'unavailable';
   /**
-   * What does not work, one sentence each.
+   * What does not work.
    */
   degraded?: string[];
 }
