@@ -1,0 +1,122 @@
+import express, { type Express, type RequestHandler } from 'express';
+import { contractText } from './contract/document.ts';
+import { problem, ProblemError } from './contract/problems.ts';
+import type { MediaUrl } from './contract/views.ts';
+import { DEPRECATION_HEADER_NAMES, type Header } from './deprecation/headers.ts';
+import { answerErrors } from './http/answers.ts';
+import { beginCall } from './http/call.ts';
+import { allowOrigins, contractRouter, isContractPath } from './http/contract.ts';
+import type { AuthenticationOptions } from './http/credentials.ts';
+import { banUsernames, overwriteDenylist, removeDeniedUsernames } from './http/denylist.ts';
+import { getProfile } from './http/get-profile.ts';
+import { livez, readyz } from './http/health.ts';
+import { createJsonReader } from './http/json-body.ts';
+import { shedLoad } from './http/overload.ts';
+import type { Pictures } from './http/pictures.ts';
+import { putProfile } from './http/put-profile.ts';
+import type { Log } from './log.ts';
+import { serveMedia } from './media/serve.ts';
+import type { MediaStore } from './media/store.ts';
+import { organizationsKey } from './redis/keys.ts';
+
+export interface AppOptions extends AuthenticationOptions {
+  log: Log;
+  media: MediaStore;
+  mediaUrl: MediaUrl;
+  pictures: Pictures;
+  corsOrigins: readonly string[];
+  maxListBytes: number;
+  /** The headers that every answer of the contract carries now. */
+  deprecationHeaders: () => readonly Header[];
+  isDraining: () => boolean;
+}
+
+/** A profile's JSON body is small; whatever is larger is no profile. */
+const maxProfileBytes = 64 * 1024;
+
+/** Requests of the contract that one process has under way at most. */
+const maxUnderWay = 2000;
+
+const exposedHeaders = [
+  ...DEPRECATION_HEADER_NAMES,
+  'X-Request-Id',
+  'Retry-After',
+  'RateLimit',
+  'RateLimit-Policy',
+  'WWW-Authenticate',
+  'Allow',
+];
+
+/** The public face: the contract first, since that is what nearly everybody wants; then the rest. */
+export function createApp(options: AppOptions): Express {
+  const { log, store, keyPrefix, isDraining } = options;
+  const app = express();
+  app.disable('x-powered-by');
+  app.set('etag', false);
+  app.set('query parser', false);
+
+  app.use(begin(log));
+  app.use(contractFace(options));
+  app.get('/livez', livez);
+  app.get('/readyz', readyz({ store, probeKey: organizationsKey(keyPrefix), isDraining }));
+  app.get('/openapi.yaml', (_request, response) => {
+    response.type('application/yaml').send(contractText);
+  });
+  app.get('/media/:file', serveMedia(options.media));
+  app.use((request) => {
+    throw new ProblemError(problem('not-found', `Nothing answers ${request.method} at this path.`));
+  });
+  app.use(answerErrors(log));
+  return app;
+}
+
+function contractFace(options: AppOptions): RequestHandler {
+  const { corsOrigins, organizationHeader } = options;
+  const readList = createJsonReader(options.maxListBytes);
+  const router = contractRouter(
+    {
+      getProfile: getProfile(options),
+      putProfile: putProfile({ ...options, readJson: createJsonReader(maxProfileBytes) }),
+      banUsernames: banUsernames({ ...options, readJson: readList }),
+      removeDeniedUsernames: removeDeniedUsernames({ ...options, readJson: readList }),
+      overwriteDenylist: overwriteDenylist({ ...options, readJson: readList }),
+    },
+    [shedLoad(maxUnderWay)],
+  );
+  const cors =
+    corsOrigins.length === 0 ? undefined : allowOrigins(corsOrigins, organizationHeader, exposedHeaders);
+  return (request, response, next) => {
+    if (!isContractPath(request.path)) {
+      next();
+      return;
+    }
+    response.setHeader('Cache-Control', 'private, no-store');
+    for (const [name, value] of options.deprecationHeaders()) response.setHeader(name, value);
+    if (cors === undefined) router(request, response, next);
+    else cors(request, response, () => router(request, response, next));
+  };
+}
+
+/** Gives every request its id, and a line in the log: at level http, or above where we failed. */
+function begin(log: Log): RequestHandler {
+  const logged = log.isLevelEnabled('http');
+  return (request, response, next) => {
+    const call = beginCall(response);
+    response.once('finish', () => {
+      const failed = response.statusCode >= 500;
+      if (failed || logged) {
+        const { requestId, operation, organizationId, caller } = call;
+        log.log(failed ? 'warn' : 'http', 'answered', {
+          requestId,
+          method: request.method,
+          operation,
+          status: response.statusCode,
+          ms: Math.round((performance.now() - call.startedAt) * 10) / 10,
+          // An organization is named only once a key has proven it: the header may hold anything.
+          ...(caller !== undefined && { organizationId, keyId: caller.keyId }),
+        });
+      }
+    });
+    next();
+  };
+}

@@ -1,0 +1,141 @@
+import { readPolicyFields, type PolicyLayer } from './deprecation/policy.ts';
+import type { RateLimit } from './http/rate-limit.ts';
+
+/** Everything the environment decides, read once. */
+export interface Config {
+  port: number;
+  host: string;
+  /** Undefined: the bridge runs a Redis of its own under `dataDir`. */
+  redisUrl: string | undefined;
+  allowEviction: boolean;
+  dataDir: string;
+  keyPrefix: string;
+  /** In lower case, as Node gives header names. */
+  organizationHeader: string;
+  /** Without a trailing slash; undefined: the bound address. */
+  publicBaseUrl: string | undefined;
+  mediaUrl: string | undefined;
+  corsOrigins: readonly string[];
+  rateLimit: RateLimit | undefined;
+  /** The largest JSON body of a denylist operation, in bytes. */
+  maxListBytes: number;
+  deprecation: PolicyLayer;
+  logLevel: string;
+}
+
+/** The environment is wrong; `message` has every mistake, a line each. */
+export class ConfigError extends Error {}
+
+const logLevels = ['error', 'warn', 'info', 'http', 'verbose', 'debug', 'silly'];
+
+/** Reads the environment (README, "Configuration"). Throws a ConfigError that names every mistake at once. */
+export function readConfig(env: NodeJS.ProcessEnv): Config {
+  const mistakes: string[] = [];
+
+  /** A variable's value as `read` understands it; an empty one counts as unset. */
+  const take = <Value, Fallback>(
+    name: string,
+    fallback: Fallback,
+    read: (text: string) => Value | undefined,
+    expected: string,
+  ): Value | Fallback => {
+    const text = env[name]?.trim();
+    if (text === undefined || text === '') return fallback;
+    const value = read(text);
+    if (value !== undefined) return value;
+    mistakes.push(`${name} must be ${expected}, not "${text}"`);
+    return fallback;
+  };
+
+  const config: Config = {
+    port: take('PORT', 8080, wholeNumber(0, 65_535), 'a port number'),
+    host: take('HOST', '127.0.0.1', anyText, 'a host'),
+    redisUrl: env['REDIS_URL']?.trim() || undefined,
+    allowEviction: take('ALLOW_EVICTION', false, flag, '1 or 0'),
+    dataDir: take('DATA_DIR', './data', anyText, 'a folder'),
+    keyPrefix: take('KEY_PREFIX', 'pb:', keyPrefix, 'without braces, spaces and control characters'),
+    organizationHeader: take(
+      'ORGANIZATION_HEADER',
+      'x-platform-organization-id',
+      headerName,
+      'the name of an HTTP header',
+    ),
+    publicBaseUrl: take('PUBLIC_BASE_URL', undefined, baseUrl, 'an http or https URL without a query'),
+    mediaUrl: take('MEDIA_URL', undefined, anyText, 'a file: or s3: URL'),
+    corsOrigins: take(
+      'CORS_ORIGINS',
+      [],
+      origins,
+      'a comma-separated list of origins such as https://example.com',
+    ),
+    rateLimit: take('RATE_LIMIT', undefined, rateLimit, 'REQUESTS/SECONDS such as 600/60'),
+    maxListBytes: take(
+      'MAX_LIST_BYTES',
+      16 * 1024 * 1024,
+      wholeNumber(1024, 512 * 1024 * 1024),
+      'a number of bytes from 1024 to 536870912',
+    ),
+    deprecation: {},
+    logLevel: take(
+      'LOG_LEVEL',
+      'info',
+      (text) => (logLevels.includes(text) ? text : undefined),
+      `one of ${logLevels.join(', ')}`,
+    ),
+  };
+
+  const policy = readPolicyFields({
+    deprecatedAt: env['DEPRECATED_AT'] || undefined,
+    sunsetAt: env['SUNSET_AT'] || undefined,
+    successor: env['SUCCESSOR_URL'] || undefined,
+    documentation: env['DEPRECATION_URL'] || undefined,
+    sunsetDocumentation: env['SUNSET_URL'] || undefined,
+    afterSunset: env['AFTER_SUNSET'] || undefined,
+  });
+  if (policy.kind === 'ok') config.deprecation = policy.layer;
+  else mistakes.push(...policy.reasons.map((reason) => `the deprecation policy: ${reason}`));
+
+  if (mistakes.length > 0) throw new ConfigError(mistakes.join('\n'));
+  return config;
+}
+
+const anyText = (text: string): string => text;
+
+function wholeNumber(least: number, greatest: number): (text: string) => number | undefined {
+  return (text) => {
+    const value = /^\d{1,12}$/.test(text) ? Number(text) : Number.NaN;
+    return value >= least && value <= greatest ? value : undefined;
+  };
+}
+
+function flag(text: string): boolean | undefined {
+  if (/^(1|true|yes)$/i.test(text)) return true;
+  return /^(0|false|no)$/i.test(text) ? false : undefined;
+}
+
+function keyPrefix(text: string): string | undefined {
+  // Braces would be taken for the hash tag of the organization.
+  return /^[^{}\s\p{Cc}]+$/u.test(text) ? text : undefined;
+}
+
+function headerName(text: string): string | undefined {
+  return /^[\w!#$%&'*+.^`|~-]+$/.test(text) ? text.toLowerCase() : undefined;
+}
+
+function baseUrl(text: string): string | undefined {
+  const url = URL.canParse(text) ? new URL(text) : undefined;
+  if (url === undefined || !/^https?:$/.test(url.protocol) || url.search !== '' || url.hash !== '') {
+    return undefined;
+  }
+  return url.href.replace(/\/+$/, '');
+}
+
+function origins(text: string): string[] | undefined {
+  const list = text.split(',').map((origin) => origin.trim());
+  return list.every((origin) => URL.canParse(origin) && new URL(origin).origin === origin) ? list : undefined;
+}
+
+function rateLimit(text: string): RateLimit | undefined {
+  const match = /^([1-9]\d{0,8})(?:\/([1-9]\d{0,5}))?$/.exec(text);
+  return match === null ? undefined : { requests: Number(match[1]), seconds: Number(match[2] ?? 60) };
+}

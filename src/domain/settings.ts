@@ -1,0 +1,43 @@
+import { templateFault } from './objects.ts';
+import { MAX_NAME_LENGTH, patternFault, type UsernameComparison, type UsernameRules } from './usernames.ts';
+
+/** What an organization has decided for its profiles. */
+export interface OrganizationSettings extends UsernameRules {
+  comparison: UsernameComparison;
+  /** Gives a URL to references that the organization's catalogue does not hold. */
+  objectImageUrlTemplate?: string | undefined;
+  /** Whether a referenced object must be in the user's collection. */
+  requireOwnership: boolean;
+}
+
+/** What holds for an organization that has set nothing (DESIGN 1). */
+export const defaultSettings: OrganizationSettings = {
+  minLength: 1,
+  maxLength: 64,
+  comparison: 'exact',
+  requireOwnership: false,
+};
+
+/** Everything that is wrong with these settings, each as a sentence for the operator. */
+export function settingsFaults(settings: OrganizationSettings): string[] {
+  const faults: string[] = [];
+  for (const [name, value] of [
+    ['minimum', settings.minLength],
+    ['maximum', settings.maxLength],
+  ] as const) {
+    if (!Number.isInteger(value) || value < 1 || value > MAX_NAME_LENGTH) {
+      faults.push(`the ${name} username length must be a whole number from 1 to ${MAX_NAME_LENGTH}`);
+    }
+  }
+  if (settings.minLength > settings.maxLength) {
+    faults.push(
+      `the minimum username length (${settings.minLength}) is above the maximum (${settings.maxLength})`,
+    );
+  }
+  const pattern = settings.pattern === undefined ? undefined : patternFault(settings.pattern);
+  if (pattern !== undefined) faults.push(`the username pattern is not a valid RE2 pattern: ${pattern}`);
+  const template = settings.objectImageUrlTemplate;
+  const fault = template === undefined ? undefined : templateFault(template);
+  if (fault !== undefined) faults.push(`the object URL template ${fault}`);
+  return faults;
+}

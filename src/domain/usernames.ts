@@ -1,0 +1,103 @@
+import { RE2JS } from 're2js';
+
+/** How an organization tells whether two names are the same (DESIGN 1, "Usernames"). */
+export type UsernameComparison = 'exact' | 'case-insensitive';
+
+/** What an organization asks of a name that is being set; denied and replacement names are free of it. */
+export interface UsernameRules {
+  /** Least and greatest length, in code points. */
+  minLength: number;
+  maxLength: number;
+  /** An RE2 pattern matched against the whole name. */
+  pattern?: string | undefined;
+}
+
+/** The greatest length of any name, denied and replacement names included, in code points. */
+export const MAX_NAME_LENGTH = 256;
+
+const controlCharacter = /\p{Cc}/u;
+
+/**
+ * The limits no organization can lift: well-formed Unicode, no control characters, 1 to 256 code points.
+ * Returns what is wrong, or undefined.
+ */
+export function nameFault(name: string): string | undefined {
+  if (name.length === 0) return 'must not be empty';
+  if (!name.isWellFormed()) return 'must be well-formed Unicode';
+  if (controlCharacter.test(name)) return 'must not contain control characters';
+  if (codePoints(name) > MAX_NAME_LENGTH) return `must be at most ${MAX_NAME_LENGTH} characters long`;
+  return undefined;
+}
+
+/**
+ * The form under which a name is compared: its NFC form, or for case-insensitive organizations its RFC 8265
+ * UsernameCaseMapped form (width, case, NFC), which here folds and never refuses.
+ */
+export function comparisonForm(name: string, comparison: UsernameComparison): string {
+  if (comparison === 'exact') return name.normalize('NFC');
+  return mapWidth(name).toLowerCase().normalize('NFC');
+}
+
+/** Why the organization's rules refuse this name, or undefined where they allow it. */
+export function ruleBroken(name: string, rules: UsernameRules): string | undefined {
+  const length = codePoints(name);
+  if (length < rules.minLength) return `must be at least ${rules.minLength} characters long`;
+  if (length > rules.maxLength) return `must be at most ${rules.maxLength} characters long`;
+  if (rules.pattern !== undefined && !matcher(rules.pattern)(name)) {
+    return `must match ${rules.pattern}`;
+  }
+  return undefined;
+}
+
+/** Whether RE2 understands the pattern; the reason where it does not. */
+export function patternFault(pattern: string): string | undefined {
+  try {
+    RE2JS.compile(pattern);
+    return undefined;
+  } catch (error) {
+    return error instanceof Error ? error.message : String(error);
+  }
+}
+
+const matchers = new Map<string, (name: string) => boolean>();
+
+function matcher(pattern: string): (name: string) => boolean {
+  let match = matchers.get(pattern);
+  if (match === undefined) {
+    const compiled = RE2JS.compile(pattern);
+    match = (name) => compiled.matches(name);
+    // Patterns come from operators; the bound only keeps many edits from piling up.
+    if (matchers.size >= 1000) matchers.clear();
+    matchers.set(pattern, match);
+  }
+  return match;
+}
+
+function codePoints(text: string): number {
+  let count = 0;
+  for (const _ of text) count++;
+  return count;
+}
+
+/**
+ * RFC 8265 §3.3.1: fullwidth and halfwidth characters become their decomposition mappings. NFKC gives that
+ * mapping for all of them but those below, whose mappings have compatibility mappings of their own.
+ */
+function mapWidth(text: string): string {
+  return text.replace(/[\u3000\uFF01-\uFFEE]/g, (wide) => {
+    const code = wide.charCodeAt(0);
+    if (code === 0xffe3) return '\u00AF';
+    if (code === 0xffa0) return '\u3164';
+    if (code >= 0xffa1 && code <= 0xffbe) return String.fromCharCode(code - 0xffa1 + 0x3131);
+    if (code >= 0xffc2 && code <= 0xffdc) return halfwidthVowel(code) ?? wide;
+    return wide.normalize('NFKC');
+  });
+}
+
+/** Halfwidth Hangul vowels stand in rows of six, with gaps, from U+FFC2 on. */
+function halfwidthVowel(code: number): string | undefined {
+  const row = (code - 0xffc2) >> 3;
+  const column = (code - 0xffc2) & 7;
+  if (column > 5 || row * 6 + column > 20) return undefined;
+  return String.fromCharCode(0x314f + row * 6 + column);
+}

@@ -1,0 +1,55 @@
+import type { ErrorRequestHandler, Response } from 'express';
+import { problem, ProblemError, renderProblem, type Problem } from '../contract/problems.ts';
+import type { Log } from '../log.ts';
+import { MediaUnavailableError } from '../media/errors.ts';
+import { isStoreUnavailable } from '../redis/connect.ts';
+import { callOf } from './call.ts';
+
+/** Answers with a JSON body. */
+export function sendJson(response: Response, status: number, value: unknown): void {
+  send(response, status, 'application/json; charset=utf-8', JSON.stringify(value));
+}
+
+/** Answers with a problem (RFC 9457). */
+export function sendProblem(response: Response, { headers, ...carried }: Problem): void {
+  for (const [name, value] of Object.entries(headers)) response.setHeader(name, value);
+  const body = renderProblem({ ...carried, headers }, callOf(response).requestId);
+  send(response, carried.status, 'application/problem+json', JSON.stringify(body));
+}
+
+/** Answers 204. */
+export function sendNothing(response: Response): void {
+  response.statusCode = 204;
+  response.end();
+}
+
+/**
+ * Turns whatever a handler threw into a problem. What it does not know is a mistake of ours: it is logged with
+ * the request's id, and the caller learns nothing of it but that id.
+ */
+export function answerErrors(log: Log): ErrorRequestHandler {
+  return (error: unknown, _request, response, _next) => {
+    if (response.headersSent || response.destroyed) {
+      response.destroy();
+      return;
+    }
+    sendProblem(response, toProblem(error, callOf(response).requestId, log));
+  };
+}
+
+function toProblem(error: unknown, requestId: string, log: Log): Problem {
+  if (error instanceof ProblemError) return error.problem;
+  if (isStoreUnavailable(error) || error instanceof MediaUnavailableError) {
+    log.warn('the store did not answer', { requestId, reason: String(error) });
+    return problem('store-unavailable', 'The store cannot be reached now. Nothing is known to have changed.');
+  }
+  log.error('a request failed', { requestId, error: error instanceof Error ? error.stack : String(error) });
+  return problem('internal-error', 'The request could not be served, by a mistake that is not yours.');
+}
+
+function send(response: Response, status: number, type: string, text: string): void {
+  response.statusCode = status;
+  response.setHeader('Content-Type', type);
+  response.setHeader('Content-Length', Buffer.byteLength(text));
+  response.end(text);
+}

@@ -1,0 +1,31 @@
+import { randomUUID } from 'node:crypto';
+import type { Response } from 'express';
+import type { Operation } from '../contract/routes.ts';
+import type { Caller } from '../domain/caller.ts';
+
+/** What is known of one request while it is served; for its answer, the log and the ledger. */
+export interface Call {
+  requestId: string;
+  /** `performance.now()` when the request came in. */
+  startedAt: number;
+  operation?: Operation;
+  /** As claimed; proven only once there is a caller. */
+  organizationId?: string;
+  caller?: Caller;
+}
+
+const idGivenByCaller = /^[\w.-]{1,64}$/;
+
+/** Starts the record of a request; a reasonable `X-Request-Id` of the caller's is taken over. */
+export function beginCall(response: Response): Call {
+  const given = response.req.headers['x-request-id'];
+  const requestId = typeof given === 'string' && idGivenByCaller.test(given) ? given : randomUUID();
+  const call: Call = { requestId, startedAt: performance.now() };
+  response.locals['call'] = call;
+  response.setHeader('X-Request-Id', requestId);
+  return call;
+}
+
+export function callOf(response: Response): Call {
+  return response.locals['call'] as Call;
+}

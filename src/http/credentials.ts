@@ -1,0 +1,114 @@
+import { hash } from 'node:crypto';
+import type { Request, Response } from 'express';
+import { problem, ProblemError } from '../contract/problems.ts';
+import type { Caller } from '../domain/caller.ts';
+import { authenticate } from '../redis/credentials.ts';
+import { organizationBase } from '../redis/keys.ts';
+import type { Store } from '../redis/scripts.ts';
+import type { Standing } from '../redis/standing.ts';
+import { callOf } from './call.ts';
+import type { Limiter } from './rate-limit.ts';
+
+export interface AuthenticationOptions {
+  store: Store;
+  keyPrefix: string;
+  /** Its real name carries the platform's brand (contract 5). */
+  organizationHeader: string;
+  /** Absent where no rate limit is configured. */
+  limiter?: Limiter | undefined;
+}
+
+/** What the headers of contract 5 claim. */
+export interface Credentials {
+  organizationId: string;
+  /** What the organization's keys in Redis begin with. */
+  base: string;
+  sha256: string;
+}
+
+/** A caller who has proven to be one. */
+export interface Session extends Credentials {
+  caller: Caller;
+  standing: Standing;
+}
+
+const utf8 = new TextDecoder('utf-8', { fatal: true });
+
+/** Reads both headers; a missing one is a 401 `missing-credentials`. */
+export function readCredentials(
+  request: Request,
+  response: Response,
+  { keyPrefix, organizationHeader }: AuthenticationOptions,
+): Credentials {
+  const apiKey = request.headers['x-api-key'];
+  const organization = request.headers[organizationHeader];
+  if (typeof apiKey !== 'string' || apiKey === '') throw missing('x-api-key');
+  if (typeof organization !== 'string' || organization === '') throw missing(organizationHeader);
+  const organizationId = decodeHeader(organization);
+  callOf(response).organizationId = organizationId;
+  return {
+    organizationId,
+    base: organizationBase(keyPrefix, organizationId),
+    // Header bytes reach us as Latin-1; hashed as such they are the key's own UTF-8 bytes.
+    sha256: hash('sha256', Buffer.from(apiKey, 'latin1'), 'hex'),
+  };
+}
+
+/** Authenticates a request; a key that is not one is a 401 `invalid-api-key`. */
+export async function authenticateRequest(
+  request: Request,
+  response: Response,
+  options: AuthenticationOptions,
+): Promise<Session> {
+  const credentials = readCredentials(request, response, options);
+  const outcome = await authenticate(options.store, credentials.base, credentials.sha256);
+  if (outcome.kind === 'unknown') throw invalidApiKey();
+  await admit(response, credentials.base, outcome.caller, options);
+  return { ...credentials, caller: outcome.caller, standing: outcome.standing };
+}
+
+/** Takes note of who calls, and holds them to the rate limit where there is one. */
+export function admit(
+  response: Response,
+  base: string,
+  caller: Caller,
+  { limiter }: AuthenticationOptions,
+): Promise<void> | undefined {
+  callOf(response).caller = caller;
+  return limiter?.(response, base, caller.keyId);
+}
+
+/** The user whose profile is meant; a key that acts for nobody is a 403 `no-user`. */
+export function requireUser(caller: Caller): string {
+  if (caller.userId === undefined) throw noUser();
+  return caller.userId;
+}
+
+/** The denylist is for admins (contract 5): any other key is a 403 `admin-required`. */
+export function requireAdmin(caller: Caller): void {
+  if (caller.role !== 'admin') {
+    throw new ProblemError(problem('admin-required', 'This operation needs an API key with the admin role.'));
+  }
+}
+
+export function invalidApiKey(): ProblemError {
+  return new ProblemError(
+    problem('invalid-api-key', 'The API key is not valid for this organization, or not any more.'),
+  );
+}
+
+export function noUser(): ProblemError {
+  return new ProblemError(problem('no-user', 'This API key acts for no user, so it has no profile.'));
+}
+
+function missing(header: string): ProblemError {
+  return new ProblemError(problem('missing-credentials', `The header ${header} is missing.`));
+}
+
+function decodeHeader(value: string): string {
+  try {
+    return utf8.decode(Buffer.from(value, 'latin1'));
+  } catch {
+    throw invalidApiKey();
+  }
+}

@@ -1,0 +1,74 @@
+import express, { type Request, type Response } from 'express';
+import { problem, ProblemError } from '../contract/problems.ts';
+
+/** Reads a request's JSON body: its text, and the value. */
+export type JsonReader = (request: Request, response: Response) => Promise<{ text: string; value: unknown }>;
+
+const utf8 = new TextDecoder('utf-8', { fatal: true });
+
+/**
+ * Reads JSON in UTF-8 (RFC 8259 §8.1) of at most `limit` bytes, inflated. Refuses with `unsupported-media-type`,
+ * `payload-too-large` or `invalid-json`.
+ */
+export function createJsonReader(limit: number): JsonReader {
+  const readBytes = express.raw({ type: () => true, limit });
+  return async (request, response) => {
+    requireJson(request);
+    await new Promise<void>((resolve, reject) => {
+      readBytes(request, response, (error?: unknown) => {
+        if (error === undefined) resolve();
+        else reject(toBodyProblem(error, limit));
+      });
+    });
+    return parse(request.body as unknown);
+  };
+}
+
+function requireJson(request: Request): void {
+  const type = request.headers['content-type'];
+  if (
+    type === undefined &&
+    !request.headers['transfer-encoding'] &&
+    !Number(request.headers['content-length'])
+  ) {
+    throw new ProblemError(problem('invalid-json', 'The request has no body; it needs one in JSON.'));
+  }
+  const charset = /;\s*charset="?([^";\s]+)/i.exec(type ?? '')?.[1];
+  if (!request.is('application/json') || (charset !== undefined && !/^(utf-?8|us-ascii)$/i.test(charset))) {
+    throw new ProblemError(
+      problem('unsupported-media-type', 'The body must be sent as application/json, in UTF-8.'),
+    );
+  }
+}
+
+function parse(body: unknown): { text: string; value: unknown } {
+  try {
+    const text = utf8.decode(Buffer.isBuffer(body) ? body : Buffer.alloc(0));
+    return { text, value: JSON.parse(text) as unknown };
+  } catch (error) {
+    const reason = error instanceof SyntaxError ? 'is not well-formed JSON' : 'is not well-formed UTF-8';
+    throw new ProblemError(problem('invalid-json', `The body ${reason}.`));
+  }
+}
+
+/** What body-parser throws has a `type`; what it does not know is passed on. */
+function toBodyProblem(error: unknown, limit: number): unknown {
+  switch ((error as { type?: string }).type) {
+    case 'entity.too.large':
+      return new ProblemError(
+        problem('payload-too-large', `The body is larger than the ${limit} bytes this operation accepts.`),
+      );
+    case 'encoding.unsupported':
+      return new ProblemError(
+        problem('unsupported-media-type', 'The Content-Encoding is none this service reads.'),
+      );
+    case 'request.aborted':
+    case 'request.size.invalid':
+      return new ProblemError(problem('invalid-json', 'The body ended before its announced length.'));
+    default:
+      // Such as a gzip body that does not inflate: the bytes are the client's, and they are wrong.
+      return (error as { status?: number }).status === 400
+        ? new ProblemError(problem('invalid-json', 'The body could not be read.'))
+        : error;
+  }
+}

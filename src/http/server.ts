@@ -1,0 +1,98 @@
+import { once } from 'node:events';
+import { createServer, IncomingMessage, ServerResponse } from 'node:http';
+import { Server as NetServer } from 'node:net';
+import { setTimeout as sleep } from 'node:timers/promises';
+import express, { type Express } from 'express';
+
+export interface BridgeServer {
+  /** The port it listens on. */
+  port: number;
+  /** Whether it is on its way out: it still answers, but wants no new work. */
+  isDraining: () => boolean;
+  /**
+   * Answers what was sent, telling each client to go elsewhere (`Connection: close`), and ends. Nobody is cut:
+   * for a moment it goes on accepting, since a request may be on its way before a balancer has noticed.
+   */
+  drain: () => Promise<void>;
+}
+
+/** How long a draining server goes on accepting, and then waits for what idle connections have sent, in ms. */
+const lastCall = 300;
+/** After so long, in ms, whoever has not sent his request is cut. */
+const patience = 10_000;
+
+/** Listens, with the app behind it. Rejects with one plain line where the port cannot be had. */
+export async function listen(app: Express, host: string, port: number): Promise<BridgeServer> {
+  let draining = false;
+  const server = createServer(requestAndResponseOf(app), (request, response) => {
+    if (draining) response.setHeader('Connection', 'close');
+    app(request as express.Request, response as express.Response);
+  });
+  server.headersTimeout = 20_000;
+  server.requestTimeout = 60_000;
+  server.keepAliveTimeout = 65_000;
+
+  server.listen({ host, port, backlog: 1024 });
+  try {
+    await once(server, 'listening');
+  } catch (error) {
+    throw new Error(whyNot(error, host, port), { cause: error });
+  }
+  const address = server.address();
+  if (address === null || typeof address === 'string') throw new Error('the server has no port');
+
+  let drained: Promise<void> | undefined;
+  const drain = async (): Promise<void> => {
+    draining = true;
+    await sleep(lastCall);
+    const closed = once(server, 'close');
+    // The http server's own close would also cut idle connections, whose next request may have been sent.
+    NetServer.prototype.close.call(server);
+    await sleep(lastCall);
+    server.closeIdleConnections();
+    const late = setTimeout(() => server.closeAllConnections(), patience);
+    await closed;
+    clearTimeout(late);
+  };
+  return {
+    port: address.port,
+    isDraining: () => draining,
+    drain: async () => {
+      drained ??= drain();
+      await drained;
+    },
+  };
+}
+
+/**
+ * Classes whose instances have the app's own prototypes from birth. Express sets these prototypes on every
+ * request and response; where they are there already that costs nothing, and otherwise more than all the rest.
+ */
+function requestAndResponseOf(app: Express) {
+  class BridgeRequest extends IncomingMessage {}
+  class BridgeResponse extends ServerResponse {}
+  adopt(BridgeRequest.prototype, express.request, app);
+  adopt(BridgeResponse.prototype, express.response, app);
+  app.request = BridgeRequest.prototype as unknown as typeof app.request;
+  app.response = BridgeResponse.prototype as unknown as typeof app.response;
+  return { IncomingMessage: BridgeRequest, ServerResponse: BridgeResponse };
+}
+
+function adopt(prototype: object, from: object, app: Express): void {
+  Object.defineProperties(prototype, Object.getOwnPropertyDescriptors(from));
+  Object.defineProperty(prototype, 'app', { value: app, configurable: true, writable: true });
+}
+
+function whyNot(error: unknown, host: string, port: number): string {
+  switch ((error as NodeJS.ErrnoException).code) {
+    case 'EADDRINUSE':
+      return `port ${port} on ${host} is in use: stop what listens there, or set PORT to another one`;
+    case 'EACCES':
+      return `port ${port} may not be used by this user: set PORT to 1024 or above`;
+    case 'EADDRNOTAVAIL':
+    case 'ENOTFOUND':
+      return `HOST ${host} is no address of this machine`;
+    default:
+      return `cannot listen on ${host}:${port}: ${String(error)}`;
+  }
+}

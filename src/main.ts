@@ -1,0 +1,53 @@
+import { assemble } from './assemble.ts';
+import { ConfigError, readConfig, type Config } from './config.ts';
+import { readContractPolicy } from './deprecation/contract-policy.ts';
+import { checkPolicy, layerPolicy, type DeprecationPolicy, type PolicyLayer } from './deprecation/policy.ts';
+import { createLog } from './log.ts';
+
+/** Exit codes: 0 stopped as asked, 1 could not start or broke, 2 the configuration is wrong. */
+async function main(): Promise<void> {
+  const { config, policy } = configurationOrExit();
+  const log = createLog(config.logLevel);
+  const bridge = await assemble(config, policy, log);
+  if (bridge.welcome !== undefined) process.stdout.write(`${bridge.welcome}\n`);
+  log.info('listening', { url: bridge.url, pid: process.pid });
+
+  let stopping = false;
+  const stop = (signal: string): void => {
+    // npm forwards a second signal while the first is being obeyed: it must not cut anybody.
+    if (stopping) return;
+    stopping = true;
+    log.info('stopping', { signal });
+    void bridge.close().then(() => {
+      log.info('stopped');
+      process.exitCode = 0;
+    });
+  };
+  process.on('SIGTERM', stop);
+  process.on('SIGINT', stop);
+}
+
+function configurationOrExit(): { config: Config; policy: DeprecationPolicy } {
+  try {
+    const config = readConfig(process.env);
+    return { config, policy: checkedPolicy(config.deprecation) };
+  } catch (error) {
+    if (!(error instanceof ConfigError)) throw error;
+    process.stderr.write(`The configuration is wrong:\n${error.message.replace(/^/gm, '  ')}\n`);
+    process.exit(2);
+  }
+}
+
+function checkedPolicy(environment: PolicyLayer): DeprecationPolicy {
+  const policy = layerPolicy(readContractPolicy(), environment);
+  const faults = checkPolicy(policy, Date.now());
+  if (faults.length > 0) throw new ConfigError(faults.join('\n'));
+  return policy;
+}
+
+main().catch((error: unknown) => {
+  process.stderr.write(
+    `Profile Bridge could not start: ${error instanceof Error ? error.message : String(error)}\n`,
+  );
+  process.exit(1);
+});

@@ -1,0 +1,54 @@
+import { createHash } from 'node:crypto';
+import type { Caller } from '../domain/caller.ts';
+import type { Profile } from '../domain/profile.ts';
+import { toProfile } from './profiles.ts';
+import type { KeyReply, Store } from './scripts.ts';
+import { toStanding, type Standing } from './standing.ts';
+
+export type ReadOutcome =
+  | { kind: 'unknown' }
+  | { kind: 'no-user'; caller: Caller }
+  | { kind: 'none'; caller: Caller }
+  | { kind: 'profile'; caller: Caller; profile: Profile };
+
+export type AuthenticationOutcome =
+  { kind: 'unknown' } | { kind: 'known'; caller: Caller; standing: Standing };
+
+/** The only form in which a key is stored or looked up: the SHA-256 of its UTF-8 bytes, in lower-case hex. */
+export function hashApiKey(apiKey: string): string {
+  return createHash('sha256').update(apiKey).digest('hex');
+}
+
+/**
+ * Authenticates and reads the caller's own profile in one round trip (contract 4.1). A key that is unknown,
+ * revoked, expired, or of another organization is `unknown`.
+ */
+export async function readOwnProfile(store: Store, base: string, sha256: string): Promise<ReadOutcome> {
+  const reply = await store.readProfile(base, sha256);
+  switch (reply[0]) {
+    case 'unknown':
+      return { kind: 'unknown' };
+    case 'profile':
+      return { kind: 'profile', caller: toCaller(reply[1]), profile: toProfile(reply[2]) };
+    default:
+      return { kind: reply[0], caller: toCaller(reply[1]) };
+  }
+}
+
+/** Authenticates, and brings along what a write by this caller has to be judged by. */
+export async function authenticate(
+  store: Store,
+  base: string,
+  sha256: string,
+): Promise<AuthenticationOutcome> {
+  const reply = await store.authenticate(base, sha256);
+  if (reply[0] === 'unknown') return { kind: 'unknown' };
+  return { kind: 'known', caller: toCaller(reply[1]), standing: toStanding(reply[2], reply[3]) };
+}
+
+function toCaller([keyId, role, user, client]: KeyReply): Caller {
+  const caller: Caller = { keyId, role: role === 'admin' ? 'admin' : 'player' };
+  if (user !== null) caller.userId = user;
+  if (client !== null) caller.client = client;
+  return caller;
+}

@@ -1,0 +1,186 @@
+import { randomUUID } from 'node:crypto';
+import type { Store } from './scripts.ts';
+import { createPatience, formOf, readStanding, type Patience, type Standing } from './standing.ts';
+
+/** A denylist operation's place: the organization, the key that asked (for the audit trail), what it was judged by. */
+export interface DenylistContext {
+  store: Store;
+  base: string;
+  keyId: string;
+  standing: Standing;
+}
+
+export interface BanFailure {
+  username: string;
+  replacement: string;
+  reason: 'replacement-in-use' | 'replacement-denied';
+}
+
+/** `busy`: another operation held the names for longer than a request may wait. Repeating the request is harmless. */
+export type BanOutcome = { kind: 'banned'; failures: BanFailure[] } | { kind: 'busy' };
+export type RemoveOutcome = { kind: 'removed'; deleted: string[]; inUse: string[] } | { kind: 'busy' };
+export type OverwriteOutcome =
+  { kind: 'overwritten' } | { kind: 'in-use'; usernames: string[] } | { kind: 'busy' };
+
+/** Names in one script call: few enough that none holds Redis for more than a few milliseconds. */
+const banChunk = 200;
+const nameChunk = 500;
+
+/** How long a stage outlives the last sign of life of its owner, in ms. */
+const stageLease = 5000;
+
+/**
+ * Denies each name and renames its user, per name both or neither (contract 4.3). Of two entries that want the
+ * same replacement the first gets it.
+ */
+export async function banUsernames(
+  context: DenylistContext,
+  replacements: ReadonlyMap<string, string>,
+): Promise<BanOutcome> {
+  const { store, base, keyId } = context;
+  const patience = createPatience();
+  const names = [...replacements];
+  const failures: BanFailure[] = [];
+  let standing = context.standing;
+  let denied = formsOf(standing, replacements.keys());
+
+  for (let done = 0; done < names.length;) {
+    const chunk = names.slice(done, done + banChunk);
+    const arguments_ = chunk.flatMap(([username, replacement]) => {
+      const form = formOf(standing, replacement);
+      return [username, formOf(standing, username), replacement, denied.has(form) ? '' : form];
+    });
+    const reply = await store.banUsernames(base, standing.index, keyId, ...arguments_);
+    if (reply[0] === 'banned') {
+      for (const [position, [username, replacement]] of chunk.entries()) {
+        const reason = reply[1][position];
+        if (reason === 'replacement-in-use' || reason === 'replacement-denied') {
+          failures.push({ username, replacement, reason });
+        }
+      }
+      done += reply[1].length;
+      if (reply[1].length === chunk.length) continue;
+    }
+    if (!(await patience.wait())) return { kind: 'busy' };
+    if (reply[0] === 'stale') {
+      standing = await readStanding(store, base);
+      denied = formsOf(standing, replacements.keys());
+    }
+  }
+  return { kind: 'banned', failures };
+}
+
+/** Removes names from the denylist, save those in use (contract 4.4); in the request's order and spelling. */
+export async function removeDenied(
+  context: DenylistContext,
+  usernames: readonly string[],
+): Promise<RemoveOutcome> {
+  const { store, base, keyId } = context;
+  const patience = createPatience();
+  const deleted: string[] = [];
+  const inUse: string[] = [];
+  let standing = context.standing;
+  const seen = new Set<string>();
+
+  for (let done = 0; done < usernames.length;) {
+    const chunk = usernames.slice(done, done + nameChunk);
+    const pairs = chunk.map((name) => [name, formOf(standing, name)] as const);
+    const fresh = firstOfEachForm(pairs, seen);
+    const reply = await store.removeDenied(base, standing.index, keyId, ...fresh.flat());
+    if (reply[0] === 'removed') {
+      for (const [position, [name, form]] of fresh.entries()) {
+        seen.add(form);
+        if (reply[1][position] === 'deleted') deleted.push(name);
+        if (reply[1][position] === 'in-use') inUse.push(name);
+      }
+      done += chunk.length;
+      continue;
+    }
+    if (!(await patience.wait())) return { kind: 'busy' };
+    standing = await readStanding(store, base);
+  }
+  return { kind: 'removed', deleted, inUse };
+}
+
+/**
+ * Replaces the whole denylist, or leaves it as it was when a given name is in use (contract 4.5). The list is
+ * staged in parts, and no staged name can be claimed; so what was found unused is unused still when the stage
+ * becomes the denylist in one step. A stage whose owner dies expires.
+ */
+export async function overwriteDenylist(
+  context: DenylistContext,
+  usernames: readonly string[],
+): Promise<OverwriteOutcome> {
+  const { store, base, keyId } = context;
+  const patience = createPatience();
+  let standing = context.standing;
+  for (;;) {
+    const token = randomUUID();
+    if (!(await openStage(store, base, token, patience))) return { kind: 'busy' };
+    try {
+      const staged = await fillStage(store, base, token, standing, usernames);
+      if (staged.kind === 'in-use') {
+        return { kind: 'in-use', usernames: staged.usernames };
+      }
+      if (
+        staged.kind === 'staged' &&
+        (await store.stageCommit(base, token, standing.index, keyId)) === 'committed'
+      ) {
+        return { kind: 'overwritten' };
+      }
+    } finally {
+      // Gone by itself where it was committed or has lapsed; and it expires where Redis cannot be reached.
+      await store.stageDrop(base, token).catch(() => {});
+    }
+    if (!(await patience.wait())) return { kind: 'busy' };
+    standing = await readStanding(store, base);
+  }
+}
+
+async function openStage(store: Store, base: string, token: string, patience: Patience): Promise<boolean> {
+  while ((await store.stageOpen(base, token, stageLease)) === 'busy') {
+    if (!(await patience.wait())) return false;
+  }
+  return true;
+}
+
+async function fillStage(
+  store: Store,
+  base: string,
+  token: string,
+  standing: Standing,
+  usernames: readonly string[],
+): Promise<{ kind: 'staged' } | { kind: 'in-use'; usernames: string[] } | { kind: 'again' }> {
+  const inUse: (readonly [string, string])[] = [];
+  for (let done = 0; done < usernames.length; done += nameChunk) {
+    const chunk = usernames
+      .slice(done, done + nameChunk)
+      .map((name) => [name, formOf(standing, name)] as const);
+    const reply = await store.stageAdd(base, token, stageLease, standing.index, ...chunk.flat());
+    if (reply[0] !== 'staged') return { kind: 'again' };
+    for (const position of reply[1]) {
+      const pair = chunk[position];
+      if (pair !== undefined) inUse.push(pair);
+    }
+  }
+  if (inUse.length === 0) return { kind: 'staged' };
+  return { kind: 'in-use', usernames: firstOfEachForm(inUse, new Set()).map(([name]) => name) };
+}
+
+function formsOf(standing: Standing, names: Iterable<string>): Set<string> {
+  const forms = new Set<string>();
+  for (const name of names) forms.add(formOf(standing, name));
+  return forms;
+}
+
+/** The pairs whose form is neither in `seen` nor earlier among them. */
+function firstOfEachForm<Pair extends readonly [string, string]>(
+  pairs: readonly Pair[],
+  seen: ReadonlySet<string>,
+): Pair[] {
+  const fresh = new Map<string, Pair>();
+  for (const pair of pairs) {
+    if (!seen.has(pair[1]) && !fresh.has(pair[1])) fresh.set(pair[1], pair);
+  }
+  return [...fresh.values()];
+}

@@ -1,0 +1,59 @@
+/** Where a key stands outside every organization; README.md beside this file has the table of all keys. */
+export function organizationsKey(prefix: string): string {
+  return `${prefix}orgs`;
+}
+
+/**
+ * What all keys of an organization begin with. The braces make it their hash tag, so that they share one slot;
+ * the id is percent-encoded, so that none can break out of its tag or meet another.
+ */
+export function organizationBase(prefix: string, organizationId: string): string {
+  return `${prefix}{${encodeId(organizationId)}}:`;
+}
+
+export function settingsKey(base: string): string {
+  return `${base}settings`;
+}
+
+/** The record of one API key. */
+export function apiKeyKey(base: string, sha256: string): string {
+  return `${base}key:${sha256}`;
+}
+
+/** Public id → SHA-256, of all keys of the organization. */
+export function apiKeyIdsKey(base: string): string {
+  return `${base}keys`;
+}
+
+export function profileKey(base: string, userId: string): string {
+  return `${base}p:${userId}`;
+}
+
+/** A generation of the denylist. */
+export function denylistKey(base: string, index: string): string {
+  return `${base}d${index}`;
+}
+
+export function objectsKey(base: string): string {
+  return `${base}objects`;
+}
+
+export function collectionKey(base: string, userId: string): string {
+  return `${base}c:${userId}`;
+}
+
+export function auditKey(base: string): string {
+  return `${base}audit`;
+}
+
+/** Picture files that no profile refers to, yet or any more. */
+export function looseMediaKey(base: string): string {
+  return `${base}media`;
+}
+
+function encodeId(id: string): string {
+  return encodeURIComponent(id).replace(
+    /[!'()*]/g,
+    (character) => `%${character.charCodeAt(0).toString(16).toUpperCase()}`,
+  );
+}

@@ -1,0 +1,14 @@
+-- Who is calling, and what a write needs to know before it is judged.
+--
+-- KEYS[1]  <prefix>{organization}:
+-- ARGV[1]  SHA-256 of the API key, hex
+--
+-- {'unknown'}                       no such key
+-- {'known', key, settings, name}    key as lib/credentials.lua returns it; settings {comparison, min, max,
+--                                   pattern, template, ownership, index}, false where unset; name the user's
+--                                   current username or false
+local key = credentials(ARGV[1])
+if not key then return { 'unknown' } end
+local settings = redis.call('HMGET', KEYS[1] .. 'settings', 'comparison', 'min', 'max', 'pattern', 'template', 'ownership', 'index')
+local name = key[3] and redis.call('HGET', KEYS[1] .. 'p:' .. key[3], 'u') or false
+return { 'known', key, settings, name }

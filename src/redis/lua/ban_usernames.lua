@@ -1,0 +1,51 @@
+-- Contract 4.3, for a part of the request: denies each name and renames its user, both or neither.
+--
+-- KEYS[1]  <prefix>{organization}:
+-- ARGV[1]  generation of the name index that the forms belong to
+-- ARGV[2]  public id of the caller's key, for the audit trail
+-- ARGV[3…] four for each name: name, form, replacement, replacement's form ('' where this same request denies
+--          the replacement, whatever the order of its properties)
+--
+-- {'stale'} {'frozen'}              nothing was done: look again, and come back
+-- {'banned', outcomes}              one for each name: added | skipped | replacement-in-use |
+--                                   replacement-denied; fewer than asked where a denylist overwrite has yet to
+--                                   decide about a replacement: come back with the rest
+local base, index, key_id = KEYS[1], ARGV[1], ARGV[2]
+local fenced = fence(index)
+if fenced then return { fenced } end
+
+local outcomes = {}
+local now = now_ms()
+for i = 3, #ARGV, 4 do
+  local name, form, replacement, new_form = ARGV[i], ARGV[i + 1], ARGV[i + 2], ARGV[i + 3]
+  local outcome = 'added'
+  local user = false
+  if is_denied(index, form) then
+    outcome = 'skipped'
+  else
+    user = holder_of(index, form)
+    if user then
+      if new_form == '' or is_denied(index, new_form) then
+        outcome = 'replacement-denied'
+      elseif is_staged(new_form) then
+        return { 'banned', outcomes }
+      elseif holder_of(index, new_form) then
+        outcome = 'replacement-in-use'
+      end
+    end
+  end
+  if outcome == 'added' then
+    redis.call('HSET', base .. 'd' .. index, form, form == name and '' or name)
+    audit('ban', key_id, 'username', name)
+    if user then
+      local profile = base .. 'p:' .. user
+      local from = redis.call('HGET', profile, 'u') or name
+      let_go(index, form)
+      hold(index, new_form, user)
+      redis.call('HSET', profile, 'u', replacement, 't', now, 'b', '1')
+      audit('rename', key_id, 'from', from, 'to', replacement, 'user', user)
+    end
+  end
+  outcomes[#outcomes + 1] = outcome
+end
+return { 'banned', outcomes }

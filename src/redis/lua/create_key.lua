@@ -1,0 +1,21 @@
+-- Stores an API key of the organization.
+--
+-- KEYS[1]  <prefix>{organization}:
+-- ARGV[1]  SHA-256 of the key, hex
+-- ARGV[2]  public id
+-- ARGV[3]  role: player | admin
+-- ARGV[4]  user, '' for none
+-- ARGV[5]  client label, '' for none
+-- ARGV[6]  expiry in ms, '' for none
+--
+-- 'created', 'unknown-organization' or 'exists'
+local base, record = KEYS[1], KEYS[1] .. 'key:' .. ARGV[1]
+if redis.call('EXISTS', base .. 'settings') == 0 then return 'unknown-organization' end
+if redis.call('EXISTS', record) == 1 then return 'exists' end
+redis.call('HSET', record, 'i', ARGV[2], 'r', ARGV[3], 't', now_ms())
+for position, field in ipairs({ 'u', 'c', 'e' }) do
+  local value = ARGV[position + 3]
+  if value ~= '' then redis.call('HSET', record, field, value) end
+end
+redis.call('HSET', base .. 'keys', ARGV[2], ARGV[1])
+return 'created'

@@ -1,0 +1,81 @@
+-- Contract 4.2: creates or changes a profile, all of it or nothing; index and profile change together.
+--
+-- KEYS[1]   <prefix>{organization}:
+-- ARGV[1]   user
+-- ARGV[2]   generation of the name index that the forms belong to
+-- ARGV[3]   the user's current username as the caller saw it, '' for none
+-- ARGV[4]   its comparison form
+-- ARGV[5]   the username to set, '' to leave it
+-- ARGV[6]   its comparison form
+-- ARGV[7]   picture: keep | unset | file | reference
+-- ARGV[8]   the file's name or the reference
+-- ARGV[9]   avatar: keep | unset | reference
+-- ARGV[10]  the reference
+--
+-- {'put', file, profile}            file: the picture file that nothing refers to any more, or false
+-- {'stale'} {'frozen'}              look again, and come back: see lib/names.lua
+-- {'staged'}                        a denylist overwrite has yet to decide about the name: come back
+-- {'denied'} {'taken'}
+-- {'object-not-found', field} {'object-not-in-collection', field}    field: picture | avatar
+-- {'lapsed'}                        the picture file was announced too long ago: it may be swept any time
+local base, user, index = KEYS[1], ARGV[1], ARGV[2]
+local profile = base .. 'p:' .. user
+local fenced = fence(index)
+if fenced then return { fenced } end
+
+local before = redis.call('HMGET', profile, 'u', 'pf')
+if (before[1] or '') ~= ARGV[3] then return { 'stale' } end
+
+if ARGV[5] ~= '' then
+  if is_denied(index, ARGV[6]) then return { 'denied' } end
+  if is_staged(ARGV[6]) then return { 'staged' } end
+  local holder = holder_of(index, ARGV[6])
+  if holder and holder ~= user then return { 'taken' } end
+end
+
+local rules = redis.call('HMGET', base .. 'settings', 'template', 'ownership')
+local function object_refused(reference)
+  if not rules[1] and redis.call('HEXISTS', base .. 'objects', reference) == 0 then return 'object-not-found' end
+  if rules[2] == '1' and redis.call('SISMEMBER', base .. 'c:' .. user, reference) == 0 then
+    return 'object-not-in-collection'
+  end
+end
+if ARGV[7] == 'reference' then
+  local refused = object_refused(ARGV[8])
+  if refused then return { refused, 'picture' } end
+end
+if ARGV[9] == 'reference' then
+  local refused = object_refused(ARGV[10])
+  if refused then return { refused, 'avatar' } end
+end
+local now = now_ms()
+if ARGV[7] == 'file' then
+  local announced = redis.call('ZSCORE', base .. 'media', ARGV[8])
+  if not announced or now - announced > 300000 then return { 'lapsed' } end
+end
+
+-- Nothing below refuses.
+redis.call('HSET', profile, 't', now, 'b', '1')
+if ARGV[5] ~= '' then
+  if ARGV[3] ~= '' and ARGV[4] ~= ARGV[6] then let_go(index, ARGV[4]) end
+  hold(index, ARGV[6], user)
+  redis.call('HSET', profile, 'u', ARGV[5])
+end
+
+local unused = false
+if ARGV[7] ~= 'keep' then
+  unused = before[2]
+  redis.call('HDEL', profile, 'pf', 'pr', 'pu')
+  if unused then redis.call('ZADD', base .. 'media', now, unused) end
+  if ARGV[7] == 'file' then
+    redis.call('ZREM', base .. 'media', ARGV[8])
+    redis.call('HSET', profile, 'pf', ARGV[8])
+  elseif ARGV[7] == 'reference' then
+    redis.call('HSET', profile, 'pr', ARGV[8])
+  end
+end
+if ARGV[9] ~= 'keep' then
+  redis.call('HDEL', profile, 'ar', 'au')
+  if ARGV[9] == 'reference' then redis.call('HSET', profile, 'ar', ARGV[10]) end
+end
+return { 'put', unused, read_profile(user) }

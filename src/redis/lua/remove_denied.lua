@@ -1,0 +1,26 @@
+-- Contract 4.4, for a part of the request: removes names from the denylist, save those in use.
+--
+-- KEYS[1]  <prefix>{organization}:
+-- ARGV[1]  generation of the name index that the forms belong to
+-- ARGV[2]  public id of the caller's key, for the audit trail
+-- ARGV[3…] two for each name: name, form
+--
+-- {'stale'} {'frozen'}              nothing was done: look again, and come back
+-- {'removed', outcomes}             one for each name: deleted | in-use | absent
+local index, key_id = ARGV[1], ARGV[2]
+local fenced = fence(index)
+if fenced then return { fenced } end
+
+local outcomes = {}
+for i = 3, #ARGV, 2 do
+  local name, form = ARGV[i], ARGV[i + 1]
+  local outcome = 'absent'
+  if holder_of(index, form) then
+    outcome = 'in-use'
+  elseif redis.call('HDEL', KEYS[1] .. 'd' .. index, form) == 1 then
+    outcome = 'deleted'
+    audit('remove', key_id, 'username', name)
+  end
+  outcomes[#outcomes + 1] = outcome
+end
+return { 'removed', outcomes }

@@ -1,0 +1,26 @@
+-- Contract 4.5, second step, for a part of the list: from here on nobody can claim these names, so what is
+-- found unused stays unused until the stage is committed or dropped.
+--
+-- KEYS[1]  <prefix>{organization}:
+-- ARGV[1]  token of this overwrite
+-- ARGV[2]  lease in ms
+-- ARGV[3]  generation of the name index that the forms belong to
+-- ARGV[4…] two for each name: name, form
+--
+-- {'lapsed'}                        the stage is not this overwrite's (any more): start again
+-- {'stale'} {'frozen'}              nothing was done: look again, and come back
+-- {'staged', positions}             the names in use, counted from 0
+local stage = KEYS[1] .. 'stage'
+if redis.call('GET', KEYS[1] .. 'stage-owner') ~= ARGV[1] then return { 'lapsed' } end
+local fenced = fence(ARGV[3])
+if fenced then return { fenced } end
+
+local in_use = {}
+for i = 4, #ARGV, 2 do
+  local name, form = ARGV[i], ARGV[i + 1]
+  redis.call('HSET', stage, form, form == name and '' or name)
+  if holder_of(ARGV[3], form) then in_use[#in_use + 1] = (i - 4) / 2 end
+end
+redis.call('PEXPIRE', stage, ARGV[2])
+redis.call('PEXPIRE', KEYS[1] .. 'stage-owner', ARGV[2])
+return { 'staged', in_use }

@@ -1,0 +1,10 @@
+-- Contract 4.5, first step: opens the one stage an organization has for its next denylist.
+--
+-- KEYS[1]  <prefix>{organization}:
+-- ARGV[1]  token of this overwrite
+-- ARGV[2]  lease in ms: a stage whose owner has died is gone by then
+--
+-- 'opened', or 'busy' while another overwrite holds the stage
+if not redis.call('SET', KEYS[1] .. 'stage-owner', ARGV[1], 'NX', 'PX', ARGV[2]) then return 'busy' end
+redis.call('UNLINK', KEYS[1] .. 'stage')
+return 'opened'

@@ -1,0 +1,118 @@
+import { decodeReference, encodeReference, fillTemplate } from '../domain/objects.ts';
+import type { Picture, Profile, ProfileChange, ReferencedImage } from '../domain/profile.ts';
+import { ruleBroken } from '../domain/usernames.ts';
+import type { ProfileReply, Store } from './scripts.ts';
+import { createPatience, formOf, readStanding, type Standing } from './standing.ts';
+
+export type PutOutcome =
+  /** `unusedFile`: the picture file that the profile referred to before, and no longer does. */
+  | { kind: 'put'; profile: Profile; unusedFile?: string }
+  | { kind: 'not-allowed'; reason: string }
+  | { kind: 'denied' }
+  | { kind: 'taken' }
+  | { kind: 'object-not-found' | 'object-not-in-collection'; field: 'picture' | 'avatar' }
+  /** Another operation held the names for longer than a request may wait. */
+  | { kind: 'busy' }
+  /** The uploaded file took so long that it was swept: nothing was changed. */
+  | { kind: 'lapsed' };
+
+/**
+ * Creates or changes a user's profile, all of the change or nothing (contract 4.2). A change that repeats the
+ * user's own current name leaves it alone, whatever the rules say of it.
+ */
+export async function putProfile(
+  store: Store,
+  base: string,
+  userId: string,
+  change: ProfileChange,
+  known: Standing,
+): Promise<PutOutcome> {
+  const patience = createPatience();
+  let standing = known;
+  for (;;) {
+    const username = change.username === standing.username ? undefined : change.username;
+    const broken = username === undefined ? undefined : ruleBroken(username, standing.settings);
+    if (broken !== undefined) return { kind: 'not-allowed', reason: broken };
+
+    const reply = await store.putProfile(
+      base,
+      userId,
+      standing.index,
+      standing.username ?? '',
+      standing.username === undefined ? '' : formOf(standing, standing.username),
+      username ?? '',
+      username === undefined ? '' : formOf(standing, username),
+      ...pictureArguments(change.picture),
+      ...avatarArguments(change.avatar),
+    );
+    switch (reply[0]) {
+      case 'put':
+        return {
+          kind: 'put',
+          profile: toProfile(reply[2]),
+          ...(reply[1] !== null && { unusedFile: reply[1] }),
+        };
+      case 'stale':
+      case 'frozen':
+      case 'staged':
+        if (!(await patience.wait())) return { kind: 'busy' };
+        standing = await readStanding(store, base, userId);
+        continue;
+      case 'object-not-found':
+      case 'object-not-in-collection':
+        return { kind: reply[0], field: reply[1] };
+      case 'denied':
+      case 'taken':
+      case 'lapsed':
+        return { kind: reply[0] };
+    }
+  }
+}
+
+/** The profile in a script's reply (lib/profiles.lua). */
+export function toProfile(reply: ProfileReply): Profile {
+  const [username, file, reference, url, avatar, avatarUrl, wallet, pictureEntry, avatarEntry, template] =
+    reply;
+  const profile: Profile = {};
+  if (username !== null) profile.username = username;
+  const picture = toPicture(file, reference, url, pictureEntry, template);
+  if (picture !== undefined) profile.picture = picture;
+  if (avatar !== null) profile.avatar = toImage(avatar, avatarEntry, avatarUrl, template);
+  if (wallet !== null) profile.wallet = wallet;
+  return profile;
+}
+
+function toPicture(
+  file: string | null,
+  reference: string | null,
+  url: string | null,
+  entry: string | null,
+  template: string | null,
+): Picture | undefined {
+  if (file !== null) return { kind: 'file', name: file };
+  if (reference !== null) return { kind: 'reference', ...toImage(reference, entry, url, template) };
+  return url === null ? undefined : { kind: 'url', url };
+}
+
+/** The catalogue speaks first; then the URL that came with this very profile; then the organization's template. */
+function toImage(
+  encoded: string,
+  entry: string | null,
+  kept: string | null,
+  template: string | null,
+): ReferencedImage {
+  const reference = decodeReference(encoded);
+  const url = entry ?? kept ?? (template === null ? undefined : fillTemplate(template, reference));
+  return url === undefined ? { reference } : { reference, url };
+}
+
+function pictureArguments(picture: ProfileChange['picture']): [string, string] {
+  if (picture === undefined) return ['keep', ''];
+  if (picture === null) return ['unset', ''];
+  return 'file' in picture ? ['file', picture.file] : ['reference', encodeReference(picture.reference)];
+}
+
+function avatarArguments(avatar: ProfileChange['avatar']): [string, string] {
+  if (avatar === undefined) return ['keep', ''];
+  return avatar === null ? ['unset', ''] : ['reference', encodeReference(avatar)];
+}

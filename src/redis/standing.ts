@@ -1,0 +1,78 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { defaultSettings, type OrganizationSettings } from '../domain/settings.ts';
+import { comparisonForm } from '../domain/usernames.ts';
+import { profileKey, settingsKey } from './keys.ts';
+import type { SettingsReply, Store } from './scripts.ts';
+
+/**
+ * What a write is judged by before its script runs. The script refuses as `stale` what was judged by an index
+ * generation or a current name that no longer hold, so settings need no cache and names no lock.
+ */
+export interface Standing {
+  settings: OrganizationSettings;
+  /** The generation of the name index, which belongs to the settings' comparison. */
+  index: string;
+  /** The user's current username. */
+  username?: string | undefined;
+}
+
+/** Reads what a write has to be judged by now. */
+export async function readStanding(store: Store, base: string, userId?: string): Promise<Standing> {
+  const [settings, username] = await Promise.all([
+    store.hmget(
+      settingsKey(base),
+      'comparison',
+      'min',
+      'max',
+      'pattern',
+      'template',
+      'ownership',
+      'index',
+    ) as unknown as SettingsReply,
+    userId === undefined ? null : store.hget(profileKey(base, userId), 'u'),
+  ]);
+  return toStanding(settings, username);
+}
+
+/** The standing in a script's reply. */
+export function toStanding(reply: SettingsReply, username: string | null): Standing {
+  const [comparison, min, max, pattern, template, ownership, index] = reply;
+  return {
+    settings: {
+      comparison: comparison === 'case-insensitive' ? comparison : defaultSettings.comparison,
+      minLength: min === null ? defaultSettings.minLength : Number(min),
+      maxLength: max === null ? defaultSettings.maxLength : Number(max),
+      pattern: pattern ?? undefined,
+      objectImageUrlTemplate: template ?? undefined,
+      requireOwnership: ownership === '1',
+    },
+    index: index ?? '0',
+    username: username ?? undefined,
+  };
+}
+
+/** The form of a name under this standing's comparison. */
+export function formOf(standing: Standing, name: string): string {
+  return comparisonForm(name, standing.settings.comparison);
+}
+
+/** How long a write waits for another operation to decide before it gives up, in ms. */
+const patience = 2000;
+const pause = 25;
+
+export interface Patience {
+  /** Waits a moment and says whether there was still time to. */
+  wait: () => Promise<boolean>;
+}
+
+/** The time one request may spend on coming back after `frozen`, `staged` or `stale`. */
+export function createPatience(): Patience {
+  let left = patience / pause;
+  return {
+    wait: async () => {
+      if (left-- <= 0) return false;
+      await sleep(pause);
+      return true;
+    },
+  };
+}
