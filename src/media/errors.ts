@@ -3,9 +3,10 @@ export class MediaUnavailableError extends Error {
   override readonly name = 'MediaUnavailableError';
 }
 
-/** The system's or library's short word for an error, such as ENOSPC or AccessDenied. */
+/** The system's or library's short word for an error, such as ENOSPC or TimeoutError. */
 export function errorCode(error: unknown): string {
-  if (!(error instanceof Error)) return 'unknown error';
-  if ('code' in error && typeof error.code === 'string' && error.code !== '') return error.code;
-  return error.cause instanceof Error ? errorCode(error.cause) : error.name;
+  const { code, cause, name } = Object(error) as { code?: unknown; cause?: unknown; name?: unknown };
+  if (typeof code === 'string' && code !== '') return code;
+  if (cause !== undefined) return errorCode(cause);
+  return typeof name === 'string' ? name : 'unknown error';
 }

@@ -49,7 +49,7 @@ const encoders: Record<PictureExtension, (pixels: Sharp) => Sharp> = {
 };
 
 function reasonFor(error: unknown): string {
-  const text = error instanceof Error ? error.message : '';
+  const text = String(error);
   if (text.includes('exceeds pixel limit')) return 'has more than 40,000,000 pixels';
   if (text.includes('timeout: ')) return 'takes too long to decode';
   return 'cannot be decoded';

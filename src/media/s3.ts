@@ -15,6 +15,13 @@ export interface BucketCredentials {
 // With the decoding before it, a bucket that does not answer is still told as such in time.
 const requestMilliseconds = 2500;
 
+/** Leaves the content length to fetch: given by the caller too, it is sent twice, which newer HTTP clients refuse. */
+const fetchCounting: typeof fetch = async (input, init) => {
+  const headers = new Headers(init?.headers);
+  headers.delete('Content-Length');
+  return fetch(input, { ...init, headers });
+};
+
 function reason(error: unknown): string {
   if (!(error instanceof S3ServiceError)) return errorCode(error);
   return error.serviceCode === undefined || error.serviceCode === 'Unknown'
@@ -45,6 +52,7 @@ export async function openBucket(
     endpoint: `${address.endpoint}/${address.bucket}`,
     region: address.region,
     requestAbortTimeout: requestMilliseconds,
+    fetch: fetchCounting,
   });
   const where = `the bucket ${address.bucket} at ${address.endpoint}`;
   const key = (name: string): string => `${address.prefix}${name}`;
@@ -87,7 +95,7 @@ export async function openBucket(
     await store.remove(proof);
   } catch (error) {
     throw new Error(
-      `MEDIA_URL: ${error instanceof Error ? error.message : ''} Check the bucket's name, endpoint and region, and that the access key may put, get and delete there.`,
+      `MEDIA_URL: ${error instanceof MediaUnavailableError ? error.message : String(error)} Check the bucket's name, endpoint and region, and that the access key may put, get and delete there.`,
       { cause: error },
     );
   }

@@ -10,7 +10,7 @@ export interface BucketAddress {
   prefix: string;
 }
 
-export type MediaAddress = { kind: 'folder'; folder: string } | BucketAddress;
+type MediaAddress = { kind: 'folder'; folder: string } | BucketAddress;
 
 const bucketName = /^[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]$/;
 const prefixPath = /^(?:[A-Za-z0-9_-][A-Za-z0-9_.-]*\/)*$/;
