@@ -1,0 +1,81 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdir, mkdtemp, readdir, readFile, rm, utimes, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { afterEach, beforeEach, expect, test } from '@jest/globals';
+import { MediaUnavailableError } from '../../src/media/errors.ts';
+import { newPictureName } from '../../src/media/names.ts';
+import { createMediaStore } from '../../src/media/store.ts';
+
+let dataDir = '';
+const open = async () => createMediaStore(undefined, { dataDir });
+const files = async () => readdir(path.join(dataDir, 'media'));
+
+beforeEach(async () => {
+  dataDir = await mkdtemp(path.join(tmpdir(), 'media-disk-'));
+});
+afterEach(async () => {
+  await rm(dataDir, { recursive: true });
+});
+
+test('the folder is made, and opening leaves nothing in it', async () => {
+  await open();
+  expect(await files()).toEqual([]);
+});
+
+test('a process killed while saving leaves no picture cut short', async () => {
+  const size = 3_000_000;
+  const script = `
+    import { createMediaStore } from './src/media/store.ts';
+    import { newPictureName } from './src/media/names.ts';
+    const store = await createMediaStore(undefined, { dataDir: ${JSON.stringify(dataDir)} });
+    for (;;) { await store.save(newPictureName('png'), Buffer.alloc(${size}, 'p')); process.stdout.write('.'); }`;
+  const saving = spawn(process.execPath, ['--import', 'tsx', '--input-type=module', '--eval', script], {
+    stdio: ['ignore', 'pipe', 'inherit'],
+  });
+  await once(saving.stdout, 'data');
+  saving.kill('SIGKILL');
+  await once(saving, 'exit');
+
+  const pictures = (await files()).filter((name) => name.endsWith('.png'));
+  expect(pictures.length).toBeGreaterThan(0);
+  for (const name of pictures) expect(await readFile(path.join(dataDir, 'media', name))).toHaveLength(size);
+});
+
+test('what a crash left half-saved is removed at the next start, what another instance is saving is not', async () => {
+  const folder = path.join(dataDir, 'media');
+  const picture = newPictureName('jpg');
+  await mkdir(folder);
+  for (const name of ['.crashed.tmp', '.saving-now.tmp', picture, '.keep', 'notes.tmp'])
+    await writeFile(path.join(folder, name), 'x');
+  const longAgo = new Date(Date.now() - 120_000);
+  for (const name of ['.crashed.tmp', picture, '.keep', 'notes.tmp'])
+    await utimes(path.join(folder, name), longAgo, longAgo);
+  await open();
+  expect((await files()).toSorted()).toEqual(['.keep', '.saving-now.tmp', 'notes.tmp', picture].toSorted());
+});
+
+test('a save that fails leaves nothing behind and says what is wrong', async () => {
+  const store = await open();
+  const name = newPictureName('jpg');
+  await mkdir(path.join(dataDir, 'media', name));
+  const saving = store.save(name, Buffer.from('x'));
+  await expect(saving).rejects.toThrow(MediaUnavailableError);
+  await expect(saving).rejects.toThrow(/^Cannot write to the media folder .*\(E[A-Z]+\)\.$/);
+  expect(await files()).toEqual([name]);
+});
+
+test('a folder that vanished is told when saving, and reads as empty', async () => {
+  const store = await open();
+  await rm(path.join(dataDir, 'media'), { recursive: true });
+  await expect(store.save(newPictureName('jpg'), Buffer.from('x'))).rejects.toThrow('ENOENT');
+  expect(await store.read(newPictureName('jpg'))).toBeUndefined();
+});
+
+test('a folder that cannot be written is refused at the start, in one line with the remedy', async () => {
+  await writeFile(path.join(dataDir, 'media'), 'a file in its place');
+  await expect(open()).rejects.toThrow(
+    /^MEDIA_URL: the folder \S+ cannot be written \(E[A-Z]+\); let [^\n]*$/,
+  );
+});

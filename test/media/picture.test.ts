@@ -1,0 +1,286 @@
+import { describe, expect, test } from '@jest/globals';
+import { array, assert, asyncProperty, constantFrom, nat, record } from 'fast-check';
+import sharp from 'sharp';
+import { createPictureDecoder, decodePicture, type DecodedPicture } from '../../src/media/picture.ts';
+import { blackPng, frames, gifOfFrames, halves } from './pictures.ts';
+
+async function decoded(bytes: Buffer): Promise<Extract<DecodedPicture, { kind: 'picture' }>> {
+  const result = await decodePicture(bytes);
+  if (result.kind !== 'picture') throw new Error(`not a picture: ${JSON.stringify(result)}`);
+  return result;
+}
+
+async function colourAt(bytes: Buffer, left: number, top: number): Promise<number[]> {
+  const pixel = sharp(bytes).removeAlpha().extract({ left, top, width: 1, height: 1 });
+  return [...(await pixel.raw().toBuffer())];
+}
+
+const gps = {
+  IFD0: { Copyright: 'SECRET-OWNER' },
+  IFD3: { GPSLatitude: '51/1 30/1 0/1', GPSLatitudeRef: 'N' },
+};
+const xmp = '<x:xmpmeta xmlns:x="adobe:ns:meta/"><secret>SECRET-XMP</secret></x:xmpmeta>';
+
+describe('what comes in', () => {
+  test.each(['jpeg', 'png', 'webp', 'gif'] as const)(
+    'a %s stays one, with its type and extension',
+    async (format) => {
+      const result = await decoded(await halves().toFormat(format).toBuffer());
+      expect(result.type).toBe(`image/${format}`);
+      expect(result.extension).toBe(format === 'jpeg' ? 'jpg' : format);
+      expect(await sharp(result.bytes).metadata()).toMatchObject({ format, width: 60, height: 40 });
+    },
+  );
+
+  test.each([
+    ['an SVG', Buffer.from('<svg xmlns="http://www.w3.org/2000/svg" width="9" height="9"/>')],
+    [
+      'an SVG behind an XML declaration',
+      Buffer.from('<?xml version="1.0"?><svg xmlns="http://www.w3.org/2000/svg"/>'),
+    ],
+    ['HTML', Buffer.from('<!doctype html><script>alert(1)</script>')],
+    ['a PDF', Buffer.from('%PDF-1.7\n')],
+    ['no byte at all', Buffer.alloc(0)],
+    ['a single byte', Buffer.from([0xff])],
+    ['a RIFF file that is no WebP', Buffer.from('RIFF\x24\0\0\0WAVEfmt ', 'latin1')],
+    ['a PPM', Buffer.from('P6 1 1 255\n\0\0\0', 'latin1')],
+  ])('%s is unsupported', async (_, bytes) => {
+    expect(await decodePicture(bytes)).toEqual({ kind: 'unsupported' });
+  });
+
+  test.each(['tiff', 'avif'] as const)(
+    '%s is unsupported, though the library could read it',
+    async (format) => {
+      expect(await decodePicture(await halves().toFormat(format).toBuffer())).toEqual({
+        kind: 'unsupported',
+      });
+    },
+  );
+
+  test('the library itself opens nothing but the four, should anything else get past the first bytes', async () => {
+    const tiff = await halves().tiff().toBuffer();
+    await expect(sharp(tiff).metadata()).rejects.toThrow('unsupported image format');
+    await expect(
+      sharp(Buffer.from('<svg xmlns="http://www.w3.org/2000/svg"/>')).metadata(),
+    ).rejects.toThrow();
+  });
+
+  test.each(['jpeg', 'png', 'webp', 'gif'] as const)(
+    'a truncated %s is invalid wherever it ends',
+    async (format) => {
+      const whole = await halves(300, 200).toFormat(format).toBuffer();
+      for (const kept of [13, Math.floor(whole.length / 2), whole.length - 20])
+        expect(await decodePicture(whole.subarray(0, kept))).toEqual({
+          kind: 'invalid',
+          reason: 'cannot be decoded',
+        });
+    },
+  );
+
+  test.each(['\xff\xd8\xff', '\x89PNG\r\n\x1a\n', 'GIF89a', 'RIFF\0\0\0\0WEBP'])(
+    'the first bytes %j with garbage behind them are invalid',
+    async (head) => {
+      const garbage = Buffer.concat([Buffer.from(head, 'latin1'), Buffer.alloc(500, 0xa5)]);
+      expect(await decodePicture(garbage)).toEqual({ kind: 'invalid', reason: 'cannot be decoded' });
+    },
+  );
+
+  test('a photo with the flaw of some phones is taken: wrong scan parameters in its header', async () => {
+    const photo = await halves().jpeg().toBuffer();
+    const scan = photo.indexOf(Buffer.from([0xff, 0xda]));
+    photo[scan + 2 + photo.readUInt16BE(scan + 2) - 2] = 0;
+    expect((await decoded(photo)).type).toBe('image/jpeg');
+  });
+
+  test('a PNG of 5 MiB to the byte is taken', async () => {
+    const size = 5 * 1024 * 1024;
+    const bare = blackPng(500, 500).length;
+    const padded = blackPng(500, 500, [['prVt', Buffer.alloc(size - bare - 12, 7)]]);
+    expect(padded).toHaveLength(size);
+    expect((await decoded(padded)).bytes.length).toBeLessThan(5000);
+  });
+});
+
+describe('how large it may be', () => {
+  const tooLarge = { kind: 'invalid', reason: 'has more than 40,000,000 pixels' };
+
+  test('40,000,000 pixels are taken, one row more is not', async () => {
+    expect((await decoded(blackPng(8000, 5000))).type).toBe('image/png');
+    expect(await decodePicture(blackPng(8000, 5001))).toEqual(tooLarge);
+  });
+
+  test('a bomb of a few kilobytes is refused by its header', async () => {
+    const bomb = blackPng(30_000, 30_000);
+    expect(bomb.length).toBeLessThan(200_000);
+    expect(await decodePicture(bomb)).toEqual(tooLarge);
+  });
+
+  test('all frames of an animation count', async () => {
+    expect((await decoded(gifOfFrames(400, 400, 250))).type).toBe('image/gif');
+    expect(await decodePicture(gifOfFrames(400, 400, 251))).toEqual(tooLarge);
+  });
+
+  test('the long side is capped at 2048, the proportion kept', async () => {
+    const { bytes } = await decoded(await halves(3000, 1500).jpeg().toBuffer());
+    expect(await sharp(bytes).metadata()).toMatchObject({ width: 2048, height: 1024 });
+    const tall = await decoded(await halves(100, 4096).webp().toBuffer());
+    expect(await sharp(tall.bytes).metadata()).toMatchObject({ width: 50, height: 2048 });
+  });
+
+  test('a small picture is never enlarged', async () => {
+    const { bytes } = await decoded(await halves(2, 1).png().toBuffer());
+    expect(await sharp(bytes).metadata()).toMatchObject({ width: 2, height: 1 });
+  });
+});
+
+describe('what is kept', () => {
+  test.each(['jpeg', 'png', 'webp'] as const)('nothing of a %s but its pixels', async (format) => {
+    const tagged = await halves().withExif(gps).withXmp(xmp).withIccProfile('p3').toFormat(format).toBuffer();
+    expect(await sharp(tagged).metadata()).toMatchObject({
+      exif: expect.any(Uint8Array),
+      xmp: expect.any(Uint8Array),
+      icc: expect.any(Uint8Array),
+    });
+
+    const { bytes } = await decoded(Buffer.concat([tagged, Buffer.from('SECRET-TAIL')]));
+    expect(bytes.includes('SECRET')).toBe(false);
+    const kept = await sharp(bytes).metadata();
+    expect([kept.exif, kept.xmp, kept.icc, kept.iptc, kept.orientation]).toEqual(Array(5).fill(undefined));
+  });
+
+  test('nothing of the text chunks of a PNG', async () => {
+    const text = Buffer.from('Comment\0SECRET');
+    const { bytes } = await decoded(blackPng(10, 10, [['tEXt', text]]));
+    expect(bytes.includes('SECRET')).toBe(false);
+    expect(bytes.includes('tEXt')).toBe(false);
+  });
+
+  test('nothing of a file that is a GIF and an HTML page at once', async () => {
+    const gif = await halves().gif().toBuffer();
+    const page = '<script>alert(document.domain)</script>';
+    const comment = Buffer.concat([
+      Buffer.from([0x21, 0xfe, page.length]),
+      Buffer.from(page),
+      Buffer.from([0]),
+    ]);
+    const afterColours = 13 + 3 * 2 ** (((gif[10] ?? 0) & 7) + 1);
+    const polyglot = Buffer.concat([
+      gif.subarray(0, afterColours),
+      comment,
+      gif.subarray(afterColours),
+      Buffer.from(`<html>${page}`),
+    ]);
+    const { bytes } = await decoded(polyglot);
+    expect(bytes.includes('script')).toBe(false);
+    expect(bytes.toString('latin1', 0, 6)).toBe('GIF89a');
+  });
+
+  test('the orientation, as turned pixels', async () => {
+    const { bytes } = await decoded(
+      await halves().withMetadata({ orientation: 6 }).jpeg({ quality: 100 }).toBuffer(),
+    );
+    const { width, height, orientation } = await sharp(bytes).metadata();
+    expect([width, height, orientation]).toEqual([40, 60, undefined]);
+    const [top, bottom] = [await colourAt(bytes, 20, 5), await colourAt(bytes, 20, 55)];
+    expect(top[0]).toBeGreaterThan(200);
+    expect(bottom[2]).toBeGreaterThan(200);
+  });
+
+  test('the colours of another profile, as sRGB', async () => {
+    const p3 = await halves().withIccProfile('p3').png().toBuffer();
+    expect(await colourAt((await decoded(p3)).bytes, 5, 5)).toEqual([255, 0, 0]);
+  });
+
+  test('the colours of a CMYK JPEG, as sRGB', async () => {
+    const cmyk = await halves().toColourspace('cmyk').jpeg().toBuffer();
+    expect((await sharp(cmyk).metadata()).space).toBe('cmyk');
+    const { bytes } = await decoded(cmyk);
+    expect(await sharp(bytes).metadata()).toMatchObject({ space: 'srgb', channels: 3 });
+    const [red = 0, , blue = 255] = await colourAt(bytes, 5, 5);
+    expect(red).toBeGreaterThan(blue + 100);
+  });
+
+  test('a PNG of 16 bits, in 8', async () => {
+    const deep = await halves().toColourspace('rgb16').png().toBuffer();
+    expect((await sharp(deep).metadata()).depth).toBe('ushort');
+    expect((await sharp((await decoded(deep)).bytes).metadata()).depth).toBe('uchar');
+  });
+
+  test('transparency', async () => {
+    const glass = sharp({
+      create: { width: 9, height: 9, channels: 4, background: { r: 255, g: 0, b: 0, alpha: 0.5 } },
+    });
+    for (const format of ['png', 'webp'] as const) {
+      const { bytes } = await decoded(await glass.clone().toFormat(format).toBuffer());
+      const pixel = await sharp(bytes).extract({ left: 4, top: 4, width: 1, height: 1 }).raw().toBuffer();
+      expect(pixel[3]).toBe(128);
+    }
+  });
+
+  test.each(['gif', 'webp'] as const)(
+    'the frames of an animated %s, their times and repeats',
+    async (format) => {
+      const colours: [number, number, number][] = [
+        [255, 0, 0],
+        [0, 255, 0],
+        [0, 0, 255],
+      ];
+      const animation = await frames(colours)
+        .toFormat(format, { delay: [100, 200, 300], loop: 2 })
+        .toBuffer();
+      const { bytes } = await decoded(animation);
+      expect(await sharp(bytes, { animated: true }).metadata()).toMatchObject({
+        format,
+        pages: 3,
+        pageHeight: 20,
+        delay: [100, 200, 300],
+        loop: 2,
+      });
+      const third = await sharp(bytes, { page: 2 }).removeAlpha().raw().toBuffer();
+      expect(third[2]).toBeGreaterThan(200);
+    },
+  );
+
+  test('a large animation is capped frame by frame', async () => {
+    const large = await frames(
+      [
+        [255, 0, 0],
+        [0, 0, 255],
+      ],
+      2500,
+    )
+      .gif({ effort: 1 })
+      .toBuffer();
+    const { bytes } = await decoded(large);
+    expect(await sharp(bytes, { animated: true }).metadata()).toMatchObject({
+      width: 2048,
+      pageHeight: 2048,
+      pages: 2,
+    });
+  });
+});
+
+test('bytes damaged anywhere never break the decoder, and what it gives back is always whole', async () => {
+  const wholes = await Promise.all(
+    (['jpeg', 'png', 'webp', 'gif'] as const).map(async (format) => halves().toFormat(format).toBuffer()),
+  );
+  const damage = array(record({ at: nat(2000), to: nat(255) }), { minLength: 1, maxLength: 8 });
+  await assert(
+    asyncProperty(constantFrom(...wholes), damage, async (whole, damages) => {
+      const bytes = Buffer.from(whole);
+      for (const { at, to } of damages) bytes[at % bytes.length] = to;
+      const result = await decodePicture(bytes);
+      if (result.kind === 'picture') await sharp(result.bytes, { animated: true, failOn: 'warning' }).stats();
+      else expect(['invalid', 'unsupported']).toContain(result.kind);
+    }),
+    { numRuns: 300 },
+  );
+});
+
+test('when too many pictures come at once, those in excess are told so, and the rest is served', async () => {
+  const decode = createPictureDecoder({ atOnce: 1, waiting: 2, patience: 60_000 });
+  const picture = await halves(1000, 1000).png().toBuffer();
+  const kinds = await Promise.all(Array.from({ length: 5 }, async () => (await decode(picture)).kind));
+  expect(kinds).toEqual(['picture', 'picture', 'picture', 'busy', 'busy']);
+  expect((await decode(picture)).kind).toBe('picture');
+});
