@@ -35,7 +35,12 @@ const GENERIC_HEADERS = new Set([
   'x-xss-protection',
 ]);
 
-const ajv = new Ajv2020({ allErrors: true, strict: true, strictTypes: false, validateSchema: false });
+const ajv = new Ajv2020({
+  allErrors: true,
+  strictTypes: false,
+  strictRequired: false,
+  validateSchema: false,
+});
 formats.default(ajv);
 ajv.addVocabulary(Object.keys(contractDocument));
 ajv.addSchema(contractDocument, 'contract');

@@ -1,0 +1,101 @@
+import { execFile } from 'node:child_process';
+import { readFileSync } from 'node:fs';
+import { promisify } from 'node:util';
+import { describe, expect, test } from '@jest/globals';
+import {
+  contractDocument,
+  operationsOf,
+  resolve,
+  type MediaType,
+  type Response,
+} from '../../src/contract/document.ts';
+import { routes } from '../../src/contract/routes.ts';
+import { schemaFaults } from '../support/conformance.ts';
+
+const { components } = contractDocument;
+const operations = operationsOf(contractDocument);
+const ofTheContract = operations.filter(({ path }) => path.startsWith('/api/'));
+
+function responsesOf(statuses: Record<string, Response | { $ref: string }>): [string, Response][] {
+  return Object.entries(statuses).map(([status, response]) => [status, resolve(contractDocument, response)]);
+}
+
+/** Holds the examples against the schema they stand beside; gives how many they were. */
+function judge(media: MediaType | undefined): number {
+  const examples = Object.values(media?.examples ?? {});
+  for (const { value } of examples) expect(schemaFaults(media?.schema ?? {}, value)).toEqual([]);
+  return examples.length;
+}
+
+describe('openapi.yaml', () => {
+  test('describes the five operations of the contract, and the methods HTTP adds', () => {
+    const described = ofTheContract
+      .filter(({ method }) => method !== 'options' && method !== 'head')
+      .map(({ path, method, operation }) => ({ operation: operation.operationId, method, path }));
+    expect(new Set(described)).toEqual(new Set(routes));
+    expect(ofTheContract).toHaveLength(routes.length + 4);
+  });
+
+  test('marks the contract as deprecated, with its facts, and nothing else', () => {
+    for (const { path, operation } of operations) {
+      const facts = operation['x-deprecation'];
+      expect(operation.deprecated === true).toBe(path.startsWith('/api/'));
+      expect(facts !== undefined).toBe(path.startsWith('/api/'));
+      if (facts) expect(Date.parse(facts.sunsetAt)).toBeGreaterThan(Date.parse(facts.deprecatedAt));
+    }
+  });
+
+  test('promises the retirement headers with every answer of the contract, and with no other', () => {
+    for (const { path, operation } of operations) {
+      for (const [, { headers = {} }] of responsesOf(operation.responses)) {
+        const names = Object.keys(headers);
+        for (const name of ['Deprecation', 'Sunset', 'Link']) {
+          expect(names.includes(name)).toBe(path.startsWith('/api/'));
+        }
+      }
+    }
+  });
+
+  test('promises the headers a status demands', () => {
+    const demanded: Record<string, string> = {
+      401: 'WWW-Authenticate',
+      429: 'Retry-After',
+      503: 'Retry-After',
+    };
+    for (const { operation } of ofTheContract) {
+      for (const [status, { headers = {} }] of responsesOf(operation.responses)) {
+        const name = demanded[status];
+        const header = name === undefined ? undefined : headers[name];
+        if (name !== undefined) expect(header && resolve(contractDocument, header).required).toBe(true);
+      }
+    }
+  });
+
+  test('has examples that keep to their schemas', () => {
+    let judged = 0;
+    for (const { operation } of operations) {
+      for (const media of Object.values(operation.requestBody?.content ?? {})) judged += judge(media);
+      for (const [, { content = {} }] of responsesOf(operation.responses)) {
+        for (const media of Object.values(content)) judged += judge(media);
+      }
+    }
+    expect(judged).toBeGreaterThan(50);
+    for (const { schema, example } of Object.values(components.headers)) {
+      if (example !== undefined) expect(schemaFaults(schema, example)).toEqual([]);
+    }
+  });
+
+  test('is what the generated types were made from', async () => {
+    const root = new URL('../../', import.meta.url);
+    await promisify(execFile)(
+      process.execPath,
+      ['node_modules/tsx/dist/cli.mjs', 'scripts/generate-types.ts', '--check'],
+      {
+        cwd: root,
+      },
+    );
+    expect(readFileSync(new URL('src/contract/types.gen.ts', root), 'utf8')).toContain(
+      'export interface ProfileChange',
+    );
+  });
+});

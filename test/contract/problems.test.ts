@@ -1,0 +1,92 @@
+import { describe, expect, test } from '@jest/globals';
+import { contractDocument } from '../../src/contract/document.ts';
+import {
+  problem,
+  ProblemError,
+  PROBLEMS,
+  renderProblem,
+  type ProblemCode,
+  type ProblemExtras,
+} from '../../src/contract/problems.ts';
+import { schemaFaults } from '../support/conformance.ts';
+
+const codes = Object.keys(PROBLEMS) as ProblemCode[];
+const schemas = contractDocument.components.schemas;
+
+const retryAfter = (extras: ProblemExtras = {}) => problem('overloaded', '', extras).headers['Retry-After'];
+
+describe('the catalogue of problems', () => {
+  test('has exactly the codes openapi.yaml names', () => {
+    expect(codes).toEqual(schemas['ProblemCode']?.enum);
+  });
+
+  test.each(codes)('renders %s as openapi.yaml describes problems', (code) => {
+    const rendered = renderProblem(problem(code, 'Because.'), 'r1');
+    expect(schemaFaults(schemas['Problem'] ?? {}, rendered)).toEqual([]);
+    expect(rendered).toMatchObject({
+      code,
+      detail: 'Because.',
+      requestId: 'r1',
+      type: `/docs/#problem-${code}`,
+    });
+  });
+
+  test('keeps what a problem carries', () => {
+    const errors = [{ path: '/username', message: 'must not be empty' }];
+    expect(renderProblem(problem('invalid-body', 'No.', { errors }), 'r1').errors).toEqual(errors);
+    expect(
+      renderProblem(problem('usernames-in-use', 'No.', { usernamesInUse: ['Ada'] }), 'r1').usernamesInUse,
+    ).toEqual(['Ada']);
+  });
+
+  test('leaves out what a problem does not carry', () => {
+    expect(Object.keys(renderProblem(problem('not-found', 'No.'), 'r1')).toSorted()).toEqual([
+      'code',
+      'detail',
+      'requestId',
+      'status',
+      'title',
+      'type',
+    ]);
+  });
+});
+
+describe('the headers of a problem', () => {
+  test('never let a cache keep it', () => {
+    for (const code of codes) expect(problem(code, '').headers['Cache-Control']).toContain('no-store');
+  });
+
+  test('challenge the caller with every 401, and with nothing else', () => {
+    for (const code of codes) {
+      const challenge = problem(code, '').headers['WWW-Authenticate'];
+      expect(challenge !== undefined).toBe(PROBLEMS[code].status === 401);
+    }
+  });
+
+  test('tell when to retry: whole seconds, at least one', () => {
+    expect(retryAfter()).toBe('1');
+    const rounded = [0, 0.2, 2.1, 60].map((retryAfterSeconds) => retryAfter({ retryAfterSeconds }));
+    expect(rounded).toEqual(['1', '1', '3', '60']);
+  });
+
+  test('tell when to retry with 429, 503 and a brownout, and with nothing else', () => {
+    const retried = codes.filter((code) => problem(code, '').headers['Retry-After'] !== undefined);
+    expect(retried.toSorted()).toEqual(['brownout', 'overloaded', 'rate-limited', 'store-unavailable']);
+  });
+
+  test('tell the allowed methods with 405', () => {
+    expect(problem('method-not-allowed', '', { allow: ['GET', 'PUT'] }).headers['Allow']).toBe('GET, PUT');
+  });
+
+  test('take on what the caller adds', () => {
+    const { headers } = problem('rate-limited', '', { headers: { RateLimit: '"default";r=0;t=9' } });
+    expect(headers).toMatchObject({ RateLimit: '"default";r=0;t=9', 'Retry-After': '1' });
+  });
+});
+
+test('a ProblemError carries its problem, and says it in a log', () => {
+  const carried = problem('username-taken', 'Another user has it.');
+  const error = new ProblemError(carried);
+  expect(error.problem).toBe(carried);
+  expect(String(error)).toBe('ProblemError: username-taken: Another user has it.');
+});
