@@ -1,0 +1,43 @@
+# Runs one Redis for as long as whoever started this keeps standard input open: embedded.sh FOLDER SOCKET
+# Prints a line once the server is being started; ends with the server's status, or
+#   75  another process has this folder's lock
+#   127 there is no redis-server on the PATH
+folder=$1
+socket=$2
+umask 077
+exec 2>>"$folder/redis.log"
+# Only the end of standard input, or of the server, ends this: not a terminal's Ctrl-C.
+trap '' HUP INT TERM
+redis=$(command -v redis-server || command -v valkey-server) || exit 127
+
+# The server inherits descriptor 9, so the lock lives exactly as long as it does, however it and we end.
+exec 9>>"$folder/lock"
+if command -v flock >/dev/null; then
+  flock -n 9 || exit 75
+else
+  perl -e 'use Fcntl ":flock"; open(my $lock, ">&=", 9) && flock($lock, LOCK_EX | LOCK_NB) or exit 1' || exit 75
+fi
+echo "$PPID" >"$folder/lock"
+
+"$redis" --port 0 --unixsocket "$socket" --unixsocketperm 700 --dir "$folder" --daemonize no \
+  --appendonly yes --appendfsync always --save '' --maxmemory-policy noeviction \
+  </dev/null >&2 &
+server=$!
+echo started
+
+# A background job's standard input is /dev/null unless it is handed over.
+exec 3<&0
+(
+  exec >/dev/null 9>&-
+  while read -r _; do :; done
+  kill -TERM "$server"
+  sleep 10
+  kill -KILL "$server"
+) <&3 &
+watcher=$!
+exec 3<&- </dev/null
+
+wait "$server"
+status=$?
+kill -KILL "$watcher" 2>/dev/null
+exit "$status"

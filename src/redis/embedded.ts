@@ -1,0 +1,197 @@
+import { type ChildProcess, type ChildProcessByStdio, spawn } from 'node:child_process';
+import { createHash } from 'node:crypto';
+import { once } from 'node:events';
+import { accessSync, constants, lstatSync, mkdirSync, readFileSync } from 'node:fs';
+import { connect } from 'node:net';
+import { join, resolve } from 'node:path';
+import type { Readable, Writable } from 'node:stream';
+import { setTimeout as pause } from 'node:timers/promises';
+import { fileURLToPath } from 'node:url';
+import type { Log } from '../log.ts';
+
+export interface Embedded {
+  /** For connectRedis. */
+  url: string;
+  /** Ends the server if it was started here, and waits until its data is safe. May be called twice. */
+  close: () => Promise<void>;
+}
+
+/**
+ * Starts a redis-server (or valkey-server) from the PATH on `dataDir`/redis: no TCP port, a socket only this
+ * user can open, every write on disk before it is answered. Resolves once it answers; should it die, it is
+ * started again. It ends with `close`, or with this process, even one killed by SIGKILL; a lock keeps it the
+ * only one on its data. Rejects with an Error of one line with the remedy.
+ */
+export function openEmbedded({ dataDir, log }: { dataDir: string; log?: Log }): Promise<Embedded> {
+  // Patience for the Redis of a bridge that has just been killed to end.
+  return untilReached(dataDir, 4000, (place, closing) => startServer(place, closing.signal), log);
+}
+
+/**
+ * The embedded Redis for an operator's tool: the running bridge's if there is one, otherwise one of its own
+ * until `close`. Rejects like openEmbedded.
+ */
+export function reachEmbedded(dataDir: string): Promise<Embedded> {
+  // Patience for a bridge that is just starting, and may have much to load.
+  return untilReached(dataDir, 30_000, async (place, closing) =>
+    (await answers(place.socket)) ? 'running' : startServer(place, closing.signal),
+  );
+}
+
+async function untilReached(
+  dataDir: string,
+  patience: number,
+  attempt: (place: Place, closing: AbortController) => Promise<Server | 'running' | 'locked'>,
+  log?: Log,
+): Promise<Embedded> {
+  const place = preparePlace(dataDir);
+  const closing = new AbortController();
+  const deadline = Date.now() + patience;
+  for (;;) {
+    const reached = await attempt(place, closing);
+    if (reached === 'running') return { url: place.url, close: async () => {} };
+    if (reached !== 'locked') return supervise(place, reached, closing, log);
+    if (Date.now() > deadline) throw new Error(inUse(place, dataDir));
+    await pause(100);
+  }
+}
+
+interface Place {
+  folder: string;
+  socket: string;
+  url: string;
+}
+
+/** The script that runs the server, and its end. */
+interface Server {
+  wrapper: ChildProcessByStdio<Writable, Readable, null>;
+  exited: Promise<unknown>;
+}
+
+function preparePlace(dataDir: string): Place {
+  const folder = join(resolve(dataDir), 'redis');
+  try {
+    mkdirSync(folder, { recursive: true, mode: 0o700 });
+    accessSync(folder, constants.W_OK);
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException;
+    throw new Error(
+      `DATA_DIR ${resolve(dataDir)} cannot be written (${code}): let this user write there, or set DATA_DIR to a folder it may write`,
+      { cause: error },
+    );
+  }
+  const socket = socketPath(folder);
+  return { folder, socket, url: `unix://${encodeURI(socket)}` };
+}
+
+/** In the data folder, unless that is longer than the system's limit for the path of a socket allows. */
+function socketPath(folder: string): string {
+  const socket = join(folder, 'redis.sock');
+  if (Buffer.byteLength(socket) <= 100) return socket;
+  const user = process.getuid?.() ?? 0;
+  const short = `/tmp/profile-bridge-${user}-${createHash('sha1').update(folder).digest('hex').slice(0, 16)}`;
+  mkdirSync(short, { recursive: true, mode: 0o700 });
+  const found = lstatSync(short);
+  if (!found.isDirectory() || found.uid !== user || (found.mode & 0o077) !== 0) {
+    throw new Error(
+      `${short} is not this user's private folder: remove it, or set DATA_DIR to a shorter path`,
+    );
+  }
+  return join(short, 'redis.sock');
+}
+
+/** Resolves once the server answers; it ends on `closing`. Throws when it cannot run. */
+async function startServer(place: Place, closing: AbortSignal): Promise<Server | 'locked'> {
+  const script = fileURLToPath(new URL('embedded.sh', import.meta.url));
+  const wrapper = spawn('sh', [script, place.folder, place.socket], {
+    // Its own process group: what ends the bridge's does not end this one before its data is safe.
+    detached: true,
+    stdio: ['pipe', 'pipe', 'ignore'],
+  });
+  const exited = once(wrapper, 'exit');
+  const end = () => {
+    wrapper.ref();
+    wrapper.stdin.destroy();
+  };
+  closing.addEventListener('abort', end);
+  // Also when the script alone was killed: what it left behind ends with its input.
+  wrapper.once('exit', () => {
+    closing.removeEventListener('abort', end);
+    wrapper.stdin.destroy();
+  });
+  // Its first line says that the lock is ours; before that, another's server might answer.
+  await Promise.race([once(wrapper.stdout, 'data'), exited]);
+  while (wrapper.exitCode !== null || wrapper.signalCode !== null || !(await answers(place.socket))) {
+    if (wrapper.exitCode === 75) return 'locked';
+    if (wrapper.exitCode === 127) {
+      throw new Error(
+        'no redis-server or valkey-server on the PATH: run `npm run redis:install`, or set REDIS_URL',
+      );
+    }
+    if (wrapper.exitCode !== null || wrapper.signalCode !== null) {
+      throw new Error(
+        `the embedded Redis ended at start (${lastWords(place)}): see ${place.folder}/redis.log`,
+      );
+    }
+    await pause(10);
+  }
+  for (const handle of [wrapper, wrapper.stdin, wrapper.stdout]) (handle as unknown as ChildProcess).unref();
+  return { wrapper, exited };
+}
+
+/** Starts the server again whenever it ends by itself, until closed. */
+function supervise(place: Place, first: Server, closing: AbortController, log?: Log): Embedded {
+  const { signal } = closing;
+  const watch = async () => {
+    let server: Server | 'locked' | undefined = first;
+    for (let delay = 50; ; delay = Math.min(2 * delay, 2000)) {
+      if (server !== undefined && server !== 'locked') {
+        await server.exited;
+        if (!signal.aborted) log?.warn('the embedded Redis ended', { status: server.wrapper.exitCode });
+        delay = 50;
+      }
+      await pause(delay, undefined, { ref: false, signal }).catch(() => {});
+      if (signal.aborted) return;
+      server = await startServer(place, signal).catch((error: unknown) => {
+        if (!signal.aborted) log?.error('the embedded Redis does not start', { error });
+        return undefined;
+      });
+    }
+  };
+  const ended = watch();
+  return {
+    url: place.url,
+    close: async () => {
+      closing.abort();
+      await ended;
+    },
+  };
+}
+
+/** Whether a server answers PING here, as one that still loads its data does not. */
+function answers(socket: string): Promise<boolean> {
+  return new Promise((done) => {
+    const connection = connect(socket);
+    const finish = (answered: boolean) => {
+      connection.destroy();
+      done(answered);
+    };
+    connection.on('connect', () => connection.write('PING\r\n'));
+    connection.on('data', (reply) => finish(reply.toString().startsWith('+PONG')));
+    connection.on('error', () => finish(false));
+    connection.on('close', () => finish(false));
+    connection.setTimeout(1000, () => finish(false));
+  });
+}
+
+function inUse(place: Place, dataDir: string): string {
+  const owner = readFileSync(join(place.folder, 'lock'), 'utf8').trim();
+  return `DATA_DIR ${resolve(dataDir)} is in use by process ${owner}: stop that bridge or tool, or set DATA_DIR to another folder`;
+}
+
+/** Why the server ended, by the end of its log. */
+function lastWords(place: Place): string {
+  const lines = readFileSync(join(place.folder, 'redis.log'), 'utf8').trim().split('\n').slice(-10);
+  const complaint = lines.findLast((line) => line.includes(' # ')) ?? lines.at(-1) ?? '';
+  return complaint.replace(/^.* # /, '');
+}

@@ -1,0 +1,247 @@
+import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import {
+  chmodSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, describe, expect, test } from '@jest/globals';
+import { connectRedis, type RedisClient } from '../../src/redis/connect.ts';
+import { type Embedded, openEmbedded, reachEmbedded } from '../../src/redis/embedded.ts';
+import { isRunning } from '../support/redis.ts';
+
+const opened: (() => unknown)[] = [];
+afterEach(async () => {
+  for (const close of opened.splice(0).toReversed()) await close();
+});
+
+function folder(name = 'data'): string {
+  const parent = mkdtempSync(join(tmpdir(), 'pb-embedded-'));
+  opened.push(() => rmSync(parent, { recursive: true, force: true }));
+  return join(parent, name);
+}
+
+function closing(embedded: Embedded): Embedded {
+  opened.push(embedded.close);
+  return embedded;
+}
+
+async function open(url: string): Promise<RedisClient> {
+  const client = await connectRedis(url);
+  opened.push(() => client.disconnect());
+  return client;
+}
+
+async function pidOf(client: RedisClient): Promise<number> {
+  return Number(/process_id:(\d+)/.exec(await client.info('server'))?.[1]);
+}
+
+/** A bridge in a process of its own, leader of its process group. */
+function runBridge(dataDir: string, env: NodeJS.ProcessEnv = process.env) {
+  const source = new URL('../../src/redis/embedded.ts', import.meta.url).href;
+  const program = `
+    const { openEmbedded } = await import(${JSON.stringify(source)});
+    const opened = await openEmbedded({ dataDir: process.argv[1] }).catch((error) => error);
+    console.log(opened.url ?? opened.message);
+    if (opened.url) setInterval(() => {}, 1000);`;
+  const bridge = spawn(
+    process.execPath,
+    ['--import', 'tsx', '--input-type=module', '--eval', program, dataDir],
+    { env: { ...env, NODE_OPTIONS: '' }, stdio: ['ignore', 'pipe', 'inherit'], detached: true },
+  );
+  opened.push(() => bridge.kill('SIGKILL'));
+  return bridge;
+}
+
+/** One that has opened its Redis, at `url`. */
+async function spawnBridge(dataDir: string): Promise<{ bridge: ChildProcess; url: string }> {
+  const bridge = runBridge(dataDir);
+  const [line] = (await once(bridge.stdout, 'data')) as [Buffer];
+  return { bridge, url: line.toString().trim() };
+}
+
+async function untilGone(pid: number): Promise<void> {
+  const deadline = Date.now() + 5000;
+  while (isRunning(pid)) {
+    if (Date.now() > deadline) throw new Error(`process ${pid} still runs`);
+    await new Promise((resolve) => {
+      setTimeout(resolve, 10);
+    });
+  }
+}
+
+describe('the embedded Redis', () => {
+  test('is ready in well under a second, on a private socket alone, and never loses or evicts', async () => {
+    const dataDir = folder();
+    const start = performance.now();
+    const { url } = closing(await openEmbedded({ dataDir }));
+    expect(performance.now() - start).toBeLessThan(900);
+    const client = await open(url);
+    const settings = async (name: string) => (await client.config('GET', name))[1];
+    expect(await settings('port')).toBe('0');
+    expect(await settings('appendonly')).toBe('yes');
+    expect(await settings('appendfsync')).toBe('always');
+    expect(await settings('maxmemory-policy')).toBe('noeviction');
+    expect(statSync(join(dataDir, 'redis')).mode & 0o777).toBe(0o700);
+    expect(url).toBe(`unix://${dataDir}/redis/redis.sock`);
+  });
+
+  test('keeps its data when closed, and its process ends', async () => {
+    const dataDir = folder('a folder with "quotes" and spaces');
+    const first = await openEmbedded({ dataDir });
+    const client = await open(first.url);
+    await client.set('k', 'v');
+    const pid = await pidOf(client);
+    await first.close();
+    await first.close();
+    expect(isRunning(pid)).toBe(false);
+    const again = closing(await openEmbedded({ dataDir }));
+    expect(await (await open(again.url)).get('k')).toBe('v');
+  });
+
+  test('is started again when it is killed, keeping every answered write', async () => {
+    const told: string[] = [];
+    const log = { warn: (message: string) => told.push(message) } as never;
+    const { url } = closing(await openEmbedded({ dataDir: folder(), log }));
+    const client = await open(url);
+    await Promise.all(Array.from({ length: 500 }, (_, n) => client.set(`k${n}`, 'v')));
+    for (let round = 0; round < 2; round++) {
+      const pid = await pidOf(client);
+      const back = new Promise((resolve) => {
+        client.once('close', () => client.once('ready', resolve));
+      });
+      process.kill(pid, 'SIGKILL');
+      await back;
+      expect(await client.dbsize()).toBe(500);
+      expect(await pidOf(client)).not.toBe(pid);
+    }
+    expect(told).toEqual(['the embedded Redis ended', 'the embedded Redis ended']);
+  });
+
+  test('ends with its bridge when that is killed, leaving no socket', async () => {
+    const { bridge, url } = await spawnBridge(folder());
+    const client = await open(url);
+    const pid = await pidOf(client);
+    client.disconnect();
+    bridge.kill('SIGKILL');
+    await untilGone(pid);
+    expect(existsSync(url.slice('unix://'.length))).toBe(false);
+  });
+
+  test('may be opened right after its bridge was killed, with all that was answered', async () => {
+    const dataDir = folder();
+    const { bridge, url } = await spawnBridge(dataDir);
+    const client = await open(url);
+    await Promise.all(Array.from({ length: 500 }, (_, n) => client.set(`k${n}`, 'v')));
+    const pid = await pidOf(client);
+    client.disconnect();
+    bridge.kill('SIGKILL');
+    const next = await open(closing(await openEmbedded({ dataDir })).url);
+    expect(await next.dbsize()).toBe(500);
+    expect(await pidOf(next)).not.toBe(pid);
+    expect(isRunning(pid)).toBe(false);
+  });
+
+  test('is refused to a second bridge, which names the first', async () => {
+    const dataDir = folder();
+    const { bridge, url } = await spawnBridge(dataDir);
+    await expect(openEmbedded({ dataDir })).rejects.toThrow(
+      `DATA_DIR ${dataDir} is in use by process ${bridge.pid}: stop that bridge or tool, or set DATA_DIR to another folder`,
+    );
+    expect(await (await open(url)).ping()).toBe('PONG');
+  });
+
+  test('goes to one of two bridges that start together', async () => {
+    const dataDir = folder();
+    const starts = await Promise.allSettled([openEmbedded({ dataDir }), openEmbedded({ dataDir })]);
+    for (const start of starts) if (start.status === 'fulfilled') closing(start.value);
+    expect(starts.map((start) => start.status).toSorted()).toEqual(['fulfilled', 'rejected']);
+  });
+});
+
+describe("an operator's tool", () => {
+  test('uses the Redis of the running bridge, and leaves it running', async () => {
+    const dataDir = folder();
+    const bridge = closing(await openEmbedded({ dataDir }));
+    const tool = await reachEmbedded(dataDir);
+    const client = await open(tool.url);
+    expect(await pidOf(client)).toBe(await pidOf(await open(bridge.url)));
+    await tool.close();
+    expect(await client.ping()).toBe('PONG');
+  });
+
+  test('starts one for the time being where no bridge runs', async () => {
+    const dataDir = folder();
+    const tool = await reachEmbedded(dataDir);
+    const client = await open(tool.url);
+    await client.set('k', 'v');
+    const pid = await pidOf(client);
+    await tool.close();
+    expect(isRunning(pid)).toBe(false);
+    const bridge = closing(await openEmbedded({ dataDir }));
+    expect(await (await open(bridge.url)).get('k')).toBe('v');
+  });
+
+  test('and another that start together share one', async () => {
+    const dataDir = folder();
+    const tools = await Promise.all([reachEmbedded(dataDir), reachEmbedded(dataDir), reachEmbedded(dataDir)]);
+    const pids = await Promise.all(tools.map(async ({ url }) => pidOf(await open(url))));
+    expect(new Set(pids).size).toBe(1);
+    for (const tool of tools) await tool.close();
+  });
+});
+
+describe('a start that cannot succeed', () => {
+  test('for want of a server names the remedy', async () => {
+    const bin = folder('bin');
+    mkdirSync(bin);
+    for (const name of ['sh', 'flock'])
+      symlinkSync(execFileSync('which', [name]).toString().trim(), join(bin, name));
+    const bridge = runBridge(folder(), { ...process.env, PATH: bin });
+    const [line] = (await once(bridge.stdout, 'data')) as [Buffer];
+    expect(line.toString()).toBe(
+      'no redis-server or valkey-server on the PATH: run `npm run redis:install`, or set REDIS_URL\n',
+    );
+  });
+
+  test('for want of a writable folder is one plain line', async () => {
+    const file = folder('file');
+    writeFileSync(file, '');
+    await expect(openEmbedded({ dataDir: file })).rejects.toThrow(
+      /^DATA_DIR .*file cannot be written \(ENOTDIR\): let/,
+    );
+  });
+
+  test('for damaged data says what Redis said', async () => {
+    const dataDir = folder();
+    const first = await openEmbedded({ dataDir });
+    await (await open(first.url)).set('k', 'v');
+    await first.close();
+    const manifest = join(dataDir, 'redis/appendonlydir/appendonly.aof.manifest');
+    writeFileSync(manifest, `nonsense\n${readFileSync(manifest, 'utf8')}`);
+    await expect(openEmbedded({ dataDir })).rejects.toThrow(
+      /ended at start \(.*manifest.*\): see .*redis\.log/,
+    );
+  });
+});
+
+test('a folder whose path is too long for a socket gets its socket elsewhere, still private', async () => {
+  const dataDir = folder('d'.repeat(120));
+  const { url } = closing(await openEmbedded({ dataDir }));
+  const socket = url.slice('unix://'.length);
+  opened.push(() => rmSync(join(socket, '..'), { recursive: true, force: true }));
+  expect(socket.length).toBeLessThan(100);
+  expect(statSync(join(socket, '..')).mode & 0o777).toBe(0o700);
+  const tool = await reachEmbedded(dataDir);
+  expect(await pidOf(await open(tool.url))).toBe(await pidOf(await open(url)));
+  chmodSync(join(socket, '..'), 0o755);
+  await expect(reachEmbedded(dataDir)).rejects.toThrow(/is not this user's private folder: remove it/);
+});
