@@ -1,0 +1,232 @@
+import { isUtf8 } from 'node:buffer';
+import { pipeline, Readable } from 'node:stream';
+import { CsvError, parse } from 'csv-parse';
+import { fieldNames, requiredFields, unknownField } from '../records.ts';
+import type { Entity } from '../records.ts';
+import { fileVersion, fromPosition, MAX_ROW_BYTES, openBytes, toPosition } from './file.ts';
+import type { DataFile } from './file.ts';
+import { BATCH_SIZE, isOf, SourceError } from './source.ts';
+import type { Batch, ReadOptions, Row } from './source.ts';
+
+/** Which record field each column of a file gives; undefined for a column that is not read. */
+export type CsvColumns = readonly (string | undefined)[];
+
+interface RowError {
+  readonly line: number;
+  readonly error: string;
+}
+
+interface CsvRecord {
+  readonly cells: readonly string[];
+  readonly line: number;
+}
+
+/**
+ * Reads a CSV file's first line and tells what its columns give: the record field of the same name, or with a
+ * mapping's `fields` the one that names the column. Every mistake is a SourceError that names the column.
+ */
+export async function readCsvHeader(
+  file: DataFile,
+  fields: ReadonlyMap<string, string> | undefined,
+): Promise<CsvColumns> {
+  for await (const { cells } of openRecords(file, () => {}).records) {
+    const names = cells.map((cell) => (decode(cell) ?? '').trim());
+    return fields === undefined ? columnsByName(file, names) : columnsByMapping(file, names, fields);
+  }
+  throw new SourceError(`${file.name} is empty: its first line must name the columns`);
+}
+
+function columnsByName(file: DataFile, names: readonly string[]): CsvColumns {
+  // A first line without a single field name is data, perhaps with an API key in it: it must not be quoted.
+  const known = new Set(fieldNames(file.entity));
+  if (!names.some((name) => known.has(name))) {
+    throw new SourceError(
+      `${file.name}: the first line must name the columns, such as ${exampleHeader(file.entity)}`,
+    );
+  }
+  for (const [index, name] of names.entries()) {
+    if (!known.has(name))
+      throw new SourceError(`${file.name}: the first line names an ${unknownField(file.entity, name)}`);
+    if (names.indexOf(name) < index)
+      throw new SourceError(`${file.name}: the first line names ${name} twice`);
+  }
+  for (const group of requiredFields(file.entity)) {
+    if (!group.some((field) => names.includes(field))) {
+      throw new SourceError(`${file.name}: the column ${group.join(' or ')} is missing`);
+    }
+  }
+  return names;
+}
+
+function columnsByMapping(
+  file: DataFile,
+  names: readonly string[],
+  fields: ReadonlyMap<string, string>,
+): CsvColumns {
+  const columns: (string | undefined)[] = names.map(() => undefined);
+  for (const [field, column] of fields) {
+    const index = names.indexOf(column);
+    if (index === -1) {
+      throw new SourceError(
+        `${file.name} has no column ${JSON.stringify(column)}, which entities.${file.entity}.fields.${field} names`,
+      );
+    }
+    if (columns[index] !== undefined) {
+      throw new SourceError(
+        `entities.${file.entity}.fields gives ${columns[index]} and ${field} the same column`,
+      );
+    }
+    columns[index] = field;
+  }
+  return columns;
+}
+
+function exampleHeader(entity: Entity): string {
+  return requiredFields(entity)
+    .map(([field]) => field)
+    .join(',');
+}
+
+/** Streams the records of a CSV file as fields; an empty cell is an absent field. Resuming reads past what is done. */
+export async function* readCsv(
+  file: DataFile,
+  columns: CsvColumns,
+  options: ReadOptions,
+): AsyncGenerator<Batch> {
+  const size = options.size ?? BATCH_SIZE;
+  const version = await fileVersion(file);
+  const done = fromPosition(options.after, version).line;
+  const errors: RowError[] = [];
+  const { records, consumed } = openRecords(file, (error) => errors.push(error));
+  let rows: Row[] = [];
+  let lines: number[] = [];
+  let line = done;
+
+  const cut = (): Batch => {
+    const numbers = lines;
+    const batch = {
+      rows,
+      where: (index: number) => `${file.name}:${numbers[index] ?? 0}`,
+      end: toPosition({ offset: 0, line }, version),
+      progress: version.size === 0 ? 1 : Math.min(1, consumed() / version.size),
+    };
+    rows = [];
+    lines = [];
+    return batch;
+  };
+  const add = (row: Row, at: number): void => {
+    if (at <= done) return;
+    line = at;
+    if (row.error === undefined && !isOf(options.organizationId, row.raw)) return;
+    rows.push(row);
+    lines.push(at);
+  };
+  // The parser runs ahead of its reader, so every error before a record is known by the time the record arrives.
+  const addErrorsBefore = (at: number): void => {
+    while (errors[0] !== undefined && errors[0].line < at) {
+      add({ error: errors[0].error }, errors[0].line);
+      errors.shift();
+    }
+  };
+
+  let first = true;
+  for await (const record of records) {
+    if (first) {
+      first = false;
+      continue;
+    }
+    addErrorsBefore(record.line);
+    add(toRow(record.cells, columns), record.line);
+    if (rows.length >= size) yield cut();
+  }
+  addErrorsBefore(Number.POSITIVE_INFINITY);
+  if (line > done) yield cut();
+}
+
+function toRow(cells: readonly string[], columns: CsvColumns): Row {
+  if (cells.length !== columns.length) {
+    return { error: `has ${cells.length} cells where the first line has ${columns.length}` };
+  }
+  const raw: Record<string, string> = {};
+  for (const [index, cell] of cells.entries()) {
+    const field = columns[index];
+    if (field === undefined || cell === '') continue;
+    const text = decode(cell);
+    if (text === undefined) return { error: 'is not valid UTF-8' };
+    raw[field] = text;
+  }
+  return { raw };
+}
+
+/**
+ * The parser's records, as Latin-1: one character is one byte, so that invalid UTF-8 can be told from U+FFFD. What
+ * the parser cannot read goes to onError with its line, never with its content.
+ */
+function openRecords(
+  file: DataFile,
+  onError: (error: RowError) => void,
+): { records: AsyncIterable<CsvRecord>; consumed: () => number } {
+  const { chunks, consumed } = openBytes(file, 0);
+  const parser = parse({
+    encoding: 'latin1',
+    info: true,
+    relax_column_count: true,
+    skip_empty_lines: true,
+    skip_records_with_error: true,
+    max_record_size: MAX_ROW_BYTES,
+    on_skip: (error) => {
+      onError({ line: lineOf(error), error: explain(error) });
+      return undefined;
+    },
+  });
+  pipeline(Readable.from(withoutMark(chunks), { objectMode: false }), parser, () => {});
+  return { records: readRecords(parser, onError), consumed };
+}
+
+async function* readRecords(
+  parser: AsyncIterable<unknown>,
+  onError: (error: RowError) => void,
+): AsyncGenerator<CsvRecord> {
+  try {
+    for await (const { info, record } of parser as AsyncIterable<{
+      info: { lines: number };
+      record: string[];
+    }>) {
+      yield { cells: record, line: info.lines };
+    }
+  } catch (error) {
+    if (!(error instanceof CsvError)) throw error;
+    onError({ line: lineOf(error), error: explain(error) });
+  }
+}
+
+async function* withoutMark(chunks: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
+  let first = true;
+  for await (const chunk of chunks) {
+    yield first && chunk.subarray(0, 3).equals(Buffer.from([0xef, 0xbb, 0xbf])) ? chunk.subarray(3) : chunk;
+    first = false;
+  }
+}
+
+function lineOf(error: unknown): number {
+  const { lines } = error as { lines?: unknown };
+  return typeof lines === 'number' ? lines : 0;
+}
+
+function explain(error: unknown): string {
+  const code = error instanceof CsvError ? error.code : '';
+  if (code === 'CSV_QUOTE_NOT_CLOSED') return 'opens a quote that is never closed';
+  if (code === 'CSV_MAX_RECORD_SIZE') return 'is longer than 1 MiB; is a quote left open?';
+  if (code === 'INVALID_OPENING_QUOTE') return 'has a quote inside an unquoted cell';
+  if (code === 'CSV_INVALID_CLOSING_QUOTE') return 'has text behind a closing quote';
+  return `is not valid CSV (${code})`;
+}
+
+// eslint-disable-next-line no-control-regex
+const ASCII = /^[\0-\x7f]*$/;
+
+function decode(latin1: string): string | undefined {
+  if (ASCII.test(latin1)) return latin1;
+  const bytes = Buffer.from(latin1, 'latin1');
+  return isUtf8(bytes) ? bytes.toString('utf8') : undefined;
+}
