@@ -13,16 +13,17 @@
 -- ARGV[10]  the reference
 --
 -- {'put', file, profile}            file: the picture file that nothing refers to any more, or false
--- {'stale'} {'frozen'}              look again, and come back: see lib/names.lua
+-- {'stale'} {'frozen'}              the name cannot be judged: look again, and come back (lib/names.lua)
 -- {'staged'}                        a denylist overwrite has yet to decide about the name: come back
 -- {'denied'} {'taken'}
 -- {'object-not-found', field} {'object-not-in-collection', field}    field: picture | avatar
 -- {'lapsed'}                        the picture file was announced too long ago: it may be swept any time
 local base, user, index = KEYS[1], ARGV[1], ARGV[2]
 local profile = base .. 'p:' .. user
-local fenced = fence(index)
-if fenced then return { fenced } end
-
+if ARGV[5] ~= '' then
+  local fenced = fence(index)
+  if fenced then return { fenced } end
+end
 local before = redis.call('HMGET', profile, 'u', 'pf')
 if (before[1] or '') ~= ARGV[3] then return { 'stale' } end
 

@@ -1,0 +1,101 @@
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { assemble, type Bridge } from '../../src/assemble.ts';
+import { readConfig, type Config } from '../../src/config.ts';
+import { readContractPolicy } from '../../src/deprecation/contract-policy.ts';
+import { layerPolicy } from '../../src/deprecation/policy.ts';
+import { defaultSettings, type OrganizationSettings } from '../../src/domain/settings.ts';
+import { createLog } from '../../src/log.ts';
+import { createApiKey, type NewApiKey } from '../../src/redis/api-keys.ts';
+import { closeRedis, connectRedis } from '../../src/redis/connect.ts';
+import { organizationBase } from '../../src/redis/keys.ts';
+import { saveSettings } from '../../src/redis/organizations.ts';
+import { defineScripts, type Store } from '../../src/redis/scripts.ts';
+import { createClient, type Client } from './client.ts';
+import { freshPrefix, testRedisUrl } from './redis.ts';
+
+export interface TestBridge extends Bridge {
+  config: Config;
+  /** A connection of the test's own to the same store. */
+  store: Store;
+  /** Makes an organization nobody else uses. */
+  newOrganization: (settings?: Partial<OrganizationSettings>, id?: string) => Promise<TestOrganization>;
+  /** The picture files on disk. */
+  mediaFolder: string;
+}
+
+export interface TestOrganization {
+  id: string;
+  base: string;
+  newKey: (key: NewApiKey) => Promise<{ apiKey: string; keyId: string }>;
+  /** A client with a new player key for this user. */
+  player: (userId: string) => Promise<Client>;
+  /** A client with a new admin key. */
+  admin: () => Promise<Client>;
+}
+
+let organizations = 0;
+
+/** Starts the whole bridge in this process, on the run's Redis and a port and key prefix of its own. */
+export async function startBridge(overrides: Partial<Config> = {}): Promise<TestBridge> {
+  const dataDir = await mkdtemp(join(tmpdir(), 'bridge-'));
+  const config: Config = {
+    ...readConfig({ REDIS_URL: testRedisUrl(), KEY_PREFIX: freshPrefix(), PORT: '0', DATA_DIR: dataDir }),
+    logLevel: 'error',
+    ...overrides,
+  };
+  const bridge = await assemble(
+    config,
+    layerPolicy(readContractPolicy(), config.deprecation),
+    createLog(config.logLevel),
+  );
+  const store = await openTestStore(config.redisUrl);
+
+  return {
+    ...bridge,
+    config,
+    store,
+    mediaFolder: join(dataDir, 'media'),
+    newOrganization: async (settings, id = `org-${organizations++}`) =>
+      await createTestOrganization(bridge.url, config, store, id, settings),
+    close: async () => {
+      await bridge.close();
+      await closeRedis(store);
+      await rm(dataDir, { recursive: true, force: true });
+    },
+  };
+}
+
+/** A client of the run's Redis that knows the scripts. The caller closes it by `closeRedis`. */
+export async function openTestStore(url = testRedisUrl()): Promise<Store> {
+  return defineScripts(await connectRedis(url, { allowEviction: true }));
+}
+
+/** Makes an organization by this very id, with clients for the bridge at `url`. */
+export async function createTestOrganization(
+  url: string,
+  { keyPrefix, organizationHeader }: Pick<Config, 'keyPrefix' | 'organizationHeader'>,
+  store: Store,
+  id: string,
+  settings: Partial<OrganizationSettings> = {},
+): Promise<TestOrganization> {
+  const base = organizationBase(keyPrefix, id);
+  await saveSettings(store, keyPrefix, id, { ...defaultSettings, ...settings });
+  // A new organization has no index to rebuild.
+  await store.hset(`${base}settings`, 'comparison', settings.comparison ?? defaultSettings.comparison);
+  const newKey: TestOrganization['newKey'] = async (key) => {
+    const made = await createApiKey(store, base, key);
+    if (made.kind !== 'created') throw new Error(made.kind);
+    return made;
+  };
+  const client = (apiKey: string): Client =>
+    createClient(url, { organization: id, apiKey, organizationHeader });
+  return {
+    id,
+    base,
+    newKey,
+    player: async (userId) => client((await newKey({ role: 'player', userId })).apiKey),
+    admin: async () => client((await newKey({ role: 'admin' })).apiKey),
+  };
+}
