@@ -4,12 +4,22 @@ import type { Cluster, Redis } from 'ioredis';
 /** The scripts of this folder; the .lua files say what each takes and returns. */
 interface DeprecationCommands {
   replacePolicy: (key: string, read: string, next: string) => Promise<'replaced' | 'changed'>;
+  recordUsage: (
+    base: string,
+    instance: string,
+    sequence: number,
+    retentionSeconds: number,
+    forgetBefore: number,
+    agents: number,
+    batch: string,
+  ) => Promise<'recorded' | 'already'>;
 }
 
 export type DeprecationStore = (Redis | Cluster) & DeprecationCommands;
 
 const FILES: Record<keyof DeprecationCommands, string> = {
   replacePolicy: 'replace_policy',
+  recordUsage: 'record_usage',
 };
 
 /** Teaches a client these scripts; doing so again changes nothing. */

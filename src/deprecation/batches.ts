@@ -1,0 +1,70 @@
+import { DAY, dayName } from './days.ts';
+import type { KeyTally } from './tally.ts';
+
+/** Uses (key × operation) in one script call, so that none holds Redis for more than a millisecond or two. */
+const USES_PER_BATCH = 150;
+
+/** What lua/record_usage.lua takes as JSON. */
+interface Batch {
+  days: [day: string, expiresAtSeconds: number][];
+  keys: [
+    keyId: string,
+    client: string,
+    uses: [
+      operation: string,
+      first: number,
+      last: number,
+      counts: [day: number, status: string, calls: number][],
+    ][],
+    agents: [agent: string, last: number][],
+  ][];
+}
+
+/** Cuts the tallies of one organization's keys into batches for lua/record_usage.lua, as JSON. */
+export function cutBatches(keys: Iterable<readonly [string, KeyTally]>, retentionDays: number): string[] {
+  const batches: string[] = [];
+  let batch: Batch = { days: [], keys: [] };
+  let places = new Map<number, number>();
+  let uses = 0;
+  const placeOf = (day: number): number => {
+    const known = places.get(day);
+    if (known !== undefined) return known;
+    const place = batch.days.push([dayName(day), ((day + 1 + retentionDays) * DAY) / 1000]) - 1;
+    places.set(day, place);
+    return place;
+  };
+  const cut = () => {
+    if (batch.keys.length > 0) batches.push(JSON.stringify(batch));
+    batch = { days: [], keys: [] };
+    places = new Map();
+    uses = 0;
+  };
+  for (const [keyId, tally] of keys) {
+    if (uses + tally.uses.size > USES_PER_BATCH) cut();
+    uses += tally.uses.size;
+    batch.keys.push([
+      keyId,
+      tally.client ?? '',
+      Array.from(tally.uses, ([operation, { first, last, days }]) => [
+        operation,
+        first,
+        last,
+        Array.from(days).flatMap(([day, counts]) =>
+          counts.flatMap((calls, digit): [number, string, number][] =>
+            calls > 0 ? [[placeOf(day), `${digit}xx`, calls]] : [],
+          ),
+        ),
+      ]),
+      Array.from(tally.agents, ([agent, last]): [string, number] => [printable(agent), last]).filter(
+        ([agent]) => agent !== '',
+      ),
+    ]);
+  }
+  cut();
+  return batches;
+}
+
+/** Without control, formatting and half characters: a user agent is shown in terminals and pages. */
+function printable(agent: string): string {
+  return agent.replace(/[\p{Cc}\p{Cf}\p{Cs}]/gu, '');
+}

@@ -1,0 +1,12 @@
+export const MINUTE = 60_000;
+export const DAY = 86_400_000;
+
+/** The number of the UTC day that holds an instant (ms), counted from the epoch. */
+export function dayOf(ms: number): number {
+  return Math.floor(ms / DAY);
+}
+
+/** A day number as YYYY-MM-DD. */
+export function dayName(day: number): string {
+  return new Date(day * DAY).toISOString().slice(0, 10);
+}

@@ -1,0 +1,71 @@
+-- Adds one batch of counted calls to an organization's ledger, once, however often it is sent.
+-- README.md of src/deprecation describes the keys.
+--
+-- KEYS[1]  <prefix>{organization}:
+-- ARGV[1]  the instance that counted
+-- ARGV[2]  number of the batch, growing per instance
+-- ARGV[3]  seconds that what is known of a key outlives its last use
+-- ARGV[4]  ms: keys not used since are forgotten
+-- ARGV[5]  user agents remembered per key
+-- ARGV[6]  JSON {days: [[day, expires at, seconds]…],
+--                keys: [[key id, client label or '', uses, agents]…]}
+--            uses    [[operation, first ms, last ms, [[day's place in days, status class, calls]…]]…]
+--            agents  [[user agent, last ms]…]
+--
+-- 'recorded'
+-- 'already'   this batch has been recorded before
+local base = KEYS[1] .. 'use:'
+local done = base .. 'flush:' .. ARGV[1]
+local latest = redis.call('GET', done)
+if latest and tonumber(latest) >= tonumber(ARGV[2]) then return 'already' end
+redis.call('SET', done, ARGV[2], 'EX', 86400)
+
+-- The oldest agent makes room.
+local function remember(own, agent, at)
+  local field = 'a:' .. agent
+  local known = redis.call('HGET', own, field)
+  if known then
+    if tonumber(known) < at then redis.call('HSET', own, field, at) end
+    return
+  end
+  local agents, oldest, oldest_at = 0, nil, at
+  local all = redis.call('HGETALL', own)
+  for i = 1, #all, 2 do
+    if string.sub(all[i], 1, 2) == 'a:' then
+      agents = agents + 1
+      if tonumber(all[i + 1]) <= oldest_at then oldest, oldest_at = all[i], tonumber(all[i + 1]) end
+    end
+  end
+  if agents >= tonumber(ARGV[5]) then
+    if not oldest then return end
+    redis.call('HDEL', own, oldest)
+  end
+  redis.call('HSET', own, field, at)
+end
+
+local batch = cjson.decode(ARGV[6])
+for _, key in ipairs(batch.keys) do
+  local id, client, uses, agents = key[1], key[2], key[3], key[4]
+  local own = base .. 'key:' .. id
+  local seen = 0
+  for _, use in ipairs(uses) do
+    local operation, first, last = use[1], use[2], use[3]
+    local known = redis.call('HMGET', own, 'f:' .. operation, 'l:' .. operation)
+    if known[1] and tonumber(known[1]) < first then first = known[1] end
+    if known[2] and tonumber(known[2]) > last then last = known[2] end
+    redis.call('HSET', own, 'f:' .. operation, first, 'l:' .. operation, last)
+    seen = math.max(seen, tonumber(last))
+    for _, count in ipairs(use[4]) do
+      local day = base .. batch.days[count[1] + 1][1]
+      redis.call('HINCRBY', day, id .. '|' .. operation .. '|' .. count[2], count[3])
+    end
+  end
+  if client ~= '' then redis.call('HSET', own, 'c', client) end
+  for _, agent in ipairs(agents) do remember(own, agent[1], agent[2]) end
+  redis.call('EXPIRE', own, ARGV[3])
+  redis.call('ZADD', base .. 'keys', 'GT', seen, id)
+end
+for _, day in ipairs(batch.days) do redis.call('EXPIREAT', base .. day[1], day[2]) end
+redis.call('ZREMRANGEBYSCORE', base .. 'keys', '-inf', '(' .. ARGV[4])
+redis.call('EXPIRE', base .. 'keys', ARGV[3])
+return 'recorded'

@@ -1,0 +1,142 @@
+import { dayOf } from './days.ts';
+
+/** One call of the contract, once it is answered. */
+export interface Call {
+  /** As the call's header claims; undefined where it claims none. */
+  organizationId?: string | undefined;
+  /** Public id of the key, only where the call was authenticated: it vouches for the organization. */
+  keyId?: string | undefined;
+  client?: string | undefined;
+  operation: string;
+  status: number;
+  userAgent?: string | undefined;
+}
+
+/** Stands for the key of calls that were not authenticated. */
+export const UNATTRIBUTED = '-';
+/** Stands for the keys of calls beyond what is told apart in one flush interval. */
+export const MORE_KEYS = '~';
+
+/** Calls by first digit of the status; 0 where none was sent. */
+export type Counts = number[];
+
+export interface Use {
+  first: number;
+  last: number;
+  days: Map<number, Counts>;
+  /** The entry of `days` last written to. */
+  day: number;
+  counts: Counts;
+}
+
+export interface KeyTally {
+  client: string | undefined;
+  uses: Map<string, Use>;
+  /** User agent → last seen. */
+  agents: Map<string, number>;
+}
+
+export interface OrganizationTally {
+  /** Whether an authenticated call vouches that the organization exists. */
+  vouched: boolean;
+  keys: Map<string, KeyTally>;
+}
+
+export interface Counted {
+  calls: number;
+  /** By claimed organization; undefined holds the calls of none and of those not worth telling apart. */
+  organizations: Map<string | undefined, OrganizationTally>;
+}
+
+export interface Tally {
+  /** Counts a call at `now` (ms): a few map look-ups, no I/O, no allocation for a key already seen. */
+  record: (call: Call, now: number) => void;
+  /** Hands over what has been counted and starts from nothing. */
+  take: () => Counted;
+  calls: () => number;
+}
+
+/** What one flush interval may hold, however many callers there are; nothing counted is ever dropped for it. */
+export const LIMITS = {
+  unvouched: 1000,
+  organizationIdLength: 256,
+  uses: 50_000,
+  agents: 20,
+  agentLength: 200,
+};
+
+/** Counts calls in memory. `isKnown` tells organizations that are known to exist from those merely claimed. */
+export function createTally(isKnown: (organizationId: string) => boolean): Tally {
+  let calls = 0;
+  let uses = 0;
+  let unvouched = 0;
+  let organizations = new Map<string | undefined, OrganizationTally>();
+
+  const admit = (claimed: string | undefined, attributed: boolean): OrganizationTally => {
+    const vouched = claimed !== undefined && (attributed || isKnown(claimed));
+    const tooMany =
+      !vouched && (unvouched >= LIMITS.unvouched || (claimed?.length ?? 0) > LIMITS.organizationIdLength);
+    const organizationId = tooMany ? undefined : claimed;
+    let organization = organizations.get(organizationId);
+    if (organization === undefined) {
+      organization = { vouched, keys: new Map() };
+      organizations.set(organizationId, organization);
+      if (!vouched) unvouched += 1;
+    }
+    return organization;
+  };
+
+  const admitKey = (organization: OrganizationTally, keyId: string): KeyTally => {
+    const told = uses < LIMITS.uses || keyId === UNATTRIBUTED ? keyId : MORE_KEYS;
+    let key = organization.keys.get(told);
+    if (key === undefined) {
+      key = { client: undefined, uses: new Map(), agents: new Map() };
+      organization.keys.set(told, key);
+    }
+    return key;
+  };
+
+  return {
+    record: (call, now) => {
+      const attributed = call.keyId !== undefined;
+      const organization = organizations.get(call.organizationId) ?? admit(call.organizationId, attributed);
+      if (attributed) organization.vouched = true;
+      const keyId = call.keyId ?? UNATTRIBUTED;
+      const key = organization.keys.get(keyId) ?? admitKey(organization, keyId);
+      if (call.client !== undefined) key.client = call.client;
+      const day = dayOf(now);
+      let use = key.uses.get(call.operation);
+      if (use === undefined) {
+        const counts = noCalls();
+        use = { first: now, last: now, days: new Map([[day, counts]]), day, counts };
+        key.uses.set(call.operation, use);
+        uses += 1;
+      } else if (use.day !== day) {
+        use.counts = use.days.get(day) ?? noCalls();
+        use.days.set(day, use.counts);
+        use.day = day;
+      }
+      if (now > use.last) use.last = now;
+      if (now < use.first) use.first = now;
+      const digit = Math.floor(call.status / 100);
+      const index = digit >= 1 && digit <= 5 ? digit : 0;
+      use.counts[index] = (use.counts[index] ?? 0) + 1;
+      calls += 1;
+      if (call.userAgent !== undefined && call.userAgent !== '') {
+        const agent = call.userAgent.slice(0, LIMITS.agentLength);
+        if (key.agents.size < LIMITS.agents || key.agents.has(agent)) key.agents.set(agent, now);
+      }
+    },
+    take: () => {
+      const counted = { calls, organizations };
+      organizations = new Map();
+      calls = uses = unvouched = 0;
+      return counted;
+    },
+    calls: () => calls,
+  };
+}
+
+function noCalls(): Counts {
+  return [0, 0, 0, 0, 0, 0];
+}
