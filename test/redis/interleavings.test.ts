@@ -1,0 +1,174 @@
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { createHash } from 'node:crypto';
+import { isDeepStrictEqual } from 'node:util';
+import fc from 'fast-check';
+import { defaultSettings } from '../../src/domain/settings.ts';
+import { comparisonForm, type UsernameComparison } from '../../src/domain/usernames.ts';
+import { closeRedis } from '../../src/redis/connect.ts';
+import { banUsernames, overwriteDenylist, removeDenied } from '../../src/redis/denylist.ts';
+import { organizationBase } from '../../src/redis/keys.ts';
+import { putProfile } from '../../src/redis/profiles.ts';
+import type { Store } from '../../src/redis/scripts.ts';
+import { readStanding } from '../../src/redis/standing.ts';
+import { openTestStore } from '../support/bridge.ts';
+import { freshPrefix } from '../support/redis.ts';
+import { run, type Command, type Model } from './model.ts';
+
+let stores: Store[];
+let store: Store;
+const prefix = freshPrefix();
+beforeAll(async () => {
+  // Clients of one connection would be served in the order in which they ask.
+  stores = await Promise.all([0, 1, 2, 3].map(() => openTestStore()));
+  [store] = stores as [Store];
+});
+afterAll(async () => {
+  await Promise.all(stores.map(closeRedis));
+});
+
+const users = ['u0', 'u1', 'u2', 'u3'];
+const pool = ['a', 'A', 'b', 'c', 'é', 'e\u0301', '__proto__', 'Ｂ'];
+const name = fc.constantFrom(...pool);
+const command: fc.Arbitrary<Command> = fc.oneof(
+  { weight: 4, arbitrary: fc.record({ kind: fc.constant('put'), user: fc.constantFrom(...users), name }) },
+  {
+    weight: 3,
+    arbitrary: fc.record({
+      kind: fc.constant('ban'),
+      replacements: fc.array(fc.tuple(name, name), { minLength: 1, maxLength: 3 }),
+    }),
+  },
+  {
+    weight: 1,
+    arbitrary: fc.record({ kind: fc.constant('remove'), names: fc.array(name, { maxLength: 3 }) }),
+  },
+  {
+    weight: 1,
+    arbitrary: fc.record({ kind: fc.constant('overwrite'), names: fc.array(name, { maxLength: 3 }) }),
+  },
+) as fc.Arbitrary<Command>;
+
+let organizations = 0;
+
+/** An empty organization, and how to run a command in it and look at what it holds. */
+async function newOrganization(comparison: UsernameComparison) {
+  const base = organizationBase(prefix, `o${organizations++}`);
+  await store.hset(`${base}settings`, 'comparison', comparison);
+  const empty: Model = { comparison, names: new Map(), denied: new Set() };
+
+  const runReal = async (asked: Command, client = 0): Promise<unknown> => {
+    const store = stores[client % stores.length] as Store;
+    const user = asked.kind === 'put' ? asked.user : undefined;
+    const standing = await readStanding(store, base, user);
+    const context = { store, base, keyId: 'k', standing };
+    switch (asked.kind) {
+      case 'put':
+        return (await putProfile(store, base, asked.user, { username: asked.name }, standing)).kind;
+      case 'ban': {
+        const outcome = await banUsernames(context, new Map(asked.replacements));
+        return outcome.kind === 'busy'
+          ? outcome.kind
+          : outcome.failures.map(({ username, reason }) => [username, reason]);
+      }
+      case 'remove': {
+        const outcome = await removeDenied(context, asked.names);
+        return outcome.kind === 'busy' ? outcome.kind : { deleted: outcome.deleted, inUse: outcome.inUse };
+      }
+      case 'overwrite': {
+        const outcome = await overwriteDenylist(context, asked.names);
+        return outcome.kind === 'in-use' ? new Set(outcome.usernames) : outcome.kind;
+      }
+    }
+  };
+
+  /** What Redis holds, as a model; and that the index says the same as the profiles. */
+  const look = async (): Promise<Model> => {
+    const names = new Map<string, string>();
+    for (const user of users) {
+      const held = await store.hget(`${base}p:${user}`, 'u');
+      if (held !== null) names.set(user, held);
+    }
+    const index = new Map<string, string>();
+    for (const bucket of bucketsOf(base, comparison)) {
+      for (const [form, user] of Object.entries(await store.hgetall(bucket))) index.set(form, user);
+    }
+    const expected = new Map([...names].map(([user, held]) => [comparisonForm(held, comparison), user]));
+    expect(index).toEqual(expected);
+    return { comparison, names, denied: new Set(await store.hkeys(`${base}d0`)) };
+  };
+  return { empty, runReal, look };
+}
+
+/** The keys of the organization's name index. Only what these names can fold to is looked for. */
+function bucketsOf(base: string, comparison: UsernameComparison): Set<string> {
+  const bucketOf = (form: string): string => createHash('sha1').update(form).digest('hex').slice(0, 4);
+  return new Set(pool.map((held) => `${base}n0:${bucketOf(comparisonForm(held, comparison))}`));
+}
+
+/** Whether some order of the commands explains all outcomes and the state that they left. */
+function isExplained(
+  before: Model,
+  commands: readonly Command[],
+  outcomes: readonly unknown[],
+  after: Model,
+): boolean {
+  if (commands.length === 0) {
+    return isDeepStrictEqual(before.names, after.names) && isDeepStrictEqual(before.denied, after.denied);
+  }
+  return commands.some((first, position) => {
+    const step = run(before, first);
+    return (
+      isDeepStrictEqual(step.outcome, outcomes[position]) &&
+      isExplained(step.after, commands.toSpliced(position, 1), outcomes.toSpliced(position, 1), after)
+    );
+  });
+}
+
+describe.each<UsernameComparison>(['exact', 'case-insensitive'])('names compared %s', (comparison) => {
+  test('one after the other, commands do what the model does', async () => {
+    await fc.assert(
+      fc.asyncProperty(fc.array(command, { maxLength: 25 }), async (commands) => {
+        const { empty, runReal, look } = await newOrganization(comparison);
+        let model = empty;
+        for (const asked of commands) {
+          const { outcome, after } = run(model, asked);
+          expect(await runReal(asked)).toEqual(outcome);
+          model = after;
+        }
+        expect(await look()).toEqual(model);
+      }),
+      { numRuns: 60 },
+    );
+  });
+
+  test('all at once, some order of them explains every answer and what is left', async () => {
+    await fc.assert(
+      fc.asyncProperty(
+        fc.array(fc.array(command, { minLength: 2, maxLength: 5 }), { maxLength: 5 }),
+        async (waves) => {
+          const { empty, runReal, look } = await newOrganization(comparison);
+          let before = empty;
+          for (const commands of waves) {
+            const outcomes = await Promise.all(commands.map((asked, client) => runReal(asked, client)));
+            const after = await look();
+            expect({
+              commands,
+              outcomes,
+              explained: isExplained(before, commands, outcomes, after),
+            }).toMatchObject({ explained: true });
+            before = after;
+          }
+        },
+      ),
+      { numRuns: 60 },
+    );
+  });
+});
+
+test('what the settings of an organization are not told, the defaults say', async () => {
+  expect((await readStanding(store, organizationBase(prefix, 'nobody'))).settings).toEqual({
+    ...defaultSettings,
+    pattern: undefined,
+    objectImageUrlTemplate: undefined,
+  });
+});

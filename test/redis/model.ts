@@ -1,0 +1,79 @@
+import { comparisonForm, type UsernameComparison } from '../../src/domain/usernames.ts';
+
+/** One command of a client, as the model and the real thing both understand it. */
+export type Command =
+  | { kind: 'put'; user: string; name: string }
+  | { kind: 'ban'; replacements: [string, string][] }
+  | { kind: 'remove'; names: string[] }
+  | { kind: 'overwrite'; names: string[] };
+
+/** The simplest thing that follows the contract: who is called what, and what nobody may be called. */
+export interface Model {
+  comparison: UsernameComparison;
+  /** User → name as given. */
+  names: ReadonlyMap<string, string>;
+  /** Comparison forms. */
+  denied: ReadonlySet<string>;
+}
+
+/** What a command answers, and what it leaves behind. */
+export function run(model: Model, command: Command): { outcome: unknown; after: Model } {
+  const form = (name: string): string => comparisonForm(name, model.comparison);
+  const names = new Map(model.names);
+  const denied = new Set(model.denied);
+  const holder = (name: string): string | undefined =>
+    [...names].find(([, held]) => form(held) === form(name))?.[0];
+  const answer = (outcome: unknown) => ({ outcome, after: { ...model, names, denied } });
+
+  switch (command.kind) {
+    case 'put': {
+      const { user, name } = command;
+      if (names.get(user) === name) return answer('put');
+      if (denied.has(form(name))) return answer('denied');
+      if (![user, undefined].includes(holder(name))) return answer('taken');
+      names.set(user, name);
+      return answer('put');
+    }
+    case 'ban': {
+      const failures: [string, string][] = [];
+      const all = new Map(command.replacements);
+      const banned = new Set([...all.keys()].map(form));
+      for (const [name, replacement] of all) {
+        if (denied.has(form(name))) continue;
+        const user = holder(name);
+        if (user !== undefined) {
+          if (banned.has(form(replacement)) || denied.has(form(replacement))) {
+            failures.push([name, 'replacement-denied']);
+            continue;
+          }
+          if (holder(replacement) !== undefined) {
+            failures.push([name, 'replacement-in-use']);
+            continue;
+          }
+          names.set(user, replacement);
+        }
+        denied.add(form(name));
+      }
+      return answer(failures);
+    }
+    case 'remove': {
+      const outcome: { deleted: string[]; inUse: string[] } = { deleted: [], inUse: [] };
+      const seen = new Set<string>();
+      for (const name of command.names) {
+        if (seen.has(form(name))) continue;
+        seen.add(form(name));
+        if (holder(name) !== undefined) outcome.inUse.push(name);
+        else if (denied.delete(form(name))) outcome.deleted.push(name);
+      }
+      return answer(outcome);
+    }
+    case 'overwrite': {
+      const inUse = [...new Map(command.names.map((name) => [form(name), name]).toReversed())].toReversed();
+      const used = inUse.map(([, name]) => name).filter((name) => holder(name) !== undefined);
+      if (used.length > 0) return answer(new Set(used));
+      denied.clear();
+      for (const name of command.names) denied.add(form(name));
+      return answer('overwritten');
+    }
+  }
+}
