@@ -1,0 +1,73 @@
+/** Markup that is safe as it stands. Only `html` makes it. */
+export interface Html {
+  readonly markup: string;
+}
+
+export type Content = string | number | Html | undefined | readonly Content[];
+
+const ENTITIES: Record<string, string> = {
+  '&': '&amp;',
+  '<': '&lt;',
+  '>': '&gt;',
+  '"': '&quot;',
+  "'": '&#39;',
+};
+
+function render(content: Content): string {
+  if (content === undefined) return '';
+  if (typeof content === 'string')
+    return content.replace(/[&<>"']/g, (character) => ENTITIES[character] ?? '');
+  if (typeof content === 'number') return String(content);
+  return 'markup' in content ? content.markup : content.map(render).join('');
+}
+
+/** A template whose interpolations are escaped, for text and quoted attributes alike; undefined is nothing. */
+export function html(strings: TemplateStringsArray, ...contents: Content[]): Html {
+  return { markup: String.raw({ raw: strings }, ...contents.map(render)) };
+}
+
+/** The little Markdown descriptions are written in: paragraphs, `code` and **strong**. */
+export function prose(text: string): Html {
+  return html`${text
+    .trim()
+    .split(/\n\s*\n/)
+    .map((paragraph) => html`<p>${phrase(paragraph)}</p>`)}`;
+}
+
+/** One paragraph's worth of that Markdown. */
+export function phrase(text: string): Html {
+  const parts = text.split(/(`[^`]+`|\*\*[^*]+\*\*)/);
+  return html`${parts.map((part) => {
+    if (/^`.+`$/s.test(part)) return html`<code>${part.slice(1, -1)}</code>`;
+    if (/^\*\*.+\*\*$/s.test(part)) return html`<strong>${part.slice(2, -2)}</strong>`;
+    return part;
+  })}`;
+}
+
+/** A name that may break where its words do. */
+export function breakable(name: string): Html {
+  return html`${name.split(/(?<=[a-z])(?=[A-Z])|(?<=[/.])/).map((part, i) => (i === 0 ? part : html`<wbr />${part}`))}`;
+}
+
+/** A link, or plain text where the address is neither http(s) nor on this site. */
+export function link(address: string, text: Content = address): Html {
+  return /^(https?:\/\/|[/#])/.test(address) ? html`<a href="${address}">${text}</a>` : html`${text}`;
+}
+
+/** A block of code that can be scrolled by keyboard. */
+export function codeBlock(label: string, code: Content): Html {
+  return html`<figure class="code">
+    <figcaption>${label}</figcaption>
+    <pre tabindex="0" role="group" aria-label="${label}"><code>${code}</code></pre>
+  </figure>`;
+}
+
+/** A JSON value, indented, its names and literals marked for colour. */
+export function jsonCode(value: unknown): Html {
+  const parts = JSON.stringify(value, null, 2).split(/("(?:[^"\\]|\\.)*")/);
+  return html`${parts.map((part, index) => {
+    if (!part.startsWith('"')) return part;
+    const kind = parts[index + 1]?.startsWith(':') === true ? 'name' : 'string';
+    return html`<span class="${kind}">${part}</span>`;
+  })}`;
+}

@@ -1,0 +1,43 @@
+import type { DeprecationFacts } from '../document.ts';
+import { html, link, type Content, type Html } from './html.ts';
+
+/** What everybody should know first: since when, until when, and where to go. */
+export function deprecationSection({
+  deprecatedAt,
+  sunsetAt,
+  successor,
+  documentation,
+}: Partial<DeprecationFacts>): Html {
+  const facts: [string, Content][] = [];
+  if (deprecatedAt !== undefined) facts.push(['Deprecated since', day(deprecatedAt)]);
+  if (sunsetAt !== undefined) facts.push(['Sunset', day(sunsetAt)]);
+  if (successor !== undefined) facts.push(['Successor', link(successor)]);
+  if (documentation !== undefined && !documentation.endsWith('#deprecation')) {
+    facts.push(['Read more', link(documentation)]);
+  }
+  return html`<section id="deprecation" class="notice" aria-labelledby="deprecation-title">
+    <h2 id="deprecation-title">This interface is deprecated</h2>
+    <dl>
+      ${facts.map(
+        ([name, value]) =>
+          html`<div>
+            <dt>${name}</dt>
+            <dd>${value}</dd>
+          </div>`,
+      )}
+    </dl>
+    <p>
+      It works as ever until the sunset; after it, and during announced brownouts before it, it may answer
+      <a href="#problem-sunset">410</a>. Please move to the successor in time. Every answer of the interface
+      carries these dates and addresses in its headers <code>Deprecation</code>, <code>Sunset</code> and
+      <code>Link</code>.
+    </p>
+  </section>`;
+}
+
+function day(iso: string): Content {
+  const date = new Date(iso);
+  if (Number.isNaN(date.getTime())) return iso;
+  const text = new Intl.DateTimeFormat('en-GB', { dateStyle: 'long', timeZone: 'UTC' }).format(date);
+  return html`<time datetime="${date.toISOString()}">${text}</time>`;
+}
