@@ -34,10 +34,10 @@ export interface Header {
   description: string;
   required?: boolean;
   schema: Schema;
-  example?: unknown;
+  example?: string | number;
 }
 
-export interface Example {
+interface Example {
   summary?: string;
   value: unknown;
 }
@@ -61,7 +61,7 @@ export interface DeprecationFacts {
   documentation: string;
 }
 
-export interface Parameter {
+interface Parameter {
   name: string;
   in: string;
   required?: boolean;

@@ -1,6 +1,6 @@
 import type { BodyError, ProblemCode, Problem as ProblemBody } from './types.gen.ts';
 
-export type { BodyError, ProblemBody, ProblemCode };
+export type { ProblemBody, ProblemCode };
 
 interface ProblemKind {
   status: number;

@@ -10,7 +10,7 @@ export interface Credentials {
 }
 
 /** At most one of `json`, `form` and `body`. */
-export interface RequestOptions {
+interface RequestOptions {
   /** Sent besides the credentials and over them; undefined leaves a header out. */
   headers?: Record<string, string | string[] | undefined>;
   json?: unknown;
