@@ -1,7 +1,8 @@
 import { spawnSync } from 'node:child_process';
 import { request } from 'node:http';
-import { Redis } from 'ioredis';
-import { GenericContainer } from 'testcontainers';
+import { Cluster } from 'ioredis';
+import { GenericContainer, Wait } from 'testcontainers';
+import { closeRedis, connectRedis } from '../../src/redis/connect.ts';
 import { runPrefix, startRedis } from './redis.ts';
 
 export interface ChosenRedis {
@@ -47,6 +48,8 @@ async function inContainer(image: string): Promise<ChosenRedis> {
   const container = await new GenericContainer(image)
     .withExposedPorts(6379)
     .withCommand(['redis-server', '--save', '', '--appendonly', 'no', '--protected-mode', 'no'])
+    // The default strategy looks for the port with tools a small image has not got.
+    .withWaitStrategy(Wait.forLogMessage('Ready to accept connections'))
     .start();
   const url = `redis://${container.getHost()}:${container.getMappedPort(6379)}`;
   return {
@@ -79,9 +82,11 @@ async function dockerLacks(image: string, host = 'unix:///var/run/docker.sock'):
 
 /** A Redis that outlives the run is left as it was found. */
 async function removeKeys(url: string): Promise<void> {
-  const redis = new Redis(url);
-  for await (const keys of redis.scanStream({ match: `${runPrefix()}*`, count: 1000 })) {
-    if (keys.length > 0) await redis.unlink(keys);
+  const client = await connectRedis(url, { allowEviction: true, commandTimeout: 10_000 });
+  for (const node of client instanceof Cluster ? client.nodes('master') : [client]) {
+    for await (const keys of node.scanStream({ match: `${runPrefix()}*`, count: 1000 })) {
+      await Promise.all((keys as string[]).map((key) => node.unlink(key)));
+    }
   }
-  redis.disconnect();
+  await closeRedis(client);
 }
