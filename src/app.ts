@@ -5,7 +5,7 @@ import type { MediaUrl } from './contract/views.ts';
 import { DEPRECATION_HEADER_NAMES, type Header } from './deprecation/headers.ts';
 import { answerErrors } from './http/answers.ts';
 import { beginCall } from './http/call.ts';
-import { allowOrigins, contractRouter, isContractPath } from './http/contract.ts';
+import { allowOrigins, contractRouter, isContractPath, readOnlyRouter } from './http/contract.ts';
 import type { AuthenticationOptions } from './http/credentials.ts';
 import { banUsernames, overwriteDenylist, removeDeniedUsernames } from './http/denylist.ts';
 import { getProfile } from './http/get-profile.ts';
@@ -57,12 +57,16 @@ export function createApp(options: AppOptions): Express {
 
   app.use(begin(log));
   app.use(contractFace(options));
-  app.get('/livez', livez);
-  app.get('/readyz', readyz({ store, probeKey: organizationsKey(keyPrefix), isDraining }));
-  app.get('/openapi.yaml', (_request, response) => {
-    response.type('application/yaml').send(contractText);
-  });
-  app.get('/media/:file', serveMedia(options.media));
+  app.use(
+    readOnlyRouter({
+      '/livez': livez,
+      '/readyz': readyz({ store, probeKey: organizationsKey(keyPrefix), isDraining }),
+      '/openapi.yaml': (_request, response) => {
+        response.type('application/yaml').send(contractText);
+      },
+      '/media/:file': serveMedia(options.media),
+    }),
+  );
   app.use((request) => {
     throw new ProblemError(problem('not-found', `Nothing answers ${request.method} at this path.`));
   });

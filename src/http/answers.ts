@@ -39,6 +39,8 @@ export function answerErrors(log: Log): ErrorRequestHandler {
 
 function toProblem(error: unknown, requestId: string, log: Log): Problem {
   if (error instanceof ProblemError) return error.problem;
+  // Express decodes the parameters of a path; what does not decode names nothing.
+  if (error instanceof URIError) return problem('not-found', 'Nothing answers at this path.');
   if (isStoreUnavailable(error) || error instanceof MediaUnavailableError) {
     log.warn('the store did not answer', { requestId, reason: String(error) });
     return problem('store-unavailable', 'The store cannot be reached now. Nothing is known to have changed.');

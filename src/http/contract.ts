@@ -25,16 +25,31 @@ export function contractRouter(
   }
   for (const [path, methods] of methodsByPath) {
     router.all(path, (request, response) => {
-      if (request.method !== 'OPTIONS') {
-        throw new ProblemError(
-          problem('method-not-allowed', `This path answers ${methods.join(', ')} only.`, { allow: methods }),
-        );
-      }
+      if (request.method !== 'OPTIONS') throw notAllowed(methods);
       response.setHeader('Allow', methods.join(', '));
       sendNothing(response);
     });
   }
   return router;
+}
+
+/** What is there to be read only: each path answers GET and HEAD, and 405 to every other method. */
+export function readOnlyRouter(pages: Record<string, RequestHandler<{ file: string }>>): Router {
+  const router = Router({ caseSensitive: true, strict: true });
+  for (const [path, page] of Object.entries(pages)) {
+    router.get(path, page as RequestHandler);
+    router.all(path, (request, _response, next) => {
+      if (request.method !== 'GET' && request.method !== 'HEAD') throw notAllowed(['GET', 'HEAD']);
+      next();
+    });
+  }
+  return router;
+}
+
+function notAllowed(methods: readonly string[]): ProblemError {
+  return new ProblemError(
+    problem('method-not-allowed', `This path answers ${methods.join(', ')} only.`, { allow: methods }),
+  );
 }
 
 /**

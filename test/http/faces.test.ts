@@ -1,0 +1,170 @@
+import { once } from 'node:events';
+import { connect } from 'node:net';
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { startBridge, type TestBridge } from '../support/bridge.ts';
+import { createClient } from '../support/client.ts';
+
+let bridge: TestBridge;
+beforeAll(async () => {
+  bridge = await startBridge();
+});
+afterAll(async () => {
+  await bridge.close();
+});
+
+const contractPaths = ['/api/profile/', '/api/profile/username/deny/', '/api/profile/username/denylist/'];
+
+describe('paths and methods', () => {
+  test.each(contractPaths)('%s answers in both forms, 405 with Allow for other methods', async (path) => {
+    const client = createClient(bridge.url);
+    for (const form of [path, path.slice(0, -1)]) {
+      const answer = await client.request('PATCH', form);
+      expect([answer.status, answer.body]).toMatchObject([405, { code: 'method-not-allowed' }]);
+      expect(answer.headers['allow']).toMatch(/^[A-Z]+(, [A-Z]+)+$/);
+    }
+  });
+
+  test('a query changes nothing', async () => {
+    expect((await createClient(bridge.url).request('GET', '/api/profile/?a=b')).status).toBe(401);
+  });
+
+  test.each([
+    '/',
+    '/api',
+    '/api/profile//',
+    '/api/profiles/',
+    '/api/profile/username',
+    '/media/%E0%A4%A',
+    '/%00',
+  ])('%s is 404 not-found', async (path) => {
+    const answer = await createClient(bridge.url).request('GET', path);
+    expect([answer.status, answer.body]).toMatchObject([404, { code: 'not-found' }]);
+  });
+
+  test.each(['/livez', '/readyz', '/openapi.yaml', '/docs/'])(
+    '%s answers GET, and 405 otherwise',
+    async (path) => {
+      const client = createClient(bridge.url);
+      expect((await client.request('GET', path)).status).toBe(200);
+      expect((await client.request('HEAD', path)).status).toBe(200);
+      const answer = await client.request('POST', path, { json: {} });
+      expect([answer.status, answer.headers['allow']]).toEqual([405, 'GET, HEAD']);
+    },
+  );
+
+  test('OPTIONS without CORS is 204 with Allow', async () => {
+    const answer = await createClient(bridge.url).request('OPTIONS', '/api/profile/');
+    expect([answer.status, answer.headers['allow']]).toEqual([204, 'GET, HEAD, PUT, OPTIONS']);
+  });
+
+  test('bytes that are no HTTP are refused without a stack', async () => {
+    const socket = connect(Number(new URL(bridge.url).port), '127.0.0.1');
+    socket.end('GET /api/profile/ HTTP/9.9\r\nbad header\r\n\r\n');
+    let text = '';
+    socket.on('data', (chunk) => (text += String(chunk)));
+    await once(socket, 'close');
+    expect(text).toMatch(/^HTTP\/1\.1 400/);
+    expect(text).not.toContain('at ');
+  });
+});
+
+describe('headers', () => {
+  test('every answer of the contract announces the deprecation, and no other does', async () => {
+    const client = createClient(bridge.url);
+    for (const path of contractPaths) {
+      const { headers } = await client.request('GET', path);
+      expect(headers['deprecation']).toBe(`@${Date.parse('2026-11-01T00:00:00Z') / 1000}`);
+      expect(headers['sunset']).toBe('Fri, 31 Dec 2027 23:59:59 GMT');
+      expect(headers['link']).toContain('rel="successor-version"');
+      expect(headers['cache-control']).toBe('private, no-store');
+    }
+    for (const path of ['/livez', '/openapi.yaml', '/nothing']) {
+      const { headers } = await client.request('GET', path);
+      expect([headers['deprecation'], headers['sunset'], headers['link']]).toEqual([
+        undefined,
+        undefined,
+        undefined,
+      ]);
+    }
+  });
+
+  test('the environment overrides what openapi.yaml announces', async () => {
+    const other = await startBridge({
+      deprecation: {
+        deprecatedAt: Date.parse('2025-01-01T00:00:00Z'),
+        sunsetAt: Date.parse('2026-06-30T12:00:00Z'),
+      },
+    });
+    try {
+      const { headers } = await createClient(other.url).request('GET', '/api/profile/');
+      expect([headers['deprecation'], headers['sunset']]).toEqual([
+        '@1735689600',
+        'Tue, 30 Jun 2026 12:00:00 GMT',
+      ]);
+    } finally {
+      await other.close();
+    }
+  });
+
+  test("a request's own id is kept where it is reasonable", async () => {
+    const client = createClient(bridge.url);
+    const id = async (given: string) =>
+      (await client.request('GET', '/livez', { headers: { 'x-request-id': given } })).headers['x-request-id'];
+    expect(await id('abc-123')).toBe('abc-123');
+    expect(await id('<script>')).not.toContain('<');
+  });
+});
+
+describe('CORS, where origins are configured', () => {
+  let open: TestBridge;
+  beforeAll(async () => {
+    open = await startBridge({ corsOrigins: ['https://app.example'] });
+  });
+  afterAll(async () => {
+    await open.close();
+  });
+
+  test('a preflight of a known origin is allowed, another gets nothing', async () => {
+    const preflight = (origin: string) =>
+      createClient(open.url).request('OPTIONS', '/api/profile/', {
+        headers: { origin, 'access-control-request-method': 'PUT' },
+      });
+    const answer = await preflight('https://app.example');
+    expect(answer.status).toBe(204);
+    expect(answer.headers['access-control-allow-origin']).toBe('https://app.example');
+    expect(answer.headers['access-control-allow-headers']).toContain('x-api-key');
+    expect((await preflight('https://evil.example')).headers['access-control-allow-origin']).toBeUndefined();
+  });
+
+  test('errors can be read too, with the deprecation headers', async () => {
+    const answer = await createClient(open.url).request('GET', '/api/profile/', {
+      headers: { origin: 'https://app.example' },
+    });
+    expect(answer.headers['access-control-allow-origin']).toBe('https://app.example');
+    expect(answer.headers['access-control-expose-headers']).toContain('Deprecation');
+  });
+});
+
+test('a rate limit, where configured, answers 429 with Retry-After and the RateLimit fields', async () => {
+  const limited = await startBridge({ rateLimit: { requests: 2, seconds: 60 } });
+  try {
+    const player = await (await limited.newOrganization()).player('u1');
+    const answers = [];
+    for (let i = 0; i < 3; i++) answers.push(await player.request('GET', '/api/profile/'));
+    expect(answers.map(({ status }) => status)).toEqual([404, 404, 429]);
+    expect(answers[0]?.headers['ratelimit']).toMatch(/^"key";r=1;t=\d+$/);
+    expect(Number(answers[2]?.headers['retry-after'])).toBeGreaterThan(0);
+  } finally {
+    await limited.close();
+  }
+});
+
+test('the organization header may have another name', async () => {
+  const branded = await startBridge({ organizationHeader: 'x-acme-organization-id' });
+  try {
+    const player = await (await branded.newOrganization({}, 'örg')).player('u1');
+    expect((await player.request('PUT', '/api/profile/', { json: {} })).status).toBe(200);
+  } finally {
+    await branded.close();
+  }
+});
