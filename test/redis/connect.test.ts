@@ -77,8 +77,8 @@ describe('a store that serves', () => {
     opened.push(() => rmSync(dir, { recursive: true }));
     const cert = join(dir, 'cert.pem');
     const key = join(dir, 'key.pem');
-    const request = `req -x509 -newkey rsa:2048 -nodes -subj /CN=127.0.0.1 -addext subjectAltName=IP:127.0.0.1 -keyout ${key} -out ${cert}`;
-    execFileSync('openssl', request.split(' '), { stdio: 'ignore' });
+    const request = `openssl req -x509 -newkey rsa:2048 -nodes -subj /CN=127.0.0.1 -addext subjectAltName=IP:127.0.0.1 -keyout ${key} -out ${cert}`;
+    execFileSync('sh', ['-c', request], { stdio: 'ignore' });
     const port = await unusedPort();
     const files = ['--tls-cert-file', cert, '--tls-key-file', key, '--tls-ca-cert-file', cert];
     await redis('--tls-port', String(port), ...files);
