@@ -1,0 +1,184 @@
+import type { Cluster, Redis } from 'ioredis';
+import { toCsv } from './csv.ts';
+import { dayName } from './days.ts';
+import { formatInstant } from './iso8601.ts';
+import type { Window } from './policy.ts';
+import { groupUsage, type UsageRow } from './usage-groups.ts';
+import { rangeOf, type Group, type UsageQuery } from './usage-query.ts';
+import { gapsIn, measuredIn, readUsage, type Measured, type Usage } from './usage.ts';
+
+/** A report as `/usage` and `admin usage --json` give it. Times are ISO 8601. */
+export interface UsageReport {
+  generatedAt: string;
+  /** First and last day, both included. */
+  from: string;
+  to: string;
+  organization: string | null;
+  groupBy: Group;
+  calls: number;
+  attributed: number;
+  unattributed: number;
+  measured: Measured;
+  /** When calls in the range may have gone uncounted. */
+  gaps: { from: string; to: string; minutes: number }[];
+  rows: ReportRow[];
+}
+
+/** `calls` is null where there were none and nothing was measured. */
+export type ReportRow = Omit<UsageRow, 'calls' | 'firstSeen' | 'lastSeen' | 'quietSince' | 'userAgents'> & {
+  calls: number | null;
+  firstSeen: string | null;
+  lastSeen: string | null;
+  quietSince: string | null;
+  userAgents: { userAgent: string; lastSeen: string }[];
+};
+
+/** Reads the ledger and reports on it as of `now` (ms). */
+export async function reportUsage(
+  client: Redis | Cluster,
+  prefix: string,
+  query: UsageQuery,
+  now: number,
+): Promise<UsageReport> {
+  return reportOf(await readUsage(client, prefix, query, now), query.groupBy);
+}
+
+/** The report on usage that has been read. */
+export function reportOf(usage: Usage, groupBy: Group): UsageReport {
+  const rows = groupUsage(usage, groupBy);
+  const range = rangeOf(usage.query);
+  const sum = (pick: (row: UsageRow) => number) => rows.reduce((total, row) => total + pick(row), 0);
+  return {
+    generatedAt: formatInstant(usage.now),
+    from: dayName(usage.query.firstDay),
+    to: dayName(usage.query.lastDay),
+    organization: usage.query.organizationId ?? null,
+    groupBy,
+    calls: sum(({ calls }) => calls),
+    attributed: sum(({ attributed }) => attributed),
+    unattributed: sum(({ unattributed }) => unattributed),
+    measured: measuredIn(usage, range),
+    gaps: gapsIn(usage, range).map(writeGap),
+    rows: rows.map((row) => ({
+      ...row,
+      calls: row.calls === 0 && row.measured === 'no' ? null : row.calls,
+      firstSeen: instant(row.firstSeen),
+      lastSeen: instant(row.lastSeen),
+      quietSince: instant(row.quietSince),
+      userAgents: row.userAgents.map(({ userAgent, lastSeen }) => ({
+        userAgent,
+        lastSeen: formatInstant(lastSeen),
+      })),
+    })),
+  };
+}
+
+const instant = (ms: number | null): string | null => (ms === null ? null : formatInstant(ms));
+
+/** A gap as reports write it. */
+export function writeGap({ start, end }: Window): { from: string; to: string; minutes: number } {
+  return { from: formatInstant(start), to: formatInstant(end), minutes: Math.ceil((end - start) / 60_000) };
+}
+
+type Column = [title: string, of: (row: ReportRow) => string | number | null];
+
+const NAMES: Record<Group, Column[]> = {
+  day: [['day', ({ day }) => day ?? '']],
+  organization: [['organization', ({ organization }) => organization ?? '(unknown)']],
+  client: [
+    ['organization', ({ organization }) => organization ?? '(unknown)'],
+    ['client', ({ client }) => client ?? ''],
+  ],
+  operation: [['operation', ({ operation }) => operation ?? '']],
+  status: [['status', ({ status }) => status ?? '']],
+};
+
+const CALLS: Column[] = [
+  ['calls', ({ calls }) => calls ?? 'not measured'],
+  ['share', ({ share }) => round(share)],
+  ['unattributed', ({ unattributed }) => unattributed],
+];
+
+const MEASURED: Column = ['measured', ({ measured }) => measured];
+
+const TREND: Column[] = [
+  ['last 7 days', ({ trend }) => trend?.last7Days ?? null],
+  ['7 days before', ({ trend }) => trend?.previous7Days ?? null],
+  [
+    'trend',
+    ({ trend }) => (trend?.change === undefined || trend.change === null ? null : round(trend.change)),
+  ],
+];
+
+const SEEN: Column[] = [
+  ['first seen', ({ firstSeen }) => firstSeen],
+  ['last seen', ({ lastSeen }) => lastSeen],
+  ['quiet since', ({ quietSince }) => quietSince],
+  ['silence measured', ({ quietMeasured }) => (quietMeasured === null ? null : quietMeasured ? 'yes' : 'no')],
+];
+
+const WHO: Column[] = [
+  ['keys', ({ keyIds, keys }) => keyIds.join(' ') + (keys > keyIds.length ? ' …' : '')],
+  ['user agents', ({ userAgents }) => userAgents.map(({ userAgent }) => userAgent).join(' | ')],
+];
+
+const round = (ratio: number) => Math.round(ratio * 1000) / 1000;
+
+/** The columns of a grouping, the same in CSV and on a terminal (which has no room for the last ones). */
+function columnsOf(groupBy: Group): { columns: Column[]; wide: Column[] } {
+  const columns = [...NAMES[groupBy], ...CALLS];
+  if (groupBy === 'day') return { columns: [...columns, MEASURED], wide: [] };
+  if (groupBy === 'status') return { columns: [...columns, ...TREND, MEASURED], wide: [] };
+  return { columns: [...columns, ...TREND, ...SEEN, MEASURED], wide: WHO };
+}
+
+/** The report's rows as CSV with a line of titles. */
+export function reportCsv(report: UsageReport): string {
+  const { columns, wide } = columnsOf(report.groupBy);
+  const all = [...columns, ...wide];
+  return toCsv([
+    all.map(([title]) => title.replaceAll(' ', '_')),
+    ...report.rows.map((row) => all.map(([, of]) => of(row))),
+  ]);
+}
+
+/** The report as lines of text for a terminal: what it covers, the rows, and what was not measured. */
+export function reportLines(report: UsageReport): string[] {
+  const { columns } = columnsOf(report.groupBy);
+  const cells = [
+    columns.map(([title]) => title),
+    ...report.rows.map((row) => columns.map(([, of]) => printable(of(row)))),
+  ];
+  const widths = columns.map((_, i) => Math.max(...cells.map((line) => line[i]?.length ?? 0)));
+  const isNumber = columns.map(([, of]) => report.rows.some((row) => typeof of(row) === 'number'));
+  const table = cells.map((line) =>
+    line
+      .map((text, i) => (isNumber[i] ? text.padStart(widths[i] ?? 0) : text.padEnd(widths[i] ?? 0)))
+      .join('  ')
+      .trimEnd(),
+  );
+  const of =
+    report.organization === null ? 'all organizations' : `organization ${printable(report.organization)}`;
+  return [
+    `${report.from} to ${report.to}, ${of}: ${report.calls} calls, ${report.unattributed} of them unattributed`,
+    '',
+    ...(report.rows.length > 0 ? table : ['no calls']),
+    ...(report.gaps.length > 0 ? ['', ...gapLines(report.gaps)] : []),
+  ];
+}
+
+/** Gaps as lines of text; many are cut short. */
+export function gapLines(gaps: UsageReport['gaps']): string[] {
+  const minutes = gaps.reduce((sum, gap) => sum + gap.minutes, 0);
+  const shown = gaps.slice(0, 10).map(({ from, to }) => `  not measured ${from} to ${to}`);
+  return [
+    `not measured: ${minutes} minutes in ${gaps.length} gap${gaps.length === 1 ? '' : 's'}`,
+    ...shown,
+    ...(gaps.length > shown.length ? [`  and ${gaps.length - shown.length} more`] : []),
+  ];
+}
+
+/** Labels come from outside: nothing in them may steer the terminal. */
+function printable(value: string | number | null): string {
+  return String(value ?? '').replace(/[\p{Cc}\p{Cf}]/gu, '');
+}

@@ -1,0 +1,95 @@
+import type { Cluster, Redis } from 'ioredis';
+import { organizationsKey } from '../redis/keys.ts';
+import { findGaps, readCoverage } from './coverage.ts';
+import { DAY, dayOf } from './days.ts';
+import { formatInstant } from './iso8601.ts';
+import { readLedger } from './ledger-reader.ts';
+import { gapLines, writeGap, type UsageReport } from './report.ts';
+import { UNATTRIBUTED } from './tally.ts';
+import { clientName } from './usage-groups.ts';
+
+export interface RetireCheck {
+  /** Nobody known called for that long, and it was measured throughout. */
+  retirable: boolean;
+  days: number;
+  organization: string | null;
+  /** Why not; empty where retirable. */
+  reasons: string[];
+  /** Who called, the latest first; the calls of each are those of one key by one operation. */
+  callers: {
+    organization: string | null;
+    client: string;
+    keyId: string;
+    operation: string;
+    lastSeen: string;
+  }[];
+  gaps: UsageReport['gaps'];
+}
+
+/**
+ * Whether the API can be retired (for one organization, or for all) as of `now` (ms): no attributed call in the
+ * last `days` days, and no gap in what was measured.
+ */
+export async function retireCheck(
+  client: Redis | Cluster,
+  prefix: string,
+  { organizationId, days, now }: { organizationId?: string | undefined; days: number; now: number },
+): Promise<RetireCheck> {
+  const range = { start: now - days * DAY, end: now };
+  const today = dayOf(now);
+  const { keys } = await readLedger(client, prefix, { firstDay: today + 1, lastDay: today }, organizationId);
+  const callers = keys
+    .filter(({ keyId }) => keyId !== UNATTRIBUTED)
+    .flatMap(({ organizationId: organization, keyId, client: label, uses }) =>
+      Array.from(uses, ([operation, { last }]) => ({ organization, keyId, label, operation, last })),
+    )
+    .filter(({ last }) => last >= range.start)
+    .toSorted((a, b) => b.last - a.last)
+    .map(({ organization, keyId, label, operation, last }) => ({
+      organization,
+      client: clientName(keyId, label),
+      keyId,
+      operation,
+      lastSeen: formatInstant(last),
+    }));
+  const gaps = findGaps(await readCoverage(client, prefix, range), range, now).map(writeGap);
+  const reasons: string[] = [];
+  if (
+    organizationId !== undefined &&
+    (await client.sismember(organizationsKey(prefix), organizationId)) === 0
+  ) {
+    reasons.push(`no organization "${organizationId}" is known; see which are by: org list`);
+  }
+  const clients = new Set(callers.map((caller) => `${caller.organization ?? ''}\n${caller.client}`)).size;
+  if (clients > 0) {
+    reasons.push(`${clients} client${clients === 1 ? '' : 's'} called in the last ${days} days`);
+  }
+  const minutes = gaps.reduce((sum, gap) => sum + gap.minutes, 0);
+  if (minutes > 0) reasons.push(`${minutes} minutes of the last ${days} days were not measured`);
+  return {
+    retirable: reasons.length === 0,
+    days,
+    organization: organizationId ?? null,
+    reasons,
+    callers,
+    gaps,
+  };
+}
+
+/** The answer as lines of text for a terminal. */
+export function retireCheckLines(check: RetireCheck): string[] {
+  const what = check.organization === null ? 'the API' : `the API for ${check.organization}`;
+  if (check.retirable) {
+    return [`${what} can be retired: no attributed call in ${check.days} days, measured throughout`];
+  }
+  const callers = check.callers.map(
+    ({ organization, client, keyId, operation, lastSeen }) =>
+      `  ${lastSeen}  ${organization ?? '(unknown)'}  ${client} (${keyId})  ${operation}`,
+  );
+  return [
+    `${what} cannot be retired:`,
+    ...check.reasons.map((reason) => `  ${reason}`),
+    ...(callers.length > 0 ? ['last calls:', ...callers] : []),
+    ...(check.gaps.length > 0 ? gapLines(check.gaps) : []),
+  ].map((line) => line.replace(/[\p{Cc}\p{Cf}]/gu, ''));
+}

@@ -1,0 +1,60 @@
+import { DAY, dayName, dayOf } from './days.ts';
+import { parseInstant } from './iso8601.ts';
+
+export const GROUPS = ['day', 'organization', 'client', 'operation', 'status'] as const;
+export type Group = (typeof GROUPS)[number];
+
+export interface UsageQuery {
+  /** Day numbers, both included. */
+  firstDay: number;
+  lastDay: number;
+  organizationId?: string;
+  groupBy: Group;
+}
+
+/** As `/usage` and `admin usage` take them. */
+export interface QueryFields {
+  from?: string | undefined;
+  to?: string | undefined;
+  organization?: string | undefined;
+  group?: string | undefined;
+}
+
+export type ReadQuery = { kind: 'ok'; query: UsageQuery } | { kind: 'invalid'; reasons: string[] };
+
+const DEFAULT_DAYS = 30;
+const MOST_DAYS = 400;
+
+/**
+ * Reads what a report is asked for: whole UTC days from `from` to `to` (ISO 8601, both included), by default the 30
+ * up to today, grouped by client. Gives every reason why it cannot.
+ */
+export function readUsageQuery(fields: QueryFields, now: number): ReadQuery {
+  const reasons: string[] = [];
+  const day = (text: string | undefined): number | undefined => {
+    if (text === undefined || text === '') return undefined;
+    const instant = parseInstant(text);
+    if (instant.kind === 'ok') return dayOf(instant.value);
+    reasons.push(instant.reason);
+    return undefined;
+  };
+  const lastDay = day(fields.to) ?? dayOf(now);
+  const firstDay = day(fields.from) ?? lastDay - DEFAULT_DAYS + 1;
+  if (firstDay > lastDay) reasons.push(`from ${dayName(firstDay)} is after to ${dayName(lastDay)}`);
+  if (lastDay - firstDay >= MOST_DAYS) reasons.push(`a report covers at most ${MOST_DAYS} days`);
+  const groupBy = GROUPS.find((group) => group === (fields.group ?? 'client'));
+  if (groupBy === undefined)
+    reasons.push(`group is one of ${GROUPS.join(', ')}, not "${fields.group ?? ''}"`);
+  if (reasons.length > 0 || groupBy === undefined) return { kind: 'invalid', reasons };
+  const { organization } = fields;
+  const of = organization === undefined || organization === '' ? {} : { organizationId: organization };
+  return { kind: 'ok', query: { firstDay, lastDay, groupBy, ...of } };
+}
+
+/** The range in ms. */
+export function rangeOf({ firstDay, lastDay }: Pick<UsageQuery, 'firstDay' | 'lastDay'>): {
+  start: number;
+  end: number;
+} {
+  return { start: firstDay * DAY, end: (lastDay + 1) * DAY };
+}
