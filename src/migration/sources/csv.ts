@@ -175,18 +175,20 @@ function openRecords(
     skip_records_with_error: true,
     max_record_size: MAX_ROW_BYTES,
     on_skip: (error) => {
-      onError({ line: lineOf(error), error: explain(error) });
+      if (error?.code === 'INVALID_OPENING_QUOTE') {
+        onError({ line: lineOf(error), error: 'has a quote inside an unquoted cell' });
+      } else {
+        // Behind such a fault nothing tells where the next row begins: going on would lose rows, or invent some.
+        parser.destroy(unreadableFrom(file, error));
+      }
       return undefined;
     },
   });
   pipeline(Readable.from(withoutMark(chunks), { objectMode: false }), parser, () => {});
-  return { records: readRecords(parser, onError), consumed };
+  return { records: readRecords(file, parser), consumed };
 }
 
-async function* readRecords(
-  parser: AsyncIterable<unknown>,
-  onError: (error: RowError) => void,
-): AsyncGenerator<CsvRecord> {
+async function* readRecords(file: DataFile, parser: AsyncIterable<unknown>): AsyncGenerator<CsvRecord> {
   try {
     for await (const { info, record } of parser as AsyncIterable<{
       info: { lines: number };
@@ -195,8 +197,7 @@ async function* readRecords(
       yield { cells: record, line: info.lines };
     }
   } catch (error) {
-    if (!(error instanceof CsvError)) throw error;
-    onError({ line: lineOf(error), error: explain(error) });
+    throw error instanceof CsvError ? unreadableFrom(file, error) : error;
   }
 }
 
@@ -213,13 +214,17 @@ function lineOf(error: unknown): number {
   return typeof lines === 'number' ? lines : 0;
 }
 
-function explain(error: unknown): string {
+function unreadableFrom(file: DataFile, error: unknown): SourceError {
   const code = error instanceof CsvError ? error.code : '';
-  if (code === 'CSV_QUOTE_NOT_CLOSED') return 'opens a quote that is never closed';
-  if (code === 'CSV_MAX_RECORD_SIZE') return 'is longer than 1 MiB; is a quote left open?';
-  if (code === 'INVALID_OPENING_QUOTE') return 'has a quote inside an unquoted cell';
-  if (code === 'CSV_INVALID_CLOSING_QUOTE') return 'has text behind a closing quote';
-  return `is not valid CSV (${code})`;
+  const faults: Readonly<Record<string, string>> = {
+    CSV_QUOTE_NOT_CLOSED: 'a quote is opened and never closed',
+    CSV_MAX_RECORD_SIZE: 'a row is longer than 1 MiB, perhaps for a quote left open',
+    CSV_INVALID_CLOSING_QUOTE: 'there is text behind a closing quote',
+  };
+  const fault = faults[code] ?? `the file is not valid CSV (${code})`;
+  return new SourceError(
+    `${file.name}:${lineOf(error)}: ${fault}; mend the quoting, nothing behind it can be read`,
+  );
 }
 
 // eslint-disable-next-line no-control-regex

@@ -1,0 +1,42 @@
+import type { Dialect } from './statement.ts';
+import { SourceError } from './source.ts';
+
+const DIALECTS: Readonly<Record<string, Dialect>> = {
+  'postgres:': 'postgresql',
+  'postgresql:': 'postgresql',
+  'mysql:': 'mysql',
+  'mariadb:': 'mysql',
+};
+
+/** A database to read, with what may be shown of it. */
+export interface DatabaseUrl {
+  readonly dialect: Dialect;
+  readonly url: URL;
+  /** User, host, port and database; never a password or a parameter. */
+  readonly shown: string;
+}
+
+/** Whether --source means a database rather than a file. */
+export function isDatabaseUrl(location: string): boolean {
+  return /^[a-z][a-z0-9+.-]*:\/\//i.test(location);
+}
+
+/** Reads a database's URL; an unusable one is refused without showing it, for its password would be shown too. */
+export function parseDatabaseUrl(location: string): DatabaseUrl {
+  const scheme = location.slice(0, location.indexOf(':') + 1).toLowerCase();
+  const dialect = DIALECTS[scheme];
+  if (dialect === undefined) {
+    throw new SourceError(
+      `no source can be read by ${scheme}//: use postgres://, postgresql://, mysql:// or mariadb://`,
+    );
+  }
+  const url = URL.canParse(location) ? new URL(location) : undefined;
+  // An unencoded / ? or # in a password ends the host early, and leaves its @ behind in what follows.
+  if (url === undefined || /@/.test(url.pathname + url.search + url.hash)) {
+    throw new SourceError(
+      'the source URL is not valid: percent-encode special characters in its user and password',
+    );
+  }
+  const user = url.username === '' ? '' : `${url.username}@`;
+  return { dialect, url, shown: `${scheme}//${user}${url.host}${url.pathname}` };
+}

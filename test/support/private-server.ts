@@ -1,0 +1,95 @@
+import { execFileSync, spawn } from 'node:child_process';
+import type { ChildProcess } from 'node:child_process';
+import { chownSync, mkdtempSync, rmSync } from 'node:fs';
+import { createServer } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { once } from 'node:events';
+import { describe } from '@jest/globals';
+
+/** A database server that belongs to one test file. */
+export interface PrivateServer {
+  /** The URL of a database, as --source takes it. */
+  url: (database: string) => string;
+  stop: () => Promise<void>;
+}
+
+/** Who a server process runs as: database servers refuse to run as root. */
+export interface Account {
+  uid: number;
+  gid: number;
+}
+
+/** The account to start a server under: the named system user when this process is root, else this process's own. */
+export function accountFor(user: string): Account | undefined {
+  if (process.getuid?.() !== 0) return undefined;
+  const ask = (flag: string): number => Number(execFileSync('id', [flag, user], { encoding: 'utf8' }));
+  return { uid: ask('-u'), gid: ask('-g') };
+}
+
+/** A new folder that the account owns. */
+export function privateFolder(name: string, account: Account | undefined): string {
+  const folder = mkdtempSync(join(tmpdir(), `${name}-`));
+  if (account !== undefined) chownSync(folder, account.uid, account.gid);
+  return folder;
+}
+
+/** A port of 127.0.0.1 that was free a moment ago. */
+export async function freePort(): Promise<number> {
+  const server = createServer().listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const address = server.address();
+  server.close();
+  await once(server, 'close');
+  return typeof address === 'object' && address !== null ? address.port : 0;
+}
+
+/** Starts a server and resolves once its standard error says it is ready; its end removes the folder. */
+export async function startServer(options: {
+  command: string;
+  args: readonly string[];
+  account: Account | undefined;
+  folder: string;
+  ready: RegExp;
+  signal: NodeJS.Signals;
+}): Promise<() => Promise<void>> {
+  const { command, args, account, folder, ready, signal } = options;
+  const server = spawn(command, [...args], { ...account, cwd: folder, stdio: ['ignore', 'ignore', 'pipe'] });
+  const killWithUs = (): void => void server.kill('SIGKILL');
+  process.once('exit', killWithUs);
+  await untilReady(server, ready);
+  return async () => {
+    process.off('exit', killWithUs);
+    if (server.exitCode === null && server.signalCode === null) {
+      server.kill(signal);
+      await once(server, 'exit');
+    }
+    rmSync(folder, { recursive: true, force: true });
+  };
+}
+
+function untilReady(server: ChildProcess, ready: RegExp): Promise<void> {
+  return new Promise((resolve, reject) => {
+    let said = '';
+    server.stderr?.on('data', (chunk: Buffer) => {
+      said = (said + chunk.toString('utf8')).slice(-20_000);
+      if (ready.test(said)) resolve();
+    });
+    server.once('error', reject);
+    server.once('exit', (code) =>
+      reject(new Error(`the server ended (${code}) before it was ready:\n${said}`)),
+    );
+  });
+}
+
+/** describe, or where the server's programs are missing describe.skip, with the reason in the title. */
+export function describeWith(
+  programs: string | undefined,
+  missing: string,
+): (title: string, suite: () => void) => void {
+  if (programs !== undefined) return (title, suite) => describe(title, suite);
+  return (title, suite) => {
+    console.warn(`skipped: ${title} (${missing})`);
+    describe.skip(`${title} (${missing})`, suite);
+  };
+}
