@@ -1,9 +1,10 @@
 import express, { type Express, type RequestHandler } from 'express';
-import { contractText } from './contract/document.ts';
+import { DOCS_CONTENT_SECURITY_POLICY, renderDocs } from './contract/docs/page.ts';
+import { contractDocument, contractText } from './contract/document.ts';
 import { problem, ProblemError } from './contract/problems.ts';
 import type { MediaUrl } from './contract/views.ts';
 import { DEPRECATION_HEADER_NAMES, type Header } from './deprecation/headers.ts';
-import { answerErrors } from './http/answers.ts';
+import { answerErrors, page } from './http/answers.ts';
 import { beginCall } from './http/call.ts';
 import { allowOrigins, contractRouter, isContractPath, readOnlyRouter } from './http/contract.ts';
 import type { AuthenticationOptions } from './http/credentials.ts';
@@ -17,7 +18,6 @@ import { putProfile } from './http/put-profile.ts';
 import type { Log } from './log.ts';
 import { serveMedia } from './media/serve.ts';
 import type { MediaStore } from './media/store.ts';
-import { organizationsKey } from './redis/keys.ts';
 
 export interface AppOptions extends AuthenticationOptions {
   log: Log;
@@ -49,7 +49,7 @@ const exposedHeaders = [
 
 /** The public face: the contract first, since that is what nearly everybody wants; then the rest. */
 export function createApp(options: AppOptions): Express {
-  const { log, store, keyPrefix, isDraining } = options;
+  const { log, store, isDraining } = options;
   const app = express();
   app.disable('x-powered-by');
   app.set('etag', false);
@@ -60,10 +60,9 @@ export function createApp(options: AppOptions): Express {
   app.use(
     readOnlyRouter({
       '/livez': livez,
-      '/readyz': readyz({ store, probeKey: organizationsKey(keyPrefix), isDraining }),
-      '/openapi.yaml': (_request, response) => {
-        response.type('application/yaml').send(contractText);
-      },
+      '/readyz': readyz({ store, isDraining }),
+      '/openapi.yaml': page('application/yaml; charset=utf-8', contractText),
+      '/docs/': page('text/html; charset=utf-8', renderDocs(contractDocument), DOCS_CONTENT_SECURITY_POLICY),
       '/media/:file': serveMedia(options.media),
     }),
   );

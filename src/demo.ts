@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { defaultSettings } from './domain/settings.ts';
 import { createApiKey, type NewApiKey } from './redis/api-keys.ts';
 import { organizationBase } from './redis/keys.ts';
-import { saveSettings } from './redis/organizations.ts';
+import { findSettings, saveSettings } from './redis/organizations.ts';
 import type { Store } from './redis/scripts.ts';
 
 /** The file's shape is relied on from outside. */
@@ -20,9 +20,10 @@ export interface DemoKeys {
 export async function openDemo(store: Store, keyPrefix: string, dataDir: string): Promise<DemoKeys> {
   const file = join(dataDir, 'demo-keys.json');
   const kept = await readFile(file, 'utf8').catch(() => undefined);
-  if (kept !== undefined) return JSON.parse(kept) as DemoKeys;
-
   const organizationId = 'demo';
+  const known = (await findSettings(store, keyPrefix, organizationId)) !== undefined;
+  if (kept !== undefined && known) return JSON.parse(kept) as DemoKeys;
+
   await saveSettings(store, keyPrefix, organizationId, defaultSettings);
   const base = organizationBase(keyPrefix, organizationId);
   const make = async (key: NewApiKey): Promise<string> => {

@@ -1,4 +1,4 @@
-import type { ErrorRequestHandler, Response } from 'express';
+import type { ErrorRequestHandler, RequestHandler, Response } from 'express';
 import { problem, ProblemError, renderProblem, type Problem } from '../contract/problems.ts';
 import type { Log } from '../log.ts';
 import { MediaUnavailableError } from '../media/errors.ts';
@@ -15,6 +15,18 @@ export function sendProblem(response: Response, { headers, ...carried }: Problem
   for (const [name, value] of Object.entries(headers)) response.setHeader(name, value);
   const body = renderProblem({ ...carried, headers }, callOf(response).requestId);
   send(response, carried.status, 'application/problem+json', JSON.stringify(body));
+}
+
+/** Answers every request with one text, which never changes while the process lives. */
+export function page(type: string, text: string, contentSecurityPolicy?: string): RequestHandler {
+  return (_request, response) => {
+    response.setHeader('Cache-Control', 'no-cache');
+    response.setHeader('X-Content-Type-Options', 'nosniff');
+    if (contentSecurityPolicy !== undefined) {
+      response.setHeader('Content-Security-Policy', contentSecurityPolicy);
+    }
+    send(response, 200, type, text);
+  };
 }
 
 /** Answers 204. */

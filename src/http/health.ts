@@ -1,31 +1,44 @@
 import type { RequestHandler } from 'express';
+import { Cluster } from 'ioredis';
+import type { Health } from '../contract/types.gen.ts';
 import type { Store } from '../redis/scripts.ts';
 
 export interface HealthOptions {
   store: Store;
-  /** Any key that is read: what it says does not matter. */
-  probeKey: string;
   isDraining: () => boolean;
 }
 
 /** `/livez`: 200 as long as the process can answer at all. */
 export const livez: RequestHandler = (_request, response) => {
   response.setHeader('Cache-Control', 'no-store');
-  response.json({ status: 'ok' });
+  response.json({ status: 'ok' } satisfies Health);
 };
 
-/** `/readyz`: 200 while this instance can read from Redis and is not draining; the body says what is degraded. */
-export function readyz({ store, probeKey, isDraining }: HealthOptions): RequestHandler {
+/**
+ * `/readyz`: 200 while this instance can read from Redis, from some master at least, and is not about to stop.
+ * The body says what does not work besides.
+ */
+export function readyz({ store, isDraining }: HealthOptions): RequestHandler {
   return async (_request, response) => {
-    const degraded: string[] = [];
-    if (isDraining()) degraded.push('draining');
-    try {
-      await store.scard(probeKey);
-    } catch {
-      degraded.push('store-unavailable');
-    }
+    const masters = store instanceof Cluster ? store.nodes('master') : [store];
+    const memory = await Promise.allSettled(masters.map((master) => master.info('memory')));
+    const answers = memory.flatMap((answer) => (answer.status === 'fulfilled' ? [answer.value] : []));
+    const degraded = [
+      ...(isDraining() ? ['draining'] : []),
+      ...(answers.length === 0 ? ['store-unavailable'] : []),
+      ...(answers.length > 0 && answers.length < memory.length ? ['store-partly-unavailable'] : []),
+      ...(answers.some(isFull) ? ['store-full'] : []),
+    ];
+    const ready = answers.length > 0 && !isDraining();
+    const status = !ready ? 'unavailable' : degraded.length > 0 ? 'degraded' : 'ok';
     response.setHeader('Cache-Control', 'no-store');
-    response.status(degraded.length === 0 ? 200 : 503);
-    response.json({ status: degraded.length === 0 ? 'ok' : 'unavailable', degraded });
+    response.status(ready ? 200 : 503);
+    response.json({ status, degraded } satisfies Health);
   };
+}
+
+function isFull(memory: string): boolean {
+  const figure = (name: string): number => Number(new RegExp(`^${name}:(\\d+)`, 'm').exec(memory)?.[1] ?? 0);
+  const limit = figure('maxmemory');
+  return limit > 0 && figure('used_memory') >= limit;
 }
