@@ -2,6 +2,7 @@ import { randomBytes } from 'node:crypto';
 import type { Caller } from '../domain/caller.ts';
 import { hashApiKey } from './credentials.ts';
 import { apiKeyIdsKey, apiKeyKey } from './keys.ts';
+import { scanPairs } from './scan.ts';
 import type { Store } from './scripts.ts';
 
 /** What an API key is made for. `expiresAt` in ms. */
@@ -45,30 +46,36 @@ export async function createApiKey(store: Store, base: string, key: NewApiKey): 
   return { kind: 'created', apiKey, keyId };
 }
 
-/** Revokes a key by its public id, for every instance and from its next request on. */
+/** Revokes a key by its public id, for every instance and from its next request on; `already`: it was before. */
 export async function revokeApiKey(
   store: Store,
   base: string,
   keyId: string,
-): Promise<'revoked' | 'unknown'> {
+): Promise<'revoked' | 'already' | 'unknown'> {
   return await store.revokeKey(base, keyId);
 }
 
 /** All keys of an organization, revoked and expired ones too, oldest first. */
 export async function listApiKeys(store: Store, base: string): Promise<ApiKeyRecord[]> {
-  const records: ApiKeyRecord[] = [];
-  for await (const page of store.hscanStream(apiKeyIdsKey(base), { count: 500 }) as AsyncIterable<string[]>) {
-    const hashes = page.filter((_, position) => position % 2 === 1);
-    records.push(...(await Promise.all(hashes.map((sha256) => readRecord(store, base, sha256)))));
+  const records = new Map<string, ApiKeyRecord>();
+  for await (const page of scanPairs(store, apiKeyIdsKey(base))) {
+    for (const record of await Promise.all(page.map((pair) => readRecord(store, base, pair)))) {
+      if (record !== undefined) records.set(record.keyId, record);
+    }
   }
-  const byId = new Map(records.map((record) => [record.keyId, record]));
-  return [...byId.values()].toSorted((a, b) => a.createdAt - b.createdAt || (a.keyId < b.keyId ? -1 : 1));
+  return [...records.values()].toSorted((a, b) => a.createdAt - b.createdAt || (a.keyId < b.keyId ? -1 : 1));
 }
 
-async function readRecord(store: Store, base: string, sha256: string): Promise<ApiKeyRecord> {
+/** Undefined where an outside hand took the record away (fsck tells). */
+async function readRecord(
+  store: Store,
+  base: string,
+  [keyId, sha256]: readonly [string, string],
+): Promise<ApiKeyRecord | undefined> {
   const { i, r, u, c, e, x, t } = await store.hgetall(apiKeyKey(base, sha256));
+  if (i === undefined) return undefined;
   return {
-    keyId: i ?? '',
+    keyId,
     role: r === 'admin' ? 'admin' : 'player',
     userId: u,
     client: c,

@@ -29,6 +29,11 @@ export function profileKey(base: string, userId: string): string {
   return `${base}p:${userId}`;
 }
 
+/** A part of a generation of the name index: `bucket` is the first four hex digits of a form's SHA-1. */
+export function namesBucketKey(base: string, index: string, bucket: string): string {
+  return `${base}n${index}:${bucket}`;
+}
+
 /** A generation of the denylist. */
 export function denylistKey(base: string, index: string): string {
   return `${base}d${index}`;

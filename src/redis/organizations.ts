@@ -1,35 +1,30 @@
-import { defaultSettings, type OrganizationSettings } from '../domain/settings.ts';
+import type { OrganizationSettings } from '../domain/settings.ts';
 import { organizationBase, organizationsKey, settingsKey } from './keys.ts';
 import type { Store } from './scripts.ts';
 import { readStanding } from './standing.ts';
 
 /**
- * Stores an organization's settings, all but the comparison: changing that means to rebuild the name index
- * (reindex.ts). Creates the organization where it is new. The settings must be free of `settingsFaults`.
+ * Stores an organization's settings, and creates it where it is new. The comparison of one that exists stays as
+ * it is: changing that means to rebuild the name index (reindex.ts). The settings must be free of
+ * `settingsFaults`; an empty pattern or template is none.
  */
 export async function saveSettings(
   store: Store,
   prefix: string,
   organizationId: string,
   settings: OrganizationSettings,
-): Promise<void> {
-  const base = organizationBase(prefix, organizationId);
-  const { minLength, maxLength, pattern, objectImageUrlTemplate, requireOwnership } = settings;
-  const unset = [
-    ...(pattern === undefined ? ['pattern'] : []),
-    ...(objectImageUrlTemplate === undefined ? ['template'] : []),
-  ];
+): Promise<'created' | 'changed'> {
   // The registry first: an organization it does not know would be missed by everything that walks over all.
   await store.sadd(organizationsKey(prefix), organizationId);
-  await store.hsetnx(settingsKey(base), 'comparison', defaultSettings.comparison);
-  await store.hset(settingsKey(base), {
-    min: minLength,
-    max: maxLength,
-    ownership: requireOwnership ? '1' : '0',
-    ...(pattern !== undefined && { pattern }),
-    ...(objectImageUrlTemplate !== undefined && { template: objectImageUrlTemplate }),
-  });
-  if (unset.length > 0) await store.hdel(settingsKey(base), ...unset);
+  return await store.saveSettings(
+    organizationBase(prefix, organizationId),
+    settings.comparison,
+    settings.minLength,
+    settings.maxLength,
+    settings.pattern ?? '',
+    settings.objectImageUrlTemplate ?? '',
+    settings.requireOwnership ? '1' : '0',
+  );
 }
 
 /** The organization's settings; undefined where it does not exist. */

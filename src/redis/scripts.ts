@@ -57,7 +57,22 @@ interface ScriptReplies {
   stageCommit: (token: string, index: string, keyId: string) => 'committed' | 'lapsed' | 'stale' | 'frozen';
   stageDrop: (token: string) => 'dropped' | 'lapsed';
   createKey: (...arguments_: string[]) => 'created' | 'unknown-organization' | 'exists';
-  revokeKey: (keyId: string) => 'revoked' | 'unknown';
+  revokeKey: (keyId: string) => 'revoked' | 'already' | 'unknown';
+  saveSettings: (...arguments_: (string | number)[]) => 'created' | 'changed';
+  setObject: (reference: string, url: string) => 'set' | 'unknown-organization';
+  addToCollection: (user: string, reference: string) => 'added' | 'present' | 'unknown-organization';
+  setWallet: (user: string, address: string, field: 'w' | 'wu') => 'set' | 'unknown-organization';
+  reindexOpen: (
+    token: string,
+    leaseMs: number,
+    comparison: string,
+  ) => ['unknown-organization'] | ['unchanged'] | ['busy'] | ['opened', generation: string, next: string];
+  reindexNames: (
+    ...arguments_: (string | number)[]
+  ) => ['lapsed'] | ['added', count: number, collisions: [position: number, holder: string][]];
+  reindexDenied: (...arguments_: (string | number)[]) => ['lapsed'] | ['added', count: number];
+  reindexCommit: (token: string, leaseMs: number, next: string, comparison: string) => 'lapsed' | 'committed';
+  reindexClose: (token: string, leaseMs: number) => 'lapsed' | 'closed';
 }
 
 /** The script commands, by the name ioredis knows them under. Every one takes the organization's base first. */
@@ -82,8 +97,17 @@ const scripts: Record<keyof ScriptReplies, { file: string; uses: string[]; readO
   stageAdd: { file: 'stage_add', uses: ['names'] },
   stageCommit: { file: 'stage_commit', uses: ['names', 'audit'] },
   stageDrop: { file: 'stage_drop', uses: [] },
-  createKey: { file: 'create_key', uses: ['clock'] },
-  revokeKey: { file: 'revoke_key', uses: ['clock'] },
+  createKey: { file: 'create_key', uses: ['clock', 'audit'] },
+  revokeKey: { file: 'revoke_key', uses: ['clock', 'audit'] },
+  saveSettings: { file: 'save_settings', uses: ['audit'] },
+  setObject: { file: 'set_object', uses: [] },
+  addToCollection: { file: 'add_to_collection', uses: [] },
+  setWallet: { file: 'set_wallet', uses: ['clock', 'audit'] },
+  reindexOpen: { file: 'reindex/open', uses: ['clock', 'freeze'] },
+  reindexNames: { file: 'reindex/names', uses: ['clock', 'names', 'freeze'] },
+  reindexDenied: { file: 'reindex/denied', uses: ['clock', 'freeze'] },
+  reindexCommit: { file: 'reindex/commit', uses: ['clock', 'audit', 'freeze'] },
+  reindexClose: { file: 'reindex/close', uses: [] },
 };
 
 /**

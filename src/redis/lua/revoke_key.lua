@@ -3,8 +3,10 @@
 -- KEYS[1]  <prefix>{organization}:
 -- ARGV[1]  public id
 --
--- 'revoked' (also when it was already) or 'unknown'
+-- 'revoked', 'already' or 'unknown'
 local sha256 = redis.call('HGET', KEYS[1] .. 'keys', ARGV[1])
-if not sha256 then return 'unknown' end
-redis.call('HSETNX', KEYS[1] .. 'key:' .. sha256, 'x', now_ms())
+local record = sha256 and KEYS[1] .. 'key:' .. sha256
+if not record or redis.call('HEXISTS', record, 'i') == 0 then return 'unknown' end
+if redis.call('HSETNX', record, 'x', now_ms()) == 0 then return 'already' end
+audit('key-revoke', 'operator', 'id', ARGV[1])
 return 'revoked'

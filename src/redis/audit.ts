@@ -1,0 +1,34 @@
+import { auditKey } from './keys.ts';
+import type { Store } from './scripts.ts';
+
+/** One entry of an organization's audit trail (lua/lib/audit.lua). */
+export interface AuditEntry {
+  /** ms */
+  at: number;
+  operation: string;
+  /** Public id of the API key, or `operator` for the command line. */
+  by: string;
+  /** What the operation was about, such as `username`, `from`, `to`. */
+  details: Record<string, string>;
+}
+
+const pageSize = 500;
+
+/** The organization's audit trail, oldest first, in pages. Redis keeps about the last 100,000 entries. */
+export async function* readAudit(store: Store, base: string): AsyncGenerator<AuditEntry[]> {
+  let from = '-';
+  for (;;) {
+    const page = await store.xrange(auditKey(base), from, '+', 'COUNT', pageSize);
+    yield page.map(([id, fields]) => toEntry(id, fields));
+    const last = page.at(-1);
+    if (last === undefined || page.length < pageSize) return;
+    from = `(${last[0]}`;
+  }
+}
+
+function toEntry(id: string, fields: readonly string[]): AuditEntry {
+  const details = new Map<string, string>();
+  for (let at = 0; at + 1 < fields.length; at += 2) details.set(fields[at] ?? '', fields[at + 1] ?? '');
+  const { op = '', key = '', ...rest } = Object.fromEntries(details);
+  return { at: Number(id.split('-')[0]), operation: op, by: key, details: rest };
+}

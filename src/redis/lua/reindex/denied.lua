@@ -1,0 +1,18 @@
+-- Another comparison, for a part of the denylist: puts the names into its next generation. Of spellings that are
+-- the same from now on, the first stays.
+--
+-- KEYS[1]  <prefix>{organization}:
+-- ARGV[1]  token of this rebuild
+-- ARGV[2]  lease in ms
+-- ARGV[3]  the next generation
+-- ARGV[4…] two for each name: name, form under the wanted comparison
+--
+-- {'lapsed'}                        names are no longer frozen by this tool
+-- {'added', count}                  how many are new to it
+if not freeze(ARGV[1], ARGV[2]) then return { 'lapsed' } end
+local count = 0
+for i = 4, #ARGV, 2 do
+  local name, form = ARGV[i], ARGV[i + 1]
+  count = count + redis.call('HSETNX', KEYS[1] .. 'd' .. ARGV[3], form, form == name and '' or name)
+end
+return { 'added', count }

@@ -1,0 +1,10 @@
+-- Puts an object into the organization's catalogue.
+--
+-- KEYS[1]  <prefix>{organization}:
+-- ARGV[1]  reference
+-- ARGV[2]  URL of its image
+--
+-- 'set' or 'unknown-organization'
+if redis.call('EXISTS', KEYS[1] .. 'settings') == 0 then return 'unknown-organization' end
+redis.call('HSET', KEYS[1] .. 'objects', ARGV[1], ARGV[2])
+return 'set'

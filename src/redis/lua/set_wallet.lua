@@ -1,0 +1,15 @@
+-- Links a wallet to a user, who gets a profile where they have none. The change counts as made here (b), so that
+-- no later migration undoes it.
+--
+-- KEYS[1]  <prefix>{organization}:
+-- ARGV[1]  user
+-- ARGV[2]  address
+-- ARGV[3]  field: w verified | wu unverified
+--
+-- 'set' or 'unknown-organization'
+local profile = KEYS[1] .. 'p:' .. ARGV[1]
+if redis.call('EXISTS', KEYS[1] .. 'settings') == 0 then return 'unknown-organization' end
+redis.call('HDEL', profile, 'w', 'wu')
+redis.call('HSET', profile, ARGV[3], ARGV[2], 't', now_ms(), 'b', '1')
+audit('wallet', 'operator', 'user', ARGV[1], 'address', ARGV[2], 'verified', ARGV[3] == 'w' and '1' or '0')
+return 'set'

@@ -1,0 +1,198 @@
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { defaultSettings } from '../../src/domain/settings.ts';
+import type { UsernameComparison } from '../../src/domain/usernames.ts';
+import { closeRedis } from '../../src/redis/connect.ts';
+import { banUsernames, overwriteDenylist } from '../../src/redis/denylist.ts';
+import { organizationBase } from '../../src/redis/keys.ts';
+import { saveSettings } from '../../src/redis/organizations.ts';
+import { putProfile } from '../../src/redis/profiles.ts';
+import { changeComparison } from '../../src/redis/reindex.ts';
+import { scanKeys } from '../../src/redis/scan.ts';
+import type { Store } from '../../src/redis/scripts.ts';
+import { readStanding } from '../../src/redis/standing.ts';
+import { openTestStore } from '../support/bridge.ts';
+import { startCluster } from '../support/redis-cluster.ts';
+import { freshPrefix } from '../support/redis.ts';
+
+let store: Store;
+const prefix = freshPrefix();
+beforeAll(async () => {
+  store = await openTestStore();
+});
+afterAll(() => closeRedis(store));
+
+let organizations = 0;
+
+async function newOrganization(comparison: UsernameComparison = 'exact', on = store): Promise<string> {
+  const id = `o${organizations++}`;
+  await saveSettings(on, prefix, id, { ...defaultSettings, comparison });
+  return organizationBase(prefix, id);
+}
+
+async function put(base: string, user: string, username: string, on = store): Promise<string> {
+  return (await putProfile(on, base, user, { username }, await readStanding(on, base, user))).kind;
+}
+
+async function context(base: string) {
+  return { store, base, keyId: 'k_test', standing: await readStanding(store, base) };
+}
+
+/** The generations of the name index and the denylist that have keys. */
+async function generations(base: string, on = store): Promise<Set<string>> {
+  const found = new Set<string>();
+  for await (const keys of scanKeys(on, base)) {
+    for (const key of keys) {
+      const generation = /^[nd](\d+)/.exec(key.slice(base.length))?.[1];
+      if (generation !== undefined) found.add(generation);
+    }
+  }
+  return found;
+}
+
+describe('changing how names are compared', () => {
+  test('makes names that differ in case one name, and back', async () => {
+    const base = await newOrganization();
+    expect(await put(base, 'ada', 'Ada')).toBe('put');
+    expect(await put(base, 'bob', 'bob')).toBe('put');
+    expect(await changeComparison(store, base, 'case-insensitive')).toEqual({
+      kind: 'rebuilt',
+      usernames: 2,
+      denied: 0,
+    });
+    expect(await put(base, 'eve', 'ADA')).toBe('taken');
+    expect(await put(base, 'ada', 'ADA')).toBe('put');
+    expect(await changeComparison(store, base, 'exact')).toMatchObject({ kind: 'rebuilt', usernames: 2 });
+    expect(await put(base, 'eve', 'ada')).toBe('put');
+    expect(await generations(base)).toEqual(new Set(['2']));
+  });
+
+  test('takes the denylist along, two spellings of one name as one entry', async () => {
+    const base = await newOrganization();
+    await banUsernames(
+      await context(base),
+      new Map([
+        ['Root', 'x'],
+        ['ROOT', 'y'],
+        ['Nobody', 'z'],
+      ]),
+    );
+    expect(await changeComparison(store, base, 'case-insensitive')).toEqual({
+      kind: 'rebuilt',
+      usernames: 0,
+      denied: 2,
+    });
+    expect(await put(base, 'ada', 'rOOt')).toBe('denied');
+    expect(await store.hget(`${base}d1`, 'nobody')).toBe('Nobody');
+  });
+
+  test('changes nothing where names would collide, and tells every one of them', async () => {
+    const base = await newOrganization();
+    for (const [user, username] of [
+      ['ada', 'Ada'],
+      ['eve', 'ADA'],
+      ['mallory', 'ada'],
+      ['bob', 'bob'],
+    ] as const) {
+      await put(base, user, username);
+    }
+    const outcome = await changeComparison(store, base, 'case-insensitive');
+    expect(outcome).toMatchObject({ kind: 'collisions', isComplete: true });
+    const collisions = outcome.kind === 'collisions' ? outcome.collisions : [];
+    expect(collisions).toHaveLength(1);
+    expect(collisions[0]?.map(({ username }) => username).sort()).toEqual(['ADA', 'Ada', 'ada']);
+    expect(await generations(base)).toEqual(new Set(['0']));
+    expect((await readStanding(store, base)).settings.comparison).toBe('exact');
+    expect(await put(base, 'bob', 'BOB')).toBe('put');
+  });
+
+  test('knows an organization that compares so already, and one that does not exist', async () => {
+    const base = await newOrganization('case-insensitive');
+    expect(await changeComparison(store, base, 'case-insensitive')).toEqual({ kind: 'unchanged' });
+    expect(await changeComparison(store, `${base}none`, 'exact')).toEqual({ kind: 'unknown-organization' });
+  });
+
+  test('starts clean after a rebuild that was killed', async () => {
+    const base = await newOrganization();
+    await put(base, 'ada', 'Ada');
+    // What a killed process leaves: a freeze about to end, and a generation half built.
+    const opened = await store.reindexOpen(base, 'dead', 50, 'case-insensitive');
+    expect(opened).toEqual(['opened', '0', '1']);
+    await store.reindexNames(base, 'dead', 50, '1', 'ghost', 'ada');
+    expect(await changeComparison(store, base, 'case-insensitive')).toMatchObject({
+      kind: 'rebuilt',
+      usernames: 1,
+    });
+    expect(await generations(base)).toEqual(new Set(['2']));
+    expect(await store.reindexNames(base, 'dead', 50, '2', 'ghost', 'ghost')).toEqual(['lapsed']);
+    expect(await store.reindexCommit(base, 'dead', 50, '1', 'exact')).toBe('lapsed');
+  });
+
+  test('keeps names as they are while it works, and lets them be read', async () => {
+    const base = await newOrganization();
+    await put(base, 'ada', 'Ada');
+    await store.reindexOpen(base, 'slow', 60_000, 'case-insensitive');
+    const given = await context(base);
+    const refused = [put(base, 'ada', 'Ada Lovelace'), banUsernames(given, new Map([['Ada', 'x']]))];
+    expect(await Promise.all<unknown>(refused)).toEqual(['busy', { kind: 'busy' }]);
+    expect((await readStanding(store, base, 'ada')).username).toBe('Ada');
+    await store.reindexClose(base, 'slow', 0);
+    expect(await put(base, 'ada', 'Ada Lovelace')).toBe('put');
+  });
+
+  test('is done by one at a time', async () => {
+    const base = await newOrganization();
+    await store.reindexOpen(base, 'first', 60_000, 'case-insensitive');
+    expect(await changeComparison(store, base, 'case-insensitive')).toEqual({ kind: 'busy' });
+    await store.reindexClose(base, 'first', 0);
+  });
+
+  test('changes nothing when it is interrupted', async () => {
+    const base = await newOrganization();
+    await put(base, 'ada', 'Ada');
+    const signal = AbortSignal.abort();
+    expect(await changeComparison(store, base, 'case-insensitive', { signal })).toEqual({
+      kind: 'interrupted',
+    });
+    expect(await put(base, 'ada', 'Augusta')).toBe('put');
+  });
+
+  test('loses no change of a name and no overwrite that races with it', async () => {
+    const base = await newOrganization();
+    const users = Array.from({ length: 40 }, (_, i) => `u${i}`);
+    await Promise.all(users.map((user) => put(base, user, `Name-${user}`)));
+    const other = await openTestStore();
+    const [rebuilt, overwritten, ...renamed] = await Promise.all([
+      changeComparison(store, base, 'case-insensitive'),
+      context(base).then((given) => overwriteDenylist({ ...given, store: other }, ['Root', 'ROOT'])),
+      ...users.map((user) => put(base, user, `NAME-${user}-2`, other)),
+    ]);
+    await closeRedis(other);
+    expect(rebuilt.kind).toBe('rebuilt');
+    expect(overwritten).toEqual({ kind: 'overwritten' });
+    expect(new Set(renamed)).toEqual(new Set(['put']));
+    for (const user of users) expect(await put(base, 'eve', `name-${user}-2`)).toBe('taken');
+    expect(await put(base, 'eve', 'root')).toBe('denied');
+    expect(await put(base, 'eve', 'name-u7')).toBe('put');
+    expect(await generations(base)).toEqual(new Set(['1']));
+  });
+
+  test('finds every profile of a cluster', async () => {
+    const cluster = await startCluster();
+    const there = await openTestStore(cluster.url);
+    try {
+      for (let at = 0; at < 4; at++) {
+        const base = await newOrganization('exact', there);
+        await put(base, 'ada', 'Ada', there);
+        expect(await changeComparison(there, base, 'case-insensitive')).toMatchObject({
+          kind: 'rebuilt',
+          usernames: 1,
+        });
+        expect(await put(base, 'eve', 'ADA', there)).toBe('taken');
+        expect(await generations(base, there)).toEqual(new Set(['1']));
+      }
+    } finally {
+      await closeRedis(there);
+      await cluster.stop();
+    }
+  });
+});
