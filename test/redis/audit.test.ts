@@ -1,0 +1,61 @@
+import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import { defaultSettings } from '../../src/domain/settings.ts';
+import { createApiKey, revokeApiKey } from '../../src/redis/api-keys.ts';
+import { readAudit, type AuditEntry } from '../../src/redis/audit.ts';
+import { closeRedis } from '../../src/redis/connect.ts';
+import { banUsernames } from '../../src/redis/denylist.ts';
+import { organizationBase } from '../../src/redis/keys.ts';
+import { saveSettings } from '../../src/redis/organizations.ts';
+import type { Store } from '../../src/redis/scripts.ts';
+import { readStanding } from '../../src/redis/standing.ts';
+import { openTestStore } from '../support/bridge.ts';
+import { freshPrefix } from '../support/redis.ts';
+
+let store: Store;
+beforeAll(async () => {
+  store = await openTestStore();
+});
+afterAll(() => closeRedis(store));
+
+async function trail(base: string): Promise<AuditEntry[]> {
+  const entries: AuditEntry[] = [];
+  for await (const page of readAudit(store, base)) entries.push(...page);
+  return entries;
+}
+
+test('the audit trail tells who changed settings, keys and the denylist, and when', async () => {
+  const prefix = freshPrefix();
+  const base = organizationBase(prefix, 'acme');
+  const start = Date.now();
+  await saveSettings(store, prefix, 'acme', defaultSettings);
+  const made = await createApiKey(store, base, { role: 'admin' });
+  const keyId = made.kind === 'created' ? made.keyId : '';
+  const standing = await readStanding(store, base);
+  await banUsernames({ store, base, keyId, standing }, new Map([['root', 'x']]));
+  await revokeApiKey(store, base, keyId);
+
+  const entries = await trail(base);
+  expect(entries.map(({ operation, by }) => [operation, by])).toEqual([
+    ['settings', 'operator'],
+    ['key-create', 'operator'],
+    ['ban', keyId],
+    ['key-revoke', 'operator'],
+  ]);
+  expect(entries[2]?.details).toEqual({ username: 'root' });
+  for (const { at } of entries) expect(Math.abs(at - start)).toBeLessThan(60_000);
+  expect(JSON.stringify(entries)).not.toContain(made.kind === 'created' ? made.apiKey : 'pb_');
+});
+
+test('a trail of many pages comes whole and in order', async () => {
+  const base = organizationBase(freshPrefix(), 'acme');
+  await Promise.all(
+    Array.from({ length: 1001 }, (_, i) =>
+      store.xadd(`${base}audit`, '*', 'op', 'ban', 'key', 'k_1', 'username', String(i)),
+    ),
+  );
+  const entries = await trail(base);
+  expect(entries.map(({ details }) => Number(details['username']))).toEqual(
+    Array.from({ length: 1001 }, (_, i) => i),
+  );
+  expect(await trail(`${base}none`)).toEqual([]);
+});

@@ -1,0 +1,74 @@
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
+import { defaultSettings } from '../../src/domain/settings.ts';
+import { closeRedis } from '../../src/redis/connect.ts';
+import { organizationBase } from '../../src/redis/keys.ts';
+import { addToCollection, setObject } from '../../src/redis/objects.ts';
+import { saveSettings } from '../../src/redis/organizations.ts';
+import { putProfile } from '../../src/redis/profiles.ts';
+import type { Store } from '../../src/redis/scripts.ts';
+import { readStanding } from '../../src/redis/standing.ts';
+import { setWallet } from '../../src/redis/wallets.ts';
+import { openTestStore } from '../support/bridge.ts';
+import { freshPrefix } from '../support/redis.ts';
+
+const hat = { datasourceId: 'hats', objectDefinitionId: 'top hat' };
+const address = `0x${'aB'.repeat(20)}`;
+
+let store: Store;
+let base: string;
+let prefix: string;
+beforeAll(async () => {
+  store = await openTestStore();
+});
+beforeEach(async () => {
+  prefix = freshPrefix();
+  await saveSettings(store, prefix, 'acme', { ...defaultSettings, requireOwnership: true });
+  base = organizationBase(prefix, 'acme');
+});
+afterAll(() => closeRedis(store));
+
+const wear = async () =>
+  await putProfile(store, base, 'ada', { avatar: hat }, await readStanding(store, base, 'ada'));
+
+const profile = async () => {
+  const put = await putProfile(store, base, 'ada', {}, await readStanding(store, base, 'ada'));
+  return put.kind === 'put' ? put.profile : put;
+};
+
+describe('an object of the catalogue', () => {
+  test('can be worn once it is there and in the collection, and its URL follows the catalogue', async () => {
+    expect(await wear()).toEqual({ kind: 'object-not-found', field: 'avatar' });
+    expect(await setObject(store, base, hat, 'https://cdn.example/1.png')).toBe('set');
+    expect(await wear()).toEqual({ kind: 'object-not-in-collection', field: 'avatar' });
+    expect(await addToCollection(store, base, 'ada', hat)).toBe('added');
+    expect(await addToCollection(store, base, 'ada', hat)).toBe('present');
+    expect(await wear()).toMatchObject({ profile: { avatar: { url: 'https://cdn.example/1.png' } } });
+    await setObject(store, base, hat, 'https://cdn.example/2.png');
+    expect(await wear()).toMatchObject({ profile: { avatar: { url: 'https://cdn.example/2.png' } } });
+  });
+
+  test('needs an organization', async () => {
+    const nowhere = organizationBase(prefix, 'nowhere');
+    expect(await setObject(store, nowhere, hat, 'https://cdn.example/')).toBe('unknown-organization');
+    expect(await addToCollection(store, nowhere, 'ada', hat)).toBe('unknown-organization');
+    expect(await setWallet(store, nowhere, 'ada', { address, isVerified: true })).toBe(
+      'unknown-organization',
+    );
+    expect(await store.exists(`${nowhere}objects`, `${nowhere}c:ada`, `${nowhere}p:ada`)).toBe(0);
+  });
+});
+
+describe('a wallet', () => {
+  test('is shown where it is verified, and gives a profile to a user without one', async () => {
+    expect(await setWallet(store, base, 'ada', { address, isVerified: true })).toBe('set');
+    expect(Number(await store.hget(`${base}p:ada`, 't'))).toBeGreaterThan(Date.now() - 60_000);
+    expect(await profile()).toEqual({ wallet: address });
+  });
+
+  test('that is not verified takes the place of one that is', async () => {
+    await setWallet(store, base, 'ada', { address, isVerified: true });
+    await setWallet(store, base, 'ada', { address, isVerified: false });
+    expect(await profile()).toEqual({});
+    expect(await store.hget(`${base}p:ada`, 'wu')).toBe(address);
+  });
+});

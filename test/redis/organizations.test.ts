@@ -1,0 +1,70 @@
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { assert, property, string } from 'fast-check';
+import { defaultSettings } from '../../src/domain/settings.ts';
+import { closeRedis } from '../../src/redis/connect.ts';
+import { organizationBase } from '../../src/redis/keys.ts';
+import { findSettings, listOrganizations, saveSettings } from '../../src/redis/organizations.ts';
+import type { Store } from '../../src/redis/scripts.ts';
+import { openTestStore } from '../support/bridge.ts';
+import { freshPrefix } from '../support/redis.ts';
+
+let store: Store;
+beforeAll(async () => {
+  store = await openTestStore();
+});
+afterAll(() => closeRedis(store));
+
+describe('the settings of an organization', () => {
+  test('come back as they were given', async () => {
+    const prefix = freshPrefix();
+    const settings = {
+      minLength: 3,
+      maxLength: 12,
+      comparison: 'case-insensitive' as const,
+      pattern: '[a-zé]+',
+      objectImageUrlTemplate: 'https://cdn.example/{datasourceId}/{objectDefinitionId}.png',
+      requireOwnership: true,
+    };
+    expect(await saveSettings(store, prefix, 'acme', settings)).toBe('created');
+    expect(await findSettings(store, prefix, 'acme')).toEqual(settings);
+    const fewer = { ...settings, pattern: undefined, objectImageUrlTemplate: '', requireOwnership: false };
+    expect(await saveSettings(store, prefix, 'acme', fewer)).toBe('changed');
+    expect(await findSettings(store, prefix, 'acme')).toEqual({
+      ...fewer,
+      objectImageUrlTemplate: undefined,
+    });
+  });
+
+  test('leave the comparison of an organization that exists as it is', async () => {
+    const prefix = freshPrefix();
+    await saveSettings(store, prefix, 'acme', { ...defaultSettings, comparison: 'case-insensitive' });
+    await saveSettings(store, prefix, 'acme', { ...defaultSettings, maxLength: 9 });
+    expect(await findSettings(store, prefix, 'acme')).toMatchObject({
+      comparison: 'case-insensitive',
+      maxLength: 9,
+    });
+  });
+
+  test('are none where the organization does not exist', async () => {
+    expect(await findSettings(store, freshPrefix(), 'acme')).toBeUndefined();
+  });
+});
+
+describe('organizations', () => {
+  test('are listed by the ids they were given, in order', async () => {
+    const prefix = freshPrefix();
+    const ids = ['zoë', 'a b', 'Acme', '100%', 'x}y{z', '{', '__proto__'];
+    for (const id of ids) await saveSettings(store, prefix, id, defaultSettings);
+    expect(await listOrganizations(store, prefix)).toEqual(ids.toSorted());
+  });
+
+  test('never share a key, whatever their ids are', () => {
+    assert(
+      property(string({ unit: 'binary' }), string({ unit: 'binary' }), (one, other) => {
+        const base = organizationBase('pb:', one);
+        expect(base).toMatch(/^pb:\{[^{}]*\}:$/);
+        expect(organizationBase('pb:', other) === base).toBe(one === other);
+      }),
+    );
+  });
+});
