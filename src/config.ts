@@ -1,5 +1,7 @@
 import { readPolicyFields, type PolicyLayer } from './deprecation/policy.ts';
 import type { RateLimit } from './http/rate-limit.ts';
+import { readMediaUrl } from './media/url.ts';
+import { parseRedisUrl } from './redis/url.ts';
 
 /** Everything the environment decides, read once. */
 export interface Config {
@@ -50,7 +52,7 @@ export function readConfig(env: NodeJS.ProcessEnv): Config {
   const config: Config = {
     port: take('PORT', 8080, wholeNumber(0, 65_535), 'a port number'),
     host: take('HOST', '127.0.0.1', anyText, 'a host'),
-    redisUrl: env['REDIS_URL']?.trim() || undefined,
+    redisUrl: take('REDIS_URL', undefined, anyText, 'a URL'),
     allowEviction: take('ALLOW_EVICTION', false, flag, '1 or 0'),
     dataDir: take('DATA_DIR', './data', anyText, 'a folder'),
     keyPrefix: take('KEY_PREFIX', 'pb:', keyPrefix, 'without braces, spaces and control characters'),
@@ -83,6 +85,16 @@ export function readConfig(env: NodeJS.ProcessEnv): Config {
       `one of ${logLevels.join(', ')}`,
     ),
   };
+
+  if (config.redisUrl !== undefined) {
+    try {
+      parseRedisUrl(config.redisUrl);
+    } catch (error) {
+      mistakes.push(error instanceof Error ? error.message : String(error));
+    }
+  }
+  const media = readMediaUrl(config.mediaUrl, { dataDir: config.dataDir, region: env['AWS_REGION'] });
+  if (media.kind === 'wrong') mistakes.push(`MEDIA_URL ${media.reason}`);
 
   const policy = readPolicyFields({
     deprecatedAt: env['DEPRECATED_AT'] || undefined,
