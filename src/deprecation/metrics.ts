@@ -1,0 +1,168 @@
+import { collectDefaultMetrics, Counter, Gauge, Histogram, Registry } from 'prom-client';
+import { DAY } from './days.ts';
+import { phaseAt, type DeprecationPolicy, type Phase } from './policy.ts';
+
+/** One answered call of the contract. */
+export interface Observed {
+  operation: string;
+  status: number;
+  seconds: number;
+  /** Only where the call was authenticated, so that no stranger can fill the label. */
+  organizationId?: string | undefined;
+}
+
+export interface Metrics {
+  /** Counts one answered call: memory only, about a microsecond. */
+  observe: (call: Observed) => void;
+  /** The text of `/metrics`; asks Redis for its latency on the way, for a second at most. */
+  text: () => Promise<string>;
+  /** What `text` is, for the Content-Type header. */
+  contentType: string;
+}
+
+export interface MetricsOptions {
+  policy: () => DeprecationPolicy;
+  /** Of the ledger. */
+  lagSeconds: () => number;
+  /** Resolves once Redis has answered; rejects where it is away. */
+  ping: () => Promise<unknown>;
+  /** ms */
+  now?: () => number;
+}
+
+const PHASES = ['none', 'announced', 'brownout', 'sunset'] as const satisfies Phase[];
+/** Organizations that get a series of their own; calls of all others are counted as `other`. */
+const ORGANIZATIONS = 100;
+const BUCKETS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 3];
+const PING_TIMEOUT_MS = 1000;
+
+/**
+ * The process's metrics in Prometheus' format. No label holds a key, a user or a client. Calls that were not
+ * authenticated have the organization `unattributed`.
+ */
+export function createMetrics({ policy, lagSeconds, ping, now = Date.now }: MetricsOptions): Metrics {
+  const registry = new Registry();
+  const registers = [registry];
+  // Event-loop lag, garbage collection, memory, CPU, file descriptors.
+  collectDefaultMetrics({ register: registry });
+
+  const durations = new Histogram({
+    name: 'profile_bridge_request_duration_seconds',
+    help: 'Time to answer a request of the deprecated contract.',
+    labelNames: ['operation', 'status'] as const,
+    buckets: BUCKETS,
+    registers,
+  });
+  const requests = new Counter({
+    name: 'profile_bridge_deprecated_requests_total',
+    help: `Requests of the deprecated contract; organizations beyond the first ${ORGANIZATIONS} are "other".`,
+    labelNames: ['operation', 'organization'] as const,
+    registers,
+  });
+  gauge(
+    registry,
+    'profile_bridge_ledger_flush_lag_seconds',
+    'Age of the latest call surely in the ledger.',
+    (g) => g.set(lagSeconds()),
+  );
+  gauge(
+    registry,
+    'profile_bridge_days_to_sunset',
+    'Days until the sunset, negative once it has passed; absent without one.',
+    (g) => {
+      const { sunsetAt } = policy();
+      if (sunsetAt === undefined) g.remove();
+      else g.set((sunsetAt - now()) / DAY);
+    },
+  );
+  const phase = new Gauge({
+    name: 'profile_bridge_deprecation_phase',
+    help: '1 for the phase the deprecation is in, 0 for the others.',
+    labelNames: ['phase'] as const,
+    registers,
+    collect: () => {
+      const current = phaseAt(policy(), now());
+      for (const name of PHASES) phase.set({ phase: name }, name === current ? 1 : 0);
+    },
+  });
+  const up = gauge(registry, 'profile_bridge_redis_up', '1 where Redis answered just now, else 0.');
+  const latency = gauge(
+    registry,
+    'profile_bridge_redis_latency_seconds',
+    'Round trip of one PING just now, or how long it was waited for in vain.',
+  );
+  const probe = async () => {
+    const began = performance.now();
+    const answered = await answersInTime(ping);
+    up.set(answered ? 1 : 0);
+    latency.set((performance.now() - began) / 1000);
+  };
+
+  const timers = new Map<string, Map<number, Histogram.Internal<'operation' | 'status'>>>();
+  const counters = new Map<string, Map<string, Counter.Internal>>();
+  const named = new Set<string>();
+  const nameOf = (organizationId: string | undefined): string => {
+    if (organizationId === undefined) return 'unattributed';
+    if (named.has(organizationId)) return organizationId;
+    if (named.size >= ORGANIZATIONS) return 'other';
+    named.add(organizationId);
+    return organizationId;
+  };
+
+  return {
+    // The labelled children are kept, because looking them up by labels costs more than all the rest.
+    observe: ({ operation, status, seconds, organizationId }) => {
+      child(timers, operation, status, () => durations.labels(operation, String(status))).observe(seconds);
+      const organization = nameOf(organizationId);
+      child(counters, operation, organization, () => requests.labels(operation, organization)).inc();
+    },
+    text: async () => {
+      await probe();
+      return registry.metrics();
+    },
+    contentType: registry.contentType,
+  };
+}
+
+function gauge(registry: Registry, name: string, help: string, collect?: (gauge: Gauge) => void): Gauge {
+  const made: Gauge = new Gauge({
+    name,
+    help,
+    registers: [registry],
+    ...(collect === undefined ? {} : { collect: () => collect(made) }),
+  });
+  return made;
+}
+
+function child<Key, Child>(
+  children: Map<string, Map<Key, Child>>,
+  operation: string,
+  key: Key,
+  make: () => Child,
+): Child {
+  let ofOperation = children.get(operation);
+  if (ofOperation === undefined) {
+    ofOperation = new Map();
+    children.set(operation, ofOperation);
+  }
+  let one = ofOperation.get(key);
+  if (one === undefined) {
+    one = make();
+    ofOperation.set(key, one);
+  }
+  return one;
+}
+
+async function answersInTime(ping: () => Promise<unknown>): Promise<boolean> {
+  let timer: NodeJS.Timeout | undefined;
+  const late = new Promise<boolean>((resolve) => {
+    timer = setTimeout(resolve, PING_TIMEOUT_MS, false);
+  });
+  try {
+    return await Promise.race([ping().then(() => true), late]);
+  } catch {
+    return false;
+  } finally {
+    clearTimeout(timer);
+  }
+}

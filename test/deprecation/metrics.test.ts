@@ -1,0 +1,76 @@
+import { describe, expect, test } from '@jest/globals';
+import { createMetrics, type MetricsOptions } from '../../src/deprecation/metrics.ts';
+import { layerPolicy } from '../../src/deprecation/policy.ts';
+
+const NOW = Date.parse('2027-03-01T12:00:00Z');
+const metricsWith = (options: Partial<MetricsOptions> = {}) =>
+  createMetrics({
+    policy: () => layerPolicy({ deprecatedAt: NOW, sunsetAt: NOW + 36 * 3_600_000 }),
+    lagSeconds: () => 1.5,
+    ping: () => Promise.resolve('PONG'),
+    now: () => NOW,
+    ...options,
+  });
+
+/** Series with their values, without comments. */
+async function read(metrics: ReturnType<typeof metricsWith>): Promise<Map<string, number>> {
+  const lines = (await metrics.text()).split('\n').filter((line) => line !== '' && !line.startsWith('#'));
+  return new Map(lines.map((line) => [line.replace(/ \S+$/, ''), Number(/\S+$/.exec(line)?.[0])]));
+}
+
+describe('the metrics', () => {
+  test('time requests by operation and status, and count them by operation and organization', async () => {
+    const metrics = metricsWith();
+    metrics.observe({ operation: 'getProfile', status: 200, seconds: 0.002, organizationId: 'acme' });
+    metrics.observe({ operation: 'getProfile', status: 200, seconds: 0.2, organizationId: 'acme' });
+    metrics.observe({ operation: 'getProfile', status: 401, seconds: 0.001 });
+    const series = await read(metrics);
+    const duration = 'profile_bridge_request_duration_seconds';
+    expect(series.get(`${duration}_bucket{le="0.0025",operation="getProfile",status="200"}`)).toBe(1);
+    expect(series.get(`${duration}_count{operation="getProfile",status="200"}`)).toBe(2);
+    const requests = 'profile_bridge_deprecated_requests_total';
+    expect(series.get(`${requests}{operation="getProfile",organization="acme"}`)).toBe(2);
+    expect(series.get(`${requests}{operation="getProfile",organization="unattributed"}`)).toBe(1);
+  });
+
+  test('give a bounded number of organizations a series, and count the rest as other', async () => {
+    const metrics = metricsWith();
+    for (let i = 0; i < 150; i += 1) {
+      metrics.observe({ operation: 'getProfile', status: 200, seconds: 0, organizationId: `org-${i}` });
+    }
+    const series = await read(metrics);
+    const requests = 'profile_bridge_deprecated_requests_total';
+    expect([...series.keys()].filter((name) => name.startsWith(requests))).toHaveLength(101);
+    expect(series.get(`${requests}{operation="getProfile",organization="other"}`)).toBe(50);
+  });
+
+  test('tell phase, days to the sunset, flush lag, Redis, event loop and process', async () => {
+    const series = await read(metricsWith());
+    expect(series.get('profile_bridge_days_to_sunset')).toBe(1.5);
+    expect(series.get('profile_bridge_deprecation_phase{phase="announced"}')).toBe(1);
+    expect(series.get('profile_bridge_deprecation_phase{phase="sunset"}')).toBe(0);
+    expect(series.get('profile_bridge_ledger_flush_lag_seconds')).toBe(1.5);
+    expect(series.get('profile_bridge_redis_up')).toBe(1);
+    expect(series.get('profile_bridge_redis_latency_seconds')).toBeLessThan(1);
+    expect(series.has('nodejs_eventloop_lag_seconds')).toBe(true);
+    expect(series.has('process_resident_memory_bytes')).toBe(true);
+  });
+
+  test('say nothing of days to a sunset that is not set', async () => {
+    const series = await read(metricsWith({ policy: () => layerPolicy() }));
+    expect(series.has('profile_bridge_days_to_sunset')).toBe(false);
+  });
+
+  test('say that Redis is down when it refuses', async () => {
+    const series = await read(
+      metricsWith({ ping: () => Promise.reject(new Error('Connection is closed.')) }),
+    );
+    expect(series.get('profile_bridge_redis_up')).toBe(0);
+  });
+
+  test('say that Redis is down when it does not answer, without waiting for it', async () => {
+    const series = await read(metricsWith({ ping: () => new Promise(() => {}) }));
+    expect(series.get('profile_bridge_redis_up')).toBe(0);
+    expect(series.get('profile_bridge_redis_latency_seconds')).toBeGreaterThan(0.9);
+  });
+});
