@@ -1,8 +1,8 @@
-import { assemble } from './assemble.ts';
+import { assemble, type Bridge } from './assemble.ts';
 import { ConfigError, readConfig, type Config } from './config.ts';
 import { readContractPolicy } from './deprecation/contract-policy.ts';
 import { checkPolicy, layerPolicy, type DeprecationPolicy, type PolicyLayer } from './deprecation/policy.ts';
-import { createLog } from './log.ts';
+import { createLog, type Log } from './log.ts';
 
 /** Exit codes: 0 stopped as asked, 1 could not start or broke, 2 the configuration is wrong. */
 async function main(): Promise<void> {
@@ -18,13 +18,15 @@ async function main(): Promise<void> {
     if (stopping) return;
     stopping = true;
     log.info('stopping', { signal });
-    void bridge.close().then(() => {
-      log.info('stopped');
-      process.exitCode = 0;
-    });
+    void closeAndLeave(bridge, log);
   };
   process.on('SIGTERM', stop);
   process.on('SIGINT', stop);
+}
+
+async function closeAndLeave(bridge: Bridge, log: Log): Promise<void> {
+  await bridge.close();
+  log.info('stopped');
 }
 
 function configurationOrExit(): { config: Config; policy: DeprecationPolicy } {

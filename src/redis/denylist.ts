@@ -46,11 +46,11 @@ export async function banUsernames(
 
   for (let done = 0; done < names.length;) {
     const chunk = names.slice(done, done + banChunk);
-    const arguments_ = chunk.flatMap(([username, replacement]) => {
+    const asked = chunk.flatMap(([username, replacement]) => {
       const form = formOf(standing, replacement);
       return [username, formOf(standing, username), replacement, denied.has(form) ? '' : form];
     });
-    const reply = await store.banUsernames(base, standing.index, keyId, ...arguments_);
+    const reply = await store.banUsernames(base, standing.index, keyId, ...asked);
     if (reply[0] === 'banned') {
       for (const [position, [username, replacement]] of chunk.entries()) {
         const reason = reply[1][position];

@@ -28,8 +28,8 @@ export async function readStanding(store: Store, base: string, userId?: string):
       'template',
       'ownership',
       'index',
-    ) as unknown as SettingsReply,
-    userId === undefined ? null : store.hget(profileKey(base, userId), 'u'),
+    ) as Promise<unknown> as Promise<SettingsReply>,
+    userId === undefined ? Promise.resolve(null) : store.hget(profileKey(base, userId), 'u'),
   ]);
   return toStanding(settings, username);
 }

@@ -26,7 +26,8 @@ async function scene(names: Record<string, string> = {}, settings = {}) {
 }
 
 async function nameOf(player: Client | undefined): Promise<unknown> {
-  return ((await player?.request('GET', '/api/profile/'))?.body as { username?: string }).username;
+  const answer = await player?.request('GET', '/api/profile/');
+  return (answer?.body as { username?: string } | undefined)?.username;
 }
 
 async function denied(organization: TestOrganization): Promise<string[]> {

@@ -46,7 +46,7 @@ const command: fc.Arbitrary<Command> = fc.oneof(
     weight: 1,
     arbitrary: fc.record({ kind: fc.constant('overwrite'), names: fc.array(name, { maxLength: 3 }) }),
   },
-) as fc.Arbitrary<Command>;
+);
 
 let organizations = 0;
 
@@ -57,13 +57,13 @@ async function newOrganization(comparison: UsernameComparison) {
   const empty: Model = { comparison, names: new Map(), denied: new Set() };
 
   const runReal = async (asked: Command, client = 0): Promise<unknown> => {
-    const store = stores[client % stores.length] as Store;
+    const own = stores[client % stores.length] as Store;
     const user = asked.kind === 'put' ? asked.user : undefined;
-    const standing = await readStanding(store, base, user);
-    const context = { store, base, keyId: 'k', standing };
+    const standing = await readStanding(own, base, user);
+    const context = { store: own, base, keyId: 'k', standing };
     switch (asked.kind) {
       case 'put':
-        return (await putProfile(store, base, asked.user, { username: asked.name }, standing)).kind;
+        return (await putProfile(own, base, asked.user, { username: asked.name }, standing)).kind;
       case 'ban': {
         const outcome = await banUsernames(context, new Map(asked.replacements));
         return outcome.kind === 'busy'

@@ -68,8 +68,11 @@ export function run(model: Model, command: Command): { outcome: unknown; after: 
       return answer(outcome);
     }
     case 'overwrite': {
-      const inUse = [...new Map(command.names.map((name) => [form(name), name]).toReversed())].toReversed();
-      const used = inUse.map(([, name]) => name).filter((name) => holder(name) !== undefined);
+      const used = command.names.filter(
+        (name, position) =>
+          holder(name) !== undefined &&
+          command.names.findIndex((other) => form(other) === form(name)) === position,
+      );
       if (used.length > 0) return answer(new Set(used));
       denied.clear();
       for (const name of command.names) denied.add(form(name));
