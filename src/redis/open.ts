@@ -1,23 +1,44 @@
 import type { Config } from '../config.ts';
 import type { Lifetime } from '../lifetime.ts';
 import type { Log } from '../log.ts';
-import { closeRedis, connectRedis } from './connect.ts';
-import { openEmbedded } from './embedded.ts';
+import { closeRedis, connectRedis, type ConnectOptions } from './connect.ts';
+import { openEmbedded, reachEmbedded, type Embedded } from './embedded.ts';
 import { defineScripts, type Store } from './scripts.ts';
+
+type StoreConfig = Pick<Config, 'redisUrl' | 'allowEviction' | 'dataDir'>;
 
 /** Opens the store that the configuration names, or else the embedded one, which then lives as long as we do. */
 export async function openStore(
-  { redisUrl, allowEviction, dataDir }: Pick<Config, 'redisUrl' | 'allowEviction' | 'dataDir'>,
+  config: StoreConfig,
   lifetime: Lifetime,
   log: Log,
 ): Promise<{ store: Store; isEmbedded: boolean }> {
+  const embed = (): Promise<Embedded> => openEmbedded({ dataDir: config.dataDir, log });
+  const store = await connect(config, lifetime, embed, { log });
+  return { store, isEmbedded: config.redisUrl === undefined };
+}
+
+/**
+ * Reaches the service's store for an operator's tool: the same URL, or the embedded Redis, whether or not the
+ * bridge is running. A tool may wait longer for an answer than a request may.
+ */
+export async function reachStore(config: StoreConfig, lifetime: Lifetime): Promise<Store> {
+  return await connect(config, lifetime, () => reachEmbedded(config.dataDir), { commandTimeout: 30_000 });
+}
+
+async function connect(
+  { redisUrl, allowEviction }: StoreConfig,
+  lifetime: Lifetime,
+  embed: () => Promise<Embedded>,
+  options: ConnectOptions,
+): Promise<Store> {
   let url = redisUrl;
   if (url === undefined) {
-    const embedded = await openEmbedded({ dataDir, log });
+    const embedded = await embed();
     lifetime.onClose('embedded Redis', embedded.close);
     url = embedded.url;
   }
-  const client = await connectRedis(url, { log, allowEviction });
+  const client = await connectRedis(url, { ...options, allowEviction });
   lifetime.onClose('Redis connection', () => closeRedis(client));
-  return { store: defineScripts(client), isEmbedded: redisUrl === undefined };
+  return defineScripts(client);
 }
