@@ -1,4 +1,4 @@
-import type { Cluster, Redis } from 'ioredis';
+import type { RedisClient } from '../redis/connect.ts';
 import { DAY, dayName, dayOf, MINUTE } from './days.ts';
 import { coverageKey } from './keys.ts';
 import type { Window } from './policy.ts';
@@ -24,7 +24,7 @@ export interface Alive extends Window {
  * day, whatever happens.
  */
 export async function writeCoverage(
-  client: Redis | Cluster,
+  client: RedisClient,
   prefix: string,
   { instance, start, since, until, closed, retentionDays }: CoverageEntry,
 ): Promise<void> {
@@ -56,7 +56,7 @@ export interface CoverageEntry {
 
 /** What the counters said of themselves on the days that the range (ms) touches. */
 export async function readCoverage(
-  client: Redis | Cluster,
+  client: RedisClient,
   prefix: string,
   { start, end }: Window,
 ): Promise<Alive[]> {

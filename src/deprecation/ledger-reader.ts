@@ -1,4 +1,4 @@
-import type { Cluster, Redis } from 'ioredis';
+import type { RedisClient } from '../redis/connect.ts';
 import { organizationBase } from '../redis/keys.ts';
 import { dayName } from './days.ts';
 import { activeOrganizationsKey, dayKey, unknownOrganizationBase, usedKeyKey, usedKeysKey } from './keys.ts';
@@ -36,12 +36,14 @@ export interface DayRange {
   lastDay: number;
 }
 
-/** Organizations read at once. */
-const CONCURRENT = 8;
+/** Organizations read at once; keys and days of one read in one go. Calls of clients come between. */
+const CONCURRENT = 4;
+const KEYS_AT_ONCE = 100;
+const DAYS_AT_ONCE = 8;
 
 /** Reads the ledger's counts on these days, and all keys it remembers, of one organization or of all. */
 export async function readLedger(
-  client: Redis | Cluster,
+  client: RedisClient,
   prefix: string,
   range: DayRange,
   organizationId?: string,
@@ -74,11 +76,11 @@ export async function readLedger(
   return content;
 }
 
-async function readKeys(client: Redis | Cluster, base: string): Promise<Omit<KeySeen, 'organizationId'>[]> {
+async function readKeys(client: RedisClient, base: string): Promise<Omit<KeySeen, 'organizationId'>[]> {
   const ids = await client.zrange(usedKeysKey(base), '0', '-1');
   const keys: Omit<KeySeen, 'organizationId'>[] = [];
-  for (let i = 0; i < ids.length; i += 500) {
-    const some = ids.slice(i, i + 500);
+  for (let i = 0; i < ids.length; i += KEYS_AT_ONCE) {
+    const some = ids.slice(i, i + KEYS_AT_ONCE);
     const pipeline = client.pipeline();
     for (const id of some) pipeline.hgetall(usedKeyKey(base, id));
     const replies = await replyOf<Record<string, string>>(pipeline);
@@ -102,7 +104,7 @@ function readKey(keyId: string, fields: Record<string, string>): Omit<KeySeen, '
 
 /** Scans, because the hash of a busy day may be large, and Redis must not be held up by reading it whole. */
 async function readSeries(
-  client: Redis | Cluster,
+  client: RedisClient,
   base: string,
   { firstDay, lastDay }: DayRange,
   days: number,
@@ -113,12 +115,13 @@ async function readSeries(
     cursor: '0',
   }));
   while (open.length > 0) {
+    const some = open.slice(0, DAYS_AT_ONCE);
     const pipeline = client.pipeline();
-    for (const { index, cursor } of open) {
+    for (const { index, cursor } of some) {
       pipeline.hscan(dayKey(base, dayName(firstDay + index)), cursor, 'COUNT', 2000);
     }
     const replies = await replyOf<[string, string[]]>(pipeline);
-    open = open.flatMap(({ index }, at) => {
+    const unfinished = some.flatMap(({ index }, at) => {
       const [cursor, fields] = replies[at] ?? ['0', []];
       for (let i = 0; i < fields.length; i += 2) {
         const field = fields[i] ?? '';
@@ -132,6 +135,7 @@ async function readSeries(
       }
       return cursor === '0' ? [] : [{ index, cursor }];
     });
+    open = [...unfinished, ...open.slice(DAYS_AT_ONCE)];
   }
   return [...series.values()];
 }
@@ -147,7 +151,7 @@ function readField(field: string, days: number): Omit<Series, 'organizationId'> 
   };
 }
 
-async function replyOf<T>(pipeline: ReturnType<Redis['pipeline']>): Promise<T[]> {
+async function replyOf<T>(pipeline: ReturnType<RedisClient['pipeline']>): Promise<T[]> {
   const replies = (await pipeline.exec()) ?? [];
   return replies.map(([error, reply]) => {
     if (error !== null) throw error;

@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
-import type { Cluster, Redis } from 'ioredis';
 import type { Log } from '../log.ts';
+import type { RedisClient } from '../redis/connect.ts';
 import { organizationBase, organizationsKey } from '../redis/keys.ts';
 import { cutBatches } from './batches.ts';
 import { FLUSH_MS, writeCoverage } from './coverage.ts';
@@ -41,7 +41,7 @@ interface Outbox extends Counted {
 const CONCURRENT = 4;
 
 /** Counts the contract's calls for one process, and writes them to Redis every few seconds. */
-export function createLedger(client: Redis | Cluster, prefix: string, options: LedgerOptions): Ledger {
+export function createLedger(client: RedisClient, prefix: string, options: LedgerOptions): Ledger {
   const { log, now = Date.now, flushMs = FLUSH_MS, retentionDays = 400, closeMs = 2000 } = options;
   const store = defineDeprecationScripts(client);
   const instance = randomBytes(6).toString('hex');

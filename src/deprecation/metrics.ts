@@ -3,7 +3,7 @@ import { DAY } from './days.ts';
 import { phaseAt, type DeprecationPolicy, type Phase } from './policy.ts';
 
 /** One answered call of the contract. */
-export interface Observed {
+interface Observed {
   operation: string;
   status: number;
   seconds: number;

@@ -1,5 +1,5 @@
-import type { Cluster, Redis } from 'ioredis';
 import type { Log } from '../log.ts';
+import type { RedisClient } from '../redis/connect.ts';
 import { deprecationHeaders, type Header } from './headers.ts';
 import { policyKey } from './keys.ts';
 import { clearInLayer, setInLayer, type ClearFlags, type Edited, type SetFlags } from './policy-edits.ts';
@@ -38,7 +38,7 @@ export interface WatchOptions {
  * this instance within five. Without Redis the last known policy (at first: the defaults) holds.
  */
 export async function watchPolicy(
-  client: Redis | Cluster,
+  client: RedisClient,
   prefix: string,
   { defaults, log, pollMs = 2000, onChange }: WatchOptions,
 ): Promise<PolicyWatch> {
@@ -84,7 +84,7 @@ export async function watchPolicy(
 }
 
 /** The operator's own layer, as stored. What is no policy counts as none. */
-export async function readOperatorLayer(client: Redis | Cluster, prefix: string): Promise<StoredPolicy> {
+export async function readOperatorLayer(client: RedisClient, prefix: string): Promise<StoredPolicy> {
   return readStored(await client.get(policyKey(prefix))) ?? { version: 0, changedAt: 0, layer: {} };
 }
 
@@ -100,7 +100,7 @@ interface ChangeOptions {
 
 /** `admin deprecation set`: stores the flags over what is set, or refuses with the reasons and stores nothing. */
 export function setPolicy(
-  client: Redis | Cluster,
+  client: RedisClient,
   prefix: string,
   flags: SetFlags,
   options: ChangeOptions,
@@ -110,7 +110,7 @@ export function setPolicy(
 
 /** `admin deprecation clear`: removes what the flags name, or everything the operator has set. */
 export function clearPolicy(
-  client: Redis | Cluster,
+  client: RedisClient,
   prefix: string,
   flags: ClearFlags,
   options: ChangeOptions,
@@ -122,7 +122,7 @@ export function clearPolicy(
 
 /** Two operators changing it at once both succeed, one after the other: the later edits what the first left. */
 async function change(
-  client: Redis | Cluster,
+  client: RedisClient,
   prefix: string,
   { defaults, now }: ChangeOptions,
   edit: (layer: PolicyLayer) => Edited,

@@ -104,7 +104,7 @@ export function checkPolicy(policy: DeprecationPolicy, now: number): string[] {
 }
 
 /** A window as `--brownout` takes it: START/END. */
-export function formatWindow(window: Window): string {
+function formatWindow(window: Window): string {
   return `${formatInstant(window.start)}/${formatInstant(window.end)}`;
 }
 

@@ -1,4 +1,4 @@
-import type { Cluster, Redis } from 'ioredis';
+import type { RedisClient } from '../redis/connect.ts';
 import { toCsv } from './csv.ts';
 import { dayName } from './days.ts';
 import { formatInstant } from './iso8601.ts';
@@ -25,7 +25,7 @@ export interface UsageReport {
 }
 
 /** `calls` is null where there were none and nothing was measured. */
-export type ReportRow = Omit<UsageRow, 'calls' | 'firstSeen' | 'lastSeen' | 'quietSince' | 'userAgents'> & {
+type ReportRow = Omit<UsageRow, 'calls' | 'firstSeen' | 'lastSeen' | 'quietSince' | 'userAgents'> & {
   calls: number | null;
   firstSeen: string | null;
   lastSeen: string | null;
@@ -35,7 +35,7 @@ export type ReportRow = Omit<UsageRow, 'calls' | 'firstSeen' | 'lastSeen' | 'qui
 
 /** Reads the ledger and reports on it as of `now` (ms). */
 export async function reportUsage(
-  client: Redis | Cluster,
+  client: RedisClient,
   prefix: string,
   query: UsageQuery,
   now: number,

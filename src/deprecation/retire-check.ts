@@ -1,4 +1,4 @@
-import type { Cluster, Redis } from 'ioredis';
+import type { RedisClient } from '../redis/connect.ts';
 import { organizationsKey } from '../redis/keys.ts';
 import { findGaps, readCoverage } from './coverage.ts';
 import { DAY, dayOf } from './days.ts';
@@ -31,7 +31,7 @@ export interface RetireCheck {
  * last `days` days, and no gap in what was measured.
  */
 export async function retireCheck(
-  client: Redis | Cluster,
+  client: RedisClient,
   prefix: string,
   { organizationId, days, now }: { organizationId?: string | undefined; days: number; now: number },
 ): Promise<RetireCheck> {

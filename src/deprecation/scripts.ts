@@ -1,5 +1,5 @@
 import { readFileSync } from 'node:fs';
-import type { Cluster, Redis } from 'ioredis';
+import type { RedisClient } from '../redis/connect.ts';
 
 /** The scripts of this folder; the .lua files say what each takes and returns. */
 interface DeprecationCommands {
@@ -15,7 +15,7 @@ interface DeprecationCommands {
   ) => Promise<'recorded' | 'already'>;
 }
 
-export type DeprecationStore = (Redis | Cluster) & DeprecationCommands;
+export type DeprecationStore = RedisClient & DeprecationCommands;
 
 const FILES: Record<keyof DeprecationCommands, string> = {
   replacePolicy: 'replace_policy',
@@ -23,7 +23,7 @@ const FILES: Record<keyof DeprecationCommands, string> = {
 };
 
 /** Teaches a client these scripts; doing so again changes nothing. */
-export function defineDeprecationScripts(client: Redis | Cluster): DeprecationStore {
+export function defineDeprecationScripts(client: RedisClient): DeprecationStore {
   for (const [name, file] of Object.entries(FILES)) {
     const lua = `#!lua\n${readFileSync(new URL(`lua/${file}.lua`, import.meta.url), 'utf8')}`;
     client.defineCommand(name, { numberOfKeys: 1, lua });

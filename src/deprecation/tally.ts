@@ -18,9 +18,9 @@ export const UNATTRIBUTED = '-';
 export const MORE_KEYS = '~';
 
 /** Calls by first digit of the status; 0 where none was sent. */
-export type Counts = number[];
+type Counts = number[];
 
-export interface Use {
+interface Use {
   first: number;
   last: number;
   days: Map<number, Counts>;
@@ -36,7 +36,7 @@ export interface KeyTally {
   agents: Map<string, number>;
 }
 
-export interface OrganizationTally {
+interface OrganizationTally {
   /** Whether an authenticated call vouches that the organization exists. */
   vouched: boolean;
   keys: Map<string, KeyTally>;

@@ -3,7 +3,7 @@ import { MORE_KEYS, UNATTRIBUTED } from './tally.ts';
 import { measuredIn, type Measured, type Usage } from './usage.ts';
 import { rangeOf, type Group } from './usage-query.ts';
 
-export interface Trend {
+interface Trend {
   last7Days: number;
   previous7Days: number;
   /** 0.5: half as many again; null where there were none before. */

@@ -1,4 +1,4 @@
-import type { Cluster, Redis } from 'ioredis';
+import type { RedisClient } from '../redis/connect.ts';
 import { findGaps, readCoverage } from './coverage.ts';
 import { DAY } from './days.ts';
 import { readLedger, type KeySeen, type Series } from './ledger-reader.ts';
@@ -22,7 +22,7 @@ export type Measured = 'yes' | 'partly' | 'no';
 
 /** Reads the usage of a range of days as of `now` (ms). */
 export async function readUsage(
-  client: Redis | Cluster,
+  client: RedisClient,
   prefix: string,
   query: Omit<UsageQuery, 'groupBy'>,
   now: number,
