@@ -1,0 +1,72 @@
+import { spawnSync } from 'node:child_process';
+import { writeFileSync } from 'node:fs';
+import { availableParallelism, cpus } from 'node:os';
+import { Command, InvalidArgumentError } from 'commander';
+import { openGround, type Plan } from './ground.ts';
+import { generator } from './load.ts';
+import type { Row, Section } from './section.ts';
+import { get } from './sections/get.ts';
+import { names } from './sections/names.ts';
+import { put } from './sections/put.ts';
+import { table } from './table.ts';
+
+const sections: readonly Section[] = [get, put, names];
+
+const program = new Command('npm run bench --')
+  .description('Measures the bridge side by side with what it can be compared to, on a Redis of its own.')
+  .argument('[sections...]', `which to run (default: all): ${sections.map(({ name }) => name).join(', ')}`)
+  .option('--rounds <n>', 'how often everything is measured, in turn', atLeastOne, 5)
+  .option('--seconds <n>', 'how long one measurement lasts', atLeastOne, 2)
+  .option('--output <file>', 'where the figures go', 'bench.json')
+  .addHelpText(
+    'after',
+    `
+Sections:
+${sections.map(({ name, about }) => `  ${name.padEnd(8)} ${about}`).join('\n')}
+
+Ratios count: medians of rounds measured in turn, with the least and the greatest. Absolute figures are true of
+this machine in this minute. A ratio whose rounds disagree is not shown.`,
+  )
+  .action(run);
+
+async function run(chosen: string[], options: Plan & { output: string }): Promise<void> {
+  const unknown = chosen.filter((name) => !sections.some((section) => section.name === name));
+  if (unknown.length > 0)
+    program.error(`no such section: ${unknown.join(', ')} (see --help)`, { exitCode: 2 });
+
+  const built = spawnSync('npm', ['run', '--silent', 'build'], { stdio: 'inherit' });
+  if (built.status !== 0) program.error('the bridge could not be compiled');
+
+  const { rounds, seconds, output } = options;
+  const say = (line: string) => void process.stderr.write(`${line}\n`);
+  const ground = await openGround({ rounds, seconds }, say);
+  const results: Record<string, Row[]> = {};
+  try {
+    for (const section of sections) {
+      if (chosen.length > 0 && !chosen.includes(section.name)) continue;
+      say(`${section.name}: ${section.about} …`);
+      results[section.name] = await section.run(ground);
+    }
+  } finally {
+    await ground.close();
+  }
+  const machine = `${availableParallelism()} × ${cpus()[0]?.model ?? 'unknown'}, Node ${process.version}`;
+  const date = new Date().toISOString().slice(0, 10);
+  writeFileSync(
+    output,
+    `${JSON.stringify({ date, machine, generator, rounds, seconds, sections: results }, null, 2)}\n`,
+  );
+  process.stdout.write(
+    `\n${table(Object.values(results).flat())}\n\n` +
+      `${date}, ${machine}; ${generator}, medians of ${rounds} rounds of ${seconds} s; also in ${output}\n`,
+  );
+}
+
+function atLeastOne(text: string): number {
+  const value = Number(text);
+  if (!Number.isInteger(value) || value < 1)
+    throw new InvalidArgumentError('It must be a whole number above 0.');
+  return value;
+}
+
+await program.parseAsync();

@@ -1,0 +1,74 @@
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { createLifetime } from '../../src/lifetime.ts';
+import { closeRedis, connectRedis } from '../../src/redis/connect.ts';
+import { defineScripts, type Store } from '../../src/redis/scripts.ts';
+import { startRedis } from '../../test/support/redis.ts';
+import { seedAfternoon, seedOrganization } from './seed.ts';
+import { serve, type Served } from './serve.ts';
+
+export interface Plan {
+  /** How often every contender is measured, in turn with the others. */
+  rounds: number;
+  /** How long one measurement lasts. */
+  seconds: number;
+}
+
+/** What the sections measure on: one private Redis, and the bridge as it would run in production. */
+export interface Ground extends Plan {
+  redisUrl: string;
+  store: Store;
+  bridge: Served;
+  /** The limit, and what one would write in an afternoon (servers/). */
+  bare: Served;
+  afternoon: Served;
+  say: (line: string) => void;
+  close: () => Promise<void>;
+}
+
+/** Opens the ground, with 1,000 users for each of the three servers. The bridge must have been compiled. */
+export async function openGround(plan: Plan, say: (line: string) => void): Promise<Ground> {
+  const lifetime = createLifetime();
+  try {
+    const redis = await startRedis(['--slowlog-log-slower-than', '1000', '--slowlog-max-len', '1000']);
+    lifetime.onClose('redis', redis.stop);
+    const client = await connectRedis(redis.url);
+    lifetime.onClose('connection', () => closeRedis(client));
+    const dataDir = await mkdtemp(join(tmpdir(), 'pb-bench-'));
+    lifetime.onClose('data', () => rm(dataDir, { recursive: true, force: true }));
+
+    const store = defineScripts(client);
+    const seeding = [
+      seedOrganization(store, 'bridge'),
+      seedOrganization(store, 'bare'),
+      seedAfternoon(store),
+    ];
+    await Promise.all(seeding);
+
+    const open = async (file: string, environment: Record<string, string> = {}): Promise<Served> => {
+      const server = await serve(file, { REDIS_URL: redis.url, ...environment });
+      lifetime.onClose(file, server.stop);
+      return server;
+    };
+    const bridge = await open('../../dist/src/main.js', {
+      DATA_DIR: dataDir,
+      PORT: '0',
+      ADMIN_PORT: '0',
+      LOG_LEVEL: 'info',
+    });
+    return {
+      ...plan,
+      redisUrl: redis.url,
+      store,
+      bridge,
+      bare: await open('servers/bare.ts'),
+      afternoon: await open('servers/afternoon.ts'),
+      say,
+      close: lifetime.close,
+    };
+  } catch (error) {
+    await lifetime.close();
+    throw error;
+  }
+}

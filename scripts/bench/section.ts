@@ -1,0 +1,47 @@
+import type { Ratio } from './stats.ts';
+import type { Ground } from './ground.ts';
+
+/** One group of rows; `npm run bench -- NAME` runs it alone. */
+export interface Section {
+  name: string;
+  about: string;
+  run: (ground: Ground) => Promise<Row[]>;
+}
+
+/** One line of the table, and of bench.json. */
+export interface Row {
+  what: string;
+  result: string;
+  /** Of a ratio: the least and the greatest of the rounds. */
+  spread?: string;
+  aim?: string;
+  /** Whether the aim is met; absent where there is none, or where the measurement says nothing. */
+  met?: boolean;
+  /** Absolute figures: true of this machine in this minute only. */
+  noise?: string;
+  figures: Record<string, unknown>;
+}
+
+export type Aim = { atLeast: number } | { atMost: number };
+
+/** A row that shows a ratio, unless its rounds disagree too much to mean anything. */
+export function ratioRow(what: string, ratio: Ratio, noise: string, aim?: Aim): Row {
+  const row: Row = {
+    what,
+    result: ratio.meaningful ? ratio.median.toFixed(2) : 'too noisy, run again',
+    spread: `${ratio.min.toFixed(2)}..${ratio.max.toFixed(2)}`,
+    noise,
+    figures: { ...ratio },
+  };
+  return ratio.meaningful ? judged(row, ratio.median, aim) : judged(row, undefined, aim);
+}
+
+/** Adds to a row what it aims at, and whether `value` gets there. */
+export function judged(row: Row, value: number | undefined, aim: Aim | undefined): Row {
+  if (aim === undefined) return row;
+  const [text, reached] =
+    'atLeast' in aim
+      ? [`>= ${aim.atLeast}`, (v: number) => v >= aim.atLeast]
+      : [`<= ${aim.atMost}`, (v: number) => v <= aim.atMost];
+  return { ...row, aim: text, ...(value !== undefined && { met: reached(value) }) };
+}

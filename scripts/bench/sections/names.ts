@@ -1,0 +1,50 @@
+import { compare, speed, type Contender } from '../compare.ts';
+import type { Ground } from '../ground.ts';
+import { users, type Workload } from '../load.ts';
+import { ratioRow, type Section } from '../section.ts';
+import { adminKey, baseOf, playerKey, rename } from '../seed.ts';
+import type { Served } from '../serve.ts';
+
+/** Every request sets a name that nobody has had. */
+const change = (organization: string): Workload => ({
+  method: 'PUT',
+  path: '/api/profile/',
+  organization,
+  apiKey: playerKey,
+  body: '{"username":"renamed-{n}"}',
+});
+
+/** Every request denies a name in use, and so renames its user. */
+const ban = (organization: string): Workload => ({
+  method: 'POST',
+  path: '/api/profile/username/deny/',
+  organization,
+  apiKey: adminKey,
+  body: '{"banned-{user}-{turn}":"banned-{user}-{nextTurn}"}',
+});
+
+const bans = ({ store }: Ground, server: Served, organization: string): Contender => ({
+  server,
+  work: ban(organization),
+  prepare: (first) => rename(store, baseOf(organization), (user) => `banned-${user}-${first / users}`),
+});
+
+export const names: Section = {
+  name: 'names',
+  about: 'username change and ban, against a bare server that calls the same script',
+  run: async (ground) => {
+    const changed = await compare(ground, {
+      bridge: { server: ground.bridge, work: change('bridge') },
+      bare: { server: ground.bare, work: change('bare') },
+    });
+    const banned = await compare(ground, {
+      bridge: bans(ground, ground.bridge, 'bridge'),
+      bare: bans(ground, ground.bare, 'bare'),
+    });
+    const aim = { atLeast: 0.6 };
+    return [
+      ratioRow('username change, of bare + same script', ...speed(changed.bridge, changed.bare), aim),
+      ratioRow('ban and rename, of bare + same script', ...speed(banned.bridge, banned.bare), aim),
+    ];
+  },
+};

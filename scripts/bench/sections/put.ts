@@ -1,0 +1,26 @@
+import { compare, speed } from '../compare.ts';
+import type { Workload } from '../load.ts';
+import { ratioRow, type Section } from '../section.ts';
+import { avatar, playerKey } from '../seed.ts';
+
+const work = (organization: string): Workload => ({
+  method: 'PUT',
+  path: '/api/profile/',
+  organization,
+  apiKey: playerKey,
+  body: JSON.stringify({ avatarObjectDefinitionId: avatar }),
+});
+
+export const put: Section = {
+  name: 'put',
+  about: 'PUT of an avatar reference, against the obvious version',
+  run: async (ground) => {
+    const { bridge, afternoon } = await compare(ground, {
+      bridge: { server: ground.bridge, work: work('bridge') },
+      afternoon: { server: ground.afternoon, work: work('afternoon') },
+    });
+    return [
+      ratioRow('PUT reference, times afternoon Express', ...speed(bridge, afternoon), { atLeast: 1.5 }),
+    ];
+  },
+};

@@ -1,0 +1,100 @@
+import { hash } from 'node:crypto';
+import type { ObjectReference } from '../../src/domain/objects.ts';
+import { defaultSettings } from '../../src/domain/settings.ts';
+import { organizationBase, profileKey } from '../../src/redis/keys.ts';
+import { setObject } from '../../src/redis/objects.ts';
+import { saveSettings } from '../../src/redis/organizations.ts';
+import { putProfile } from '../../src/redis/profiles.ts';
+import type { Store } from '../../src/redis/scripts.ts';
+import type { Standing } from '../../src/redis/standing.ts';
+import { users } from './load.ts';
+
+export const adminKey = 'admin-key-of-the-bench';
+/** The key of user number `{user}`, as a template. */
+export const playerKey = 'player-key-of-user-{user}';
+
+export const pictureUrl = 'https://images.example.com/pictures/12345.png';
+export const wallet = '0x52908400098527886E0F7030069857D2E4169EE7';
+/** A reference of two ids of 24 characters each. */
+export const avatar: ObjectReference = {
+  datasourceId: '665f1c2ab7e4d90012a3b4c5',
+  objectDefinitionId: '665f1c2ab7e4d90012a3b4c6',
+};
+export const avatarUrl = 'https://images.example.com/objects/665f1c2ab7e4d90012a3b4c6.png';
+/** Another one, to be set. */
+export const otherAvatar: ObjectReference = { ...avatar, objectDefinitionId: '665f1c2ab7e4d90012a3b4c7' };
+
+/** What a name of an organization with default settings is judged by. */
+export const standing: Standing = { settings: defaultSettings, index: '0' };
+
+export function baseOf(organization: string): string {
+  return organizationBase('pb:', organization);
+}
+
+/** The id of user number `user`: 36 characters, as a UUID has. */
+export function userId(user: number): string {
+  return `7d1f0c3e-52b8-4c6a-9e4f-${String(user).padStart(12, '0')}`;
+}
+
+/** An organization with an admin key, and `users` users who have a key and a whole profile each. */
+export async function seedOrganization(store: Store, organization: string): Promise<void> {
+  const base = baseOf(organization);
+  await saveSettings(store, 'pb:', organization, defaultSettings);
+  const newKey = (key: string, id: string, role: string, user: string) =>
+    store.createKey(base, hash('sha256', key), id, role, user, 'bench', '');
+  await newKey(adminKey, 'k_admin', 'admin', '');
+  await setObject(store, base, avatar, avatarUrl);
+  await setObject(store, base, otherAvatar, avatarUrl);
+  await Promise.all(
+    Array.from({ length: users }, async (_, user) => {
+      await newKey(playerKey.replace('{user}', String(user)), `k_${user}`, 'player', userId(user));
+      await seedProfile(store, base, userId(user), `player-${String(user).padStart(6, '0')}`);
+    }),
+  );
+}
+
+/** A profile as the migration leaves it: a name, a picture URL, an avatar by reference, a wallet. */
+export async function seedProfile(store: Store, base: string, user: string, username: string): Promise<void> {
+  const outcome = await putProfile(store, base, user, { username, avatar }, standing);
+  if (outcome.kind !== 'put') throw new Error(`seeding failed: ${outcome.kind}`);
+  const profile = profileKey(base, user);
+  await store.hset(profile, { pu: pictureUrl, w: wallet });
+  // Only what came in by HTTP carries this mark.
+  await store.hdel(profile, 'b');
+}
+
+/** Gives every user the name that `nameOf` says. */
+export async function rename(store: Store, base: string, nameOf: (user: number) => string): Promise<void> {
+  await Promise.all(
+    Array.from({ length: users }, async (_, user) => {
+      const username = (await store.hget(profileKey(base, userId(user)), 'u')) ?? undefined;
+      const known = { ...standing, username };
+      const outcome = await putProfile(store, base, userId(user), { username: nameOf(user) }, known);
+      if (outcome.kind !== 'put') throw new Error(`renaming failed: ${outcome.kind}`);
+    }),
+  );
+}
+
+/** The afternoon version's own keys: the same users with the same profiles. */
+export async function seedAfternoon(store: Store): Promise<void> {
+  for (const { datasourceId, objectDefinitionId } of [avatar, otherAvatar]) {
+    await store.hset('objects:afternoon', `${datasourceId}:${objectDefinitionId}`, avatarUrl);
+  }
+  await Promise.all(
+    Array.from({ length: users }, async (_, user) => {
+      const id = userId(user);
+      await store.hset(`apikey:${playerKey.replace('{user}', String(user))}`, {
+        organization: 'afternoon',
+        user: id,
+        role: 'player',
+      });
+      await store.hset(`profile:afternoon:${id}`, {
+        username: `player-${String(user).padStart(6, '0')}`,
+        pictureUrl,
+        avatar: JSON.stringify(avatar),
+        avatarUrl,
+        wallet,
+      });
+    }),
+  );
+}

@@ -1,0 +1,70 @@
+// The limit: what node:http and one command of ioredis cost, with nothing of the bridge's around them. GET is one
+// HMGET; a username change and a ban are one call of the bridge's own script. No authentication, no validation.
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { Redis } from 'ioredis';
+import { profileKey } from '../../../src/redis/keys.ts';
+import { defineScripts } from '../../../src/redis/scripts.ts';
+import { baseOf, playerKey, userId } from '../seed.ts';
+
+const store = defineScripts(new Redis(process.env['REDIS_URL'] ?? '', { enableAutoPipelining: true }));
+const base = baseOf('bare');
+const idStart = playerKey.indexOf('{');
+const names = new Map<string, string>();
+
+function userOf(request: IncomingMessage): string {
+  return userId(Number(String(request.headers['x-api-key']).slice(idStart)));
+}
+
+async function get(request: IncomingMessage, response: ServerResponse): Promise<void> {
+  const [username, profilePictureUrl, reference, evmLinkedWalletAddress] = await store.hmget(
+    profileKey(base, userOf(request)),
+    'u',
+    'pu',
+    'ar',
+    'w',
+  );
+  const [datasourceId, objectDefinitionId] = (reference ?? '').split('\n');
+  const avatar = { datasourceId, objectDefinitionId };
+  answer(response, JSON.stringify({ username, profilePictureUrl, avatar, evmLinkedWalletAddress }));
+}
+
+async function rename(request: IncomingMessage, response: ServerResponse): Promise<void> {
+  const { username } = (await read(request)) as { username: string };
+  const user = userOf(request);
+  const from = names.get(user) ?? (await store.hget(profileKey(base, user), 'u')) ?? '';
+  const nothing = ['keep', '', 'keep', ''];
+  const reply = await store.putProfile(base, user, '0', from, from, username, username, ...nothing);
+  if (reply[0] === 'put') names.set(user, username);
+  answer(response, JSON.stringify({ username }), reply[0] === 'put' ? 200 : 500);
+}
+
+async function ban(request: IncomingMessage, response: ServerResponse): Promise<void> {
+  const entries = Object.entries((await read(request)) as Record<string, string>);
+  const values = entries.flatMap(([name, replacement]) => [name, name, replacement, replacement]);
+  const reply = await store.banUsernames(base, '0', 'k_admin', ...values);
+  answer(response, '', reply[0] === 'banned' ? 204 : 500);
+}
+
+async function read(request: IncomingMessage): Promise<unknown> {
+  let text = '';
+  for await (const chunk of request) text += String(chunk);
+  return JSON.parse(text);
+}
+
+function answer(response: ServerResponse, text: string, status = 200): void {
+  response.writeHead(status, {
+    'Content-Type': 'application/json; charset=utf-8',
+    'Content-Length': Buffer.byteLength(text),
+  });
+  response.end(text);
+}
+
+const handlers = { GET: get, PUT: rename, POST: ban };
+const server = createServer((request, response) => {
+  handlers[request.method as keyof typeof handlers](request, response).catch(() => answer(response, '', 500));
+});
+server.listen(0, '127.0.0.1', () => {
+  const { port } = server.address() as AddressInfo;
+  process.stdout.write(`{"url":"http://127.0.0.1:${port}"}\n`);
+});
