@@ -46,6 +46,7 @@ export async function startMariadb(): Promise<PrivateServer> {
     '--bind-address=127.0.0.1',
     `--port=${port}`,
     '--skip-log-bin',
+    '--skip-name-resolve',
     ...quick,
   ];
   const stop = await startServer({
@@ -57,8 +58,7 @@ export async function startMariadb(): Promise<PrivateServer> {
     signal: 'SIGTERM',
   });
   const connection = await createConnection({ socketPath: join(folder, 'socket'), user: 'root' });
-  await connection.query("CREATE USER root@'127.0.0.1' IDENTIFIED BY 'secret'").catch(() => {});
-  await connection.query("SET PASSWORD FOR root@'127.0.0.1' = PASSWORD('secret')");
+  await connection.query("CREATE OR REPLACE USER root@'127.0.0.1' IDENTIFIED BY 'secret'");
   await connection.query("GRANT ALL ON *.* TO root@'127.0.0.1' WITH GRANT OPTION");
   await connection.end();
   return { url: (database) => `mysql://root:secret@127.0.0.1:${port}/${database}`, stop };

@@ -40,11 +40,9 @@ export async function openPostgres(address: DatabaseUrl): Promise<Database> {
       throw explain(error, address, name);
     }
   };
-  let loose = false;
   try {
     await client.connect();
     await client.query(SESSION.join(';'));
-    loose = (await run('', 'SHOW server_encoding')).rows[0]?.[0] === 'SQL_ASCII';
   } catch (error) {
     await client.end().catch(() => {});
     throw error instanceof SourceError ? error : unreachable(error, address);
@@ -71,19 +69,10 @@ export async function openPostgres(address: DatabaseUrl): Promise<Database> {
       const conditions = where(changedSince(query, quote), key && compare(query, '>=', key));
       const page = `SELECT source.*, ${same} ${from(query.select)}${conditions}${orderBy(query, quote)} LIMIT ${limit}`;
       const { rows } = await run(query.where, page, key);
-      if (loose) refuseReplaced(rows, query.where);
       return rows.map((cells) => ({ cells: cells.slice(0, -1), same: cells.at(-1) === 't' }));
     },
     close: () => client.end(),
   };
-}
-
-/** In a SQL_ASCII database the server checks nothing, and the driver replaces what is not UTF-8. */
-function refuseReplaced(rows: readonly (readonly (string | null)[])[], name: string): void {
-  if (!rows.some((cells) => cells.some((cell) => cell?.includes('\uFFFD')))) return;
-  throw new SourceError(
-    `${name}: the database (SQL_ASCII) gives text that is not UTF-8: convert it, as in convert_from(name::bytea, 'LATIN1')`,
-  );
 }
 
 function describeColumn(name: string, type: number): Column {

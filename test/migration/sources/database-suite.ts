@@ -1,0 +1,286 @@
+import { afterAll, afterEach, beforeAll, expect, test } from '@jest/globals';
+import { parseMapping } from '../../../src/migration/mapping.ts';
+import { openSource } from '../../../src/migration/sources/open.ts';
+import type { Source } from '../../../src/migration/sources/source.ts';
+import type { PrivateServer } from '../../support/private-server.ts';
+import { messageOf, readRecords, readRows } from './reading.ts';
+
+/** What differs between the databases, for the behaviour that must not. */
+export interface DatabaseUnderTest {
+  start: () => Promise<PrivateServer>;
+  /** The database that exists from the start. */
+  main: string;
+  run: (url: string, ...statements: readonly string[]) => Promise<void>;
+  quote: (name: string) => string;
+  /** A query whose single column n holds the numbers 1 to count. */
+  numbers: (count: number) => string;
+  /** A type for text of up to 50 characters that is compared without regard to case. */
+  caseless: string;
+  /** Must run before a caseless column can be made. */
+  prepare: readonly string[];
+}
+
+function profiles(query: string, key: string): string {
+  return `entities: {profiles: {query: ${JSON.stringify(query)}, key: [${key}]}}`;
+}
+
+function mapped(column: string): string {
+  const query = 'SELECT org, id, 1 AS other FROM many';
+  return `entities: {profiles: {query: '${query}', key: [org, id], fields: {organizationId: org, userId: ${column}}}}`;
+}
+
+/** The behaviour every database source shows. */
+export function behavesAsDatabase(under: DatabaseUnderTest): () => PrivateServer {
+  let server: PrivateServer;
+  let url: string;
+  const opened: Source[] = [];
+  const open = async (yaml: string): Promise<Source> => {
+    const source = await openSource(url, parseMapping(yaml, 'mapping.yaml'));
+    opened.push(source);
+    return source;
+  };
+  const organization = under.quote('organizationId');
+  const user = under.quote('userId');
+
+  beforeAll(async () => {
+    server = await under.start();
+    await under.run(server.url(under.main), 'CREATE DATABASE legacy');
+    url = server.url('legacy');
+    await under.run(
+      url,
+      ...under.prepare,
+      'CREATE TABLE many (org varchar(20) NOT NULL, id bigint NOT NULL, PRIMARY KEY (org, id))',
+    );
+    await under.run(
+      url,
+      `INSERT INTO many SELECT CONCAT('org', n % 3), 9007199254740000 + n FROM (${under.numbers(12_001)}) AS numbers`,
+    );
+  }, 60_000);
+  afterEach(async () => {
+    for (const source of opened.splice(0)) await source.close();
+  });
+  afterAll(async () => {
+    await server?.stop();
+  });
+
+  const many = profiles(`SELECT org AS ${organization}, id AS ${user} FROM many`, 'organizationId, userId');
+
+  test('every row comes once, in key order, over several pages, ids beyond 2^53 with every digit', async () => {
+    const { rows, progress } = await readRows(await open(many), 'profiles', { size: 700 });
+    const ids = rows.map(
+      ({ raw }) =>
+        `${(raw as Record<string, string>)['organizationId']} ${(raw as Record<string, string>)['userId']}`,
+    );
+    expect(new Set(ids).size).toBe(12_001);
+    expect(ids.toSorted()).toEqual(ids);
+    expect(ids).toContain('org0 9007199254740993');
+    expect(rows[0]?.at).toBe('profiles row (org0, 9007199254740003)');
+    expect(progress.at(-1)).toBe(1);
+  });
+
+  test('reading goes on from any position, on a connection of another day, with exactly the rows after it', async () => {
+    const whole = await readRows(await open(many), 'profiles', { size: 1500 });
+    expect(whole.counts.at(-1)).toBe(12_001);
+    for (const [index, after] of whole.ends.entries()) {
+      const rest = await readRows(await open(many), 'profiles', { after });
+      expect(rest.rows).toEqual(whole.rows.slice(whole.counts[index]));
+    }
+  });
+
+  test('one organization can be read alone', async () => {
+    const { rows } = await readRows(await open(many), 'profiles', { organizationId: 'org1' });
+    expect(rows).toHaveLength(4001);
+  });
+
+  test('rows that appear, change or vanish while reading are not seen: all entities come from one snapshot', async () => {
+    await under.run(
+      url,
+      'CREATE TABLE moving (org varchar(20) NOT NULL, name varchar(50) NOT NULL, PRIMARY KEY (org, name))',
+    );
+    await under.run(url, "INSERT INTO moving VALUES ('a', 'one'), ('a', 'two')");
+    const source = await open(`entities:
+  profiles: {query: 'SELECT org AS ${organization}, name AS ${user} FROM moving', key: [organizationId, userId]}
+  denylist: {query: 'SELECT org AS ${organization}, name AS username FROM moving', key: [organizationId, username]}`);
+    await under.run(url, "INSERT INTO moving VALUES ('a', 'three')", "DELETE FROM moving WHERE name = 'one'");
+    expect(await readRecords(source, 'profiles')).toEqual([
+      { organizationId: 'a', userId: 'one' },
+      { organizationId: 'a', userId: 'two' },
+    ]);
+    expect(await readRecords(source, 'denylist')).toHaveLength(2);
+    expect(
+      await readRecords(
+        await open(
+          `entities: {denylist: {query: 'SELECT org AS ${organization}, name AS username FROM moving', key: [username]}}`,
+        ),
+        'denylist',
+      ),
+    ).toHaveLength(2);
+  });
+
+  test('the source is only read: a query that writes is refused', async () => {
+    expect(await messageOf(() => open(profiles('DELETE FROM many', 'a')))).toBe(
+      'SourceError: entities.profiles.query must be a SELECT',
+    );
+    expect(await messageOf(() => open(profiles('SELECT 1; DROP TABLE many', 'a')))).toMatch(
+      /must be one SELECT/,
+    );
+  });
+
+  test('a trailing semicolon, comments and joins are fine, and key columns need not be fields', async () => {
+    const query = `-- the legacy users; all of them
+      SELECT m.id, 'a;b' AS ${organization}, /* ; */ m.id AS ${user}
+      FROM many m JOIN many n ON n.org = m.org AND n.id = m.id WHERE m.id < 9007199254740003 ; -- done
+      /* really */ ;`;
+    expect(await readRecords(await open(profiles(query, 'id')), 'profiles')).toEqual([
+      { organizationId: 'a;b', userId: '9007199254740001' },
+      { organizationId: 'a;b', userId: '9007199254740002' },
+    ]);
+  });
+
+  test('with fields, unmapped columns are ignored, and a mapped column that is missing is named', async () => {
+    expect(await readRecords(await open(mapped('id')), 'profiles', { organizationId: 'org2' })).toHaveLength(
+      4000,
+    );
+    expect(await messageOf(() => open(mapped('ident')))).toBe(
+      'SourceError: entities.profiles.fields.userId: the query gives no column "ident"',
+    );
+  });
+
+  test.each([
+    [
+      'a key that is no column',
+      `SELECT org AS ${organization}, id AS ${user} FROM many`,
+      'id',
+      'entities.profiles.key: the query gives no column "id"',
+    ],
+    [
+      'a column no record has',
+      `SELECT org AS ${organization}, id AS ${user}, 1 AS nickname FROM many`,
+      'userId',
+      'entities.profiles.query: the query gives an unknown field "nickname"',
+    ],
+    [
+      'a field without which there is no record',
+      `SELECT org AS ${organization} FROM many`,
+      'organizationId',
+      'entities.profiles.query: the query gives no column userId',
+    ],
+    ['a table that is not there', 'SELECT * FROM nowhere', 'a', /^entities\.profiles\.query: .*nowhere/],
+    ['a column that is not there', 'SELECT nothing FROM many', 'a', /^entities\.profiles\.query: .*nothing/],
+    ['SQL that is none', 'SELECT FROM WHERE', 'a', /^entities\.profiles\.query: .*syntax/],
+  ])('opening names %s', async (_, query, key, message) => {
+    const said = await messageOf(() => open(profiles(query, key)));
+    expect(said.replace('SourceError: ', '')).toEqual(
+      typeof message === 'string' ? message : expect.stringMatching(message),
+    );
+    expect(said).not.toContain('\n');
+    expect(said).not.toContain('secret');
+  });
+
+  test('a key that is not unique is named with the value that comes twice, inside a page and across pages', async () => {
+    const inside = await open(
+      profiles(`SELECT org AS ${organization}, id AS ${user} FROM many`, 'organizationId'),
+    );
+    expect(await messageOf(() => readRows(inside, 'profiles'))).toBe(
+      'SourceError: entities.profiles.key: (organizationId) is not unique, (org0) comes more than once: add a column',
+    );
+    await under.run(
+      url,
+      'CREATE TABLE doubled (id int NOT NULL)',
+      `INSERT INTO doubled SELECT n FROM (${under.numbers(5000)}) AS numbers`,
+      'INSERT INTO doubled VALUES (5000)',
+    );
+    const across = await open(
+      profiles(`SELECT 'a' AS ${organization}, id AS ${user} FROM doubled`, 'userId'),
+    );
+    expect(await messageOf(() => readRows(across, 'profiles'))).toMatch(/\(5000\) comes more than once/);
+  });
+
+  test('keys that only the database thinks equal are never lost between pages', async () => {
+    await under.run(
+      url,
+      `CREATE TABLE caseless (name ${under.caseless} NOT NULL)`,
+      `INSERT INTO caseless SELECT CONCAT('name', 100000 + n) FROM (${under.numbers(4999)}) AS numbers`,
+      "INSERT INTO caseless VALUES ('zoe'), ('ZOE')",
+    );
+    const source = await open(
+      profiles(`SELECT 'a' AS ${organization}, name AS ${user} FROM caseless`, 'userId'),
+    );
+    expect(await messageOf(() => readRows(source, 'profiles'))).toMatch(/\(zoe\) comes more than once/i);
+  });
+
+  test('a key that is null somewhere is named, wherever the database sorts nulls', async () => {
+    await under.run(
+      url,
+      'CREATE TABLE holey (id int NOT NULL, part int)',
+      'INSERT INTO holey VALUES (1, 1), (2, NULL)',
+    );
+    const source = await open(
+      profiles(`SELECT 'a' AS ${organization}, id AS ${user}, part FROM holey`, 'userId, part'),
+    );
+    expect(await messageOf(() => readRows(source, 'profiles'))).toBe(
+      'SourceError: entities.profiles.key: (userId, part) is null in 1 rows: choose columns that are never null',
+    );
+  });
+
+  test('keys of text, numbers and moments are ordered and continued as the database does it', async () => {
+    await under.run(
+      url,
+      `CREATE TABLE mixed (name ${under.caseless} NOT NULL, price decimal(30, 9) NOT NULL, made timestamp(6) NOT NULL, PRIMARY KEY (name, price, made))`,
+      `INSERT INTO mixed SELECT n % 7, 12345678901234567.000000001 * (n % 11), '2026-01-02 03:04:05.000001' FROM (${under.numbers(76)}) AS numbers`,
+      "INSERT INTO mixed VALUES ('Ä', 1, '2026-01-02 03:04:05.123456'), ('ä', 2, '2026-01-02 03:04:05.123457'), ('O''Neill \\\\ \"x\"', 0, '1999-12-31 23:59:59.999999'), ('日本 😀', -5.5, '2026-01-02 00:00:00')",
+    );
+    const query = `SELECT 'a' AS ${organization}, name AS ${user}, price, made FROM mixed`;
+    const yaml = profiles(query, 'userId, price, made');
+    const whole = await readRows(await open(yaml), 'profiles');
+    expect(whole.rows).toHaveLength(80);
+    for (let size = 1; size < 80; size += 13) {
+      const [first] = (await readRows(await open(yaml), 'profiles', { size })).ends;
+      const rest = await readRows(await open(yaml), 'profiles', { after: first });
+      expect(rest.rows).toEqual(whole.rows.slice(size));
+    }
+  });
+
+  test('an entity the mapping does not name is named with the remedy', async () => {
+    const source = await open(many);
+    expect(source.entities).toEqual(['profiles']);
+    expect(await messageOf(() => readRows(source, 'objects'))).toBe(
+      'SourceError: the mapping names no objects: add entities.objects, or leave objects out',
+    );
+  });
+
+  test('API keys must not be the key of their rows, under any name: reports would show them', async () => {
+    await under.run(
+      url,
+      'CREATE TABLE api_keys (secret varchar(50) PRIMARY KEY)',
+      "INSERT INTO api_keys VALUES ('very-private')",
+    );
+    const keyed = (by: string): string => {
+      const query = `SELECT 'a' AS ${organization}, secret AS ${under.quote('apiKey')}, secret AS ${by === 'apiKey' ? under.quote('client') : by}, 'player' AS role FROM api_keys`;
+      return `entities: {api-keys: {query: ${JSON.stringify(query)}, key: [${by}]}}`;
+    };
+    for (const by of ['apiKey', 'other']) {
+      const source = await open(keyed(by));
+      const said = await messageOf(() => readRows(source, 'api-keys'));
+      expect(said).toBe(
+        "SourceError: entities.api-keys.key holds API keys, and reports show a row's key: order by another column",
+      );
+    }
+  });
+
+  test('a connection that cannot be made is one line with the remedy, without the password', async () => {
+    const nobody = new URL(url);
+    nobody.port = '1';
+    nobody.password = 'top-secret';
+    const mapping = parseMapping(many, 'mapping.yaml');
+    const said = await messageOf(() => openSource(nobody.href, mapping));
+    expect(said).toMatch(
+      /^SourceError: cannot reach .*@127\.0\.0\.1:1\/legacy \(ECONNREFUSED\): check the host and port/,
+    );
+    expect(said).not.toContain('top-secret');
+    const elsewhere = await messageOf(() => openSource(server.url('nowhere'), mapping));
+    expect(elsewhere).toMatch(/nowhere: there is no such database/);
+  });
+
+  return () => server;
+}

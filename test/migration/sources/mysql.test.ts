@@ -1,0 +1,189 @@
+import { readFile } from 'node:fs/promises';
+import { beforeAll, expect, test } from '@jest/globals';
+import { parseMapping } from '../../../src/migration/mapping.ts';
+import { openSource } from '../../../src/migration/sources/open.ts';
+import type { Source } from '../../../src/migration/sources/source.ts';
+import { describeWithMariadb, runMariadb, startMariadb } from '../../support/mariadb.ts';
+import { behavesAsDatabase } from './database-suite.ts';
+import { legacyRecords, legacyTables } from './legacy-tables.ts';
+import { messageOf, readRecords, readRows } from './reading.ts';
+
+describeWithMariadb('a MySQL or MariaDB source', () => {
+  const server = behavesAsDatabase({
+    start: startMariadb,
+    main: '',
+    run: runMariadb,
+    quote: (name) => `\`${name}\``,
+    numbers: (count) => `SELECT seq AS n FROM seq_1_to_${count}`,
+    caseless: 'varchar(50) CHARACTER SET utf8mb4 COLLATE utf8mb4_general_ci',
+    prepare: ['ALTER DATABASE legacy CHARACTER SET utf8mb4'],
+  });
+  let url = '';
+  beforeAll(async () => {
+    await runMariadb(server().url(''), 'CREATE DATABASE typed CHARACTER SET utf8mb4');
+    url = server().url('typed');
+  });
+
+  const withSource = async <T>(yaml: string, use: (source: Source) => Promise<T>): Promise<T> => {
+    const source = await openSource(url, parseMapping(yaml, 'mapping.yaml'));
+    try {
+      return await use(source);
+    } finally {
+      await source.close();
+    }
+  };
+
+  test('the worked example reads every entity of a legacy schema, by mysql:// and mariadb://', async () => {
+    await runMariadb(
+      url,
+      "SET time_zone = '+00:00'",
+      ...legacyTables({
+        moment: 'timestamp(3)',
+        json: 'json',
+        flag: 'boolean',
+        yes: 'true',
+        no: 'false',
+        zone: '',
+      }).map((sql) => sql),
+    );
+    const yaml = await readFile('src/migration/sources/examples/mysql.yaml', 'utf8');
+    for (const scheme of ['mysql:', 'mariadb:']) {
+      const source = await openSource(url.replace('mysql:', scheme), parseMapping(yaml, 'mysql.yaml'));
+      try {
+        for (const entity of source.entities) {
+          expect({ [entity]: await readRecords(source, entity) }).toEqual({
+            [entity]: legacyRecords[entity],
+          });
+        }
+        expect(source.entities).toHaveLength(6);
+        expect(source.name).not.toContain('secret');
+      } finally {
+        await source.close();
+      }
+    }
+  });
+
+  test('keys of every orderable type are continued without losing precision', async () => {
+    const columns: Record<string, string> = {
+      big: 'CAST(seq AS UNSIGNED) + 18446744073709551000',
+      price: 'CAST(seq * 0.000000001 + 12345678901234567890 AS DECIMAL(40, 9))',
+      moment: "TIMESTAMP'2026-01-01 00:00:00.000000' + INTERVAL seq MICROSECOND",
+      day: "DATE'2026-01-01' + INTERVAL seq DAY",
+      hours: 'SEC_TO_TIME(seq * 3600.5)',
+      bytes: 'UNHEX(MD5(seq))',
+      latin: "CONVERT(CONCAT(ELT(seq % 5 + 1, 'é', 'E', 'ß', '\\'', '?'), seq) USING latin1)",
+      swedish: "CONCAT(ELT(seq % 5 + 1, 'å', 'A', 'ö', 'Z', '_'), seq) COLLATE utf8mb4_swedish_ci",
+      binary: "CONCAT(ELT(seq % 4 + 1, 'å', 'A', '😀', 'z'), seq) COLLATE utf8mb4_bin",
+      uuid: "CAST(CONCAT(LPAD(HEX(seq * 97), 8, '0'), '-0000-4000-8000-00000000000', seq % 7) AS UUID)",
+    };
+    for (const [name, expression] of Object.entries(columns)) {
+      const query = `SELECT 'a?' AS organizationId, seq AS userId, ${expression} AS k FROM seq_1_to_40`;
+      const yaml = `entities: {profiles: {query: ${JSON.stringify(query)}, key: [k]}}`;
+      const whole = await withSource(yaml, (source) => readRows(source, 'profiles', { size: 1 }));
+      expect([name, whole.rows.length]).toEqual([name, 40]);
+      for (const [index, after] of whole.ends.entries()) {
+        if (index % 13 !== 0) continue;
+        const rest = await withSource(yaml, (source) => readRows(source, 'profiles', { after }));
+        expect([name, rest.rows]).toEqual([name, whole.rows.slice(index + 1)]);
+      }
+    }
+  }, 60_000);
+
+  test.each([
+    [
+      'an ENUM as a key',
+      'SELECT 1 AS organizationId, 2 AS userId, e AS k FROM kinds',
+      'k',
+      /k is an ENUM or SET.*CAST it AS CHAR/,
+    ],
+    [
+      'a floating-point key',
+      'SELECT 1 AS organizationId, 2 AS userId, f AS k FROM kinds',
+      'k',
+      /k is a floating-point number/,
+    ],
+    [
+      'a BIT as a key',
+      'SELECT 1 AS organizationId, 2 AS userId, b AS k FROM kinds',
+      'k',
+      /k is a BIT: CAST it AS UNSIGNED/,
+    ],
+    [
+      'a moment without a zone',
+      'SELECT 1 AS organizationId, 2 AS userId, d AS updatedAt FROM kinds',
+      'userId',
+      /updatedAt is a time without a zone: write it as CONCAT/,
+    ],
+    [
+      'a column given twice',
+      'SELECT 1 AS organizationId, 2 AS userId, 3 AS userId',
+      'userId',
+      /Duplicate column name 'userId'/,
+    ],
+  ])('opening names %s, with the remedy', async (_, query, key, message) => {
+    await runMariadb(
+      url,
+      "CREATE TABLE IF NOT EXISTS kinds (e ENUM('z', 'a'), f DOUBLE, b BIT(3), d DATETIME)",
+    );
+    const yaml = `entities: {profiles: {query: ${JSON.stringify(query)}, key: [${key}]}}`;
+    expect(await messageOf(() => withSource(yaml, (source) => readRows(source, 'profiles')))).toMatch(
+      message,
+    );
+  });
+
+  test('a moment in UTC may be given with its zone, and a BIT is a number', async () => {
+    await runMariadb(
+      url,
+      'CREATE TABLE moments (d DATETIME(6), b BIT(1))',
+      "INSERT INTO moments VALUES ('2026-01-02 03:04:05.678901', b'1')",
+    );
+    const query =
+      "SELECT 1 AS organizationId, 2 AS userId, CONCAT(d, 'Z') AS updatedAt, CONCAT('0x', REPEAT('a', 40)) AS evmWalletAddress, b AS evmWalletVerified FROM moments";
+    const yaml = `entities: {profiles: {query: ${JSON.stringify(query)}, key: [userId]}}`;
+    expect(await withSource(yaml, (source) => readRecords(source, 'profiles'))).toEqual([
+      {
+        organizationId: '1',
+        userId: '2',
+        evmWalletAddress: `0x${'a'.repeat(40)}`,
+        evmWalletVerified: true,
+        updatedAt: Date.UTC(2026, 0, 2, 3, 4, 5, 678),
+      },
+    ]);
+  });
+
+  test('rows older than a moment can be left out by the database; rows that do not tell stay', async () => {
+    await runMariadb(
+      url,
+      'CREATE TABLE aged (id int, changed timestamp(3) NULL)',
+      'INSERT INTO aged SELECT seq, IF(seq < 9, FROM_UNIXTIME(seq), NULL) FROM seq_1_to_10',
+    );
+    const yaml = `entities: {profiles: {query: "SELECT 'a' AS organizationId, id AS userId, changed AS updatedAt FROM aged", key: [userId]}}`;
+    const rows = await withSource(yaml, (source) => readRecords(source, 'profiles', { since: 7000 }));
+    expect(rows.map((row) => (row as { userId: string }).userId)).toEqual(['7', '8', '9', '10']);
+  });
+
+  test('a wrong password is one line that shows neither it nor the right one', async () => {
+    const wrong = new URL(url);
+    wrong.password = 'top-secret';
+    const mapping = parseMapping('entities: {profiles: {query: SELECT 1, key: [a]}}', 'mapping.yaml');
+    expect(await messageOf(() => openSource(wrong.href, mapping))).toBe(
+      `SourceError: mysql://root@${wrong.host}/typed refuses the user or password: check both in the URL`,
+    );
+  });
+
+  test('a lost connection is one line that tells how to go on', async () => {
+    const query = 'SELECT seq AS organizationId, seq AS userId FROM seq_1_to_20000';
+    const yaml = `entities: {profiles: {query: '${query}', key: [userId]}}`;
+    const killOthers =
+      "BEGIN NOT ATOMIC DECLARE other BIGINT; SELECT MAX(id) INTO other FROM information_schema.processlist WHERE db = 'typed' AND id <> CONNECTION_ID(); IF other IS NOT NULL THEN KILL other; END IF; END";
+    const said = await messageOf(() =>
+      withSource(yaml, async (source) => {
+        for await (const { rows } of source.read('profiles'))
+          if (rows.length > 0) await runMariadb(server().url(''), killOthers);
+      }),
+    );
+    expect(said).toMatch(
+      /^SourceError: lost the connection to mysql:\/\/root@[^ ]* \([^)]*\): run the same command again/,
+    );
+  });
+});

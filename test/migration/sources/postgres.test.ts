@@ -1,0 +1,169 @@
+import { readFile } from 'node:fs/promises';
+import { beforeAll, expect, test } from '@jest/globals';
+import { parseMapping } from '../../../src/migration/mapping.ts';
+import { openSource } from '../../../src/migration/sources/open.ts';
+import type { Source } from '../../../src/migration/sources/source.ts';
+import { describeWithPostgres, runPostgres, startPostgres } from '../../support/postgres.ts';
+import { behavesAsDatabase } from './database-suite.ts';
+import { legacyRecords, legacyTables } from './legacy-tables.ts';
+import { messageOf, readRecords, readRows } from './reading.ts';
+
+describeWithPostgres('a PostgreSQL source', () => {
+  const server = behavesAsDatabase({
+    start: startPostgres,
+    main: 'postgres',
+    run: runPostgres,
+    quote: (name) => `"${name}"`,
+    numbers: (count) => `SELECT n FROM generate_series(1, ${count}) AS n`,
+    caseless: 'varchar(50) COLLATE caseless',
+    prepare: [
+      `CREATE COLLATION caseless (provider = icu, locale = 'und-u-ks-level2', deterministic = false)`,
+    ],
+  });
+  let url = '';
+  beforeAll(async () => {
+    await runPostgres(server().url('postgres'), 'CREATE DATABASE typed');
+    url = server().url('typed');
+  });
+
+  const withSource = async <T>(yaml: string, use: (source: Source) => Promise<T>): Promise<T> => {
+    const source = await openSource(url, parseMapping(yaml, 'mapping.yaml'));
+    try {
+      return await use(source);
+    } finally {
+      await source.close();
+    }
+  };
+
+  test('the worked example reads every entity of a legacy schema', async () => {
+    await runPostgres(
+      url,
+      ...legacyTables({
+        moment: 'timestamptz(3)',
+        json: 'jsonb',
+        flag: 'boolean',
+        yes: 'true',
+        no: 'false',
+        zone: '+02:00',
+      }),
+    );
+    const yaml = await readFile('src/migration/sources/examples/postgresql.yaml', 'utf8');
+    await withSource(yaml, async (source) => {
+      for (const entity of source.entities) {
+        expect({ [entity]: await readRecords(source, entity) }).toEqual({ [entity]: legacyRecords[entity] });
+      }
+      expect(source.entities).toHaveLength(6);
+      expect(source.name).not.toContain('secret');
+    });
+  });
+
+  test('keys of every orderable type are continued without losing precision', async () => {
+    const columns: Record<string, string> = {
+      id: `n::bigint * 999999999999`,
+      uuid: `md5(n::text)::uuid`,
+      numeric: `n * 0.000000000000000000000000001 + 1e20`,
+      moment: `'2026-01-01'::timestamptz + n * interval '1 microsecond'`,
+      local: `'2026-01-01'::timestamp + n * interval '1 microsecond'`,
+      float8: `0.1::float8 * n`,
+      float4: `0.1::float4 * n`,
+      bytes: `decode(md5(n::text), 'hex')`,
+      word: `('{a,B,c,D,e,F}'::text[])[n % 6 + 1] || n::text COLLATE "C"`,
+      german: `('{a,B,ä,Z,ß,_}'::text[])[n % 6 + 1] || n::text COLLATE "de-x-icu"`,
+      padded: `n::text::char(9)`,
+      day: `'2026-01-01'::date + n`,
+      address: `'10.0.0.0'::inet + n`,
+      enumerated: `('{green,red,blue}'::colour[])[n]`,
+      truth: `n = 1`,
+    };
+    await runPostgres(url, `CREATE TYPE colour AS ENUM ('red', 'green', 'blue')`);
+    for (const [name, expression] of Object.entries(columns)) {
+      const count = name === 'enumerated' ? 3 : name === 'truth' ? 2 : 40;
+      const query = `SELECT 'a' AS "organizationId", n AS "userId", ${expression} AS k FROM generate_series(1, ${count}) AS n`;
+      const yaml = `entities: {profiles: {query: ${JSON.stringify(query)}, key: [k]}}`;
+      const whole = await withSource(yaml, (source) => readRows(source, 'profiles', { size: 1 }));
+      expect([name, whole.rows.length]).toEqual([name, count]);
+      for (const [index, after] of whole.ends.entries()) {
+        if (index % 13 !== 0) continue;
+        const rest = await withSource(yaml, (source) => readRows(source, 'profiles', { after }));
+        expect([name, rest.rows]).toEqual([name, whole.rows.slice(index + 1)]);
+      }
+    }
+  }, 60_000);
+
+  test.each([
+    ['unquoted names', 'SELECT 1 AS organizationId, 2 AS userId', 'x', /no column "x"/],
+    [
+      'unquoted names',
+      'SELECT 1 AS organizationId, 2 AS userId',
+      'organizationid',
+      /unknown field "userid" \(is userId meant\?\); PostgreSQL lowers names/,
+    ],
+    [
+      'an unquoted key',
+      'SELECT 1 AS organizationId, 2 AS "userId"',
+      'organizationId',
+      /no column "organizationId", but "organizationid"/,
+    ],
+    [
+      'a moment without a zone',
+      `SELECT 1 AS "organizationId", 2 AS "userId", now()::timestamp AS "updatedAt"`,
+      'userId',
+      /updatedAt is a time without a zone: write it as \("updatedAt" AT TIME ZONE 'UTC'\)/,
+    ],
+    [
+      'a key without an order',
+      `SELECT 1 AS "organizationId", 2 AS "userId", '{}'::json AS k`,
+      'k',
+      /ordering operator/,
+    ],
+  ])('opening names %s, with the remedy', async (_, query, key, message) => {
+    const yaml = `entities: {profiles: {query: ${JSON.stringify(query)}, key: [${key}]}}`;
+    expect(await messageOf(() => withSource(yaml, (source) => readRows(source, 'profiles')))).toMatch(
+      message,
+    );
+  });
+
+  test('rows older than a moment can be left out by the database; rows that do not tell stay', async () => {
+    const query = `SELECT 'a' AS "organizationId", n AS "userId", CASE WHEN n < 9 THEN to_timestamp(n) END AS "updatedAt" FROM generate_series(1, 10) AS n`;
+    const yaml = `entities: {profiles: {query: ${JSON.stringify(query)}, key: [userId]}}`;
+    const rows = await withSource(yaml, (source) => readRecords(source, 'profiles', { since: 7000 }));
+    expect(rows.map((row) => (row as { userId: string }).userId)).toEqual(['7', '8', '9', '10']);
+  });
+
+  test('a lost connection is one line that tells how to go on', async () => {
+    const yaml = `entities: {profiles: {query: 'SELECT n::text AS "organizationId", n AS "userId" FROM generate_series(1, 20000) n', key: [userId]}}`;
+    const said = await messageOf(() =>
+      withSource(yaml, async (source) => {
+        for await (const { rows } of source.read('profiles')) {
+          if (rows.length === 0) continue;
+          await runPostgres(
+            server().url('postgres'),
+            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = 'typed'",
+          );
+        }
+      }),
+    );
+    expect(said).toMatch(
+      /^SourceError: lost the connection to postgres:\/\/postgres@[^ ]* \([^)]*\): run the same command again/,
+    );
+  });
+
+  test('bytes that are no UTF-8, in a database that does not care, are refused rather than replaced', async () => {
+    await runPostgres(
+      server().url('postgres'),
+      `CREATE DATABASE loose ENCODING 'SQL_ASCII' TEMPLATE template0`,
+    );
+    const loose = server().url('loose');
+    await runPostgres(loose, 'CREATE TABLE names (name text)', `INSERT INTO names VALUES (E'caf\\xe9')`);
+    const yaml = `entities: {denylist: {query: 'SELECT 1 AS "organizationId", name AS username FROM names', key: [username]}}`;
+    const said = await messageOf(async () => {
+      const source = await openSource(loose, parseMapping(yaml, 'mapping.yaml'));
+      try {
+        await readRows(source, 'denylist');
+      } finally {
+        await source.close();
+      }
+    });
+    expect(said).toMatch(/entities\.denylist\.query: invalid byte sequence for encoding "UTF8"/);
+  });
+});

@@ -1,0 +1,49 @@
+import { parseRecord } from '../../../src/migration/records.ts';
+import type { Entity } from '../../../src/migration/records.ts';
+import type { Position, ReadOptions, Source } from '../../../src/migration/sources/source.ts';
+
+/** One row as a reader of reports sees it. */
+export interface Seen {
+  at: string;
+  raw?: unknown;
+  error?: string | undefined;
+}
+
+/** Every row of an entity, with the position after each batch and the number of rows up to there. */
+export async function readRows(
+  source: Source,
+  entity: Entity,
+  options?: ReadOptions,
+): Promise<{ rows: Seen[]; ends: Position[]; counts: number[]; progress: number[] }> {
+  const rows: Seen[] = [];
+  const ends: Position[] = [];
+  const counts: number[] = [];
+  const progress: number[] = [];
+  for await (const batch of source.read(entity, options)) {
+    for (const [index, row] of batch.rows.entries()) rows.push({ at: batch.where(index), ...row });
+    ends.push(batch.end);
+    counts.push(rows.length);
+    progress.push(batch.progress);
+  }
+  return { rows, ends, counts, progress };
+}
+
+/** Every row of an entity as a record; a row that is none is its reason. */
+export async function readRecords(source: Source, entity: Entity, options?: ReadOptions): Promise<unknown[]> {
+  const { rows } = await readRows(source, entity, options);
+  return rows.map(({ raw, error }) => {
+    if (error !== undefined) return error;
+    const parsed = parseRecord(entity, raw);
+    return parsed.ok ? parsed.record : parsed.reason;
+  });
+}
+
+/** The message of the error that the work ends with. */
+export async function messageOf(work: () => unknown): Promise<string> {
+  try {
+    await work();
+  } catch (error) {
+    return error instanceof Error ? `${error.name}: ${error.message}` : String(error);
+  }
+  return 'no error';
+}
