@@ -40,7 +40,7 @@ export function defineShape(fields: Record<string, Rule | Shape>, required: read
  */
 export function readFields(of: Shape, raw: Fields): Fields | Refusal {
   const record: Fields = {};
-  let dotted = false;
+  let byParts: Set<string> | undefined;
   for (const given in raw) {
     const value = raw[given];
     const field = of.fields.get(given);
@@ -55,14 +55,15 @@ export function readFields(of: Shape, raw: Fields): Fields | Refusal {
         return new Refusal(`${field.key} is given both whole and by its parts`);
       record[field.key] = read;
     } else {
-      const parent = (record[field.parent] ??= {}) as Fields;
-      if (parent[field.key] !== undefined)
+      byParts ??= new Set();
+      if (record[field.parent] !== undefined && !byParts.has(field.parent))
         return new Refusal(`${field.parent} is given both whole and by its parts`);
+      byParts.add(field.parent);
+      const parent = (record[field.parent] ??= {}) as Fields;
       parent[field.key] = read;
-      dotted = true;
     }
   }
-  const missing = missingIn(of, record) ?? (dotted ? missingInParts(of, record) : undefined);
+  const missing = missingIn(of, record) ?? (byParts && missingInParts(of, record));
   if (missing === undefined) return record;
   return isEmpty(record) ? NOTHING : new Refusal(`${missing} is missing`);
 }
