@@ -1,30 +1,4 @@
-/** Markup that is safe as it stands. Only `html` makes it. */
-export interface Html {
-  readonly markup: string;
-}
-
-export type Content = string | number | Html | undefined | readonly Content[];
-
-const ENTITIES: Record<string, string> = {
-  '&': '&amp;',
-  '<': '&lt;',
-  '>': '&gt;',
-  '"': '&quot;',
-  "'": '&#39;',
-};
-
-function render(content: Content): string {
-  if (content === undefined) return '';
-  if (typeof content === 'string')
-    return content.replace(/[&<>"']/g, (character) => ENTITIES[character] ?? '');
-  if (typeof content === 'number') return String(content);
-  return 'markup' in content ? content.markup : content.map(render).join('');
-}
-
-/** A template whose interpolations are escaped, for text and quoted attributes alike; undefined is nothing. */
-export function html(strings: TemplateStringsArray, ...contents: Content[]): Html {
-  return { markup: String.raw({ raw: strings }, ...contents.map(render)) };
-}
+import { html, type Content, type Html } from '../../html.ts';
 
 /** The little Markdown descriptions are written in: paragraphs, `code` and **strong**. */
 export function prose(text: string): Html {
@@ -47,11 +21,6 @@ export function phrase(text: string): Html {
 /** A name that may break where its words do. */
 export function breakable(name: string): Html {
   return html`${name.split(/(?<=[a-z])(?=[A-Z])|(?<=[/.])/).map((part, i) => (i === 0 ? part : html`<wbr />${part}`))}`;
-}
-
-/** A link, or plain text where the address is neither http(s) nor on this site. */
-export function link(address: string, text: Content = address): Html {
-  return /^(https?:\/\/|[/#])/.test(address) ? html`<a href="${address}">${text}</a>` : html`${text}`;
 }
 
 /** A block of code that can be scrolled by keyboard. */

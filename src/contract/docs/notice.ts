@@ -1,5 +1,5 @@
 import type { DeprecationFacts } from '../document.ts';
-import { html, link, type Content, type Html } from './html.ts';
+import { html, link, type Content, type Html } from '../../html.ts';
 
 /** What everybody should know first: since when, until when, and where to go. */
 export function deprecationSection({

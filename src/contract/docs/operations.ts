@@ -7,7 +7,8 @@ import {
   type Response,
   type Schema,
 } from '../document.ts';
-import { breakable, codeBlock, html, jsonCode, phrase, prose, type Content, type Html } from './html.ts';
+import { html, type Content, type Html } from '../../html.ts';
+import { breakable, codeBlock, jsonCode, phrase, prose } from './html.ts';
 import { fieldsOf, typeOf } from './schemas.ts';
 
 export interface Placed {

@@ -1,7 +1,8 @@
 import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { operationsOf, type ContractDocument, type DeprecationFacts } from '../document.ts';
-import { html, link, phrase, prose, type Html } from './html.ts';
+import { html, link, type Html } from '../../html.ts';
+import { phrase, prose } from './html.ts';
 import { deprecationSection } from './notice.ts';
 import { operationSection } from './operations.ts';
 import { credentials, errorsSection, headersSection } from './reference.ts';

@@ -1,6 +1,6 @@
 import { resolve, type ContractDocument, type Operation } from '../document.ts';
 import { PROBLEMS } from '../problems.ts';
-import { html, type Content, type Html } from './html.ts';
+import { html, type Content, type Html } from '../../html.ts';
 
 /** The headers that a request needs. */
 export function credentials({ components }: ContractDocument): Html {

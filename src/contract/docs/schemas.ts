@@ -1,5 +1,6 @@
 import type { ContractDocument, Schema } from '../document.ts';
-import { breakable, html, phrase, type Html } from './html.ts';
+import { html, type Html } from '../../html.ts';
+import { breakable, phrase } from './html.ts';
 
 /** The name of the schema a reference points to. */
 function nameOf(reference: string): string {
