@@ -1,12 +1,17 @@
 import { readPolicyFields, type PolicyLayer } from './deprecation/policy.ts';
 import type { RateLimit } from './http/rate-limit.ts';
 import { readMediaUrl } from './media/url.ts';
+import { isLoopback } from './operations/loopback.ts';
 import { parseRedisUrl } from './redis/url.ts';
 
 /** Everything the environment decides, read once. */
 export interface Config {
   port: number;
   host: string;
+  adminPort: number;
+  adminHost: string;
+  /** Undefined only where `adminHost` is loopback. */
+  adminToken: string | undefined;
   /** Undefined: the bridge runs a Redis of its own under `dataDir`. */
   redisUrl: string | undefined;
   allowEviction: boolean;
@@ -52,6 +57,10 @@ export function readConfig(env: NodeJS.ProcessEnv): Config {
   const config: Config = {
     port: take('PORT', 8080, wholeNumber(0, 65_535), 'a port number'),
     host: take('HOST', '127.0.0.1', anyText, 'a host'),
+    adminPort: take('ADMIN_PORT', 8081, wholeNumber(0, 65_535), 'a port number'),
+    adminHost: take('ADMIN_HOST', '127.0.0.1', anyText, 'a host'),
+    // Read by itself: a mistake in it must not be told together with the secret.
+    adminToken: env['ADMIN_TOKEN']?.trim() || undefined,
     redisUrl: take('REDIS_URL', undefined, anyText, 'a URL'),
     allowEviction: take('ALLOW_EVICTION', false, flag, '1 or 0'),
     dataDir: take('DATA_DIR', './data', anyText, 'a folder'),
@@ -85,6 +94,14 @@ export function readConfig(env: NodeJS.ProcessEnv): Config {
       `one of ${logLevels.join(', ')}`,
     ),
   };
+
+  const { adminToken, adminHost, port } = config;
+  if (adminToken === undefined && !isLoopback(adminHost)) {
+    mistakes.push(`ADMIN_TOKEN must be set where ADMIN_HOST (${adminHost}) can be reached from elsewhere`);
+  } else if (adminToken !== undefined && !/^[\x21-\x7e]{16,}$/.test(adminToken)) {
+    mistakes.push('ADMIN_TOKEN must have at least 16 characters, of ASCII and without spaces');
+  }
+  if (port !== 0 && port === config.adminPort) mistakes.push('ADMIN_PORT must not be the same as PORT');
 
   if (config.redisUrl !== undefined) {
     try {

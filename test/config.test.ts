@@ -5,6 +5,9 @@ test('an empty environment is a good one', () => {
   expect(readConfig({})).toMatchObject({
     port: 8080,
     host: '127.0.0.1',
+    adminPort: 8081,
+    adminHost: '127.0.0.1',
+    adminToken: undefined,
     redisUrl: undefined,
     dataDir: './data',
     organizationHeader: 'x-platform-organization-id',
@@ -20,6 +23,8 @@ test('a variable that is set to nothing counts as unset', () => {
 test('every mistake is told at once, a line each', () => {
   const broken = {
     PORT: '80800',
+    ADMIN_PORT: 'high',
+    ADMIN_TOKEN: 'swordfish',
     REDIS_URL: 'http://example.com',
     MEDIA_URL: 'ftp://x',
     KEY_PREFIX: 'a{b}',
@@ -38,10 +43,37 @@ test('every mistake is told at once, a line each', () => {
     if (!(error instanceof ConfigError)) throw error;
     ({ message } = error);
   }
-  for (const word of ['PORT', 'REDIS_URL', 'MEDIA_URL', 'KEY_PREFIX', 'ORGANIZATION_HEADER']) {
+  for (const word of ['PORT', 'ADMIN_PORT', 'REDIS_URL', 'MEDIA_URL', 'KEY_PREFIX', 'ORGANIZATION_HEADER']) {
     expect(message).toContain(word);
   }
   expect(message.split('\n')).toHaveLength(Object.keys(broken).length);
+  expect(message).not.toContain('swordfish');
+});
+
+describe('the admin port', () => {
+  test.each(['127.0.0.1', '127.1.2.3', 'localhost', '::1'])('needs no token on %s', (host) => {
+    expect(readConfig({ ADMIN_HOST: host })).toMatchObject({ adminHost: host, adminToken: undefined });
+  });
+
+  test.each(['0.0.0.0', '::', '10.0.0.5', 'admin.example.com', '127.0.0.1.example.com'])(
+    'needs one on %s',
+    (host) => {
+      expect(() => readConfig({ ADMIN_HOST: host })).toThrow(/^ADMIN_TOKEN must be set where ADMIN_HOST/);
+      expect(readConfig({ ADMIN_HOST: host, ADMIN_TOKEN: '0123456789abcdef' })).toMatchObject({
+        adminToken: '0123456789abcdef',
+      });
+    },
+  );
+
+  test('takes no short token, and none with spaces', () => {
+    for (const ADMIN_TOKEN of ['0123456789abcde', '0123456789 abcdef', 'pässwörter-sind-gut']) {
+      expect(() => readConfig({ ADMIN_TOKEN })).toThrow(/at least 16 characters/);
+    }
+  });
+
+  test('is not the public one', () => {
+    expect(() => readConfig({ PORT: '9000', ADMIN_PORT: '9000' })).toThrow('not be the same');
+  });
 });
 
 describe('values are understood as people write them', () => {
