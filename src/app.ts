@@ -4,8 +4,9 @@ import { contractDocument, contractText } from './contract/document.ts';
 import { problem, ProblemError } from './contract/problems.ts';
 import type { MediaUrl } from './contract/views.ts';
 import { DEPRECATION_HEADER_NAMES, type Header } from './deprecation/headers.ts';
+import type { DeprecationPolicy } from './deprecation/policy.ts';
 import { answerErrors, page } from './http/answers.ts';
-import { beginCall } from './http/call.ts';
+import { answered, beginCall, type AnsweredCall } from './http/call.ts';
 import { allowOrigins, contractRouter, isContractPath, readOnlyRouter } from './http/contract.ts';
 import type { AuthenticationOptions } from './http/credentials.ts';
 import { banUsernames, overwriteDenylist, removeDeniedUsernames } from './http/denylist.ts';
@@ -15,6 +16,7 @@ import { createJsonReader } from './http/json-body.ts';
 import { shedLoad } from './http/overload.ts';
 import type { Pictures } from './http/pictures.ts';
 import { putProfile } from './http/put-profile.ts';
+import { refuseWhenGone } from './http/retirement.ts';
 import type { Log } from './log.ts';
 import { serveMedia } from './media/serve.ts';
 import type { MediaStore } from './media/store.ts';
@@ -26,8 +28,10 @@ export interface AppOptions extends AuthenticationOptions {
   pictures: Pictures;
   corsOrigins: readonly string[];
   maxListBytes: number;
-  /** The headers that every answer of the contract carries now. */
-  deprecationHeaders: () => readonly Header[];
+  /** The deprecation policy in force now, and the headers that every answer of the contract carries for it. */
+  deprecation: () => { policy: DeprecationPolicy; headers: readonly Header[] };
+  /** Told of every request of the contract, once it is answered or its client has gone. */
+  onAnswered: (call: AnsweredCall) => void;
   isDraining: () => boolean;
 }
 
@@ -55,7 +59,7 @@ export function createApp(options: AppOptions): Express {
   app.set('etag', false);
   app.set('query parser', false);
 
-  app.use(begin(log));
+  app.use(begin(options));
   app.use(contractFace(options));
   app.use(
     readOnlyRouter({
@@ -84,7 +88,7 @@ function contractFace(options: AppOptions): RequestHandler {
       removeDeniedUsernames: removeDeniedUsernames({ ...options, readJson: readList }),
       overwriteDenylist: overwriteDenylist({ ...options, readJson: readList }),
     },
-    [shedLoad(maxUnderWay)],
+    [refuseWhenGone(() => options.deprecation().policy, options), shedLoad(maxUnderWay)],
   );
   const cors =
     corsOrigins.length === 0 ? undefined : allowOrigins(corsOrigins, organizationHeader, exposedHeaders);
@@ -94,32 +98,34 @@ function contractFace(options: AppOptions): RequestHandler {
       return;
     }
     response.setHeader('Cache-Control', 'private, no-store');
-    for (const [name, value] of options.deprecationHeaders()) response.setHeader(name, value);
+    for (const [name, value] of options.deprecation().headers) response.setHeader(name, value);
     if (cors === undefined) router(request, response, next);
     else cors(request, response, () => router(request, response, next));
   };
 }
 
-/** Gives every request its id, and a line in the log: at level http, or above where we failed. */
-function begin(log: Log): RequestHandler {
+/** Gives every request its id, and tells the log and the ledger what became of it. */
+function begin({ log, onAnswered }: AppOptions): RequestHandler {
   const logged = log.isLevelEnabled('http');
-  return (request, response, next) => {
+  return (_request, response, next) => {
     const call = beginCall(response);
-    response.once('finish', () => {
-      const failed = response.statusCode >= 500;
-      if (failed || logged) {
-        const { requestId, operation, organizationId, caller } = call;
-        log.log(failed ? 'warn' : 'http', 'answered', {
-          requestId,
-          method: request.method,
-          operation,
-          status: response.statusCode,
-          ms: Math.round((performance.now() - call.startedAt) * 10) / 10,
-          // An organization is named only once a key has proven it: the header may hold anything.
-          ...(caller !== undefined && { organizationId, keyId: caller.keyId }),
-        });
-      }
+    response.once('close', () => {
+      const done = answered(call, response);
+      if (done.operation !== undefined) onAnswered(done);
+      if (done.status >= 500) log.warn('answered', describe(done));
+      else if (logged) log.http('answered', describe(done));
     });
     next();
+  };
+}
+
+/** What the log may say of a call. An organization is named only once a key has proven it. */
+function describe({ requestId, operation, organizationId, caller, status, seconds }: AnsweredCall): object {
+  return {
+    requestId,
+    operation,
+    status,
+    ms: Math.round(seconds * 10_000) / 10,
+    ...(caller !== undefined && { organizationId, keyId: caller.keyId }),
   };
 }

@@ -1,8 +1,9 @@
 import { createApp } from './app.ts';
 import { describeDemo, openDemo } from './demo.ts';
 import type { Config } from './config.ts';
-import { deprecationHeaders } from './deprecation/headers.ts';
-import type { DeprecationPolicy } from './deprecation/policy.ts';
+import { createLedger } from './deprecation/ledger.ts';
+import type { PolicyLayer } from './deprecation/policy.ts';
+import { watchPolicy } from './deprecation/policy-store.ts';
 import { createPictures } from './http/pictures.ts';
 import { createLimiter } from './http/rate-limit.ts';
 import { listen } from './http/server.ts';
@@ -25,16 +26,24 @@ const sweepInterval = 60_000;
 
 /**
  * Opens everything that the configuration asks for, in order, and starts to answer. Where a step fails, what was
- * opened before is closed again, and the Error has one line and the remedy.
+ * opened before is closed again, and the Error has one line and the remedy. `policyLayers` is the deprecation
+ * policy without the operator's own layer, lowest first.
  */
-export async function assemble(config: Config, policy: DeprecationPolicy, log: Log): Promise<Bridge> {
+export async function assemble(
+  config: Config,
+  policyLayers: readonly PolicyLayer[],
+  log: Log,
+): Promise<Bridge> {
   const lifetime = createLifetime((name, error) => {
     log.error(`closing failed: ${name}`, { error: String(error) });
   });
   try {
     const { store, isEmbedded } = await openStore(config, lifetime, log);
     const media = await createMediaStore(config.mediaUrl, { dataDir: config.dataDir, aws: awsCredentials() });
-    const headers = deprecationHeaders(policy);
+    const deprecation = await watchPolicy(store, config.keyPrefix, { defaults: policyLayers, log });
+    lifetime.onClose('deprecation policy', deprecation.close);
+    const ledger = createLedger(store, config.keyPrefix, { log });
+    lifetime.onClose('ledger', ledger.close);
     const { rateLimit, keyPrefix, organizationHeader } = config;
 
     let baseUrl = config.publicBaseUrl ?? '';
@@ -50,7 +59,17 @@ export async function assemble(config: Config, policy: DeprecationPolicy, log: L
       pictures: createPictures(store, media, log),
       corsOrigins: config.corsOrigins,
       maxListBytes: config.maxListBytes,
-      deprecationHeaders: () => headers,
+      deprecation: deprecation.current,
+      onAnswered: ({ organizationId, caller, operation = '', status, userAgent }) => {
+        ledger.record({
+          organizationId,
+          keyId: caller?.keyId,
+          client: caller?.client,
+          operation,
+          status,
+          userAgent,
+        });
+      },
       isDraining: () => isDraining(),
     });
 

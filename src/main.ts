@@ -1,14 +1,14 @@
 import { assemble, type Bridge } from './assemble.ts';
 import { ConfigError, readConfig, type Config } from './config.ts';
 import { readContractPolicy } from './deprecation/contract-policy.ts';
-import { checkPolicy, layerPolicy, type DeprecationPolicy, type PolicyLayer } from './deprecation/policy.ts';
+import { checkPolicy, layerPolicy, type PolicyLayer } from './deprecation/policy.ts';
 import { createLog, type Log } from './log.ts';
 
 /** Exit codes: 0 stopped as asked, 1 could not start or broke, 2 the configuration is wrong. */
 async function main(): Promise<void> {
-  const { config, policy } = configurationOrExit();
+  const { config, policyLayers } = configurationOrExit();
   const log = createLog(config.logLevel);
-  const bridge = await assemble(config, policy, log);
+  const bridge = await assemble(config, policyLayers, log);
   if (bridge.welcome !== undefined) process.stdout.write(`${bridge.welcome}\n`);
   log.info('listening', { url: bridge.url, pid: process.pid });
 
@@ -29,10 +29,10 @@ async function closeAndLeave(bridge: Bridge, log: Log): Promise<void> {
   log.info('stopped');
 }
 
-function configurationOrExit(): { config: Config; policy: DeprecationPolicy } {
+function configurationOrExit(): { config: Config; policyLayers: PolicyLayer[] } {
   try {
     const config = readConfig(process.env);
-    return { config, policy: checkedPolicy(config.deprecation) };
+    return { config, policyLayers: checkedLayers(config.deprecation) };
   } catch (error) {
     if (!(error instanceof ConfigError)) throw error;
     process.stderr.write(`The configuration is wrong:\n${error.message.replace(/^/gm, '  ')}\n`);
@@ -40,11 +40,11 @@ function configurationOrExit(): { config: Config; policy: DeprecationPolicy } {
   }
 }
 
-function checkedPolicy(environment: PolicyLayer): DeprecationPolicy {
-  const policy = layerPolicy(readContractPolicy(), environment);
-  const faults = checkPolicy(policy, Date.now());
+function checkedLayers(environment: PolicyLayer): PolicyLayer[] {
+  const layers = [readContractPolicy(), environment];
+  const faults = checkPolicy(layerPolicy(...layers), Date.now());
   if (faults.length > 0) throw new ConfigError(faults.join('\n'));
-  return policy;
+  return layers;
 }
 
 main().catch((error: unknown) => {

@@ -26,6 +26,24 @@ export function beginCall(response: Response): Call {
   return call;
 }
 
+/** A call that is over. */
+export interface AnsweredCall extends Call {
+  /** 0 where the client went away before it had its answer. */
+  status: number;
+  seconds: number;
+  userAgent: string | undefined;
+}
+
+/** What became of a call whose response is closed. */
+export function answered(call: Call, response: Response): AnsweredCall {
+  return {
+    ...call,
+    status: response.writableFinished ? response.statusCode : 0,
+    seconds: (performance.now() - call.startedAt) / 1000,
+    userAgent: response.req.headers['user-agent'],
+  };
+}
+
 export function callOf(response: Response): Call {
   return response.locals['call'] as Call;
 }

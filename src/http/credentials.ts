@@ -34,6 +34,18 @@ export interface Session extends Credentials {
 
 const utf8 = new TextDecoder('utf-8', { fatal: true });
 
+/** The organization that a request claims to come from; undefined where it names none, or not in UTF-8. */
+export function claimedOrganization(request: Request, organizationHeader: string): string | undefined {
+  const value = request.headers[organizationHeader];
+  if (typeof value !== 'string' || value === '') return undefined;
+  if (/^[\x20-\x7E]+$/.test(value)) return value;
+  try {
+    return utf8.decode(Buffer.from(value, 'latin1'));
+  } catch {
+    return undefined;
+  }
+}
+
 /** Reads both headers; a missing one is a 401 `missing-credentials`. */
 export function readCredentials(
   request: Request,
@@ -41,11 +53,12 @@ export function readCredentials(
   { keyPrefix, organizationHeader }: AuthenticationOptions,
 ): Credentials {
   const apiKey = request.headers['x-api-key'];
-  const organization = request.headers[organizationHeader];
+  const organizationId = claimedOrganization(request, organizationHeader);
+  if (organizationId !== undefined) callOf(response).organizationId = organizationId;
   if (typeof apiKey !== 'string' || apiKey === '') throw missing('x-api-key');
-  if (typeof organization !== 'string' || organization === '') throw missing(organizationHeader);
-  const organizationId = decodeHeader(organization);
-  callOf(response).organizationId = organizationId;
+  if (organizationId === undefined) {
+    throw request.headers[organizationHeader] ? invalidApiKey() : missing(organizationHeader);
+  }
   return {
     organizationId,
     base: organizationBase(keyPrefix, organizationId),
@@ -103,12 +116,4 @@ export function noUser(): ProblemError {
 
 function missing(header: string): ProblemError {
   return new ProblemError(problem('missing-credentials', `The header ${header} is missing.`));
-}
-
-function decodeHeader(value: string): string {
-  try {
-    return utf8.decode(Buffer.from(value, 'latin1'));
-  } catch {
-    throw invalidApiKey();
-  }
 }

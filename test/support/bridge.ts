@@ -4,7 +4,6 @@ import { join } from 'node:path';
 import { assemble, type Bridge } from '../../src/assemble.ts';
 import { readConfig, type Config } from '../../src/config.ts';
 import { readContractPolicy } from '../../src/deprecation/contract-policy.ts';
-import { layerPolicy } from '../../src/deprecation/policy.ts';
 import { defaultSettings, type OrganizationSettings } from '../../src/domain/settings.ts';
 import { createLog } from '../../src/log.ts';
 import { createApiKey, type NewApiKey } from '../../src/redis/api-keys.ts';
@@ -47,7 +46,7 @@ export async function startBridge(overrides: Partial<Config> = {}): Promise<Test
   };
   const bridge = await assemble(
     config,
-    layerPolicy(readContractPolicy(), config.deprecation),
+    [readContractPolicy(), config.deprecation],
     createLog(config.logLevel),
   );
   const store = await openTestStore(config.redisUrl);
