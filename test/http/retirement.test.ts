@@ -108,4 +108,3 @@ test('the ledger knows every call that was answered, by key, operation and statu
   expect(calls).toEqual({ getProfile: 3, putProfile: 1 });
   expect([report.calls, report.attributed, report.unattributed]).toEqual([4, 3, 1]);
 });
-});
