@@ -9,7 +9,7 @@ import { createLimiter } from './http/rate-limit.ts';
 import { listen } from './http/server.ts';
 import { createLifetime } from './lifetime.ts';
 import type { Log } from './log.ts';
-import { createMediaStore } from './media/store.ts';
+import { createMediaStore } from './media/open.ts';
 import { sweepLooseMedia } from './redis/loose-media.ts';
 import { openStore } from './redis/open.ts';
 

@@ -1,7 +1,7 @@
 import type { RedisClient } from '../redis/connect.ts';
 import { DAY, dayName, dayOf, MINUTE } from './days.ts';
 import { coverageKey } from './keys.ts';
-import type { Window } from './policy.ts';
+import type { Window } from './iso8601.ts';
 
 /** How often counters write what they have counted. */
 export const FLUSH_MS = 3000;

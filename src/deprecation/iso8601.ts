@@ -1,4 +1,8 @@
-import type { Window } from './policy.ts';
+/** A stretch of time in ms: `start <= t < end`. */
+export interface Window {
+  start: number;
+  end: number;
+}
 
 export type Parsed<T> = { kind: 'ok'; value: T } | { kind: 'invalid'; reason: string };
 

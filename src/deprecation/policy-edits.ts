@@ -1,5 +1,5 @@
-import { parseInstant, parseWindow, type Parsed } from './iso8601.ts';
-import { checkPolicy, layerPolicy, readPolicyFields, type PolicyLayer, type Window } from './policy.ts';
+import { parseInstant, parseWindow, type Parsed, type Window } from './iso8601.ts';
+import { checkPolicy, layerPolicy, readPolicyFields, type PolicyLayer } from './policy.ts';
 
 /** What `admin deprecation set` was given, as written. Exemptions keep the order of the flags. */
 export interface SetFlags {

@@ -1,11 +1,5 @@
-import { formatInstant, parseInstant, type Parsed } from './iso8601.ts';
+import { formatInstant, parseInstant, type Parsed, type Window } from './iso8601.ts';
 import { parseLink } from './links.ts';
-
-/** A stretch of time in ms: `start <= t < end`. */
-export interface Window {
-  start: number;
-  end: number;
-}
 
 /** What the operator has decided about the end of this API. Times are ms since the epoch. */
 export interface DeprecationPolicy {

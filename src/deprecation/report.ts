@@ -2,7 +2,7 @@ import type { RedisClient } from '../redis/connect.ts';
 import { toCsv } from './csv.ts';
 import { dayName } from './days.ts';
 import { formatInstant } from './iso8601.ts';
-import type { Window } from './policy.ts';
+import type { Window } from './iso8601.ts';
 import { groupUsage, type UsageRow } from './usage-groups.ts';
 import { rangeOf, type Group, type UsageQuery } from './usage-query.ts';
 import { gapsIn, measuredIn, readUsage, type Measured, type Usage } from './usage.ts';

@@ -2,7 +2,7 @@ import type { RedisClient } from '../redis/connect.ts';
 import { findGaps, readCoverage } from './coverage.ts';
 import { DAY } from './days.ts';
 import { readLedger, type KeySeen, type Series } from './ledger-reader.ts';
-import type { Window } from './policy.ts';
+import type { Window } from './iso8601.ts';
 import { rangeOf, type UsageQuery } from './usage-query.ts';
 
 /** What the ledger says about a range of days, ready to be grouped in any way. */

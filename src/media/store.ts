@@ -1,7 +1,4 @@
-import { openFolder } from './disk.ts';
 import type { PictureType } from './names.ts';
-import { openBucket, type BucketCredentials } from './s3.ts';
-import { readMediaUrl } from './url.ts';
 
 /**
  * Keeps pictures under the immutable names of newPictureName. A store out of reach rejects with a
@@ -14,17 +11,4 @@ export interface MediaStore {
   read: (name: string) => Promise<{ bytes: Buffer; type: PictureType } | undefined>;
   /** No error when the file is absent. */
   remove: (name: string) => Promise<void>;
-}
-
-/**
- * Opens the store that MEDIA_URL names (see readMediaUrl) and proves that it can be written. Rejects with
- * one line and the remedy for an address it cannot use.
- */
-export async function createMediaStore(
-  mediaUrl: string | undefined,
-  { dataDir, aws = {} }: { dataDir: string; aws?: BucketCredentials },
-): Promise<MediaStore> {
-  const address = readMediaUrl(mediaUrl, { dataDir, region: aws.region });
-  if (address.kind === 'wrong') throw new Error(`MEDIA_URL ${address.reason}.`);
-  return address.kind === 'folder' ? openFolder(address.folder) : openBucket(address, aws);
 }

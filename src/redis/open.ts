@@ -1,11 +1,15 @@
-import type { Config } from '../config.ts';
 import type { Lifetime } from '../lifetime.ts';
 import type { Log } from '../log.ts';
 import { closeRedis, connectRedis, type ConnectOptions } from './connect.ts';
 import { openEmbedded, reachEmbedded, type Embedded } from './embedded.ts';
 import { defineScripts, type Store } from './scripts.ts';
 
-type StoreConfig = Pick<Config, 'redisUrl' | 'allowEviction' | 'dataDir'>;
+interface StoreConfig {
+  /** Undefined: the embedded Redis under `dataDir`. */
+  redisUrl: string | undefined;
+  allowEviction: boolean;
+  dataDir: string;
+}
 
 /** Opens the store that the configuration names, or else the embedded one, which then lives as long as we do. */
 export async function openStore(

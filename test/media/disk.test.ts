@@ -6,7 +6,7 @@ import path from 'node:path';
 import { afterEach, beforeEach, expect, test } from '@jest/globals';
 import { MediaUnavailableError } from '../../src/media/errors.ts';
 import { newPictureName } from '../../src/media/names.ts';
-import { createMediaStore } from '../../src/media/store.ts';
+import { createMediaStore } from '../../src/media/open.ts';
 
 let dataDir = '';
 const open = async () => createMediaStore(undefined, { dataDir });
@@ -27,7 +27,7 @@ test('the folder is made, and opening leaves nothing in it', async () => {
 test('a process killed while saving leaves no picture cut short', async () => {
   const size = 3_000_000;
   const script = `
-    import { createMediaStore } from './src/media/store.ts';
+    import { createMediaStore } from './src/media/open.ts';
     import { newPictureName } from './src/media/names.ts';
     const store = await createMediaStore(undefined, { dataDir: ${JSON.stringify(dataDir)} });
     for (;;) { await store.save(newPictureName('png'), Buffer.alloc(${size}, 'p')); process.stdout.write('.'); }`;

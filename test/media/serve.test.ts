@@ -9,7 +9,8 @@ import express, { type ErrorRequestHandler } from 'express';
 import { MediaUnavailableError } from '../../src/media/errors.ts';
 import { newPictureName } from '../../src/media/names.ts';
 import { serveMedia } from '../../src/media/serve.ts';
-import { createMediaStore, type MediaStore } from '../../src/media/store.ts';
+import { createMediaStore } from '../../src/media/open.ts';
+import type { MediaStore } from '../../src/media/store.ts';
 
 const name = newPictureName('png');
 const pixels = Buffer.from('not really pixels, but nobody looks');

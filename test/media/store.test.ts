@@ -7,7 +7,8 @@ import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import S3rver from 's3rver';
 import { MediaUnavailableError } from '../../src/media/errors.ts';
 import { newPictureName } from '../../src/media/names.ts';
-import { createMediaStore, type MediaStore } from '../../src/media/store.ts';
+import { createMediaStore } from '../../src/media/open.ts';
+import type { MediaStore } from '../../src/media/store.ts';
 
 const aws = { accessKeyId: 'S3RVER', secretAccessKey: 'S3RVER' };
 let folder = '';
