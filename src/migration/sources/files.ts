@@ -19,14 +19,14 @@ type Reader = (options: ReadOptions) => AsyncIterable<Batch>;
 /** Opens a folder, or one file, whose files are named after the entities (DESIGN 6). Nothing is read but CSV headers. */
 export async function openFiles(location: string, mapping: Mapping | undefined): Promise<Source> {
   const { files, ignored } = await findFiles(location);
+  for (const entity of mapping?.keys() ?? []) {
+    if (!files.has(entity))
+      throw new SourceError(`the mapping names ${entity}, but ${location} holds no ${entity} file`);
+  }
   const readers = new Map<Entity, Reader>();
   for (const entity of ENTITIES) {
     const file = files.get(entity);
     if (file !== undefined) readers.set(entity, await openFile(file, mapping));
-  }
-  for (const entity of mapping?.keys() ?? []) {
-    if (!readers.has(entity))
-      throw new SourceError(`the mapping names ${entity}, but ${location} holds no ${entity} file`);
   }
   return {
     name: location,

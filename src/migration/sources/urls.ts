@@ -32,11 +32,20 @@ export function parseDatabaseUrl(location: string): DatabaseUrl {
   }
   const url = URL.canParse(location) ? new URL(location) : undefined;
   // An unencoded / ? or # in a password ends the host early, and leaves its @ behind in what follows.
-  if (url === undefined || /@/.test(url.pathname + url.search + url.hash)) {
+  if (url === undefined || /@/.test(url.pathname + url.search + url.hash) || !isDecodable(url)) {
     throw new SourceError(
       'the source URL is not valid: percent-encode special characters in its user and password',
     );
   }
   const user = url.username === '' ? '' : `${url.username}@`;
   return { dialect, url, shown: `${scheme}//${user}${url.host}${url.pathname}` };
+}
+
+function isDecodable(url: URL): boolean {
+  try {
+    decodeURIComponent(url.username + url.password + url.pathname);
+    return true;
+  } catch {
+    return false;
+  }
 }

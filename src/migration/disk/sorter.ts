@@ -1,0 +1,121 @@
+import { createReadStream, createWriteStream } from 'node:fs';
+import { once } from 'node:events';
+import type { Workspace } from './workspace.ts';
+
+/** Text held in memory before it goes to a file, in characters. */
+const memoryLimit = 24 * 1024 * 1024;
+/** Files merged at once, few enough for every system's limit of open files. */
+const mergeWidth = 64;
+
+/** Sorts lines, however many: an external merge sort. Lines hold no line feed and are well-formed Unicode. */
+export interface Sorter {
+  /** Await it: now and then it has to wait for the disk. */
+  add: (line: string) => Promise<void> | undefined;
+  /** All lines in code-unit order. Once; nothing may be added afterwards. */
+  sorted: () => AsyncIterable<string>;
+}
+
+export function createSorter(workspace: Workspace, limit = memoryLimit): Sorter {
+  let lines: string[] = [];
+  let length = 0;
+  const files: string[] = [];
+
+  const spill = async (): Promise<void> => {
+    const batch = lines.sort(byCodeUnits);
+    lines = [];
+    length = 0;
+    files.push(await writeLines(workspace, batch));
+  };
+
+  return {
+    add: (line) => {
+      lines.push(line);
+      length += line.length + 16;
+      return length > limit ? spill() : undefined;
+    },
+    sorted: async function* () {
+      if (files.length === 0) {
+        yield* lines.sort(byCodeUnits);
+        return;
+      }
+      await spill();
+      while (files.length > mergeWidth) {
+        files.push(await writeLines(workspace, merge(files.splice(0, mergeWidth))));
+      }
+      yield* merge(files);
+    },
+  };
+}
+
+/** Whether `one` stands before `other`; the order of all exports. */
+export function byCodeUnits(one: string, other: string): number {
+  if (one === other) return 0;
+  return one < other ? -1 : 1;
+}
+
+/** Gives neighbouring lines that share what stands before their first `separator` fields together. */
+export async function* groupsOf(
+  lines: AsyncIterable<string>,
+  keyOf: (line: string) => string,
+): AsyncGenerator<string[]> {
+  let group: string[] = [];
+  let key: string | undefined;
+  for await (const line of lines) {
+    const own = keyOf(line);
+    if (own !== key && group.length > 0) {
+      yield group;
+      group = [];
+    }
+    key = own;
+    group.push(line);
+  }
+  if (group.length > 0) yield group;
+}
+
+async function writeLines(workspace: Workspace, lines: Iterable<string> | AsyncIterable<string>): Promise<string> {
+  const path = workspace.newFile();
+  const file = createWriteStream(path);
+  let block = '';
+  for await (const line of lines) {
+    block += `${line}\n`;
+    if (block.length < 256 * 1024) continue;
+    if (!file.write(block)) await once(file, 'drain');
+    block = '';
+  }
+  file.end(block);
+  await once(file, 'close');
+  return path;
+}
+
+/** Lines of sorted files, in order. */
+async function* merge(paths: readonly string[]): AsyncGenerator<string> {
+  const heads: { line: string; rest: AsyncIterator<string> }[] = [];
+  for (const path of paths) {
+    const rest = readLines(path);
+    const first = await rest.next();
+    if (first.done !== true) heads.push({ line: first.value, rest });
+  }
+  while (heads.length > 0) {
+    let least = heads[0];
+    for (const head of heads) if (least === undefined || head.line < least.line) least = head;
+    if (least === undefined) return;
+    yield least.line;
+    const next = await least.rest.next();
+    if (next.done === true) heads.splice(heads.indexOf(least), 1);
+    else least.line = next.value;
+  }
+}
+
+async function* readLines(path: string): AsyncGenerator<string> {
+  const stream = createReadStream(path, { encoding: 'utf8', highWaterMark: 256 * 1024 });
+  let rest = '';
+  for await (const chunk of stream) {
+    const text = rest + (chunk as string);
+    let from = 0;
+    for (let to = text.indexOf('\n'); to !== -1; to = text.indexOf('\n', from)) {
+      yield text.slice(from, to);
+      from = to + 1;
+    }
+    rest = text.slice(from);
+  }
+}

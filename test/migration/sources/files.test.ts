@@ -1,0 +1,405 @@
+import { mkdir, mkdtemp, readFile, rm, utimes, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { gzipSync } from 'node:zlib';
+import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
+import fc from 'fast-check';
+import { parseMapping } from '../../../src/migration/mapping.ts';
+import { openSource } from '../../../src/migration/sources/open.ts';
+import type { ReadOptions } from '../../../src/migration/sources/source.ts';
+import { messageOf, readRecords, readRows } from './reading.ts';
+import type { Seen } from './reading.ts';
+
+let folder = '';
+beforeEach(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'files-'));
+});
+afterEach(async () => {
+  await rm(folder, { recursive: true, force: true });
+});
+
+async function put(name: string, content: string | Uint8Array): Promise<string> {
+  const path = join(folder, name);
+  await writeFile(path, content);
+  return path;
+}
+
+const line = (user: unknown, more: object = {}): string =>
+  JSON.stringify({ organizationId: 'acme', userId: user, ...more });
+
+/** The rows of profiles as `line userId` or `line! reason`. */
+async function profiles(options?: ReadOptions, location = folder): Promise<string[]> {
+  return (await readRows(await openSource(location), 'profiles', options)).rows.map(told);
+}
+
+function told({ at, raw, error }: Seen): string {
+  const number = at.replace(/^profiles\.(?:ndjson|ndjson\.gz|csv):/, '');
+  return error === undefined
+    ? `${number} ${String((raw as { userId: unknown }).userId)}`
+    : `${number}! ${error}`;
+}
+
+describe('a folder', () => {
+  test('holds the entities its files are named after, in their order, and tells what it ignores', async () => {
+    await put('profiles.ndjson', line('u1'));
+    await put('denylist.csv', 'organizationId,username\nacme,bad\n');
+    await put('organizations.ndjson.gz', gzipSync('{"organizationId":"acme"}\n'));
+    await put('profile.ndjson', line('u2'));
+    await put('.hidden', '');
+    await mkdir(join(folder, 'pictures'));
+    const source = await openSource(folder);
+    expect(source.entities).toEqual(['organizations', 'profiles', 'denylist']);
+    expect(source.ignored).toEqual(['pictures', 'profile.ndjson']);
+    expect(await readRecords(source, 'organizations')).toEqual([{ organizationId: 'acme' }]);
+    expect(await readRecords(source, 'denylist')).toEqual([{ organizationId: 'acme', username: 'bad' }]);
+    expect(await messageOf(() => source.read('objects'))).toBe(
+      `SourceError: ${folder} holds no objects: add the file objects.ndjson, or leave objects out`,
+    );
+  });
+
+  test('without a known file is refused, as are two files for one entity', async () => {
+    await put('users.json', '');
+    expect(await messageOf(() => openSource(folder))).toMatch(
+      /holds no known file: name files after the entities/,
+    );
+    await put('profiles.ndjson', '');
+    await put('profiles.csv', 'organizationId,userId');
+    expect(await messageOf(() => openSource(folder))).toBe(
+      `SourceError: ${folder} holds both profiles.csv and profiles.ndjson: keep the one that is meant`,
+    );
+  });
+
+  test('may be a single file, named after what it holds', async () => {
+    const path = await put('profiles.ndjson', line('u1'));
+    expect(await profiles({}, path)).toEqual(['1 u1']);
+    const other = await put('users.ndjson', line('u1'));
+    expect(await messageOf(() => openSource(other))).toMatch(
+      /users\.ndjson does not tell what it holds: name it after an entity/,
+    );
+    expect(await messageOf(() => openSource(join(folder, 'gone')))).toMatch(
+      /cannot read .*gone \(ENOENT\): check --source/,
+    );
+  });
+
+  test('with a mapping: mistakes are named before anything is read', async () => {
+    await put('profiles.csv', 'org,id\nacme,u1\n');
+    const open = (yaml: string): Promise<string> =>
+      messageOf(() => openSource(folder, parseMapping(`entities: {${yaml}}`, 'mapping.yaml')));
+    expect(await open('profiles: {query: SELECT 1, key: [a]}')).toMatch(
+      /query and key are for databases; a file takes fields/,
+    );
+    expect(await open('profiles: {}')).toMatch(/entities\.profiles maps nothing/);
+    expect(await open('denylist: {fields: {organizationId: a, username: b}}')).toMatch(
+      /the mapping names denylist, but .* holds no denylist file/,
+    );
+    expect(await open('profiles: {fields: {organizationId: org, userId: user}}')).toMatch(
+      /profiles\.csv has no column "user", which entities\.profiles\.fields\.userId names/,
+    );
+    expect(await open('profiles: {fields: {organizationId: org, userId: org}}')).toMatch(
+      /gives organizationId and userId the same column/,
+    );
+    await rm(join(folder, 'profiles.csv'));
+    await put('profiles.ndjson', line('u1'));
+    expect(await open('profiles: {fields: {organizationId: org, userId: /id}}')).toMatch(
+      /fields\.organizationId must be a JSON pointer such as \/user\/id/,
+    );
+  });
+});
+
+describe('an NDJSON file', () => {
+  test('may have a byte order mark, CRLF, empty lines, blanks, and no line feed at its end', async () => {
+    await put('profiles.ndjson', `\uFEFF${line('u1')}\r\n\r\n   \n  ${line('ü2')}  \n\n${line('u3')}`);
+    expect(await profiles()).toEqual(['1 u1', '4 ü2', '6 u3']);
+    await put('profiles.ndjson', '');
+    expect(await profiles()).toEqual([]);
+    await put('profiles.ndjson', '\uFEFF\n');
+    expect(await profiles()).toEqual([]);
+  });
+
+  test('whose lines are no JSON objects has them told by position, and the others read', async () => {
+    const good = line('u');
+    await put(
+      'profiles.ndjson',
+      Buffer.concat([
+        Buffer.from(`${good}\n[1]\nnull\n7\n{"organizationId":\n${good}${good}\n`),
+        Buffer.from([0x22, 0xff, 0x22, 0x0a]),
+        Buffer.from(`${good}\n\0\0\0\n{"a":"\0"}\nü${good}\n${good}\n{"organizationId":"acme","us`),
+      ]),
+    );
+    expect(await profiles()).toEqual([
+      '1 u',
+      '2! is not a JSON object',
+      '3! is not a JSON object',
+      '4! is not a JSON object',
+      expect.stringMatching(/^5! is not valid JSON/),
+      expect.stringMatching(/^6! is not valid JSON \(at character 39\)/),
+      '7! is not valid UTF-8',
+      '8 u',
+      '9! is not valid JSON: it holds NUL bytes',
+      '10! is not valid JSON: it holds NUL bytes',
+      expect.stringMatching(/^11! is not valid JSON/),
+      '12 u',
+      '13! is cut short: the file ends in the middle of this line',
+    ]);
+  });
+
+  test('cut in the middle of a character, or in a surrogate pair, says so', async () => {
+    const bytes = Buffer.from(`${line('u')}\n{"userId":"😀`);
+    await put('profiles.ndjson', bytes.subarray(0, -2));
+    expect(await profiles()).toEqual(['1 u', '2! is cut short: the file ends in the middle of this line']);
+  });
+
+  test("never shows what an API key's broken line holds", async () => {
+    await put(
+      'api-keys.ndjson',
+      '{"organizationId":"acme","apiKey":"very-private" oops}\n"very-private"\nvery-private\n',
+    );
+    const { rows } = await readRows(await openSource(folder), 'api-keys');
+    expect(rows.map(({ error }) => error === undefined)).toEqual([false, false, false]);
+    expect(JSON.stringify(rows)).not.toContain('very');
+  });
+
+  test('passes over a line longer than 1 MiB, wherever it stands, without holding it', async () => {
+    const exact = line('u', { profilePictureUrl: 'x' });
+    const most = exact.replace('"x"', `"${'x'.repeat(1024 * 1024 - exact.length + 1)}"`);
+    const huge = `{"x":"${'x'.repeat(3 * 1024 * 1024)}"}`;
+    await put(
+      'profiles.ndjson',
+      `${huge}\n${line('u2')}\n${most}\n${most} \n${line('u5')}\n${huge}\n${huge}\n${line('u8')}\n${huge}`,
+    );
+    expect(await profiles()).toEqual([
+      '1! is longer than 1 MiB',
+      '2 u2',
+      '3 u',
+      '4! is longer than 1 MiB',
+      '5 u5',
+      '6! is longer than 1 MiB',
+      '7! is longer than 1 MiB',
+      '8 u8',
+      '9! is longer than 1 MiB',
+    ]);
+  });
+
+  test('of any bytes, cut into any batches, is resumed from any batch with exactly the rows that are left', async () => {
+    const piece = fc.oneof(
+      fc.constantFrom(line('u'), line('ü😀'), '', ' ', '\r', '{', '\uFEFF', '\0', 'null'),
+      fc.uint8Array({ maxLength: 5 }),
+      fc.constant(`{"x":"${'y'.repeat(1024 * 1024)}"}`),
+    );
+    await fc.assert(
+      fc.asyncProperty(
+        fc.array(piece, { maxLength: 30 }),
+        fc.boolean(),
+        fc.integer({ min: 1, max: 5 }),
+        async (pieces, zipped, size) => {
+          const bytes = Buffer.concat(
+            pieces.map((part) => Buffer.concat([Buffer.from(part as string), Buffer.from('\n')])),
+          );
+          await rm(join(folder, 'profiles.ndjson.gz'), { force: true });
+          await rm(join(folder, 'profiles.ndjson'), { force: true });
+          await (zipped ? put('profiles.ndjson.gz', gzipSync(bytes)) : put('profiles.ndjson', bytes));
+          const source = await openSource(folder);
+          const whole = await readRows(source, 'profiles', { size });
+          expect(whole.rows).toEqual((await readRows(source, 'profiles')).rows);
+          for (const [index, after] of whole.ends.entries()) {
+            const rest = await readRows(source, 'profiles', { size, after });
+            expect(rest.rows).toEqual(whole.rows.slice(whole.counts[index]));
+          }
+        },
+      ),
+      { numRuns: 60 },
+    );
+  });
+
+  test('beyond 256 KiB is read in one piece, gzipped or not, with progress', async () => {
+    const lines = Array.from({ length: 20_000 }, (_, index) => line(`u${index}${'é'.repeat(index % 3)}`));
+    for (const zipped of [false, true]) {
+      await rm(join(folder, 'profiles.ndjson'), { force: true });
+      await (zipped
+        ? put('profiles.ndjson.gz', gzipSync(lines.join('\n')))
+        : put('profiles.ndjson', lines.join('\n')));
+      const { rows, progress } = await readRows(await openSource(folder), 'profiles', { size: 999 });
+      expect(rows.map(({ raw }) => JSON.stringify(raw))).toEqual(lines);
+      expect(rows.at(-1)?.at).toMatch(/^profiles\.ndjson(?:\.gz)?:20000$/);
+      expect(progress).toEqual(progress.toSorted((a, b) => a - b));
+      expect(progress.at(-1)).toBe(1);
+    }
+  });
+
+  test('that changed since a position was taken is read from its beginning: nothing may be missed', async () => {
+    const path = await put('profiles.ndjson', `${line('u1')}\n${line('u2')}\n`);
+    const { ends } = await readRows(await openSource(folder), 'profiles', { size: 1 });
+    expect(await profiles({ after: ends[0] })).toEqual(['2 u2']);
+    await utimes(path, 1, 1);
+    expect(await profiles({ after: ends[0] })).toEqual(['1 u1', '2 u2']);
+  });
+
+  test('can be read for one organization; lines that cannot be read are told all the same', async () => {
+    await put('profiles.ndjson', `${line('u1')}\n{"organizationId":7,"userId":"u2"}\n{\n{"userId":"u4"}\n`);
+    expect(await profiles({ organizationId: '7' })).toEqual(['2 u2', expect.stringMatching(/^3!/)]);
+    expect(await profiles({ organizationId: 'acme' })).toEqual(['1 u1', expect.stringMatching(/^3!/)]);
+  });
+
+  test('that is no whole gzip, or may not be read, is one line with the remedy', async () => {
+    const zipped = gzipSync(Array.from({ length: 1000 }, (_, index) => line(index)).join('\n'));
+    await put('profiles.ndjson.gz', zipped.subarray(0, -10));
+    expect(await messageOf(() => profiles())).toBe(
+      'SourceError: profiles.ndjson.gz is not a whole gzip file (Z_BUF_ERROR): copy or compress it again',
+    );
+    await put('profiles.ndjson.gz', line('u1'));
+    expect(await messageOf(() => profiles())).toMatch(
+      /profiles\.ndjson\.gz is not a whole gzip file \(Z_DATA_ERROR\)/,
+    );
+    await rm(join(folder, 'profiles.ndjson.gz'));
+    await mkdir(join(folder, 'profiles.ndjson'));
+    expect(await messageOf(() => profiles())).toMatch(/cannot read profiles\.ndjson \(EISDIR\)/);
+  });
+
+  test("of mongoexport is read by the worked example's mapping", async () => {
+    await put(
+      'profiles.ndjson',
+      `{"_id":{"$oid":"65a1b2c3d4e5f60718293a4b"},"tenant":"acme","profile":{"displayName":"Zoë","picture":"https://cdn.example.com/1.png","avatar":{"source":"ds","definition":"hat"}},"wallets":[{"address":"0x${'a'.repeat(40)}","verified":true}],"updatedAt":{"$date":"2026-01-02T03:04:05.678Z"},"loginCount":{"$numberLong":"12"}}\n` +
+        '{"_id":{"$oid":"65a1b2c3d4e5f60718293a4c"},"tenant":"acme","profile":{},"wallets":[]}\n',
+    );
+    const yaml = await readFile('src/migration/sources/examples/mongoexport.yaml', 'utf8');
+    const source = await openSource(folder, parseMapping(yaml, 'mongoexport.yaml'));
+    expect(await readRecords(source, 'profiles')).toEqual([
+      {
+        organizationId: 'acme',
+        userId: '65a1b2c3d4e5f60718293a4b',
+        username: 'Zoë',
+        profilePictureUrl: 'https://cdn.example.com/1.png',
+        avatar: { datasourceId: 'ds', objectDefinitionId: 'hat' },
+        evmWalletAddress: `0x${'a'.repeat(40)}`,
+        evmWalletVerified: true,
+        updatedAt: Date.UTC(2026, 0, 2, 3, 4, 5, 678),
+      },
+      { organizationId: 'acme', userId: '65a1b2c3d4e5f60718293a4c' },
+    ]);
+  });
+
+  test('is mapped by JSON pointers, which find own properties and array elements only', async () => {
+    await put(
+      'profiles.ndjson',
+      '{"a/b":{"~":["x","u1"]},"o":"acme"}\n{"o":"acme"}\n[]\n{"a/b":"text","o":{}}\n',
+    );
+    const yaml =
+      'entities: {profiles: {fields: {organizationId: /o, userId: /a~1b/~0/1, username: /constructor/name}}}';
+    expect(
+      await readRecords(await openSource(folder, parseMapping(yaml, 'mapping.yaml')), 'profiles'),
+    ).toEqual([
+      { organizationId: 'acme', userId: 'u1' },
+      'userId is missing',
+      'is not a JSON object',
+      'organizationId must be text',
+    ]);
+  });
+});
+
+describe('a CSV file', () => {
+  const header = 'organizationId,userId,username,avatar.datasourceId,avatar.objectDefinitionId';
+
+  test('names its columns in the first line; empty cells are absent fields, dotted columns nest', async () => {
+    await put(
+      'profiles.csv',
+      `\uFEFF${header}\r\nacme,1,"Zoë, ""the Cat""",ds,hat\r\n\r\nacme,2,,,\r\nacme,3,"a\nb",,`,
+    );
+    const source = await openSource(folder);
+    expect(await readRecords(source, 'profiles')).toEqual([
+      {
+        organizationId: 'acme',
+        userId: '1',
+        username: 'Zoë, "the Cat"',
+        avatar: { datasourceId: 'ds', objectDefinitionId: 'hat' },
+      },
+      { organizationId: 'acme', userId: '2' },
+      'username must not contain control characters',
+    ]);
+    expect((await readRows(source, 'profiles')).rows.map(({ at }) => at)).toEqual([
+      'profiles.csv:2',
+      'profiles.csv:4',
+      'profiles.csv:6',
+    ]);
+  });
+
+  test.each([
+    ['', /profiles\.csv is empty: its first line must name the columns/],
+    ['acme,very-private\n', /the first line must name the columns, such as organizationId,userId/],
+    ['organizationId,userId,nick\n', /the first line names an unknown field "nick"/],
+    ['organizationId,userId,userId\n', /the first line names userId twice/],
+    ['organizationId\n', /the column userId is missing/],
+  ])('that begins with %j is refused', async (content, message) => {
+    await put('profiles.csv', content);
+    const said = await messageOf(() => openSource(folder));
+    expect(said).toMatch(message);
+    expect(said).not.toContain('very-private');
+  });
+
+  test('with fields, reads the columns they name and ignores the others', async () => {
+    await put('profiles.csv', 'id,x,tenant,display name\n1,,acme,Zoë\n');
+    const yaml =
+      'entities: {profiles: {fields: {organizationId: tenant, userId: id, username: display name}}}';
+    expect(
+      await readRecords(await openSource(folder, parseMapping(yaml, 'mapping.yaml')), 'profiles'),
+    ).toEqual([{ organizationId: 'acme', userId: '1', username: 'Zoë' }]);
+  });
+
+  test('has its faulty rows told by line, and the others read', async () => {
+    await put(
+      'profiles.csv',
+      Buffer.concat([
+        Buffer.from('organizationId,userId\nacme,1\nacme\nacme,3,x\nacme,4"4\nacme,'),
+        Buffer.from([0xff, 0x0a]),
+        Buffer.from('acme,\uFFFD\nacme,7\n'),
+      ]),
+    );
+    expect(await profiles()).toEqual([
+      '2 1',
+      '3! has 1 cells where the first line has 2',
+      '4! has 3 cells where the first line has 2',
+      '5! has a quote inside an unquoted cell',
+      '6! is not valid UTF-8',
+      '7 \uFFFD',
+      '8 7',
+    ]);
+  });
+
+  test.each([
+    ['acme,1\nacme,"2\nacme,3\n', /profiles\.csv:\d+: a quote is opened and never closed; mend the quoting/],
+    [
+      'acme,1\nacme,"2"x\nacme,3\n',
+      /profiles\.csv:3: there is text behind a closing quote; mend the quoting/,
+    ],
+    [`acme,1\nacme,"${'2'.repeat(1 << 21)}"\n`, /profiles\.csv:3: a row is longer than 1 MiB/],
+  ])('is not read beyond a fault behind which rows cannot be told apart', async (content, message) => {
+    await put('profiles.csv', `organizationId,userId\n${content}`);
+    expect(await messageOf(() => profiles())).toMatch(message);
+  });
+
+  test('of any content is read back as it was, and resumed from any batch with exactly the rows that are left', async () => {
+    const cell = fc.string({
+      unit: fc.oneof(fc.constantFrom('"', ',', '\n', ' ', "'"), fc.constantFrom('é', '😀', 'a')),
+      minLength: 1,
+    });
+    await fc.assert(
+      fc.asyncProperty(
+        fc.array(fc.tuple(cell, cell), { maxLength: 12 }),
+        fc.integer({ min: 1, max: 4 }),
+        async (pairs, size) => {
+          const quoted = pairs.map((pair) =>
+            pair.map((value) => `"${value.replaceAll('"', '""')}"`).join(','),
+          );
+          await put('profiles.csv', ['organizationId,userId', ...quoted].join('\n'));
+          const source = await openSource(folder);
+          const whole = await readRows(source, 'profiles', { size });
+          expect(whole.rows.map(({ raw }) => Object.values(raw as object))).toEqual(pairs);
+          for (const [index, after] of whole.ends.entries()) {
+            const rest = await readRows(source, 'profiles', { size, after });
+            expect(rest.rows).toEqual(whole.rows.slice(whole.counts[index]));
+          }
+        },
+      ),
+      { numRuns: 50 },
+    );
+  });
+});

@@ -1,0 +1,56 @@
+import { describe, expect, test } from '@jest/globals';
+import { openSource } from '../../../src/migration/sources/open.ts';
+import { isDatabaseUrl, parseDatabaseUrl } from '../../../src/migration/sources/urls.ts';
+import { messageOf } from './reading.ts';
+
+describe('a source URL', () => {
+  test.each([
+    [
+      'postgres://reader:top-secret@db.example.com:5433/game',
+      'postgresql',
+      'postgres://reader@db.example.com:5433/game',
+    ],
+    ['postgresql://db/game?password=top-secret', 'postgresql', 'postgresql://db/game'],
+    ['MySQL://reader:top-secret%40%2F@[::1]/game', 'mysql', 'mysql://reader@[::1]/game'],
+    ['mariadb://:top-secret@db/game#x', 'mysql', 'mariadb://db/game'],
+  ])('%j is shown without its password', (url, dialect, shown) => {
+    expect(parseDatabaseUrl(url)).toMatchObject({ dialect, shown });
+  });
+
+  test.each([
+    'postgres://reader:top/secret@db/game',
+    'postgres://reader:12/secret@db/game',
+    'postgres://reader:12?secret@db/game',
+    'postgres://reader:12#secret@db/game',
+    'mysql://reader:secret@db:notaport/game',
+    'mysql://reader:100%secret@db/game',
+  ])('%j, whose password spoils it, is refused without showing any of it', async (url) => {
+    const said = await messageOf(() => parseDatabaseUrl(url));
+    expect(said).toBe(
+      'SourceError: the source URL is not valid: percent-encode special characters in its user and password',
+    );
+  });
+
+  test('of an unknown scheme is refused, naming those that are known', async () => {
+    expect(await messageOf(() => openSource('mongodb://u:secret@db/game'))).toBe(
+      'SourceError: no source can be read by mongodb://: use postgres://, postgresql://, mysql:// or mariadb://',
+    );
+  });
+
+  test('needs a mapping', async () => {
+    expect(await messageOf(() => openSource('postgres://u:secret@db/game'))).toBe(
+      'SourceError: postgres://u@db/game needs a mapping: name the queries in a file and give it as --mapping',
+    );
+  });
+
+  test('is told from a path', () => {
+    expect(['mysql://a', 'x://'].map(isDatabaseUrl)).toEqual([true, true]);
+    expect(['legacy', './a/b', '/a//b', 'C:\\data', 'a.ndjson'].map(isDatabaseUrl)).toEqual([
+      false,
+      false,
+      false,
+      false,
+      false,
+    ]);
+  });
+});
