@@ -16,7 +16,7 @@ export interface Column {
 }
 
 /** A value as exact text; bytes as hexadecimal. */
-export type Cell = string | null;
+type Cell = string | null;
 
 /** A query whose rows are ordered by its key columns. */
 export interface Ordered<C extends Column = Column> {
@@ -31,7 +31,7 @@ export interface Ordered<C extends Column = Column> {
 }
 
 /** One page: rows, each with whether its key equals `from` by the database's own comparison. */
-export type Page = readonly { readonly cells: readonly Cell[]; readonly same: boolean }[];
+type Page = readonly { readonly cells: readonly Cell[]; readonly same: boolean }[];
 
 /** A connection inside one read-only snapshot. Failures are SourceErrors. */
 export interface Database<C extends Column = Column> {
