@@ -11,6 +11,17 @@ export function organizationBase(prefix: string, organizationId: string): string
   return `${prefix}{${encodeId(organizationId)}}:`;
 }
 
+/** The organization whose keys begin with this; undefined where none's do. */
+export function organizationOf(prefix: string, base: string): string | undefined {
+  const encoded = /^\{([^{}]*)\}:$/.exec(base.slice(prefix.length))?.[1];
+  try {
+    const id = decodeURIComponent(encoded ?? '');
+    return organizationBase(prefix, id) === base ? id : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
 export function settingsKey(base: string): string {
   return `${base}settings`;
 }
@@ -37,6 +48,11 @@ export function namesBucketKey(base: string, index: string, bucket: string): str
 /** A generation of the denylist. */
 export function denylistKey(base: string, index: string): string {
   return `${base}d${index}`;
+}
+
+/** Whose rebuild of the name index is under way; it expires. */
+export function rebuildKey(base: string): string {
+  return `${base}reindex`;
 }
 
 export function objectsKey(base: string): string {

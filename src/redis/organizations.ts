@@ -1,5 +1,12 @@
 import type { OrganizationSettings } from '../domain/settings.ts';
-import { organizationBase, organizationsKey, settingsKey } from './keys.ts';
+import {
+  apiKeyIdsKey,
+  denylistKey,
+  objectsKey,
+  organizationBase,
+  organizationsKey,
+  settingsKey,
+} from './keys.ts';
 import type { Store } from './scripts.ts';
 import { readStanding } from './standing.ts';
 
@@ -41,4 +48,18 @@ export async function findSettings(
 /** The ids of all organizations, in code-unit order. */
 export async function listOrganizations(store: Store, prefix: string): Promise<string[]> {
   return (await store.smembers(organizationsKey(prefix))).sort();
+}
+
+/** How much an organization holds, as far as Redis can tell at once. */
+export async function countHoldings(
+  store: Store,
+  base: string,
+): Promise<{ deniedUsernames: number; objects: number; apiKeys: number }> {
+  const { index } = await readStanding(store, base);
+  const [deniedUsernames, objects, apiKeys] = await Promise.all([
+    store.hlen(denylistKey(base, index)),
+    store.hlen(objectsKey(base)),
+    store.hlen(apiKeyIdsKey(base)),
+  ]);
+  return { deniedUsernames, objects, apiKeys };
 }

@@ -35,6 +35,24 @@ type Fenced = ['stale'] | ['frozen'];
 
 type ObjectField = 'picture' | 'avatar';
 
+/** The reply of lua/fsck/look_profiles.lua, for each user. */
+export type LookedProfile =
+  | ['none']
+  | ['wrong-type']
+  | [
+      'profile',
+      username: Text,
+      t: Text,
+      pictureFile: Text,
+      pictureReference: Text,
+      avatarReference: Text,
+      loose: Text,
+    ];
+
+/** `changed`: what was to be mended is no more. */
+type Mended = 'mended' | 'changed';
+type Unmendable = 'stale' | 'frozen';
+
 /** What each script takes after the organization's base, and what it replies; the .lua files say what it means. */
 interface ScriptReplies {
   readProfile: (
@@ -42,23 +60,23 @@ interface ScriptReplies {
   ) => ['unknown'] | ['no-user' | 'none', KeyReply] | ['profile', KeyReply, ProfileReply];
   authenticate: (sha256: string) => ['unknown'] | ['known', KeyReply, SettingsReply, Text];
   putProfile: (
-    ...arguments_: string[]
+    ...rest: string[]
   ) =>
     | Fenced
     | ['put', Text, ProfileReply]
     | ['staged' | 'denied' | 'taken' | 'lapsed']
     | ['object-not-found' | 'object-not-in-collection', ObjectField];
   banUsernames: (
-    ...arguments_: string[]
+    ...rest: string[]
   ) => Fenced | ['banned', ('added' | 'skipped' | 'replacement-in-use' | 'replacement-denied')[]];
-  removeDenied: (...arguments_: string[]) => Fenced | ['removed', ('deleted' | 'in-use' | 'absent')[]];
+  removeDenied: (...rest: string[]) => Fenced | ['removed', ('deleted' | 'in-use' | 'absent')[]];
   stageOpen: (token: string, leaseMs: number) => 'opened' | 'busy';
-  stageAdd: (...arguments_: (string | number)[]) => Fenced | ['lapsed'] | ['staged', number[]];
+  stageAdd: (...rest: (string | number)[]) => Fenced | ['lapsed'] | ['staged', number[]];
   stageCommit: (token: string, index: string, keyId: string) => 'committed' | 'lapsed' | 'stale' | 'frozen';
   stageDrop: (token: string) => 'dropped' | 'lapsed';
-  createKey: (...arguments_: string[]) => 'created' | 'unknown-organization' | 'exists';
+  createKey: (...rest: string[]) => 'created' | 'unknown-organization' | 'exists';
   revokeKey: (keyId: string) => 'revoked' | 'already' | 'unknown';
-  saveSettings: (...arguments_: (string | number)[]) => 'created' | 'changed';
+  saveSettings: (...rest: (string | number)[]) => 'created' | 'changed';
   setObject: (reference: string, url: string) => 'set' | 'unknown-organization';
   addToCollection: (user: string, reference: string) => 'added' | 'present' | 'unknown-organization';
   setWallet: (user: string, address: string, field: 'w' | 'wu') => 'set' | 'unknown-organization';
@@ -68,11 +86,24 @@ interface ScriptReplies {
     comparison: string,
   ) => ['unknown-organization'] | ['unchanged'] | ['busy'] | ['opened', generation: string, next: string];
   reindexNames: (
-    ...arguments_: (string | number)[]
+    ...rest: (string | number)[]
   ) => ['lapsed'] | ['added', count: number, collisions: [position: number, holder: string][]];
-  reindexDenied: (...arguments_: (string | number)[]) => ['lapsed'] | ['added', count: number];
+  reindexDenied: (...rest: (string | number)[]) => ['lapsed'] | ['added', count: number];
   reindexCommit: (token: string, leaseMs: number, next: string, comparison: string) => 'lapsed' | 'committed';
   reindexClose: (token: string, leaseMs: number) => 'lapsed' | 'closed';
+  fsckLookProfiles: (...users: string[]) => LookedProfile[];
+  fsckLookNames: (
+    ...arguments_: string[]
+  ) => ['stale'] | ['seen', (['changed' | 'indexed' | 'free'] | ['held', holder: string, username: Text])[]];
+  fsckLookHolders: (
+    ...arguments_: string[]
+  ) => ['stale'] | ['seen', (['changed'] | ['named', username: Text])[]];
+  fsckClaimName: (...arguments_: string[]) => Mended | Unmendable | 'staged';
+  fsckDropEntry: (...arguments_: string[]) => Mended | Unmendable;
+  fsckRedeny: (...arguments_: string[]) => Mended | Unmendable;
+  fsckDrop: (type: 'hash' | 'set', rest: string, field: string, value: string) => Mended;
+  fsckMendProfile: (user: string) => Mended;
+  fsckLinkKey: (sha256: string) => Mended | 'shared';
 }
 
 /** The script commands, by the name ioredis knows them under. Every one takes the organization's base first. */
@@ -108,6 +139,15 @@ const scripts: Record<keyof ScriptReplies, { file: string; uses: string[]; readO
   reindexDenied: { file: 'reindex/denied', uses: ['clock', 'freeze'] },
   reindexCommit: { file: 'reindex/commit', uses: ['clock', 'audit', 'freeze'] },
   reindexClose: { file: 'reindex/close', uses: [] },
+  fsckLookProfiles: { file: 'fsck/look_profiles', uses: ['names', 'names_safely'], readOnly: true },
+  fsckLookNames: { file: 'fsck/look_names', uses: ['names', 'names_safely'], readOnly: true },
+  fsckLookHolders: { file: 'fsck/look_holders', uses: ['names', 'names_safely'], readOnly: true },
+  fsckClaimName: { file: 'fsck/claim_name', uses: ['clock', 'names', 'names_safely', 'audit'] },
+  fsckDropEntry: { file: 'fsck/drop_entry', uses: ['names', 'names_safely'] },
+  fsckRedeny: { file: 'fsck/redeny', uses: ['names'] },
+  fsckDrop: { file: 'fsck/drop', uses: ['audit'] },
+  fsckMendProfile: { file: 'fsck/mend_profile', uses: ['clock', 'names', 'names_safely'] },
+  fsckLinkKey: { file: 'fsck/link_key', uses: [] },
 };
 
 /**

@@ -1,0 +1,38 @@
+-- Puts a user's name into the index. Where another user has it too, the profile changed last keeps it, the other
+-- loses it.
+--
+-- KEYS[1]  <prefix>{organization}:
+-- ARGV[1]  generation of the name index that the form belongs to
+-- ARGV[2]  user
+-- ARGV[3]  username
+-- ARGV[4]  form
+-- ARGV[5]  whom the index names, '' for nobody
+-- ARGV[6]  the username that user was seen with, '' for none
+-- ARGV[7]  '1' where its form is the same
+--
+-- 'stale', 'frozen', 'staged'       nothing was done: look again
+-- 'changed'                         what the caller saw is no more: nothing was done
+-- 'mended'
+local base, index, user, name, form, rival = KEYS[1], ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5]
+local fenced = fence(index)
+if fenced then return fenced end
+if is_staged(form) then return 'staged' end
+if fields_of(user, 'u')[1] ~= name or (holder_of_safely(index, form) or '') ~= rival then return 'changed' end
+local other = rival ~= '' and fields_of(rival, 'u', 't') or {}
+if (other[1] or '') ~= ARGV[6] then return 'changed' end
+
+local keeper, loser = user, false
+if ARGV[7] == '1' then
+  local mine, theirs = tonumber(fields_of(user, 't')[1] or 0) or 0, tonumber(other[2] or 0) or 0
+  if mine > theirs then loser = rival else keeper, loser = rival, user end
+end
+local key = bucket(index, form)
+if not is_type(key, 'hash') then redis.call('DEL', key) end
+hold(index, form, keeper)
+if loser then
+  local lost = loser == user and name or other[1]
+  redis.call('HDEL', base .. 'p:' .. loser, 'u')
+  redis.call('HSET', base .. 'p:' .. loser, 't', now_ms(), 'b', '1')
+  audit('repair', 'operator', 'removed', 'username', 'user', loser, 'username', lost, 'kept-by', keeper)
+end
+return 'mended'

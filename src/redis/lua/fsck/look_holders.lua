@@ -1,0 +1,22 @@
+-- The names that the users have whom a bucket of the index names.
+--
+-- KEYS[1]  <prefix>{organization}:
+-- ARGV[1]  generation of the name index
+-- ARGV[2]  bucket, four hex digits
+-- ARGV[3…] two for each entry: form, user
+--
+-- {'stale'}
+-- {'seen', verdicts}                for each {'changed'} (the entry is another by now) or {'named', username or
+--                                   false}
+if fence(ARGV[1]) == 'stale' then return { 'stale' } end
+local key = KEYS[1] .. 'n' .. ARGV[1] .. ':' .. ARGV[2]
+local verdicts = {}
+for i = 3, #ARGV, 2 do
+  local form, user = ARGV[i], ARGV[i + 1]
+  if not is_type(key, 'hash') or redis.call('HGET', key, form) ~= user then
+    verdicts[#verdicts + 1] = { 'changed' }
+  else
+    verdicts[#verdicts + 1] = { 'named', fields_of(user, 'u')[1] or false }
+  end
+end
+return { 'seen', verdicts }

@@ -1,0 +1,20 @@
+-- What fsck needs of some profiles, each as of one instant.
+--
+-- KEYS[1]  <prefix>{organization}:
+-- ARGV     users
+--
+-- for each {'none'}, {'wrong-type'} or {'profile', username, t, picture file, picture reference, avatar
+-- reference, loose}: false where unset; loose is not false where the picture file counts as loose
+local replies = {}
+for position, user in ipairs(ARGV) do
+  local key = KEYS[1] .. 'p:' .. user
+  local kind = redis.call('TYPE', key).ok
+  if kind == 'hash' then
+    local p = redis.call('HMGET', key, 'u', 't', 'pf', 'pr', 'ar')
+    local loose = p[3] and is_type(KEYS[1] .. 'media', 'zset') and redis.call('ZSCORE', KEYS[1] .. 'media', p[3])
+    replies[position] = { 'profile', p[1], p[2], p[3], p[4], p[5], loose or false }
+  else
+    replies[position] = { kind == 'none' and 'none' or 'wrong-type' }
+  end
+end
+return replies
