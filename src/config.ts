@@ -2,6 +2,7 @@ import { readPolicyFields, type PolicyLayer } from './deprecation/policy.ts';
 import type { RateLimit } from './http/rate-limit.ts';
 import { readMediaUrl } from './media/url.ts';
 import { isLoopback } from './operations/loopback.ts';
+import type { SecretFiles } from './redis/secrets.ts';
 import { parseRedisUrl } from './redis/url.ts';
 
 /** Everything the environment decides, read once. */
@@ -14,6 +15,8 @@ export interface Config {
   adminToken: string | undefined;
   /** Undefined: the bridge runs a Redis of its own under `dataDir`. */
   redisUrl: string | undefined;
+  /** Files with what TLS needs, and the password. */
+  redisSecrets: SecretFiles;
   allowEviction: boolean;
   dataDir: string;
   keyPrefix: string;
@@ -62,6 +65,12 @@ export function readConfig(env: NodeJS.ProcessEnv): Config {
     // Read by itself: a mistake in it must not be told together with the secret.
     adminToken: env['ADMIN_TOKEN']?.trim() || undefined,
     redisUrl: take('REDIS_URL', undefined, anyText, 'a URL'),
+    redisSecrets: {
+      ca: take('REDIS_CA_FILE', undefined, anyText, 'a file'),
+      cert: take('REDIS_CERT_FILE', undefined, anyText, 'a file'),
+      key: take('REDIS_KEY_FILE', undefined, anyText, 'a file'),
+      password: take('REDIS_PASSWORD_FILE', undefined, anyText, 'a file'),
+    },
     allowEviction: take('ALLOW_EVICTION', false, flag, '1 or 0'),
     dataDir: take('DATA_DIR', './data', anyText, 'a folder'),
     keyPrefix: take('KEY_PREFIX', 'pb:', keyPrefix, 'without braces, spaces and control characters'),

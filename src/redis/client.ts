@@ -5,7 +5,9 @@ export type RedisClient = Redis | Cluster;
 
 export interface ClientOptions {
   /** For rediss:// only, PEM texts: what the server's certificate is checked against, and the client's own. */
-  tls?: { ca?: string; cert?: string; key?: string };
+  tls?: { ca?: string | undefined; cert?: string | undefined; key?: string | undefined };
+  /** Instead of the URL's. */
+  password?: string | undefined;
   /** How long one command may take, in ms; also how long a silent connection is kept. */
   commandTimeout: number;
 }
@@ -27,10 +29,10 @@ export function createClient(address: RedisAddress, options: ClientOptions): Red
 
 type CommonOptions = ReturnType<typeof commonOptions>;
 
-function commonOptions(address: RedisAddress, { tls, commandTimeout }: ClientOptions) {
+function commonOptions(address: RedisAddress, { tls, password, commandTimeout }: ClientOptions) {
   return {
     username: address.username,
-    password: address.password,
+    password: password ?? address.password,
     tls: 'tls' in address && address.tls ? (tls ?? {}) : undefined,
     protocol: 2 as const,
     lazyConnect: true,

@@ -3,11 +3,13 @@ import type { Log } from '../log.ts';
 import { closeRedis, connectRedis, type ConnectOptions } from './connect.ts';
 import { openEmbedded, reachEmbedded, type Embedded } from './embedded.ts';
 import { defineScripts, type Store } from './scripts.ts';
+import { readSecrets, type SecretFiles } from './secrets.ts';
 
 interface StoreConfig {
   /** Undefined: the embedded Redis under `dataDir`. */
   redisUrl: string | undefined;
   allowEviction: boolean;
+  redisSecrets: SecretFiles;
   dataDir: string;
 }
 
@@ -31,7 +33,7 @@ export async function reachStore(config: StoreConfig, lifetime: Lifetime): Promi
 }
 
 async function connect(
-  { redisUrl, allowEviction }: StoreConfig,
+  { redisUrl, allowEviction, redisSecrets }: StoreConfig,
   lifetime: Lifetime,
   embed: () => Promise<Embedded>,
   options: ConnectOptions,
@@ -42,7 +44,7 @@ async function connect(
     lifetime.onClose('embedded Redis', embedded.close);
     url = embedded.url;
   }
-  const client = await connectRedis(url, { ...options, allowEviction });
+  const client = await connectRedis(url, { ...readSecrets(redisSecrets), ...options, allowEviction });
   lifetime.onClose('Redis connection', () => closeRedis(client));
   return defineScripts(client);
 }
