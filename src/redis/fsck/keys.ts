@@ -22,7 +22,11 @@ export async function checkKeyRecord(check: Check, sha256: string): Promise<void
     const detail = `key ${id} expires at ${quote(expires)}, which is no time: revoke it, or correct field e of ${quote(key)}`;
     await tell(check, 'key-invalid', detail);
   }
-  if ((await store.hget(apiKeyIdsKey(base), id)) === sha256) return;
+  const list = apiKeyIdsKey(base);
+  const listType = await store.type(list);
+  // A list of the wrong type is told by itself.
+  if (listType !== 'hash' && listType !== 'none') return;
+  if ((await store.hget(list, id)) === sha256) return;
   await tell(
     check,
     'key-not-listed',
