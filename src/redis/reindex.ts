@@ -38,7 +38,7 @@ export async function changeComparison(
   { signal, lease = 10_000 }: ReindexOptions = {},
 ): Promise<ReindexOutcome> {
   const token = randomUUID();
-  const opened = await open(store, base, token, lease, comparison);
+  const opened = await open(store, base, token, lease, comparison, signal);
   if (opened[0] !== 'opened') return { kind: opened[0] };
   const [, current, next] = opened;
   let unused = next;
@@ -65,8 +65,10 @@ async function open(
   token: string,
   lease: number,
   comparison: UsernameComparison,
+  signal: AbortSignal | undefined,
 ) {
   for (let attempts = 20; ; attempts--) {
+    if (signal?.aborted === true) return ['interrupted'] as const;
     const opened = await store.reindexOpen(base, token, lease, comparison);
     if (opened[0] !== 'busy' || attempts === 0) return opened;
     await sleep(100);
