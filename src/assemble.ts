@@ -1,17 +1,20 @@
 import { createApp } from './app.ts';
-import { describeDemo, openDemo } from './demo.ts';
 import type { Config } from './config.ts';
+import { describeDemo, openDemo } from './demo.ts';
 import { createLedger } from './deprecation/ledger.ts';
+import { watchPolicy, type PolicyWatch } from './deprecation/policy-store.ts';
 import type { PolicyLayer } from './deprecation/policy.ts';
-import { watchPolicy } from './deprecation/policy-store.ts';
 import { createPictures } from './http/pictures.ts';
 import { createLimiter } from './http/rate-limit.ts';
 import { listen } from './http/server.ts';
-import { createLifetime } from './lifetime.ts';
+import { createLifetime, type Lifetime } from './lifetime.ts';
 import type { Log } from './log.ts';
 import { createMediaStore } from './media/open.ts';
+import type { MediaStore } from './media/store.ts';
 import { sweepLooseMedia } from './redis/loose-media.ts';
 import { openStore } from './redis/open.ts';
+import type { Store } from './redis/scripts.ts';
+import { startWorkers } from './workers.ts';
 
 export interface Bridge {
   /** The address of the public port. */
@@ -22,88 +25,136 @@ export interface Bridge {
   close: () => Promise<void>;
 }
 
-const sweepInterval = 60_000;
+/** What every process of the bridge has open. */
+interface Ground {
+  config: Config;
+  log: Log;
+  lifetime: Lifetime;
+  store: Store;
+  redisUrl: string;
+  isEmbedded: boolean;
+  media: MediaStore;
+  deprecation: PolicyWatch;
+}
 
 /**
- * Opens everything that the configuration asks for, in order, and starts to answer. Where a step fails, what was
- * opened before is closed again, and the Error has one line and the remedy. `policyLayers` is the deprecation
- * policy without the operator's own layer, lowest first.
+ * Opens everything that the configuration asks for, in order, and starts to answer: in this process, or in
+ * `workers` of them, which this one then looks after. Where a step fails, what was opened before is closed
+ * again, and the Error has one line and the remedy. `policyLayers` is the deprecation policy without the
+ * operator's own layer, lowest first.
  */
 export async function assemble(
   config: Config,
   policyLayers: readonly PolicyLayer[],
   log: Log,
 ): Promise<Bridge> {
+  return await open(config, policyLayers, log, async (ground) => {
+    const welcome = await keepHouse(ground);
+    const url = config.workers === 1 ? await answer(ground) : await answerByWorkers(ground);
+    return { url, ...(welcome !== undefined && { welcome: welcome(url) }) };
+  });
+}
+
+/** What one of several processes opens: what it needs to answer, and nothing that there must be only one of. */
+export async function assembleWorker(
+  config: Config,
+  policyLayers: readonly PolicyLayer[],
+  log: Log,
+): Promise<Bridge> {
+  return await open(config, policyLayers, log, async (ground) => ({ url: await answer(ground) }));
+}
+
+async function open(
+  config: Config,
+  policyLayers: readonly PolicyLayer[],
+  log: Log,
+  start: (ground: Ground) => Promise<Omit<Bridge, 'close'>>,
+): Promise<Bridge> {
   const lifetime = createLifetime((name, error) => {
     log.error(`closing failed: ${name}`, { error: String(error) });
   });
   try {
-    const { store, isEmbedded } = await openStore(config, lifetime, log);
+    const opened = await openStore(config, lifetime, log);
     const media = await createMediaStore(config.mediaUrl, { dataDir: config.dataDir, aws: awsCredentials() });
-    const deprecation = await watchPolicy(store, config.keyPrefix, { defaults: policyLayers, log });
+    const deprecation = await watchPolicy(opened.store, config.keyPrefix, { defaults: policyLayers, log });
     lifetime.onClose('deprecation policy', deprecation.close);
-    const ledger = createLedger(store, config.keyPrefix, { log });
-    lifetime.onClose('ledger', ledger.close);
-    const { rateLimit, keyPrefix, organizationHeader } = config;
-
-    let baseUrl = config.publicBaseUrl ?? '';
-    let isDraining = (): boolean => false;
-    const app = createApp({
-      store,
-      keyPrefix,
-      organizationHeader,
-      limiter: rateLimit && createLimiter(store, rateLimit),
-      log,
-      media,
-      mediaUrl: (file) => `${baseUrl}/media/${file}`,
-      pictures: createPictures(store, media, log),
-      corsOrigins: config.corsOrigins,
-      maxListBytes: config.maxListBytes,
-      deprecation: deprecation.current,
-      onAnswered: ({ organizationId, caller, operation = '', status, userAgent }) => {
-        ledger.record({
-          organizationId,
-          keyId: caller?.keyId,
-          client: caller?.client,
-          operation,
-          status,
-          userAgent,
-        });
-      },
-      isDraining: () => isDraining(),
-    });
-
-    const sweep = (): void => {
-      sweepLooseMedia(store, keyPrefix, (file) => media.remove(file)).catch((error: unknown) => {
-        log.warn('loose picture files could not be swept', { reason: String(error) });
-      });
-    };
-    sweep();
-    const sweeper = setInterval(sweep, sweepInterval).unref();
-    lifetime.onClose('sweeper', () => clearInterval(sweeper));
-
-    const demo = isEmbedded ? await openDemo(store, keyPrefix, config.dataDir) : undefined;
-    const server = await listen(app, config.host, config.port);
-    lifetime.onClose('server', server.drain);
-    isDraining = server.isDraining;
-    const url = `http://${config.host.includes(':') ? `[${config.host}]` : config.host}:${server.port}`;
-    baseUrl = config.publicBaseUrl ?? url;
-    return {
-      url,
-      ...(demo && { welcome: describeDemo(demo, url, organizationHeader) }),
-      close: lifetime.close,
-    };
+    const started = await start({ config, log, lifetime, ...opened, media, deprecation });
+    return { ...started, close: lifetime.close };
   } catch (error) {
     await lifetime.close();
     throw error;
   }
 }
 
+/** Answers the public port from this process; returns its address. */
+async function answer({ config, log, lifetime, store, media, deprecation }: Ground): Promise<string> {
+  const { rateLimit, keyPrefix, organizationHeader } = config;
+  const ledger = createLedger(store, keyPrefix, { log });
+  lifetime.onClose('ledger', ledger.close);
+
+  let baseUrl = config.publicBaseUrl ?? '';
+  let isDraining = (): boolean => false;
+  const app = createApp({
+    store,
+    keyPrefix,
+    organizationHeader,
+    limiter: rateLimit && createLimiter(store, rateLimit),
+    log,
+    media,
+    mediaUrl: (file) => `${baseUrl}/media/${file}`,
+    pictures: createPictures(store, media, log),
+    corsOrigins: config.corsOrigins,
+    maxListBytes: config.maxListBytes,
+    deprecation: deprecation.current,
+    onAnswered: ({ organizationId, caller, operation = '', status, userAgent }) => {
+      const { keyId, client } = caller ?? {};
+      ledger.record({ organizationId, keyId, client, operation, status, userAgent });
+    },
+    isDraining: () => isDraining(),
+  });
+  const server = await listen(app, config.host, config.port);
+  lifetime.onClose('server', server.drain);
+  isDraining = server.isDraining;
+  const url = addressOf(config.host, server.port);
+  baseUrl = config.publicBaseUrl ?? url;
+  return url;
+}
+
+async function answerByWorkers({ config, log, lifetime, redisUrl }: Ground): Promise<string> {
+  const workers = await startWorkers(config.workers, { REDIS_URL: redisUrl }, log);
+  lifetime.onClose('workers', workers.close);
+  return addressOf(config.host, workers.port);
+}
+
+const sweepInterval = 60_000;
+
+/** Does what one process of the bridge has to do; returns the demo's welcome, where there is a demo. */
+async function keepHouse(ground: Ground): Promise<((url: string) => string) | undefined> {
+  const { config, log, lifetime, store, media } = ground;
+  const sweep = (): void => {
+    sweepLooseMedia(store, config.keyPrefix, media.remove).catch((error: unknown) => {
+      log.warn('loose picture files could not be swept', { reason: String(error) });
+    });
+  };
+  sweep();
+  const sweeper = setInterval(sweep, sweepInterval).unref();
+  lifetime.onClose('sweeper', () => clearInterval(sweeper));
+
+  if (!ground.isEmbedded) return undefined;
+  const demo = await openDemo(store, config.keyPrefix, config.dataDir);
+  return (url) => describeDemo(demo, url, config.organizationHeader);
+}
+
+function addressOf(host: string, port: number): string {
+  return `http://${host.includes(':') ? `[${host}]` : host}:${port}`;
+}
+
 function awsCredentials() {
-  const { AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, AWS_REGION } = process.env;
+  const { AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, AWS_SESSION_TOKEN, AWS_REGION } = process.env;
   return {
-    ...(AWS_ACCESS_KEY_ID !== undefined && { accessKeyId: AWS_ACCESS_KEY_ID }),
-    ...(AWS_SECRET_ACCESS_KEY !== undefined && { secretAccessKey: AWS_SECRET_ACCESS_KEY }),
-    ...(AWS_REGION !== undefined && { region: AWS_REGION }),
+    accessKeyId: AWS_ACCESS_KEY_ID,
+    secretAccessKey: AWS_SECRET_ACCESS_KEY,
+    sessionToken: AWS_SESSION_TOKEN,
+    region: AWS_REGION,
   };
 }

@@ -1,3 +1,4 @@
+import { availableParallelism } from 'node:os';
 import { readPolicyFields, type PolicyLayer } from './deprecation/policy.ts';
 import type { RateLimit } from './http/rate-limit.ts';
 import { readMediaUrl } from './media/url.ts';
@@ -30,6 +31,8 @@ export interface Config {
   /** The largest JSON body of a denylist operation, in bytes. */
   maxListBytes: number;
   deprecation: PolicyLayer;
+  /** How many processes answer. */
+  workers: number;
   logLevel: string;
 }
 
@@ -96,6 +99,7 @@ export function readConfig(env: NodeJS.ProcessEnv): Config {
       'a number of bytes from 1024 to 536870912',
     ),
     deprecation: {},
+    workers: take('WORKERS', 1, workerCount, `auto, or a number from 1 to ${MAX_WORKERS}`),
     logLevel: take(
       'LOG_LEVEL',
       'info',
@@ -135,6 +139,12 @@ export function readConfig(env: NodeJS.ProcessEnv): Config {
 
   if (mistakes.length > 0) throw new ConfigError(mistakes.join('\n'));
   return config;
+}
+
+const MAX_WORKERS = 128;
+
+function workerCount(text: string): number | undefined {
+  return text === 'auto' ? Math.min(availableParallelism(), MAX_WORKERS) : wholeNumber(1, MAX_WORKERS)(text);
 }
 
 const anyText = (text: string): string => text;

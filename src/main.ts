@@ -1,4 +1,5 @@
-import { assemble, type Bridge } from './assemble.ts';
+import cluster from 'node:cluster';
+import { assemble, assembleWorker, type Bridge } from './assemble.ts';
 import { ConfigError, readConfig, type Config } from './config.ts';
 import { readContractPolicy } from './deprecation/contract-policy.ts';
 import { checkPolicy, layerPolicy, type PolicyLayer } from './deprecation/policy.ts';
@@ -8,7 +9,7 @@ import { createLog, type Log } from './log.ts';
 async function main(): Promise<void> {
   const { config, policyLayers } = configurationOrExit();
   const log = createLog(config.logLevel);
-  const bridge = await assemble(config, policyLayers, log);
+  const bridge = await (cluster.isWorker ? assembleWorker : assemble)(config, policyLayers, log);
   if (bridge.welcome !== undefined) process.stdout.write(`${bridge.welcome}\n`);
   log.info('listening', { url: bridge.url, pid: process.pid });
 
@@ -27,6 +28,8 @@ async function main(): Promise<void> {
 async function closeAndLeave(bridge: Bridge, log: Log): Promise<void> {
   await bridge.close();
   log.info('stopped');
+  // Its channel to the parent would keep a worker alive.
+  cluster.worker?.disconnect();
 }
 
 function configurationOrExit(): { config: Config; policyLayers: PolicyLayer[] } {

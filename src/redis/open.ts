@@ -13,15 +13,18 @@ interface StoreConfig {
   dataDir: string;
 }
 
-/** Opens the store that the configuration names, or else the embedded one, which then lives as long as we do. */
+/**
+ * Opens the store that the configuration names, or else the embedded one, which then lives as long as we do;
+ * `redisUrl` is where other processes of the bridge find it.
+ */
 export async function openStore(
   config: StoreConfig,
   lifetime: Lifetime,
   log: Log,
-): Promise<{ store: Store; isEmbedded: boolean }> {
+): Promise<{ store: Store; redisUrl: string; isEmbedded: boolean }> {
   const embed = (): Promise<Embedded> => openEmbedded({ dataDir: config.dataDir, log });
-  const store = await connect(config, lifetime, embed, { log });
-  return { store, isEmbedded: config.redisUrl === undefined };
+  const opened = await connect(config, lifetime, embed, { log });
+  return { ...opened, isEmbedded: config.redisUrl === undefined };
 }
 
 /**
@@ -29,7 +32,8 @@ export async function openStore(
  * bridge is running. A tool may wait longer for an answer than a request may.
  */
 export async function reachStore(config: StoreConfig, lifetime: Lifetime): Promise<Store> {
-  return await connect(config, lifetime, () => reachEmbedded(config.dataDir), { commandTimeout: 30_000 });
+  const reach = (): Promise<Embedded> => reachEmbedded(config.dataDir);
+  return (await connect(config, lifetime, reach, { commandTimeout: 30_000 })).store;
 }
 
 async function connect(
@@ -37,7 +41,7 @@ async function connect(
   lifetime: Lifetime,
   embed: () => Promise<Embedded>,
   options: ConnectOptions,
-): Promise<Store> {
+): Promise<{ store: Store; redisUrl: string }> {
   let url = redisUrl;
   if (url === undefined) {
     const embedded = await embed();
@@ -46,5 +50,5 @@ async function connect(
   }
   const client = await connectRedis(url, { ...readSecrets(redisSecrets), ...options, allowEviction });
   lifetime.onClose('Redis connection', () => closeRedis(client));
-  return defineScripts(client);
+  return { store: defineScripts(client), redisUrl: url };
 }

@@ -1,0 +1,79 @@
+import cluster, { type Address, type Worker } from 'node:cluster';
+import { once } from 'node:events';
+import type { Log } from './log.ts';
+
+export interface Workers {
+  /** The port they share. */
+  port: number;
+  /** Lets every worker drain and end. */
+  close: () => Promise<void>;
+}
+
+/** How long a worker may take to drain, in ms. */
+const patience = 15_000;
+
+/**
+ * Starts so many processes of this program, which share one port, and starts another for each that dies. Where
+ * the first ones cannot start, rejects; what they had to say is on standard error. Should this process die, its
+ * workers end too.
+ */
+export async function startWorkers(count: number, env: NodeJS.ProcessEnv, log: Log): Promise<Workers> {
+  let closing = false;
+  let delay = 0;
+
+  const fork = (): void => {
+    const worker = cluster.fork(env);
+    worker.once('listening', () => {
+      delay = 0;
+    });
+    worker.once('exit', (code: number, signal: string | null) => {
+      if (closing) return;
+      log.error('a worker died; another takes its place', { pid: worker.process.pid, code, signal });
+      setTimeout(() => {
+        if (!closing) fork();
+      }, delay).unref();
+      delay = Math.min(delay * 2 + 100, 5000);
+    });
+  };
+
+  const close = async (): Promise<void> => {
+    closing = true;
+    await Promise.all(
+      Object.values(cluster.workers ?? {})
+        .flatMap((worker) => worker ?? [])
+        .map(end),
+    );
+  };
+
+  const started = Promise.race([listening(count), firstDeath()]);
+  for (let i = 0; i < count; i++) fork();
+  try {
+    return { port: await started, close };
+  } catch (error) {
+    await close();
+    throw error;
+  }
+}
+
+/** The port, once so many workers listen on it. */
+async function listening(count: number): Promise<number> {
+  let port = 0;
+  for (let ready = 0; ready < count; ready++) {
+    const [, address] = (await once(cluster, 'listening')) as [Worker, Address];
+    port = address.port;
+  }
+  return port;
+}
+
+async function firstDeath(): Promise<never> {
+  await once(cluster, 'exit');
+  throw new Error('a worker could not start: see above');
+}
+
+async function end(worker: Worker): Promise<void> {
+  if (worker.isDead()) return;
+  const late = setTimeout(() => worker.process.kill('SIGKILL'), patience);
+  worker.process.kill('SIGTERM');
+  await once(worker, 'exit');
+  clearTimeout(late);
+}

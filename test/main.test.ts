@@ -1,0 +1,198 @@
+import { spawn, type ChildProcess } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { createInterface } from 'node:readline';
+import { afterEach, describe, expect, test } from '@jest/globals';
+import type { DemoKeys } from '../src/demo.ts';
+import { createClient, type Client } from './support/client.ts';
+import { freshPrefix, isRunning, startRedis, testRedisUrl } from './support/redis.ts';
+
+const undo: (() => unknown)[] = [];
+afterEach(async () => {
+  for (const step of undo.splice(0).toReversed()) await step();
+});
+
+function newFolder(): string {
+  const folder = mkdtempSync(join(tmpdir(), 'main-'));
+  undo.push(() => rmSync(folder, { recursive: true, force: true }));
+  return folder;
+}
+
+interface Running {
+  child: ChildProcess;
+  url: string;
+  lines: string[];
+  exited: Promise<unknown[]>;
+}
+
+function spawnMain(env: NodeJS.ProcessEnv): ChildProcess {
+  const child = spawn(process.execPath, ['--import', 'tsx', 'src/main.ts'], {
+    env: { PATH: process.env['PATH'], PORT: '0', ADMIN_PORT: '0', ...env },
+    stdio: ['ignore', 'pipe', 'pipe'],
+  });
+  undo.push(() => child.kill('SIGKILL'));
+  return child;
+}
+
+/** Starts the program, as npm start would, and waits until it listens. */
+async function start(env: NodeJS.ProcessEnv): Promise<Running> {
+  const child = spawnMain(env);
+  const exited = once(child, 'exit');
+  const lines: string[] = [];
+  if (child.stdout === null) throw new Error('no output');
+  const reader = createInterface(child.stdout);
+  const url = await new Promise<string>((resolve, reject) => {
+    reader.on('line', (line) => {
+      lines.push(line);
+      const found = /"message":"listening".*"pid":(\d+).*"url":"([^"]+)"/.exec(line);
+      if (found !== null && Number(found[1]) === child.pid) resolve(found[2] ?? '');
+    });
+    exited.then(() => reject(new Error(`it ended: ${lines.join('\n')}`)), reject);
+  });
+  return { child, url, lines, exited };
+}
+
+/** Runs the program to its end. */
+async function runToEnd(env: NodeJS.ProcessEnv): Promise<{ code: unknown; said: string }> {
+  const child = spawnMain(env);
+  let said = '';
+  child.stderr?.on('data', (chunk) => (said += String(chunk)));
+  const [code] = await once(child, 'close');
+  return { code: code as unknown, said };
+}
+
+function demoPlayer(folder: string, url: string): Client {
+  const keys = JSON.parse(readFileSync(join(folder, 'demo-keys.json'), 'utf8')) as DemoKeys;
+  return createClient(url, { organization: keys.organizationId, apiKey: keys.playerKey });
+}
+
+describe('with a Redis of its own', () => {
+  test('it makes a demo, keeps it over a kill -9, and its Redis ends with it', async () => {
+    const folder = newFolder();
+    const first = await start({ DATA_DIR: folder });
+    expect(first.lines.join('\n')).toContain('curl -i -X PUT');
+    const put = await demoPlayer(folder, first.url).request('PUT', '/api/profile/', {
+      json: { username: 'ada' },
+    });
+    expect(put.status).toBe(200);
+    const redis = Number(readFileSync(join(folder, 'redis', 'lock'), 'utf8'));
+    expect(isRunning(redis)).toBe(true);
+    first.child.kill('SIGKILL');
+    await first.exited;
+
+    const second = await start({ DATA_DIR: folder });
+    const get = await demoPlayer(folder, second.url).request('GET', '/api/profile/');
+    expect([get.status, get.body]).toEqual([200, { username: 'ada' }]);
+    second.child.kill('SIGTERM');
+    expect(await second.exited).toEqual([0, null]);
+  });
+
+  test('a second signal while it drains cuts nobody', async () => {
+    const folder = newFolder();
+    const { child, url, exited } = await start({ DATA_DIR: folder });
+    const player = demoPlayer(folder, url);
+    await player.request('PUT', '/api/profile/', { json: {} });
+    child.kill('SIGTERM');
+    const answers = Array.from({ length: 20 }, () => player.request('GET', '/api/profile/'));
+    child.kill('SIGTERM');
+    expect((await Promise.all(answers)).map(({ status }) => status)).toEqual(Array(20).fill(200));
+    expect(await exited).toEqual([0, null]);
+  });
+});
+
+describe('with several workers', () => {
+  test('they share the port, one that dies is replaced, and all drain', async () => {
+    const folder = newFolder();
+    const { child, url, lines, exited } = await start({ DATA_DIR: folder, WORKERS: '2' });
+    const pids = (): number[] =>
+      lines.flatMap((line) => {
+        const { message, pid } = (line.startsWith('{') ? JSON.parse(line) : {}) as Record<string, unknown>;
+        return message === 'listening' && pid !== child.pid ? [Number(pid)] : [];
+      });
+    expect(pids()).toHaveLength(2);
+    const player = demoPlayer(folder, url);
+    expect((await player.request('PUT', '/api/profile/', { json: { username: 'ada' } })).status).toBe(200);
+
+    process.kill(pids()[0] ?? 0, 'SIGKILL');
+    while (pids().length < 3) await once(child.stdout ?? child, 'data');
+    expect((await player.request('GET', '/api/profile/')).status).toBe(200);
+
+    child.kill('SIGTERM');
+    expect(await exited).toEqual([0, null]);
+    expect(pids().filter(isRunning)).toEqual([]);
+  });
+
+  test('where they cannot start, it says why and ends with 1', async () => {
+    const holder = await start({ DATA_DIR: newFolder() });
+    const { port } = new URL(holder.url);
+    const { code, said } = await runToEnd({ DATA_DIR: newFolder(), WORKERS: '2', PORT: port });
+    expect([code, said]).toEqual([1, expect.stringMatching(/port \d+ on 127\.0\.0\.1 is in use/)]);
+  });
+});
+
+describe('what keeps it from starting is told in plain lines with the remedy', () => {
+  test.each<[string, () => NodeJS.ProcessEnv, number, RegExp]>([
+    [
+      'every mistake of the configuration, and exit code 2',
+      () => ({ PORT: 'x', LOG_LEVEL: 'loud', DEPRECATED_AT: '2026-01-01T00:00:00Z', SUNSET_AT: 'soon' }),
+      2,
+      /PORT must be .*\n.*LOG_LEVEL must be .*\n.*soon/,
+    ],
+    [
+      'a sunset before the deprecation',
+      () => ({ DEPRECATED_AT: '2026-01-01T00:00:00Z', SUNSET_AT: '2025-01-01T00:00:00Z' }),
+      2,
+      /the sunset .* is before the deprecation/,
+    ],
+    [
+      'no redis-server',
+      () => {
+        const path = newFolder();
+        symlinkSync('/bin/sh', join(path, 'sh'));
+        return { PATH: path };
+      },
+      1,
+      /npm run redis:install/,
+    ],
+    ['a Redis that is away', () => ({ REDIS_URL: 'redis://127.0.0.1:1' }), 1, /REDIS_URL/],
+    [
+      'a DATA_DIR that is a file',
+      () => {
+        const file = join(newFolder(), 'file');
+        writeFileSync(file, '');
+        return { DATA_DIR: file };
+      },
+      1,
+      /DATA_DIR .* cannot be written/,
+    ],
+  ])('%s', async (_name, env, expected, line) => {
+    const { code, said } = await runToEnd({ DATA_DIR: newFolder(), ...env() });
+    expect(said).toMatch(line);
+    expect([code, said.includes('    at ')]).toEqual([expected, false]);
+  });
+
+  test('a store that may evict keys, unless that is accepted', async () => {
+    const redis = await startRedis(['--maxmemory', '50mb', '--maxmemory-policy', 'allkeys-lru']);
+    undo.push(redis.stop);
+    const env = { REDIS_URL: redis.url, KEY_PREFIX: freshPrefix(), DATA_DIR: newFolder() };
+    const { code, said } = await runToEnd(env);
+    expect([code, said]).toEqual([1, expect.stringMatching(/noeviction.*ALLOW_EVICTION=1/)]);
+    const accepted = await start({ ...env, ALLOW_EVICTION: '1' });
+    expect(accepted.url).toMatch(/^http/);
+  });
+});
+
+test('with REDIS_URL it needs no redis-server, and makes no demo', async () => {
+  const folder = newFolder();
+  mkdirSync(join(folder, 'bin'));
+  const { lines } = await start({
+    PATH: join(folder, 'bin'),
+    DATA_DIR: folder,
+    REDIS_URL: testRedisUrl(),
+    KEY_PREFIX: freshPrefix(),
+    ALLOW_EVICTION: '1',
+  });
+  expect(lines.join('\n')).not.toContain('curl');
+});
