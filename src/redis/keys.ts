@@ -55,6 +55,11 @@ export function rebuildKey(base: string): string {
   return `${base}reindex`;
 }
 
+/** What was written here, so that a migration leaves it alone (lua/lib/here.lua). */
+export function hereKey(base: string): string {
+  return `${base}here`;
+}
+
 export function objectsKey(base: string): string {
   return `${base}objects`;
 }

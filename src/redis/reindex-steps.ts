@@ -1,7 +1,7 @@
 import { comparisonForm, type UsernameComparison } from '../domain/usernames.ts';
 import { generationOf } from './generations.ts';
-import { denylistKey, profileKey } from './keys.ts';
-import { scanKeys, scanPairs } from './scan.ts';
+import { denylistKey, hereKey, profileKey } from './keys.ts';
+import { scanKeys, scanMembers, scanPairs } from './scan.ts';
 import type { Store } from './scripts.ts';
 
 /** A rebuild of one organization's name index under way: see reindex.ts. */
@@ -99,6 +99,17 @@ export async function addDenied(rebuild: Rebuild): Promise<Added | Stopped> {
     }
   }
   return { kind: 'added', count };
+}
+
+/** Names that were denied or undenied here stay so for a migration, also under their next forms. */
+export async function keepMarks({ store, base, comparison }: Rebuild): Promise<void> {
+  const mark = 'd\n';
+  for await (const page of scanMembers(store, hereKey(base))) {
+    const marks = page
+      .filter((member) => member.startsWith(mark))
+      .map((member) => mark + comparisonForm(member.slice(mark.length), comparison));
+    for (const chunk of chunksOf(marks)) await store.sadd(hereKey(base), chunk);
+  }
 }
 
 async function dropLeftovers({ store, base, current, next }: Rebuild, keys: string[]): Promise<void> {

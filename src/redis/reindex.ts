@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { UsernameComparison } from '../domain/usernames.ts';
 import { dropGeneration } from './generations.ts';
-import { addDenied, addNames, type Collision, type Rebuild } from './reindex-steps.ts';
+import { addDenied, addNames, keepMarks, type Collision, type Rebuild } from './reindex-steps.ts';
 import type { Store } from './scripts.ts';
 
 export type ReindexOutcome =
@@ -48,6 +48,7 @@ export async function changeComparison(
     if (names.kind !== 'added') return names;
     const denied = await addDenied(rebuild);
     if (denied.kind !== 'added') return denied;
+    await keepMarks(rebuild);
     const committed = await store.reindexCommit(base, token, lease, next, comparison);
     if (committed === 'lapsed') return { kind: committed };
     unused = current;

@@ -105,6 +105,15 @@ describe('changing how names are compared', () => {
     expect(await put(base, 'bob', 'BOB')).toBe('put');
   });
 
+  test('leaves to no migration what was denied or undenied here', async () => {
+    const base = await newOrganization();
+    await store.sadd(`${base}here`, 'd\nRoot', 'd\n', 'o\nHats\nTop');
+    await changeComparison(store, base, 'case-insensitive');
+    expect(new Set(await store.smembers(`${base}here`))).toEqual(
+      new Set(['d\nRoot', 'd\nroot', 'd\n', 'o\nHats\nTop']),
+    );
+  });
+
   test('knows an organization that compares so already, and one that does not exist', async () => {
     const base = await newOrganization('case-insensitive');
     expect(await changeComparison(store, base, 'case-insensitive')).toEqual({ kind: 'unchanged' });

@@ -1,4 +1,4 @@
--- Puts an object into a user's collection.
+-- Puts an object into a user's collection, where no later migration takes it away.
 --
 -- KEYS[1]  <prefix>{organization}:
 -- ARGV[1]  user
@@ -6,4 +6,5 @@
 --
 -- 'added', 'present' or 'unknown-organization'
 if redis.call('EXISTS', KEYS[1] .. 'settings') == 0 then return 'unknown-organization' end
+done_here('c', ARGV[1] .. '\n' .. ARGV[2])
 return redis.call('SADD', KEYS[1] .. 'c:' .. ARGV[1], ARGV[2]) == 1 and 'added' or 'present'

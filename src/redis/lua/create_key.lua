@@ -1,4 +1,4 @@
--- Stores an API key of the organization.
+-- Stores an API key of the organization. It counts as made here (b), so that no later migration changes it.
 --
 -- KEYS[1]  <prefix>{organization}:
 -- ARGV[1]  SHA-256 of the key, hex
@@ -12,7 +12,7 @@
 local base, record = KEYS[1], KEYS[1] .. 'key:' .. ARGV[1]
 if redis.call('EXISTS', base .. 'settings') == 0 then return 'unknown-organization' end
 if redis.call('EXISTS', record) == 1 then return 'exists' end
-redis.call('HSET', record, 'i', ARGV[2], 'r', ARGV[3], 't', now_ms())
+redis.call('HSET', record, 'i', ARGV[2], 'r', ARGV[3], 't', now_ms(), 'b', '1')
 for position, field in ipairs({ 'u', 'c', 'e' }) do
   local value = ARGV[position + 3]
   if value ~= '' then redis.call('HSET', record, field, value) end

@@ -1,4 +1,4 @@
--- Puts an object into the organization's catalogue.
+-- Puts an object into the organization's catalogue, where no later migration changes it.
 --
 -- KEYS[1]  <prefix>{organization}:
 -- ARGV[1]  reference
@@ -7,4 +7,5 @@
 -- 'set' or 'unknown-organization'
 if redis.call('EXISTS', KEYS[1] .. 'settings') == 0 then return 'unknown-organization' end
 redis.call('HSET', KEYS[1] .. 'objects', ARGV[1], ARGV[2])
+done_here('o', ARGV[1])
 return 'set'
