@@ -30,8 +30,14 @@ beforeAll(async () => {
   redis = await startRedis([
     '--tls-port',
     String(port),
-    ...['--tls-cert-file', file('cert.pem'), '--tls-key-file', file('key.pem')],
-    ...['--tls-ca-cert-file', file('cert.pem'), '--aclfile', file('users.acl')],
+    '--tls-cert-file',
+    file('cert.pem'),
+    '--tls-key-file',
+    file('key.pem'),
+    '--tls-ca-cert-file',
+    file('cert.pem'),
+    '--aclfile',
+    file('users.acl'),
   ]);
   url = `rediss://bridge@127.0.0.1:${port}`;
 });
@@ -45,19 +51,23 @@ function makeCertificate(): void {
   execFileSync(
     'openssl',
     [
-      ...[
-        'req',
-        '-x509',
-        '-newkey',
-        'ec',
-        '-pkeyopt',
-        'ec_paramgen_curve:prime256v1',
-        '-nodes',
-        '-days',
-        '2',
-      ],
-      ...['-subj', '/CN=test', '-addext', 'subjectAltName=IP:127.0.0.1'],
-      ...['-keyout', file('key.pem'), '-out', file('cert.pem')],
+      'req',
+      '-x509',
+      '-newkey',
+      'ec',
+      '-pkeyopt',
+      'ec_paramgen_curve:prime256v1',
+      '-nodes',
+      '-days',
+      '2',
+      '-subj',
+      '/CN=test',
+      '-addext',
+      'subjectAltName=IP:127.0.0.1',
+      '-keyout',
+      file('key.pem'),
+      '-out',
+      file('cert.pem'),
     ],
     { stdio: 'ignore' },
   );
