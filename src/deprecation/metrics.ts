@@ -1,4 +1,13 @@
-import { collectDefaultMetrics, Counter, Gauge, Histogram, Registry } from 'prom-client';
+import cluster from 'node:cluster';
+import {
+  AggregatorRegistry,
+  collectDefaultMetrics,
+  Counter,
+  Gauge,
+  Histogram,
+  Registry,
+  type Aggregator,
+} from 'prom-client';
 import { DAY } from './days.ts';
 import { phaseAt, type DeprecationPolicy, type Phase } from './policy.ts';
 
@@ -11,13 +20,17 @@ interface Observed {
   organizationId?: string | undefined;
 }
 
-export interface Metrics {
-  /** Counts one answered call: memory only, about a microsecond. */
-  observe: (call: Observed) => void;
-  /** The text of `/metrics`; asks Redis for its latency on the way, for a second at most. */
+/** What `/metrics` shows. */
+export interface MetricsText {
+  /** Asks Redis for its latency on the way, for a second at most. */
   text: () => Promise<string>;
   /** What `text` is, for the Content-Type header. */
   contentType: string;
+}
+
+export interface Metrics extends MetricsText {
+  /** Counts one answered call: memory only, about a microsecond. */
+  observe: (call: Observed) => void;
 }
 
 export interface MetricsOptions {
@@ -37,12 +50,26 @@ const BUCKETS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 3];
 const PING_TIMEOUT_MS = 1000;
 
 /**
- * The process's metrics in Prometheus' format. No label holds a key, a user or a client. Calls that were not
+ * The metrics of all workers of this process as if they were one's: counts are summed; of what each of them
+ * merely sees (the phase, the state of Redis) one's word, the worst, is taken.
+ */
+export function workersMetrics(): MetricsText {
+  const registry = new AggregatorRegistry();
+  return { text: () => registry.clusterMetrics(), contentType: registry.contentType };
+}
+
+/**
+ * The process's metrics in Prometheus' format; a worker's are `workersMetrics` to its parent too. No label holds a key, a user or a client. Calls that were not
  * authenticated have the organization `unattributed`.
  */
 export function createMetrics({ policy, lagSeconds, ping, now = Date.now }: MetricsOptions): Metrics {
   const registry = new Registry();
   const registers = [registry];
+  if (cluster.isWorker) {
+    AggregatorRegistry.setRegistries(registers);
+    // Only an aggregator listens for the parent's questions.
+    void new AggregatorRegistry();
+  }
   // Event-loop lag, garbage collection, memory, CPU, file descriptors.
   collectDefaultMetrics({ register: registry });
 
@@ -63,12 +90,14 @@ export function createMetrics({ policy, lagSeconds, ping, now = Date.now }: Metr
     registry,
     'profile_bridge_ledger_flush_lag_seconds',
     'Age of the latest call surely in the ledger.',
+    'max',
     (g) => g.set(lagSeconds()),
   );
   gauge(
     registry,
     'profile_bridge_days_to_sunset',
     'Days until the sunset, negative once it has passed; absent without one.',
+    'first',
     (g) => {
       const { sunsetAt } = policy();
       if (sunsetAt === undefined) g.remove();
@@ -79,24 +108,25 @@ export function createMetrics({ policy, lagSeconds, ping, now = Date.now }: Metr
     name: 'profile_bridge_deprecation_phase',
     help: '1 for the phase the deprecation is in, 0 for the others.',
     labelNames: ['phase'] as const,
+    aggregator: 'first',
     registers,
     collect: () => {
       const current = phaseAt(policy(), now());
       for (const name of PHASES) phase.set({ phase: name }, name === current ? 1 : 0);
     },
   });
-  const up = gauge(registry, 'profile_bridge_redis_up', '1 where Redis answered just now, else 0.');
-  const latency = gauge(
+  let probed = Promise.resolve({ answered: false, seconds: 0 });
+  gauge(registry, 'profile_bridge_redis_up', '1 where Redis answered just now, else 0.', 'min', async (g) => {
+    probed = probe(ping);
+    g.set((await probed).answered ? 1 : 0);
+  });
+  gauge(
     registry,
     'profile_bridge_redis_latency_seconds',
     'Round trip of one PING just now, or how long it was waited for in vain.',
+    'max',
+    async (g) => g.set((await probed).seconds),
   );
-  const probe = async () => {
-    const began = performance.now();
-    const answered = await answersInTime(ping);
-    up.set(answered ? 1 : 0);
-    latency.set((performance.now() - began) / 1000);
-  };
 
   const timers = new Map<string, Map<number, Histogram.Internal<'operation' | 'status'>>>();
   const counters = new Map<string, Map<string, Counter.Internal>>();
@@ -116,22 +146,27 @@ export function createMetrics({ policy, lagSeconds, ping, now = Date.now }: Metr
       const organization = nameOf(organizationId);
       child(counters, operation, organization, () => requests.labels(operation, organization)).inc();
     },
-    text: async () => {
-      await probe();
-      return registry.metrics();
-    },
+    text: () => registry.metrics(),
     contentType: registry.contentType,
   };
 }
 
-function gauge(registry: Registry, name: string, help: string, collect?: (gauge: Gauge) => void): Gauge {
+function gauge(
+  registry: Registry,
+  name: string,
+  help: string,
+  aggregator: Aggregator,
+  collect: (gauge: Gauge) => unknown,
+): void {
   const made: Gauge = new Gauge({
     name,
     help,
+    aggregator,
     registers: [registry],
-    ...(collect === undefined ? {} : { collect: () => collect(made) }),
+    collect: async () => {
+      await collect(made);
+    },
   });
-  return made;
 }
 
 function child<Key, Child>(
@@ -151,6 +186,12 @@ function child<Key, Child>(
     ofOperation.set(key, one);
   }
   return one;
+}
+
+async function probe(ping: () => Promise<unknown>): Promise<{ answered: boolean; seconds: number }> {
+  const began = performance.now();
+  const answered = await answersInTime(ping);
+  return { answered, seconds: (performance.now() - began) / 1000 };
 }
 
 async function answersInTime(ping: () => Promise<unknown>): Promise<boolean> {
