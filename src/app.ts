@@ -53,13 +53,14 @@ const exposedHeaders = [
 
 /** The public face: the contract first, since that is what nearly everybody wants; then the rest. */
 export function createApp(options: AppOptions): Express {
-  const { log, store, isDraining } = options;
+  const { log, store, isDraining, corsOrigins, organizationHeader } = options;
   const app = express();
   app.disable('x-powered-by');
   app.set('etag', false);
   app.set('query parser', false);
 
   app.use(begin(options));
+  if (corsOrigins.length > 0) app.use(allowOrigins(corsOrigins, organizationHeader, exposedHeaders));
   app.use(contractFace(options));
   app.use(
     readOnlyRouter({
@@ -78,7 +79,6 @@ export function createApp(options: AppOptions): Express {
 }
 
 function contractFace(options: AppOptions): RequestHandler {
-  const { corsOrigins, organizationHeader } = options;
   const readList = createJsonReader(options.maxListBytes);
   const router = contractRouter(
     {
@@ -90,8 +90,6 @@ function contractFace(options: AppOptions): RequestHandler {
     },
     [refuseWhenGone(() => options.deprecation().policy, options), shedLoad(maxUnderWay)],
   );
-  const cors =
-    corsOrigins.length === 0 ? undefined : allowOrigins(corsOrigins, organizationHeader, exposedHeaders);
   return (request, response, next) => {
     if (!isContractPath(request.path)) {
       next();
@@ -99,8 +97,7 @@ function contractFace(options: AppOptions): RequestHandler {
     }
     response.setHeader('Cache-Control', 'private, no-store');
     for (const [name, value] of options.deprecation().headers) response.setHeader(name, value);
-    if (cors === undefined) router(request, response, next);
-    else cors(request, response, () => router(request, response, next));
+    router(request, response, next);
   };
 }
 

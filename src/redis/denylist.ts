@@ -117,21 +117,14 @@ export async function overwriteDenylist(
   for (;;) {
     const token = randomUUID();
     if (!(await openStage(store, base, token, patience))) return { kind: 'busy' };
-    try {
-      const staged = await fillStage(store, base, token, standing, usernames);
-      if (staged.kind === 'in-use') {
-        return { kind: 'in-use', usernames: staged.usernames };
-      }
-      if (
-        staged.kind === 'staged' &&
-        (await store.stageCommit(base, token, standing.index, keyId)) === 'committed'
-      ) {
-        return { kind: 'overwritten' };
-      }
-    } finally {
-      // Gone by itself where it was committed or has lapsed; and it expires where Redis cannot be reached.
-      await store.stageDrop(base, token).catch(() => {});
+    // Where Redis cannot be reached half-way, the stage expires by itself.
+    const staged = await fillStage(store, base, token, standing, usernames);
+    if (staged.kind === 'staged') {
+      const committed = await store.stageCommit(base, token, standing.index, keyId);
+      if (committed === 'committed') return { kind: 'overwritten' };
     }
+    await store.stageDrop(base, token);
+    if (staged.kind === 'in-use') return staged;
     if (!(await patience.wait())) return { kind: 'busy' };
     standing = await readStanding(store, base);
   }
