@@ -26,8 +26,8 @@ const DEFAULT_DAYS = 30;
 const MOST_DAYS = 400;
 
 /**
- * Reads what a report is asked for: whole UTC days from `from` to `to` (ISO 8601, both included), by default the 30
- * up to today, grouped by client. Gives every reason why it cannot.
+ * Reads what a report is asked for: whole UTC days from `from` to `to` (ISO 8601, both included, today at most), by
+ * default the 30 up to today, grouped by client. Gives every reason why it cannot.
  */
 export function readUsageQuery(fields: QueryFields, now: number): ReadQuery {
   const reasons: string[] = [];
@@ -38,10 +38,15 @@ export function readUsageQuery(fields: QueryFields, now: number): ReadQuery {
     reasons.push(instant.reason);
     return undefined;
   };
-  const lastDay = day(fields.to) ?? dayOf(now);
+  const today = dayOf(now);
+  const lastDay = Math.min(day(fields.to) ?? today, today);
   const firstDay = day(fields.from) ?? lastDay - DEFAULT_DAYS + 1;
   if (firstDay > lastDay) reasons.push(`from ${dayName(firstDay)} is after to ${dayName(lastDay)}`);
-  if (lastDay - firstDay >= MOST_DAYS) reasons.push(`a report covers at most ${MOST_DAYS} days`);
+  // Days that no ledger holds would each cost a look at Redis.
+  const oldest = today - MOST_DAYS + 1;
+  if (firstDay < oldest) {
+    reasons.push(`the ledger reaches back at most ${MOST_DAYS} days, to ${dayName(oldest)}`);
+  }
   const groupBy = GROUPS.find((group) => group === (fields.group ?? 'client'));
   if (groupBy === undefined)
     reasons.push(`group is one of ${GROUPS.join(', ')}, not "${fields.group ?? ''}"`);

@@ -1,0 +1,164 @@
+import { html, type Html } from '../../html.ts';
+import { callsText } from './calls-part.ts';
+import { splitClients, QUIET_DAYS, type ClientRow } from './clients.ts';
+import type { Findings } from './findings.ts';
+import { addressOf, type DashboardQuery } from './query.ts';
+import { sparkline } from './sparkline.ts';
+import { ago, count, counted, date, label } from './text.ts';
+import { trendText } from './trend.ts';
+
+/** Rows of one table, unless all are asked for. */
+const SHOWN = 50;
+
+/** Whoever still calls, by last call. */
+export function callingPart(findings: Findings, query: DashboardQuery): Html {
+  const { calling } = splitClients(findings);
+  if (calling.length === 0) {
+    return html`<p class="none">
+      ${
+        findings.clients.measured === 'no'
+          ? 'Nobody was counting: whether anybody calls is not known.'
+          : `No client has called in the last ${QUIET_DAYS} days.`
+      }
+    </p>`;
+  }
+  const isKnown = findings.days.rows.map(({ calls }) => calls !== null);
+  const rows = calling.slice(0, query.all ? undefined : SHOWN);
+  return html`<table class="wide clients">
+      <caption class="unseen">
+        Clients that call, the latest first
+      </caption>
+      <thead>
+        <tr>
+          <th scope="col">Client</th>
+          <th scope="col">Last call</th>
+          <th scope="col" class="number">Calls</th>
+          <th scope="col">Course</th>
+          <th scope="col" class="number">Week on week</th>
+          <th scope="col">Operations</th>
+        </tr>
+      </thead>
+      <tbody>
+        ${rows.map(
+          (row) =>
+            html`<tr>
+              <th scope="row">${name(row, query)}</th>
+              <td data-name="Last call">
+                ${row.lastSeen === null ? '–' : ago(Date.parse(row.lastSeen), findings.now)}
+              </td>
+              <td class="number" data-name="Calls">${callsText(row.calls)}</td>
+              <td data-name="Course">
+                ${sparkline(row.daily.map((n, i) => (isKnown[i] === true ? n : null)))}
+              </td>
+              <td class="number" data-name="Week on week">
+                ${row.trend === null ? undefined : trendText(row.trend)}
+              </td>
+              <td data-name="Operations">${operations(row)}</td>
+            </tr>`,
+        )}
+      </tbody>
+    </table>
+    ${more(calling.length, rows.length, query)}`;
+}
+
+/** Whoever has fallen silent, the latest first, and whether anybody listened meanwhile. */
+export function quietPart(findings: Findings, query: DashboardQuery): Html {
+  const { quiet } = splitClients(findings);
+  if (quiet.length === 0) return html`<p class="none">No client has gone quiet.</p>`;
+  const rows = quiet.slice(0, query.all ? undefined : SHOWN);
+  return html`<table class="wide clients">
+      <caption class="unseen">
+        Clients gone quiet, the latest first
+      </caption>
+      <thead>
+        <tr>
+          <th scope="col">Client</th>
+          <th scope="col">Quiet since</th>
+          <th scope="col">Silence measured</th>
+          <th scope="col" class="number">Calls in the period</th>
+          <th scope="col">First call</th>
+        </tr>
+      </thead>
+      <tbody>
+        ${rows.map((row) => {
+          const last = Date.parse(row.lastSeen ?? '');
+          return html`<tr>
+            <th scope="row">${name(row, query)}</th>
+            <td data-name="Quiet since">${date(last)} <small>${ago(last, findings.now)}</small></td>
+            <td data-name="Silence measured">
+              ${row.quietMeasured === true ? 'throughout' : html`<span class="unmeasured">not throughout</span>`}
+            </td>
+            <td class="number" data-name="Calls in the period">${callsText(row.calls)}</td>
+            <td data-name="First call">${row.firstSeen === null ? '–' : date(Date.parse(row.firstSeen))}</td>
+          </tr>`;
+        })}
+      </tbody>
+    </table>
+    ${more(quiet.length, rows.length, query)}`;
+}
+
+/** Calls that came without a valid key, by the organization they claimed. */
+export function unattributedPart(findings: Findings): Html {
+  const { unattributed } = splitClients(findings);
+  const rows = unattributed.filter((row) => (row.calls ?? 0) > 0);
+  if (rows.length === 0) {
+    return html`<p class="none">
+      ${findings.clients.measured === 'no' ? 'Not measured.' : 'None: every call that was counted came with a valid key.'}
+    </p>`;
+  }
+  return html`<ul class="unattributed">
+    ${rows.map(
+      (row) =>
+        html`<li>
+          <span>${row.organization == null ? 'unknown organizations' : label(row.organization)}</span>
+          <span class="number">${count(row.calls ?? 0)}</span>
+          <small
+            >${row.lastSeen === null ? undefined : html`last ${ago(Date.parse(row.lastSeen), findings.now)}`}</small
+          >
+        </li>`,
+    )}
+  </ul>`;
+}
+
+function name(row: ClientRow, query: DashboardQuery): Html {
+  const { organization, userAgents, keyIds, keys } = row;
+  const facts = [
+    counted(keys, 'key'),
+    ...(userAgents.length > 0 ? [counted(userAgents.length, 'user agent')] : []),
+  ];
+  return html`${label(row.client ?? '')}
+  ${
+    query.organizationId === undefined && organization != null
+      ? html`<a class="organization" href="${addressOf({ ...query, organizationId: organization })}"
+          >${label(organization)}</a
+        >`
+      : undefined
+  }
+  ${
+    keys + userAgents.length === 0
+      ? undefined
+      : html`<details>
+          <summary>${facts.join(', ')}</summary>
+          <ul>
+            ${keyIds.map((id) => html`<li><code>${label(id)}</code></li>`)}
+            ${keys > keyIds.length ? html`<li>and ${counted(keys - keyIds.length, 'more key')}</li>` : undefined}
+            ${userAgents.map(({ userAgent }) => html`<li>${label(userAgent)}</li>`)}
+          </ul>
+        </details>`
+  }`;
+}
+
+function operations({ operations: calls }: ClientRow): Html {
+  const names = Object.entries(calls).toSorted(([, a], [, b]) => b - a);
+  return html`<ul class="operations">
+    ${names.map(([operation, n]) => html`<li title="${counted(n, 'call')}">${label(operation)}</li>`)}
+  </ul>`;
+}
+
+function more(total: number, shown: number, query: DashboardQuery): Html | undefined {
+  if (total <= shown) return undefined;
+  return html`<p class="more">
+    The latest ${count(shown)} of ${count(total)}.
+    <a href="${addressOf(query, { all: true })}">Show all ${count(total)}</a>
+  </p>`;
+}

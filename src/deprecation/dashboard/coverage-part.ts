@@ -1,0 +1,44 @@
+import { html, type Html } from '../../html.ts';
+import { MINUTE } from '../days.ts';
+import type { Findings } from './findings.ts';
+import { counted, duration, span } from './text.ts';
+
+const SHOWN = 5;
+
+/** When calls may have gone uncounted. */
+export function coveragePart({ days }: Findings): Html {
+  const gaps = days.gaps.toReversed();
+  if (gaps.length === 0) {
+    return html`<p>
+      Measured throughout these ${counted(days.rows.length, 'day')}: whoever shows no call made none.
+    </p>`;
+  }
+  const minutes = gaps.reduce((sum, gap) => sum + gap.minutes, 0);
+  const rows = gaps.map(
+    ({ from, to, minutes: length }) =>
+      html`<li>
+        <span>${span(Date.parse(from), Date.parse(to))}</span>
+        <span class="length">${duration(length * MINUTE)}</span>
+      </li>`,
+  );
+  const more = rows.slice(SHOWN);
+  return html`
+    <p>
+      ${duration(minutes * MINUTE)} in ${counted(gaps.length, 'gap')}: calls made then may be missing from
+      every number here.
+    </p>
+    <ul class="gaps">
+      ${rows.slice(0, SHOWN)}
+    </ul>
+    ${
+      more.length === 0
+        ? undefined
+        : html`<details id="more-gaps">
+            <summary>${counted(more.length, 'earlier gap')}</summary>
+            <ul class="gaps">
+              ${more}
+            </ul>
+          </details>`
+    }
+  `;
+}

@@ -1,0 +1,65 @@
+import type { RedisClient } from '../../redis/connect.ts';
+import { activeOrganizationsKey } from '../keys.ts';
+import { reportOf, type UsageReport } from '../report.ts';
+import type { UsageQuery } from '../usage-query.ts';
+import { readUsage } from '../usage.ts';
+
+/** What the ledger says, in the three ways the page shows it, as of `now` (ms). */
+export interface Findings {
+  now: number;
+  days: UsageReport;
+  operations: UsageReport;
+  clients: UsageReport;
+  /** Those that have called lately, the latest first. */
+  organizations: string[];
+}
+
+const ORGANIZATIONS = 1000;
+
+/** Reads the ledger once for all that the page shows. */
+export async function readFindings(
+  client: RedisClient,
+  prefix: string,
+  query: UsageQuery,
+  now: number,
+): Promise<Findings> {
+  const [usage, organizations] = await Promise.all([
+    readUsage(client, prefix, query, now),
+    client.zrevrange(activeOrganizationsKey(prefix), 0, ORGANIZATIONS - 1),
+  ]);
+  return {
+    now,
+    days: reportOf(usage, 'day'),
+    operations: reportOf(usage, 'operation'),
+    clients: reportOf(usage, 'client'),
+    organizations,
+  };
+}
+
+/** Everybody who looks at the same within so many ms shares one reading. */
+const SHARED_MS = 5000;
+
+/** Reads findings so that many open pages cost Redis no more than one. A failed reading is not kept. */
+export function createFindings(
+  client: RedisClient,
+  prefix: string,
+  now: () => number,
+): (query: UsageQuery) => Promise<Findings> {
+  const readings = new Map<string, { at: number; findings: Promise<Findings> }>();
+  return async ({ firstDay, lastDay, organizationId, groupBy }) => {
+    const query = { firstDay, lastDay, groupBy, ...(organizationId !== undefined && { organizationId }) };
+    const id = JSON.stringify(query);
+    const at = now();
+    for (const [old, reading] of readings) if (at - reading.at >= SHARED_MS) readings.delete(old);
+    const shared = readings.get(id);
+    if (shared !== undefined) return await shared.findings;
+    const findings = readFindings(client, prefix, query, at);
+    readings.set(id, { at, findings });
+    try {
+      return await findings;
+    } catch (error) {
+      readings.delete(id);
+      throw error;
+    }
+  };
+}

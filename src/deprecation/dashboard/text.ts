@@ -1,0 +1,69 @@
+import { html, type Html } from '../../html.ts';
+import { DAY, MINUTE } from '../days.ts';
+
+const HOUR = 60 * MINUTE;
+const grouped = new Intl.NumberFormat('en');
+const percents = new Intl.NumberFormat('en', { style: 'percent', maximumFractionDigits: 1 });
+const dates = new Intl.DateTimeFormat('en-GB', { dateStyle: 'medium', timeZone: 'UTC' });
+const times = new Intl.DateTimeFormat('en-GB', { timeStyle: 'short', timeZone: 'UTC' });
+
+export const count = (n: number): string => grouped.format(n);
+export const percent = (ratio: number): string => percents.format(ratio);
+/** 1 client, 2 clients. */
+export const counted = (n: number, noun: string): string => `${count(n)} ${noun}${n === 1 ? '' : 's'}`;
+
+/** An instant as a date, in UTC. */
+export function date(ms: number): Html {
+  return html`<time datetime="${new Date(ms).toISOString()}">${dates.format(ms)}</time>`;
+}
+
+/** An instant as date and time, in UTC. */
+export function moment(ms: number): Html {
+  return html`<time datetime="${new Date(ms).toISOString()}">${dates.format(ms)}, ${times.format(ms)}</time>`;
+}
+
+/** A stretch of time; the date is not said twice. */
+export function span(start: number, end: number): Html {
+  const sameDay = Math.floor(start / DAY) === Math.floor((end - 1) / DAY);
+  const until = sameDay
+    ? html`<time datetime="${new Date(end).toISOString()}"
+        >${end % DAY === 0 ? '24:00' : times.format(end)}</time
+      >`
+    : moment(end);
+  return html`${moment(start)} – ${until}`;
+}
+
+/** How long ago an instant was, in the largest whole unit. */
+export function ago(ms: number, now: number): Html {
+  const passed = now - ms;
+  const text = passed < MINUTE ? 'just now' : `${duration(passed)} ago`;
+  return html`<time
+    datetime="${new Date(ms).toISOString()}"
+    title="${dates.format(ms)}, ${times.format(ms)} UTC"
+    >${text}</time
+  >`;
+}
+
+/** A length of time in the largest whole unit: 3 min, 5 h, 12 days. */
+export function duration(ms: number): string {
+  if (ms < HOUR) return `${Math.max(1, Math.floor(ms / MINUTE))} min`;
+  if (ms < 2 * DAY) return `${Math.floor(ms / HOUR)} h`;
+  return counted(Math.floor(ms / DAY), 'day');
+}
+
+/**
+ * A text that comes from outside, for people to read: kept apart from the direction of what surrounds it, and with
+ * what would hide or turn text made visible.
+ */
+export function label(text: string): Html {
+  const shown = visible(text);
+  return html`<bdi class="label" title="${shown}">${shown}</bdi>`;
+}
+
+/** The same for where no markup may be. */
+export function visible(text: string): string {
+  return text.replace(
+    /[\p{Cc}\p{Cs}\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u2069\ufeff]/gu,
+    (character) => `‹${(character.codePointAt(0) ?? 0).toString(16).toUpperCase().padStart(4, '0')}›`,
+  );
+}

@@ -1,0 +1,67 @@
+import { DAY } from '../../src/deprecation/days.ts';
+import { createLedger } from '../../src/deprecation/ledger.ts';
+import type { Call } from '../../src/deprecation/tally.ts';
+import { createLog } from '../../src/log.ts';
+import { organizationsKey } from '../../src/redis/keys.ts';
+import type { RedisClient } from '../../src/redis/connect.ts';
+
+/** A call, and how often it was made at that time. */
+export type PastCall = Partial<Call> & { at: number; times?: number };
+
+/**
+ * Lets ledgers of the past count these calls: one per stretch of time (ms), the last of which is still alive at its
+ * end. Calls outside every stretch are those nobody counted.
+ */
+export async function writeHistory(
+  client: RedisClient,
+  prefix: string,
+  stretches: readonly (readonly [start: number, end: number])[],
+  calls: readonly PastCall[],
+): Promise<void> {
+  const organizations = new Set(calls.flatMap(({ organizationId }) => organizationId ?? []));
+  if (organizations.size > 0) await client.sadd(organizationsKey(prefix), ...organizations);
+  for (const [start, end] of stretches) {
+    let now = start;
+    const options = { log: createLog('silent'), now: () => now, flushMs: 1_000_000_000 };
+    const ledger = createLedger(client, prefix, options);
+    for (const { at, times = 1, ...call } of calls) {
+      if (at < start || at >= end) continue;
+      now = at;
+      const whole = { operation: 'getProfile', status: 200, ...call };
+      for (let i = 0; i < times; i += 1) ledger.record(whole);
+    }
+    now = end;
+    // The last one lives on: a page opened next sees it measuring.
+    if (start === stretches.at(-1)?.[0]) await ledger.flush();
+    else await ledger.close();
+  }
+}
+
+/** Some clients calling every day in their own rhythm, some of them falling silent on the way. */
+export function everydayCalls(options: {
+  now: number;
+  days: number;
+  clients: number;
+  organizations?: number;
+}): PastCall[] {
+  const { now, days, clients, organizations = 3 } = options;
+  const today = Math.floor(now / DAY);
+  const operations = ['getProfile', 'getProfile', 'putProfile', 'banUsernames'];
+  return Array.from({ length: clients }, (_, c) => c).flatMap((c) => {
+    const lastDay = c % 4 === 3 ? (c * 7) % days : days;
+    return Array.from({ length: lastDay }, (_each, d) => d).flatMap((d) => {
+      const at = Math.min((today - days + 1 + d) * DAY + ((c * 3571) % 1440) * 60_000, now - 1000 - c);
+      const weekend = (today - days + 1 + d) % 7 >= 5 ? 0.6 : 1;
+      const fading = c % 3 === 0 ? 1 - d / (days * 1.25) : 1;
+      return operations.slice(0, 1 + (c % 4)).map((operation, o) => ({
+        at,
+        organizationId: ['acme', 'globex', 'initech'][c % organizations] ?? `org-${c % organizations}`,
+        keyId: `k_${String(c).padStart(12, '0')}`,
+        client: ['ios', 'android', 'web', 'unity'][c % 4] + `-${1 + (c % 5)}.${Math.floor(c / 4)}`,
+        userAgent: `Game/${1 + (c % 5)} (device ${c % 9})`,
+        operation,
+        times: Math.max(1, Math.round(((40 * weekend * fading) / (o + 1)) * (1 + ((d * (c + 3)) % 5) / 10))),
+      }));
+    });
+  });
+}
