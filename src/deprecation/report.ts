@@ -25,7 +25,7 @@ export interface UsageReport {
 }
 
 /** `calls` is null where there were none and nothing was measured. */
-type ReportRow = Omit<UsageRow, 'calls' | 'firstSeen' | 'lastSeen' | 'quietSince' | 'userAgents'> & {
+export type ReportRow = Omit<UsageRow, 'calls' | 'firstSeen' | 'lastSeen' | 'quietSince' | 'userAgents'> & {
   calls: number | null;
   firstSeen: string | null;
   lastSeen: string | null;
@@ -124,61 +124,18 @@ const WHO: Column[] = [
 
 const round = (ratio: number) => Math.round(ratio * 1000) / 1000;
 
-/** The columns of a grouping, the same in CSV and on a terminal (which has no room for the last ones). */
-function columnsOf(groupBy: Group): { columns: Column[]; wide: Column[] } {
+function columnsOf(groupBy: Group): Column[] {
   const columns = [...NAMES[groupBy], ...CALLS];
-  if (groupBy === 'day') return { columns: [...columns, MEASURED], wide: [] };
-  if (groupBy === 'status') return { columns: [...columns, ...TREND, MEASURED], wide: [] };
-  return { columns: [...columns, ...TREND, ...SEEN, MEASURED], wide: WHO };
+  if (groupBy === 'day') return [...columns, MEASURED];
+  if (groupBy === 'status') return [...columns, ...TREND, MEASURED];
+  return [...columns, ...TREND, ...SEEN, MEASURED, ...WHO];
 }
 
 /** The report's rows as CSV with a line of titles. */
 export function reportCsv(report: UsageReport): string {
-  const { columns, wide } = columnsOf(report.groupBy);
-  const all = [...columns, ...wide];
+  const columns = columnsOf(report.groupBy);
   return toCsv([
-    all.map(([title]) => title.replaceAll(' ', '_')),
-    ...report.rows.map((row) => all.map(([, of]) => of(row))),
+    columns.map(([title]) => title.replaceAll(' ', '_')),
+    ...report.rows.map((row) => columns.map(([, of]) => of(row))),
   ]);
-}
-
-/** The report as lines of text for a terminal: what it covers, the rows, and what was not measured. */
-export function reportLines(report: UsageReport): string[] {
-  const { columns } = columnsOf(report.groupBy);
-  const cells = [
-    columns.map(([title]) => title),
-    ...report.rows.map((row) => columns.map(([, of]) => printable(of(row)))),
-  ];
-  const widths = columns.map((_, i) => Math.max(...cells.map((line) => line[i]?.length ?? 0)));
-  const isNumber = columns.map(([, of]) => report.rows.some((row) => typeof of(row) === 'number'));
-  const table = cells.map((line) =>
-    line
-      .map((text, i) => (isNumber[i] ? text.padStart(widths[i] ?? 0) : text.padEnd(widths[i] ?? 0)))
-      .join('  ')
-      .trimEnd(),
-  );
-  const of =
-    report.organization === null ? 'all organizations' : `organization ${printable(report.organization)}`;
-  return [
-    `${report.from} to ${report.to}, ${of}: ${report.calls} calls, ${report.unattributed} of them unattributed`,
-    '',
-    ...(report.rows.length > 0 ? table : ['no calls']),
-    ...(report.gaps.length > 0 ? ['', ...gapLines(report.gaps)] : []),
-  ];
-}
-
-/** Gaps as lines of text; many are cut short. */
-export function gapLines(gaps: UsageReport['gaps']): string[] {
-  const minutes = gaps.reduce((sum, gap) => sum + gap.minutes, 0);
-  const shown = gaps.slice(0, 10).map(({ from, to }) => `  not measured ${from} to ${to}`);
-  return [
-    `not measured: ${minutes} minutes in ${gaps.length} gap${gaps.length === 1 ? '' : 's'}`,
-    ...shown,
-    ...(gaps.length > shown.length ? [`  and ${gaps.length - shown.length} more`] : []),
-  ];
-}
-
-/** Labels come from outside: nothing in them may steer the terminal. */
-function printable(value: string | number | null): string {
-  return String(value ?? '').replace(/[\p{Cc}\p{Cf}]/gu, '');
 }

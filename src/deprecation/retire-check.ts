@@ -4,9 +4,10 @@ import { findGaps, readCoverage } from './coverage.ts';
 import { DAY, dayOf } from './days.ts';
 import { formatInstant } from './iso8601.ts';
 import { readLedger } from './ledger-reader.ts';
-import { gapLines, writeGap, type UsageReport } from './report.ts';
+import { writeGap, type UsageReport } from './report.ts';
 import { UNATTRIBUTED } from './tally.ts';
 import { clientName } from './usage-groups.ts';
+import { gapLines, lengthOf } from './usage-lines.ts';
 
 export interface RetireCheck {
   /** Nobody known called for that long, and it was measured throughout. */
@@ -65,7 +66,7 @@ export async function retireCheck(
     reasons.push(`${clients} client${clients === 1 ? '' : 's'} called in the last ${days} days`);
   }
   const minutes = gaps.reduce((sum, gap) => sum + gap.minutes, 0);
-  if (minutes > 0) reasons.push(`${minutes} minutes of the last ${days} days were not measured`);
+  if (minutes > 0) reasons.push(`${lengthOf(minutes)} of the last ${days} days were not measured`);
   return {
     retirable: reasons.length === 0,
     days,

@@ -1,25 +1,26 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
-import { Redis } from 'ioredis';
 import { createLog } from '../../src/log.ts';
 import { writeCoverage } from '../../src/deprecation/coverage.ts';
 import { DAY, dayName, dayOf } from '../../src/deprecation/days.ts';
 import { activeOrganizationsKey, dayKey, usedKeyKey, usedKeysKey } from '../../src/deprecation/keys.ts';
 import { createLedger } from '../../src/deprecation/ledger.ts';
-import { reportCsv, reportLines, reportUsage } from '../../src/deprecation/report.ts';
+import { reportCsv, reportUsage } from '../../src/deprecation/report.ts';
 import { retireCheck, retireCheckLines } from '../../src/deprecation/retire-check.ts';
 import type { Call } from '../../src/deprecation/tally.ts';
+import { reportLines } from '../../src/deprecation/usage-lines.ts';
 import { GROUPS, readUsageQuery, type QueryFields } from '../../src/deprecation/usage-query.ts';
+import { closeRedis, connectRedis, type RedisClient } from '../../src/redis/connect.ts';
 import { organizationBase, organizationsKey } from '../../src/redis/keys.ts';
 import { freshPrefix, testRedisUrl } from '../support/redis.ts';
 
 const log = createLog('silent');
 const at = (text: string) => Date.parse(text);
-let redis: Redis;
+let redis: RedisClient;
 
-beforeAll(() => {
-  redis = new Redis(testRedisUrl());
+beforeAll(async () => {
+  redis = await connectRedis(testRedisUrl(), { allowEviction: true, commandTimeout: 10_000 });
 });
-afterAll(() => redis.quit());
+afterAll(() => closeRedis(redis));
 
 /** A ledger at work since `start`, whose clock goes where the calls go. */
 async function history(start: string, calls: [when: string, call: Partial<Call>][], end: string) {
@@ -136,16 +137,18 @@ describe('the usage report', () => {
       '2027-03-01,not measured,0,0,no',
     ]);
     expect(reportLines(days)).toEqual([
-      '2027-03-01 to 2027-03-04, all organizations: 1 calls, 0 of them unattributed',
+      '2027-03-01 to 2027-03-04 (UTC), all organizations: 1 call',
       '',
-      'day                calls  share  unattributed  measured',
-      '2027-03-01  not measured      0             0  no',
-      '2027-03-02             0      0             0  partly',
-      '2027-03-03             1      1             0  yes',
-      '2027-03-04             0      0             0  yes',
+      'day                calls    share',
+      '2027-03-01  not measured        -',
+      '2027-03-02            0?    0.0 %',
+      '2027-03-03             1  100.0 %',
+      '2027-03-04             0    0.0 %',
       '',
-      'not measured: 2160 minutes in 1 gap',
-      '  not measured 2027-03-01T00:00:00Z to 2027-03-02T12:00:00Z',
+      '? not measured throughout',
+      '',
+      'not measured: 36 hours in 1 gap (UTC)',
+      '  2027-03-01 00:00 to 2027-03-02 12:00',
     ]);
     await ledger.close();
   });
@@ -167,8 +170,8 @@ describe('the usage report', () => {
     const now = at('2027-03-31T12:00:00Z');
     const today = dayOf(now);
     const base = organizationBase(prefix, 'acme');
+    await redis.zadd(activeOrganizationsKey(prefix), today, 'acme');
     const pipeline = redis.pipeline();
-    pipeline.zadd(activeOrganizationsKey(prefix), today, 'acme');
     const keys = Array.from({ length: 500 }, (_, i) => `k_${String(i).padStart(12, '0')}`);
     const fields = keys.flatMap((key) =>
       ['getProfile', 'putProfile', 'banUsernames'].map((operation) => `${key}|${operation}|2xx`),
@@ -272,7 +275,7 @@ describe('the retire check', () => {
     expect(check).toMatchObject({
       retirable: false,
       callers: [],
-      reasons: ['28800 minutes of the last 30 days were not measured'],
+      reasons: ['20 days of the last 30 days were not measured'],
     });
     await ledger.close();
   });
