@@ -4,10 +4,12 @@ import { isStoreUnavailable } from '../../src/redis/connect.ts';
 import { auditCommand } from './audit.ts';
 import { collectionCommand } from './collection.ts';
 import { createContext, type AdminContext, type Surroundings } from './context.ts';
+import { deprecationCommand } from './deprecation.ts';
 import { fsckCommand } from './fsck.ts';
 import { keyCommand } from './key.ts';
 import { objectCommand } from './object.ts';
 import { orgCommand } from './org.ts';
+import { usageCommand } from './usage.ts';
 import { walletCommand } from './wallet.ts';
 
 /** How the tool is called, so that usage lines can be pasted. */
@@ -22,6 +24,8 @@ const groups: ((context: AdminContext) => Command)[] = [
   walletCommand,
   auditCommand,
   fsckCommand,
+  usageCommand,
+  deprecationCommand,
 ];
 
 /**

@@ -12,7 +12,7 @@ export interface SetFlags {
   exemptions?: readonly Exemption[] | undefined;
 }
 
-type Exemption = ({ organizationId: string } | { keyId: string }) & { until?: string | undefined };
+export type Exemption = ({ organizationId: string } | { keyId: string }) & { until?: string | undefined };
 
 /** What `admin deprecation clear` was given; nothing at all clears everything the operator has set. */
 export interface ClearFlags {

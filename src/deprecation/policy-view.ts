@@ -55,7 +55,7 @@ export function policyLines(view: PolicyView): string[] {
   return [
     `phase          ${view.phase}`,
     `deprecated at  ${view.deprecatedAt ?? 'not set'}`,
-    `sunset         ${view.sunsetAt === null ? 'not set' : view.sunsetAt + days}, then ${view.afterSunset}`,
+    `sunset         ${view.sunsetAt === null ? 'not set' : `${view.sunsetAt}${days}, then ${view.afterSunset}`}`,
     `successor      ${view.successorUrl ?? 'not set'}`,
     `documentation  ${view.documentationUrl ?? 'not set'}`,
     ...view.brownouts.map(({ start, end, state }) => `brownout       ${start}/${end} (${state})`),
