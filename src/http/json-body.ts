@@ -1,5 +1,6 @@
 import express, { type Request, type Response } from 'express';
 import { problem, ProblemError } from '../contract/problems.ts';
+import { hasBody, readWithin } from './body-size.ts';
 
 /** Reads a request's JSON body: its text, and the value. */
 export type JsonReader = (request: Request, response: Response) => Promise<{ text: string; value: unknown }>;
@@ -7,33 +8,30 @@ export type JsonReader = (request: Request, response: Response) => Promise<{ tex
 const utf8 = new TextDecoder('utf-8', { fatal: true });
 
 /**
- * Reads JSON in UTF-8 (RFC 8259 §8.1) of at most `limit` bytes, inflated. Refuses with `unsupported-media-type`,
+ * Reads JSON in UTF-8 (RFC 8259 §8.1) of at most `limit` bytes, as sent and inflated. Refuses with `unsupported-media-type`,
  * `payload-too-large` or `invalid-json`.
  */
 export function createJsonReader(limit: number): JsonReader {
   const readBytes = express.raw({ type: () => true, limit });
   return async (request, response) => {
     requireJson(request);
-    await new Promise<void>((resolve, reject) => {
-      readBytes(request, response, (error?: unknown) => {
-        if (error === undefined) resolve();
-        else reject(toBodyProblem(error, limit));
+    const read = (): Promise<void> =>
+      new Promise((resolve, reject) => {
+        readBytes(request, response, (error?: unknown) => {
+          if (error === undefined) resolve();
+          else reject(toBodyProblem(error, limit));
+        });
       });
-    });
+    await readWithin(request, limit, () => tooLarge(limit), read);
     return parse(request.body as unknown);
   };
 }
 
 function requireJson(request: Request): void {
-  const type = request.headers['content-type'];
-  if (
-    type === undefined &&
-    !request.headers['transfer-encoding'] &&
-    !Number(request.headers['content-length'])
-  ) {
+  if (!hasBody(request)) {
     throw new ProblemError(problem('invalid-json', 'The request has no body; it needs one in JSON.'));
   }
-  const charset = /;\s*charset="?([^";\s]+)/i.exec(type ?? '')?.[1];
+  const charset = /;\s*charset="?([^";\s]+)/i.exec(request.headers['content-type'] ?? '')?.[1];
   if (!request.is('application/json') || (charset !== undefined && !/^(utf-?8|us-ascii)$/i.test(charset))) {
     throw new ProblemError(
       problem('unsupported-media-type', 'The body must be sent as application/json, in UTF-8.'),
@@ -55,9 +53,7 @@ function parse(body: unknown): { text: string; value: unknown } {
 function toBodyProblem(error: unknown, limit: number): unknown {
   switch ((error as { type?: string }).type) {
     case 'entity.too.large':
-      return new ProblemError(
-        problem('payload-too-large', `The body is larger than the ${limit} bytes this operation accepts.`),
-      );
+      return tooLarge(limit);
     case 'encoding.unsupported':
       return new ProblemError(
         problem('unsupported-media-type', 'The Content-Encoding is none this service reads.'),
@@ -71,4 +67,10 @@ function toBodyProblem(error: unknown, limit: number): unknown {
         ? new ProblemError(problem('invalid-json', 'The body could not be read.'))
         : error;
   }
+}
+
+function tooLarge(limit: number): ProblemError {
+  return new ProblemError(
+    problem('payload-too-large', `The body is larger than the ${limit} bytes this operation accepts.`),
+  );
 }

@@ -1,9 +1,13 @@
 import multer from 'multer';
 import type { Request, Response } from 'express';
 import { problem, ProblemError } from '../contract/problems.ts';
+import { readWithin } from './body-size.ts';
 
 /** The largest picture file a client may send, in bytes: this very size still passes. */
 export const MAX_PICTURE_BYTES = 5 * 1024 * 1024;
+
+/** The largest body around it: what surrounds the file is small. */
+const maxUploadBytes = MAX_PICTURE_BYTES + 2 * 1024 * 1024;
 
 /** A picture file and the text parts that came with it. */
 export interface Upload {
@@ -39,12 +43,14 @@ const receive = multer({
  * `payload-too-large` or `invalid-multipart`.
  */
 export async function readUpload(request: Request, response: Response): Promise<Upload> {
-  await new Promise<void>((resolve, reject) => {
-    receive(request, response, (error?: unknown) => {
-      if (error === undefined || error === null) resolve();
-      else reject(toUploadProblem(error));
+  const read = (): Promise<void> =>
+    new Promise((resolve, reject) => {
+      receive(request, response, (error?: unknown) => {
+        if (error === undefined || error === null) resolve();
+        else reject(toUploadProblem(error));
+      });
     });
-  });
+  await readWithin(request, maxUploadBytes, tooLarge, read);
   const [file] = (request.files ?? []) as Express.Multer.File[];
   if (file === undefined) throw invalid('The multipart body holds no file.');
   if (file.size > MAX_PICTURE_BYTES) throw tooLarge();

@@ -1,4 +1,4 @@
-import type { RequestHandler } from 'express';
+import type { Request, RequestHandler } from 'express';
 import { problem, ProblemError, type Problem } from '../contract/problems.ts';
 import { validateProfileChange } from '../contract/schemas.ts';
 import { toPutView, type MediaUrl } from '../contract/views.ts';
@@ -33,7 +33,7 @@ export function putProfile(options: PutProfileOptions): RequestHandler {
     const session = await authenticateRequest(request, response, options);
     requireUser(session.caller);
     let outcome: PutOutcome;
-    if (request.is('multipart/form-data')) {
+    if (isUpload(request)) {
       const { file, fields } = await readUpload(request, response);
       const change = toChange(fields);
       outcome = await pictures.withStored(session.base, file, (name) =>
@@ -46,6 +46,11 @@ export function putProfile(options: PutProfileOptions): RequestHandler {
     if (outcome.kind !== 'put') throw new ProblemError(refusal(outcome));
     sendJson(response, 200, toPutView(outcome.profile, options.mediaUrl));
   };
+}
+
+/** By its type alone: an upload whose body is missing is a broken upload. */
+function isUpload(request: Request): boolean {
+  return /^multipart\/form-data\s*(;|$)/i.test(request.headers['content-type'] ?? '');
 }
 
 function toChange(body: unknown): ProfileChange {

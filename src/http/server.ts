@@ -1,5 +1,5 @@
 import { once } from 'node:events';
-import { createServer, IncomingMessage, ServerResponse } from 'node:http';
+import { createServer, IncomingMessage, ServerResponse, type RequestListener } from 'node:http';
 import { Server as NetServer } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import express, { type Express } from 'express';
@@ -24,10 +24,13 @@ const patience = 10_000;
 /** Listens, with the app behind it. Rejects with one plain line where the port cannot be had. */
 export async function listen(app: Express, host: string, port: number): Promise<BridgeServer> {
   let draining = false;
-  const server = createServer(requestAndResponseOf(app), (request, response) => {
+  const answer: RequestListener = (request, response) => {
     if (draining) response.setHeader('Connection', 'close');
     app(request as express.Request, response as express.Response);
-  });
+  };
+  const server = createServer(requestAndResponseOf(app), answer);
+  // Instead of a bare 417: an expectation nobody knows may be left unmet (RFC 9110 §10.1.1).
+  server.on('checkExpectation', answer);
   server.headersTimeout = 20_000;
   server.requestTimeout = 60_000;
   server.keepAliveTimeout = 65_000;
