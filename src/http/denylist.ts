@@ -1,6 +1,7 @@
 import type { Request, RequestHandler, Response } from 'express';
 import { problem, ProblemError } from '../contract/problems.ts';
 import { validateReplacements, validateUsernames, type Validated } from '../contract/schemas.ts';
+import type { Replacements } from '../contract/types.gen.ts';
 import {
   banUsernames as ban,
   overwriteDenylist as overwrite,
@@ -19,8 +20,7 @@ export interface DenylistOptions extends AuthenticationOptions {
 export function banUsernames(options: DenylistOptions): RequestHandler {
   return async (request, response) => {
     const { context, body, text } = await readAdminRequest(request, response, options);
-    accept(validateReplacements(body));
-    const outcome = await ban(context, replacementsInOrder(text));
+    const outcome = await ban(context, inOrder(accept(validateReplacements(body)), text));
     if (outcome.kind === 'busy') throw busy();
     if (outcome.failures.length === 0) sendNothing(response);
     else {
@@ -80,17 +80,20 @@ function accept<Value>(checked: Validated<Value>): Value {
 }
 
 /**
- * The properties of a flat object of strings in the order in which they stand in its text. An object in memory
+ * The properties of a flat object of strings in the order in which they stand in its text. The object in memory
  * would not do: it moves names such as `123` to the front, and order decides who gets a replacement that two
- * want. In such a text every string literal is a name or a value, in turn.
+ * want. In such a text every string literal is a name or a value, in turn, unless a name is given twice: then
+ * what it had first may be of any shape, and only the object can be trusted.
  */
-function replacementsInOrder(text: string): Map<string, string> {
+function inOrder(replacements: Replacements, text: string): Map<string, string> {
   const literals = text.match(/"[^"\\]*(?:\\.[^"\\]*)*"/g) ?? [];
-  const replacements = new Map<string, string>();
+  const entries = Object.entries(replacements);
+  if (literals.length !== 2 * entries.length) return new Map(entries);
+  const ordered = new Map<string, string>();
   for (let i = 0; i + 1 < literals.length; i += 2) {
-    replacements.set(parseString(literals[i]), parseString(literals[i + 1]));
+    ordered.set(parseString(literals[i]), parseString(literals[i + 1]));
   }
-  return replacements;
+  return ordered;
 }
 
 function parseString(literal: string | undefined): string {

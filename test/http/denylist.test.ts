@@ -108,6 +108,14 @@ describe('ban and replace', () => {
     expect(await denied(organization)).toEqual(['__proto__', 'a"b\\', 'constructor', 'é']);
   });
 
+  test('a property given twice counts once, by its last value, and what it held before smuggles nothing in', async () => {
+    const { organization, players, admin } = await scene({ u1: 'rude' });
+    const body = '{"rude":{"":"\\u0000","a":"b"},"c":"d","rude":"player-1"}';
+    expect((await admin.request('POST', deny, { body })).status).toBe(204);
+    expect(await nameOf(players['u1'])).toBe('player-1');
+    expect(await denied(organization)).toEqual(['c', 'rude']);
+  });
+
   test('each ban and each forced rename is an entry of the audit trail', async () => {
     const { organization, admin } = await scene({ u1: 'rude' });
     await admin.request('POST', deny, { json: { rude: 'nice' } });
