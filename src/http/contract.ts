@@ -33,9 +33,9 @@ export function contractRouter(
   return router;
 }
 
-/** What is there to be read only: each path answers GET and HEAD, and 405 to every other method. */
+/** What is there to be read only: each path answers GET and HEAD, in both forms, and 405 to every other method. */
 export function readOnlyRouter(pages: Record<string, RequestHandler<{ file: string }>>): Router {
-  const router = Router({ caseSensitive: true, strict: true });
+  const router = Router({ caseSensitive: true });
   for (const [path, page] of Object.entries(pages)) {
     router.get(path, page as RequestHandler);
     router.all(path, (request, _response, next) => {

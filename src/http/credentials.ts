@@ -32,7 +32,8 @@ export interface Session extends Credentials {
   standing: Standing;
 }
 
-const utf8 = new TextDecoder('utf-8', { fatal: true });
+// No byte may be dropped: ids that differ are different organizations.
+const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
 
 /** The organization that a request claims to come from; undefined where it names none, or not in UTF-8. */
 export function claimedOrganization(request: Request, organizationHeader: string): string | undefined {

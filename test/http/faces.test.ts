@@ -45,6 +45,8 @@ describe('paths and methods', () => {
     '%s answers GET, and 405 otherwise',
     async (path) => {
       const client = createClient(bridge.url);
+      const otherForm = path.endsWith('/') ? path.slice(0, -1) : `${path}/`;
+      expect((await fetch(bridge.url + otherForm, { redirect: 'manual' })).status).toBe(200);
       expect((await client.request('GET', path)).status).toBe(200);
       expect((await client.request('HEAD', path)).status).toBe(200);
       const answer = await client.request('POST', path, { json: {} });
