@@ -20,6 +20,9 @@ export type ProfileReply = [
   template: Text,
 ];
 
+/** The reply of read_profile.lua. */
+export type ReadReply = ['unknown'] | ['no-user' | 'none', KeyReply] | ['profile', KeyReply, ProfileReply];
+
 export type SettingsReply = [
   comparison: Text,
   min: Text,
@@ -55,9 +58,8 @@ type Unmendable = 'stale' | 'frozen';
 
 /** What each script takes after the organization's base, and what it replies; the .lua files say what it means. */
 interface ScriptReplies {
-  readProfile: (
-    sha256: string,
-  ) => ['unknown'] | ['no-user' | 'none', KeyReply] | ['profile', KeyReply, ProfileReply];
+  /** A ReadReply as JSON. */
+  readProfile: (sha256: string) => string;
   authenticate: (sha256: string) => ['unknown'] | ['known', KeyReply, SettingsReply, Text];
   putProfile: (
     ...rest: string[]
