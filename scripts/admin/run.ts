@@ -49,6 +49,8 @@ export async function runAdmin(args: readonly string[], surroundings: Surroundin
 function createProgram(context: AdminContext, surroundings: Surroundings): Command {
   const program = new Command(tool)
     .description("The operator's tool of Profile Bridge: it works on the store that the service uses.")
+    // A command's options are those after its name: `usage retire-check --org` is not `usage --org`.
+    .enablePositionalOptions()
     .addHelpText('after', programHelp);
   for (const group of groups) program.addCommand(group(context));
   for (const command of commandsOf(program)) speakPlainly(command, surroundings);

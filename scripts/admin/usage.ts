@@ -28,7 +28,6 @@ interface CheckOptions {
 export function usageCommand(context: AdminContext): Command {
   const usage = new Command('usage')
     .description('who calls what, with which client, and since when they are quiet')
-    // So that the options after retire-check are its own.
     .enablePositionalOptions()
     .option('--from <day>', 'first day, ISO 8601, UTC (default: 29 days before the last)', readTime)
     .option('--to <day>', 'last day (default: today)', readTime)
