@@ -113,7 +113,7 @@ export function unattributedPart(findings: Findings): Html {
           <span>${row.organization == null ? 'unknown organizations' : label(row.organization)}</span>
           <span class="number">${count(row.calls ?? 0)}</span>
           <small
-            >${row.lastSeen === null ? undefined : html`last ${ago(Date.parse(row.lastSeen), findings.now)}`}</small
+            >${row.lastSeen === null ? undefined : html`last call ${ago(Date.parse(row.lastSeen), findings.now)}`}</small
           >
         </li>`,
     )}
@@ -127,25 +127,27 @@ function name(row: ClientRow, query: DashboardQuery): Html {
     ...(userAgents.length > 0 ? [counted(userAgents.length, 'user agent')] : []),
   ];
   return html`${label(row.client ?? '')}
-  ${
-    query.organizationId === undefined && organization != null
-      ? html`<a class="organization" href="${addressOf({ ...query, organizationId: organization })}"
-          >${label(organization)}</a
-        >`
-      : undefined
-  }
-  ${
-    keys + userAgents.length === 0
-      ? undefined
-      : html`<details>
-          <summary>${facts.join(', ')}</summary>
-          <ul>
-            ${keyIds.map((id) => html`<li><code>${label(id)}</code></li>`)}
-            ${keys > keyIds.length ? html`<li>and ${counted(keys - keyIds.length, 'more key')}</li>` : undefined}
-            ${userAgents.map(({ userAgent }) => html`<li>${label(userAgent)}</li>`)}
-          </ul>
-        </details>`
-  }`;
+    <div class="facts">
+      ${
+        query.organizationId === undefined && organization != null
+          ? html`<a href="${addressOf({ ...query, organizationId: organization })}"
+              >${label(organization)}</a
+            >`
+          : undefined
+      }
+      ${
+        keys + userAgents.length === 0
+          ? undefined
+          : html`<details>
+              <summary>${facts.join(', ')}</summary>
+              <ul>
+                ${keyIds.map((id) => html`<li><code>${label(id)}</code></li>`)}
+                ${keys > keyIds.length ? html`<li>and ${counted(keys - keyIds.length, 'more key')}</li>` : undefined}
+                ${userAgents.map(({ userAgent }) => html`<li>${label(userAgent)}</li>`)}
+              </ul>
+            </details>`
+      }
+    </div>`;
 }
 
 function operations({ operations: calls }: ClientRow): Html {

@@ -1,7 +1,7 @@
 import { html, type Html } from '../../html.ts';
 import { MINUTE } from '../days.ts';
 import type { Findings } from './findings.ts';
-import { counted, duration, span } from './text.ts';
+import { counted, length, span } from './text.ts';
 
 const SHOWN = 5;
 
@@ -15,17 +15,17 @@ export function coveragePart({ days }: Findings): Html {
   }
   const minutes = gaps.reduce((sum, gap) => sum + gap.minutes, 0);
   const rows = gaps.map(
-    ({ from, to, minutes: length }) =>
+    ({ from, to, minutes: missing }) =>
       html`<li>
         <span>${span(Date.parse(from), Date.parse(to))}</span>
-        <span class="length">${duration(length * MINUTE)}</span>
+        <span class="length">${length(missing * MINUTE)}</span>
       </li>`,
   );
   const more = rows.slice(SHOWN);
   return html`
     <p>
-      ${duration(minutes * MINUTE)} in ${counted(gaps.length, 'gap')}: calls made then may be missing from
-      every number here.
+      ${length(minutes * MINUTE)} in ${counted(gaps.length, 'gap')}: calls made then may be missing from every
+      number here.
     </p>
     <ul class="gaps">
       ${rows.slice(0, SHOWN)}

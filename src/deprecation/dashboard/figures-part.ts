@@ -47,6 +47,7 @@ function weekOnWeek({ rows }: UsageReport): Html {
   const previous7Days = sum('previous7Days');
   const change = previous7Days === 0 ? null : last7Days / previous7Days - 1;
   const measured = rows.every(({ trend }) => trend?.measured !== false);
+  if (measured && last7Days + previous7Days === 0) return html`none in the last 14 days`;
   return html`${trendText({ last7Days, previous7Days, change, measured })} week on week`;
 }
 

@@ -44,8 +44,20 @@ export function ago(ms: number, now: number): Html {
   >`;
 }
 
+/** A length of time to the next smaller unit: 3 min, 5 h 20 min, 2 days 9 h. */
+export function length(ms: number): string {
+  const [large, small] = ms < DAY ? [HOUR, MINUTE] : [DAY, HOUR];
+  const parts = [
+    ...(ms >= large
+      ? [large === DAY ? counted(Math.floor(ms / DAY), 'day') : `${Math.floor(ms / HOUR)} h`]
+      : []),
+    ...(ms % large >= small ? [`${Math.floor((ms % large) / small)} ${small === HOUR ? 'h' : 'min'}`] : []),
+  ];
+  return parts.join(' ');
+}
+
 /** A length of time in the largest whole unit: 3 min, 5 h, 12 days. */
-export function duration(ms: number): string {
+function duration(ms: number): string {
   if (ms < HOUR) return `${Math.max(1, Math.floor(ms / MINUTE))} min`;
   if (ms < 2 * DAY) return `${Math.floor(ms / HOUR)} h`;
   return counted(Math.floor(ms / DAY), 'day');

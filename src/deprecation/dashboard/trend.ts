@@ -17,7 +17,7 @@ export function trendText({ last7Days, previous7Days, change, measured }: Trend)
         : 'new'
       : change > 9.99
         ? 'over +999%'
-        : rounded.format(change);
+        : rounded.format(change).replace('-', '−');
   const hint = `${count(last7Days)} in the last 7 days, ${count(previous7Days)} in the 7 before${measured ? '' : '; not measured throughout'}`;
   return html`<span class="trend ${direction}" title="${hint}">${measured ? '' : '≈ '}${text}</span>`;
 }

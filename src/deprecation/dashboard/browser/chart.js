@@ -122,7 +122,7 @@ function optionsFor(data, canvas, describe) {
     ...sizeOf(canvas),
     tzDate: (seconds) => uPlot.tzDate(new Date(seconds * 1000), 'Etc/UTC'),
     legend: { show: false },
-    padding: [8, 0, 0, 0],
+    padding: [8, 20, 0, 0],
     cursor: { y: false, points: { show: false }, drag: { x: false, y: false } },
     scales: {
       x: { range: () => [data.start, data.end] },
