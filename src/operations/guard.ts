@@ -50,7 +50,7 @@ export function guard(sessions: Sessions, judge: Judge): RequestHandler {
       next();
     } else if (request.method === 'GET' && request.accepts(['json', 'html']) === 'html') {
       if (request.headers['sec-fetch-site'] === 'cross-site') sendOnce(request, response);
-      else response.redirect(303, `/login?then=${encodeURIComponent(request.originalUrl)}`);
+      else response.redirect(303, `/login?to=${encodeURIComponent(request.originalUrl)}`);
     } else sendUnauthorized(response, 'No token was sent, and nobody is signed in.', false);
   };
 }

@@ -8,24 +8,24 @@ import type { Sessions } from './sessions.ts';
 export function signIn(sessions: Sessions, judge: Judge): Router {
   const router = Router();
   router.get('/login', (request, response) => {
-    const then = ownPath(new URL(request.originalUrl, 'http://x').searchParams.get('then'));
-    if (sessionOf(request, sessions) !== undefined) response.redirect(303, then);
-    else response.send(renderForm(then));
+    const to = ownPath(new URL(request.originalUrl, 'http://x').searchParams.get('to'));
+    if (sessionOf(request, sessions) !== undefined) response.redirect(303, to);
+    else response.send(renderForm(to));
   });
   router.post('/login', express.urlencoded({ extended: false, limit: '4kb' }), async (request, response) => {
-    const { token, then } = (request.body ?? {}) as Record<string, unknown>;
+    const { token, to } = (request.body ?? {}) as Record<string, unknown>;
     const judgement = await judge(request, typeof token === 'string' ? token.trim() : '');
     if (judgement.kind === 'right') {
       startSession(request, response, sessions);
-      response.redirect(303, ownPath(then));
+      response.redirect(303, ownPath(to));
     } else if (judgement.kind === 'wrong') {
       response
         .status(401)
-        .send(renderForm(ownPath(then), 'That is not the token. Please check and try again.'));
+        .send(renderForm(ownPath(to), 'That is not the token. Please check and try again.'));
     } else {
       response.setHeader('Retry-After', String(judgement.seconds));
       const wait = `Too many wrong tokens. Please wait ${judgement.seconds} seconds, then try again.`;
-      response.status(429).send(renderForm(ownPath(then), wait));
+      response.status(429).send(renderForm(ownPath(to), wait));
     }
   });
   router.post('/logout', (request, response) => {
@@ -35,14 +35,14 @@ export function signIn(sessions: Sessions, judge: Judge): Router {
   return router;
 }
 
-function renderForm(then: string, trouble?: string): string {
+function renderForm(to: string, trouble?: string): string {
   const mistake =
     trouble === undefined ? undefined : html`<p class="trouble" id="trouble" role="alert">${trouble}</p>`;
   const body = html`<main class="sign-in">
     <h1>Profile Bridge</h1>
     <p>Sign in to see who still calls the deprecated API.</p>
     <form method="post" action="/login">
-      <input type="hidden" name="then" value="${then}" />
+      <input type="hidden" name="to" value="${to}" />
       <label for="token">Admin token</label>
       <input
         id="token"

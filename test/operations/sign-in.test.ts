@@ -37,11 +37,11 @@ describe('a person', () => {
   test('is led to the form, and from there to where he wanted', async () => {
     const wanted = '/?organization=a%26b&days=7';
     const led = await port.ask(wanted, { headers: html });
-    expect([led.status, led.headers['location']]).toEqual([303, `/login?then=${encodeURIComponent(wanted)}`]);
+    expect([led.status, led.headers['location']]).toEqual([303, `/login?to=${encodeURIComponent(wanted)}`]);
     const { text } = await port.ask(led.headers['location'] ?? '', { headers: html });
-    expect(text).toContain('name="then" value="/?organization=a%26b&amp;days=7"');
+    expect(text).toContain('name="to" value="/?organization=a%26b&amp;days=7"');
 
-    const done = await signIn({ token: TOKEN, then: wanted });
+    const done = await signIn({ token: TOKEN, to: wanted });
     expect([done.status, done.headers['location']]).toEqual([303, wanted]);
     const cookie = `pb_admin=${sessionIn(done.headers['set-cookie'])}`;
     expect((await port.ask(wanted, { headers: { ...html, cookie } })).status).toBe(200);
@@ -66,14 +66,14 @@ describe('a person', () => {
     '/\t/evil.example',
     'javascript:alert(1)',
     '/a\r\nb',
-  ])('is led nowhere else: %j', async (then) => {
-    expect((await signIn({ token: TOKEN, then })).headers['location']).toBe('/');
-    const { text } = await port.ask(`/login?then=${encodeURIComponent(then)}`, { headers: html });
-    expect(text).toContain('name="then" value="/"');
+  ])('is led nowhere else: %j', async (to) => {
+    expect((await signIn({ token: TOKEN, to })).headers['location']).toBe('/');
+    const { text } = await port.ask(`/login?to=${encodeURIComponent(to)}`, { headers: html });
+    expect(text).toContain('name="to" value="/"');
   });
 
   test('who has the wrong token is told so, in the form', async () => {
-    const told = await signIn({ token: 'wrong', then: '/?days=7' });
+    const told = await signIn({ token: 'wrong', to: '/?days=7' });
     expect(told.status).toBe(401);
     expect(told.headers['set-cookie']).toBeUndefined();
     expect(told.text).toContain('role="alert"');
