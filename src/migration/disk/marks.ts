@@ -1,7 +1,7 @@
-const bits = 2 ** 27;
+const bits = 2 ** 26;
 
 /**
- * A set of fingerprints in a fixed 16 MiB: what was added is in it; of what was not, a little may seem to be.
+ * A set of fingerprints in a fixed 8 MiB: what was added is in it; of what was not, a little may seem to be.
  * So it narrows down what has to be looked at closely.
  */
 export interface Marks {

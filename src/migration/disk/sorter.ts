@@ -11,13 +11,14 @@ const mergeWidth = 64;
 export interface Sorter {
   /** Await it: now and then it has to wait for the disk. */
   add: (line: string) => Promise<void> | undefined;
-  /** All lines in code-unit order. Once; nothing may be added afterwards. */
+  /** All lines in code-unit order, as often as asked; nothing may be added while they are read. */
   sorted: () => AsyncIterable<string>;
 }
 
 export function createSorter(workspace: Workspace, limit = memoryLimit): Sorter {
   let lines: string[] = [];
   let length = 0;
+  let isSorted = false;
   const files: string[] = [];
 
   const spill = async (): Promise<void> => {
@@ -30,15 +31,18 @@ export function createSorter(workspace: Workspace, limit = memoryLimit): Sorter 
   return {
     add: (line) => {
       lines.push(line);
+      isSorted = false;
       length += line.length + 16;
       return length > limit ? spill() : undefined;
     },
     sorted: async function* () {
       if (files.length === 0) {
-        yield* lines.sort(byCodeUnits);
+        if (!isSorted) lines.sort(byCodeUnits);
+        isSorted = true;
+        yield* lines;
         return;
       }
-      await spill();
+      if (lines.length > 0) await spill();
       while (files.length > mergeWidth) {
         files.push(await writeLines(workspace, merge(files.splice(0, mergeWidth))));
       }
@@ -53,26 +57,10 @@ export function byCodeUnits(one: string, other: string): number {
   return one < other ? -1 : 1;
 }
 
-/** Gives neighbouring lines that share what stands before their first `separator` fields together. */
-export async function* groupsOf(
-  lines: AsyncIterable<string>,
-  keyOf: (line: string) => string,
-): AsyncGenerator<string[]> {
-  let group: string[] = [];
-  let key: string | undefined;
-  for await (const line of lines) {
-    const own = keyOf(line);
-    if (own !== key && group.length > 0) {
-      yield group;
-      group = [];
-    }
-    key = own;
-    group.push(line);
-  }
-  if (group.length > 0) yield group;
-}
-
-async function writeLines(workspace: Workspace, lines: Iterable<string> | AsyncIterable<string>): Promise<string> {
+async function writeLines(
+  workspace: Workspace,
+  lines: Iterable<string> | AsyncIterable<string>,
+): Promise<string> {
   const path = workspace.newFile();
   const file = createWriteStream(path);
   let block = '';

@@ -1,0 +1,148 @@
+import { Command, CommanderError } from 'commander';
+import { ConfigError, readConfig } from '../../src/config.ts';
+import { isStoreUnavailable } from '../../src/redis/connect.ts';
+import { UsageError } from '../../src/migration/issues.ts';
+import { apply } from '../../src/migration/tool/apply.ts';
+import { plan } from '../../src/migration/tool/plan.ts';
+import type { Outcome, Surroundings } from '../../src/migration/tool/session.ts';
+import { status } from '../../src/migration/tool/status.ts';
+import {
+  addConflictOption,
+  addReadingOptions,
+  addSourceOptions,
+  parseRate,
+  runOption,
+  type Flags,
+} from './options.ts';
+
+interface ToolSurroundings {
+  env: NodeJS.ProcessEnv;
+  out: (text: string) => void;
+  err: Surroundings['err'];
+  signal: AbortSignal;
+}
+
+/** How the tool is called, so that lines can be pasted. */
+const tool = 'npm run -s migrate --';
+
+/**
+ * Runs the migration tool. Returns the exit code: 0 done, 1 ran and found a problem, 2 wrong usage or configuration,
+ * 130 interrupted. Every error is one line with the remedy.
+ */
+export async function runMigrate(
+  args: readonly string[],
+  { env, out, err, signal }: ToolSurroundings,
+): Promise<number> {
+  let exitCode = 0;
+  const does =
+    <Own>(command: (surroundings: Surroundings, flags: Own) => Promise<Outcome>) =>
+    async (flags: Own & Flags): Promise<void> => {
+      const outcome = await command({ config: readConfig(env), err, signal }, flags);
+      out(flags.json === true ? `${JSON.stringify(outcome.json, null, 2)}\n` : `${outcome.text}\n`);
+      if (outcome.error !== undefined) err.write(`error: ${outcome.error}\n`);
+      exitCode = outcome.exitCode;
+    };
+  try {
+    await createProgram(does, out, err).parseAsync(args, { from: 'user' });
+    return exitCode;
+  } catch (error) {
+    if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : 2;
+    if (signal.aborted) {
+      err.write('error: interrupted before anything was written: run the same command again\n');
+      return 130;
+    }
+    err.write(`error: ${describe(error)}\n`);
+    return error instanceof ConfigError || error instanceof UsageError ? 2 : 1;
+  }
+}
+
+type Does = <Own>(
+  command: (surroundings: Surroundings, flags: Own) => Promise<Outcome>,
+) => (flags: Own & Flags) => Promise<void>;
+
+function createProgram(does: Does, out: (text: string) => void, err: Surroundings['err']): Command {
+  const program = new Command(tool)
+    .description('Moves legacy data into Redis: plan, apply, verify; again as often as you like.')
+    .addHelpText('after', programHelp);
+
+  const planning = program
+    .command('plan')
+    .description(
+      'reads everything and writes nothing: what is wrong with the source, and what apply would do',
+    )
+    .action(does(plan));
+  addConflictOption(addReadingOptions(addSourceOptions(planning)));
+  withExamples(planning, [
+    'plan --source ./legacy',
+    'plan --source postgres://reader@db/game --mapping map.yaml',
+  ]);
+
+  const applying = program
+    .command('apply')
+    .description('brings the records in; stop it at any time, and the same command goes on')
+    .option('--rate <records>', 'records written per second at most', parseRate)
+    .option('--fresh', 'begin the run anew instead of going on with it')
+    .action(does(apply));
+  addConflictOption(addReadingOptions(addSourceOptions(applying)));
+  withExamples(applying, [
+    'apply --source ./legacy',
+    'apply --source ./legacy --on-conflict skip --report refused.ndjson',
+  ]);
+
+  const asking = program
+    .command('status')
+    .description('tells where the runs stand, killed ones too')
+    .addOption(runOption())
+    .option('--json', 'print JSON, for machines')
+    .action(does(status));
+  withExamples(asking, ['status', 'status --run legacy-1f3870be --json']);
+
+  for (const command of [program, ...program.commands]) speakPlainly(command, out, err);
+  return program;
+}
+
+const programHelp = `
+Examples:
+  $ ${tool} plan --source ./legacy
+  $ ${tool} apply --source ./legacy
+  $ ${tool} verify --source ./legacy
+
+The store is that of REDIS_URL, or else the embedded one under DATA_DIR, whether or not the service runs.
+The runbook is src/migration/README.md. Every command takes --help, with examples, and --json.
+Exit codes: 0 done, 1 ran and found a problem, 2 wrong usage or configuration, 130 interrupted (go on by the same command).`;
+
+function withExamples(command: Command, examples: readonly string[]): void {
+  command.addHelpText(
+    'after',
+    `\nExamples:\n${examples.map((example) => `  $ ${tool} ${example}`).join('\n')}`,
+  );
+}
+
+/** Commander's errors on one line, with the way to the help. */
+function speakPlainly(command: Command, out: (text: string) => void, err: Surroundings['err']): void {
+  const name = command.parent === null ? command.name() : `${command.parent.name()} ${command.name()}`;
+  command
+    .exitOverride()
+    .showSuggestionAfterError()
+    .configureOutput({
+      writeOut: out,
+      writeErr: (text) => err.write(text),
+      outputError: (text, write) => {
+        const line = text.trim().replaceAll(/[\p{Cc}\s]+/gu, ' ');
+        write(`${line}${/[.)?]$/.test(line) ? ' See' : ': see'} ${name} --help\n`);
+      },
+    });
+}
+
+function describe(error: unknown): string {
+  const message = error instanceof Error ? error.message : String(error);
+  const line = message.trim().replaceAll(/\s*\n\s*/g, '; ');
+  if (error instanceof ConfigError) return `the configuration is wrong: ${line}`;
+  if (error instanceof Error && isStoreUnavailable(error)) {
+    return `the store does not answer (${line}): see that it runs and that REDIS_URL is right, then run this again`;
+  }
+  if (line.startsWith('WRONGTYPE')) {
+    return 'a key in the store is not what it should be: run npm run -s admin -- fsck';
+  }
+  return line;
+}

@@ -1,0 +1,14 @@
+/** Values by their key, in order. */
+export function groupBy<Value>(
+  values: readonly Value[],
+  keyOf: (value: Value) => string,
+): Map<string, Value[]> {
+  const groups = new Map<string, Value[]>();
+  for (const value of values) {
+    const key = keyOf(value);
+    const own = groups.get(key);
+    if (own === undefined) groups.set(key, [value]);
+    else own.push(value);
+  }
+  return groups;
+}

@@ -1,0 +1,110 @@
+-- Brings profiles of the source in, each of them whole or not at all; index and profile change together. What the
+-- bridge itself has written since, and what is newer here, stays.
+--
+-- KEYS[1]  <prefix>{organization}:
+-- ARGV[1]  generation of the name index that the forms belong to
+-- ARGV[2]  write | dry: dry tells the same outcomes and changes nothing
+-- ARGV[3]  JSON, an array for each profile: user, form of its username ('' for none), last change in ms ('' where
+--          unknown), the current username as the caller saw it ('' for none), that one's form, picture file ('' for
+--          none), then the fields as stored, name and value in turn, t last
+--
+-- {'stale'} {'frozen'}              nothing was done: look again, and come back (lib/names.lua)
+-- {'applied', outcomes, names, denied}
+--          outcomes: a letter for each profile
+--            c created
+--            u updated
+--            = is here already
+--            k kept: the bridge has changed it since
+--            n kept: newer here than in the source
+--            r nothing was done: the current username is another one than the caller saw; come back with its form
+--            t nothing was done: another user has the username
+--            w nothing was done: a denylist overwrite has yet to decide about the username; come back
+--          names: for each r the current username, for each t the user who has it, in order
+--          denied: positions (from 0) of those written under a username that is on the denylist
+local base, index, is_dry = KEYS[1], ARGV[1], ARGV[2] == 'dry'
+local fenced = fence(index)
+if fenced then return { fenced } end
+local has_denylist = redis.call('EXISTS', base .. 'd' .. index) == 1
+local has_stage = redis.call('EXISTS', base .. 'stage') == 1
+local outcomes, names, denied = {}, {}, {}
+
+-- Fields from the seventh on. A picture that was copied here stays while the source shows the URL it came from.
+local function fields_of(row, have)
+  local fields = { unpack(row, 7) }
+  if have.pf and have.po then
+    for i = 1, #fields, 2 do
+      if fields[i] == 'pu' and fields[i + 1] == have.po then fields[i], fields[i + 1] = 'pf', have.pf end
+    end
+  end
+  return fields
+end
+
+-- Who wrote the profile (b) and where its picture came from (po) are no part of what the source says.
+local function is_same(have, count, fields)
+  if have.b then count = count - 1 end
+  if have.po then count = count - 1 end
+  if count * 2 ~= #fields then return false end
+  for i = 1, #fields, 2 do
+    if have[fields[i]] ~= fields[i + 1] then return false end
+  end
+  return true
+end
+
+local function pick(fields, name)
+  for i = 1, #fields, 2 do
+    if fields[i] == name then return fields[i + 1] end
+  end
+end
+
+-- 't' or 'w' where the username cannot be had now, nil where it is free or the user's own
+local function claim_refused(user, form)
+  local holder = holder_of(index, form)
+  if holder and holder ~= user then
+    names[#names + 1] = holder
+    return 't'
+  end
+  if has_stage and not holder and is_staged(form) then return 'w' end
+end
+
+local function apply(row, position)
+  local user, form = row[1], row[2]
+  local profile = base .. 'p:' .. user
+  local old = redis.call('HGETALL', profile)
+  local fields, have, outcome = nil, {}, 'c'
+  if #old == 0 then
+    fields = { unpack(row, 7) }
+  else
+    for i = 1, #old, 2 do have[old[i]] = old[i + 1] end
+    fields = fields_of(row, have)
+    outcome = 'u'
+    if is_same(have, #old / 2, fields) and (form == '' or holder_of(index, form) == user) then return '=' end
+    if have.b then return 'k' end
+    if have.t and have.t ~= '' and tonumber(have.t) > (tonumber(row[3]) or -1) then return 'n' end
+    if have.u and have.u ~= row[4] and have.u ~= pick(fields, 'u') then
+      names[#names + 1] = have.u
+      return 'r'
+    end
+  end
+  if form ~= '' then
+    local refused = claim_refused(user, form)
+    if refused then return refused end
+    if has_denylist and is_denied(index, form) then denied[#denied + 1] = position end
+  end
+  if is_dry then return outcome end
+
+  if outcome == 'u' then
+    if have.u and have.u == row[4] and row[5] ~= form and holder_of(index, row[5]) == user then let_go(index, row[5]) end
+    if have.pf and have.pf ~= pick(fields, 'pf') then redis.call('ZADD', base .. 'media', now_ms(), have.pf) end
+    if have.po and have.pf == pick(fields, 'pf') then fields[#fields + 1], fields[#fields + 2] = 'po', have.po end
+    redis.call('DEL', profile)
+  end
+  if row[6] ~= '' then redis.call('ZREM', base .. 'media', row[6]) end
+  if form ~= '' then hold(index, form, user) end
+  redis.call('HSET', profile, unpack(fields))
+  return outcome
+end
+
+for position, row in ipairs(cjson.decode(ARGV[3])) do
+  outcomes[position] = apply(row, position - 1)
+end
+return { 'applied', table.concat(outcomes), names, denied }

@@ -1,0 +1,48 @@
+-- Removes what is no longer in the source. What was written here stays.
+--
+-- KEYS[1]  <prefix>{organization}:
+-- ARGV[1]  profiles | denylist | api-keys | objects | collections
+-- ARGV[2]  generation of the name index that the forms belong to
+-- ARGV[3]  JSON, an array for each record: user, username, form | form | SHA-256 | reference | user, reference
+--
+-- {'stale'} {'frozen'}              nothing was done: look again, and come back
+-- {'pruned', outcomes}              a letter for each record: d deleted, k kept
+local base, index = KEYS[1], ARGV[2]
+local fenced = fence(index)
+if fenced then return { fenced } end
+
+local prune = {
+  profiles = function(user, name, form)
+    local profile = base .. 'p:' .. user
+    local now = redis.call('HMGET', profile, 'u', 'b', 'pf', 't')
+    if now[2] or not now[4] or (now[1] or '') ~= name then return false end
+    if name ~= '' and holder_of(index, form) == user then let_go(index, form) end
+    if now[3] then redis.call('ZADD', base .. 'media', now_ms(), now[3]) end
+    return redis.call('DEL', profile) == 1
+  end,
+  denylist = function(form)
+    if was_done_here('d', '') or was_done_here('d', form) then return false end
+    return redis.call('HDEL', base .. 'd' .. index, form) == 1
+  end,
+  ['api-keys'] = function(sha256)
+    local record = base .. 'key:' .. sha256
+    local now = redis.call('HMGET', record, 'i', 'b', 'x')
+    if not now[1] or now[2] or now[3] then return false end
+    redis.call('HDEL', base .. 'keys', now[1])
+    return redis.call('DEL', record) == 1
+  end,
+  objects = function(reference)
+    if was_done_here('o', reference) then return false end
+    return redis.call('HDEL', base .. 'objects', reference) == 1
+  end,
+  collections = function(user, reference)
+    if was_done_here('c', user .. '\n' .. reference) then return false end
+    return redis.call('SREM', base .. 'c:' .. user, reference) == 1
+  end,
+}
+
+local outcomes = {}
+for position, row in ipairs(cjson.decode(ARGV[3])) do
+  outcomes[position] = prune[ARGV[1]](unpack(row)) and 'd' or 'k'
+end
+return { 'pruned', table.concat(outcomes) }

@@ -1,0 +1,103 @@
+import { SingleBar } from 'cli-progress';
+
+/** Tells an operator how far the work is. */
+export interface Progress {
+  /** `phase` may change at any call; `count` records more, by which `share` (0 to 1) of the phase is done. */
+  advance: (phase: string, count: number, share: number) => void;
+  stop: () => void;
+}
+
+interface Output {
+  isTTY?: boolean | undefined;
+  write: (text: string) => unknown;
+}
+
+/** Between two lines where there is no terminal, in ms. */
+const lineInterval = 5000;
+
+/** A bar with rate and time left on a terminal; elsewhere a line every few seconds. */
+export function createProgress(output: Output): Progress {
+  return output.isTTY === true ? createBar(output) : createLines(output);
+}
+
+/** A phase under way. */
+function createMeter() {
+  let phase = '';
+  let count = 0;
+  let share = 0;
+  let startedAt = Date.now();
+  return {
+    /** Whether another phase has begun. */
+    advance: (next: string, more: number, reached: number): boolean => {
+      const isNew = next !== phase;
+      if (isNew) {
+        phase = next;
+        count = 0;
+        startedAt = Date.now();
+      }
+      count += more;
+      share = reached;
+      return isNew;
+    },
+    read: () => {
+      const seconds = Math.max(0.001, (Date.now() - startedAt) / 1000);
+      const left = share > 0 ? (seconds * (1 - share)) / share : undefined;
+      return {
+        phase,
+        count: count.toLocaleString('en'),
+        share,
+        rate: Math.round(count / seconds).toLocaleString('en'),
+        left: left === undefined ? 'unknown' : duration(left),
+      };
+    },
+  };
+}
+
+function createLines(output: Output): Progress {
+  const meter = createMeter();
+  let toldAt = Date.now();
+  return {
+    advance: (phase, count, share) => {
+      meter.advance(phase, count, share);
+      if (Date.now() - toldAt < lineInterval) return;
+      toldAt = Date.now();
+      const now = meter.read();
+      const percent = Math.floor(100 * now.share);
+      output.write(`${now.phase}: ${now.count} records, ${percent} %, ${now.rate}/s, ${now.left} left\n`);
+    },
+    stop: () => {},
+  };
+}
+
+function createBar(output: Output): Progress {
+  const meter = createMeter();
+  let bar: SingleBar | undefined;
+  const stop = (): void => {
+    bar?.stop();
+    bar = undefined;
+  };
+  return {
+    advance: (phase, count, share) => {
+      if (meter.advance(phase, count, share)) stop();
+      if (bar === undefined) {
+        bar = new SingleBar({
+          format: '{bar} {percentage} % {phase}: {count} records, {rate}/s, {left} left',
+          stream: output as unknown as NodeJS.WritableStream,
+          hideCursor: true,
+          clearOnComplete: true,
+          gracefulExit: false,
+        });
+        bar.start(1, 0, meter.read());
+      }
+      bar.update(share, meter.read());
+    },
+    stop,
+  };
+}
+
+function duration(seconds: number): string {
+  const whole = Math.round(seconds);
+  if (whole < 60) return `${whole} s`;
+  if (whole < 3600) return `${Math.floor(whole / 60)} min ${whole % 60} s`;
+  return `${Math.floor(whole / 3600)} h ${Math.floor((whole % 3600) / 60)} min`;
+}

@@ -1,0 +1,84 @@
+import type { MigrationContext } from './context.ts';
+import type { Chunk, Item } from './chunks.ts';
+import type { DecisionReader } from './decisions.ts';
+import { createRenames, type Release } from './renames.ts';
+import type { Organizations } from './organizations.ts';
+import type { Entity } from './records.ts';
+import { chunksOf, type Scope, type Survey } from './survey.ts';
+import { createWindow } from './window.ts';
+import { emptyTally, type Tally } from './writer.ts';
+
+export interface Rehearsal {
+  /** What would become of the records. */
+  readonly tallies: Readonly<Record<string, Tally>>;
+  readonly releases: readonly Release[];
+}
+
+/** A chunk's records as they are to be brought in, by the decisions on them. */
+export async function decided<E extends Entity>(
+  chunk: Chunk<E>,
+  decisions: DecisionReader,
+): Promise<readonly Item<E>[]> {
+  const own = await decisions.upTo(chunk.endSeq);
+  if (own.size === 0) return chunk.items;
+  const items: Item<E>[] = [];
+  for (const item of chunk.items) {
+    const decision = own.get(item.seq);
+    if (decision === undefined) items.push(item);
+    else if (decision === 'nameless') {
+      const record = { ...item.record };
+      if ('username' in record) delete (record as { username?: string }).username;
+      items.push({ ...item, record });
+    }
+  }
+  return items;
+}
+
+/**
+ * Asks Redis what an apply would do with each record that the survey lets through. A username that another user has
+ * in Redis is a conflict, unless that user gets another one in the source. Writes nothing.
+ */
+export async function rehearse(scope: Scope, context: MigrationContext, survey: Survey): Promise<Rehearsal> {
+  const tallies: Record<string, Tally> = {};
+  const names = createRenames(context);
+  for (const entity of scope.entities) {
+    const tally = emptyTally();
+    tallies[entity] = tally;
+    if (!isAnyThere(context.organizations)) {
+      tally.created = (survey.read.get(entity) ?? 0) - leftOut(survey, context, entity);
+      continue;
+    }
+    const decisions = survey.decisions[entity].reader();
+    const window = createWindow<Tally>(context.concurrency, (own) => addTo(tally, own));
+    for await (const chunk of chunksOf(scope, entity)) {
+      context.signal.throwIfAborted();
+      context.progress.advance(`comparing ${entity} with Redis`, chunk.read, chunk.progress);
+      const items = await decided(chunk, decisions);
+      await window.add(context.writer.put(entity, items, 'dry', names.notes));
+      await names.flush();
+    }
+    await window.drain();
+    await names.flush();
+  }
+  const taken = await names.settle(scope.onConflict, survey.decisions.profiles);
+  const profiles = tallies['profiles'];
+  if (profiles !== undefined) {
+    profiles.updated += taken.resolved;
+    profiles.taken = 0;
+  }
+  return { tallies, releases: taken.releases };
+}
+
+function isAnyThere(organizations: Organizations): boolean {
+  return organizations.all().some(({ exists }) => exists);
+}
+
+function leftOut({ decisions }: Survey, { issues }: MigrationContext, entity: Entity): number {
+  const own = decisions[entity];
+  return issues.count('invalid', entity) + own.count('superseded') + own.count('refused');
+}
+
+/** Adds a tally to another. */
+export function addTo(sum: Tally, own: Tally): void {
+  for (const outcome of Object.keys(own) as (keyof Tally)[]) sum[outcome] += own[outcome];
+}

@@ -1,0 +1,97 @@
+import { applyRun, openChosen, type Applied } from '../commands.ts';
+import {
+  applyFigures,
+  figuresTable,
+  head,
+  listProblems,
+  listWarnings,
+  number,
+  pace,
+  planFigures,
+  sumOf,
+} from '../summary.ts';
+import { noteIgnored } from './ignored.ts';
+import type { PlanChoice } from './plan.ts';
+import { withSession, type Outcome, type Surroundings } from './session.ts';
+
+export interface ApplyChoice extends PlanChoice {
+  fresh?: boolean | undefined;
+  rate?: number | undefined;
+}
+
+/** `migrate apply`: brings the source's records in, and can be stopped at any time. */
+export async function apply(surroundings: Surroundings, choice: ApplyChoice): Promise<Outcome> {
+  const startedAt = Date.now();
+  const chosen = await openChosen(choice);
+  try {
+    // A write of 500 records has its time; with a rate, fewer at once spread it evenly.
+    const size =
+      choice.rate === undefined
+        ? chosen.scope.size
+        : Math.max(1, Math.min(choice.batch ?? 500, Math.ceil(choice.rate / 4)));
+    const scoped = { ...chosen, scope: { ...chosen.scope, size } };
+    return await withSession(surroundings, choice, async (context) => {
+      const applied = await applyRun(scoped, context, { fresh: choice.fresh, rate: choice.rate });
+      const { issues } = context;
+      const isRefused = applied.kind === 'refused';
+      const figures = isRefused ? planFigures(applied.plan, issues) : applyFigures(applied, issues);
+      const sum = sumOf(figures);
+      const written = isRefused ? 0 : sum.created + sum.updated;
+      // With the problems accepted, only what the writing itself has found is one.
+      const late = sum.conflicts + sum.invalid - applied.plan.problems;
+      const isFine = applied.kind === 'applied' && (chosen.scope.onConflict !== 'abort' || late === 0);
+      return {
+        exitCode: applied.kind === 'interrupted' ? 130 : isFine ? 0 : 1,
+        json: {
+          ...head('apply', chosen),
+          ok: isFine,
+          state: applied.kind,
+          resumed: applied.isResumed,
+          ...sum,
+          written,
+          problems: applied.plan.problems + late,
+          ...pace(startedAt, applied.handled),
+          entities: Object.fromEntries(figures),
+          issues: issues.counts(),
+          examples: issues.examples(),
+          ignored: chosen.source.ignored,
+        },
+        text: [
+          titleOf(applied, chosen.source.name),
+          ...noteIgnored(chosen.source),
+          '',
+          figuresTable(figures),
+          ...listProblems(issues, isRefused ? 'Problems:' : 'Refused:'),
+          ...listWarnings(issues),
+          '',
+          speed(startedAt, applied.handled, written),
+        ].join('\n'),
+        ...(!isFine && { error: errorOf(applied, late) }),
+      };
+    });
+  } finally {
+    await chosen.source.close();
+  }
+}
+
+function titleOf({ kind, run, isResumed }: Applied, source: string): string {
+  const where = `run ${run} from ${source}`;
+  if (kind === 'refused') return `Nothing was written by ${where}; this is what it found.`;
+  if (kind === 'interrupted') return `Stopped ${where}, in good order.`;
+  return `Applied ${where}${isResumed ? ', going on where it had stopped' : ''}.`;
+}
+
+function speed(startedAt: number, handled: number, written: number): string {
+  const { seconds, recordsPerSecond } = pace(startedAt, handled);
+  return `${number(handled)} records in ${seconds} s (${number(recordsPerSecond)}/s); ${number(written)} written.`;
+}
+
+function errorOf({ kind, plan }: Applied, late: number): string {
+  if (kind === 'interrupted')
+    return 'interrupted: run the same command again, and it goes on where it stopped';
+  if (kind === 'refused') {
+    const { problems } = plan;
+    return `${number(problems)} ${problems === 1 ? 'record has a problem' : 'records have problems'}, so nothing was written: correct the source, or use --on-conflict skip or drop-username`;
+  }
+  return `${number(late)} usernames were taken through the bridge while this ran: see the report, and apply again once that is settled`;
+}

@@ -1,0 +1,64 @@
+import { makePlan } from '../apply.ts';
+import { openChosen, type SourceChoice } from '../commands.ts';
+import {
+  figuresTable,
+  head,
+  listProblems,
+  listWarnings,
+  number,
+  pace,
+  planFigures,
+  sumOf,
+} from '../summary.ts';
+import { noteIgnored } from './ignored.ts';
+import { withSession, type Outcome, type Surroundings } from './session.ts';
+
+export interface PlanChoice extends SourceChoice {
+  report?: string | undefined;
+  concurrency?: number | undefined;
+}
+
+/** `migrate plan`: reads everything, writes nothing, and tells what an apply would meet and do. */
+export async function plan(surroundings: Surroundings, choice: PlanChoice): Promise<Outcome> {
+  const startedAt = Date.now();
+  const chosen = await openChosen(choice);
+  try {
+    return await withSession(surroundings, choice, async (context) => {
+      const made = await makePlan(chosen.scope, context);
+      const { issues } = context;
+      const figures = planFigures(made, issues);
+      const sum = sumOf(figures);
+      const isFine = made.problems === 0;
+      return {
+        exitCode: isFine ? 0 : 1,
+        json: {
+          ...head('plan', chosen),
+          ok: isFine,
+          ...sum,
+          problems: made.problems,
+          ...pace(startedAt, sum.read),
+          entities: Object.fromEntries(figures),
+          issues: issues.counts(),
+          examples: issues.examples(),
+          ignored: chosen.source.ignored,
+        },
+        text: [
+          `Plan for ${chosen.source.name}; nothing was written.`,
+          ...noteIgnored(chosen.source),
+          '',
+          figuresTable(figures),
+          ...listProblems(
+            issues,
+            'Problems (any of them stops an apply before it writes, unless --on-conflict says otherwise):',
+          ),
+          ...listWarnings(issues),
+        ].join('\n'),
+        ...(!isFine && {
+          error: `${number(made.problems)} ${made.problems === 1 ? 'record has a problem' : 'records have problems'}: correct the source, or apply with --on-conflict skip or drop-username`,
+        }),
+      };
+    });
+  } finally {
+    await chosen.source.close();
+  }
+}

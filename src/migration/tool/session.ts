@@ -1,0 +1,94 @@
+import { createLifetime } from '../../lifetime.ts';
+import { isStoreUnavailable } from '../../redis/connect.ts';
+import { reachStore } from '../../redis/open.ts';
+import type { Config } from '../../config.ts';
+import type { MigrationContext } from '../context.ts';
+import { createWorkspace } from '../disk/workspace.ts';
+import { MigrationError, openIssues } from '../issues.ts';
+import { createOrganizations } from '../organizations.ts';
+import { createProgress } from '../progress.ts';
+import { defineMigrationScripts } from '../scripts.ts';
+import { createWriter } from '../writer.ts';
+
+/** What a command has around it. */
+export interface Surroundings {
+  config: Config;
+  /** Where progress is shown. */
+  err: { isTTY?: boolean | undefined; write: (text: string) => unknown };
+  /** Aborted when the command is to stop. */
+  signal: AbortSignal;
+}
+
+/** How a command ended. */
+export interface Outcome {
+  exitCode: 0 | 1 | 130;
+  json: unknown;
+  text: string;
+  /** One line with the remedy, unless all is well. */
+  error?: string;
+}
+
+interface SessionChoice {
+  report?: string | undefined;
+  concurrency?: number | undefined;
+}
+
+/** Calls under way at once, unless the operator says otherwise. */
+const usualConcurrency = 4;
+
+/** Opens what a command works with, and closes it afterwards, also when the work fails. */
+export async function withSession<Result>(
+  { config, err, signal }: Surroundings,
+  choice: SessionChoice,
+  work: (context: MigrationContext) => Promise<Result>,
+): Promise<Result> {
+  const lifetime = createLifetime();
+  const progress = createProgress(err);
+  try {
+    const issues = await openIssues(choice.report);
+    lifetime.onClose('report', issues.close);
+    const store = defineMigrationScripts(await reachStore(config, lifetime));
+    const lost = new AbortController();
+    // A store that comes back may have forgotten what it had already confirmed; only a new start, which goes by the
+    // cursor in that same store, is safe.
+    store.on('reconnecting', () => lost.abort(storeLost()));
+    const workspace = createWorkspace();
+    lifetime.onClose('temporary files', workspace.close);
+    const organizations = createOrganizations(store, config.keyPrefix);
+    const mediaUrl = mediaUrlOf(config);
+    const context: MigrationContext = {
+      store,
+      prefix: config.keyPrefix,
+      mediaUrl,
+      workspace,
+      organizations,
+      writer: createWriter(store, organizations, mediaUrl),
+      issues,
+      progress,
+      concurrency: choice.concurrency ?? usualConcurrency,
+      signal: AbortSignal.any([signal, lost.signal]),
+    };
+    const result = await work(context);
+    if (lost.signal.aborted) throw lost.signal.reason;
+    return result;
+  } catch (error) {
+    throw error instanceof Error && isStoreUnavailable(error) ? storeLost(error) : error;
+  } finally {
+    progress.stop();
+    await lifetime.close();
+  }
+}
+
+function storeLost(cause?: Error): MigrationError {
+  const reason = cause === undefined ? 'the connection broke' : cause.message.replaceAll(/\s+/g, ' ');
+  return new MigrationError(
+    `Redis went away (${reason}): see that it runs, then run the same command again; it goes on where it stopped`,
+    { cause },
+  );
+}
+
+/** What the URLs of our own picture files begin with: the same as the service's, as far as its address is fixed. */
+function mediaUrlOf({ publicBaseUrl, host, port }: Config): string {
+  const bound = `http://${host.includes(':') ? `[${host}]` : host}:${port}`;
+  return `${publicBaseUrl ?? bound}/media/`;
+}
