@@ -10,17 +10,18 @@ import {
   watchPolicy,
   type PolicyInForce,
 } from '../../src/deprecation/policy-store.ts';
+import { closeRedis, connectRedis, type RedisClient } from '../../src/redis/connect.ts';
 import { freshPrefix, startRedis, testRedisUrl } from '../support/redis.ts';
 
 const NOW = Date.parse('2027-03-01T12:00:00Z');
 const defaults = [{ deprecatedAt: Date.parse('2026-11-01T00:00:00Z') }];
 const log = createLog('error');
-let redis: Redis;
+let redis: RedisClient;
 
-beforeAll(() => {
-  redis = new Redis(testRedisUrl());
+beforeAll(async () => {
+  redis = await connectRedis(testRedisUrl(), { allowEviction: true, commandTimeout: 10_000 });
 });
-afterAll(() => redis.quit());
+afterAll(() => closeRedis(redis));
 
 describe('the policy in Redis', () => {
   test('binds every instance that watches it, without a restart', async () => {
@@ -50,7 +51,8 @@ describe('the policy in Redis', () => {
 
   test('keeps every change of operators who change it at once', async () => {
     const prefix = freshPrefix();
-    const clients = Array.from({ length: 4 }, () => new Redis(testRedisUrl()));
+    const open = () => connectRedis(testRedisUrl(), { allowEviction: true, commandTimeout: 10_000 });
+    const clients = await Promise.all(Array.from({ length: 4 }, open));
     const changes = clients.flatMap((client, c) =>
       Array.from({ length: 5 }, (_, i) =>
         setPolicy(
@@ -66,7 +68,7 @@ describe('the policy in Redis', () => {
     const { layer, version } = await readOperatorLayer(redis, prefix);
     expect(layer.brownouts).toHaveLength(20);
     expect(version).toBe(20);
-    await Promise.all(clients.map((client) => client.quit()));
+    await Promise.all(clients.map(closeRedis));
   });
 
   test('is not touched by a change that is refused', async () => {

@@ -3,6 +3,7 @@ import { request } from 'node:http';
 import { Cluster } from 'ioredis';
 import { GenericContainer, Wait } from 'testcontainers';
 import { closeRedis, connectRedis } from '../../src/redis/connect.ts';
+import { startCluster } from './redis-cluster.ts';
 import { runPrefix, startRedis } from './redis.ts';
 
 export interface ChosenRedis {
@@ -15,19 +16,21 @@ export interface ChosenRedis {
 /**
  * TEST_REDIS_URL if set; else testcontainers where a Docker engine holds the image REDIS_TEST_IMAGE (default
  * redis:7); else a redis-server process. TEST_REDIS=testcontainers (pulls the image if need be) or
- * TEST_REDIS=process insists.
+ * TEST_REDIS=process insists. TEST_REDIS=cluster runs on a Redis Cluster of local processes, three masters with
+ * a replica each.
  */
 export async function chooseRedis(env: NodeJS.ProcessEnv): Promise<ChosenRedis> {
   const given = env['TEST_REDIS_URL'];
   const insisted = env['TEST_REDIS'];
   const image = env['REDIS_TEST_IMAGE'] ?? 'redis:7';
-  if (insisted !== undefined && insisted !== 'process' && insisted !== 'testcontainers') {
-    throw new Error(`TEST_REDIS is "${insisted}": say process or testcontainers, or leave it unset`);
+  if (insisted !== undefined && !['process', 'testcontainers', 'cluster'].includes(insisted)) {
+    throw new Error(`TEST_REDIS is "${insisted}": say process, testcontainers or cluster, or leave it unset`);
   }
   if (given !== undefined && insisted === undefined) {
     return { url: given, stop: () => removeKeys(given), told: 'the one of TEST_REDIS_URL' };
   }
   if (insisted === 'process') return inProcess('as TEST_REDIS=process says');
+  if (insisted === 'cluster') return inCluster();
   if (insisted === 'testcontainers') return inContainer(image);
   const missing = await dockerLacks(image, env['DOCKER_HOST']);
   if (missing === undefined) return inContainer(image);
@@ -42,6 +45,11 @@ export async function chooseRedis(env: NodeJS.ProcessEnv): Promise<ChosenRedis> 
 async function inProcess(why: string): Promise<ChosenRedis> {
   const { url, stop } = await startRedis();
   return { url, stop, told: `a redis-server process at ${url} (${why})` };
+}
+
+async function inCluster(): Promise<ChosenRedis> {
+  const { url, stop } = await startCluster({ replicas: true });
+  return { url, stop, told: `a Redis Cluster of processes, 3 masters and 3 replicas, at ${url}` };
 }
 
 async function inContainer(image: string): Promise<ChosenRedis> {
