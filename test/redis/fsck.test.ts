@@ -187,6 +187,9 @@ describe('profiles', () => {
   test('get a time where they have none, and so are seen again', async () => {
     await store.hdel(`${base}p:ada`, 't');
     await expectMended('profile-undated');
+    // A migration may not know when a profile was changed.
+    await store.hset(`${base}p:ada`, 't', '');
+    expect((await check()).faults).toEqual([]);
   });
 
   test('keep the picture file they refer to', async () => {

@@ -40,7 +40,8 @@ async function checkProfile(
   check.counts.profiles++;
   const [, username, t, file, pictureReference, avatarReference, loose] = profile;
   const mend = async () => await store.fsckMendProfile(base, userId);
-  if (t === null || !/^\d+$/.test(t)) {
+  // Empty where a migration's source does not say when.
+  if (t === null || !/^\d*$/.test(t)) {
     await tell(
       check,
       'profile-undated',

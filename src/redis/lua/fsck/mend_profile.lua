@@ -7,6 +7,6 @@
 local profile = KEYS[1] .. 'p:' .. ARGV[1]
 local fields = fields_of(ARGV[1], 't', 'pf')
 if redis.call('EXISTS', profile) == 0 then return 'changed' end
-if not string.match(fields[1] or '', '^%d+$') then redis.call('HSET', profile, 't', now_ms()) end
+if not string.match(fields[1] or 'none', '^%d*$') then redis.call('HSET', profile, 't', now_ms()) end
 if fields[2] then redis.call('ZREM', KEYS[1] .. 'media', fields[2]) end
 return 'mended'
