@@ -116,6 +116,23 @@ describe('ban and replace', () => {
     expect(await denied(organization)).toEqual(['c', 'rude']);
   });
 
+  test.each([
+    '[]',
+    '["a","b"]',
+    '"a"',
+    'null',
+    '7',
+    '{"a":["b"]}',
+    '{"a":{"b":"c"}}',
+    '{"a":null,"b":"c"}',
+    '{"a":""}',
+  ])('%s is no object of names: 400, and nothing is banned', async (body) => {
+    const { organization, admin } = await scene();
+    const answer = await admin.request('POST', deny, { body });
+    expect([answer.status, answer.body]).toMatchObject([400, { code: 'invalid-body' }]);
+    expect(await denied(organization)).toEqual([]);
+  });
+
   test('each ban and each forced rename is an entry of the audit trail', async () => {
     const { organization, admin } = await scene({ u1: 'rude' });
     await admin.request('POST', deny, { json: { rude: 'nice' } });
