@@ -104,6 +104,7 @@ interface ScriptReplies {
   fsckDropEntry: (...arguments_: string[]) => Mended | Unmendable;
   fsckRedeny: (...arguments_: string[]) => Mended | Unmendable;
   fsckDrop: (type: 'hash' | 'set', rest: string, field: string, value: string) => Mended;
+  fsckDropMisfit: (rest: string, type: string) => Mended;
   fsckMendProfile: (user: string) => Mended;
   fsckLinkKey: (sha256: string) => Mended | 'shared';
 }
@@ -148,6 +149,7 @@ const scripts: Record<keyof ScriptReplies, { file: string; uses: string[]; readO
   fsckDropEntry: { file: 'fsck/drop_entry', uses: ['names', 'names_safely'] },
   fsckRedeny: { file: 'fsck/redeny', uses: ['names'] },
   fsckDrop: { file: 'fsck/drop', uses: ['audit'] },
+  fsckDropMisfit: { file: 'fsck/drop_misfit', uses: [] },
   fsckMendProfile: { file: 'fsck/mend_profile', uses: ['clock', 'names', 'names_safely'] },
   fsckLinkKey: { file: 'fsck/link_key', uses: [] },
 };

@@ -86,11 +86,12 @@ async function tellUnindexed(
 export async function checkBucket(check: Check, bucket: string): Promise<void> {
   const { store, base, standing } = check;
   const key = namesBucketKey(base, standing.index, bucket);
-  if ((await store.type(key)) !== 'hash') {
-    if ((await store.exists(key)) === 0) return;
+  const type = await store.type(key);
+  if (type === 'none') return;
+  if (type !== 'hash') {
+    // It can be rebuilt: fsck finds the names missing from the index.
     return await tell(check, 'wrong-type', `${quote(key)} is no hash`, async () =>
-      // It can be rebuilt: fsck finds the names missing from the index.
-      (await store.unlink(key)) === 1 ? 'mended' : 'changed',
+      store.fsckDropMisfit(base, key.slice(base.length), 'hash'),
     );
   }
   for await (const page of scanPairs(store, key)) {

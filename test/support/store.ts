@@ -1,0 +1,8 @@
+import { connectRedis } from '../../src/redis/connect.ts';
+import { defineScripts, type Store } from '../../src/redis/scripts.ts';
+import { testRedisUrl } from './redis.ts';
+
+/** A client of the run's Redis that knows the scripts. The caller closes it by `closeRedis`. */
+export async function openTestStore(url = testRedisUrl()): Promise<Store> {
+  return defineScripts(await connectRedis(url, { allowEviction: true }));
+}
