@@ -7,7 +7,7 @@ import { organizationBase } from '../../src/redis/keys.ts';
 import { saveSettings } from '../../src/redis/organizations.ts';
 import { scanKeys } from '../../src/redis/scan.ts';
 import type { Store } from '../../src/redis/scripts.ts';
-import { openTestStore } from '../support/bridge.ts';
+import { openTestStore } from '../support/store.ts';
 import { freshPrefix } from '../support/redis.ts';
 
 let store: Store;

@@ -8,7 +8,7 @@ import { organizationBase } from '../../src/redis/keys.ts';
 import { saveSettings } from '../../src/redis/organizations.ts';
 import type { Store } from '../../src/redis/scripts.ts';
 import { readStanding } from '../../src/redis/standing.ts';
-import { openTestStore } from '../support/bridge.ts';
+import { openTestStore } from '../support/store.ts';
 import { freshPrefix } from '../support/redis.ts';
 
 let store: Store;

@@ -10,7 +10,7 @@ import { organizationBase } from '../../src/redis/keys.ts';
 import { putProfile } from '../../src/redis/profiles.ts';
 import type { Store } from '../../src/redis/scripts.ts';
 import { readStanding } from '../../src/redis/standing.ts';
-import { openTestStore } from '../support/bridge.ts';
+import { openTestStore } from '../support/store.ts';
 import { freshPrefix } from '../support/redis.ts';
 import { run, type Command, type Model } from './model.ts';
 

@@ -8,7 +8,7 @@ import { putProfile } from '../../src/redis/profiles.ts';
 import type { Store } from '../../src/redis/scripts.ts';
 import { readStanding } from '../../src/redis/standing.ts';
 import { setWallet } from '../../src/redis/wallets.ts';
-import { openTestStore } from '../support/bridge.ts';
+import { openTestStore } from '../support/store.ts';
 import { freshPrefix } from '../support/redis.ts';
 
 const hat = { datasourceId: 'hats', objectDefinitionId: 'top hat' };

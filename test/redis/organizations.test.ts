@@ -5,7 +5,7 @@ import { closeRedis } from '../../src/redis/connect.ts';
 import { organizationBase } from '../../src/redis/keys.ts';
 import { findSettings, listOrganizations, saveSettings } from '../../src/redis/organizations.ts';
 import type { Store } from '../../src/redis/scripts.ts';
-import { openTestStore } from '../support/bridge.ts';
+import { openTestStore } from '../support/store.ts';
 import { freshPrefix } from '../support/redis.ts';
 
 let store: Store;

@@ -10,7 +10,7 @@ import { changeComparison } from '../../src/redis/reindex.ts';
 import { scanKeys } from '../../src/redis/scan.ts';
 import type { Store } from '../../src/redis/scripts.ts';
 import { readStanding } from '../../src/redis/standing.ts';
-import { openTestStore } from '../support/bridge.ts';
+import { openTestStore } from '../support/store.ts';
 import { startCluster } from '../support/redis-cluster.ts';
 import { freshPrefix } from '../support/redis.ts';
 

@@ -12,7 +12,7 @@ import { putProfile } from '../../src/redis/profiles.ts';
 import type { Store } from '../../src/redis/scripts.ts';
 import { readStanding } from '../../src/redis/standing.ts';
 import { runAdmin } from '../../scripts/admin/run.ts';
-import { openTestStore } from '../support/bridge.ts';
+import { openTestStore } from '../support/store.ts';
 import { freshPrefix, testRedisUrl, unusedPort } from '../support/redis.ts';
 
 let store: Store;
