@@ -7,7 +7,7 @@ import { DEPRECATION_HEADER_NAMES, type Header } from './deprecation/headers.ts'
 import type { DeprecationPolicy } from './deprecation/policy.ts';
 import { answerErrors, page } from './http/answers.ts';
 import { answered, beginCall, type AnsweredCall } from './http/call.ts';
-import { allowOrigins, contractRouter, isContractPath, readOnlyRouter } from './http/contract.ts';
+import { allowOrigins, contractHandler, isContractPath, readOnlyRouter } from './http/contract.ts';
 import type { AuthenticationOptions } from './http/credentials.ts';
 import { banUsernames, overwriteDenylist, removeDeniedUsernames } from './http/denylist.ts';
 import { getProfile } from './http/get-profile.ts';
@@ -80,7 +80,7 @@ export function createApp(options: AppOptions): Express {
 
 function contractFace(options: AppOptions): RequestHandler {
   const readList = createJsonReader(options.maxListBytes);
-  const router = contractRouter(
+  const answer = contractHandler(
     {
       getProfile: getProfile(options),
       putProfile: putProfile({ ...options, readJson: createJsonReader(maxProfileBytes) }),
@@ -97,7 +97,7 @@ function contractFace(options: AppOptions): RequestHandler {
     }
     response.setHeader('Cache-Control', 'private, no-store');
     for (const [name, value] of options.deprecation().headers) response.setHeader(name, value);
-    router(request, response, next);
+    return answer(request, response, next);
   };
 }
 
@@ -106,7 +106,7 @@ function begin({ log, onAnswered }: AppOptions): RequestHandler {
   const logged = log.isLevelEnabled('http');
   return (_request, response, next) => {
     const call = beginCall(response);
-    response.once('close', () => {
+    response.on('close', () => {
       const done = answered(call, response);
       if (done.operation !== undefined) onAnswered(done);
       if (done.status >= 500) log.warn('answered', describe(done));

@@ -1,5 +1,5 @@
 import cors from 'cors';
-import { Router, type RequestHandler } from 'express';
+import { Router, type Request, type RequestHandler, type Response } from 'express';
 import { problem, ProblemError } from '../contract/problems.ts';
 import { bothForms, methodsByPath, routes, type Operation } from '../contract/routes.ts';
 import { sendNothing } from './answers.ts';
@@ -10,27 +10,41 @@ export function isContractPath(path: string): boolean {
   return methodsByPath.has(path);
 }
 
-/** The contract's rows, each answered by its handlers; then OPTIONS, and 405 for every other method. */
-export function contractRouter(
+/** Lets a request pass, at once or in time; or throws what is to be answered instead. */
+export type Guard = (request: Request, response: Response) => Promise<void> | undefined;
+
+/**
+ * The contract's rows, each answered by its handler once all guards have let it pass; then OPTIONS, and 405 for
+ * every other method. To be called with the contract's paths only, each of which is one look-up here where a
+ * Router would try pattern after pattern.
+ */
+export function contractHandler(
   handlers: Record<Operation, RequestHandler>,
-  before: readonly RequestHandler[],
-): Router {
-  const router = Router({ caseSensitive: true, strict: true });
+  guards: readonly Guard[],
+): RequestHandler {
+  const operations = new Map<string, Operation>();
   for (const { operation, method, path } of routes) {
-    const name: RequestHandler = (_request, response, next) => {
-      callOf(response).operation = operation;
-      next();
-    };
-    router[method](bothForms(path), name, ...before, handlers[operation]);
+    for (const form of bothForms(path)) {
+      operations.set(`${method.toUpperCase()} ${form}`, operation);
+      if (method === 'get') operations.set(`HEAD ${form}`, operation);
+    }
   }
-  for (const [path, methods] of methodsByPath) {
-    router.all(path, (request, response) => {
+  return async (request, response, next) => {
+    const operation = operations.get(`${request.method} ${request.path}`);
+    if (operation === undefined) {
+      const methods = methodsByPath.get(request.path) ?? [];
       if (request.method !== 'OPTIONS') throw notAllowed(methods);
       response.setHeader('Allow', methods.join(', '));
       sendNothing(response);
-    });
-  }
-  return router;
+      return;
+    }
+    callOf(response).operation = operation;
+    for (const guard of guards) {
+      const passing = guard(request, response);
+      if (passing !== undefined) await passing;
+    }
+    await handlers[operation](request, response, next);
+  };
 }
 
 /** What is there to be read only: each path answers GET and HEAD, in both forms, and 405 to every other method. */

@@ -1,30 +1,33 @@
-import type { Request, RequestHandler, Response } from 'express';
+import type { Request, Response } from 'express';
 import { problem, ProblemError } from '../contract/problems.ts';
 import { mustKnowCaller, verdictAt, type DeprecationPolicy, type Verdict } from '../deprecation/policy.ts';
 import { callOf } from './call.ts';
+import type { Guard } from './contract.ts';
 import { authenticateRequest, claimedOrganization, type AuthenticationOptions } from './credentials.ts';
 
 /**
  * Answers 410 while the policy says that the contract is gone (DESIGN 5): before any other work, and before
  * authentication unless an exemption might hold for this caller. Who then fails to authenticate is no exempt one.
  */
-export function refuseWhenGone(
-  policy: () => DeprecationPolicy,
-  options: AuthenticationOptions,
-): RequestHandler {
-  return async (request, response, next) => {
+export function refuseWhenGone(policy: () => DeprecationPolicy, options: AuthenticationOptions): Guard {
+  const refuseUnlessExempt = async (
+    request: Request,
+    response: Response,
+    verdict: Exclude<Verdict, 'serve'>,
+    now: number,
+  ): Promise<void> => {
+    const claimed = claimedOrganization(request, options.organizationHeader);
+    if (claimed !== undefined) callOf(response).organizationId = claimed;
+    const known = mustKnowCaller(policy(), now, claimed) && (await isAuthentic(request, response, options));
+    const { organizationId, caller } = callOf(response);
+    if (!known || verdictAt(policy(), now, { organizationId, keyId: caller?.keyId }) !== 'serve') {
+      throw gone(verdict, now);
+    }
+  };
+  return (request, response) => {
     const now = Date.now();
     const verdict = verdictAt(policy(), now, {});
-    if (verdict !== 'serve') {
-      const claimed = claimedOrganization(request, options.organizationHeader);
-      if (claimed !== undefined) callOf(response).organizationId = claimed;
-      const known = mustKnowCaller(policy(), now, claimed) && (await isAuthentic(request, response, options));
-      const { organizationId, caller } = callOf(response);
-      if (!known || verdictAt(policy(), now, { organizationId, keyId: caller?.keyId }) !== 'serve') {
-        throw gone(verdict, now);
-      }
-    }
-    next();
+    return verdict === 'serve' ? undefined : refuseUnlessExempt(request, response, verdict, now);
   };
 }
 
