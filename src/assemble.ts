@@ -1,17 +1,19 @@
 import { createApp } from './app.ts';
-import type { Config } from './config.ts';
+import { DEFAULT_ADMIN_PORT, type Config } from './config.ts';
 import { describeDemo, openDemo } from './demo.ts';
-import { createLedger } from './deprecation/ledger.ts';
+import { createLedger, type Ledger } from './deprecation/ledger.ts';
 import { watchPolicy, type PolicyWatch } from './deprecation/policy-store.ts';
-import type { PolicyLayer } from './deprecation/policy.ts';
+import { createMetrics, workersMetrics, type Metrics, type MetricsText } from './deprecation/metrics.ts';
+import type { DeprecationPolicy, PolicyLayer } from './deprecation/policy.ts';
 import { createPictures } from './http/pictures.ts';
 import { createLimiter } from './http/rate-limit.ts';
-import { listen } from './http/server.ts';
+import { listen, PortError } from './http/server.ts';
 import { createLifetime, type Lifetime } from './lifetime.ts';
 import type { Log } from './log.ts';
 import { createMediaStore } from './media/open.ts';
 import type { MediaStore } from './media/store.ts';
 import { sweepLooseMedia } from './redis/loose-media.ts';
+import { createOperationsApp } from './operations/app.ts';
 import { openStore } from './redis/open.ts';
 import type { Store } from './redis/scripts.ts';
 import { startWorkers } from './workers.ts';
@@ -50,7 +52,9 @@ export async function assemble(
 ): Promise<Bridge> {
   return await open(config, policyLayers, log, async (ground) => {
     const welcome = await keepHouse(ground);
-    const url = config.workers === 1 ? await answer(ground) : await answerByWorkers(ground);
+    const counters = config.workers === 1 ? startCounting(ground) : undefined;
+    await openAdminPort(ground, counters?.metrics ?? workersMetrics());
+    const url = counters === undefined ? await answerByWorkers(ground) : await answer(ground, counters);
     return { url, ...(welcome !== undefined && { welcome: welcome(url) }) };
   });
 }
@@ -61,7 +65,9 @@ export async function assembleWorker(
   policyLayers: readonly PolicyLayer[],
   log: Log,
 ): Promise<Bridge> {
-  return await open(config, policyLayers, log, async (ground) => ({ url: await answer(ground) }));
+  return await open(config, policyLayers, log, async (ground) => ({
+    url: await answer(ground, startCounting(ground)),
+  }));
 }
 
 async function open(
@@ -86,11 +92,29 @@ async function open(
   }
 }
 
-/** Answers the public port from this process; returns its address. */
-async function answer({ config, log, lifetime, store, media, deprecation }: Ground): Promise<string> {
-  const { rateLimit, keyPrefix, organizationHeader } = config;
-  const ledger = createLedger(store, keyPrefix, { log });
+/** What counts the calls that this process answers. */
+interface Counters {
+  ledger: Ledger;
+  metrics: Metrics;
+}
+
+function startCounting({ config, log, lifetime, store, deprecation }: Ground): Counters {
+  const ledger = createLedger(store, config.keyPrefix, { log });
   lifetime.onClose('ledger', ledger.close);
+  const metrics = createMetrics({
+    policy: () => deprecation.current().policy,
+    lagSeconds: ledger.lagSeconds,
+    ping: () => store.ping(),
+  });
+  return { ledger, metrics };
+}
+
+/** Answers the public port from this process; returns its address. */
+async function answer(
+  { config, log, lifetime, store, media, deprecation }: Ground,
+  { ledger, metrics }: Counters,
+): Promise<string> {
+  const { rateLimit, keyPrefix, organizationHeader } = config;
 
   let baseUrl = config.publicBaseUrl ?? '';
   let isDraining = (): boolean => false;
@@ -106,9 +130,11 @@ async function answer({ config, log, lifetime, store, media, deprecation }: Grou
     corsOrigins: config.corsOrigins,
     maxListBytes: config.maxListBytes,
     deprecation: deprecation.current,
-    onAnswered: ({ organizationId, caller, operation = '', status, userAgent }) => {
+    onAnswered: ({ organizationId, caller, operation = '', status, seconds, userAgent }) => {
       const { keyId, client } = caller ?? {};
       ledger.record({ organizationId, keyId, client, operation, status, userAgent });
+      // A label holds what a key has proven, nothing that anybody may claim.
+      metrics.observe({ operation, status, seconds, organizationId: caller && organizationId });
     },
     isDraining: () => isDraining(),
   });
@@ -124,6 +150,27 @@ async function answerByWorkers({ config, log, lifetime, redisUrl }: Ground): Pro
   const workers = await startWorkers(config.workers, { REDIS_URL: redisUrl }, log);
   lifetime.onClose('workers', workers.close);
   return addressOf(config.host, workers.port);
+}
+
+/** Where nobody chose the admin port, and another has the usual one, the bridge does without: it is not why it runs. */
+async function openAdminPort(
+  { config, log, lifetime, store, deprecation }: Ground,
+  metrics: MetricsText,
+): Promise<void> {
+  const { keyPrefix, adminHost, adminPort, adminToken } = config;
+  const policy = (): DeprecationPolicy => deprecation.current().policy;
+  const app = createOperationsApp({ store, keyPrefix, policy, metrics, token: adminToken, log });
+  try {
+    const server = await listen(app, adminHost, adminPort ?? DEFAULT_ADMIN_PORT, 'ADMIN_');
+    lifetime.onClose('admin port', server.drain);
+    if (adminToken !== undefined && adminToken.length < 16) {
+      log.warn('ADMIN_TOKEN is short enough to be guessed: set one of 16 characters or more');
+    }
+    log.info('admin port open', { url: addressOf(adminHost, server.port) });
+  } catch (error) {
+    if (!(error instanceof PortError && error.inUse && adminPort === undefined)) throw error;
+    log.warn('there is no admin port', { reason: error.message });
+  }
 }
 
 const sweepInterval = 60_000;

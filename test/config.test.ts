@@ -5,7 +5,7 @@ test('an empty environment is a good one', () => {
   expect(readConfig({})).toMatchObject({
     port: 8080,
     host: '127.0.0.1',
-    adminPort: 8081,
+    adminPort: undefined,
     adminHost: '127.0.0.1',
     adminToken: undefined,
     redisUrl: undefined,
@@ -24,7 +24,7 @@ test('every mistake is told at once, a line each', () => {
   const broken = {
     PORT: '80800',
     ADMIN_PORT: 'high',
-    ADMIN_TOKEN: 'swordfish',
+    ADMIN_TOKEN: 'sword fish',
     REDIS_URL: 'http://example.com',
     MEDIA_URL: 'ftp://x',
     KEY_PREFIX: 'a{b}',
@@ -47,7 +47,7 @@ test('every mistake is told at once, a line each', () => {
     expect(message).toContain(word);
   }
   expect(message.split('\n')).toHaveLength(Object.keys(broken).length);
-  expect(message).not.toContain('swordfish');
+  expect(message).not.toContain('sword fish');
 });
 
 describe('the admin port', () => {
@@ -65,9 +65,9 @@ describe('the admin port', () => {
     },
   );
 
-  test('takes no short token, and none with spaces', () => {
-    for (const ADMIN_TOKEN of ['0123456789abcde', '0123456789 abcdef', 'pässwörter-sind-gut']) {
-      expect(() => readConfig({ ADMIN_TOKEN })).toThrow(/at least 16 characters/);
+  test('takes no token that a header cannot carry', () => {
+    for (const ADMIN_TOKEN of ['0123456789 abcdef', 'pässwörter-sind-gut']) {
+      expect(() => readConfig({ ADMIN_TOKEN })).toThrow(/of ASCII characters/);
     }
   });
 

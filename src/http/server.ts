@@ -21,8 +21,26 @@ const lastCall = 300;
 /** After so long, in ms, whoever has not sent his request is cut. */
 const patience = 10_000;
 
-/** Listens, with the app behind it. Rejects with one plain line where the port cannot be had. */
-export async function listen(app: Express, host: string, port: number): Promise<BridgeServer> {
+/** A port that cannot be had; `message` is one plain line with the remedy. */
+export class PortError extends Error {
+  readonly inUse: boolean;
+
+  constructor(message: string, cause: unknown) {
+    super(message, { cause });
+    this.inUse = (cause as NodeJS.ErrnoException).code === 'EADDRINUSE';
+  }
+}
+
+/**
+ * Listens, with the app behind it. Rejects with a PortError, which names the variables that chose host and port:
+ * those that begin with `prefix`.
+ */
+export async function listen(
+  app: Express,
+  host: string,
+  port: number,
+  prefix: '' | 'ADMIN_' = '',
+): Promise<BridgeServer> {
   let draining = false;
   const answer: RequestListener = (request, response) => {
     if (draining) response.setHeader('Connection', 'close');
@@ -39,7 +57,7 @@ export async function listen(app: Express, host: string, port: number): Promise<
   try {
     await once(server, 'listening');
   } catch (error) {
-    throw new Error(whyNot(error, host, port), { cause: error });
+    throw new PortError(whyNot(error, host, port, prefix), error);
   }
   const address = server.address();
   if (address === null || typeof address === 'string') throw new Error('the server has no port');
@@ -86,15 +104,15 @@ function adopt(prototype: object, from: object, app: Express): void {
   Object.defineProperty(prototype, 'app', { value: app, configurable: true, writable: true });
 }
 
-function whyNot(error: unknown, host: string, port: number): string {
+function whyNot(error: unknown, host: string, port: number, prefix: string): string {
   switch ((error as NodeJS.ErrnoException).code) {
     case 'EADDRINUSE':
-      return `port ${port} on ${host} is in use: stop what listens there, or set PORT to another one`;
+      return `port ${port} on ${host} is in use: stop what listens there, or set ${prefix}PORT to another one`;
     case 'EACCES':
-      return `port ${port} may not be used by this user: set PORT to 1024 or above`;
+      return `port ${port} may not be used by this user: set ${prefix}PORT to 1024 or above`;
     case 'EADDRNOTAVAIL':
     case 'ENOTFOUND':
-      return `HOST ${host} is no address of this machine`;
+      return `${prefix}HOST ${host} is no address of this machine`;
     default:
       return `cannot listen on ${host}:${port}: ${String(error)}`;
   }

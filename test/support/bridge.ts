@@ -7,12 +7,15 @@ import { readContractPolicy } from '../../src/deprecation/contract-policy.ts';
 import { defaultSettings, type OrganizationSettings } from '../../src/domain/settings.ts';
 import { createLog } from '../../src/log.ts';
 import { createApiKey, type NewApiKey } from '../../src/redis/api-keys.ts';
-import { closeRedis, connectRedis } from '../../src/redis/connect.ts';
+import { closeRedis } from '../../src/redis/connect.ts';
 import { organizationBase } from '../../src/redis/keys.ts';
 import { saveSettings } from '../../src/redis/organizations.ts';
-import { defineScripts, type Store } from '../../src/redis/scripts.ts';
+import type { Store } from '../../src/redis/scripts.ts';
 import { createClient, type Client } from './client.ts';
 import { freshPrefix, testRedisUrl } from './redis.ts';
+import { openTestStore } from './store.ts';
+
+export { openTestStore } from './store.ts';
 
 export interface TestBridge extends Bridge {
   config: Config;
@@ -40,7 +43,13 @@ let organizations = 0;
 export async function startBridge(overrides: Partial<Config> = {}): Promise<TestBridge> {
   const dataDir = await mkdtemp(join(tmpdir(), 'bridge-'));
   const config: Config = {
-    ...readConfig({ REDIS_URL: testRedisUrl(), KEY_PREFIX: freshPrefix(), PORT: '0', DATA_DIR: dataDir }),
+    ...readConfig({
+      REDIS_URL: testRedisUrl(),
+      KEY_PREFIX: freshPrefix(),
+      PORT: '0',
+      ADMIN_PORT: '0',
+      DATA_DIR: dataDir,
+    }),
     logLevel: 'error',
     ...overrides,
   };
@@ -64,11 +73,6 @@ export async function startBridge(overrides: Partial<Config> = {}): Promise<Test
       await rm(dataDir, { recursive: true, force: true });
     },
   };
-}
-
-/** A client of the run's Redis that knows the scripts. The caller closes it by `closeRedis`. */
-export async function openTestStore(url = testRedisUrl()): Promise<Store> {
-  return defineScripts(await connectRedis(url, { allowEviction: true }));
 }
 
 /** Makes an organization by this very id, with clients for the bridge at `url`. */
