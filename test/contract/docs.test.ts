@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto';
 import { describe, expect, test } from '@jest/globals';
 import { DOCS_CONTENT_SECURITY_POLICY, renderDocs } from '../../src/contract/docs/page.ts';
+import { SUCCESSORS } from '../../src/contract/docs/successors.ts';
 import { contractDocument, operationsOf, type ContractDocument } from '../../src/contract/document.ts';
 import { PROBLEMS, problemType, type ProblemCode } from '../../src/contract/problems.ts';
 
@@ -38,7 +39,8 @@ describe('the documentation page', () => {
   });
 
   test('loads nothing and runs nothing', () => {
-    expect(page).not.toMatch(/<script|\son\w+=|\ssrc=|@import|url\(/i);
+    expect(page).not.toMatch(/<script|<[^>]*\s(?:on\w+|src|style)=/i);
+    expect(found(/<style>([^]*)<\/style>/g).join()).not.toMatch(/@import|url\(/i);
     expect(found(/<link[^>]*href="(\w+:)/g)).toEqual(['data:']);
   });
 
@@ -66,6 +68,20 @@ describe('the documentation page', () => {
     expect(html).toContain('29 February 2028');
     expect(html).toContain('<a href="https://d.example.com/">');
     expect(html).not.toContain('kv.example.com/</a>');
+  });
+
+  test('names the brownouts to come', () => {
+    const brownouts = [{ start: '2027-03-01T12:00:00Z', end: '2027-03-01T12:30:00Z' }];
+    const html = renderDocs(contractDocument, { brownouts });
+    expect(html).toMatch(/>1 March 2027(,| at) 12:00\s*–\s*12:30 UTC</);
+  });
+
+  test('says for every operation what replaces it', () => {
+    const operations = operationsOf(contractDocument)
+      .filter(({ method }) => method !== 'head' && method !== 'options')
+      .filter(({ operation }) => operation.deprecated === true)
+      .map(({ operation }) => operation.operationId);
+    expect(Object.keys(SUCCESSORS)).toEqual(operations);
   });
 
   test('links to no address that is not http(s)', () => {

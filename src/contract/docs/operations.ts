@@ -131,7 +131,8 @@ function curl(document: ContractDocument, placed: Placed, type?: string, media?:
   return lines.join(' \\\n  ');
 }
 
-function credentialHeaders({ components }: ContractDocument): string[] {
+/** The credentials as header lines with shell variables. */
+export function credentialHeaders({ components }: ContractDocument): string[] {
   const { apiKey, organization } = components.securitySchemes;
   return [`${apiKey?.name ?? ''}: $API_KEY`, `${organization?.name ?? ''}: $ORGANIZATION_ID`];
 }

@@ -1,9 +1,10 @@
 import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
-import { operationsOf, type ContractDocument, type DeprecationFacts } from '../document.ts';
+import { operationsOf, type ContractDocument } from '../document.ts';
 import { html, link, type Html } from '../../html.ts';
 import { phrase, prose } from './html.ts';
-import { deprecationSection } from './notice.ts';
+import { movingSection } from './moving.ts';
+import { deprecationSection, type FactsInForce } from './notice.ts';
 import { operationSection } from './operations.ts';
 import { credentials, errorsSection, headersSection } from './reference.ts';
 import { schemaSections } from './schemas.ts';
@@ -26,10 +27,7 @@ export const DOCS_CONTENT_SECURITY_POLICY = [
  * The documentation page: one self-contained HTML document, without scripts and without outside assets. The facts
  * are those in force, where an operator has overridden openapi.yaml's.
  */
-export function renderDocs(
-  document: ContractDocument,
-  facts: Partial<DeprecationFacts> = factsOf(document),
-): string {
+export function renderDocs(document: ContractDocument, facts: FactsInForce = factsOf(document)): string {
   const operations = operationsOf(document).filter(({ method }) => method !== 'head' && method !== 'options');
   const groups = document.tags.map((tag) => ({
     ...tag,
@@ -74,6 +72,7 @@ export function renderDocs(
                   </ul>
                 </li>`,
             )}
+            <li><a href="#moving">Moving away</a></li>
             <li><a href="#headers">Headers</a></li>
             <li><a href="#errors">Errors</a></li>
             <li><a href="#schemas">Schemas</a></li>
@@ -98,7 +97,8 @@ export function renderDocs(
                 ${group.operations.map((placed) => operationSection(document, placed))}
               </section>`,
           )}
-          ${headersSection(document, operations[0]?.operation)} ${errorsSection()}
+          ${movingSection(document, operations)} ${headersSection(document, operations[0]?.operation)}
+          ${errorsSection()}
           <section id="schemas">
             <h2>Schemas</h2>
             ${schemaSections(document)}
@@ -113,7 +113,7 @@ export function renderDocs(
 }
 
 /** The facts openapi.yaml states; they are the same for all of its deprecated operations. */
-function factsOf(document: ContractDocument): Partial<DeprecationFacts> {
+function factsOf(document: ContractDocument): FactsInForce {
   const deprecated = operationsOf(document).find(({ operation }) => operation['x-deprecation']);
   return deprecated?.operation['x-deprecation'] ?? {};
 }

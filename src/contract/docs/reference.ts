@@ -52,7 +52,8 @@ export function errorsSection(): Html {
   </section>`;
 }
 
-function table(caption: string, heads: [string, string], rows: [Content, Content][]): Html {
+/** A table of two columns. */
+export function table(caption: string, heads: [string, string], rows: [Content, Content][]): Html {
   return html`<table>
     <caption class="unseen">
       ${caption}
