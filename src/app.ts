@@ -1,6 +1,5 @@
 import express, { type Express, type RequestHandler } from 'express';
-import { DOCS_CONTENT_SECURITY_POLICY, renderDocs } from './contract/docs/page.ts';
-import { contractDocument, contractText } from './contract/document.ts';
+import { contractText } from './contract/document.ts';
 import { problem, ProblemError } from './contract/problems.ts';
 import type { MediaUrl } from './contract/views.ts';
 import { DEPRECATION_HEADER_NAMES, type Header } from './deprecation/headers.ts';
@@ -10,6 +9,7 @@ import { answered, beginCall, type AnsweredCall } from './http/call.ts';
 import { allowOrigins, contractHandler, isContractPath, readOnlyRouter } from './http/contract.ts';
 import type { AuthenticationOptions } from './http/credentials.ts';
 import { banUsernames, overwriteDenylist, removeDeniedUsernames } from './http/denylist.ts';
+import { documentation } from './http/documentation.ts';
 import { getProfile } from './http/get-profile.ts';
 import { livez, readyz } from './http/health.ts';
 import { createJsonReader } from './http/json-body.ts';
@@ -67,7 +67,7 @@ export function createApp(options: AppOptions): Express {
       '/livez': livez,
       '/readyz': readyz({ store, isDraining }),
       '/openapi.yaml': page('application/yaml; charset=utf-8', contractText),
-      '/docs/': page('text/html; charset=utf-8', renderDocs(contractDocument), DOCS_CONTENT_SECURITY_POLICY),
+      '/docs/': documentation(() => options.deprecation().policy),
       '/media/:file': serveMedia(options.media),
     }),
   );
