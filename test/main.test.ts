@@ -115,6 +115,14 @@ describe('with several workers', () => {
     const player = demoPlayer(folder, url);
     expect((await player.request('PUT', '/api/profile/', { json: { username: 'ada' } })).status).toBe(200);
 
+    const opened = lines.find((line) => line.includes('admin port open')) ?? '{}';
+    const { url: adminUrl } = JSON.parse(opened) as { url: string };
+    const metrics = await (await fetch(`${adminUrl}/metrics`)).text();
+    expect(metrics).toMatch(
+      /^profile_bridge_deprecated_requests_total\{operation="putProfile",organization="demo"\} 1$/m,
+    );
+    expect(metrics).toMatch(/^profile_bridge_redis_up 1$/m);
+
     process.kill(pids()[0] ?? 0, 'SIGKILL');
     while (pids().length < 3) await once(child.stdout ?? child, 'data');
     expect((await player.request('GET', '/api/profile/')).status).toBe(200);
