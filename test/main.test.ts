@@ -111,7 +111,10 @@ describe('with several workers', () => {
         const { message, pid } = (line.startsWith('{') ? JSON.parse(line) : {}) as Record<string, unknown>;
         return message === 'listening' && pid !== child.pid ? [Number(pid)] : [];
       });
-    expect(pids()).toHaveLength(2);
+    const untilWorkers = async (count: number): Promise<void> => {
+      while (pids().length < count) await once(child.stdout ?? child, 'data');
+    };
+    await untilWorkers(2);
     const player = demoPlayer(folder, url);
     expect((await player.request('PUT', '/api/profile/', { json: { username: 'ada' } })).status).toBe(200);
 
@@ -124,7 +127,7 @@ describe('with several workers', () => {
     expect(metrics).toMatch(/^profile_bridge_redis_up 1$/m);
 
     process.kill(pids()[0] ?? 0, 'SIGKILL');
-    while (pids().length < 3) await once(child.stdout ?? child, 'data');
+    await untilWorkers(3);
     expect((await player.request('GET', '/api/profile/')).status).toBe(200);
 
     child.kill('SIGTERM');
