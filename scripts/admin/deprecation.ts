@@ -94,7 +94,7 @@ async function showPolicy(context: AdminContext): Promise<Report> {
   const origin =
     version === 0
       ? 'Nothing was set here: this is what openapi.yaml and this environment say.'
-      : `Changed ${version} times, last at ${formatInstant(changedAt)}. Set here: ${set ?? 'nothing that is still to come'}`;
+      : `Change ${version}, at ${formatInstant(changedAt)}. Set here: ${set ?? 'nothing that is still to come'}`;
   return describe(layerPolicy(...defaultsOf(context), layer), version, origin);
 }
 

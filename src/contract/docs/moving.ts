@@ -25,9 +25,10 @@ export function movingSection(document: ContractDocument, operations: readonly P
     ${snippets.map((snippet) => codeBlock(snippet.label, snippet.code))}
     <h3>What replaces each operation</h3>
     <p>
-      The successor holds the same data as key structures. ${code('{org}')} stands for
-      ${code('pb:{<organization id>}:')}, so that the profile of ${code('u-1')} in ${code('acme')} is
-      ${code('pb:{acme}:p:u-1')}. The bridge's ${code('src/redis/README.md')} has every key and field.
+      The successor holds the same data as key structures. Unless the operator chose another prefix,
+      ${code('{org}')} stands for ${code('pb:{<organization id>}:')}, so that the profile of ${code('u-1')} in
+      ${code('acme')} is ${code('pb:{acme}:p:u-1')}. The bridge's ${code('src/redis/README.md')} has every key
+      and field.
     </p>
     ${table('What replaces each operation', ['Operation', 'Key structures'], deprecated.map(replacement))}
   </section>`;
