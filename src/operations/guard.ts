@@ -1,5 +1,6 @@
 import type { Request, RequestHandler, Response } from 'express';
 import { RateLimiterMemory, RateLimiterRes } from 'rate-limiter-flexible';
+import { assetPath } from '../deprecation/dashboard/assets.ts';
 import { html } from '../html.ts';
 import { sendProblem } from './problem.ts';
 import { SESSION_SECONDS, type Sessions } from './sessions.ts';
@@ -109,6 +110,7 @@ function sendUnauthorized(response: Response, detail: string, invalid: boolean):
 function sendOnce(request: Request, response: Response): void {
   const page = html`<!doctype html>
     <meta http-equiv="refresh" content="0; url=${ownPath(request.originalUrl)}" />
+    <link rel="icon" href="${assetPath('browser/icon.svg')}" />
     <title>Profile Bridge</title>`;
   response.type('html').send(page.markup);
 }

@@ -1,17 +1,15 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { isLoopback, namesLoopback } from '../../src/operations/loopback.ts';
-import { closeRedis } from '../../src/redis/connect.ts';
-import type { Store } from '../../src/redis/scripts.ts';
-import { openTestStore } from '../support/bridge.ts';
+import { closeRedis, connectRedis, type RedisClient } from '../../src/redis/connect.ts';
 import { startOperations, TOKEN, type TestOperations } from '../support/operations.ts';
-import { freshPrefix } from '../support/redis.ts';
+import { freshPrefix, testRedisUrl } from '../support/redis.ts';
 
-let store: Store;
+let store: RedisClient;
 let open: TestOperations;
 let guarded: TestOperations;
 
 beforeAll(async () => {
-  store = await openTestStore();
+  store = await connectRedis(testRedisUrl(), { allowEviction: true });
   open = await startOperations({ store, keyPrefix: freshPrefix() });
   guarded = await startOperations({ store, keyPrefix: freshPrefix(), token: TOKEN });
 });

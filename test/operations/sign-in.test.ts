@@ -1,19 +1,17 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
 import { createSessions, SESSION_SECONDS } from '../../src/operations/sessions.ts';
-import { closeRedis } from '../../src/redis/connect.ts';
-import type { Store } from '../../src/redis/scripts.ts';
-import { openTestStore } from '../support/bridge.ts';
+import { closeRedis, connectRedis, type RedisClient } from '../../src/redis/connect.ts';
 import { startOperations, TOKEN, type TestOperations } from '../support/operations.ts';
-import { freshPrefix } from '../support/redis.ts';
+import { freshPrefix, testRedisUrl } from '../support/redis.ts';
 
-let store: Store;
+let store: RedisClient;
 let now = Date.now();
 /** One for each test, because an address that guesses is shut out for a minute. */
 let port: TestOperations;
 const opened: TestOperations[] = [];
 
 beforeAll(async () => {
-  store = await openTestStore();
+  store = await connectRedis(testRedisUrl(), { allowEviction: true });
 });
 beforeEach(async () => {
   port = await startOperations({ store, keyPrefix: freshPrefix(), token: TOKEN, now: () => now });

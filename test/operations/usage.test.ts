@@ -1,18 +1,16 @@
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { DAY, dayName, dayOf } from '../../src/deprecation/days.ts';
-import { closeRedis, connectRedis } from '../../src/redis/connect.ts';
-import type { Store } from '../../src/redis/scripts.ts';
-import { openTestStore } from '../support/bridge.ts';
+import { closeRedis, connectRedis, type RedisClient } from '../../src/redis/connect.ts';
 import { startOperations, type TestOperations } from '../support/operations.ts';
-import { freshPrefix, startRedis } from '../support/redis.ts';
+import { freshPrefix, startRedis, testRedisUrl } from '../support/redis.ts';
 import { writeHistory } from '../support/usage-history.ts';
 
 const now = Date.UTC(2027, 2, 31, 12);
-let store: Store;
+let store: RedisClient;
 let port: TestOperations;
 
 beforeAll(async () => {
-  store = await openTestStore();
+  store = await connectRedis(testRedisUrl(), { allowEviction: true });
   const keyPrefix = freshPrefix();
   const ios = { organizationId: 'acme', keyId: 'k_ios', client: 'ios-4.2', operation: 'getProfile' };
   await writeHistory(

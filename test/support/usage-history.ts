@@ -43,8 +43,10 @@ export function everydayCalls(options: {
   days: number;
   clients: number;
   organizations?: number;
+  /** Calls a day of a busy client. */
+  volume?: number;
 }): PastCall[] {
-  const { now, days, clients, organizations = 3 } = options;
+  const { now, days, clients, organizations = 3, volume = 40 } = options;
   const today = Math.floor(now / DAY);
   const operations = ['getProfile', 'getProfile', 'putProfile', 'banUsernames'];
   return Array.from({ length: clients }, (_, c) => c).flatMap((c) => {
@@ -60,7 +62,10 @@ export function everydayCalls(options: {
         client: ['ios', 'android', 'web', 'unity'][c % 4] + `-${1 + (c % 5)}.${Math.floor(c / 4)}`,
         userAgent: `Game/${1 + (c % 5)} (device ${c % 9})`,
         operation,
-        times: Math.max(1, Math.round(((40 * weekend * fading) / (o + 1)) * (1 + ((d * (c + 3)) % 5) / 10))),
+        times: Math.max(
+          1,
+          Math.round(((volume * weekend * fading) / (o + 1)) * (1 + ((d * (c + 3)) % 5) / 10)),
+        ),
       }));
     });
   });

@@ -1,6 +1,7 @@
 import { routes } from '../../contract/routes.ts';
 import { DAY } from '../days.ts';
 import type { Findings } from './findings.ts';
+import { visible } from './text.ts';
 
 /** What the chart draws. Times are in seconds, as the chart library has them. */
 export interface ChartData {
@@ -32,7 +33,7 @@ export function chartData({ days, operations, now }: Findings): ChartData {
     now: now / 1000,
     days: days.rows.map((_, i) => start + ((i + 0.5) * DAY) / 1000),
     operations: colouredOperations(names).map(({ name, colour }) => ({
-      name,
+      name: visible(name),
       colour,
       calls: days.rows.map((row) => (row.calls === null ? null : (row.operations[name] ?? 0))),
     })),

@@ -76,7 +76,9 @@ export function renderDashboard(options: DashboardOptions): string {
         ${part('operations')}
         <details id="days-table">
           <summary>Every day as a table</summary>
-          ${part('days')}
+          <div class="scroll" role="region" aria-label="Every day as a table" tabindex="0">
+            ${part('days')}
+          </div>
         </details>
       </section>
       <section aria-labelledby="coverage-heading">
