@@ -4,7 +4,7 @@ import { problem, ProblemError } from '../contract/problems.ts';
 import { readWithin } from './body-size.ts';
 
 /** The largest picture file a client may send, in bytes: this very size still passes. */
-export const MAX_PICTURE_BYTES = 5 * 1024 * 1024;
+const MAX_PICTURE_BYTES = 5 * 1024 * 1024;
 
 /** The largest body around it: what surrounds the file is small. */
 const maxUploadBytes = MAX_PICTURE_BYTES + 2 * 1024 * 1024;

@@ -10,7 +10,7 @@ export interface DenylistContext {
   standing: Standing;
 }
 
-export interface BanFailure {
+interface BanFailure {
   username: string;
   replacement: string;
   reason: 'replacement-in-use' | 'replacement-denied';

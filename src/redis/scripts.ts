@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs';
 import type { Cluster, Redis } from 'ioredis';
+import { defineScript } from './define-script.ts';
 
 type Text = string | null;
 
@@ -110,7 +111,7 @@ interface ScriptReplies {
 }
 
 /** The script commands, by the name ioredis knows them under. Every one takes the organization's base first. */
-export type ScriptCommands = {
+type ScriptCommands = {
   [Name in keyof ScriptReplies]: (
     base: string,
     ...rest: Parameters<ScriptReplies[Name]>
@@ -161,11 +162,8 @@ const scripts: Record<keyof ScriptReplies, { file: string; uses: string[]; readO
 export function defineScripts(client: Redis | Cluster): Store {
   for (const [name, { file, uses, readOnly }] of Object.entries(scripts)) {
     const parts = [...uses.map((part) => `lib/${part}`), file].map(source);
-    client.defineCommand(name, {
-      numberOfKeys: 1,
-      lua: [readOnly ? '#!lua flags=no-writes' : '#!lua', ...parts].join('\n'),
-      readOnly: readOnly ?? false,
-    });
+    const lua = [readOnly ? '#!lua flags=no-writes' : '#!lua', ...parts].join('\n');
+    defineScript(client, name, { lua, readOnly: readOnly ?? false });
   }
   return client as Store;
 }
