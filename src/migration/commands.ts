@@ -18,7 +18,7 @@ import {
 import { openSource } from './sources/open.ts';
 import { SourceError, type Source } from './sources/source.ts';
 import { isDatabaseUrl } from './sources/urls.ts';
-import type { OnConflict, Scope } from './survey.ts';
+import type { OnConflict, Scope } from './scope.ts';
 
 /** Such that a name is denied before it may be found in use, and its organization known before all. */
 const order: readonly Entity[] = [

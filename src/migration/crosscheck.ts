@@ -1,4 +1,3 @@
-import { fingerprint } from './disk/fingerprint.ts';
 import { createFingerprintSet, type FingerprintSet } from './disk/fingerprint-set.ts';
 import { createMarks } from './disk/marks.ts';
 import { createSorter } from './disk/sorter.ts';
@@ -30,12 +29,12 @@ export interface Found {
  * collects those few whose fingerprint answers the question, and compares them exactly.
  */
 export interface Crosscheck {
-  /** First reading. */
-  note: (side: Side, organizationId: string, key: string) => void;
+  /** First reading: the fingerprint of an organization and a key. */
+  note: (side: Side, fingerprint: number) => void;
   /** Between the readings: whether there is anything to collect. */
   settle: () => boolean;
   /** Second reading: whether the key may be among those asked for. */
-  concerns: (organizationId: string, key: string) => boolean;
+  concerns: (fingerprint: number) => boolean;
   collect: (side: Side, organizationId: string, key: string, seq: number, payload: unknown) => Promise<void>;
   /** After the second reading: the records whose keys were asked for, of side `b` unless `repeated` was asked. */
   found: () => AsyncGenerator<Found>;
@@ -43,8 +42,12 @@ export interface Crosscheck {
 
 const separator = '\u0001';
 
-/** A crosscheck for one question. */
-export function createCrosscheck(workspace: Workspace, question: Question): Crosscheck {
+/** A crosscheck for one question. What stands on a side that is not asked for is not noted. */
+export function createCrosscheck(
+  workspace: Workspace,
+  question: Question,
+  isAsked: (side: Side) => boolean = () => true,
+): Crosscheck {
   const sides: Record<Side, FingerprintSet> = {
     a: createFingerprintSet(workspace),
     b: createFingerprintSet(workspace),
@@ -53,7 +56,9 @@ export function createCrosscheck(workspace: Workspace, question: Question): Cros
   const sorter = createSorter(workspace);
 
   return {
-    note: (side, organizationId, key) => sides[side].add(fingerprint(organizationId, key)),
+    note: (side, fingerprint) => {
+      if (isAsked(side)) sides[side].add(fingerprint);
+    },
     settle: () => {
       if (question === 'repeated') sides.a.markRepeated(marks);
       else if (question === 'shared') sides.a.markShared(sides.b, marks);
@@ -62,7 +67,7 @@ export function createCrosscheck(workspace: Workspace, question: Question): Cros
       sides.b.close();
       return !marks.isEmpty;
     },
-    concerns: (organizationId, key) => !marks.isEmpty && marks.has(fingerprint(organizationId, key)),
+    concerns: (fingerprint) => marks.has(fingerprint),
     collect: async (side, organizationId, key, seq, payload) => {
       const order = String(seq).padStart(16, '0');
       // References hold the one control character that lines must not.

@@ -1,5 +1,6 @@
 import { createSorter } from './disk/sorter.ts';
 import type { Workspace } from './disk/workspace.ts';
+import type { Entity } from './records.ts';
 
 /** What becomes of a record that is not simply brought in. */
 export type Decision =
@@ -43,18 +44,17 @@ export function createDecisions(workspace: Workspace): Decisions {
     reader: () => {
       if (Object.values(counts).every((count) => count === 0)) return { upTo: async () => none };
       const lines = sorter.sorted()[Symbol.asyncIterator]();
-      let next: { seq: number; decision: Decision } | undefined;
-      let isDone = false;
-      const advance = async (): Promise<void> => {
-        const line = await lines.next();
-        isDone = line.done === true;
-        next = line.done === true ? undefined : parse(line.value);
-      };
+      let next: IteratorResult<string> | undefined;
       return {
         upTo: async (endSeq) => {
           const found = new Map<number, Decision>();
-          if (next === undefined && !isDone) await advance();
-          for (; next !== undefined && next.seq < endSeq; await advance()) found.set(next.seq, next.decision);
+          next ??= await lines.next();
+          while (next.done !== true) {
+            const { seq, decision } = parse(next.value);
+            if (seq >= endSeq) break;
+            found.set(seq, decision);
+            next = await lines.next();
+          }
           return found;
         },
       };
@@ -64,4 +64,16 @@ export function createDecisions(workspace: Workspace): Decisions {
 
 function parse(line: string): { seq: number; decision: Decision } {
   return { seq: Number(line.slice(0, -1)), decision: decisions.get(line.slice(-1)) ?? 'refused' };
+}
+
+/** Decisions for every entity, none made yet. */
+export function createAllDecisions(workspace: Workspace): Record<Entity, Decisions> {
+  return {
+    organizations: createDecisions(workspace),
+    'api-keys': createDecisions(workspace),
+    objects: createDecisions(workspace),
+    collections: createDecisions(workspace),
+    profiles: createDecisions(workspace),
+    denylist: createDecisions(workspace),
+  };
 }

@@ -1,6 +1,5 @@
 import { encodeReference } from '../domain/objects.ts';
 import type { Crosscheck, Side } from './crosscheck.ts';
-import type { Item } from './chunks.ts';
 import { formIn, type Organization } from './organizations.ts';
 import type { Entity, RecordOf } from './records.ts';
 
@@ -18,19 +17,17 @@ export interface Checks {
   objects: Crosscheck;
 }
 
-/** One key that a record brings to a check. */
-export interface Fact {
-  check: Crosscheck;
-  side: Side;
-  key: string;
-}
+/** Told one key that a record brings to a check, and perhaps to another one on the same or the other side. */
+export type Visit = (
+  key: string,
+  check: Crosscheck,
+  side: Side,
+  other?: Crosscheck,
+  otherSide?: Side,
+) => void;
 
 /** What tells a record from others of its entity and organization. */
-export function identityOf<E extends Entity>(
-  entity: E,
-  record: RecordOf[E],
-  organization: Organization,
-): string {
+export function identityOf(entity: Entity, record: RecordOf[Entity], organization: Organization): string {
   switch (entity) {
     case 'organizations':
       return '';
@@ -51,49 +48,55 @@ export function identityOf<E extends Entity>(
   }
 }
 
-/** All that a record brings to the checks. */
-export function factsOf<E extends Entity>(
+/** Tells all that a record brings to the checks. A visitor, for this runs for every record of the source. */
+export function visitFacts(
   checks: Checks,
-  entity: E,
-  { record }: Item<E>,
+  entity: Entity,
+  record: RecordOf[Entity],
   organization: Organization,
-): Fact[] {
+  visit: Visit,
+): void {
   const key = identityOf(entity, record, organization);
-  const facts: Fact[] = [{ check: checks.identity[entity], side: 'a', key }];
-  if (entity === 'api-keys' || entity === 'collections') {
-    const { userId } = record as RecordOf['api-keys'];
-    if (userId !== undefined) facts.push({ check: checks.users, side: 'b', key: userId });
+  const identity = checks.identity[entity];
+  if (entity === 'profiles') {
+    visit(key, identity, 'a', checks.users, 'a');
+    visitProfile(checks, record as RecordOf['profiles'], organization, visit);
   } else if (entity === 'objects') {
-    facts.push({ check: checks.objects, side: 'a', key });
+    visit(key, identity, 'a', checks.objects, 'a');
   } else if (entity === 'denylist') {
-    facts.push({ check: checks.denied, side: 'a', key });
-  } else if (entity === 'profiles') {
-    const profile = record as RecordOf['profiles'];
-    facts.push({ check: checks.users, side: 'a', key });
-    if (profile.username !== undefined) {
-      const form = formIn(organization, profile.username);
-      facts.push(
-        { check: checks.names, side: 'a', key: form },
-        { check: checks.denied, side: 'b', key: form },
-      );
-    }
-    if (organization.settings.objectImageUrlTemplate === undefined) {
-      for (const reference of unresolvedIn(profile)) {
-        facts.push({ check: checks.objects, side: 'b', key: reference });
-      }
-    }
+    visit(key, identity, 'a', checks.denied, 'a');
+  } else {
+    visit(key, identity, 'a');
+    const user = entity === 'organizations' ? undefined : (record as RecordOf['api-keys']).userId;
+    if (user !== undefined) visit(user, checks.users, 'b');
   }
-  return facts;
 }
 
-/** The references whose URL only the catalogue can tell. */
-function unresolvedIn(profile: RecordOf['profiles']): string[] {
-  const references: string[] = [];
-  const picture = profile.profilePictureObjectDefinitionId;
-  if (picture !== undefined && profile.profilePictureUrl === undefined)
-    references.push(encodeReference(picture));
-  if (profile.avatar !== undefined && profile.avatar.url === undefined) {
-    references.push(encodeReference(profile.avatar));
+function visitProfile(
+  checks: Checks,
+  profile: RecordOf['profiles'],
+  organization: Organization,
+  visit: Visit,
+): void {
+  if (profile.username !== undefined) {
+    visit(formIn(organization, profile.username), checks.names, 'a', checks.denied, 'b');
   }
-  return references;
+  if (organization.settings.objectImageUrlTemplate !== undefined) return;
+  // Where neither the record nor a template has a URL, only the catalogue can tell it.
+  const picture = profile.profilePictureObjectDefinitionId;
+  if (picture !== undefined && profile.profilePictureUrl === undefined) {
+    visit(encodeReference(picture), checks.objects, 'b');
+  }
+  if (profile.avatar !== undefined && profile.avatar.url === undefined) {
+    visit(encodeReference(profile.avatar), checks.objects, 'b');
+  }
+}
+
+/** What is collected of a record for the judgement. */
+export interface Collected {
+  entity: Entity;
+  where: string;
+  userId?: string;
+  username?: string;
+  updatedAt?: number;
 }

@@ -77,7 +77,10 @@ export function createOrganizations(store: MigrationStore, prefix: string): Orga
   };
 }
 
-/** The form under which a name is compared in the organization. */
-export function formIn({ settings }: Organization, name: string): string {
-  return comparisonForm(name, settings.comparison);
+const ascii = /^[\0-\x7f]*$/;
+
+/** The form under which a name is compared in the organization. Most names are ASCII, and need no more than a look. */
+export function formIn({ settings: { comparison } }: Organization, name: string): string {
+  if (!ascii.test(name)) return comparisonForm(name, comparison);
+  return comparison === 'exact' ? name : name.toLowerCase();
 }

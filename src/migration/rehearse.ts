@@ -4,7 +4,8 @@ import type { DecisionReader } from './decisions.ts';
 import { createRenames, type Release } from './renames.ts';
 import type { Organizations } from './organizations.ts';
 import type { Entity } from './records.ts';
-import { chunksOf, type Scope, type Survey } from './survey.ts';
+import { chunksOf, type Scope } from './scope.ts';
+import type { Survey } from './survey.ts';
 import { createWindow } from './window.ts';
 import { emptyTally, type Tally } from './writer.ts';
 

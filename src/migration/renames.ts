@@ -2,7 +2,7 @@ import type { MigrationContext } from './context.ts';
 import type { Decisions } from './decisions.ts';
 import { createSorter } from './disk/sorter.ts';
 import { formIn, type Organizations } from './organizations.ts';
-import type { OnConflict } from './survey.ts';
+import type { OnConflict } from './scope.ts';
 import type { Notes } from './writer.ts';
 
 /** A username that has to become free before whoever gets it in the source can be given it. */

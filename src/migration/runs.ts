@@ -150,14 +150,15 @@ export async function lockRun(store: MigrationStore, prefix: string, run: string
     held = other === undefined ? '' : now;
   }
   const lost = new AbortController();
-  const renew = setInterval(() => {
-    store.migrateLock(key, own, own, lease).then(
-      (now) => {
-        if (now !== '') lost.abort();
-      },
+  const renewOnce = async (): Promise<void> => {
+    try {
+      if ((await store.migrateLock(key, own, own, lease)) !== '') lost.abort();
+    } catch {
       // A store that is away is told by what is being written.
-      () => {},
-    );
+    }
+  };
+  const renew = setInterval(() => {
+    void renewOnce();
   }, lease / 4).unref();
   return {
     lost: lost.signal,

@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs';
 import type { Cluster, Redis } from 'ioredis';
+import { defineScript } from '../redis/define-script.ts';
 import type { Store } from '../redis/scripts.ts';
 
 type Fenced = ['stale'] | ['frozen'];
@@ -58,11 +59,9 @@ export function defineMigrationScripts(store: Store): MigrationStore {
   const client: Redis | Cluster = store;
   for (const [name, { file, uses, readOnly }] of Object.entries(scripts)) {
     const parts = [...uses.map((part) => `../redis/lua/lib/${part}`), `lua/${file}`].map(source);
-    client.defineCommand(name, {
-      numberOfKeys: 1,
-      lua: [readOnly ? '#!lua flags=no-writes' : '#!lua', ...parts].join('\n'),
-      readOnly: readOnly ?? false,
-    });
+    const lua = [readOnly ? '#!lua flags=no-writes' : '#!lua', ...parts].join('\n');
+    if (name === 'migrateLock') client.defineCommand(name, { numberOfKeys: 1, lua });
+    else defineScript(client, name, { lua, readOnly: readOnly ?? false });
   }
   return store as MigrationStore;
 }

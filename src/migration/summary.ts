@@ -108,10 +108,8 @@ export function head(command: string, { run, source }: Pick<Chosen, 'run' | 'sou
 /** A table of figures; columns that are zero throughout are left out. */
 export function figuresTable(all: ReadonlyMap<Entity, Figures>): string {
   const sum = sumOf(all);
-  const always: readonly (keyof Figures)[] = ['read', 'created', 'updated', 'unchanged'];
-  const names = (Object.keys(sum) as (keyof Figures)[]).filter(
-    (name) => always.includes(name) || sum[name] > 0,
-  );
+  const always = new Set<keyof Figures>(['read', 'created', 'updated', 'unchanged']);
+  const names = (Object.keys(sum) as (keyof Figures)[]).filter((name) => always.has(name) || sum[name] > 0);
   return table([
     ['', ...names],
     ...[...all].map(([entity, figures]) => [entity, ...names.map((name) => number(figures[name]))]),

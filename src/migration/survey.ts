@@ -1,30 +1,15 @@
 import type { Chunk, Item } from './chunks.ts';
-import { readChunks } from './chunks.ts';
 import type { MigrationContext } from './context.ts';
-import { createCrosscheck, type Crosscheck } from './crosscheck.ts';
-import { createDecisions, type Decisions } from './decisions.ts';
+import { createCrosscheck, type Crosscheck, type Side } from './crosscheck.ts';
+import type { Decisions } from './decisions.ts';
 import type { Workspace } from './disk/workspace.ts';
-import { factsOf, type Checks } from './facts.ts';
+import { fingerprint } from './disk/fingerprint.ts';
+import { visitFacts, type Checks, type Visit } from './facts.ts';
 import type { Issues } from './issues.ts';
 import { judge } from './judge.ts';
 import type { Entity, RecordOf } from './records.ts';
-import type { Source } from './sources/source.ts';
+import { chunksOf, type Scope } from './scope.ts';
 import { organizationSettings } from './stored.ts';
-
-/** What to do with a record that has a problem. */
-export type OnConflict = 'abort' | 'skip' | 'drop-username';
-
-/** A look at the source: what is read, and how. */
-export interface Scope {
-  readonly source: Source;
-  /** In the order they are brought in. */
-  readonly entities: readonly Entity[];
-  readonly organizationId?: string | undefined;
-  readonly size?: number | undefined;
-  /** Profiles that surely have not changed since then may be left out (epoch ms). */
-  readonly since?: number | undefined;
-  readonly onConflict: OnConflict;
-}
 
 export interface Survey {
   /** Rows read, by entity. */
@@ -46,10 +31,16 @@ export async function surveySource(
   onChunk?: (entity: Entity, chunk: Chunk) => void,
 ): Promise<Survey> {
   const { workspace, organizations, issues, signal } = context;
-  const checks = createChecks(workspace);
+  const checks = createChecks(scope, workspace);
   const read = new Map<Entity, number>();
   const strangers = new Set<string>();
   let newest = 0;
+  let organizationId = '';
+  const note: Visit = (key, check, side, other, otherSide) => {
+    const own = fingerprint(organizationId, key);
+    check.note(side, own);
+    if (other !== undefined && otherSide !== undefined) other.note(otherSide, own);
+  };
 
   for (const entity of scope.entities) {
     for await (const chunk of chunksOf(scope, entity)) {
@@ -62,7 +53,7 @@ export async function surveySource(
       for (const item of chunk.items) {
         const id = item.record.organizationId;
         if (entity === 'organizations') {
-          await organizations.plan(id, organizationSettings(item.record as RecordOf['organizations']));
+          await organizations.plan(id, organizationSettings(item.record));
         }
         const found = organizations.find(id);
         const organization = found instanceof Promise ? await found : found;
@@ -78,8 +69,8 @@ export async function surveySource(
           });
         }
         if (item.warnings !== undefined) warn(issues, entity, item);
-        for (const { check, side, key } of factsOf(checks, entity, item, organization))
-          check.note(side, id, key);
+        organizationId = id;
+        visitFacts(checks, entity, item.record, organization, note);
         if (entity === 'profiles')
           newest = Math.max(newest, (item.record as RecordOf['profiles']).updatedAt ?? 0);
       }
@@ -92,20 +83,6 @@ export async function surveySource(
   return { read, decisions, newest };
 }
 
-/** An entity of the scope, chunk by chunk. */
-export function chunksOf<E extends Entity>(
-  { source, organizationId, size, since }: Scope,
-  entity: E,
-  from?: { position: string; seq: number },
-): AsyncGenerator<Chunk<E>> {
-  return readChunks(source, entity, {
-    organizationId,
-    size,
-    ...(entity === 'profiles' && { since }),
-    from,
-  });
-}
-
 function warn(issues: Issues, entity: Entity, item: Item): void {
   for (const detail of item.warnings ?? []) {
     const { organizationId } = item.record;
@@ -113,8 +90,9 @@ function warn(issues: Issues, entity: Entity, item: Item): void {
   }
 }
 
-function createChecks(workspace: Workspace): Checks {
+function createChecks({ entities }: Scope, workspace: Workspace): Checks {
   const repeated = (): Crosscheck => createCrosscheck(workspace, 'repeated');
+  const reads = (...some: Entity[]): boolean => some.some((entity) => entities.includes(entity));
   return {
     identity: {
       organizations: repeated(),
@@ -125,23 +103,14 @@ function createChecks(workspace: Workspace): Checks {
       denylist: repeated(),
     },
     names: repeated(),
-    denied: createCrosscheck(workspace, 'shared'),
-    users: createCrosscheck(workspace, 'missing'),
-    objects: createCrosscheck(workspace, 'missing'),
+    denied: createCrosscheck(workspace, 'shared', () => reads('denylist') && reads('profiles')),
+    users: createCrosscheck(workspace, 'missing', () => reads('api-keys', 'collections')),
+    objects: createCrosscheck(workspace, 'missing', () => reads('profiles')),
   };
 }
 
 function allChecks({ identity, names, denied, users, objects }: Checks): Crosscheck[] {
   return [...Object.values(identity), names, denied, users, objects];
-}
-
-/** What is collected of a record for the judgement. */
-export interface Collected {
-  entity: Entity;
-  where: string;
-  userId?: string;
-  username?: string;
-  updatedAt?: number;
 }
 
 /** Reads again what the first reading has found to look at closely. */
@@ -159,25 +128,19 @@ async function collect(
       for (const item of chunk.items) {
         const id = item.record.organizationId;
         const organization = await organizations.find(id);
-        for (const { check, side, key } of factsOf(checks, entity, item, organization)) {
-          if (!isConcerned.has(check) || !check.concerns(id, key)) continue;
-          const { userId, username, updatedAt } = item.record as Partial<RecordOf['profiles']>;
-          const collected = { entity, where: item.where(), userId, username, updatedAt };
-          await check.collect(side, id, key, item.seq, collected);
-        }
+        // The same key may concern several checks.
+        const facts: [Crosscheck, Side, string][] = [];
+        visitFacts(checks, entity, item.record, organization, (key, check, side, other, otherSide) => {
+          const own = fingerprint(id, key);
+          if (isConcerned.has(check) && check.concerns(own)) facts.push([check, side, key]);
+          if (other === undefined || otherSide === undefined) return;
+          if (isConcerned.has(other) && other.concerns(own)) facts.push([other, otherSide, key]);
+        });
+        if (facts.length === 0) continue;
+        const { userId, username, updatedAt } = item.record as Partial<RecordOf['profiles']>;
+        const collected = { entity, where: item.where(), userId, username, updatedAt };
+        for (const [check, side, key] of facts) await check.collect(side, id, key, item.seq, collected);
       }
     }
   }
-}
-
-/** Decisions for every entity, none made yet. */
-export function createAllDecisions(workspace: Workspace): Record<Entity, Decisions> {
-  return {
-    organizations: createDecisions(workspace),
-    'api-keys': createDecisions(workspace),
-    objects: createDecisions(workspace),
-    collections: createDecisions(workspace),
-    profiles: createDecisions(workspace),
-    denylist: createDecisions(workspace),
-  };
 }

@@ -24,9 +24,19 @@
 local base, index, is_dry = KEYS[1], ARGV[1], ARGV[2] == 'dry'
 local fenced = fence(index)
 if fenced then return { fenced } end
-local has_denylist = redis.call('EXISTS', base .. 'd' .. index) == 1
 local has_stage = redis.call('EXISTS', base .. 'stage') == 1
+local rows = cjson.decode(ARGV[3])
 local outcomes, names, denied = {}, {}, {}
+
+-- All at once: most organizations deny few names, or none.
+local forms_denied = {}
+if redis.call('EXISTS', base .. 'd' .. index) == 1 then
+  local forms = {}
+  for position, row in ipairs(rows) do forms[position] = row[2] end
+  for position, name in ipairs(redis.call('HMGET', base .. 'd' .. index, unpack(forms))) do
+    forms_denied[position] = name and true
+  end
+end
 
 -- Fields from the seventh on. A picture that was copied here stays while the source shows the URL it came from.
 local function fields_of(row, have)
@@ -56,14 +66,18 @@ local function pick(fields, name)
   end
 end
 
--- 't' or 'w' where the username cannot be had now, nil where it is free or the user's own
-local function claim_refused(user, form)
-  local holder = holder_of(index, form)
-  if holder and holder ~= user then
+-- Takes the username, unless this is dry. 't' or 'w' where it cannot be had now, nil where it is the user's.
+local function claim(user, form)
+  local names_bucket = bucket(index, form)
+  if not is_dry and not has_stage and redis.call('HSETNX', names_bucket, form, user) == 1 then return end
+  local holder = redis.call('HGET', names_bucket, form)
+  if holder == user then return end
+  if holder then
     names[#names + 1] = holder
     return 't'
   end
-  if has_stage and not holder and is_staged(form) then return 'w' end
+  if has_stage and is_staged(form) then return 'w' end
+  if not is_dry then redis.call('HSET', names_bucket, form, user) end
 end
 
 local function apply(row, position)
@@ -86,9 +100,9 @@ local function apply(row, position)
     end
   end
   if form ~= '' then
-    local refused = claim_refused(user, form)
+    local refused = claim(user, form)
     if refused then return refused end
-    if has_denylist and is_denied(index, form) then denied[#denied + 1] = position end
+    if forms_denied[position] then denied[#denied + 1] = position - 1 end
   end
   if is_dry then return outcome end
 
@@ -99,12 +113,9 @@ local function apply(row, position)
     redis.call('DEL', profile)
   end
   if row[6] ~= '' then redis.call('ZREM', base .. 'media', row[6]) end
-  if form ~= '' then hold(index, form, user) end
   redis.call('HSET', profile, unpack(fields))
   return outcome
 end
 
-for position, row in ipairs(cjson.decode(ARGV[3])) do
-  outcomes[position] = apply(row, position - 1)
-end
+for position, row in ipairs(rows) do outcomes[position] = apply(row, position) end
 return { 'applied', table.concat(outcomes), names, denied }

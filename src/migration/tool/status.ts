@@ -32,8 +32,7 @@ export async function status(
       }
       const phase: Phase =
         owner !== undefined ? 'running' : state.finishedAt === undefined ? 'interrupted' : 'finished';
-      const { cursorless, ...rest } = withoutCursors(state);
-      json.push({ run: name, phase, ...rest, entities: cursorless, ...(owner !== undefined && { owner }) });
+      json.push({ run: name, phase, ...shown(state), ...(owner !== undefined && { owner }) });
       texts.push(describe(name, phase, state, owner));
     }
     return {
@@ -45,10 +44,13 @@ export async function status(
   });
 }
 
-function withoutCursors({ entities, fingerprint: _, selection: __, ...state }: RunState) {
-  const cursorless: Record<string, unknown> = {};
-  for (const [entity, { cursor: ___, ...own }] of Object.entries(entities)) cursorless[entity] = own;
-  return { ...state, cursorless };
+/** Where to go on is nobody else's business. */
+function shown({ source, onConflict, startedAt, finishedAt, refused, entities }: RunState) {
+  const own = Object.entries(entities).map(([entity, { read, tally, progress, isDone }]) => [
+    entity,
+    { read, tally, progress, isDone },
+  ]);
+  return { source, onConflict, startedAt, finishedAt, refused, entities: Object.fromEntries(own) as unknown };
 }
 
 function describe(
