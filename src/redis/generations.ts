@@ -3,7 +3,7 @@ import type { Store } from './scripts.ts';
 
 /** Buckets of one generation of the name index: four hexadecimal digits (lua/lib/names.lua). */
 const buckets = 0x10000;
-const chunkSize = 512;
+const chunkSize = 128;
 
 /** The generation that a key of the name index or the denylist belongs to; undefined for any other key. */
 export function generationOf(base: string, key: string): string | undefined {

@@ -3,6 +3,7 @@ import { defaultSettings } from '../../src/domain/settings.ts';
 import type { UsernameComparison } from '../../src/domain/usernames.ts';
 import { closeRedis } from '../../src/redis/connect.ts';
 import { banUsernames, overwriteDenylist } from '../../src/redis/denylist.ts';
+import { fsck, type Fault } from '../../src/redis/fsck.ts';
 import { organizationBase } from '../../src/redis/keys.ts';
 import { saveSettings } from '../../src/redis/organizations.ts';
 import { putProfile } from '../../src/redis/profiles.ts';
@@ -47,6 +48,21 @@ async function generations(base: string, on = store): Promise<Set<string>> {
     }
   }
   return found;
+}
+
+/** The store as a process sees it that is killed after so many calls. */
+function dyingAfter(calls: number): Store {
+  let left = calls;
+  return new Proxy(store, {
+    get: (target, name) => {
+      const value: unknown = Reflect.get(target, name);
+      if (typeof value !== 'function') return value;
+      return async (...args: unknown[]): Promise<unknown> => {
+        if (left-- <= 0) throw new Error('killed');
+        return await (Reflect.apply(value, target, args) as Promise<unknown>);
+      };
+    },
+  });
 }
 
 describe('changing how names are compared', () => {
@@ -134,6 +150,31 @@ describe('changing how names are compared', () => {
     expect(await generations(base)).toEqual(new Set(['2']));
     expect(await store.reindexNames(base, 'dead', 50, '2', 'ghost', 'ghost')).toEqual(['lapsed']);
     expect(await store.reindexCommit(base, 'dead', 50, '1', 'exact')).toBe('lapsed');
+  });
+
+  test('leaves all as it was, or is done, whatever call it is killed at', async () => {
+    const outcomes = await Promise.all(
+      Array.from({ length: 14 }, async (_, calls) => {
+        const base = await newOrganization();
+        await put(base, 'ada', 'Ada');
+        await banUsernames(await context(base), new Map([['Root', 'x']]));
+        // Killed while cleaning up, it may yet say that it is done.
+        await changeComparison(dyingAfter(calls), base, 'case-insensitive', { lease: 300 }).catch(() => {});
+        // Nothing can take the name meanwhile, and the freeze ends by itself.
+        expect(await put(base, 'eve', 'Ada')).toBe('taken');
+        expect(await put(base, 'eve', 'Root')).toBe('denied');
+        const { kind } = await changeComparison(store, base, 'case-insensitive');
+        expect(await put(base, 'eve', 'ADA')).toBe('taken');
+        expect(await put(base, 'eve', 'ROOT')).toBe('denied');
+        return kind;
+      }),
+    );
+    expect(outcomes[0]).toBe('rebuilt');
+    expect(new Set(outcomes)).toEqual(new Set(['rebuilt', 'unchanged']));
+    const faults: Fault[] = [];
+    await fsck(store, prefix, { repair: true, onFault: (fault) => faults.push(fault) });
+    const kinds = faults.map(({ kind, isRepaired }) => `${kind} ${isRepaired}`);
+    expect(kinds.filter((kind) => kind !== 'generation-left-over true')).toEqual([]);
   });
 
   test('keeps names as they are while it works, and lets them be read', async () => {
