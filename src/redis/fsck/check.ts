@@ -76,7 +76,7 @@ export async function tell(
 export const quote = (text: string): string => JSON.stringify(text);
 
 /** Things in one script call: few enough that none holds Redis for more than a few milliseconds. */
-export const chunkSize = 200;
+const chunkSize = 200;
 
 export function chunksOf<Item>(items: readonly Item[]): Item[][] {
   const chunks: Item[][] = [];
