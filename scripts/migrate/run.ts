@@ -5,6 +5,7 @@ import { UsageError } from '../../src/migration/issues.ts';
 import { apply } from '../../src/migration/tool/apply.ts';
 import { plan } from '../../src/migration/tool/plan.ts';
 import type { Outcome, Surroundings } from '../../src/migration/tool/session.ts';
+import { verify } from '../../src/migration/tool/verify.ts';
 import { status } from '../../src/migration/tool/status.ts';
 import {
   addConflictOption,
@@ -82,11 +83,22 @@ function createProgram(does: Does, out: (text: string) => void, err: Surrounding
     .description('brings the records in; stop it at any time, and the same command goes on')
     .option('--rate <records>', 'records written per second at most', parseRate)
     .option('--fresh', 'begin the run anew instead of going on with it')
+    .option('--prune', 'remove what is no longer in the source, save what was written here')
     .action(does(apply));
   addConflictOption(addReadingOptions(addSourceOptions(applying)));
   withExamples(applying, [
     'apply --source ./legacy',
     'apply --source ./legacy --on-conflict skip --report refused.ndjson',
+  ]);
+
+  const verifying = program
+    .command('verify')
+    .description('compares the source with Redis in both directions, field by field; 1 on any difference')
+    .action(does(verify));
+  addReadingOptions(addSourceOptions(verifying));
+  withExamples(verifying, [
+    'verify --source ./legacy',
+    'verify --source ./legacy --report differences.ndjson',
   ]);
 
   const asking = program

@@ -4,6 +4,7 @@ import { hostname } from 'node:os';
 import { basename, resolve } from 'node:path';
 import { MigrationError } from './issues.ts';
 import type { Entity } from './records.ts';
+import type { OnConflict } from './scope.ts';
 import type { MigrationStore } from './scripts.ts';
 import { isDatabaseUrl } from './sources/urls.ts';
 import type { Tally } from './writer.ts';
@@ -40,7 +41,7 @@ export interface RunState {
   fingerprint: string;
   /** What was chosen of the source. */
   selection: string;
-  onConflict: string;
+  onConflict: OnConflict;
   startedAt: number;
   finishedAt?: number | undefined;
   /** Records refused by this round, for reasons the operator has accepted. */
@@ -76,7 +77,7 @@ export async function readRun(
     source,
     fingerprint: fingerprint ?? '',
     selection: selection ?? '',
-    onConflict: onConflict ?? '',
+    onConflict: (onConflict ?? 'abort') as OnConflict,
     startedAt: Number(startedAt),
     ...(finishedAt !== undefined && { finishedAt: Number(finishedAt) }),
     refused: Number(refused ?? 0),

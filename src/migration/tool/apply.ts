@@ -1,4 +1,4 @@
-import { applyRun, openChosen, type Applied } from '../commands.ts';
+import { applyRun, openChosen, runOrganizationsKey, type Applied } from '../commands.ts';
 import {
   applyFigures,
   figuresTable,
@@ -10,13 +10,17 @@ import {
   planFigures,
   sumOf,
 } from '../summary.ts';
+import { prune } from '../prune.ts';
+import { organizationsOf } from '../verify.ts';
 import { noteIgnored } from './ignored.ts';
 import type { PlanChoice } from './plan.ts';
+import type { Entity } from '../records.ts';
 import { withSession, type Outcome, type Surroundings } from './session.ts';
 
 export interface ApplyChoice extends PlanChoice {
   fresh?: boolean | undefined;
   rate?: number | undefined;
+  prune?: boolean | undefined;
 }
 
 /** `migrate apply`: brings the source's records in, and can be stopped at any time. */
@@ -31,7 +35,17 @@ export async function apply(surroundings: Surroundings, choice: ApplyChoice): Pr
         : Math.max(1, Math.min(choice.batch ?? 500, Math.ceil(choice.rate / 4)));
     const scoped = { ...chosen, scope: { ...chosen.scope, size } };
     return await withSession(surroundings, choice, async (context) => {
-      const applied = await applyRun(scoped, context, { fresh: choice.fresh, rate: choice.rate });
+      let pruned = new Map<Entity, number>();
+      const applied = await applyRun(scoped, context, {
+        fresh: choice.fresh,
+        rate: choice.rate,
+        everything: choice.prune,
+        afterwards: async (scope, inner) => {
+          if (choice.prune !== true) return;
+          const past = await inner.store.smembers(runOrganizationsKey(inner.prefix, chosen.run));
+          pruned = await prune(scope, inner, await organizationsOf(inner, past, choice.org));
+        },
+      });
       const { issues } = context;
       const isRefused = applied.kind === 'refused';
       const figures = isRefused ? planFigures(applied.plan, issues) : applyFigures(applied, issues);
@@ -50,6 +64,7 @@ export async function apply(surroundings: Surroundings, choice: ApplyChoice): Pr
           ...sum,
           written,
           problems: applied.plan.problems + late,
+          ...(choice.prune === true && { pruned: Object.fromEntries(pruned) }),
           ...pace(startedAt, applied.handled),
           entities: Object.fromEntries(figures),
           issues: issues.counts(),
@@ -63,6 +78,7 @@ export async function apply(surroundings: Surroundings, choice: ApplyChoice): Pr
           figuresTable(figures),
           ...listProblems(issues, isRefused ? 'Problems:' : 'Refused:'),
           ...listWarnings(issues),
+          ...(choice.prune === true ? ['', describePruned(pruned)] : []),
           '',
           speed(startedAt, applied.handled, written),
         ].join('\n'),
@@ -79,6 +95,13 @@ function titleOf({ kind, run, isResumed }: Applied, source: string): string {
   if (kind === 'refused') return `Nothing was written by ${where}; this is what it found.`;
   if (kind === 'interrupted') return `Stopped ${where}, in good order.`;
   return `Applied ${where}${isResumed ? ', going on where it had stopped' : ''}.`;
+}
+
+function describePruned(pruned: ReadonlyMap<Entity, number>): string {
+  const counts = [...pruned]
+    .filter(([, count]) => count > 0)
+    .map(([entity, count]) => `${number(count)} ${entity}`);
+  return `Removed because the source no longer has them: ${counts.length === 0 ? 'nothing' : counts.join(', ')}.`;
 }
 
 function speed(startedAt: number, handled: number, written: number): string {

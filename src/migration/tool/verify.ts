@@ -1,0 +1,109 @@
+import { openChosen, runOrganizationsKey, type SourceChoice } from '../commands.ts';
+import type { Entity } from '../records.ts';
+import { readRun } from '../runs.ts';
+import { head, listIssues, number, pace, table } from '../summary.ts';
+import { verify as compareBoth, type Verified } from '../verify.ts';
+import { noteIgnored } from './ignored.ts';
+import { withSession, type Outcome, type Surroundings } from './session.ts';
+
+export interface VerifyChoice extends SourceChoice {
+  report?: string | undefined;
+  concurrency?: number | undefined;
+}
+
+/** `migrate verify`: compares the source with Redis, every record and field, in both directions. */
+export async function verify(surroundings: Surroundings, choice: VerifyChoice): Promise<Outcome> {
+  const startedAt = Date.now();
+  const chosen = await openChosen(choice);
+  try {
+    return await withSession(surroundings, choice, async (context) => {
+      const { store, prefix, issues } = context;
+      const state = await readRun(store, prefix, chosen.run);
+      const onConflict = state?.onConflict ?? 'abort';
+      const hasAccepted = onConflict !== 'abort';
+      const scope = { ...chosen.scope, onConflict };
+      const past = await store.smembers(runOrganizationsKey(prefix, chosen.run));
+      const verified = await compareBoth(scope, context, { hasAccepted, past });
+      const { differences } = verified;
+      const accepted = hasAccepted
+        ? issues.count('invalid') + issues.count('username-conflict') + issues.count('refused')
+        : 0;
+      const isFine = differences === 0;
+      return {
+        exitCode: isFine ? 0 : 1,
+        json: {
+          ...head('verify', chosen),
+          ok: isFine,
+          differences,
+          missing: issues.count('missing'),
+          different: issues.count('different'),
+          extra: issues.count('extra'),
+          index: issues.count('index'),
+          refused: accepted,
+          changedHere: issues.count('changed-here'),
+          ...pace(startedAt, verified.read),
+          compared: Object.fromEntries(verified.compared),
+          stored: Object.fromEntries(verified.stored),
+          indexed: verified.indexed,
+          issues: issues.counts(),
+          examples: issues.examples(),
+        },
+        text: [
+          `Verified ${chosen.source.name} against Redis${choice.org === undefined ? '' : `, organization ${choice.org} alone`}.`,
+          ...noteIgnored(chosen.source),
+          '',
+          coverage(verified),
+          ...listIssues(
+            issues,
+            'Differences:',
+            hasAccepted
+              ? ['missing', 'different', 'extra', 'index']
+              : ['missing', 'different', 'extra', 'index', 'invalid', 'username-conflict'],
+          ),
+          ...(hasAccepted
+            ? listIssues(issues, `Refused, as --on-conflict ${onConflict} accepts (no failure):`, [
+                'invalid',
+                'username-conflict',
+                'refused',
+              ])
+            : []),
+          ...listIssues(issues, 'Changed here since (no failure):', ['changed-here']),
+          '',
+          isFine ? 'No differences.' : countOf(differences),
+        ].join('\n'),
+        ...(!isFine && {
+          error: `${countOf(differences)} between the source and Redis: apply again, or with --prune where something is extra, then verify again`,
+        }),
+      };
+    });
+  } finally {
+    await chosen.source.close();
+  }
+}
+
+function countOf(differences: number): string {
+  return `${number(differences)} ${differences === 1 ? 'difference' : 'differences'}`;
+}
+
+/** Exactly what was compared with what. */
+function coverage({ compared, stored, indexed }: Verified): string {
+  const rows = [...compared].map(([entity, count]) => [
+    entity,
+    number(count),
+    stored.has(entity) ? number(stored.get(entity) ?? 0) : '',
+    fieldsOf[entity],
+  ]);
+  const text = table([['', 'in the source', 'in Redis', 'compared'], ...rows]);
+  return compared.has('profiles')
+    ? `${text}\n${number(indexed)} entries of the name index were looked up in the profiles.`
+    : text;
+}
+
+const fieldsOf: Readonly<Record<Entity, string>> = {
+  organizations: 'all settings',
+  'api-keys': 'hash, role, user, client, expiry',
+  objects: 'reference, URL',
+  collections: 'user, reference',
+  profiles: 'all fields, updatedAt, username in the index',
+  denylist: 'name, spelling',
+};
