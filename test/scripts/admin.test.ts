@@ -4,6 +4,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
+import { banUsernames } from '../../src/redis/denylist.ts';
 import { closeRedis } from '../../src/redis/connect.ts';
 import { authenticate, hashApiKey } from '../../src/redis/credentials.ts';
 import { openEmbedded } from '../../src/redis/embedded.ts';
@@ -279,13 +280,11 @@ test.each([
 
 test('audit shows who did what', async () => {
   await admin('org set acme');
-  await admin('key create --org acme --role admin');
-  expect((await admin('audit --org acme')).out).toMatch(
-    /^\S+Z +operator +settings .*\n.*key-create .*role="admin"/,
-  );
+  const standing = await readStanding(store, base);
+  await banUsernames({ store, base, keyId: 'k_1', standing }, new Map([['root', 'x']]));
+  expect((await admin('audit --org acme')).out).toMatch(/^\S+Z +k_1 +ban .*username="root"/);
   expect(await adminJson('audit --org acme')).toMatchObject([
-    { operation: 'settings', by: 'operator' },
-    { operation: 'key-create', details: { role: 'admin' } },
+    { operation: 'ban', by: 'k_1', details: { username: 'root' } },
   ]);
 });
 

@@ -36,6 +36,7 @@ for i = 3, #ARGV, 4 do
   end
   if outcome == 'added' then
     redis.call('HSET', base .. 'd' .. index, form, form == name and '' or name)
+    done_here('d', form)
     audit('ban', key_id, 'username', name)
     if user then
       local profile = base .. 'p:' .. user

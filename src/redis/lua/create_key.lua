@@ -18,5 +18,4 @@ for position, field in ipairs({ 'u', 'c', 'e' }) do
   if value ~= '' then redis.call('HSET', record, field, value) end
 end
 redis.call('HSET', base .. 'keys', ARGV[2], ARGV[1])
-audit('key-create', 'operator', 'id', ARGV[2], 'role', ARGV[3], 'user', ARGV[4], 'client', ARGV[5], 'expires', ARGV[6])
 return 'created'

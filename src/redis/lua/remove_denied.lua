@@ -19,6 +19,7 @@ for i = 3, #ARGV, 2 do
     outcome = 'in-use'
   elseif redis.call('HDEL', KEYS[1] .. 'd' .. index, form) == 1 then
     outcome = 'deleted'
+    done_here('d', form)
     audit('remove', key_id, 'username', name)
   end
   outcomes[#outcomes + 1] = outcome

@@ -8,5 +8,4 @@ local sha256 = redis.call('HGET', KEYS[1] .. 'keys', ARGV[1])
 local record = sha256 and KEYS[1] .. 'key:' .. sha256
 if not record or redis.call('HEXISTS', record, 'i') == 0 then return 'unknown' end
 if redis.call('HSETNX', record, 'x', now_ms()) == 0 then return 'already' end
-audit('key-revoke', 'operator', 'id', ARGV[1])
 return 'revoked'

@@ -18,5 +18,4 @@ for position, field in ipairs({ 'pattern', 'template' }) do
   local value = ARGV[position + 3]
   if value == '' then redis.call('HDEL', settings, field) else redis.call('HSET', settings, field, value) end
 end
-audit('settings', 'operator', 'min', ARGV[2], 'max', ARGV[3], 'pattern', ARGV[4], 'template', ARGV[5], 'ownership', ARGV[6])
 return is_new and 'created' or 'changed'

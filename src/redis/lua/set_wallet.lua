@@ -11,5 +11,4 @@ local profile = KEYS[1] .. 'p:' .. ARGV[1]
 if redis.call('EXISTS', KEYS[1] .. 'settings') == 0 then return 'unknown-organization' end
 redis.call('HDEL', profile, 'w', 'wu')
 redis.call('HSET', profile, ARGV[3], ARGV[2], 't', now_ms(), 'b', '1')
-audit('wallet', 'operator', 'user', ARGV[1], 'address', ARGV[2], 'verified', ARGV[3] == 'w' and '1' or '0')
 return 'set'

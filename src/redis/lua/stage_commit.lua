@@ -23,5 +23,6 @@ if after > 0 then
   redis.call('RENAME', stage, list)
 end
 redis.call('DEL', base .. 'stage-owner')
+done_here('d', '')
 audit('overwrite', ARGV[3], 'before', before, 'after', after)
 return 'committed'

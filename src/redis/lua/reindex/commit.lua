@@ -11,5 +11,4 @@
 if not freeze(ARGV[1], ARGV[2]) then return 'lapsed' end
 redis.call('HSET', KEYS[1] .. 'settings', 'comparison', ARGV[4], 'index', ARGV[3])
 redis.call('HDEL', KEYS[1] .. 'settings', 'frozen')
-audit('comparison', 'operator', 'comparison', ARGV[4])
 return 'committed'
