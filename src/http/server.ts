@@ -1,7 +1,7 @@
 import { once } from 'node:events';
-import { createServer, IncomingMessage, ServerResponse, type RequestListener } from 'node:http';
+import { createServer, IncomingMessage, ServerResponse, type RequestListener, type Server } from 'node:http';
 import { Server as NetServer } from 'node:net';
-import { setTimeout as sleep } from 'node:timers/promises';
+import { setImmediate as turn, setTimeout as sleep } from 'node:timers/promises';
 import express, { type Express } from 'express';
 
 export interface BridgeServer {
@@ -43,10 +43,12 @@ export async function listen(
 ): Promise<BridgeServer> {
   let draining = false;
   const answer: RequestListener = (request, response) => {
-    if (draining) response.setHeader('Connection', 'close');
     app(request as express.Request, response as express.Response);
   };
-  const server = createServer(requestAndResponseOf(app), answer);
+  const server = createServer(
+    requestAndResponseOf(app, () => draining),
+    answer,
+  );
   // Instead of a bare 417: an expectation nobody knows may be left unmet (RFC 9110 §10.1.1).
   server.on('checkExpectation', answer);
   server.headersTimeout = 20_000;
@@ -66,6 +68,7 @@ export async function listen(
   const drain = async (): Promise<void> => {
     draining = true;
     await sleep(lastCall);
+    await untilNobodyQueues(server);
     const closed = once(server, 'close');
     // The http server's own close would also cut idle connections, whose next request may have been sent.
     NetServer.prototype.close.call(server);
@@ -86,12 +89,35 @@ export async function listen(
 }
 
 /**
+ * Waits for a turn of the event loop in which nobody connected, or a hundred turns: a closing server resets the
+ * connections that it has not accepted yet, with the requests they brought.
+ */
+async function untilNobodyQueues(server: Server): Promise<void> {
+  let accepted = true;
+  const note = (): void => {
+    accepted = true;
+  };
+  server.on('connection', note);
+  for (let turns = 0; accepted && turns < 100; turns++) {
+    accepted = false;
+    await turn();
+  }
+  server.off('connection', note);
+}
+
+/**
  * Classes whose instances have the app's own prototypes from birth. Express sets these prototypes on every
  * request and response; where they are there already that costs nothing, and otherwise more than all the rest.
  */
-function requestAndResponseOf(app: Express) {
+function requestAndResponseOf(app: Express, isDraining: () => boolean) {
   class BridgeRequest extends IncomingMessage {}
-  class BridgeResponse extends ServerResponse {}
+  class BridgeResponse extends ServerResponse {
+    // Told only when the answer begins: the draining may have begun after the request.
+    override writeHead(...head: [number]): this {
+      if (isDraining()) this.shouldKeepAlive = false;
+      return super.writeHead(...head);
+    }
+  }
   adopt(BridgeRequest.prototype, express.request, app);
   adopt(BridgeResponse.prototype, express.response, app);
   app.request = BridgeRequest.prototype as unknown as typeof app.request;

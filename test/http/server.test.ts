@@ -20,6 +20,30 @@ test('a draining server answers what was sent, on idle connections too, and says
   await closed;
 });
 
+test('a request that was under way when the draining began is answered, and its connection closed with it', async () => {
+  const bridge = await startBridge();
+  const { apiKey } = await (
+    await bridge.newOrganization({}, 'drained')
+  ).newKey({ role: 'player', userId: 'u1' });
+  const socket = connect(Number(new URL(bridge.url).port), '127.0.0.1');
+  socket.write(
+    'PUT /api/profile/ HTTP/1.1\r\nHost: x\r\nX-Platform-Organization-Id: drained\r\n' +
+      `X-Api-Key: ${apiKey}\r\nContent-Type: application/json\r\nExpect: 100-continue\r\nContent-Length: 2\r\n\r\n{`,
+  );
+  const [proceed] = (await once(socket, 'data')) as [Buffer];
+  expect(String(proceed)).toMatch(/^HTTP\/1\.1 100 /);
+
+  const closed = bridge.close();
+  const answered = once(socket, 'data');
+  const ended = once(socket, 'end');
+  socket.write('}');
+  const [answer] = (await answered) as [Buffer];
+  expect(String(answer)).toMatch(/^HTTP\/1\.1 200 OK/);
+  expect(String(answer)).toMatch(/^connection: close\r$/im);
+  await ended;
+  await closed;
+});
+
 test('a port in use is one plain line with the remedy', async () => {
   const bridge = await startBridge();
   const port = Number(new URL(bridge.url).port);
