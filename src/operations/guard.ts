@@ -84,7 +84,7 @@ export function ownPath(text: unknown): string {
   return typeof text === 'string' && /^\/(?![/\\])[\x21-\x7e]*$/.test(text) ? text : '/';
 }
 
-export function sendTooManyAttempts(response: Response, seconds: number): void {
+function sendTooManyAttempts(response: Response, seconds: number): void {
   sendProblem(response, {
     status: 429,
     title: 'Too many wrong tokens',

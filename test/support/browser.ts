@@ -1,6 +1,6 @@
-import { existsSync, readFileSync } from 'node:fs';
-import { createRequire } from 'node:module';
+import { existsSync } from 'node:fs';
 import { describe, expect } from '@jest/globals';
+import axe from 'axe-core';
 import {
   chromium,
   type Browser,
@@ -49,14 +49,13 @@ export async function openPage(browser: Browser, options: BrowserContextOptions 
   return { page, context, complaints };
 }
 
-const axeSource = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
 const axeTags = ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa', 'best-practice'];
 
 /** Fails with what axe finds wrong on the page by WCAG 2.2 A and AA, and by good practice. */
 export async function expectAccessible({ page, context }: Watched): Promise<void> {
   // Through the debugger, since the page's own policy lets no foreign script in.
   const debug = await context.newCDPSession(page);
-  await debug.send('Runtime.evaluate', { expression: axeSource });
+  await debug.send('Runtime.evaluate', { expression: axe.source });
   const { result } = await debug.send('Runtime.evaluate', {
     expression: `axe.run(document, { runOnly: { type: 'tag', values: ${JSON.stringify(axeTags)} } })
       .then(({ violations, passes }) => ({

@@ -22,7 +22,7 @@ interface Asked {
   body?: string;
 }
 
-export interface Told {
+interface Told {
   status: number;
   headers: Record<string, string>;
   text: string;

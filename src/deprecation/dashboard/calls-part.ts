@@ -47,7 +47,7 @@ export function operationsPart(findings: Findings): Html {
         <th scope="col">Operation</th>
         <th scope="col" class="number">Calls</th>
         <th scope="col" class="number">Share</th>
-        <th scope="col">Course</th>
+        <th scope="col">Trend</th>
         <th scope="col" class="number">Week on week</th>
         <th scope="col">Last call</th>
       </tr>
@@ -64,9 +64,7 @@ export function operationsPart(findings: Findings): Html {
             </th>
             <td class="number" data-name="Calls">${callsText(row.calls)}</td>
             <td class="number" data-name="Share">${percent(row.share)}</td>
-            <td data-name="Course">
-              ${sparkline(row.daily.map((n, i) => (isKnown[i] === true ? n : null)))}
-            </td>
+            <td data-name="Trend">${sparkline(row.daily.map((n, i) => (isKnown[i] === true ? n : null)))}</td>
             <td class="number" data-name="Week on week">
               ${row.trend === null ? undefined : trendText(row.trend)}
             </td>

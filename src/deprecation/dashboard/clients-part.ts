@@ -33,7 +33,7 @@ export function callingPart(findings: Findings, query: DashboardQuery): Html {
           <th scope="col">Client</th>
           <th scope="col">Last call</th>
           <th scope="col" class="number">Calls</th>
-          <th scope="col">Course</th>
+          <th scope="col">Trend</th>
           <th scope="col" class="number">Week on week</th>
           <th scope="col">Operations</th>
         </tr>
@@ -47,7 +47,7 @@ export function callingPart(findings: Findings, query: DashboardQuery): Html {
                 ${row.lastSeen === null ? '–' : ago(Date.parse(row.lastSeen), findings.now)}
               </td>
               <td class="number" data-name="Calls">${callsText(row.calls)}</td>
-              <td data-name="Course">
+              <td data-name="Trend">
                 ${sparkline(row.daily.map((n, i) => (isKnown[i] === true ? n : null)))}
               </td>
               <td class="number" data-name="Week on week">

@@ -17,7 +17,7 @@ export interface Findings {
 const ORGANIZATIONS = 1000;
 
 /** Reads the ledger once for all that the page shows. */
-export async function readFindings(
+async function readFindings(
   client: RedisClient,
   prefix: string,
   query: UsageQuery,

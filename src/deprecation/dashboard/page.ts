@@ -69,7 +69,9 @@ export function renderDashboard(options: DashboardOptions): string {
       <section aria-labelledby="calls-heading">
         <h2 id="calls-heading">Calls per day</h2>
         ${part('silence')}
-        <div id="chart" hidden></div>
+        <div id="chart" ${findings.days.calls === 0 ? 'hidden' : undefined}>
+          <p class="readout">Drawing the chart …</p>
+        </div>
         <noscript
           ><p class="none">The chart needs JavaScript; the table below has the same numbers.</p></noscript
         >

@@ -9,6 +9,9 @@ export interface Milestone {
   when: Html;
 }
 
+/** In per cent of the line: whatever is shorter could not be seen. */
+const SHORTEST = 0.3;
+
 /** The policy's dates in order: a line to scale for the eye, and a list that says all of it. */
 export function timeline(milestones: readonly Milestone[], now: number): Html {
   const first = Math.min(...milestones.map(({ start }) => start));
@@ -22,7 +25,7 @@ export function timeline(milestones: readonly Milestone[], now: number): Html {
           class="brownout"
           x="${x(start)}"
           y="6"
-          width="${(at(end) - at(start)).toFixed(2)}%"
+          width="${Math.max(SHORTEST, at(end) - at(start)).toFixed(2)}%"
           height="16"
           rx="1.5"
         />`

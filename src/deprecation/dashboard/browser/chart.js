@@ -181,14 +181,15 @@ function drawGaps(plot, { gaps }, colour) {
   const { ctx, bbox } = plot;
   const pixel = devicePixelRatio;
   ctx.save();
-  ctx.fillStyle = hatching(ctx, colour, pixel);
+  const hatched = hatching(ctx, colour, pixel);
   ctx.strokeStyle = colour;
   ctx.lineWidth = pixel;
   for (const [from, to] of gaps) {
     const left = Math.max(bbox.left, plot.valToPos(from, 'x', true));
     const right = Math.min(bbox.left + bbox.width, plot.valToPos(to, 'x', true));
     // However short, it is seen.
-    const width = Math.max(right - left, 3 * pixel);
+    const width = Math.max(right - left, 2 * pixel);
+    ctx.fillStyle = width < 8 * pixel ? colour : hatched;
     ctx.fillRect(left, bbox.top, width, bbox.height);
     ctx.beginPath();
     ctx.moveTo(left, bbox.top);
