@@ -3,6 +3,8 @@ import { ConfigError, readConfig } from '../../src/config.ts';
 import { isStoreUnavailable } from '../../src/redis/connect.ts';
 import { UsageError } from '../../src/migration/issues.ts';
 import { apply } from '../../src/migration/tool/apply.ts';
+import { exportAll } from '../../src/migration/tool/export.ts';
+import { ENTITIES } from '../../src/migration/records.ts';
 import { plan } from '../../src/migration/tool/plan.ts';
 import type { Outcome, Surroundings } from '../../src/migration/tool/session.ts';
 import { verify } from '../../src/migration/tool/verify.ts';
@@ -11,6 +13,7 @@ import {
   addConflictOption,
   addReadingOptions,
   addSourceOptions,
+  parseEntities,
   parseRate,
   runOption,
   type Flags,
@@ -108,6 +111,19 @@ function createProgram(does: Does, out: (text: string) => void, err: Surrounding
     .option('--json', 'print JSON, for machines')
     .action(does(status));
   withExamples(asking, ['status', 'status --run legacy-1f3870be --json']);
+
+  const exporting = program
+    .command('export')
+    .description('writes what Redis holds as NDJSON files that apply takes: a backup, and the way back')
+    .requiredOption('--to <folder>', 'a new or empty folder')
+    .option('--entities <list>', `only these, separated by commas: ${ENTITIES.join(', ')}`, parseEntities)
+    .option('--org <organization>', 'only this organization')
+    .option('--json', 'print JSON, for machines')
+    .action(does(exportAll));
+  withExamples(exporting, [
+    'export --to ./backup',
+    'export --to ./acme --org acme --entities profiles,denylist',
+  ]);
 
   for (const command of [program, ...program.commands]) speakPlainly(command, out, err);
   return program;
