@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs';
 import type { RedisClient } from '../redis/connect.ts';
+import { defineScript } from '../redis/define-script.ts';
 
 /** The scripts of this folder; the .lua files say what each takes and returns. */
 interface DeprecationCommands {
@@ -26,7 +27,8 @@ const FILES: Record<keyof DeprecationCommands, string> = {
 export function defineDeprecationScripts(client: RedisClient): DeprecationStore {
   for (const [name, file] of Object.entries(FILES)) {
     const lua = `#!lua\n${readFileSync(new URL(`lua/${file}.lua`, import.meta.url), 'utf8')}`;
-    client.defineCommand(name, { numberOfKeys: 1, lua });
+    if (name === 'replacePolicy') client.defineCommand(name, { numberOfKeys: 1, lua });
+    else defineScript(client, name, { lua });
   }
   return client as DeprecationStore;
 }
