@@ -26,7 +26,9 @@ export function readyz({ store, isDraining }: HealthOptions): RequestHandler {
     const degraded = [
       ...(isDraining() ? ['draining'] : []),
       ...(answers.length === 0 ? ['store-unavailable'] : []),
-      ...(answers.length > 0 && answers.length < memory.length ? ['store-partly-unavailable'] : []),
+      ...(answers.length > 0 && (answers.length < memory.length || lacksMaster(store))
+        ? ['store-partly-unavailable']
+        : []),
       ...(answers.some(isFull) ? ['store-full'] : []),
     ];
     const ready = answers.length > 0 && !isDraining();
@@ -35,6 +37,13 @@ export function readyz({ store, isDraining }: HealthOptions): RequestHandler {
     response.status(ready ? 200 : 503);
     response.json({ status, degraded } satisfies Health);
   };
+}
+
+/** Whether slots belong to a master that the client has no connection to: `nodes` leaves it out. */
+function lacksMaster(store: Store): boolean {
+  if (!(store instanceof Cluster)) return false;
+  const connected = new Set(store.nodes('master').map(({ options }) => `${options.host}:${options.port}`));
+  return store.slots.some(([owner]) => owner !== undefined && !connected.has(owner));
 }
 
 function isFull(memory: string): boolean {
