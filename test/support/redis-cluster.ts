@@ -67,6 +67,9 @@ async function startNode(): Promise<RedisProcess & { busPort: number }> {
     String(busPort),
     '--cluster-node-timeout',
     '2000',
+    // Or one lost master would stop the others too, until its replica has taken over.
+    '--cluster-require-full-coverage',
+    'no',
   ];
   return { ...(await startRedis(args)), busPort };
 }

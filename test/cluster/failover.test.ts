@@ -1,0 +1,73 @@
+import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import { Redis } from 'ioredis';
+import { fsck } from '../../src/redis/fsck.ts';
+import { startBridge, type TestBridge } from '../support/bridge.ts';
+import { createClient } from '../support/client.ts';
+import { startCluster, type RedisCluster } from '../support/redis-cluster.ts';
+import { startTraffic, type Traffic } from './traffic.ts';
+
+let cluster: RedisCluster;
+let bridge: TestBridge;
+let traffic: Traffic;
+
+beforeAll(async () => {
+  cluster = await startCluster({ replicas: true });
+  bridge = await startBridge({ redisUrl: cluster.url });
+  traffic = await startTraffic(bridge, 30);
+}, 30_000);
+afterAll(async () => {
+  await traffic.stop();
+  await bridge.close();
+  await cluster.stop();
+});
+
+async function ready(): Promise<[number, unknown]> {
+  const { status, body } = await createClient(bridge.url).request('GET', '/readyz');
+  return [status, body];
+}
+
+test('a master killed: its organizations get 503 until its replica has taken over, the others notice nothing', async () => {
+  const [first] = cluster.masters;
+  if (first === undefined) throw new Error('no master');
+  const direct = new Redis(first.url);
+  const slots = await Promise.all(
+    traffic.callers.map(({ organization }) => direct.cluster('KEYSLOT', organization.base)),
+  );
+  direct.disconnect();
+  const ofKilled = traffic.callers.filter((_, index) => Number(slots[index]) <= 5460);
+  const others = traffic.callers.filter((caller) => !ofKilled.includes(caller));
+  expect([ofKilled.length > 3, others.length > 3]).toEqual([true, true]);
+  expect(await ready()).toEqual([200, { status: 'ok', degraded: [] }]);
+
+  // What is acknowledged now has reached the replica: replication is asynchronous, a failover may lose the rest.
+  await traffic.pause();
+  await replicated(cluster);
+  traffic.reset();
+  process.kill(first.pid, 'SIGKILL');
+  traffic.resume();
+  await traffic.until(() => ofKilled.some(({ statuses }) => statuses.has(503)));
+  expect(await ready()).toEqual([200, { status: 'degraded', degraded: ['store-partly-unavailable'] }]);
+  await traffic.until(() => ofKilled.every(({ statuses }) => statuses.has(200)));
+  await traffic.turn();
+
+  expect(traffic.callers.flatMap(({ wrong }) => wrong)).toEqual([]);
+  expect(others.filter(({ statuses }) => statuses.has(503))).toEqual([]);
+  expect(Math.max(...others.map(({ slowest }) => slowest))).toBeLessThan(3000);
+
+  traffic.reset();
+  await traffic.turn();
+  expect(traffic.callers.filter(({ statuses }) => statuses.has(503))).toEqual([]);
+  expect(await ready()).toEqual([200, { status: 'ok', degraded: [] }]);
+  const checked = await fsck(bridge.store, bridge.config.keyPrefix, { repair: false, onFault: () => {} });
+  expect(checked).toMatchObject({ found: 0, counts: { organizations: 30, profiles: 30, usernames: 30 } });
+}, 60_000);
+
+/** Resolves once every replica has all that its master has. */
+async function replicated({ masters }: RedisCluster): Promise<void> {
+  for (const { url } of masters) {
+    const master = new Redis(url);
+    // One write, so that there is something to wait for.
+    expect(await master.wait(1, 5000)).toBe(1);
+    master.disconnect();
+  }
+}

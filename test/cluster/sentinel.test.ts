@@ -1,0 +1,78 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import { Redis } from 'ioredis';
+import { startBridge, type TestBridge } from '../support/bridge.ts';
+import { startRedis, type RedisProcess } from '../support/redis.ts';
+import { startTraffic, type Traffic } from './traffic.ts';
+
+let folder: string;
+let master: RedisProcess;
+let replica: RedisProcess;
+let sentinels: RedisProcess[];
+let bridge: TestBridge;
+let traffic: Traffic;
+
+beforeAll(async () => {
+  folder = mkdtempSync(join(tmpdir(), 'sentinels-'));
+  master = await startRedis();
+  replica = await startRedis(['--replicaof', '127.0.0.1', String(master.port)]);
+  sentinels = await Promise.all([1, 2, 3].map((n) => startSentinel(join(folder, `${n}.conf`))));
+  await ready(sentinels);
+  const url = `redis+sentinel://${sentinels.map(({ port }) => `127.0.0.1:${port}`).join(',')}/main`;
+  bridge = await startBridge({ redisUrl: url });
+  traffic = await startTraffic(bridge, 5);
+}, 30_000);
+afterAll(async () => {
+  await traffic.stop();
+  await bridge.close();
+  await Promise.all([...sentinels, replica, master].map((one) => one.stop()));
+  rmSync(folder, { recursive: true });
+});
+
+function startSentinel(file: string): Promise<RedisProcess> {
+  const settings = [
+    `sentinel monitor main 127.0.0.1 ${master.port} 2`,
+    'sentinel down-after-milliseconds main 1000',
+    'sentinel failover-timeout main 5000',
+  ];
+  writeFileSync(file, `${settings.join('\n')}\n`);
+  return startRedis([file, '--sentinel']);
+}
+
+/** Sentinels find each other and the replicas by themselves, and tell nobody when they have. */
+async function ready(all: RedisProcess[]): Promise<void> {
+  for (const { url } of all) {
+    const sentinel = new Redis(url);
+    let reply = '';
+    while (!/num-slaves,1,.*num-other-sentinels,2,/.test(reply)) {
+      reply = String(await sentinel.call('sentinel', 'master', 'main'));
+      if (reply.includes('num-slaves,0')) await new Promise((resolve) => setTimeout(resolve, 50));
+    }
+    sentinel.disconnect();
+  }
+}
+
+test('a killed master behind sentinels: 503 until one promotes the replica, then the bridge goes on by itself', async () => {
+  await traffic.turn();
+  await traffic.pause();
+  const direct = new Redis(master.url);
+  await direct.set('marker', '1');
+  // What is acknowledged now has reached the replica: the rest a failover may lose.
+  expect(await direct.wait(1, 5000)).toBe(1);
+  direct.disconnect();
+  traffic.reset();
+  process.kill(master.pid, 'SIGKILL');
+  traffic.resume();
+  await traffic.until(() => traffic.callers.every(({ statuses }) => statuses.has(503)));
+  await traffic.until(() => traffic.callers.every(({ statuses }) => statuses.has(200)));
+  expect(traffic.callers.flatMap(({ wrong }) => wrong)).toEqual([]);
+  expect(Math.max(...traffic.callers.map(({ slowest }) => slowest))).toBeLessThan(3000);
+
+  traffic.reset();
+  await traffic.turn();
+  expect(traffic.callers.filter(({ statuses }) => statuses.has(503))).toEqual([]);
+  expect(await bridge.store.role()).toContain('master');
+  expect(await bridge.store.get('marker')).toBe('1');
+}, 60_000);
