@@ -13,20 +13,20 @@ export interface Served {
 }
 
 /**
- * Starts a server's file, given relative to this one, and waits for its address: the `url` of the first line of
- * JSON on its standard output that has one.
+ * Starts a server's file, given relative to this one, and waits until a line of JSON on its standard output says
+ * `listening`, and at which `url`.
  */
 export async function serve(file: string, environment: Record<string, string>): Promise<Served> {
   const path = fileURLToPath(new URL(file, import.meta.url));
   // Nothing of the caller's environment, which may be set up for another bridge; TypeScript runs as we do.
   const child = spawn(process.execPath, [...(path.endsWith('.ts') ? process.execArgv : []), path], {
     env: { PATH: process.env['PATH'], ...environment },
-    stdio: ['ignore', 'pipe', 'inherit'],
+    stdio: ['pipe', 'pipe', 'inherit'],
   });
   const exited = once(child, 'exit');
   const url = await new Promise<string>((resolve, reject) => {
     createInterface(child.stdout).on('line', (line) => {
-      const found = /"url":"(http:[^"]+)"/.exec(line)?.[1];
+      const found = addressIn(line);
       if (found !== undefined) resolve(found);
     });
     exited.then(() => reject(new Error(`${file} did not start`)), reject);
@@ -39,6 +39,12 @@ export async function serve(file: string, environment: Record<string, string>): 
       await exited;
     },
   };
+}
+
+function addressIn(line: string): string | undefined {
+  if (!line.startsWith('{')) return undefined;
+  const { message, url } = JSON.parse(line) as { message?: string; url?: string };
+  return message === 'listening' ? url : undefined;
 }
 
 /** From Linux' /proc, whose ticks are hundredths of a second. */

@@ -66,5 +66,7 @@ const server = createServer((request, response) => {
 });
 server.listen(0, '127.0.0.1', () => {
   const { port } = server.address() as AddressInfo;
-  process.stdout.write(`{"url":"http://127.0.0.1:${port}"}\n`);
+  process.stdout.write(`{"message":"listening","url":"http://127.0.0.1:${port}"}\n`);
 });
+// Ends with the bench, however that ends.
+process.stdin.resume().on('end', () => process.exit());

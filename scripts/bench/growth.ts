@@ -1,0 +1,119 @@
+import { hash } from 'node:crypto';
+import { defaultSettings } from '../../src/domain/settings.ts';
+import { createLifetime } from '../../src/lifetime.ts';
+import { closeRedis, connectRedis } from '../../src/redis/connect.ts';
+import { setObject } from '../../src/redis/objects.ts';
+import { saveSettings } from '../../src/redis/organizations.ts';
+import { defineScripts, type Store } from '../../src/redis/scripts.ts';
+import { startRedis } from '../../test/support/redis.ts';
+import { load, users, type Workload } from './load.ts';
+import { pipeProfiles, type Crowd } from './pipe.ts';
+import { avatar, avatarUrl, baseOf, playerKey, userId } from './seed.ts';
+import { spawnBridge, type Spawned } from './spawn.ts';
+import { median } from './stats.ts';
+
+// Does the cost of a call grow with what is stored? Two bridges, each on a Redis of its own, one with few profiles
+// and one with many, measured in turn. Build first (npm run build); then:
+//   npx tsx scripts/bench/growth.ts [MANY=3000000] [FEW=3000] [ROUNDS=5] [SECONDS=2]
+
+const [many = 3_000_000, few = 3000, rounds = 5, seconds = 2] = process.argv.slice(2).map(Number);
+const organization = 'bridge';
+
+const get: Workload = { method: 'GET', path: '/api/profile/', organization, apiKey: playerKey };
+const put: Workload = {
+  ...get,
+  method: 'PUT',
+  body: JSON.stringify({ avatarObjectDefinitionId: avatar }),
+};
+
+const lifetime = createLifetime();
+try {
+  const spread = { organizations: numbered(1000), profilesEach: few };
+  const [memoryFew] = await loaded({ organizations: [organization], profilesEach: few });
+  const [memoryMany, urlMany] = await loaded({ organizations: [organization], profilesEach: many });
+  say(`memory per profile: ${memoryFew} bytes in an organization of ${few}, ${memoryMany} in one of ${many}`);
+  if (many >= few * 1000) {
+    const [memorySpread] = await loaded(spread);
+    say(`memory per profile: ${memorySpread} bytes in 1000 organizations of ${few} each`);
+  }
+  const [, urlFew] = await loaded({ organizations: [organization], profilesEach: few });
+  const bridges = { few: await opened(urlFew), many: await opened(urlMany) };
+  say(
+    `ready after: ${Math.round(bridges.few.readyMs)} ms with ${few} profiles, ` +
+      `${Math.round(bridges.many.readyMs)} ms with ${many}`,
+  );
+
+  for (const [what, work] of Object.entries({ get, put })) {
+    const rates = { few: [] as number[], many: [] as number[] };
+    for (let round = 0; round <= rounds; round++) {
+      for (const size of ['few', 'many'] as const) {
+        const { requestsPerSecond } = await load(bridges[size].url, work, round === 0 ? 1 : seconds);
+        if (round > 0) rates[size].push(requestsPerSecond);
+      }
+    }
+    const ratios = rates.many.map((rate, round) => rate / (rates.few[round] ?? Number.NaN));
+    say(
+      `${what.toUpperCase()}: ${Math.round(median(rates.few))} requests/s with ${few} profiles, ` +
+        `${Math.round(median(rates.many))} with ${many}: ratio ${median(ratios).toFixed(2)} ` +
+        `(${Math.min(...ratios).toFixed(2)}..${Math.max(...ratios).toFixed(2)})`,
+    );
+  }
+  say(
+    `resident under load: ${await bridges.few.residentMiB()} MiB with ${few} profiles, ` +
+      `${await bridges.many.residentMiB()} MiB with ${many}`,
+  );
+} finally {
+  await lifetime.close();
+}
+
+/** A Redis with these profiles; the bytes that each takes, and the address. */
+async function loaded(crowd: Crowd): Promise<[bytes: number, url: string]> {
+  const redis = await startRedis();
+  lifetime.onClose('redis', redis.stop);
+  const client = await connectRedis(redis.url);
+  const store = defineScripts(client);
+  const before = await usedMemory(store);
+  const begun = performance.now();
+  await pipeProfiles(redis.port, crowd);
+  const profiles = crowd.profilesEach * crowd.organizations.length;
+  const bytes = ((await usedMemory(store)) - before) / profiles;
+  say(
+    `${profiles} profiles in ${crowd.organizations.length} organization(s): loaded in ` +
+      `${((performance.now() - begun) / 1000).toFixed(1)} s`,
+  );
+  if (crowd.organizations.length === 1) await addCallers(store, crowd.profilesEach);
+  await closeRedis(client);
+  return [Math.round(bytes), redis.url];
+}
+
+/** Keys for users spread evenly over all. */
+async function addCallers(store: Store, profiles: number): Promise<void> {
+  const base = baseOf(organization);
+  await saveSettings(store, 'pb:', organization, defaultSettings);
+  await setObject(store, base, avatar, avatarUrl);
+  await Promise.all(
+    Array.from({ length: users }, async (_, n) => {
+      const key = hash('sha256', playerKey.replace('{user}', String(n)));
+      const user = userId(Math.floor((n * profiles) / users));
+      await store.createKey(base, key, `k_${n}`, 'player', user, 'bench', '');
+    }),
+  );
+}
+
+async function opened(url: string): Promise<Spawned> {
+  const bridge = await spawnBridge(url);
+  lifetime.onClose('bridge', () => bridge.stop());
+  return bridge;
+}
+
+async function usedMemory(store: Store): Promise<number> {
+  return Number(/^used_memory:(\d+)/m.exec(await store.info('memory'))?.[1]);
+}
+
+function numbered(count: number): string[] {
+  return Array.from({ length: count }, (_, n) => `org-${n}`);
+}
+
+function say(line: string): void {
+  process.stdout.write(`${line}\n`);
+}

@@ -1,0 +1,52 @@
+import { spawn } from 'node:child_process';
+import { hash } from 'node:crypto';
+import { once } from 'node:events';
+import { encodeReference } from '../../src/domain/objects.ts';
+import { namesBucketKey, profileKey } from '../../src/redis/keys.ts';
+import { avatar, baseOf, pictureUrl, userId, wallet } from './seed.ts';
+
+/** Which profiles to load: as many of each organization. */
+export interface Crowd {
+  organizations: readonly string[];
+  profilesEach: number;
+}
+
+/**
+ * Loads profiles by `redis-cli --pipe`, in the very keys that put_profile.lua leaves: a hash of a name, a picture
+ * URL, an avatar by reference, a wallet and a time, and its entry in the name index.
+ */
+export async function pipeProfiles(port: number, { organizations, profilesEach }: Crowd): Promise<void> {
+  const cli = spawn('redis-cli', ['-p', String(port), '--pipe'], { stdio: ['pipe', 'pipe', 'inherit'] });
+  const exited = once(cli, 'exit');
+  let said = '';
+  cli.stdout.on('data', (chunk: Buffer) => (said += chunk.toString()));
+  const reference = encodeReference(avatar);
+  for (const organization of organizations) {
+    const base = baseOf(organization);
+    for (let from = 0; from < profilesEach; from += 1000) {
+      let text = '';
+      for (let user = from; user < Math.min(from + 1000, profilesEach); user++) {
+        const id = userId(user);
+        const name = nameOf(user);
+        const bucket = hash('sha1', name).slice(0, 4);
+        text += command('HSET', profileKey(base, id), 't', '1780000000000', 'u', name);
+        text += command('HSET', profileKey(base, id), 'ar', reference, 'pu', pictureUrl, 'w', wallet);
+        text += command('HSET', namesBucketKey(base, '0', bucket), name, id);
+      }
+      if (!cli.stdin.write(text)) await once(cli.stdin, 'drain');
+    }
+  }
+  cli.stdin.end();
+  await exited;
+  if (!said.includes('errors: 0,')) throw new Error(`redis-cli --pipe: ${said}`);
+}
+
+export function nameOf(user: number): string {
+  return `player-${String(user).padStart(7, '0')}`;
+}
+
+function command(...parts: string[]): string {
+  let text = `*${parts.length}\r\n`;
+  for (const part of parts) text += `$${Buffer.byteLength(part)}\r\n${part}\r\n`;
+  return text;
+}
