@@ -1,0 +1,336 @@
+import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { closeRedis } from '../../src/redis/connect.ts';
+import type { Store } from '../../src/redis/scripts.ts';
+import { openTestStore, startBridge, type TestBridge } from '../support/bridge.ts';
+import { createClient } from '../support/client.ts';
+import { freshPrefix, startRedis, unusedPort } from '../support/redis.ts';
+import { createTool, ended, newFolder, writeSource, type Tool } from './tool.ts';
+
+const T = 1_700_000_000_000;
+const many = 3000;
+
+/** Profiles that refer to each other's names in no way. */
+function profiles(count: number, from = 0): object[] {
+  return Array.from({ length: count }, (_, at) => ({
+    organizationId: at % 3 === 0 ? 'acme' : 'other',
+    userId: `user-${from + at}`,
+    username: `name-${from + at}`,
+    profilePictureUrl: `https://cdn.example.com/${from + at}.png`,
+    updatedAt: T + at,
+  }));
+}
+
+/** Every key and value of a prefix, but for what the run keeps of itself. */
+async function keysOf(store: Store, prefix: string): Promise<Record<string, unknown>> {
+  const all: Record<string, unknown> = {};
+  for (const key of await store.keys(`${prefix}*`)) {
+    if (key.includes('migration:')) continue;
+    const type = await store.type(key);
+    const name = key.slice(prefix.length);
+    if (type === 'hash') all[name] = await store.hgetall(key);
+    else if (type === 'set') all[name] = (await store.smembers(key)).sort();
+    else all[name] = type;
+  }
+  return all;
+}
+
+describe('an apply', () => {
+  let store: Store;
+  let source: string;
+  let whole: Record<string, unknown>;
+
+  beforeAll(async () => {
+    store = await openTestStore();
+    source = writeSource({
+      organizations: [{ organizationId: 'acme' }, { organizationId: 'other' }],
+      objects: [
+        { organizationId: 'acme', datasourceId: 'd', objectDefinitionId: 'o', url: 'https://x.example' },
+      ],
+      denylist: [{ organizationId: 'acme', username: 'root' }],
+      profiles: profiles(many),
+    });
+    const tool = createTool();
+    expect((await tool.json('apply', '--source', source)).exitCode).toBe(0);
+    whole = await keysOf(store, tool.prefix);
+  });
+
+  afterAll(async () => {
+    await closeRedis(store);
+  });
+
+  /** Resolves when the process has written this many keys, or has ended. */
+  async function written(tool: Tool, count: number, end: Promise<unknown>): Promise<void> {
+    let isOver = false;
+    void end.then(() => {
+      isOver = true;
+    });
+    const index = `${tool.prefix}{other}:p:user-${count - (count % 3) + 1}`;
+    while (!isOver && (await store.exists(index)) === 0) await new Promise((next) => setImmediate(next));
+  }
+
+  test.each([0, 40, 1300, 2900])(
+    'killed after about %i profiles ends, by the same command, as if it had not been',
+    async (count) => {
+      const tool = createTool();
+      const args = ['apply', '--source', source, '--batch', '50', '--rate', '20000'];
+      const child = tool.start(...args);
+      const end = ended(child);
+      await written(tool, count, end);
+      child.kill('SIGKILL');
+      await end;
+      const status = await tool.json('status');
+      expect(status.exitCode).toBe(0);
+      const again = await tool.json(...args.slice(0, 5));
+      expect(again).toMatchObject({ exitCode: 0, json: { ok: true, read: many + 4 } });
+      expect(await keysOf(store, tool.prefix)).toEqual(whole);
+      expect((await tool.json('verify', '--source', source)).json).toMatchObject({
+        ok: true,
+        differences: 0,
+      });
+    },
+    60_000,
+  );
+
+  test('interrupted by SIGINT finishes its batch, says how to go on, and goes on there', async () => {
+    const tool = createTool();
+    const child = tool.start('apply', '--source', source, '--batch', '50', '--rate', '5000', '--run', 'slow');
+    const end = ended(child);
+    await written(tool, 600, end);
+    child.kill('SIGINT');
+    const { code, err, out } = await end;
+    expect({ code, err }).toMatchObject({
+      code: 130,
+      err: expect.stringContaining('run the same command again'),
+    });
+    expect(JSON.parse(out)).toMatchObject({ state: 'interrupted' });
+    expect((await tool.json('status', '--run', 'slow')).json).toMatchObject({ phase: 'interrupted' });
+    const again = await tool.json('apply', '--source', source, '--batch', '50', '--run', 'slow');
+    expect(again).toMatchObject({ exitCode: 0, json: { resumed: true, created: many + 4, read: many + 4 } });
+    expect(await keysOf(store, tool.prefix)).toEqual(whole);
+    expect((await tool.json('status', '--run', 'slow')).json).toMatchObject({ phase: 'finished' });
+  }, 60_000);
+
+  test('of one run refuses a second one while it is alive', async () => {
+    const tool = createTool();
+    const child = tool.start('apply', '--source', source, '--batch', '50', '--rate', '2000');
+    const end = ended(child);
+    await written(tool, 60, end);
+    const second = await tool.json('apply', '--source', source);
+    expect(second).toMatchObject({ exitCode: 1, err: expect.stringContaining(`process ${child.pid ?? 0}`) });
+    expect((await tool.json('status')).json).toMatchObject({ runs: [{ phase: 'running' }] });
+    child.kill('SIGKILL');
+    await end;
+    expect(await tool.json('apply', '--source', source)).toMatchObject({ exitCode: 0 });
+  }, 60_000);
+
+  test('whose Redis is killed says so, and goes on when it is back', async () => {
+    const folder = newFolder();
+    const port = await unusedPort();
+    const args = ['--port', String(port), '--appendonly', 'yes', '--appendfsync', 'always', '--dir', folder];
+    const first = await startRedis(args);
+    const tool = createTool(first.url, 'pb:');
+    const child = tool.start('apply', '--source', source, '--batch', '50', '--rate', '4000');
+    const end = ended(child);
+    const direct = await openTestStore(first.url);
+    while ((await direct.exists('pb:{acme}:p:user-300')) === 0)
+      await new Promise((next) => setImmediate(next));
+    await closeRedis(direct);
+    process.kill(first.pid, 'SIGKILL');
+    const { code, err } = await end;
+    expect({ code, err }).toMatchObject({
+      code: 1,
+      err: expect.stringMatching(/^error: Redis went away .*\n$/),
+    });
+    await first.stop();
+    const second = await startRedis(args);
+    try {
+      expect(await tool.json('apply', '--source', source)).toMatchObject({ exitCode: 0, json: { ok: true } });
+      expect((await tool.json('verify', '--source', source)).json).toMatchObject({ ok: true });
+    } finally {
+      await second.stop();
+    }
+  }, 60_000);
+
+  test('again touches only what has changed, also where thousands of rows share one timestamp', async () => {
+    const same = (name: string): object[] =>
+      Array.from({ length: 3000 }, (_, at) => ({
+        organizationId: 'acme',
+        userId: `user-${at}`,
+        username: at % 1000 === 7 ? `${name}-${at}` : `name-${at}`,
+        updatedAt: T,
+      }));
+    const folder = writeSource({ organizations: [{ organizationId: 'acme' }], profiles: same('first') });
+    const tool = createTool();
+    expect((await tool.json('apply', '--source', folder)).json).toMatchObject({ created: 3001 });
+    expect((await tool.json('apply', '--source', folder)).json).toMatchObject({
+      written: 0,
+      unchanged: 3001,
+    });
+    writeSource({ profiles: same('second') }, folder);
+    expect((await tool.json('apply', '--source', folder)).json).toMatchObject({
+      updated: 3,
+      unchanged: 2998,
+    });
+    expect((await tool.json('verify', '--source', folder)).json).toMatchObject({ ok: true });
+  }, 60_000);
+
+  test('of another source under the same name is refused until told to begin anew', async () => {
+    const tool = createTool();
+    const [one, other] = [writeSource({ profiles: profiles(3) }), writeSource({ profiles: profiles(3, 50) })];
+    expect(await tool.json('apply', '--source', one, '--run', 'x')).toMatchObject({ exitCode: 0 });
+    expect(await tool.json('apply', '--source', other, '--run', 'x')).toMatchObject({
+      exitCode: 2,
+      err: expect.stringContaining('--fresh'),
+    });
+    expect(await tool.json('apply', '--source', other, '--run', 'x', '--fresh')).toMatchObject({
+      exitCode: 0,
+    });
+  });
+
+  test('can be bounded to some entities and to one organization', async () => {
+    const tool = createTool();
+    const first = await tool.json('apply', '--source', source, '--entities', 'organizations,denylist');
+    expect(first.json).toMatchObject({ created: 3 });
+    const second = await tool.json('apply', '--source', source, '--org', 'acme');
+    expect(second.json).toMatchObject({ created: many / 3 + 1, unchanged: 2 });
+    expect((await tool.json('verify', '--source', source, '--org', 'acme')).exitCode).toBe(0);
+    expect((await tool.json('verify', '--source', source)).exitCode).toBe(1);
+  });
+
+  test('writes no more records a second than it is told', async () => {
+    const tool = createTool();
+    const folder = writeSource({ profiles: profiles(400) });
+    const { json } = await tool.json('apply', '--source', folder, '--rate', '400');
+    expect(json['seconds']).toBeGreaterThan(0.6);
+  });
+
+  test('leaves no temporary files behind', async () => {
+    const folder = newFolder();
+    const before = process.env['TMPDIR'];
+    process.env['TMPDIR'] = folder;
+    try {
+      const tool = createTool();
+      await tool.json('apply', '--source', writeSource({ profiles: [...profiles(50), ...profiles(50)] }));
+      expect(readdirSync(folder).filter((name) => name.startsWith('profile-bridge-'))).toEqual([]);
+    } finally {
+      if (before === undefined) delete process.env['TMPDIR'];
+      else process.env['TMPDIR'] = before;
+    }
+  });
+});
+
+describe('beside the living bridge', () => {
+  let bridge: TestBridge;
+  let tool: Tool;
+
+  beforeAll(async () => {
+    bridge = await startBridge({ keyPrefix: freshPrefix() });
+    tool = createTool(bridge.config.redisUrl, bridge.config.keyPrefix);
+  });
+
+  afterAll(async () => {
+    await bridge.close();
+  });
+
+  test('legacy keys work at once, plain and hashed ones, and appear nowhere', async () => {
+    const report = join(newFolder(), 'report');
+    const folder = writeSource({
+      organizations: [{ organizationId: 'keys' }],
+      'api-keys': [
+        { organizationId: 'keys', apiKey: 'plain-secret', role: 'player', userId: 'u1', client: 'ios' },
+        {
+          organizationId: 'keys',
+          // SHA-256 of "hashed-secret"
+          apiKeySha256: '4e598f5daafc2fda61641ddbb5956deb23fde6616366dc9dd5a7c9f47da4d787',
+          role: 'admin',
+        },
+        { organizationId: 'keys', apiKey: 'broken-secret', role: 'king' },
+      ],
+      profiles: [{ organizationId: 'keys', userId: 'u1', username: 'ann' }],
+    });
+    const args = ['--source', folder, '--on-conflict', 'skip', '--report', report];
+    const calls = [
+      await tool.text('plan', ...args),
+      await tool.text('apply', ...args),
+      await tool.text('status'),
+    ];
+    const said = JSON.stringify(calls) + readFileSync(report, 'utf8');
+    expect(said).not.toContain('secret');
+    const { organizationHeader } = bridge.config;
+    const client = createClient(bridge.url, {
+      organization: 'keys',
+      apiKey: 'plain-secret',
+      organizationHeader,
+    });
+    expect(await client.request('GET', '/api/profile/')).toMatchObject({
+      status: 200,
+      body: { username: 'ann' },
+    });
+  });
+
+  test('what was written through the bridge since is neither overwritten nor pruned', async () => {
+    const organization = await bridge.newOrganization({}, 'live');
+    const source = writeSource({
+      organizations: [{ organizationId: 'live', usernameMinLength: 5 }],
+      denylist: [
+        { organizationId: 'live', username: 'denied' },
+        { organizationId: 'live', username: 'undenied' },
+      ],
+      profiles: [
+        { organizationId: 'live', userId: 'u1', username: 'legacy-name', updatedAt: T },
+        { organizationId: 'live', userId: 'u2', username: 'wanted', updatedAt: T },
+      ],
+    });
+    const run = ['--source', source, '--run', 'live'];
+    expect(await tool.json('apply', ...run)).toMatchObject({ exitCode: 0, json: { kept: 1, created: 4 } });
+    const [player, newcomer, admin] = [
+      await organization.player('u1'),
+      await organization.player('u3'),
+      await organization.admin(),
+    ];
+    await player.request('PUT', '/api/profile/', { json: { username: 'bridge-name' } });
+    await newcomer.request('PUT', '/api/profile/', { json: { username: 'legacy-name' } });
+    await admin.request('POST', '/api/profile/username/deny/', { json: { banned: 'x' } });
+    await admin.request('DELETE', '/api/profile/username/deny/', { json: ['undenied'] });
+
+    // u1 has another name here by now, so that its old one was free for u3: no conflict, for u1 stays as it is.
+    const again = await tool.json('apply', ...run, '--prune');
+    expect(again).toMatchObject({ exitCode: 0, json: { written: 0, conflicts: 0, pruned: {} } });
+    const verified = await tool.json('verify', ...run);
+    expect(verified).toMatchObject({ exitCode: 0, json: { differences: 0, changedHere: 5 } });
+    const contents = await tool.contents();
+    const live = (file: string): unknown[] =>
+      (contents[file] ?? '')
+        .split('\n')
+        .filter((line) => line.includes('"live"'))
+        .map((line) => (JSON.parse(line) as { username: string }).username);
+    expect(live('profiles.ndjson')).toEqual(['bridge-name', 'wanted', 'legacy-name']);
+    expect(live('denylist.ndjson')).toEqual(['banned', 'denied']);
+  });
+
+  test('a name taken through the bridge is a conflict, found before anything is written', async () => {
+    const organization = await bridge.newOrganization({}, 'taken');
+    const player = await organization.player('here');
+    await player.request('PUT', '/api/profile/', { json: { username: 'ann' } });
+    const source = writeSource({
+      profiles: [{ organizationId: 'taken', userId: 'legacy', username: 'ann' }],
+    });
+    expect(await tool.json('plan', '--source', source)).toMatchObject({
+      exitCode: 1,
+      json: { conflicts: 1 },
+    });
+    expect(await tool.json('apply', '--source', source)).toMatchObject({ exitCode: 1, json: { written: 0 } });
+    const skipped = await tool.json('apply', '--source', source, '--on-conflict', 'drop-username');
+    expect(skipped).toMatchObject({ exitCode: 0, json: { created: 1 } });
+  });
+});
+
+test('a broken report path is told before anything is done', async () => {
+  const tool = createTool();
+  const source = writeSource({ profiles: profiles(1) });
+  writeFileSync(join(source, 'file'), '');
+  const call = await tool.json('apply', '--source', source, '--report', join(source, 'file', 'report'));
+  expect(call).toMatchObject({ exitCode: 2, err: expect.stringContaining('--report') });
+});
