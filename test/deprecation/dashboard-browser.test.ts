@@ -113,20 +113,28 @@ describeInBrowser('the dashboard in a browser', () => {
     ['everyday', everyday, [light, dark, phone]],
     ['hostile labels', hostile, [light, phone]],
     ['empty', () => serve([], { stretches: [] }), [dark, phone]],
-  ])('is accessible by WCAG AA, obeys its own policy and fits the screen: %s', async (_name, open, looks) => {
-    const port = await open();
-    for (const options of looks) {
-      const watched = await visit(`${port.url}/?days=30`, options);
-      const { page, context, complaints } = watched;
-      // With everything unfolded, so that all of it is looked at.
-      await page.evaluate('for (const details of document.querySelectorAll("details")) details.open = true');
-      await expectAccessible(watched);
-      expect(await page.evaluate('document.documentElement.scrollWidth - innerWidth')).toBeLessThanOrEqual(0);
-      expect(await page.title()).toBe('201 days to sunset · Profile Bridge');
-      expect(complaints).toEqual([]);
-      await context.close();
-    }
-  });
+  ])(
+    'is accessible by WCAG AA, obeys its own policy and fits the screen: %s',
+    async (_name, open, looks) => {
+      const port = await open();
+      for (const options of looks) {
+        const watched = await visit(`${port.url}/?days=30`, options);
+        const { page, context, complaints } = watched;
+        // With everything unfolded, so that all of it is looked at.
+        await page.evaluate(
+          'for (const details of document.querySelectorAll("details")) details.open = true',
+        );
+        await expectAccessible(watched);
+        expect(await page.evaluate('document.documentElement.scrollWidth - innerWidth')).toBeLessThanOrEqual(
+          0,
+        );
+        expect(await page.title()).toBe('201 days to sunset · Profile Bridge');
+        expect(complaints).toEqual([]);
+        await context.close();
+      }
+    },
+    60_000,
+  );
 
   test('draws the chart, and reads it day by day with the arrow keys', async () => {
     const port = await everyday();
@@ -320,16 +328,17 @@ describeInBrowser('the dashboard in a browser', () => {
       `window.pauses = []; new PerformanceObserver((list) => pauses.push(...list.getEntries().map(({ duration }) => duration))).observe({ type: 'longtask', buffered: true })`,
     );
     const times: number[] = [];
+    const longest: number[] = [];
     for (let i = 0; i < 3; i += 1) {
       const began = performance.now();
       await page.goto(`${port.url}/?days=${90 - i}`);
       await page.locator('#chart canvas').waitFor();
       times.push(performance.now() - began);
+      longest.push((await page.evaluate('Math.max(0, ...pauses)')) as number);
     }
     // Other tests share the machine: by itself it is well under one.
     expect(Math.min(...times)).toBeLessThan(3000);
-    const pauses = (await page.evaluate('window.pauses')) as number[];
-    expect(Math.max(0, ...pauses)).toBeLessThan(500);
+    expect(Math.min(...longest)).toBeLessThan(300);
     expect(await page.locator('#calling tbody tr').count()).toBe(50);
     await context.close();
   }, 60_000);

@@ -137,7 +137,7 @@ test('every answer tells browsers to run, keep and frame nothing of others', asy
 test('assets may be kept for ever, since their path changes with them', async () => {
   const { text } = await open.ask('/');
   const paths = [...text.matchAll(/(?:href|src)="(\/assets\/[^"]+)"/g)].map(([, path]) => path ?? '');
-  expect(paths).toHaveLength(4);
+  expect(paths).toHaveLength(7);
   for (const path of paths) {
     const told = await open.ask(path);
     expect(told.status).toBe(200);
