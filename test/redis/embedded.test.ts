@@ -218,6 +218,10 @@ describe('a start that cannot succeed', () => {
     await expect(openEmbedded({ dataDir: file })).rejects.toThrow(
       /^DATA_DIR .*file cannot be written \(ENOTDIR\): let/,
     );
+    // Linux lets nobody make a folder there, not even root.
+    await expect(openEmbedded({ dataDir: '/proc/nobody/data' })).rejects.toThrow(
+      /^DATA_DIR .* cannot be written/,
+    );
   });
 
   test('for damaged data says what Redis said', async () => {
