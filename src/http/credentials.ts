@@ -81,15 +81,17 @@ export async function authenticateRequest(
   return { ...credentials, caller: outcome.caller, standing: outcome.standing };
 }
 
-/** Takes note of who calls, and holds them to the rate limit where there is one. */
+/** Takes note of who calls, and holds them to the rate limit where there is one: once for each request. */
 export function admit(
   response: Response,
   base: string,
   caller: Caller,
   { limiter }: AuthenticationOptions,
 ): Promise<void> | undefined {
-  callOf(response).caller = caller;
-  return limiter?.(response, base, caller.keyId);
+  const call = callOf(response);
+  const known = call.caller !== undefined;
+  call.caller = caller;
+  return known ? undefined : limiter?.(response, base, caller.keyId);
 }
 
 /** The user whose profile is meant; a key that acts for nobody is a 403 `no-user`. */

@@ -67,6 +67,22 @@ describe('after the sunset', () => {
   });
 });
 
+test('a request that is looked up for its exemption counts once against the rate limit', async () => {
+  const until = Date.now() + hour;
+  const bridge = await startBridge({
+    deprecation: {
+      brownouts: [{ start: 0, end: until }],
+      exemptOrganizations: [{ organizationId: 'exempt', until }],
+    },
+    rateLimit: { requests: 2, seconds: 60 },
+  });
+  running.push(bridge);
+  const player = await (await bridge.newOrganization({}, 'exempt')).player('u1');
+  const statuses = [];
+  for (let i = 0; i < 3; i++) statuses.push((await player.request('GET', '/api/profile/')).status);
+  expect(statuses).toEqual([404, 404, 429]);
+});
+
 test("the operator's policy binds a running instance, and its headers change", async () => {
   const bridge = await start({});
   const client = createClient(bridge.url);
