@@ -38,7 +38,8 @@ function situation(
   if (phase === 'brownout' && window !== undefined) {
     return {
       headline: html`Switched off until ${moment(window.end)}`,
-      sentence: html`Calls are answered 410 until then.`,
+      sentence: html`Calls are answered 410 until then.
+      ${sunsetAt === undefined ? undefined : html`Sunset on ${date(sunsetAt)}.`}`,
     };
   }
   if (phase === 'sunset' && sunsetAt !== undefined) {
