@@ -41,7 +41,10 @@ export async function runMigrate(
   const does =
     <Own>(command: (surroundings: Surroundings, flags: Own) => Promise<Outcome>) =>
     async (flags: Own & Flags): Promise<void> => {
-      const outcome = await command({ config: readConfig(env), err, signal }, flags);
+      const outcome = await command(
+        { config: readConfig(env), awsCredentials: awsCredentials(env), err, signal },
+        flags,
+      );
       out(flags.json === true ? `${JSON.stringify(outcome.json, null, 2)}\n` : `${outcome.text}\n`);
       if (outcome.error !== undefined) err.write(`error: ${outcome.error}\n`);
       exitCode = outcome.exitCode;
@@ -58,6 +61,15 @@ export async function runMigrate(
     err.write(`error: ${describe(error)}\n`);
     return error instanceof ConfigError || error instanceof UsageError ? 2 : 1;
   }
+}
+
+function awsCredentials(env: NodeJS.ProcessEnv): Surroundings['awsCredentials'] {
+  return {
+    accessKeyId: env['AWS_ACCESS_KEY_ID'],
+    secretAccessKey: env['AWS_SECRET_ACCESS_KEY'],
+    sessionToken: env['AWS_SESSION_TOKEN'],
+    region: env['AWS_REGION'],
+  };
 }
 
 type Does = <Own>(
@@ -87,6 +99,11 @@ function createProgram(does: Does, out: (text: string) => void, err: Surrounding
     .option('--rate <records>', 'records written per second at most', parseRate)
     .option('--fresh', 'begin the run anew instead of going on with it')
     .option('--prune', 'remove what is no longer in the source, save what was written here')
+    .option(
+      '--copy-pictures [folder]',
+      'copy the pictures behind profilePictureUrl too, from their URLs or from a folder',
+    )
+    .option('--allow-private-addresses', 'let --copy-pictures ask private and loopback addresses')
     .action(does(apply));
   addConflictOption(addReadingOptions(addSourceOptions(applying)));
   withExamples(applying, [

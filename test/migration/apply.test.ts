@@ -1,5 +1,6 @@
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { closeRedis } from '../../src/redis/connect.ts';
 import type { Store } from '../../src/redis/scripts.ts';
@@ -60,14 +61,13 @@ describe('an apply', () => {
     await closeRedis(store);
   });
 
-  /** Resolves when the process has written this many keys, or has ended. */
+  /** Resolves when the process has written this many profiles, or has ended. */
   async function written(tool: Tool, count: number, end: Promise<unknown>): Promise<void> {
-    let isOver = false;
-    void end.then(() => {
-      isOver = true;
-    });
-    const index = `${tool.prefix}{other}:p:user-${count - (count % 3) + 1}`;
-    while (!isOver && (await store.exists(index)) === 0) await new Promise((next) => setImmediate(next));
+    const over = end.then(() => true);
+    const key = `${tool.prefix}{other}:p:user-${count - (count % 3) + 1}`;
+    while ((await store.exists(key)) === 0) {
+      if ((await Promise.race([over, sleep(2)])) === true) return;
+    }
   }
 
   test.each([0, 40, 1300, 2900])(
@@ -134,8 +134,7 @@ describe('an apply', () => {
     const child = tool.start('apply', '--source', source, '--batch', '50', '--rate', '4000');
     const end = ended(child);
     const direct = await openTestStore(first.url);
-    while ((await direct.exists('pb:{acme}:p:user-300')) === 0)
-      await new Promise((next) => setImmediate(next));
+    while ((await direct.exists('pb:{acme}:p:user-300')) === 0) await sleep(2);
     await closeRedis(direct);
     process.kill(first.pid, 'SIGKILL');
     const { code, err } = await end;

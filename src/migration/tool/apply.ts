@@ -10,6 +10,11 @@ import {
   planFigures,
   sumOf,
 } from '../summary.ts';
+import { createMediaStore } from '../../media/open.ts';
+import type { MigrationContext } from '../context.ts';
+import { createPacer } from '../pacer.ts';
+import type { Copied } from '../pictures/copy.ts';
+import type { Scope } from '../scope.ts';
 import { prune } from '../prune.ts';
 import { organizationsOf } from '../verify.ts';
 import { noteIgnored } from './ignored.ts';
@@ -21,6 +26,9 @@ export interface ApplyChoice extends PlanChoice {
   fresh?: boolean | undefined;
   rate?: number | undefined;
   prune?: boolean | undefined;
+  /** True, or the folder where the files lie. */
+  copyPictures?: true | string | undefined;
+  allowPrivateAddresses?: boolean | undefined;
 }
 
 /** `migrate apply`: brings the source's records in, and can be stopped at any time. */
@@ -36,14 +44,19 @@ export async function apply(surroundings: Surroundings, choice: ApplyChoice): Pr
     const scoped = { ...chosen, scope: { ...chosen.scope, size } };
     return await withSession(surroundings, choice, async (context) => {
       let pruned = new Map<Entity, number>();
+      let pictures: Copied | undefined;
       const applied = await applyRun(scoped, context, {
         fresh: choice.fresh,
         rate: choice.rate,
-        everything: choice.prune,
+        everything: choice.prune === true || choice.copyPictures !== undefined,
         afterwards: async (scope, inner) => {
-          if (choice.prune !== true) return;
-          const past = await inner.store.smembers(runOrganizationsKey(inner.prefix, chosen.run));
-          pruned = await prune(scope, inner, await organizationsOf(inner, past, choice.org));
+          if (choice.prune === true) {
+            const past = await inner.store.smembers(runOrganizationsKey(inner.prefix, chosen.run));
+            pruned = await prune(scope, inner, await organizationsOf(inner, past, choice.org));
+          }
+          if (choice.copyPictures !== undefined) {
+            pictures = await copy(surroundings, choice, scope, inner);
+          }
         },
       });
       const { issues } = context;
@@ -65,6 +78,7 @@ export async function apply(surroundings: Surroundings, choice: ApplyChoice): Pr
           written,
           problems: applied.plan.problems + late,
           ...(choice.prune === true && { pruned: Object.fromEntries(pruned) }),
+          ...(pictures !== undefined && { pictures }),
           ...pace(startedAt, applied.handled),
           entities: Object.fromEntries(figures),
           issues: issues.counts(),
@@ -79,6 +93,7 @@ export async function apply(surroundings: Surroundings, choice: ApplyChoice): Pr
           ...listProblems(issues, isRefused ? 'Problems:' : 'Refused:'),
           ...listWarnings(issues),
           ...(choice.prune === true ? ['', describePruned(pruned)] : []),
+          ...(pictures === undefined ? [] : ['', describeCopied(pictures)]),
           '',
           speed(startedAt, applied.handled, written),
         ].join('\n'),
@@ -95,6 +110,27 @@ function titleOf({ kind, run, isResumed }: Applied, source: string): string {
   if (kind === 'refused') return `Nothing was written by ${where}; this is what it found.`;
   if (kind === 'interrupted') return `Stopped ${where}, in good order.`;
   return `Applied ${where}${isResumed ? ', going on where it had stopped' : ''}.`;
+}
+
+async function copy(
+  { config, awsCredentials }: Surroundings,
+  { copyPictures: place, allowPrivateAddresses = false, rate }: ApplyChoice,
+  scope: Scope,
+  context: MigrationContext,
+): Promise<Copied> {
+  // It brings the picture decoder along, which takes its time to load.
+  const { copyPictures } = await import('../pictures/copy.ts');
+  const media = await createMediaStore(config.mediaUrl, { dataDir: config.dataDir, aws: awsCredentials });
+  return await copyPictures(scope, context, {
+    media,
+    folder: place === true ? undefined : place,
+    allowPrivate: allowPrivateAddresses,
+    pacer: createPacer(rate, context.signal),
+  });
+}
+
+function describeCopied({ copied, failed }: Copied): string {
+  return `${number(copied)} pictures copied; ${number(failed)} could not be, and keep their URLs.`;
 }
 
 function describePruned(pruned: ReadonlyMap<Entity, number>): string {

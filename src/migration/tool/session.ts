@@ -2,6 +2,7 @@ import { createLifetime } from '../../lifetime.ts';
 import { isStoreUnavailable } from '../../redis/connect.ts';
 import { reachStore } from '../../redis/open.ts';
 import type { Config } from '../../config.ts';
+import type { BucketCredentials } from '../../media/s3.ts';
 import type { MigrationContext } from '../context.ts';
 import { createWorkspace } from '../disk/workspace.ts';
 import { MigrationError, openIssues } from '../issues.ts';
@@ -13,6 +14,8 @@ import { createWriter } from '../writer.ts';
 /** What a command has around it. */
 export interface Surroundings {
   config: Config;
+  /** For a media store in a bucket. */
+  awsCredentials: BucketCredentials;
   /** Where progress is shown. */
   err: { isTTY?: boolean | undefined; write: (text: string) => unknown };
   /** Aborted when the command is to stop. */

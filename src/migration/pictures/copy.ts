@@ -1,0 +1,132 @@
+import { newPictureName } from '../../media/names.ts';
+import { decodePicture, type DecodedPicture } from '../../media/picture.ts';
+import type { MediaStore } from '../../media/store.ts';
+import { profileKey } from '../../redis/keys.ts';
+import { announceMedia, forgetMedia } from '../../redis/loose-media.ts';
+import type { Item } from '../chunks.ts';
+import type { MigrationContext } from '../context.ts';
+import type { Pacer } from '../pacer.ts';
+import { chunksOf, type Scope } from '../scope.ts';
+import { fetchPicture, readPicture, type Fetched } from './fetch.ts';
+
+export interface CopyOptions {
+  media: MediaStore;
+  /** Where the files lie; without it they are fetched. */
+  folder?: string | undefined;
+  allowPrivate: boolean;
+  pacer: Pacer;
+}
+
+export interface Copied {
+  copied: number;
+  /** Left with their old URL. */
+  failed: number;
+}
+
+/** Pictures under way at once: most of the time is spent waiting for others. */
+const atOnce = 8;
+
+/**
+ * Copies the pictures of the source's profiles, passing each through the same decoder as uploads, and puts our own
+ * file in the place of the old URL; what fails is reported and keeps its URL. Only pictures that are not here yet
+ * are fetched, so a stopped copying goes on where it stopped. A file is announced before it is stored: wherever the
+ * process dies, the sweep finds what nobody refers to.
+ */
+export async function copyPictures(
+  scope: Scope,
+  context: MigrationContext,
+  options: CopyOptions,
+): Promise<Copied> {
+  const counts: Copied = { copied: 0, failed: 0 };
+  if (!scope.entities.includes('profiles')) return counts;
+  for await (const chunk of chunksOf(scope, 'profiles')) {
+    const wanted = await notHereYet(context, chunk.items);
+    let next = 0;
+    const work = async (): Promise<void> => {
+      for (let item = wanted[next++]; item !== undefined && !context.signal.aborted; item = wanted[next++]) {
+        await options.pacer.wait(1);
+        await copyOne(context, options, item, counts);
+      }
+    };
+    await Promise.all(Array.from({ length: atOnce }, work));
+    if (context.signal.aborted) return counts;
+    context.progress.advance('copying pictures', wanted.length, chunk.progress);
+  }
+  return counts;
+}
+
+async function notHereYet(
+  { store, organizations }: MigrationContext,
+  items: readonly Item<'profiles'>[],
+): Promise<Item<'profiles'>[]> {
+  const candidates = items.filter(
+    ({ record }) =>
+      record.profilePictureUrl !== undefined && record.profilePictureObjectDefinitionId === undefined,
+  );
+  const urls = await Promise.all(
+    candidates.map(async ({ record: { organizationId, userId } }) => {
+      const { base } = await organizations.find(organizationId);
+      return await store.hget(profileKey(base, userId), 'pu');
+    }),
+  );
+  return candidates.filter(({ record }, position) => urls[position] === record.profilePictureUrl);
+}
+
+async function copyOne(
+  context: MigrationContext,
+  { media, folder, allowPrivate }: CopyOptions,
+  item: Item<'profiles'>,
+  counts: Copied,
+): Promise<void> {
+  const { store, organizations, signal, issues } = context;
+  const { organizationId, userId, profilePictureUrl: url = '' } = item.record;
+  const { base } = await organizations.find(organizationId);
+  const fail = (reason: string): void => {
+    counts.failed += 1;
+    const detail = `the picture ${reason}: its URL is kept`;
+    issues.add({
+      entity: 'profiles',
+      reason: 'picture-not-copied',
+      where: item.where(),
+      detail,
+      organizationId,
+      userId,
+    });
+  };
+  let fetched: Fetched;
+  try {
+    fetched =
+      folder === undefined
+        ? await fetchPicture(url, { allowPrivate, signal })
+        : await readPicture(url, folder);
+  } catch (error) {
+    if (signal.aborted) return;
+    throw error;
+  }
+  if (fetched.kind === 'failed') return fail(fetched.reason);
+  const picture = await decode(fetched.bytes);
+  if (picture.kind === 'unsupported') return fail('is no JPEG, PNG, WebP or GIF by its bytes');
+  if (picture.kind === 'invalid') return fail(picture.reason);
+  if (picture.kind === 'busy') return fail('could not be decoded in time');
+
+  const file = newPictureName(picture.extension);
+  await announceMedia(store, base, file);
+  await media.save(file, picture.bytes);
+  const outcome = await store.migratePicture(base, userId, url, file);
+  if (outcome === 'put') {
+    counts.copied += 1;
+    return;
+  }
+  // The user has another picture by now.
+  await media.remove(file);
+  await forgetMedia(store, base, file);
+  if (outcome === 'lapsed') fail('took too long to store');
+}
+
+/** The decoder turns away what waits for too long; a migration has more time than a request. */
+async function decode(bytes: Buffer): Promise<DecodedPicture> {
+  for (let attempts = 20; ; attempts -= 1) {
+    const picture = await decodePicture(bytes);
+    if (picture.kind !== 'busy' || attempts === 0) return picture;
+  }
+}

@@ -1,0 +1,141 @@
+import { mkdirSync, readdirSync, writeFileSync } from 'node:fs';
+import { createServer, type Server } from 'node:http';
+import { once } from 'node:events';
+import type { AddressInfo } from 'node:net';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import sharp from 'sharp';
+import { isPublicAddress } from '../../src/migration/pictures/addresses.ts';
+import { fetchPicture, readPicture } from '../../src/migration/pictures/fetch.ts';
+import { createTool, newFolder, writeSource, type Tool } from './tool.ts';
+
+let png: Buffer;
+let server: Server;
+let base: string;
+let requests = 0;
+
+beforeAll(async () => {
+  png = await sharp({ create: { width: 8, height: 8, channels: 3, background: '#123456' } })
+    .png()
+    .toBuffer();
+  server = createServer((request, response) => {
+    requests += 1;
+    if (request.url === '/good.png') response.end(png);
+    else if (request.url === '/moved') response.writeHead(302, { location: '/good.png' }).end();
+    else if (request.url === '/inside') response.writeHead(302, { location: 'http://10.0.0.1/' }).end();
+    else if (request.url === '/loop') response.writeHead(302, { location: '/loop' }).end();
+    else if (request.url === '/file') response.writeHead(302, { location: 'file:///etc/passwd' }).end();
+    else if (request.url === '/text') response.end('<svg/>');
+    else if (request.url === '/huge') response.end(Buffer.alloc(6 * 1024 * 1024));
+    else response.writeHead(404).end();
+  }).listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  base = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+});
+
+afterAll(async () => {
+  server.closeAllConnections();
+  server.close();
+  await once(server, 'close');
+});
+
+const names = ['good.png', 'moved', 'loop', 'file', 'text', 'huge', 'gone'];
+
+/** Profiles with the pictures of `names`, by user. */
+function source(prefix: string): string {
+  return writeSource({
+    organizations: [{ organizationId: 'acme' }],
+    profiles: names.map((name) => ({
+      organizationId: 'acme',
+      userId: name,
+      profilePictureUrl: `${prefix}/${name}`,
+    })),
+  });
+}
+
+/** Each user's picture URL in Redis. */
+async function pictures(tool: Tool): Promise<Record<string, string>> {
+  const lines = ((await tool.contents())['profiles.ndjson'] ?? '').trim().split('\n');
+  return Object.fromEntries(
+    lines.map((line) => {
+      const { userId, profilePictureUrl } = JSON.parse(line) as Record<string, string>;
+      return [userId, profilePictureUrl];
+    }),
+  );
+}
+
+describe('apply --copy-pictures', () => {
+  test('copies what can be copied, reports the rest and leaves its URL, and does neither twice', async () => {
+    const tool = createTool();
+    const folder = source(base);
+    const args = ['apply', '--source', folder, '--copy-pictures', '--allow-private-addresses'];
+    const first = await tool.json(...args);
+    expect(first).toMatchObject({ exitCode: 0, json: { pictures: { copied: 2, failed: 5 } } });
+    expect(first.json['issues']).toMatchObject({ profiles: { 'picture-not-copied': 5 } });
+    const held = await pictures(tool);
+    expect(held['good.png']).toMatch(/^https:\/\/bridge\.example\.com\/media\/[\w-]{22}\.png$/);
+    expect(held['text']).toBe(`${base}/text`);
+    expect(readdirSync(join(tool.env['DATA_DIR'] ?? '', 'media'))).toHaveLength(2);
+
+    const before = requests;
+    expect((await tool.json('apply', '--source', folder)).json).toMatchObject({ written: 0, unchanged: 8 });
+    expect(requests).toBe(before);
+    expect((await tool.json(...args)).json).toMatchObject({ written: 0, pictures: { copied: 0, failed: 5 } });
+    expect(await pictures(tool)).toEqual(held);
+    expect((await tool.json('verify', '--source', folder)).json).toMatchObject({ ok: true });
+  });
+
+  test('asks no private or loopback address unless it may, neither at first nor by a redirect', async () => {
+    const tool = createTool();
+    const before = requests;
+    const call = await tool.json('apply', '--source', source(base), '--copy-pictures');
+    expect(call).toMatchObject({ exitCode: 0, json: { pictures: { copied: 0, failed: names.length } } });
+    expect(requests).toBe(before);
+    const options = { allowPrivate: false, signal: new AbortController().signal };
+    const { port } = new URL(base);
+    for (const host of ['localhost', '127.1', '[::1]', '[::ffff:127.0.0.1]', '2130706433', '0']) {
+      expect(await fetchPicture(`http://${host}:${port}/good.png`, options)).toEqual({
+        kind: 'failed',
+        reason: expect.stringContaining('private'),
+      });
+    }
+    expect(requests).toBe(before);
+  });
+
+  test('takes them from a folder, by their path or their name, and nothing outside it', async () => {
+    const tool = createTool();
+    const folder = newFolder();
+    mkdirSync(join(folder, 'in', 'deep'), { recursive: true });
+    writeFileSync(join(folder, 'in', 'deep', 'good.png'), png);
+    writeFileSync(join(folder, 'in', 'moved'), png);
+    writeFileSync(join(folder, 'outside'), png);
+    const place = join(folder, 'in');
+    const call = await tool.json(
+      'apply',
+      '--source',
+      source('https://old.example.com/deep'),
+      '--copy-pictures',
+      place,
+    );
+    expect(call).toMatchObject({ exitCode: 0, json: { pictures: { copied: 2, failed: 5 } } });
+    for (const url of ['../outside', 'https://x.example/..%2foutside', '/', '%']) {
+      expect(await readPicture(url, place)).toMatchObject({ kind: 'failed' });
+    }
+  });
+
+  test.each([
+    ['8.8.8.8', true],
+    ['2606:4700::1111', true],
+    ['172.31.0.1', false],
+    ['100.64.0.1', false],
+    ['169.254.169.254', false],
+    ['fe80::1', false],
+    ['fd00::1', false],
+    ['::ffff:10.0.0.1', false],
+    ['64:ff9b::a00:1', false],
+    ['2002:a00:1::', false],
+    ['no address', false],
+  ])('knows whether %s is public: %p', (address, isPublic) => {
+    expect(isPublicAddress(address)).toBe(isPublic);
+  });
+});
