@@ -5,7 +5,7 @@ import { errorCode, MediaUnavailableError } from './errors.ts';
 import { pictureTypeOf } from './names.ts';
 import type { MediaStore } from './store.ts';
 
-const temporary = /^\.[A-Za-z0-9_-]+\.tmp$/;
+const temporary = /^\.[A-Za-z0-9_.-]+\.tmp$/;
 // Another instance may be saving into the same folder right now; no save takes a minute.
 const leftoverAfter = 60_000;
 
@@ -18,9 +18,14 @@ async function sync(file: string): Promise<void> {
   }
 }
 
+/** Where a file is written before it gets its name: known by the name, so that who removes the one finds the other. */
+function halfOf(folder: string, name: string): string {
+  return path.join(folder, `.${name}.tmp`);
+}
+
 /** The file appears under its name whole and durable, or not at all. */
 async function writeWhole(folder: string, name: string, bytes: Buffer): Promise<void> {
-  const half = path.join(folder, `.${randomBytes(16).toString('base64url')}.tmp`);
+  const half = halfOf(folder, name);
   try {
     const handle = await open(half, 'wx');
     try {
@@ -65,7 +70,7 @@ export async function openFolder(folder: string): Promise<MediaStore> {
   try {
     await mkdir(folder, { recursive: true });
     await removeLeftovers(folder);
-    const proof = '.writable.tmp';
+    const proof = `.writable-${randomBytes(16).toString('base64url')}.tmp`;
     await writeWhole(folder, proof, Buffer.alloc(0));
     await rm(path.join(folder, proof), { force: true });
   } catch (error) {
@@ -94,7 +99,11 @@ export async function openFolder(folder: string): Promise<MediaStore> {
     },
     remove: async (name) => {
       if (pictureTypeOf(name) === undefined) return;
-      await reach('remove from', async () => rm(path.join(folder, name), { force: true }));
+      await reach('remove from', async () => {
+        // Left behind by a save that was killed.
+        await rm(halfOf(folder, name), { force: true });
+        await rm(path.join(folder, name), { force: true });
+      });
     },
   };
 }

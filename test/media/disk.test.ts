@@ -56,6 +56,14 @@ test('what a crash left half-saved is removed at the next start, what another in
   expect((await files()).toSorted()).toEqual(['.keep', '.saving-now.tmp', 'notes.tmp', picture].toSorted());
 });
 
+test('what a killed save left half-written goes when its name is removed', async () => {
+  const store = await open();
+  const name = newPictureName('png');
+  await writeFile(path.join(dataDir, 'media', `.${name}.tmp`), 'x');
+  await store.remove(name);
+  expect(await files()).toEqual([]);
+});
+
 test('a save that fails leaves nothing behind and says what is wrong', async () => {
   const store = await open();
   const name = newPictureName('jpg');
