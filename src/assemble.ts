@@ -53,9 +53,9 @@ export async function assemble(
   return await open(config, policyLayers, log, async (ground) => {
     const welcome = await keepHouse(ground);
     const counters = config.workers === 1 ? startCounting(ground) : undefined;
-    await openAdminPort(ground, counters?.metrics ?? workersMetrics());
+    const adminUrl = await openAdminPort(ground, counters?.metrics ?? workersMetrics());
     const url = counters === undefined ? await answerByWorkers(ground) : await answer(ground, counters);
-    return { url, ...(welcome !== undefined && { welcome: welcome(url) }) };
+    return { url, ...(welcome !== undefined && { welcome: welcome(url, adminUrl) }) };
   });
 }
 
@@ -156,7 +156,7 @@ async function answerByWorkers({ config, log, lifetime, redisUrl }: Ground): Pro
 async function openAdminPort(
   { config, log, lifetime, store, deprecation }: Ground,
   metrics: MetricsText,
-): Promise<void> {
+): Promise<string | undefined> {
   const { keyPrefix, adminHost, adminPort, adminToken } = config;
   const policy = (): DeprecationPolicy => deprecation.current().policy;
   const app = createOperationsApp({ store, keyPrefix, policy, metrics, token: adminToken, log });
@@ -166,17 +166,22 @@ async function openAdminPort(
     if (adminToken !== undefined && adminToken.length < 16) {
       log.warn('ADMIN_TOKEN is short enough to be guessed: set one of 16 characters or more');
     }
-    log.info('admin port open', { url: addressOf(adminHost, server.port) });
+    const url = addressOf(adminHost, server.port);
+    log.info('admin port open', { url });
+    return url;
   } catch (error) {
     if (!(error instanceof PortError && error.inUse && adminPort === undefined)) throw error;
     log.warn('there is no admin port', { reason: error.message });
+    return undefined;
   }
 }
 
 const sweepInterval = 60_000;
 
+type Welcome = (url: string, adminUrl: string | undefined) => string;
+
 /** Does what one process of the bridge has to do; returns the demo's welcome, where there is a demo. */
-async function keepHouse(ground: Ground): Promise<((url: string) => string) | undefined> {
+async function keepHouse(ground: Ground): Promise<Welcome | undefined> {
   const { config, log, lifetime, store, media } = ground;
   const sweep = (): void => {
     sweepLooseMedia(store, config.keyPrefix, media.remove).catch((error: unknown) => {
@@ -189,7 +194,7 @@ async function keepHouse(ground: Ground): Promise<((url: string) => string) | un
 
   if (!ground.isEmbedded) return undefined;
   const demo = await openDemo(store, config.keyPrefix, config.dataDir);
-  return (url) => describeDemo(demo, url, config.organizationHeader);
+  return (url, adminUrl) => describeDemo(demo, url, adminUrl, config.organizationHeader);
 }
 
 function addressOf(host: string, port: number): string {

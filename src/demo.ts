@@ -44,7 +44,12 @@ export async function openDemo(store: Store, keyPrefix: string, dataDir: string)
 }
 
 /** The demo's keys as lines to paste. */
-export function describeDemo(keys: DemoKeys, baseUrl: string, organizationHeader: string): string {
+export function describeDemo(
+  keys: DemoKeys,
+  baseUrl: string,
+  adminUrl: string | undefined,
+  organizationHeader: string,
+): string {
   const headers = (key: string): string =>
     `-H 'x-api-key: ${key}' -H '${organizationHeader}: ${keys.organizationId}'`;
   return `
@@ -58,6 +63,6 @@ Profile Bridge answers at ${baseUrl}, with a demo organization. Try:
   curl -i -X POST ${baseUrl}/api/profile/username/deny/ ${headers(keys.adminKey)} \\
     -H 'content-type: application/json' -d '{"ada":"player-1"}'
 
-The documentation is at ${baseUrl}/docs/.
+The documentation is at ${baseUrl}/docs/${adminUrl === undefined ? '' : `, and who calls is shown at ${adminUrl}/`}.
 `;
 }
