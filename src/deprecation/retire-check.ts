@@ -61,12 +61,17 @@ export async function retireCheck(
   ) {
     reasons.push(`no organization "${organizationId}" is known; see which are by: org list`);
   }
+  const span = days === 1 ? 'day' : `${days} days`;
   const clients = new Set(callers.map((caller) => `${caller.organization ?? ''}\n${caller.client}`)).size;
   if (clients > 0) {
-    reasons.push(`${clients} client${clients === 1 ? '' : 's'} called in the last ${days} days`);
+    reasons.push(`${clients} client${clients === 1 ? '' : 's'} called in the last ${span}`);
   }
-  const minutes = gaps.reduce((sum, gap) => sum + gap.minutes, 0);
-  if (minutes > 0) reasons.push(`${lengthOf(minutes)} of the last ${days} days were not measured`);
+  // The check's first minute has begun before it.
+  const minutes = Math.min(
+    gaps.reduce((sum, gap) => sum + gap.minutes, 0),
+    days * 1440,
+  );
+  if (minutes > 0) reasons.push(`${lengthOf(minutes)} of the last ${span} were not measured`);
   return {
     retirable: reasons.length === 0,
     days,
@@ -81,7 +86,9 @@ export async function retireCheck(
 export function retireCheckLines(check: RetireCheck): string[] {
   const what = check.organization === null ? 'the API' : `the API for ${check.organization}`;
   if (check.retirable) {
-    return [`${what} can be retired: no attributed call in ${check.days} days, measured throughout`];
+    return [
+      `${what} can be retired: no attributed call in ${check.days} day${check.days === 1 ? '' : 's'}, measured throughout`,
+    ];
   }
   const callers = check.callers.map(
     ({ organization, client, keyId, operation, lastSeen }) =>

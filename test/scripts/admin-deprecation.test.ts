@@ -201,10 +201,10 @@ describe('deprecation clear', () => {
 });
 
 describe('two running bridges', () => {
-  let bridges: TestBridge[];
+  const bridges: TestBridge[] = [];
   beforeAll(async () => {
-    const first = await startBridge();
-    bridges = [first, await startBridge({ keyPrefix: first.config.keyPrefix })];
+    bridges.push(await startBridge());
+    bridges.push(await startBridge({ keyPrefix: bridges[0]?.config.keyPrefix ?? '' }));
   });
   beforeEach(() => {
     env = environment(bridges[0]?.config.keyPrefix ?? '');

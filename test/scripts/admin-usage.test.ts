@@ -62,6 +62,7 @@ describe('calls made are calls reported', () => {
     ['overwriteDenylist', 'PUT', '/api/profile/username/denylist/', []],
   ] as const;
   const made: Made[] = [];
+  const running = new Set<TestBridge>();
   let first: TestBridge;
   let clients: { organization: TestOrganization; client: string; apiKey: string }[];
 
@@ -88,10 +89,20 @@ describe('calls made are calls reported', () => {
     for (const path of ['/livez', '/docs/', '/openapi.yaml']) await createClient(url).request('GET', path);
   };
 
+  const start = async (...given: Parameters<typeof startBridge>): Promise<TestBridge> => {
+    const bridge = await startBridge(...given);
+    running.add(bridge);
+    return bridge;
+  };
+  const stop = async (bridge: TestBridge): Promise<void> => {
+    if (running.delete(bridge)) await bridge.close();
+  };
+  afterAll(() => Promise.all(Array.from(running, stop)));
+
   beforeAll(async () => {
-    first = await startBridge();
+    first = await start();
     const { keyPrefix } = first.config;
-    const second = await startBridge({ keyPrefix });
+    const second = await start({ keyPrefix });
     const [acme, globex] = [await first.newOrganization(), await first.newOrganization()];
     const key = async (organization: TestOrganization, client: string, role: 'player' | 'admin') => ({
       organization,
@@ -106,10 +117,10 @@ describe('calls made are calls reported', () => {
       { organization: globex, client: '', apiKey: 'a guess' },
     ];
     await Promise.all([callAll(first, 15), callAll(second, 10)]);
-    await first.close();
-    const again = await startBridge({ keyPrefix });
+    await stop(first);
+    const again = await start({ keyPrefix });
     await Promise.all([callAll(again, 5), callAll(second, 5)]);
-    await Promise.all([again.close(), second.close()]);
+    await Promise.all([again, second].map(stop));
   }, 30_000);
   beforeEach(() => use(first.config.keyPrefix));
 
