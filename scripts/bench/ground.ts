@@ -27,18 +27,31 @@ export interface Ground extends Plan {
   close: () => Promise<void>;
 }
 
+/** A private Redis without persistence, which notes whatever takes it longer than 1 ms (SLOWLOG). */
+export async function openStore(): Promise<{ url: string; store: Store; close: () => Promise<void> }> {
+  const redis = await startRedis(['--slowlog-log-slower-than', '1000', '--slowlog-max-len', '1000']);
+  try {
+    const client = await connectRedis(redis.url);
+    const close = async (): Promise<void> => {
+      await closeRedis(client);
+      await redis.stop();
+    };
+    return { url: redis.url, store: defineScripts(client), close };
+  } catch (error) {
+    await redis.stop();
+    throw error;
+  }
+}
+
 /** Opens the ground, with 1,000 users for each of the three servers. The bridge must have been compiled. */
 export async function openGround(plan: Plan, say: (line: string) => void): Promise<Ground> {
   const lifetime = createLifetime();
   try {
-    const redis = await startRedis(['--slowlog-log-slower-than', '1000', '--slowlog-max-len', '1000']);
-    lifetime.onClose('redis', redis.stop);
-    const client = await connectRedis(redis.url);
-    lifetime.onClose('connection', () => closeRedis(client));
+    const { url: redisUrl, store, close } = await openStore();
+    lifetime.onClose('redis', close);
     const dataDir = await mkdtemp(join(tmpdir(), 'pb-bench-'));
     lifetime.onClose('data', () => rm(dataDir, { recursive: true, force: true }));
 
-    const store = defineScripts(client);
     const seeding = [
       seedOrganization(store, 'bridge'),
       seedOrganization(store, 'bare'),
@@ -47,7 +60,7 @@ export async function openGround(plan: Plan, say: (line: string) => void): Promi
     await Promise.all(seeding);
 
     const open = async (file: string, environment: Record<string, string> = {}): Promise<Served> => {
-      const server = await serve(file, { REDIS_URL: redis.url, ...environment });
+      const server = await serve(file, { REDIS_URL: redisUrl, ...environment });
       lifetime.onClose(file, server.stop);
       return server;
     };
@@ -59,7 +72,7 @@ export async function openGround(plan: Plan, say: (line: string) => void): Promi
     });
     return {
       ...plan,
-      redisUrl: redis.url,
+      redisUrl,
       store,
       bridge,
       bare: await open('servers/bare.ts'),
