@@ -20,7 +20,7 @@ export interface Load {
 }
 
 export const users = 1000;
-export const connections = 64;
+const connections = 64;
 
 interface Result {
   requests: number;

@@ -22,10 +22,10 @@ export const avatar: ObjectReference = {
 };
 export const avatarUrl = 'https://images.example.com/objects/665f1c2ab7e4d90012a3b4c6.png';
 /** Another one, to be set. */
-export const otherAvatar: ObjectReference = { ...avatar, objectDefinitionId: '665f1c2ab7e4d90012a3b4c7' };
+const otherAvatar: ObjectReference = { ...avatar, objectDefinitionId: '665f1c2ab7e4d90012a3b4c7' };
 
 /** What a name of an organization with default settings is judged by. */
-export const standing: Standing = { settings: defaultSettings, index: '0' };
+const standing: Standing = { settings: defaultSettings, index: '0' };
 
 export function baseOf(organization: string): string {
   return organizationBase('pb:', organization);
@@ -54,7 +54,7 @@ export async function seedOrganization(store: Store, organization: string): Prom
 }
 
 /** A profile as the migration leaves it: a name, a picture URL, an avatar by reference, a wallet. */
-export async function seedProfile(store: Store, base: string, user: string, username: string): Promise<void> {
+async function seedProfile(store: Store, base: string, user: string, username: string): Promise<void> {
   const outcome = await putProfile(store, base, user, { username, avatar }, standing);
   if (outcome.kind !== 'put') throw new Error(`seeding failed: ${outcome.kind}`);
   const profile = profileKey(base, user);
