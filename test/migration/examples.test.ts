@@ -1,0 +1,139 @@
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { describeWithMariadb, runMariadb, startMariadb } from '../support/mariadb.ts';
+import { describeWithPostgres, runPostgres, startPostgres } from '../support/postgres.ts';
+import type { PrivateServer } from '../support/private-server.ts';
+import { legacyTables } from './sources/legacy-tables.ts';
+import { createTool, newFolder, type Call, type Tool } from './tool.ts';
+
+const runbook = readFileSync('src/migration/README.md', 'utf8');
+
+/** Runs the runbook's worked example for a source like this, with the real source in its place. */
+async function runExample(tool: Tool, shown: string, source: string): Promise<Call[]> {
+  const commands = [...runbook.matchAll(/^npm run -s migrate -- (.*)$/gm)].map(([, words = '']) => words);
+  const calls: Call[] = [];
+  for (const words of commands.filter((line) => line.includes(`--source ${shown}`))) {
+    calls.push(await tool.json(...words.split(' ').map((word) => (word.startsWith(shown) ? source : word))));
+  }
+  return calls;
+}
+
+const done = [
+  { exitCode: 0, err: '', json: { command: 'plan', problems: 0, created: 9 } },
+  { exitCode: 0, err: '', json: { command: 'apply', created: 9 } },
+  { exitCode: 0, err: '', json: { command: 'verify', differences: 0, compared: { profiles: 2 } } },
+];
+
+describeWithPostgres('the worked example for PostgreSQL', () => {
+  let server: PrivateServer;
+  let url: string;
+  const tool = (): Tool => createTool();
+
+  beforeAll(async () => {
+    server = await startPostgres();
+    url = server.url('postgres');
+    const spelling = { moment: 'timestamptz(3)', json: 'jsonb', flag: 'boolean', yes: 'true', no: 'false' };
+    await runPostgres(url, ...legacyTables({ ...spelling, zone: '+02:00' }));
+  }, 60_000);
+
+  afterAll(async () => {
+    await server.stop();
+  });
+
+  test('plans, applies and verifies, and tells no password', async () => {
+    const calls = await runExample(tool(), 'postgres://', url);
+    expect(calls).toMatchObject(done);
+    expect(JSON.stringify(calls)).not.toContain('secret');
+  });
+
+  test('a later apply asks for what has changed only, and misses no row of a shared timestamp', async () => {
+    await runPostgres(
+      url,
+      'CREATE TABLE players (id int PRIMARY KEY, name text NULL, changed timestamptz NULL)',
+      "INSERT INTO players SELECT n, 'p' || n, '2026-03-01 12:00:00+00' FROM generate_series(1, 3000) AS n",
+    );
+    const mapping = join(newFolder(), 'map.yaml');
+    const query = `SELECT 'acme' AS "organizationId", id AS "userId", name AS "username", changed AS "updatedAt" FROM players`;
+    writeFileSync(mapping, JSON.stringify({ entities: { profiles: { query, key: ['userId'] } } }));
+    const own = tool();
+    const apply = async (...more: string[]): Promise<Call> =>
+      await own.json('apply', '--source', url, '--mapping', mapping, ...more);
+    expect(await apply()).toMatchObject({ exitCode: 0, json: { created: 3000 } });
+    await runPostgres(
+      url,
+      // Within the overlap, at the very same instant; and two names that change hands.
+      "UPDATE players SET name = 'q' || id WHERE id % 1000 = 5",
+      "UPDATE players SET name = CASE id WHEN 1 THEN 'p2' ELSE 'p1' END, changed = '2026-03-02 12:00:00+00' WHERE id IN (1, 2)",
+    );
+    expect(await apply()).toMatchObject({ exitCode: 0, json: { read: 3000, updated: 5, conflicts: 0 } });
+    // The others now lie before the high-water mark and its overlap.
+    await runPostgres(url, "UPDATE players SET name = NULL, changed = '2026-03-02 12:00:00+00' WHERE id = 3");
+    expect(await apply()).toMatchObject({ exitCode: 0, json: { read: 3, updated: 1, unchanged: 2 } });
+    expect(await own.json('verify', '--source', url, '--mapping', mapping)).toMatchObject({ exitCode: 0 });
+
+    await runPostgres(url, 'DELETE FROM players WHERE id = 4');
+    expect(await own.json('verify', '--source', url, '--mapping', mapping)).toMatchObject({
+      exitCode: 1,
+      json: { extra: 1 },
+    });
+    expect(await apply('--prune')).toMatchObject({
+      exitCode: 0,
+      json: { read: 2999, pruned: { profiles: 1 } },
+    });
+    expect(await own.json('verify', '--source', url, '--mapping', mapping)).toMatchObject({ exitCode: 0 });
+  });
+});
+
+describeWithMariadb('the worked example for MySQL', () => {
+  let server: PrivateServer;
+
+  beforeAll(async () => {
+    server = await startMariadb();
+    await runMariadb(server.url('mysql'), 'CREATE DATABASE legacy CHARACTER SET utf8mb4');
+  }, 60_000);
+
+  afterAll(async () => {
+    await server.stop();
+  });
+
+  test('plans, applies and verifies, and tells no password', async () => {
+    const url = server.url('legacy');
+    await runMariadb(
+      url,
+      "SET time_zone = '+00:00'",
+      ...legacyTables({
+        moment: 'timestamp(3)',
+        json: 'json',
+        flag: 'tinyint(1)',
+        yes: '1',
+        no: '0',
+        zone: '',
+      }),
+    );
+    const calls = await runExample(createTool(), 'mysql://', url);
+    expect(calls).toMatchObject(done);
+    expect(JSON.stringify(calls)).not.toContain('secret');
+  });
+});
+
+describe('the worked example for mongoexport', () => {
+  test('plans, applies and verifies', async () => {
+    const folder = join(newFolder(), 'legacy');
+    mkdirSync(folder);
+    const document = (id: string, name: string): object => ({
+      _id: { $oid: id },
+      tenant: 'acme',
+      profile: { displayName: name, avatar: { source: 'ds', definition: 'hat' } },
+      updatedAt: { $date: '2026-01-02T03:04:05.678Z' },
+      notMapped: true,
+    });
+    const lines = [document('65a1', 'ann'), document('65a2', 'bob')].map((one) => `${JSON.stringify(one)}\n`);
+    writeFileSync(join(folder, 'profiles.ndjson'), lines.join(''));
+    expect(await runExample(createTool(), 'legacy', folder)).toMatchObject([
+      { exitCode: 0, json: { command: 'plan', created: 2 } },
+      { exitCode: 0, json: { command: 'apply', created: 2 } },
+      { exitCode: 0, json: { command: 'verify', differences: 0 } },
+    ]);
+  });
+});
