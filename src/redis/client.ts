@@ -103,6 +103,8 @@ function createCluster(nodes: HostPort[], common: CommonOptions): Cluster {
     enableOfflineQueue: true,
     clusterRetryStrategy: backoff,
     maxRedirections: 8,
+    // Said of a slot on the move, and commands to the same node wait behind: better a 503 for one organization.
+    retryDelayOnTryAgain: 10,
     // Zero: it would send commands in flight on a lost connection a second time.
     retryDelayOnFailover: 0,
     slotsRefreshInterval: 2000,
