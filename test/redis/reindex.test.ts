@@ -56,7 +56,8 @@ function dyingAfter(calls: number): Store {
   return new Proxy(store, {
     get: (target, name) => {
       const value: unknown = Reflect.get(target, name);
-      if (typeof value !== 'function') return value;
+      // A cluster's nodes are at hand without a call.
+      if (typeof value !== 'function' || name === 'nodes') return value;
       return async (...args: unknown[]): Promise<unknown> => {
         if (left-- <= 0) throw new Error('killed');
         return await (Reflect.apply(value, target, args) as Promise<unknown>);
