@@ -9,7 +9,11 @@ export function toGetView(profile: Profile, mediaUrl: MediaUrl): ProfileView {
   const view: ProfileView = toCommonView(profile, mediaUrl);
   const { avatar, wallet } = profile;
   if (avatar !== undefined) {
-    view.avatar = { ...(avatar.url !== undefined && { url: avatar.url }), ...avatar.reference };
+    const { datasourceId, objectDefinitionId } = avatar.reference;
+    view.avatar =
+      avatar.url === undefined
+        ? { datasourceId, objectDefinitionId }
+        : { url: avatar.url, datasourceId, objectDefinitionId };
   }
   if (wallet !== undefined) view.evmLinkedWalletAddress = wallet;
   return view;
