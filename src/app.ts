@@ -53,7 +53,7 @@ const exposedHeaders = [
 
 /** The public face: the contract first, since that is what nearly everybody wants; then the rest. */
 export function createApp(options: AppOptions): Express {
-  const { log, store, isDraining, corsOrigins, organizationHeader } = options;
+  const { store, isDraining, corsOrigins, organizationHeader } = options;
   const app = express();
   app.disable('x-powered-by');
   app.set('etag', false);
@@ -74,7 +74,7 @@ export function createApp(options: AppOptions): Express {
   app.use((request) => {
     throw new ProblemError(problem('not-found', `Nothing answers ${request.method} at this path.`));
   });
-  app.use(answerErrors(log));
+  app.use(answerErrors);
   return app;
 }
 
@@ -109,7 +109,8 @@ function begin({ log, onAnswered }: AppOptions): RequestHandler {
     response.on('close', () => {
       const done = answered(call, response);
       if (done.operation !== undefined) onAnswered(done);
-      if (done.status >= 500) log.warn('answered', describe(done));
+      if (done.status === 500) log.error('answered', describe(done));
+      else if (done.status > 500) log.warn('answered', describe(done));
       else if (logged) log.http('answered', describe(done));
     });
     next();
@@ -117,12 +118,14 @@ function begin({ log, onAnswered }: AppOptions): RequestHandler {
 }
 
 /** What the log may say of a call. An organization is named only once a key has proven it. */
-function describe({ requestId, operation, organizationId, caller, status, seconds }: AnsweredCall): object {
+function describe(done: AnsweredCall): object {
+  const { requestId, operation, organizationId, caller, status, seconds, failure } = done;
   return {
     requestId,
     operation,
     status,
     ms: Math.round(seconds * 10_000) / 10,
     ...(caller !== undefined && { organizationId, keyId: caller.keyId }),
+    ...(failure !== undefined && { failure }),
   };
 }

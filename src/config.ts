@@ -171,7 +171,10 @@ function keyPrefix(text: string): string | undefined {
 }
 
 function headerName(text: string): string | undefined {
-  return /^[\w!#$%&'*+.^`|~-]+$/.test(text) ? text.toLowerCase() : undefined;
+  const name = text.toLowerCase();
+  // A header that means something else already would be read as both.
+  const taken = ['x-api-key', 'content-type', 'content-length', 'host', 'connection', 'x-request-id'];
+  return /^[\w!#$%&'*+.^`|~-]+$/.test(name) && !taken.includes(name) ? name : undefined;
 }
 
 function baseUrl(text: string): string | undefined {

@@ -1,9 +1,8 @@
 import type { ErrorRequestHandler, RequestHandler, Response } from 'express';
 import { problem, ProblemError, renderProblem, type Problem } from '../contract/problems.ts';
-import type { Log } from '../log.ts';
 import { MediaUnavailableError } from '../media/errors.ts';
 import { isStoreUnavailable } from '../redis/connect.ts';
-import { callOf } from './call.ts';
+import { callOf, type Call } from './call.ts';
 
 /** Answers with a JSON body. */
 export function sendJson(response: Response, status: number, value: unknown): void {
@@ -36,28 +35,26 @@ export function sendNothing(response: Response): void {
 }
 
 /**
- * Turns whatever a handler threw into a problem. What it does not know is a mistake of ours: it is logged with
- * the request's id, and the caller learns nothing of it but that id.
+ * Turns whatever a handler threw into a problem. What it does not know is a mistake of ours: the log learns of it,
+ * with the request's id, and the caller learns nothing but that id.
  */
-export function answerErrors(log: Log): ErrorRequestHandler {
-  return (error: unknown, _request, response, _next) => {
-    if (response.headersSent || response.destroyed) {
-      response.destroy();
-      return;
-    }
-    sendProblem(response, toProblem(error, callOf(response).requestId, log));
-  };
-}
+export const answerErrors: ErrorRequestHandler = (error: unknown, _request, response, _next) => {
+  if (response.headersSent || response.destroyed) {
+    response.destroy();
+    return;
+  }
+  sendProblem(response, toProblem(error, callOf(response)));
+};
 
-function toProblem(error: unknown, requestId: string, log: Log): Problem {
+function toProblem(error: unknown, call: Call): Problem {
   if (error instanceof ProblemError) return error.problem;
   // Express decodes the parameters of a path; what does not decode names nothing.
   if (error instanceof URIError) return problem('not-found', 'Nothing answers at this path.');
   if (isStoreUnavailable(error) || error instanceof MediaUnavailableError) {
-    log.warn('the store did not answer', { requestId, reason: String(error) });
+    call.failure = String(error);
     return problem('store-unavailable', 'The store cannot be reached now. Nothing is known to have changed.');
   }
-  log.error('a request failed', { requestId, error: error instanceof Error ? error.stack : String(error) });
+  call.failure = error instanceof Error ? error.stack : String(error);
   return problem('internal-error', 'The request could not be served, by a mistake that is not yours.');
 }
 

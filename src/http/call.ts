@@ -12,6 +12,8 @@ export interface Call {
   /** As claimed; proven only once there is a caller. */
   organizationId: string | undefined;
   caller: Caller | undefined;
+  /** What went wrong on our side, for the log. */
+  failure: string | undefined;
 }
 
 /** A field of the response's own: `locals` is a dictionary, and slower to read than all that is kept there. */
@@ -31,6 +33,7 @@ export function beginCall(response: Response): Call {
     operation: undefined,
     organizationId: undefined,
     caller: undefined,
+    failure: undefined,
   };
   (response as WithCall).call = call;
   response.setHeader('X-Request-Id', requestId);
@@ -47,7 +50,7 @@ export interface AnsweredCall extends Call {
 
 /** What became of a call whose response is closed. */
 export function answered(call: Call, response: Response): AnsweredCall {
-  const { requestId, startedAt, operation, organizationId, caller } = call;
+  const { requestId, startedAt, operation, organizationId, caller, failure } = call;
   // Field by field: to spread the call costs more than all the ledger does with it.
   return {
     requestId,
@@ -55,6 +58,7 @@ export function answered(call: Call, response: Response): AnsweredCall {
     operation,
     organizationId,
     caller,
+    failure,
     status: response.writableFinished ? response.statusCode : 0,
     seconds: (performance.now() - startedAt) / 1000,
     userAgent: response.req.headers['user-agent'],

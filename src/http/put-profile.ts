@@ -8,6 +8,7 @@ import { sendJson } from './answers.ts';
 import { authenticateRequest, requireUser, type AuthenticationOptions, type Session } from './credentials.ts';
 import type { JsonReader } from './json-body.ts';
 import { readUpload } from './multipart-body.ts';
+import { shedLoad } from './overload.ts';
 import type { Pictures } from './pictures.ts';
 
 export interface PutProfileOptions extends AuthenticationOptions {
@@ -15,6 +16,9 @@ export interface PutProfileOptions extends AuthenticationOptions {
   readJson: JsonReader;
   pictures: Pictures;
 }
+
+/** Uploads that one process reads at a time: each may hold a whole picture in memory. */
+const maxUploads = 64;
 
 /** Contract 4.2: all that a request asks for takes effect together, its picture file included, or nothing does. */
 export function putProfile(options: PutProfileOptions): RequestHandler {
@@ -29,11 +33,14 @@ export function putProfile(options: PutProfileOptions): RequestHandler {
     return outcome;
   };
 
+  const limitUploads = shedLoad(maxUploads);
+
   return async (request, response) => {
     const session = await authenticateRequest(request, response, options);
     requireUser(session.caller);
     let outcome: PutOutcome;
     if (isUpload(request)) {
+      await limitUploads(request, response);
       const { file, fields } = await readUpload(request, response);
       const change = toChange(fields);
       outcome = await pictures.withStored(session.base, file, (name) =>

@@ -59,6 +59,7 @@ export async function banUsernames(
         }
       }
       done += reply[1].length;
+      if (reply[1].length > 0) patience.restart();
       if (reply[1].length === chunk.length) continue;
     }
     if (!(await patience.wait())) return { kind: 'busy' };
@@ -94,6 +95,7 @@ export async function removeDenied(
         if (reply[1][position] === 'in-use') inUse.push(name);
       }
       done += chunk.length;
+      patience.restart();
       continue;
     }
     if (!(await patience.wait())) return { kind: 'busy' };

@@ -56,23 +56,29 @@ export function formOf(standing: Standing, name: string): string {
   return comparisonForm(name, standing.settings.comparison);
 }
 
-/** How long a write waits for another operation to decide before it gives up, in ms. */
-const patience = 2000;
+/** How long a write waits for another operation to decide before it gives up, in ms: less than a client would. */
+const patience = 1500;
 const pause = 25;
 
 export interface Patience {
   /** Waits a moment and says whether there was still time to. */
   wait: () => Promise<boolean>;
+  /** What was waited for has come: the next wait is another one. */
+  restart: () => void;
 }
 
 /** The time one request may spend on coming back after `frozen`, `staged` or `stale`. */
 export function createPatience(): Patience {
-  let left = patience / pause;
+  let end = 0;
   return {
     wait: async () => {
-      if (left-- <= 0) return false;
+      if (end === 0) end = performance.now() + patience;
+      if (performance.now() >= end) return false;
       await sleep(pause);
       return true;
+    },
+    restart: () => {
+      end = 0;
     },
   };
 }
