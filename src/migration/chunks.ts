@@ -1,13 +1,38 @@
 import { parseRecord, type Entity, type RecordOf } from './records.ts';
-import type { Position, Source } from './sources/source.ts';
+import type { Batch, Position, Source } from './sources/source.ts';
 
-/** A record of the source, with where it stands. */
-export interface Item<E extends Entity = Entity> {
+/** A record of the source, with where it stands. A class, for there are many: none needs a closure of its own. */
+export class Item<E extends Entity = Entity> {
   /** Rows of the entity before it, readable or not. */
   readonly seq: number;
   readonly record: RecordOf[E];
-  readonly where: () => string;
-  readonly warnings?: readonly string[] | undefined;
+  readonly warnings: readonly string[] | undefined;
+  readonly #batch: Batch;
+  readonly #index: number;
+
+  constructor(
+    seq: number,
+    record: RecordOf[E],
+    batch: Batch,
+    index: number,
+    warnings: readonly string[] | undefined,
+  ) {
+    this.seq = seq;
+    this.record = record;
+    this.warnings = warnings;
+    this.#batch = batch;
+    this.#index = index;
+  }
+
+  /** For people: its place in the source. */
+  where(): string {
+    return this.#batch.where(this.#index);
+  }
+
+  /** The same place with another record. */
+  with(record: RecordOf[E]): Item<E> {
+    return new Item(this.seq, record, this.#batch, this.#index, this.warnings);
+  }
 }
 
 export interface Chunk<E extends Entity = Entity> {
@@ -39,15 +64,16 @@ export async function* readChunks<E extends Entity>(
   for await (const batch of source.read(entity, { organizationId, size, since, after: from?.position })) {
     const items: Item<E>[] = [];
     const invalid: { where: string; reason: string }[] = [];
-    for (const [index, row] of batch.rows.entries()) {
-      const parsed =
-        row.error === undefined ? parseRecord(entity, row.raw) : ({ ok: false, reason: row.error } as const);
-      if (parsed.ok) {
-        const { record, warnings } = parsed;
-        items.push({ seq: seq + index, record, where: () => batch.where(index), warnings });
-      } else {
-        invalid.push({ where: batch.where(index), reason: parsed.reason });
+    for (let index = 0; index < batch.rows.length; index += 1) {
+      const row = batch.rows[index];
+      if (row === undefined) continue;
+      if (row.error !== undefined) {
+        invalid.push({ where: batch.where(index), reason: row.error });
+        continue;
       }
+      const parsed = parseRecord(entity, row.raw);
+      if (parsed.ok) items.push(new Item(seq + index, parsed.record, batch, index, parsed.warnings));
+      else invalid.push({ where: batch.where(index), reason: parsed.reason });
     }
     seq += batch.rows.length;
     const { end, progress } = batch;

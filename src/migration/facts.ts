@@ -13,8 +13,6 @@ export interface Checks {
   denied: Crosscheck;
   /** Users referred to (b) without a profile (a). */
   users: Crosscheck;
-  /** Objects referred to by profiles (b) that are not in the catalogue (a). */
-  objects: Crosscheck;
 }
 
 /** Told one key that a record brings to a check, and perhaps to another one on the same or the other side. */
@@ -60,35 +58,14 @@ export function visitFacts(
   const identity = checks.identity[entity];
   if (entity === 'profiles') {
     visit(key, identity, 'a', checks.users, 'a');
-    visitProfile(checks, record as RecordOf['profiles'], organization, visit);
-  } else if (entity === 'objects') {
-    visit(key, identity, 'a', checks.objects, 'a');
+    const { username } = record as RecordOf['profiles'];
+    if (username !== undefined) visit(formIn(organization, username), checks.names, 'a', checks.denied, 'b');
   } else if (entity === 'denylist') {
     visit(key, identity, 'a', checks.denied, 'a');
   } else {
     visit(key, identity, 'a');
-    const user = entity === 'organizations' ? undefined : (record as RecordOf['api-keys']).userId;
-    if (user !== undefined) visit(user, checks.users, 'b');
-  }
-}
-
-function visitProfile(
-  checks: Checks,
-  profile: RecordOf['profiles'],
-  organization: Organization,
-  visit: Visit,
-): void {
-  if (profile.username !== undefined) {
-    visit(formIn(organization, profile.username), checks.names, 'a', checks.denied, 'b');
-  }
-  if (organization.settings.objectImageUrlTemplate !== undefined) return;
-  // Where neither the record nor a template has a URL, only the catalogue can tell it.
-  const picture = profile.profilePictureObjectDefinitionId;
-  if (picture !== undefined && profile.profilePictureUrl === undefined) {
-    visit(encodeReference(picture), checks.objects, 'b');
-  }
-  if (profile.avatar !== undefined && profile.avatar.url === undefined) {
-    visit(encodeReference(profile.avatar), checks.objects, 'b');
+    const { userId } = record as { userId?: string };
+    if (userId !== undefined) visit(userId, checks.users, 'b');
   }
 }
 
@@ -96,7 +73,7 @@ function visitProfile(
 export interface Collected {
   entity: Entity;
   where: string;
-  userId?: string;
-  username?: string;
+  userId?: string | undefined;
+  username?: string | undefined;
   updatedAt?: number;
 }

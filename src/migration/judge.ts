@@ -8,6 +8,7 @@ import type { Workspace } from './disk/workspace.ts';
 import type { Checks, Collected } from './facts.ts';
 import type { Issues, Reason } from './issues.ts';
 import type { Entity } from './records.ts';
+import type { References } from './references.ts';
 import type { Scope } from './scope.ts';
 
 /** Judges what the survey has collected: decides on records, and reports what an operator should know. */
@@ -15,6 +16,7 @@ export async function judge(
   scope: Scope,
   context: MigrationContext,
   checks: Checks,
+  references: References,
 ): Promise<Record<Entity, Decisions>> {
   const { workspace, issues } = context;
   const decisions = createAllDecisions(workspace);
@@ -39,7 +41,7 @@ export async function judge(
       ({ username }) => `username ${show(username)} is on the denylist: it is kept`,
     );
   }
-  await judgeReferences(context, checks);
+  await judgeReferences(context, checks, references);
   return decisions;
 }
 
@@ -145,6 +147,7 @@ export function bucketOf(form: string): string {
 async function judgeReferences(
   { store, organizations, issues }: MigrationContext,
   checks: Checks,
+  references: References,
 ): Promise<void> {
   let isThere = false;
   for await (const found of checks.users.found()) {
@@ -152,17 +155,16 @@ async function judgeReferences(
     if (found.isFirst) isThere = (await store.exists(profileKey(base, found.key))) === 1;
     if (!isThere) tell(issues, 'unknown-user', found, () => `user ${show(found.key)} has no profile`);
   }
-  for await (const found of checks.objects.found()) {
+  for await (const found of references.missing()) {
     const { base } = await organizations.find(found.organizationId);
-    if (found.isFirst) isThere = (await store.hexists(objectsKey(base), found.key)) === 1;
-    if (isThere) continue;
+    if ((await store.hexists(objectsKey(base), found.key)) === 1) continue;
     const [datasource, definition] = found.key.split('\n');
     tell(
       issues,
       'unresolved-reference',
       found,
       () =>
-        `object ${show(definition)} of datasource ${show(datasource)} is not in the catalogue: the reference is kept without a URL`,
+        `object ${show(definition)} of datasource ${show(datasource)} is not in the catalogue: references to it are kept without a URL`,
     );
   }
 }

@@ -29,7 +29,7 @@ export async function decided<E extends Entity>(
     else if (decision === 'nameless') {
       const record = { ...item.record };
       if ('username' in record) delete (record as { username?: string }).username;
-      items.push({ ...item, record });
+      items.push(item.with(record));
     }
   }
   return items;

@@ -8,6 +8,7 @@ import { visitFacts, type Checks, type Visit } from './facts.ts';
 import type { Issues } from './issues.ts';
 import { judge } from './judge.ts';
 import type { Entity, RecordOf } from './records.ts';
+import { createReferences } from './references.ts';
 import { chunksOf, type Scope } from './scope.ts';
 import { organizationSettings } from './stored.ts';
 
@@ -32,6 +33,7 @@ export async function surveySource(
 ): Promise<Survey> {
   const { workspace, organizations, issues, signal } = context;
   const checks = createChecks(scope, workspace);
+  const references = createReferences(workspace);
   const read = new Map<Entity, number>();
   const strangers = new Set<string>();
   let newest = 0;
@@ -70,6 +72,10 @@ export async function surveySource(
         }
         if (item.warnings !== undefined) warn(issues, entity, item);
         organizationId = id;
+        if (entity === 'objects') await references.addObject(item as Item<'objects'>);
+        const referring =
+          entity === 'profiles' ? references.addProfile(item as Item<'profiles'>, organization) : undefined;
+        if (referring !== undefined) await referring;
         visitFacts(checks, entity, item.record, organization, note);
         if (entity === 'profiles')
           newest = Math.max(newest, (item.record as RecordOf['profiles']).updatedAt ?? 0);
@@ -79,7 +85,7 @@ export async function surveySource(
 
   const concerned = allChecks(checks).filter((check) => check.settle());
   if (concerned.length > 0) await collect(scope, context, checks, concerned);
-  const decisions = await judge(scope, context, checks);
+  const decisions = await judge(scope, context, checks, references);
   return { read, decisions, newest };
 }
 
@@ -105,12 +111,11 @@ function createChecks({ entities }: Scope, workspace: Workspace): Checks {
     names: repeated(),
     denied: createCrosscheck(workspace, 'shared', () => reads('denylist') && reads('profiles')),
     users: createCrosscheck(workspace, 'missing', () => reads('api-keys', 'collections')),
-    objects: createCrosscheck(workspace, 'missing', () => reads('profiles')),
   };
 }
 
-function allChecks({ identity, names, denied, users, objects }: Checks): Crosscheck[] {
-  return [...Object.values(identity), names, denied, users, objects];
+function allChecks({ identity, names, denied, users }: Checks): Crosscheck[] {
+  return [...Object.values(identity), names, denied, users];
 }
 
 /** Reads again what the first reading has found to look at closely. */

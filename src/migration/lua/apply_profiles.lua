@@ -80,42 +80,52 @@ local function claim(user, form)
   if not is_dry then redis.call('HSET', names_bucket, form, user) end
 end
 
-local function apply(row, position)
-  local user, form = row[1], row[2]
-  local profile = base .. 'p:' .. user
-  local old = redis.call('HGETALL', profile)
-  local fields, have, outcome = nil, {}, 'c'
-  if #old == 0 then
-    fields = { unpack(row, 7) }
-  else
-    for i = 1, #old, 2 do have[old[i]] = old[i + 1] end
-    fields = fields_of(row, have)
-    outcome = 'u'
-    if is_same(have, #old / 2, fields) and (form == '' or holder_of(index, form) == user) then return '=' end
-    if have.b then return 'k' end
-    if have.t and have.t ~= '' and tonumber(have.t) > (tonumber(row[3]) or -1) then return 'n' end
-    if have.u and have.u ~= row[4] and have.u ~= pick(fields, 'u') then
-      names[#names + 1] = have.u
-      return 'r'
-    end
-  end
-  if form ~= '' then
-    local refused = claim(user, form)
-    if refused then return refused end
-    if forms_denied[position] then denied[#denied + 1] = position - 1 end
-  end
-  if is_dry then return outcome end
-
-  if outcome == 'u' then
-    if have.u and have.u == row[4] and row[5] ~= form and holder_of(index, row[5]) == user then let_go(index, row[5]) end
-    if have.pf and have.pf ~= pick(fields, 'pf') then redis.call('ZADD', base .. 'media', now_ms(), have.pf) end
-    if have.po and have.pf == pick(fields, 'pf') then fields[#fields + 1], fields[#fields + 2] = 'po', have.po end
-    redis.call('DEL', profile)
-  end
-  if row[6] ~= '' then redis.call('ZREM', base .. 'media', row[6]) end
-  redis.call('HSET', profile, unpack(fields))
-  return outcome
+-- Takes the row's username, if it has one; why it cannot be had, or nil.
+local function refuse_name(user, form, position)
+  if form == '' then return end
+  local refused = claim(user, form)
+  if not refused and forms_denied[position] then denied[#denied + 1] = position - 1 end
+  return refused
 end
 
-for position, row in ipairs(rows) do outcomes[position] = apply(row, position) end
+local function create(row, position, profile)
+  local refused = refuse_name(row[1], row[2], position)
+  if refused then return refused end
+  if not is_dry then
+    if row[6] ~= '' then redis.call('ZREM', base .. 'media', row[6]) end
+    redis.call('HSET', profile, unpack(row, 7))
+  end
+  return 'c'
+end
+
+local function update(row, position, profile, old)
+  local user, form, have = row[1], row[2], {}
+  for i = 1, #old, 2 do have[old[i]] = old[i + 1] end
+  local fields = fields_of(row, have)
+  if is_same(have, #old / 2, fields) and (form == '' or holder_of(index, form) == user) then return '=' end
+  if have.b then return 'k' end
+  if have.t and have.t ~= '' and tonumber(have.t) > (tonumber(row[3]) or -1) then return 'n' end
+  if have.u and have.u ~= row[4] and have.u ~= pick(fields, 'u') then
+    names[#names + 1] = have.u
+    return 'r'
+  end
+  local refused = refuse_name(user, form, position)
+  if refused then return refused end
+  if is_dry then return 'u' end
+
+  if have.u and have.u == row[4] and row[5] ~= form and holder_of(index, row[5]) == user then let_go(index, row[5]) end
+  local file = pick(fields, 'pf')
+  if have.pf and have.pf ~= file then redis.call('ZADD', base .. 'media', now_ms(), have.pf) end
+  if have.po and have.pf == file then fields[#fields + 1], fields[#fields + 2] = 'po', have.po end
+  if file and have.pf ~= file then redis.call('ZREM', base .. 'media', file) end
+  redis.call('DEL', profile)
+  redis.call('HSET', profile, unpack(fields))
+  return 'u'
+end
+
+for position, row in ipairs(rows) do
+  local profile = base .. 'p:' .. row[1]
+  local old = redis.call('HGETALL', profile)
+  outcomes[position] = #old == 0 and create(row, position, profile) or update(row, position, profile, old)
+end
 return { 'applied', table.concat(outcomes), names, denied }
