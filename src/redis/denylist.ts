@@ -24,7 +24,7 @@ export type OverwriteOutcome =
 
 /** Names in one script call: few enough that none holds Redis for more than a few milliseconds. */
 const banChunk = 200;
-const nameChunk = 500;
+const nameChunk = 200;
 
 /** How long a stage outlives the last sign of life of its owner, in ms. */
 const stageLease = 5000;
