@@ -8,11 +8,12 @@ import type { Row, Section } from './section.ts';
 import { get } from './sections/get.ts';
 import { lists } from './sections/lists.ts';
 import { memory } from './sections/memory.ts';
+import { migrate } from './sections/migrate.ts';
 import { names } from './sections/names.ts';
 import { put } from './sections/put.ts';
 import { table } from './table.ts';
 
-const sections: readonly Section[] = [get, put, names, lists, memory];
+const sections: readonly Section[] = [get, put, names, lists, memory, migrate];
 
 const program = new Command('npm run bench --')
   .description('Measures the bridge side by side with what it can be compared to, on a Redis of its own.')

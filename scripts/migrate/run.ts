@@ -55,7 +55,7 @@ export async function runMigrate(
   } catch (error) {
     if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : 2;
     if (signal.aborted) {
-      err.write('error: interrupted before anything was written: run the same command again\n');
+      err.write('error: interrupted: run the same command again\n');
       return 130;
     }
     err.write(`error: ${describe(error)}\n`);

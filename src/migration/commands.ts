@@ -101,6 +101,8 @@ export interface Applied {
   entities: Partial<Record<Entity, EntityState>>;
   /** Rows brought in by this very process. */
   handled: number;
+  /** How long this process wrote, after planning, in ms. */
+  writingMs: number;
 }
 
 interface ApplyChoice {
@@ -132,6 +134,7 @@ export async function applyRun(
     });
     const entities = round.entities;
     const before = rowsOf(round);
+    let writingMs = 0;
     const outcome = (kind: Applied['kind']): Applied => ({
       kind,
       plan,
@@ -139,11 +142,15 @@ export async function applyRun(
       isResumed,
       entities,
       handled: rowsOf(round) - before,
+      writingMs,
     });
     if (scope.onConflict === 'abort' && plan.problems > 0) return outcome('refused');
 
     await rememberOrganizations(context, run);
+    const startedAt = Date.now();
     const end = await applyPlan(scope, context, plan, { run, round, rate: choice.rate, from });
+    writingMs = Date.now() - startedAt;
+    lock.lost.throwIfAborted();
     if (end === 'interrupted') return outcome('interrupted');
     await choice.afterwards?.({ ...scope, since: undefined }, context);
     if (context.signal.aborted) return outcome('interrupted');

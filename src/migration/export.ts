@@ -1,5 +1,5 @@
 import { createWriteStream } from 'node:fs';
-import { mkdir, readdir } from 'node:fs/promises';
+import { mkdir, readdir, rm } from 'node:fs/promises';
 import { once } from 'node:events';
 import { join } from 'node:path';
 import { decodeReference } from '../domain/objects.ts';
@@ -33,10 +33,29 @@ export async function exportRecords(
   only: string | undefined,
 ): Promise<Exported> {
   await prepareFolder(folder);
+  try {
+    return await writeAll(context, folder, entities, only);
+  } catch (error) {
+    // Half an export looks like a whole one.
+    for (const entity of entities) await rm(fileOf(folder, entity), { force: true });
+    throw error;
+  }
+}
+
+function fileOf(folder: string, entity: Entity): string {
+  return join(folder, `${entity}.ndjson`);
+}
+
+async function writeAll(
+  context: MigrationContext,
+  folder: string,
+  entities: readonly Entity[],
+  only: string | undefined,
+): Promise<Exported> {
   const among = await organizationsIn(context, only);
   const written = new Map<Entity, number>();
   for (const entity of entities) {
-    const file = createWriteStream(join(folder, `${entity}.ndjson`), { mode: 0o600 });
+    const file = createWriteStream(fileOf(folder, entity), { mode: 0o600 });
     let count = 0;
     for await (const records of recordsOf(context, entity, among)) {
       context.signal.throwIfAborted();

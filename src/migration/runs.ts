@@ -124,7 +124,7 @@ interface Owner {
 }
 
 export interface RunLock {
-  /** Aborted when the lock is lost. */
+  /** Aborted when the lock is lost, with a MigrationError. */
   readonly lost: AbortSignal;
   release: () => Promise<void>;
 }
@@ -153,7 +153,7 @@ export async function lockRun(store: MigrationStore, prefix: string, run: string
   const lost = new AbortController();
   const renewOnce = async (): Promise<void> => {
     try {
-      if ((await store.migrateLock(key, own, own, lease)) !== '') lost.abort();
+      if ((await store.migrateLock(key, own, own, lease)) !== '') lost.abort(lockLost(run));
     } catch {
       // A store that is away is told by what is being written.
     }
@@ -168,6 +168,12 @@ export async function lockRun(store: MigrationStore, prefix: string, run: string
       await store.migrateLock(key, own, '', lease);
     },
   };
+}
+
+function lockLost(run: string): MigrationError {
+  return new MigrationError(
+    `run ${run} was taken over by another process, for this one was held up too long: see status, then run the same command again if need be`,
+  );
 }
 
 /** Who is applying the run now; undefined where nobody is. */

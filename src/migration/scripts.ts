@@ -1,5 +1,4 @@
 import { readFileSync } from 'node:fs';
-import type { Cluster, Redis } from 'ioredis';
 import { defineScript } from '../redis/define-script.ts';
 import type { Store } from '../redis/scripts.ts';
 
@@ -56,12 +55,12 @@ const scripts: Record<keyof ScriptReplies, { file: string; uses: string[]; readO
 
 /** Teaches a store the migration's scripts, made of the same parts as the service's own. */
 export function defineMigrationScripts(store: Store): MigrationStore {
-  const client: Redis | Cluster = store;
   for (const [name, { file, uses, readOnly }] of Object.entries(scripts)) {
     const parts = [...uses.map((part) => `../redis/lua/lib/${part}`), `lua/${file}`].map(source);
     const lua = [readOnly ? '#!lua flags=no-writes' : '#!lua', ...parts].join('\n');
-    if (name === 'migrateLock') client.defineCommand(name, { numberOfKeys: 1, lua });
-    else defineScript(client, name, { lua, readOnly: readOnly ?? false });
+    // The lock is the one key outside every organization, and stands by itself.
+    if (name === 'migrateLock') store.defineCommand(name, { numberOfKeys: 1, lua });
+    else defineScript(store, name, { lua, readOnly: readOnly ?? false });
   }
   return store as MigrationStore;
 }

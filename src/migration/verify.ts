@@ -36,7 +36,7 @@ export async function verify(
   context: MigrationContext,
   { hasAccepted, past }: { hasAccepted: boolean; past: readonly string[] },
 ): Promise<Verified> {
-  const { issues, progress, signal, organizations } = context;
+  const { issues, progress, signal } = context;
   const survey = await surveySource(scope, context);
   const compared = new Map<Entity, number>();
   for (const entity of scope.entities) {
@@ -77,7 +77,6 @@ export async function verify(
   for (const count of survey.read.values()) read += count;
   const unaccepted = hasAccepted ? 0 : issues.count('invalid') + issues.count('username-conflict');
   const differences = failures.reduce((sum, reason) => sum + issues.count(reason), unaccepted);
-  for (const organization of organizations.all()) await organizations.refresh(organization.id);
   return { compared, stored: searched.stored, indexed, read, differences };
 }
 

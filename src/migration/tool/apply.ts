@@ -80,6 +80,7 @@ export async function apply(surroundings: Surroundings, choice: ApplyChoice): Pr
           ...(choice.prune === true && { pruned: Object.fromEntries(pruned) }),
           ...(pictures !== undefined && { pictures }),
           ...pace(startedAt, applied.handled),
+          writingSeconds: applied.writingMs / 1000,
           entities: Object.fromEntries(figures),
           issues: issues.counts(),
           examples: issues.examples(),
@@ -95,7 +96,7 @@ export async function apply(surroundings: Surroundings, choice: ApplyChoice): Pr
           ...(choice.prune === true ? ['', describePruned(pruned)] : []),
           ...(pictures === undefined ? [] : ['', describeCopied(pictures)]),
           '',
-          speed(startedAt, applied.handled, written),
+          speed(startedAt, applied, written),
         ].join('\n'),
         ...(!isFine && { error: errorOf(applied, late) }),
       };
@@ -140,9 +141,10 @@ function describePruned(pruned: ReadonlyMap<Entity, number>): string {
   return `Removed because the source no longer has them: ${counts.length === 0 ? 'nothing' : counts.join(', ')}.`;
 }
 
-function speed(startedAt: number, handled: number, written: number): string {
+function speed(startedAt: number, { handled, writingMs }: Applied, written: number): string {
   const { seconds, recordsPerSecond } = pace(startedAt, handled);
-  return `${number(handled)} records in ${seconds} s (${number(recordsPerSecond)}/s); ${number(written)} written.`;
+  const writing = Math.round(writingMs) / 1000;
+  return `${number(handled)} records in ${seconds} s (${number(recordsPerSecond)}/s), ${writing} s of it writing; ${number(written)} written.`;
 }
 
 function errorOf({ kind, plan }: Applied, late: number): string {

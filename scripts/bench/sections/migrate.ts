@@ -1,0 +1,146 @@
+import { spawn } from 'node:child_process';
+import { createReadStream, createWriteStream } from 'node:fs';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { once } from 'node:events';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { encodeReference } from '../../../src/domain/objects.ts';
+import { namesBucketKey, profileKey } from '../../../src/redis/keys.ts';
+import { bucketOf } from '../../../src/migration/judge.ts';
+import { openStore } from '../ground.ts';
+import { ratioRow, type Section } from '../section.ts';
+import { avatar, avatarUrl, baseOf, pictureUrl, userId, wallet } from '../seed.ts';
+import { ratio } from '../stats.ts';
+
+const profiles = 300_000;
+const organization = 'migrate';
+const changedAt = 1_767_323_045_678;
+
+/** Seconds of one round. */
+interface Round {
+  pipe: number;
+  /** From the command's start to its end, Node's own start apart. */
+  apply: number;
+  /** What of it was writing; before that the whole source is read and judged once. */
+  writing: number;
+}
+
+export const migrate: Section = {
+  name: 'migrate',
+  about: `${profiles.toLocaleString('en')} profiles from NDJSON, beside redis-cli --pipe of the same final keys`,
+  run: async ({ rounds, say }) => {
+    const folder = await mkdtemp(join(tmpdir(), 'pb-bench-migrate-'));
+    const { url, store, close } = await openStore();
+    try {
+      const source = await writeInputs(folder);
+      const measured: Round[] = [];
+      for (let round = 0; round < rounds; round += 1) {
+        await store.flushall();
+        const pipe = await timePipe(url, join(folder, 'keys.resp'));
+        await store.flushall();
+        const { seconds, writingSeconds } = await timeApply(url, source);
+        measured.push({ pipe, apply: seconds, writing: writingSeconds });
+        say(
+          `  round ${round + 1}: pipe ${pipe.toFixed(2)} s, apply ${seconds} s, of it writing ${writingSeconds} s`,
+        );
+      }
+      const noise = (of: 'apply' | 'writing'): string => {
+        const best = Math.min(...measured.map((round) => round[of]));
+        return `${Math.round(profiles / best / 1000)}k profiles/s at best`;
+      };
+      const against = (of: 'apply' | 'writing') =>
+        ratio(
+          measured.map((round) => 1 / round[of]),
+          measured.map((round) => 1 / round.pipe),
+        );
+      return [
+        ratioRow('migrate apply, writing / redis-cli --pipe', against('writing'), noise('writing'), {
+          atLeast: 0.5,
+        }),
+        ratioRow('migrate apply, planning and writing / redis-cli --pipe', against('apply'), noise('apply')),
+      ];
+    } finally {
+      await close();
+      await rm(folder, { recursive: true, force: true });
+    }
+  },
+};
+
+/** The source, and the same data as commands in Redis' protocol. */
+async function writeInputs(folder: string): Promise<string> {
+  const object = { organizationId: organization, ...avatar, url: avatarUrl };
+  await writeFile(join(folder, 'objects.ndjson'), [`${JSON.stringify(object)}\n`]);
+  await writeFile(join(folder, 'profiles.ndjson'), lines());
+  await writeFile(join(folder, 'keys.resp'), commands());
+  return folder;
+}
+
+function nameOf(user: number): string {
+  return `player-${String(user).padStart(6, '0')}`;
+}
+
+function* lines(): Generator<string> {
+  for (let user = 0; user < profiles; user += 1) {
+    const record = {
+      organizationId: organization,
+      userId: userId(user),
+      username: nameOf(user),
+      profilePictureUrl: pictureUrl,
+      avatar,
+      evmWalletAddress: wallet,
+      evmWalletVerified: true,
+      updatedAt: changedAt,
+    };
+    yield `${JSON.stringify(record)}\n`;
+  }
+}
+
+function* commands(): Generator<string> {
+  const base = baseOf(organization);
+  const rest = ['pu', pictureUrl, 'ar', encodeReference(avatar), 'w', wallet, 't', String(changedAt)];
+  for (let user = 0; user < profiles; user += 1) {
+    const [id, name] = [userId(user), nameOf(user)];
+    yield command('HSET', profileKey(base, id), 'u', name, ...rest);
+    yield command('HSET', namesBucketKey(base, '0', bucketOf(name)), name, id);
+  }
+}
+
+function command(...words: string[]): string {
+  return `*${words.length}\r\n${words.map((word) => `$${Buffer.byteLength(word)}\r\n${word}\r\n`).join('')}`;
+}
+
+async function writeFile(path: string, parts: Iterable<string>): Promise<void> {
+  const file = createWriteStream(path);
+  let block = '';
+  for (const part of parts) {
+    block += part;
+    if (block.length < 1_000_000) continue;
+    if (!file.write(block)) await once(file, 'drain');
+    block = '';
+  }
+  file.end(block);
+  await once(file, 'close');
+}
+
+async function timePipe(url: string, path: string): Promise<number> {
+  const startedAt = performance.now();
+  const cli = spawn('redis-cli', ['-u', url, '--pipe'], { stdio: ['pipe', 'ignore', 'ignore'] });
+  createReadStream(path, { highWaterMark: 1 << 20 }).pipe(cli.stdin);
+  const [code] = (await once(cli, 'exit')) as [number | null];
+  if (code !== 0) throw new Error(`redis-cli --pipe ended with ${code}`);
+  return (performance.now() - startedAt) / 1000;
+}
+
+async function timeApply(url: string, source: string): Promise<{ seconds: number; writingSeconds: number }> {
+  const tool = spawn('npm', ['run', '-s', 'migrate', '--', 'apply', '--source', source, '--json'], {
+    env: { ...process.env, REDIS_URL: url },
+    stdio: ['ignore', 'pipe', 'inherit'],
+  });
+  let out = '';
+  tool.stdout.on('data', (chunk: Buffer) => {
+    out += chunk.toString();
+  });
+  const [code] = (await once(tool, 'close')) as [number | null];
+  if (code !== 0) throw new Error(`migrate apply ended with ${code}`);
+  return JSON.parse(out) as { seconds: number; writingSeconds: number };
+}
