@@ -41,7 +41,7 @@ export async function pipeProfiles(port: number, { organizations, profilesEach }
   if (!said.includes('errors: 0,')) throw new Error(`redis-cli --pipe: ${said}`);
 }
 
-export function nameOf(user: number): string {
+function nameOf(user: number): string {
   return `player-${String(user).padStart(7, '0')}`;
 }
 

@@ -36,8 +36,9 @@ export async function spawnBridge(redisUrl: string): Promise<Spawned> {
   const exited = once(child, 'exit');
   const url = await new Promise<string>((resolve, reject) => {
     createInterface(child.stdout).on('line', (line) => {
-      const found = /"url":"(http:[^"]+)"/.exec(line)?.[1];
-      if (found !== undefined) resolve(found);
+      // The admin port tells its address too.
+      const found = line.includes('"message":"listening"') && /"url":"(http:[^"]+)"/.exec(line)?.[1];
+      if (found) resolve(found);
     });
     exited.then(() => reject(new Error('the bridge did not start')), reject);
   });

@@ -1,0 +1,102 @@
+import { execFileSync } from 'node:child_process';
+import { hash } from 'node:crypto';
+import { createLifetime } from '../../src/lifetime.ts';
+import { closeRedis, connectRedis } from '../../src/redis/connect.ts';
+import { defineScripts, type Store } from '../../src/redis/scripts.ts';
+import { startRedis } from '../../test/support/redis.ts';
+import { avatar, baseOf, playerKey, seedOrganization, userId } from './seed.ts';
+import { encodeReference } from '../../src/domain/objects.ts';
+
+// What one Redis process, and so one organization, can do at most: redis-benchmark sends the real scripts to one
+// slot, without the bridge. Then the time that the parts of a long list hold Redis, by its own clock.
+//   npx tsx scripts/bench/one-slot.ts
+
+const base = baseOf('bridge');
+const lifetime = createLifetime();
+try {
+  const redis = await startRedis();
+  lifetime.onClose('redis', redis.stop);
+  const client = await connectRedis(redis.url, { commandTimeout: 10_000 });
+  lifetime.onClose('connection', () => closeRedis(client));
+  const store = defineScripts(client);
+  await seedOrganization(store, 'bridge');
+
+  const sha256 = hash('sha256', playerKey.replace('{user}', '7'));
+  const keys = [base, `${base}-`];
+  const user = userId(7);
+  const name = 'player-000007';
+  const put = (next: string, avatarChange: string[]): string[] => [
+    user,
+    '0',
+    name,
+    name,
+    next,
+    next,
+    'keep',
+    '',
+    ...avatarChange,
+  ];
+  await store.readProfile(base, sha256);
+  await store.authenticate(base, sha256);
+  const reference = put('', ['reference', encodeReference(avatar)]);
+  await store.putProfile(base, ...reference);
+  flood('read_profile (GET)', redis.port, shaOf(store, 'readProfile'), [...keys, sha256]);
+  flood('authenticate (first half of a PUT)', redis.port, shaOf(store, 'authenticate'), [...keys, sha256]);
+  flood('put_profile (second half)', redis.port, shaOf(store, 'putProfile'), [...keys, ...reference]);
+
+  const names = Array.from({ length: 20_000 }, (_, n) => `rude-name-${n}`);
+  const parts = (size: number): string[][] =>
+    Array.from({ length: names.length / size }, (_, n) => names.slice(n * size, (n + 1) * size));
+  await timed(store, 'ban_usernames, 200 names', async () => {
+    for (const part of parts(200)) {
+      await store.banUsernames(base, '0', 'k', ...part.flatMap((one) => [one, one, `x${one}`, `x${one}`]));
+    }
+  });
+  await timed(store, 'remove_denied, 500 names', async () => {
+    for (const part of parts(500))
+      await store.removeDenied(base, '0', 'k', ...part.flatMap((one) => [one, one]));
+  });
+  await store.stageOpen(base, 'token', 60_000);
+  await timed(store, 'stage_add, 500 names', async () => {
+    for (const part of parts(500)) {
+      await store.stageAdd(base, 'token', 60_000, '0', ...part.flatMap((one) => [one, one]));
+    }
+  });
+} finally {
+  await lifetime.close();
+}
+
+/** 50 connections, 16 commands in flight on each. */
+function flood(what: string, port: number, sha: string, [...keysAndArguments]: string[]): void {
+  const said = execFileSync('redis-benchmark', [
+    '-p',
+    String(port),
+    '-n',
+    '400000',
+    '-c',
+    '50',
+    '-P',
+    '16',
+    '--csv',
+    'EVALSHA',
+    sha,
+    '2',
+    ...keysAndArguments,
+  ]).toString();
+  const [, figures = ''] = said.trim().split('\n').slice(-2);
+  const rate = /","([\d.]+)"/.exec(figures)?.[1] ?? figures;
+  process.stdout.write(`${what}: ${Math.round(Number(rate))} operations/s\n`);
+}
+
+function shaOf(store: Store, name: string): string {
+  const known = store as unknown as { scriptsSet: Record<string, { sha: string }> };
+  return known.scriptsSet[`${name}:`]?.sha ?? '';
+}
+
+async function timed(store: Store, what: string, work: () => Promise<void>): Promise<void> {
+  await store.config('RESETSTAT');
+  await work();
+  const stats = await store.info('commandstats');
+  const mean = Number(/cmdstat_evalsha:.*?usec_per_call=([\d.]+)/.exec(stats)?.[1]);
+  process.stdout.write(`${what}: ${(mean / 1000).toFixed(2)} ms a call\n`);
+}
