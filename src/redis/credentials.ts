@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import type { Caller } from '../domain/caller.ts';
 import type { Profile } from '../domain/profile.ts';
 import { toProfile } from './profiles.ts';
-import type { KeyReply, ReadReply, Store } from './scripts.ts';
+import type { KeyReply, Store } from './scripts.ts';
 import { toStanding, type Standing } from './standing.ts';
 
 export type ReadOutcome =
@@ -24,7 +24,7 @@ export function hashApiKey(apiKey: string): string {
  * revoked, expired, or of another organization is `unknown`.
  */
 export async function readOwnProfile(store: Store, base: string, sha256: string): Promise<ReadOutcome> {
-  const reply = JSON.parse(await store.readProfile(base, sha256)) as ReadReply;
+  const reply = await store.readProfile(base, sha256);
   switch (reply[0]) {
     case 'unknown':
       return { kind: 'unknown' };

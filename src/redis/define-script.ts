@@ -5,6 +5,8 @@ interface Script {
   /** With its `#!lua` line. */
   lua: string;
   readOnly?: boolean;
+  /** What it replies is JSON, and what the command resolves to is what that says. */
+  json?: boolean;
 }
 
 /**
@@ -15,7 +17,11 @@ interface Script {
  * be sent to the new side (ASK) and run there, taking whatever has not arrived yet for absent. So a second key that
  * never exists is declared too: of several keys not all there the new side says TRYAGAIN, and runs nothing.
  */
-export function defineScript(client: Redis | Cluster, name: string, { lua, readOnly = false }: Script): void {
+export function defineScript(
+  client: Redis | Cluster,
+  name: string,
+  { lua, readOnly = false, json = false }: Script,
+): void {
   // ioredis' pipelines call what was defined, with both keys; everybody else calls the name, with the base.
   const defined = `${name}:`;
   client.defineCommand(defined, { numberOfKeys: 2, lua, readOnly });
@@ -23,6 +29,7 @@ export function defineScript(client: Redis | Cluster, name: string, { lua, readO
   commands[name] = (base, ...rest) => {
     const run = commands[defined];
     if (run === undefined) throw new Error(`${name} is not defined`);
-    return run.call(client, base, `${String(base)}-`, ...rest);
+    const reply = run.call(client, base, `${String(base)}-`, ...rest);
+    return json ? reply.then((text) => JSON.parse(text as string) as unknown) : reply;
   };
 }

@@ -21,9 +21,6 @@ export type ProfileReply = [
   template: Text,
 ];
 
-/** The reply of read_profile.lua. */
-export type ReadReply = ['unknown'] | ['no-user' | 'none', KeyReply] | ['profile', KeyReply, ProfileReply];
-
 export type SettingsReply = [
   comparison: Text,
   min: Text,
@@ -59,8 +56,9 @@ type Unmendable = 'stale' | 'frozen';
 
 /** What each script takes after the organization's base, and what it replies; the .lua files say what it means. */
 interface ScriptReplies {
-  /** A ReadReply as JSON. */
-  readProfile: (sha256: string) => string;
+  readProfile: (
+    sha256: string,
+  ) => ['unknown'] | ['no-user' | 'none', KeyReply] | ['profile', KeyReply, ProfileReply];
   authenticate: (sha256: string) => ['unknown'] | ['known', KeyReply, SettingsReply, Text];
   putProfile: (
     ...rest: string[]
@@ -121,11 +119,19 @@ type ScriptCommands = {
 /** A Redis (or cluster) client that knows the scripts. */
 export type Store = (Redis | Cluster) & ScriptCommands;
 
-/** Each script: its file, the parts of lib/ that it uses, and whether it writes. */
-const scripts: Record<keyof ScriptReplies, { file: string; uses: string[]; readOnly?: true }> = {
-  readProfile: { file: 'read_profile', uses: ['credentials', 'profiles'], readOnly: true },
-  authenticate: { file: 'authenticate', uses: ['credentials'], readOnly: true },
-  putProfile: { file: 'put_profile', uses: ['clock', 'names', 'profiles'] },
+interface ScriptSource {
+  file: string;
+  /** Parts of lib/. */
+  uses: string[];
+  readOnly?: true;
+  /** Its reply travels as one JSON text: for replies of many parts that are waited for often. */
+  json?: true;
+}
+
+const scripts: Record<keyof ScriptReplies, ScriptSource> = {
+  readProfile: { file: 'read_profile', uses: ['credentials', 'profiles'], readOnly: true, json: true },
+  authenticate: { file: 'authenticate', uses: ['credentials'], readOnly: true, json: true },
+  putProfile: { file: 'put_profile', uses: ['clock', 'names', 'profiles'], json: true },
   banUsernames: { file: 'ban_usernames', uses: ['clock', 'names', 'here', 'audit'] },
   removeDenied: { file: 'remove_denied', uses: ['names', 'here', 'audit'] },
   stageOpen: { file: 'stage_open', uses: [] },
@@ -160,10 +166,13 @@ const scripts: Record<keyof ScriptReplies, { file: string; uses: string[]; readO
  * writes on a full store, and writes by a script that says it only reads.
  */
 export function defineScripts(client: Redis | Cluster): Store {
-  for (const [name, { file, uses, readOnly }] of Object.entries(scripts)) {
-    const parts = [...uses.map((part) => `lib/${part}`), file].map(source);
-    const lua = [readOnly ? '#!lua flags=no-writes' : '#!lua', ...parts].join('\n');
-    defineScript(client, name, { lua, readOnly: readOnly ?? false });
+  for (const [name, { file, uses, readOnly = false, json = false }] of Object.entries(scripts)) {
+    const parts = uses.map((part) => source(`lib/${part}`));
+    const body = json
+      ? [source('lib/json'), 'local function reply()', source(file), 'end', 'return as_json(reply())']
+      : [source(file)];
+    const lua = [readOnly ? '#!lua flags=no-writes' : '#!lua', ...parts, ...body].join('\n');
+    defineScript(client, name, { lua, readOnly, json });
   }
   return client as Store;
 }
