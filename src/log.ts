@@ -4,7 +4,7 @@ export type Log = winston.Logger;
 
 /**
  * The process's log: one JSON object a line on standard output, with an ISO 8601 time. Callers never hand it
- * a key, a user id or a body (DESIGN: logs carry a key's public id at most).
+ * a key (save its public id), a user id or a body.
  */
 export function createLog(level: string): Log {
   return winston.createLogger({

@@ -1,6 +1,6 @@
 import { RE2JS } from 're2js';
 
-/** How an organization tells whether two names are the same (DESIGN 1, "Usernames"). */
+/** How an organization tells whether two names are the same (RFC 8265; openapi.yaml, "Names"). */
 export type UsernameComparison = 'exact' | 'case-insensitive';
 
 /** What an organization asks of a name that is being set; denied and replacement names are free of it. */

@@ -6,7 +6,7 @@ import type { Guard } from './contract.ts';
 import { authenticateRequest, claimedOrganization, type AuthenticationOptions } from './credentials.ts';
 
 /**
- * Answers 410 while the policy says that the contract is gone (DESIGN 5): before any other work, and before
+ * Answers 410 while the policy says that the contract is gone: before any other work, and before
  * authentication unless an exemption might hold for this caller. Who then fails to authenticate is no exempt one.
  */
 export function refuseWhenGone(policy: () => DeprecationPolicy, options: AuthenticationOptions): Guard {
