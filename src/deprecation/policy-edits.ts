@@ -53,7 +53,10 @@ export function setInLayer(
     reasons.push(parsed.reason);
     return [];
   };
-  const added = (flags.brownout ?? []).flatMap((text) => collect(parseWindow(text)));
+  // A window that is there already is no other one: the same command twice is the same policy.
+  const isNew = (window: Window): boolean =>
+    !(layer.brownouts ?? []).some(({ start, end }) => start === window.start && end === window.end);
+  const added = (flags.brownout ?? []).flatMap((text) => collect(parseWindow(text))).filter(isNew);
   const next: PolicyLayer = { ...layer, ...(read.kind === 'ok' ? read.layer : {}) };
   if (added.length > 0) next.brownouts = [...(layer.brownouts ?? []), ...added];
   for (const exemption of flags.exemptions ?? []) {

@@ -42,6 +42,11 @@ describe('deprecation set', () => {
     });
   });
 
+  test('a window that is set already may be given again, however it is written', () => {
+    const layer = { brownouts: [window('2027-04-01T00:00:00Z', '2027-04-01T01:00:00Z')] };
+    expect(set(layer, { brownout: ['2027-04-01T00:00:00Z/PT1H'] })).toEqual({ kind: 'edited', layer });
+  });
+
   test('refuses a sunset before the deprecation that the defaults give', () => {
     expect(set({}, { sunset: '2026-10-01' })).toEqual({
       kind: 'refused',
