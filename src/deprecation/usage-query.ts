@@ -41,7 +41,8 @@ export function readUsageQuery(fields: QueryFields, now: number): ReadQuery {
   const today = dayOf(now);
   const lastDay = Math.min(day(fields.to) ?? today, today);
   const firstDay = day(fields.from) ?? lastDay - DEFAULT_DAYS + 1;
-  if (firstDay > lastDay) reasons.push(`from ${dayName(firstDay)} is after to ${dayName(lastDay)}`);
+  if (firstDay > today) reasons.push(`from ${dayName(firstDay)} is after today (${dayName(today)})`);
+  else if (firstDay > lastDay) reasons.push(`from ${dayName(firstDay)} is after to ${dayName(lastDay)}`);
   // Days that no ledger holds would each cost a look at Redis.
   const oldest = today - MOST_DAYS + 1;
   if (firstDay < oldest) {

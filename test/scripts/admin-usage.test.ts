@@ -215,7 +215,7 @@ describe('usage', () => {
 
   test.each([
     ['--from tomorrow', 'no ISO 8601 time'],
-    ['--from 2030-01-02', 'is after to'],
+    ['--from 2030-01-02', 'is after today'],
     ['--from 2020-01-01', 'reaches back at most'],
     ['--group user', 'Allowed choices are day, organization, client, operation, status'],
     ['--csv --json', 'cannot be used with'],
