@@ -3,7 +3,7 @@ import type { Workspace } from './disk/workspace.ts';
 import type { Entity } from './records.ts';
 
 /** What becomes of a record that is not simply brought in. */
-export type Decision =
+type Decision =
   /** Another record of the same key holds. */
   | 'superseded'
   /** A problem keeps it out. */

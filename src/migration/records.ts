@@ -50,12 +50,12 @@ export interface ApiKeyRecord {
   expiresAt?: number;
 }
 
-export interface ObjectRecord extends ObjectReference {
+interface ObjectRecord extends ObjectReference {
   organizationId: string;
   url: string;
 }
 
-export interface CollectionRecord extends ObjectReference {
+interface CollectionRecord extends ObjectReference {
   organizationId: string;
   userId: string;
 }
@@ -73,7 +73,7 @@ export interface ProfileRecord {
   updatedAt?: number;
 }
 
-export interface DenylistRecord {
+interface DenylistRecord {
   organizationId: string;
   username: string;
 }

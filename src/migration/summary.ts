@@ -25,7 +25,7 @@ export interface Figures {
   warnings: number;
 }
 
-export const problems: readonly Reason[] = ['invalid', 'username-conflict'];
+const problems: readonly Reason[] = ['invalid', 'username-conflict'];
 const warnings: readonly Reason[] = [
   'duplicate',
   'denied-name-in-use',

@@ -10,7 +10,7 @@ import type { MigrationStore, Mode } from './scripts.ts';
 import { organizationSettings, profileFields, settingsArguments } from './stored.ts';
 
 /** What became of a record, or would. */
-export type Outcome = 'created' | 'updated' | 'unchanged' | 'kept' | 'newer' | 'taken';
+type Outcome = 'created' | 'updated' | 'unchanged' | 'kept' | 'newer' | 'taken';
 
 const outcomeOf: Readonly<Record<string, Outcome>> = {
   c: 'created',
