@@ -87,7 +87,9 @@ export function createCrosscheck(
           isFirst = true;
         }
         if (side === 'a') hasA = true;
-        if (question === 'repeated' || (side === 'b' && hasA === (question === 'shared'))) {
+        const isFound =
+          question === 'repeated' ? side === 'a' : side === 'b' && hasA === (question === 'shared');
+        if (isFound) {
           const seq = Number(order);
           const json = payload.join(separator);
           yield { organizationId, key: key.replace('\u0002', '\n'), isFirst, seq, payload: JSON.parse(json) };
