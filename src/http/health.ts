@@ -1,6 +1,7 @@
 import type { RequestHandler } from 'express';
 import { Cluster } from 'ioredis';
 import type { Health } from '../contract/types.gen.ts';
+import { mastersOf } from '../redis/client.ts';
 import type { Store } from '../redis/scripts.ts';
 
 export interface HealthOptions {
@@ -20,8 +21,7 @@ export const livez: RequestHandler = (_request, response) => {
  */
 export function readyz({ store, isDraining }: HealthOptions): RequestHandler {
   return async (_request, response) => {
-    const masters = store instanceof Cluster ? store.nodes('master') : [store];
-    const memory = await Promise.allSettled(masters.map((master) => master.info('memory')));
+    const memory = await Promise.allSettled(mastersOf(store).map((master) => master.info('memory')));
     const answers = memory.flatMap((answer) => (answer.status === 'fulfilled' ? [answer.value] : []));
     const degraded = [
       ...(isDraining() ? ['draining'] : []),
@@ -42,7 +42,7 @@ export function readyz({ store, isDraining }: HealthOptions): RequestHandler {
 /** Whether slots belong to a master that the client has no connection to: `nodes` leaves it out. */
 function lacksMaster(store: Store): boolean {
   if (!(store instanceof Cluster)) return false;
-  const connected = new Set(store.nodes('master').map(({ options }) => `${options.host}:${options.port}`));
+  const connected = new Set(mastersOf(store).map(({ options }) => `${options.host}:${options.port}`));
   return store.slots.some(([owner]) => owner !== undefined && !connected.has(owner));
 }
 

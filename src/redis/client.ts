@@ -12,6 +12,11 @@ export interface ClientOptions {
   commandTimeout: number;
 }
 
+/** The connections to every master: of a cluster those it has just now, else the one there is. */
+export function mastersOf(client: RedisClient): Redis[] {
+  return client instanceof Cluster ? client.nodes('master') : [client];
+}
+
 /** A client that is not connected yet, set up so that no command ever waits for a store that is away. */
 export function createClient(address: RedisAddress, options: ClientOptions): RedisClient {
   const common = commonOptions(address, options);

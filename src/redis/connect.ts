@@ -1,6 +1,6 @@
 import { Cluster } from 'ioredis';
 import type { Log } from '../log.ts';
-import { type ClientOptions, createClient, type RedisClient } from './client.ts';
+import { type ClientOptions, createClient, mastersOf, type RedisClient } from './client.ts';
 import { findObstacle } from './requirements.ts';
 import { parseRedisUrl, type RedisAddress } from './url.ts';
 
@@ -105,7 +105,7 @@ async function inspect(
   allowEviction: boolean,
 ): Promise<string | undefined> {
   const cluster = client instanceof Cluster;
-  for (const node of cluster ? client.nodes('master') : [client]) {
+  for (const node of mastersOf(client)) {
     const where = cluster ? `${node.options.host}:${node.options.port}` : address.display;
     const obstacle = findObstacle(await node.info(), `Redis at ${where}`, { cluster, allowEviction });
     if (obstacle !== undefined) return obstacle;

@@ -1,4 +1,4 @@
-import { Cluster } from 'ioredis';
+import { mastersOf } from './client.ts';
 import type { Store } from './scripts.ts';
 
 /** How many slots of the keyspace, or entries of one key, Redis looks at in one call: well under a millisecond. */
@@ -10,7 +10,7 @@ const scanCount = 1000;
  */
 export async function* scanKeys(store: Store, start: string): AsyncGenerator<string[]> {
   const pattern = `${start.replace(/[*?[\]\\^]/g, String.raw`\$&`)}*`;
-  for (const node of store instanceof Cluster ? store.nodes('master') : [store]) {
+  for (const node of mastersOf(store)) {
     let cursor = '0';
     do {
       const [next, keys] = await node.scan(cursor, 'MATCH', pattern, 'COUNT', scanCount);
