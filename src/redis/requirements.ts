@@ -9,10 +9,12 @@ export function findObstacle(
   expected: { cluster: boolean; allowEviction: boolean },
 ): string | undefined {
   const facts = readInfo(info);
-  if (facts.get('redis_mode') === 'sentinel') {
+  // Valkey calls it by another name.
+  const mode = facts.get('redis_mode') ?? facts.get('server_mode');
+  if (mode === 'sentinel') {
     return `${where} is a Sentinel, not a store: write REDIS_URL as redis+sentinel://host:port/NAME`;
   }
-  if (facts.get('redis_mode') === 'cluster' && !expected.cluster) {
+  if (mode === 'cluster' && !expected.cluster) {
     return `${where} is a node of a cluster: write REDIS_URL as redis+cluster://host:port`;
   }
   if (facts.get('role') === 'slave') {
