@@ -59,9 +59,11 @@ function note(to: Measured, result: Load, seconds: number, before?: number, afte
 export function speed(ours: Measured, theirs: Measured): [Ratio, string] {
   const rate = ({ requestsPerSecond }: Measured) =>
     Math.round(median(requestsPerSecond)).toLocaleString('en');
+  // Steadier than the rate where others use the machine too: the server's own work for one request.
+  const cpu = [ours, theirs].map((measured) => median(measured.cpu).toFixed(0)).join(' : ');
   return [
     ratio(ours.requestsPerSecond, theirs.requestsPerSecond),
-    `${rate(ours)} : ${rate(theirs)} requests/s`,
+    `${rate(ours)} : ${rate(theirs)} requests/s${ours.cpu.length > 0 ? `, ${cpu} µs CPU each` : ''}`,
   ];
 }
 

@@ -18,10 +18,18 @@ export interface Ratio {
 /** Rounds further apart than this were disturbed by something else on the machine. */
 const widest = 1.6;
 
-/** What `ours` is to `theirs`, round by round. */
+/**
+ * What `ours` is to `theirs`, round by round. Of seven rounds and more, the least and the greatest need not agree
+ * with the others: one disturbance does not move a median.
+ */
 export function ratio(ours: readonly number[], theirs: readonly number[]): Ratio {
-  const rounds = ours.map((value, round) => value / (theirs[round] ?? Number.NaN));
-  const min = Math.min(...rounds);
-  const max = Math.max(...rounds);
-  return { median: median(rounds), min, max, meaningful: max / min <= widest };
+  const rounds = ours.map((value, round) => value / (theirs[round] ?? Number.NaN)).toSorted((a, b) => a - b);
+  const agreeing = rounds.length >= 7 ? rounds.slice(1, -1) : rounds;
+  const apart = (agreeing.at(-1) ?? Number.NaN) / (agreeing[0] ?? Number.NaN);
+  return {
+    median: median(rounds),
+    min: rounds[0] ?? Number.NaN,
+    max: rounds.at(-1) ?? Number.NaN,
+    meaningful: apart <= widest,
+  };
 }
