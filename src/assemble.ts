@@ -11,6 +11,7 @@ import { listen, PortError } from './http/server.ts';
 import { createLifetime, type Lifetime } from './lifetime.ts';
 import type { Log } from './log.ts';
 import { createMediaStore } from './media/open.ts';
+import { readBucketCredentials } from './media/s3.ts';
 import type { MediaStore } from './media/store.ts';
 import { sweepLooseMedia } from './redis/loose-media.ts';
 import { createOperationsApp } from './operations/app.ts';
@@ -81,7 +82,8 @@ async function open(
   });
   try {
     const opened = await openStore(config, lifetime, log);
-    const media = await createMediaStore(config.mediaUrl, { dataDir: config.dataDir, aws: awsCredentials() });
+    const aws = readBucketCredentials(process.env);
+    const media = await createMediaStore(config.mediaUrl, { dataDir: config.dataDir, aws });
     const deprecation = await watchPolicy(opened.store, config.keyPrefix, { defaults: policyLayers, log });
     lifetime.onClose('deprecation policy', deprecation.close);
     const started = await start({ config, log, lifetime, ...opened, media, deprecation });
@@ -199,14 +201,4 @@ async function keepHouse(ground: Ground): Promise<Welcome | undefined> {
 
 function addressOf(host: string, port: number): string {
   return `http://${host.includes(':') ? `[${host}]` : host}:${port}`;
-}
-
-function awsCredentials() {
-  const { AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, AWS_SESSION_TOKEN, AWS_REGION } = process.env;
-  return {
-    accessKeyId: AWS_ACCESS_KEY_ID,
-    secretAccessKey: AWS_SECRET_ACCESS_KEY,
-    sessionToken: AWS_SESSION_TOKEN,
-    region: AWS_REGION,
-  };
 }

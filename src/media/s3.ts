@@ -12,6 +12,17 @@ export interface BucketCredentials {
   region?: string | undefined;
 }
 
+/** What the environment has of them. */
+export function readBucketCredentials(env: NodeJS.ProcessEnv): BucketCredentials {
+  const { AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, AWS_SESSION_TOKEN, AWS_REGION } = env;
+  return {
+    accessKeyId: AWS_ACCESS_KEY_ID,
+    secretAccessKey: AWS_SECRET_ACCESS_KEY,
+    sessionToken: AWS_SESSION_TOKEN,
+    region: AWS_REGION,
+  };
+}
+
 // With the decoding before it, a bucket that does not answer is still told as such in time.
 const requestMilliseconds = 2500;
 
