@@ -1,6 +1,7 @@
 import { InvalidArgumentError, Option, type Command } from 'commander';
 import { nameFault } from '../../src/domain/usernames.ts';
 import { parseInstant } from '../../src/deprecation/iso8601.ts';
+import { ADMIN, examplesText } from '../command-line.ts';
 
 /** An id: not empty, well-formed, no control characters, at most 256 code points, like those of records. */
 export function parseId(value: string): string {
@@ -55,6 +56,5 @@ export function withExamples(command: Command, examples: readonly string[]): Com
 
 /** Examples in the help of a group of commands. */
 export function addExamples(group: Command, examples: readonly string[]): Command {
-  const lines = examples.map((example) => `  $ npm run -s admin -- ${example}`);
-  return group.addHelpText('after', `\nExamples:\n${lines.join('\n')}`);
+  return group.addHelpText('after', examplesText(ADMIN, examples));
 }

@@ -1,6 +1,6 @@
 import { Command, CommanderError } from 'commander';
 import { ConfigError, readConfig } from '../../src/config.ts';
-import { isStoreUnavailable } from '../../src/redis/connect.ts';
+import { readBucketCredentials } from '../../src/media/s3.ts';
 import { UsageError } from '../../src/migration/issues.ts';
 import { apply } from '../../src/migration/tool/apply.ts';
 import { exportAll } from '../../src/migration/tool/export.ts';
@@ -9,6 +9,7 @@ import { plan } from '../../src/migration/tool/plan.ts';
 import type { Outcome, Surroundings } from '../../src/migration/tool/session.ts';
 import { verify } from '../../src/migration/tool/verify.ts';
 import { status } from '../../src/migration/tool/status.ts';
+import { describeError, examplesText, MIGRATE, speakPlainly } from '../command-line.ts';
 import {
   addConflictOption,
   addReadingOptions,
@@ -26,9 +27,6 @@ interface ToolSurroundings {
   signal: AbortSignal;
 }
 
-/** How the tool is called, so that lines can be pasted. */
-const tool = 'npm run -s migrate --';
-
 /**
  * Runs the migration tool. Returns the exit code: 0 done, 1 ran and found a problem, 2 wrong usage or configuration,
  * 130 interrupted. Every error is one line with the remedy.
@@ -42,7 +40,7 @@ export async function runMigrate(
     <Own>(command: (surroundings: Surroundings, flags: Own) => Promise<Outcome>) =>
     async (flags: Own & Flags): Promise<void> => {
       const outcome = await command(
-        { config: readConfig(env), awsCredentials: awsCredentials(env), err, signal },
+        { config: readConfig(env), awsCredentials: readBucketCredentials(env), err, signal },
         flags,
       );
       out(flags.json === true ? `${JSON.stringify(outcome.json, null, 2)}\n` : `${outcome.text}\n`);
@@ -58,18 +56,9 @@ export async function runMigrate(
       err.write('error: interrupted: run the same command again\n');
       return 130;
     }
-    err.write(`error: ${describe(error)}\n`);
+    err.write(`error: ${describeError(error)}\n`);
     return error instanceof ConfigError || error instanceof UsageError ? 2 : 1;
   }
-}
-
-function awsCredentials(env: NodeJS.ProcessEnv): Surroundings['awsCredentials'] {
-  return {
-    accessKeyId: env['AWS_ACCESS_KEY_ID'],
-    secretAccessKey: env['AWS_SECRET_ACCESS_KEY'],
-    sessionToken: env['AWS_SESSION_TOKEN'],
-    region: env['AWS_REGION'],
-  };
 }
 
 type Does = <Own>(
@@ -77,7 +66,7 @@ type Does = <Own>(
 ) => (flags: Own & Flags) => Promise<void>;
 
 function createProgram(does: Does, out: (text: string) => void, err: Surroundings['err']): Command {
-  const program = new Command(tool)
+  const program = new Command(MIGRATE)
     .description('Moves legacy data into Redis: plan, apply, verify; again as often as you like.')
     .addHelpText('after', programHelp);
 
@@ -142,52 +131,20 @@ function createProgram(does: Does, out: (text: string) => void, err: Surrounding
     'export --to ./acme --org acme --entities profiles,denylist',
   ]);
 
-  for (const command of [program, ...program.commands]) speakPlainly(command, out, err);
+  speakPlainly(program, out, (text) => err.write(text));
   return program;
 }
 
 const programHelp = `
 Examples:
-  $ ${tool} plan --source ./legacy
-  $ ${tool} apply --source ./legacy
-  $ ${tool} verify --source ./legacy
+  $ ${MIGRATE} plan --source ./legacy
+  $ ${MIGRATE} apply --source ./legacy
+  $ ${MIGRATE} verify --source ./legacy
 
 The store is that of REDIS_URL, or else the embedded one under DATA_DIR, whether or not the service runs.
 The runbook is src/migration/README.md. Every command takes --help, with examples, and --json.
 Exit codes: 0 done, 1 ran and found a problem, 2 wrong usage or configuration, 130 interrupted (go on by the same command).`;
 
 function withExamples(command: Command, examples: readonly string[]): void {
-  command.addHelpText(
-    'after',
-    `\nExamples:\n${examples.map((example) => `  $ ${tool} ${example}`).join('\n')}`,
-  );
-}
-
-/** Commander's errors on one line, with the way to the help. */
-function speakPlainly(command: Command, out: (text: string) => void, err: Surroundings['err']): void {
-  const name = command.parent === null ? command.name() : `${command.parent.name()} ${command.name()}`;
-  command
-    .exitOverride()
-    .showSuggestionAfterError()
-    .configureOutput({
-      writeOut: out,
-      writeErr: (text) => err.write(text),
-      outputError: (text, write) => {
-        const line = text.trim().replaceAll(/[\p{Cc}\s]+/gu, ' ');
-        write(`${line}${/[.)?]$/.test(line) ? ' See' : ': see'} ${name} --help\n`);
-      },
-    });
-}
-
-function describe(error: unknown): string {
-  const message = error instanceof Error ? error.message : String(error);
-  const line = message.trim().replaceAll(/\s*\n\s*/g, '; ');
-  if (error instanceof ConfigError) return `the configuration is wrong: ${line}`;
-  if (error instanceof Error && isStoreUnavailable(error)) {
-    return `the store does not answer (${line}): see that it runs and that REDIS_URL is right, then run this again`;
-  }
-  if (line.startsWith('WRONGTYPE')) {
-    return 'a key in the store is not what it should be: run npm run -s admin -- fsck';
-  }
-  return line;
+  command.addHelpText('after', examplesText(MIGRATE, examples));
 }
