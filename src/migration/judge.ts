@@ -149,24 +149,48 @@ async function judgeReferences(
   checks: Checks,
   references: References,
 ): Promise<void> {
-  let isThere = false;
-  for await (const found of checks.users.found()) {
-    const { base } = await organizations.find(found.organizationId);
-    if (found.isFirst) isThere = (await store.exists(profileKey(base, found.key))) === 1;
-    if (!isThere) tell(issues, 'unknown-user', found, () => `user ${show(found.key)} has no profile`);
-  }
-  for await (const found of references.missing()) {
-    const { base } = await organizations.find(found.organizationId);
-    if ((await store.hexists(objectsKey(base), found.key)) === 1) continue;
-    const [datasource, definition] = found.key.split('\n');
-    tell(
-      issues,
-      'unresolved-reference',
-      found,
-      () =>
-        `object ${show(definition)} of datasource ${show(datasource)} is not in the catalogue: references to it are kept without a URL`,
+  /** Those that are not in Redis either. */
+  const absent = async (
+    found: readonly Found[],
+    isThere: (base: string, key: string) => Promise<number>,
+  ): Promise<Found[]> => {
+    const there = await Promise.all(
+      found.map(async ({ organizationId, key }) => {
+        const { base, exists } = await organizations.find(organizationId);
+        return exists ? await isThere(base, key) : 0;
+      }),
     );
+    return found.filter((_, position) => there[position] !== 1);
+  };
+  for await (const some of batches(checks.users.found())) {
+    for (const found of await absent(
+      some,
+      async (base, user) => await store.exists(profileKey(base, user)),
+    )) {
+      tell(issues, 'unknown-user', found, () => `user ${show(found.key)} has no profile`);
+    }
   }
+  for await (const some of batches(references.missing())) {
+    const missing = await absent(some, async (base, key) => await store.hexists(objectsKey(base), key));
+    for (const found of missing) {
+      const [datasource, definition] = found.key.split('\n');
+      const detail = `object ${show(definition)} of datasource ${show(datasource)} is not in the catalogue: references to it are kept without a URL`;
+      tell(issues, 'unresolved-reference', found, () => detail);
+    }
+  }
+}
+
+const batchSize = 500;
+
+async function* batches<Value>(values: AsyncIterable<Value>): AsyncGenerator<Value[]> {
+  let batch: Value[] = [];
+  for await (const value of values) {
+    batch.push(value);
+    if (batch.length < batchSize) continue;
+    yield batch;
+    batch = [];
+  }
+  if (batch.length > 0) yield batch;
 }
 
 function tell(issues: Issues, reason: Reason, found: Found, detail: (of: Collected) => string): void {

@@ -16,16 +16,16 @@ interface Output {
 const lineInterval = 5000;
 
 /** A bar with rate and time left on a terminal; elsewhere a line every few seconds. */
-export function createProgress(output: Output): Progress {
-  return output.isTTY === true ? createBar(output) : createLines(output);
+export function createProgress(output: Output, now: () => number = Date.now): Progress {
+  return output.isTTY === true ? createBar(output, now) : createLines(output, now);
 }
 
 /** A phase under way. */
-function createMeter() {
+function createMeter(now: () => number) {
   let phase = '';
   let count = 0;
   let share = 0;
-  let startedAt = Date.now();
+  let startedAt = now();
   return {
     /** Whether another phase has begun. */
     advance: (next: string, more: number, reached: number): boolean => {
@@ -33,14 +33,14 @@ function createMeter() {
       if (isNew) {
         phase = next;
         count = 0;
-        startedAt = Date.now();
+        startedAt = now();
       }
       count += more;
       share = reached;
       return isNew;
     },
     read: () => {
-      const seconds = Math.max(0.001, (Date.now() - startedAt) / 1000);
+      const seconds = Math.max(0.001, (now() - startedAt) / 1000);
       const left = share > 0 ? (seconds * (1 - share)) / share : undefined;
       return {
         phase,
@@ -53,24 +53,23 @@ function createMeter() {
   };
 }
 
-function createLines(output: Output): Progress {
-  const meter = createMeter();
-  let toldAt = Date.now();
+function createLines(output: Output, now: () => number): Progress {
+  const meter = createMeter(now);
+  let toldAt = now();
   return {
     advance: (phase, count, share) => {
       meter.advance(phase, count, share);
-      if (Date.now() - toldAt < lineInterval) return;
-      toldAt = Date.now();
-      const now = meter.read();
-      const percent = Math.floor(100 * now.share);
-      output.write(`${now.phase}: ${now.count} records, ${percent} %, ${now.rate}/s, ${now.left} left\n`);
+      if (now() - toldAt < lineInterval) return;
+      toldAt = now();
+      const { phase: doing, count: done, share: reached, rate, left } = meter.read();
+      output.write(`${doing}: ${done} records, ${Math.floor(100 * reached)} %, ${rate}/s, ${left} left\n`);
     },
     stop: () => {},
   };
 }
 
-function createBar(output: Output): Progress {
-  const meter = createMeter();
+function createBar(output: Output, now: () => number): Progress {
+  const meter = createMeter(now);
   let bar: SingleBar | undefined;
   const stop = (): void => {
     bar?.stop();
