@@ -1,4 +1,4 @@
-/** Whom an API key stands for. The user id and the key itself never reach a log (DESIGN 5). */
+/** Whom an API key stands for. The user id and the key itself never reach a log. */
 export interface Caller {
   /** The key's public id. */
   keyId: string;

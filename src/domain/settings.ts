@@ -10,7 +10,7 @@ export interface OrganizationSettings extends UsernameRules {
   requireOwnership: boolean;
 }
 
-/** What holds for an organization that has set nothing (DESIGN 1). */
+/** What holds for an organization that has set nothing. */
 export const defaultSettings: OrganizationSettings = {
   minLength: 1,
   maxLength: 64,

@@ -13,7 +13,7 @@ test("/docs/ shows the operator's dates and the brownouts to come, without a res
     const changed = await setPolicy(store, config.keyPrefix, flags, { defaults: [], now: Date.now() });
     expect(changed.kind).toBe('changed');
     let page = await read();
-    // Within five seconds, says DESIGN 5; the test's own time limit is what fails.
+    // Within five seconds; the test's own time limit is what fails.
     while (page.includes('31 December 2027')) page = await read();
     expect(page).toContain('6 May 2031');
     expect(page).toMatch(/Brownouts[^]*1 March 2030/);

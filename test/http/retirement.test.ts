@@ -93,7 +93,7 @@ test("the operator's policy binds a running instance, and its headers change", a
     { defaults: [], now: Date.now() },
   );
   expect(changed.kind).toBe('changed');
-  // Within five seconds, says DESIGN 5; the test's own time limit is what fails.
+  // Within five seconds; the test's own time limit is what fails.
   for (;;) {
     const { headers } = await client.request('GET', '/api/profile/');
     if (headers['sunset'] === 'Tue, 01 Jan 2030 00:00:00 GMT') break;

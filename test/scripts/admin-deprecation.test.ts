@@ -211,7 +211,7 @@ describe('two running bridges', () => {
   });
   afterAll(() => Promise.all(bridges.map((bridge) => bridge.close())));
 
-  /** Asks every bridge until each of its answers is as wanted; the test's time limit is the 5 seconds of DESIGN 5. */
+  /** Asks every bridge until each of its answers is as wanted; the test's time limit is the 5 seconds that are promised. */
   const obeyed = async (isWanted: (status: number, headers: Record<string, string>) => boolean) => {
     for (const bridge of bridges) {
       for (;;) {
