@@ -40,6 +40,8 @@ export interface Issue {
 
 /** Issues shown of each kind; the report has all. */
 const shown = 10;
+/** Names remembered, so that one denied by the source and by Redis is told once. */
+const remembered = 100_000;
 
 export interface Issues {
   add: (issue: Issue) => void;
@@ -57,8 +59,14 @@ export async function openIssues(path?: string): Promise<Issues> {
   const file = path === undefined ? undefined : await openReport(path);
   const counts = new Map<Entity, Map<Reason, number>>();
   const examples: Issue[] = [];
+  const denied = new Set<string>();
   return {
     add: (issue) => {
+      if (issue.reason === 'denied-name-in-use') {
+        const name = JSON.stringify([issue.organizationId, issue.username]);
+        if (denied.has(name)) return;
+        if (denied.size < remembered) denied.add(name);
+      }
       const own = counts.get(issue.entity) ?? new Map<Reason, number>();
       const count = (own.get(issue.reason) ?? 0) + 1;
       counts.set(issue.entity, own.set(issue.reason, count));

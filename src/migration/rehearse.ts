@@ -3,11 +3,11 @@ import type { Chunk, Item } from './chunks.ts';
 import type { DecisionReader } from './decisions.ts';
 import { createRenames, type Release } from './renames.ts';
 import type { Organizations } from './organizations.ts';
-import type { Entity } from './records.ts';
+import type { Entity, RecordOf } from './records.ts';
 import { chunksOf, type Scope } from './scope.ts';
 import type { Survey } from './survey.ts';
 import { createWindow } from './window.ts';
-import { emptyTally, type Tally } from './writer.ts';
+import { emptyTally, type Notes, type Tally } from './writer.ts';
 
 export interface Rehearsal {
   /** What would become of the records. */
@@ -42,6 +42,7 @@ export async function decided<E extends Entity>(
 export async function rehearse(scope: Scope, context: MigrationContext, survey: Survey): Promise<Rehearsal> {
   const tallies: Record<string, Tally> = {};
   const names = createRenames(context);
+  const notes: Notes = { ...names.notes, ...warningsFor(context) };
   for (const entity of scope.entities) {
     const tally = emptyTally();
     tallies[entity] = tally;
@@ -55,7 +56,7 @@ export async function rehearse(scope: Scope, context: MigrationContext, survey: 
       context.signal.throwIfAborted();
       context.progress.advance(`comparing ${entity} with Redis`, chunk.read, chunk.progress);
       const items = await decided(chunk, decisions);
-      await window.add(context.writer.put(entity, items, 'dry', names.notes));
+      await window.add(context.writer.put(entity, items, 'dry', notes));
       await names.flush();
     }
     await window.drain();
@@ -68,6 +69,38 @@ export async function rehearse(scope: Scope, context: MigrationContext, survey: 
     profiles.taken = 0;
   }
   return { tallies, releases: taken.releases };
+}
+
+/** What only Redis can tell of a record that is taken as it is. */
+function warningsFor({ issues }: MigrationContext): Notes {
+  return {
+    onDenied: (entity, item) => {
+      const { organizationId, userId, username } = item.record as Partial<RecordOf['profiles']>;
+      const detail =
+        entity === 'profiles'
+          ? `username ${JSON.stringify(username)} is on the denylist: it is kept`
+          : `${JSON.stringify(username)} is denied, and a user's name: both are kept`;
+      issues.add({
+        entity,
+        reason: 'denied-name-in-use',
+        where: item.where(),
+        detail,
+        ...(organizationId !== undefined && { organizationId }),
+        ...(userId !== undefined && { userId }),
+        ...(username !== undefined && { username }),
+      });
+    },
+    onComparisonKept: (item) => {
+      const { organizationId } = item.record;
+      issues.add({
+        entity: 'organizations',
+        reason: 'comparison-kept',
+        where: item.where(),
+        detail: `organization ${JSON.stringify(organizationId)} goes on comparing names as it does: npm run -s admin -- org set changes that`,
+        organizationId,
+      });
+    },
+  };
 }
 
 function isAnyThere(organizations: Organizations): boolean {
