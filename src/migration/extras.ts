@@ -26,6 +26,13 @@ interface Stored {
 export interface Searched {
   /** Records of Redis, by entity. */
   stored: Map<Entity, number>;
+  /** Rows of the source that are no records, by entity; complete for an entity before its first extra is given. */
+  unreadable: Map<Entity, number>;
+}
+
+/** A search that has not looked at anything yet. */
+export function emptySearch(): Searched {
+  return { stored: new Map(), unreadable: new Map() };
 }
 
 /**
@@ -36,12 +43,15 @@ export async function* findExtras(
   scope: Scope,
   context: MigrationContext,
   among: ReadonlyMap<string, Organization>,
-  searched?: Searched,
+  searched: Searched,
 ): AsyncGenerator<Extra> {
   for (const entity of scope.entities) {
     if (entity === 'organizations') continue;
     const check = createCrosscheck(context.workspace, 'missing');
-    for await (const { organization, key } of keysInSource(scope, context, entity)) {
+    const onUnreadable = (rows: number): void => {
+      searched.unreadable.set(entity, (searched.unreadable.get(entity) ?? 0) + rows);
+    };
+    for await (const { organization, key } of keysInSource(scope, context, entity, onUnreadable)) {
       check.note('a', fingerprint(organization.id, key));
     }
     let count = 0;
@@ -49,7 +59,7 @@ export async function* findExtras(
       check.note('b', fingerprint(organization.id, key));
       count += 1;
     }
-    searched?.stored.set(entity, count);
+    searched.stored.set(entity, count);
     if (!check.settle()) continue;
     await collect(check, 'a', keysInSource(scope, context, entity));
     await collect(check, 'b', keysInRedis(context, entity, among));
@@ -71,9 +81,11 @@ async function* keysInSource(
   scope: Scope,
   context: MigrationContext,
   entity: Entity,
+  onUnreadable?: (rows: number) => void,
 ): AsyncGenerator<Stored> {
   for await (const chunk of chunksOf(scope, entity)) {
     context.signal.throwIfAborted();
+    if (chunk.invalid.length > 0) onUnreadable?.(chunk.invalid.length);
     context.progress.advance(`reading ${entity} for extras`, chunk.read, chunk.progress);
     for (const { record } of chunk.items) {
       const organization = await context.organizations.find(record.organizationId);

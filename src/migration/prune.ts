@@ -1,6 +1,6 @@
 import { profileKey } from '../redis/keys.ts';
 import type { MigrationContext } from './context.ts';
-import { findExtras, type Extra } from './extras.ts';
+import { emptySearch, findExtras, type Extra } from './extras.ts';
 import { formIn, type Organization } from './organizations.ts';
 import type { Entity } from './records.ts';
 import type { Scope } from './scope.ts';
@@ -8,32 +8,46 @@ import { unfenced } from './writer.ts';
 
 const prunedAtOnce = 300;
 
+export interface Pruned {
+  /** Records removed, by entity. */
+  removed: ReadonlyMap<Entity, number>;
+  /** Entities that keep what looks vanished, and how many of their rows in the source are no records. */
+  spared: ReadonlyMap<Entity, number>;
+}
+
 /**
- * Removes what Redis has of these organizations and the source no longer has, save what was written here. Returns
- * how many records that were, by entity.
+ * Removes what Redis has of these organizations and the source no longer has, save what was written here. A row
+ * that is no record may be any of what looks vanished: where there is one, nothing of its entity is removed.
  */
 export async function prune(
   scope: Scope,
   context: MigrationContext,
   among: ReadonlyMap<string, Organization>,
-): Promise<Map<Entity, number>> {
-  const pruned = new Map<Entity, number>();
+): Promise<Pruned> {
+  const removed = new Map<Entity, number>();
+  const spared = new Map<Entity, number>();
+  const searched = emptySearch();
   let batch: Extra[] = [];
   const flush = async (): Promise<void> => {
     const [first] = batch;
     if (first === undefined) return;
     const count = await pruneBatch(context, first, batch);
-    pruned.set(first.entity, (pruned.get(first.entity) ?? 0) + count);
+    removed.set(first.entity, (removed.get(first.entity) ?? 0) + count);
     batch = [];
   };
-  for await (const extra of findExtras(scope, context, among)) {
+  for await (const extra of findExtras(scope, context, among, searched)) {
+    const unreadable = searched.unreadable.get(extra.entity);
+    if (unreadable !== undefined) {
+      spared.set(extra.entity, unreadable);
+      continue;
+    }
     const [first] = batch;
     const isOther = first?.entity !== extra.entity || first.organization !== extra.organization;
     if (isOther || batch.length >= prunedAtOnce) await flush();
     batch.push(extra);
   }
   await flush();
-  return pruned;
+  return { removed, spared };
 }
 
 async function pruneBatch(

@@ -3,7 +3,7 @@ import { scanPairs } from '../redis/scan.ts';
 import { compare, type Comparison } from './compare.ts';
 import type { Item } from './chunks.ts';
 import type { MigrationContext } from './context.ts';
-import { findExtras, isWrittenHere, placeOf, storedKeys, type Searched } from './extras.ts';
+import { emptySearch, findExtras, isWrittenHere, placeOf, storedKeys } from './extras.ts';
 import type { Issue, Reason } from './issues.ts';
 import { formIn, type Organization } from './organizations.ts';
 import { decided } from './rehearse.ts';
@@ -56,7 +56,7 @@ export async function verify(
   }
 
   const among = await organizationsOf(context, past, scope.organizationId);
-  const searched: Searched = { stored: new Map() };
+  const searched = emptySearch();
   for await (const extra of findExtras(scope, context, among, searched)) {
     const isOurs = await isWrittenHere(context, extra);
     const where = placeOf(extra);

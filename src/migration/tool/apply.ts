@@ -15,11 +15,10 @@ import type { MigrationContext } from '../context.ts';
 import { createPacer } from '../pacer.ts';
 import type { Copied } from '../pictures/copy.ts';
 import type { Scope } from '../scope.ts';
-import { prune } from '../prune.ts';
+import { prune, type Pruned } from '../prune.ts';
 import { organizationsOf } from '../verify.ts';
 import { noteIgnored } from './ignored.ts';
 import type { PlanChoice } from './plan.ts';
-import type { Entity } from '../records.ts';
 import { withSession, type Outcome, type Surroundings } from './session.ts';
 
 export interface ApplyChoice extends PlanChoice {
@@ -43,7 +42,7 @@ export async function apply(surroundings: Surroundings, choice: ApplyChoice): Pr
         : Math.max(1, Math.min(choice.batch ?? 500, Math.ceil(choice.rate / 4)));
     const scoped = { ...chosen, scope: { ...chosen.scope, size } };
     return await withSession(surroundings, choice, async (context) => {
-      let pruned = new Map<Entity, number>();
+      let pruned: Pruned = { removed: new Map(), spared: new Map() };
       let pictures: Copied | undefined;
       const applied = await applyRun(scoped, context, {
         fresh: choice.fresh,
@@ -77,7 +76,10 @@ export async function apply(surroundings: Surroundings, choice: ApplyChoice): Pr
           ...sum,
           written,
           problems: applied.plan.problems + late,
-          ...(choice.prune === true && { pruned: Object.fromEntries(pruned) }),
+          ...(choice.prune === true && {
+            pruned: Object.fromEntries(pruned.removed),
+            notPruned: Object.fromEntries(pruned.spared),
+          }),
           ...(pictures !== undefined && { pictures }),
           ...pace(startedAt, applied.handled),
           writingSeconds: applied.writingMs / 1000,
@@ -93,7 +95,7 @@ export async function apply(surroundings: Surroundings, choice: ApplyChoice): Pr
           figuresTable(figures),
           ...listProblems(issues, isRefused ? 'Problems:' : 'Refused:'),
           ...listWarnings(issues),
-          ...(choice.prune === true ? ['', describePruned(pruned)] : []),
+          ...(choice.prune === true ? ['', ...describePruned(pruned)] : []),
           ...(pictures === undefined ? [] : ['', describeCopied(pictures)]),
           '',
           speed(startedAt, applied, written),
@@ -134,11 +136,17 @@ function describeCopied({ copied, failed }: Copied): string {
   return `${number(copied)} pictures copied; ${number(failed)} could not be, and keep their URLs.`;
 }
 
-function describePruned(pruned: ReadonlyMap<Entity, number>): string {
-  const counts = [...pruned]
+function describePruned({ removed, spared }: Pruned): string[] {
+  const counts = [...removed]
     .filter(([, count]) => count > 0)
     .map(([entity, count]) => `${number(count)} ${entity}`);
-  return `Removed because the source no longer has them: ${counts.length === 0 ? 'nothing' : counts.join(', ')}.`;
+  return [
+    `Removed because the source no longer has them: ${counts.length === 0 ? 'nothing' : counts.join(', ')}.`,
+    ...[...spared].map(
+      ([entity, rows]) =>
+        `Not removed: what looks gone from ${entity}, for it may be among the ${number(rows)} rows there that are no records; correct those, then prune again.`,
+    ),
+  ];
 }
 
 function speed(startedAt: number, { handled, writingMs }: Applied, written: number): string {
