@@ -6,10 +6,10 @@ import { unknownOrganization, type AdminContext, type Report } from './context.t
 import { organizationOption, withExamples } from './options.ts';
 import { printable } from './table.ts';
 
-/** `admin audit`: who changed what. */
+/** `admin audit`: who changed the denylist. */
 export function auditCommand(context: AdminContext): Command {
   const audit = new Command('audit')
-    .description('who changed the denylist, usernames by it, settings and keys; oldest first')
+    .description('who changed the denylist, and usernames by it; oldest first')
     .addOption(organizationOption())
     .action(async (options: { org: string; json?: boolean }) => {
       context.finish(await showAudit(context, options.org, options.json ?? false), {});
