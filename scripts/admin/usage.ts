@@ -1,4 +1,5 @@
 import { Command, InvalidArgumentError, Option } from 'commander';
+import { RETENTION_DAYS } from '../../src/deprecation/days.ts';
 import { retireCheck, retireCheckLines } from '../../src/deprecation/retire-check.ts';
 import { reportCsv, reportUsage } from '../../src/deprecation/report.ts';
 import { reportLines } from '../../src/deprecation/usage-lines.ts';
@@ -48,7 +49,7 @@ export function usageCommand(context: AdminContext): Command {
     .command('retire-check')
     .description('whether the API can be retired; exit code 0 only if nobody called, and that was measured')
     .addOption(idOption('--org <organization>', 'for this organization alone (default: all)'))
-    .option('--days <n>', 'for how long nobody may have called, 1 to 400', parseDays, 30)
+    .option('--days <n>', `for how long nobody may have called, 1 to ${RETENTION_DAYS}`, parseDays, 30)
     .action(async (options: CheckOptions) => {
       context.finish(await checkRetirement(context, options), options);
     });
@@ -62,8 +63,7 @@ export function usageCommand(context: AdminContext): Command {
 
 function parseDays(text: string): number {
   const days = parseWholeNumber(text);
-  // The ledger forgets after that.
-  if (days < 1 || days > 400) throw new InvalidArgumentError('It must be 1 to 400.');
+  if (days < 1 || days > RETENTION_DAYS) throw new InvalidArgumentError(`It must be 1 to ${RETENTION_DAYS}.`);
   return days;
 }
 

@@ -1,5 +1,9 @@
 export const MINUTE = 60_000;
+export const HOUR = 3_600_000;
 export const DAY = 86_400_000;
+
+/** How long the ledger remembers a call: the most that can be asked for. */
+export const RETENTION_DAYS = 400;
 
 /** The number of the UTC day that holds an instant (ms), counted from the epoch. */
 export function dayOf(ms: number): number {

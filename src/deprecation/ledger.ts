@@ -4,7 +4,7 @@ import type { RedisClient } from '../redis/connect.ts';
 import { organizationBase, organizationsKey } from '../redis/keys.ts';
 import { cutBatches } from './batches.ts';
 import { FLUSH_MS, writeCoverage } from './coverage.ts';
-import { DAY, dayOf } from './days.ts';
+import { DAY, dayOf, RETENTION_DAYS } from './days.ts';
 import { activeOrganizationsKey, unknownOrganizationBase } from './keys.ts';
 import { repeat } from './repeat.ts';
 import { defineDeprecationScripts } from './scripts.ts';
@@ -42,7 +42,7 @@ const CONCURRENT = 4;
 
 /** Counts the contract's calls for one process, and writes them to Redis every few seconds. */
 export function createLedger(client: RedisClient, prefix: string, options: LedgerOptions): Ledger {
-  const { log, now = Date.now, flushMs = FLUSH_MS, retentionDays = 400, closeMs = 2000 } = options;
+  const { log, now = Date.now, flushMs = FLUSH_MS, retentionDays = RETENTION_DAYS, closeMs = 2000 } = options;
   const store = defineDeprecationScripts(client);
   const instance = randomBytes(6).toString('hex');
   const start = now();

@@ -1,4 +1,4 @@
-import { DAY, MINUTE } from './days.ts';
+import { DAY, HOUR, MINUTE } from './days.ts';
 import { formatInstant } from './iso8601.ts';
 import type { PolicyView } from './policy-view.ts';
 
@@ -24,7 +24,6 @@ export function timelineLines(view: PolicyView, now: number): string[] {
 }
 
 const words = new Intl.RelativeTimeFormat('en');
-const HOUR = 3_600_000;
 
 /** `in 3 days`, `2 hours ago`: in whole units that are still to come, or have passed. */
 function distance(ms: number): string {

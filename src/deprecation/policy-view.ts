@@ -1,3 +1,4 @@
+import { DAY } from './days.ts';
 import { formatInstant } from './iso8601.ts';
 import { phaseAt, type DeprecationPolicy, type Phase } from './policy.ts';
 
@@ -16,8 +17,6 @@ export interface PolicyView {
   exemptOrganizations: { organizationId: string; until: string; live: boolean }[];
   exemptKeys: { keyId: string; until: string; live: boolean }[];
 }
-
-const DAY = 86_400_000;
 
 const instant = (ms: number | undefined) => (ms === undefined ? null : formatInstant(ms));
 

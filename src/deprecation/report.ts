@@ -1,6 +1,6 @@
 import type { RedisClient } from '../redis/connect.ts';
 import { toCsv } from './csv.ts';
-import { dayName } from './days.ts';
+import { dayName, MINUTE } from './days.ts';
 import { formatInstant } from './iso8601.ts';
 import type { Window } from './iso8601.ts';
 import { groupUsage, type UsageRow } from './usage-groups.ts';
@@ -77,7 +77,7 @@ const instant = (ms: number | null): string | null => (ms === null ? null : form
 
 /** A gap as reports write it. */
 export function writeGap({ start, end }: Window): { from: string; to: string; minutes: number } {
-  return { from: formatInstant(start), to: formatInstant(end), minutes: Math.ceil((end - start) / 60_000) };
+  return { from: formatInstant(start), to: formatInstant(end), minutes: Math.ceil((end - start) / MINUTE) };
 }
 
 type Column = [title: string, of: (row: ReportRow) => string | number | null];

@@ -1,4 +1,4 @@
-import { DAY, dayName, dayOf } from './days.ts';
+import { DAY, dayName, dayOf, RETENTION_DAYS } from './days.ts';
 import { parseInstant } from './iso8601.ts';
 
 export const GROUPS = ['day', 'organization', 'client', 'operation', 'status'] as const;
@@ -23,7 +23,6 @@ export interface QueryFields {
 export type ReadQuery = { kind: 'ok'; query: UsageQuery } | { kind: 'invalid'; reasons: string[] };
 
 const DEFAULT_DAYS = 30;
-const MOST_DAYS = 400;
 
 /**
  * Reads what a report is asked for: whole UTC days from `from` to `to` (ISO 8601, both included, today at most), by
@@ -44,9 +43,9 @@ export function readUsageQuery(fields: QueryFields, now: number): ReadQuery {
   if (firstDay > today) reasons.push(`from ${dayName(firstDay)} is after today (${dayName(today)})`);
   else if (firstDay > lastDay) reasons.push(`from ${dayName(firstDay)} is after to ${dayName(lastDay)}`);
   // Days that no ledger holds would each cost a look at Redis.
-  const oldest = today - MOST_DAYS + 1;
+  const oldest = today - RETENTION_DAYS + 1;
   if (firstDay < oldest) {
-    reasons.push(`the ledger reaches back at most ${MOST_DAYS} days, to ${dayName(oldest)}`);
+    reasons.push(`the ledger reaches back at most ${RETENTION_DAYS} days, to ${dayName(oldest)}`);
   }
   const groupBy = GROUPS.find((group) => group === (fields.group ?? 'client'));
   if (groupBy === undefined)

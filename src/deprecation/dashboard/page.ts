@@ -1,4 +1,5 @@
 import { html, type Html } from '../../html.ts';
+import { DAY } from '../days.ts';
 import type { DeprecationPolicy } from '../policy.ts';
 import { daysPart, operationsPart, silence } from './calls-part.ts';
 import { chartData, type ChartData } from './chart-data.ts';
@@ -163,7 +164,7 @@ function bar(signedIn: boolean, updated: Html | undefined): Html {
 
 function titleOf({ policy, findings }: DashboardOptions): string {
   const { sunsetAt } = policy;
-  const days = sunsetAt === undefined ? 0 : Math.ceil((sunsetAt - findings.now) / 86_400_000);
+  const days = sunsetAt === undefined ? 0 : Math.ceil((sunsetAt - findings.now) / DAY);
   return days > 0 ? `${days} days to sunset · Profile Bridge` : 'Deprecation · Profile Bridge';
 }
 

@@ -1,4 +1,4 @@
-import { DAY, dayName } from '../days.ts';
+import { DAY, dayName, RETENTION_DAYS } from '../days.ts';
 import { readUsageQuery, type UsageQuery } from '../usage-query.ts';
 
 /** What a dashboard's address asks for. */
@@ -21,8 +21,11 @@ export function readDashboardQuery(fields: Fields, now: number): ReadDashboardQu
   const { organization, from, to, clients } = fields;
   const ownDates = (from ?? '') !== '' || (to ?? '') !== '';
   const days = ownDates ? undefined : Number(fields.days ?? 30);
-  if (days !== undefined && !(Number.isInteger(days) && days >= 1 && days <= 400)) {
-    return { kind: 'invalid', reasons: [`days is a number from 1 to 400, not "${fields.days ?? ''}"`] };
+  if (days !== undefined && !(Number.isInteger(days) && days >= 1 && days <= RETENTION_DAYS)) {
+    return {
+      kind: 'invalid',
+      reasons: [`days is a number from 1 to ${RETENTION_DAYS}, not "${fields.days ?? ''}"`],
+    };
   }
   const since = days === undefined ? from : dayName(Math.floor(now / DAY) - days + 1);
   const read = readUsageQuery({ organization, from: since, to }, now);

@@ -1,7 +1,6 @@
 import { html, type Html } from '../../html.ts';
-import { DAY, MINUTE } from '../days.ts';
+import { DAY, HOUR, MINUTE } from '../days.ts';
 
-const HOUR = 60 * MINUTE;
 const grouped = new Intl.NumberFormat('en');
 const percents = new Intl.NumberFormat('en', { style: 'percent', maximumFractionDigits: 1 });
 const dates = new Intl.DateTimeFormat('en-GB', { dateStyle: 'medium', timeZone: 'UTC' });
