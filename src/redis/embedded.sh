@@ -20,7 +20,7 @@ fi
 echo "$PPID" >"$folder/lock"
 
 "$redis" --port 0 --unixsocket "$socket" --unixsocketperm 700 --dir "$folder" --daemonize no \
-  --appendonly yes --appendfsync always --save '' --maxmemory-policy noeviction \
+  --appendonly yes --appendfsync always --save '' --maxmemory-policy noeviction --hash-max-listpack-value 256 \
   </dev/null >&2 &
 server=$!
 echo started
