@@ -1,8 +1,7 @@
-import { hash } from 'node:crypto';
 import type { Request, Response } from 'express';
 import { problem, ProblemError } from '../contract/problems.ts';
 import type { Caller } from '../domain/caller.ts';
-import { authenticate } from '../redis/credentials.ts';
+import { authenticate, hashApiKey } from '../redis/credentials.ts';
 import { organizationBase } from '../redis/keys.ts';
 import type { Store } from '../redis/scripts.ts';
 import type { Standing } from '../redis/standing.ts';
@@ -63,8 +62,8 @@ export function readCredentials(
   return {
     organizationId,
     base: organizationBase(keyPrefix, organizationId),
-    // Header bytes reach us as Latin-1; hashed as such they are the key's own UTF-8 bytes.
-    sha256: hash('sha256', Buffer.from(apiKey, 'latin1'), 'hex'),
+    // Header bytes reach us as Latin-1; taken as such they are the key's own UTF-8 bytes.
+    sha256: hashApiKey(Buffer.from(apiKey, 'latin1')),
   };
 }
 

@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto';
+import { hash } from 'node:crypto';
 import type { Caller } from '../domain/caller.ts';
 import type { Profile } from '../domain/profile.ts';
 import { toProfile } from './profiles.ts';
@@ -15,8 +15,8 @@ export type AuthenticationOutcome =
   { kind: 'unknown' } | { kind: 'known'; caller: Caller; standing: Standing };
 
 /** The only form in which a key is stored or looked up: the SHA-256 of its UTF-8 bytes, in lower-case hex. */
-export function hashApiKey(apiKey: string): string {
-  return createHash('sha256').update(apiKey).digest('hex');
+export function hashApiKey(apiKey: string | Buffer): string {
+  return hash('sha256', apiKey, 'hex');
 }
 
 /**
