@@ -94,3 +94,8 @@ export function parseWindow(text: string): Parsed<Window> {
 export function formatInstant(ms: number): string {
   return new Date(ms).toISOString().replace('.000Z', 'Z');
 }
+
+/** A window as `parseWindow` reads it: START/END. */
+export function formatWindow({ start, end }: Window): string {
+  return `${formatInstant(start)}/${formatInstant(end)}`;
+}

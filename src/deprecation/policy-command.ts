@@ -1,4 +1,4 @@
-import { formatInstant } from './iso8601.ts';
+import { formatInstant, formatWindow } from './iso8601.ts';
 import type { PolicyLayer } from './policy.ts';
 
 /**
@@ -15,7 +15,7 @@ export function setArguments(layer: PolicyLayer, now: number): string | undefine
     ['--after-sunset', layer.afterSunset],
     ...(layer.brownouts ?? [])
       .filter(({ end }) => end > now)
-      .map(({ start, end }) => ['--brownout', `${formatInstant(start)}/${formatInstant(end)}`] as const),
+      .map((window) => ['--brownout', formatWindow(window)] as const),
     ...(layer.exemptOrganizations ?? [])
       .filter(({ until }) => until > now)
       .flatMap(({ organizationId, until }) => [

@@ -1,4 +1,4 @@
-import { formatInstant, parseInstant, type Parsed, type Window } from './iso8601.ts';
+import { formatInstant, formatWindow, parseInstant, type Parsed, type Window } from './iso8601.ts';
 import { parseLink } from './links.ts';
 
 /** What the operator has decided about the end of this API. Times are ms since the epoch. */
@@ -95,11 +95,6 @@ export function checkPolicy(policy: DeprecationPolicy, now: number): string[] {
     if (previous === undefined || window.end > previous.end) previous = window;
   }
   return reasons;
-}
-
-/** A window as `--brownout` takes it: START/END. */
-function formatWindow(window: Window): string {
-  return `${formatInstant(window.start)}/${formatInstant(window.end)}`;
 }
 
 /**

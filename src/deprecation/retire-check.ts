@@ -7,7 +7,7 @@ import { readLedger } from './ledger-reader.ts';
 import { writeGap, type UsageReport } from './report.ts';
 import { UNATTRIBUTED } from './tally.ts';
 import { clientName } from './usage-groups.ts';
-import { gapLines, lengthOf } from './usage-lines.ts';
+import { gapLines, lengthOf, printable } from './usage-lines.ts';
 
 export interface RetireCheck {
   /** Nobody known called for that long, and it was measured throughout. */
@@ -99,5 +99,5 @@ export function retireCheckLines(check: RetireCheck): string[] {
     ...check.reasons.map((reason) => `  ${reason}`),
     ...(callers.length > 0 ? ['last calls:', ...callers] : []),
     ...(check.gaps.length > 0 ? gapLines(check.gaps) : []),
-  ].map((line) => line.replace(/[\p{Cc}\p{Cf}]/gu, ''));
+  ].map(printable);
 }

@@ -145,6 +145,6 @@ function shortened(text: string): string {
 }
 
 /** Labels come from outside: nothing in them may steer the terminal. */
-function printable(text: string): string {
+export function printable(text: string): string {
   return text.replace(/[\p{Cc}\p{Cf}]/gu, '');
 }
