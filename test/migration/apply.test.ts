@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { closeRedis } from '../../src/redis/connect.ts';
+import { scanKeys } from '../../src/redis/scan.ts';
 import type { Store } from '../../src/redis/scripts.ts';
 import { openTestStore, startBridge, type TestBridge } from '../support/bridge.ts';
 import { createClient } from '../support/client.ts';
@@ -26,13 +27,15 @@ function profiles(count: number, from = 0): object[] {
 /** Every key and value of a prefix, but for what the run keeps of itself. */
 async function keysOf(store: Store, prefix: string): Promise<Record<string, unknown>> {
   const all: Record<string, unknown> = {};
-  for (const key of await store.keys(`${prefix}*`)) {
-    if (key.includes('migration:')) continue;
-    const type = await store.type(key);
-    const name = key.slice(prefix.length);
-    if (type === 'hash') all[name] = await store.hgetall(key);
-    else if (type === 'set') all[name] = (await store.smembers(key)).sort();
-    else all[name] = type;
+  for await (const keys of scanKeys(store, prefix)) {
+    for (const key of keys) {
+      if (key.includes('migration:')) continue;
+      const type = await store.type(key);
+      const name = key.slice(prefix.length);
+      if (type === 'hash') all[name] = await store.hgetall(key);
+      else if (type === 'set') all[name] = (await store.smembers(key)).sort();
+      else all[name] = type;
+    }
   }
   return all;
 }
