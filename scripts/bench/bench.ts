@@ -48,7 +48,13 @@ async function run(chosen: string[], options: Plan & { output: string }): Promis
     for (const section of sections) {
       if (chosen.length > 0 && !chosen.includes(section.name)) continue;
       say(`${section.name}: ${section.about} …`);
-      results[section.name] = await section.run(ground);
+      try {
+        results[section.name] = await section.run(ground);
+      } catch (error) {
+        // What the other sections say is worth having all the same.
+        say(`${section.name} failed: ${error instanceof Error ? error.message : String(error)}`);
+        process.exitCode = 1;
+      }
     }
   } finally {
     await ground.close();
