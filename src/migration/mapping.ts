@@ -29,7 +29,7 @@ export async function readMapping(path: string): Promise<Mapping> {
   return parseMapping(yaml, path);
 }
 
-/** Reads a mapping's YAML (DESIGN 6); `path` only names it in errors. */
+/** Reads a mapping's YAML; `path` only names it in errors. */
 export function parseMapping(yaml: string, path: string): Mapping {
   const document = parseDocument(yaml);
   const [broken] = document.errors;

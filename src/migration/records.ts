@@ -19,7 +19,7 @@ import {
 } from './values.ts';
 import type { Rule } from './values.ts';
 
-/** What can be migrated (DESIGN 6), such that records refer only to records of earlier entities. */
+/** What can be migrated, such that records refer only to records of earlier entities. */
 export const ENTITIES = [
   'organizations',
   'api-keys',
@@ -162,7 +162,7 @@ const SHAPES: Readonly<Record<Entity, Shape>> = {
 };
 
 /**
- * Reads one row of a source as a record of the entity (DESIGN 6). Absent, null and "" are the same: none. Nested
+ * Reads one row of a source as a record of the entity. Absent, null and "" are the same: none. Nested
  * fields may come as an object, as JSON text, or one by one under dotted names. Unknown fields are refused by name.
  */
 export function parseRecord<E extends Entity>(entity: E, raw: unknown): Parsed<E> {

@@ -27,7 +27,7 @@ const BAD_HASH = new Refusal('must be 64 hexadecimal digits');
 const BAD_INSTANT = new Refusal('must be an ISO 8601 date and time with a zone, or epoch milliseconds');
 const NO_ZONE = new Refusal('has no time zone; add one to the date and time, such as Z or +02:00');
 
-/** A name (DESIGN 1): well-formed Unicode, no control characters, 1 to 256 code points; kept as given. */
+/** A name: well-formed Unicode, no control characters, 1 to 256 code points; kept as given. */
 export const name: Rule = (value) => (typeof value === 'string' ? plainName(value) : BAD_TEXT);
 
 /** An id: the same limits as a name; a number becomes a string, unless JSON already lost its last digits. */

@@ -16,7 +16,7 @@ const FORMATS = ['ndjson', 'ndjson.gz', 'csv'] as const;
 
 type Reader = (options: ReadOptions) => AsyncIterable<Batch>;
 
-/** Opens a folder, or one file, whose files are named after the entities (DESIGN 6). Nothing is read but CSV headers. */
+/** Opens a folder, or one file, whose files are named after the entities. Nothing is read but CSV headers. */
 export async function openFiles(location: string, mapping: Mapping | undefined): Promise<Source> {
   const { files, ignored } = await findFiles(location);
   for (const entity of mapping?.keys() ?? []) {

@@ -8,7 +8,7 @@ import { openTables } from './tables.ts';
 import { isDatabaseUrl, parseDatabaseUrl } from './urls.ts';
 
 /**
- * Opens what --source names: a folder, a file or a database URL (DESIGN 6). The mapping and, in a database, every
+ * Opens what --source names: a folder, a file or a database URL. The mapping and, in a database, every
  * query are checked here, so that a mistake is known before anything is read. Failures are SourceErrors.
  */
 export async function openSource(location: string, mapping?: Mapping): Promise<Source> {
