@@ -5,7 +5,8 @@ import { openEmbedded, reachEmbedded, type Embedded } from './embedded.ts';
 import { defineScripts, type Store } from './scripts.ts';
 import { readSecrets, type SecretFiles } from './secrets.ts';
 
-interface StoreConfig {
+/** Where the store is. */
+export interface StoreConfig {
   /** Undefined: the embedded Redis under `dataDir`. */
   redisUrl: string | undefined;
   allowEviction: boolean;

@@ -1,7 +1,6 @@
 import { createLifetime } from '../../lifetime.ts';
 import { isStoreUnavailable } from '../../redis/connect.ts';
-import { reachStore } from '../../redis/open.ts';
-import type { Config } from '../../config.ts';
+import { reachStore, type StoreConfig } from '../../redis/open.ts';
 import type { BucketCredentials } from '../../media/s3.ts';
 import type { MigrationContext } from '../context.ts';
 import { createWorkspace } from '../disk/workspace.ts';
@@ -11,9 +10,18 @@ import { createProgress } from '../progress.ts';
 import { defineMigrationScripts } from '../scripts.ts';
 import { createWriter } from '../writer.ts';
 
+/** What a command has to know of the service's configuration. */
+interface MigrationConfig extends StoreConfig {
+  keyPrefix: string;
+  mediaUrl: string | undefined;
+  publicBaseUrl: string | undefined;
+  host: string;
+  port: number;
+}
+
 /** What a command has around it. */
 export interface Surroundings {
-  config: Config;
+  config: MigrationConfig;
   /** For a media store in a bucket. */
   awsCredentials: BucketCredentials;
   /** Where progress is shown. */
@@ -91,7 +99,7 @@ function storeLost(cause?: Error): MigrationError {
 }
 
 /** What the URLs of our own picture files begin with: the same as the service's, as far as its address is fixed. */
-function mediaUrlOf({ publicBaseUrl, host, port }: Config): string {
+function mediaUrlOf({ publicBaseUrl, host, port }: MigrationConfig): string {
   const bound = `http://${host.includes(':') ? `[${host}]` : host}:${port}`;
   return `${publicBaseUrl ?? bound}/media/`;
 }
