@@ -137,36 +137,53 @@ async function verifyOrganizations(
   }
 }
 
+/** Buckets of the name index looked at at once: each is small, and waits for Redis twice. */
+const bucketsAtOnce = 64;
+
 /** Every entry of the name index must lead to a user of that very name. */
 async function verifyIndex(
   context: MigrationContext,
   among: ReadonlyMap<string, Organization>,
 ): Promise<number> {
-  const { store, issues, progress } = context;
   let count = 0;
+  const window = createWindow<number>(bucketsAtOnce, (entries) => {
+    count += entries;
+    context.progress.advance('verifying the name index', entries, 0);
+  });
   for await (const { organization, rest } of storedKeys(context, among, 'n')) {
     const [index, bucket] = rest.split(':');
     if (index !== organization.index || bucket === undefined) continue;
-    const key = namesBucketKey(organization.base, index, bucket);
-    for await (const entries of scanPairs(store, key)) {
-      const names = await Promise.all(
-        entries.map(([, user]) => store.hget(profileKey(organization.base, user), 'u')),
-      );
-      for (const [position, [form, user]] of entries.entries()) {
-        const name = names[position] ?? null;
-        if (name !== null && formIn(organization, name) === form) continue;
-        const detail = `leads from ${JSON.stringify(form)} to user ${JSON.stringify(user)}, whose username is ${name === null ? 'absent' : JSON.stringify(name)}: run npm run -s admin -- fsck --repair`;
-        issues.add({
-          entity: 'profiles',
-          reason: 'index',
-          where: key,
-          detail,
-          organizationId: organization.id,
-        });
-      }
-      count += entries.length;
-      progress.advance('verifying the name index', entries.length, 0);
+    await window.add(verifyBucket(context, organization, bucket));
+  }
+  await window.drain();
+  return count;
+}
+
+/** Gives how many entries the bucket has. */
+async function verifyBucket(
+  { store, issues }: MigrationContext,
+  organization: Organization,
+  bucket: string,
+): Promise<number> {
+  let count = 0;
+  const key = namesBucketKey(organization.base, organization.index, bucket);
+  for await (const entries of scanPairs(store, key)) {
+    const names = await Promise.all(
+      entries.map(([, user]) => store.hget(profileKey(organization.base, user), 'u')),
+    );
+    for (const [position, [form, user]] of entries.entries()) {
+      const name = names[position] ?? null;
+      if (name !== null && formIn(organization, name) === form) continue;
+      const detail = `leads from ${JSON.stringify(form)} to user ${JSON.stringify(user)}, whose username is ${name === null ? 'absent' : JSON.stringify(name)}: run npm run -s admin -- fsck --repair`;
+      issues.add({
+        entity: 'profiles',
+        reason: 'index',
+        where: key,
+        detail,
+        organizationId: organization.id,
+      });
     }
+    count += entries.length;
   }
   return count;
 }
