@@ -1,4 +1,5 @@
 import { InvalidArgumentError, Option, type Command } from 'commander';
+import { nameFault } from '../../src/domain/usernames.ts';
 import { ENTITIES, isEntity, type Entity } from '../../src/migration/records.ts';
 
 /** What every command takes. */
@@ -12,7 +13,7 @@ export function addSourceOptions(command: Command): Command {
     .requiredOption('--source <place>', 'a folder, one file, or the URL of a PostgreSQL or MySQL database')
     .option('--mapping <file>', 'YAML: how the source gives records (needed for databases)')
     .option('--entities <list>', `only these, separated by commas: ${ENTITIES.join(', ')}`, parseEntities)
-    .option('--org <organization>', 'only this organization')
+    .option('--org <organization>', 'only this organization', parseOrganization)
     .addOption(runOption())
     .option('--json', 'print JSON, for machines');
 }
@@ -63,6 +64,12 @@ function wholeNumber(value: string, least: number, greatest: number): number {
 function parseRunName(value: string): string {
   if (/^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/.test(value)) return value;
   throw new InvalidArgumentError('It must be 1 to 64 letters, digits, ".", "_" and "-".');
+}
+
+function parseOrganization(value: string): string {
+  const fault = nameFault(value);
+  if (fault !== undefined) throw new InvalidArgumentError(`It ${fault}.`);
+  return value;
 }
 
 /** The entities of a list, each once. */
