@@ -12,6 +12,8 @@ export default {
   },
   globalSetup: '<rootDir>/test/support/global-setup.ts',
   globalTeardown: '<rootDir>/test/support/global-teardown.ts',
+  // One worker a core: in this very process, as jest would on two cores, the modules of all suites would pile up.
+  maxWorkers: '100%',
   testTimeout: 20_000,
   collectCoverage: true,
   coverageProvider: 'v8',
