@@ -2,6 +2,7 @@ import { InvalidArgumentError, Option, type Command } from 'commander';
 import { nameFault } from '../../src/domain/usernames.ts';
 import { parseInstant } from '../../src/deprecation/iso8601.ts';
 import { ADMIN, examplesText } from '../command-line.ts';
+import { WALLET } from '../../src/domain/wallets.ts';
 
 /** An id: not empty, well-formed, no control characters, at most 256 code points, like those of records. */
 export function parseId(value: string): string {
@@ -24,7 +25,7 @@ export function parseHttpUrl(value: string): string {
 }
 
 export function parseWallet(value: string): string {
-  if (!/^0x[0-9a-fA-F]{40}$/.test(value)) {
+  if (!WALLET.test(value)) {
     throw new InvalidArgumentError('It must be 0x and 40 hexadecimal digits.');
   }
   return value;

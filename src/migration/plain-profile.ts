@@ -1,6 +1,7 @@
 import type { ProfileRecord } from './records.ts';
 import type { ObjectReference } from '../domain/objects.ts';
-import { instant, isPlain, SECONDS_END, WALLET } from './values.ts';
+import { WALLET } from '../domain/wallets.ts';
+import { instant, isPlain, SECONDS_END } from './values.ts';
 
 const FIELDS: ReadonlySet<string> = new Set([
   'organizationId',

@@ -1,6 +1,6 @@
-import { createHash } from 'node:crypto';
 import type { ObjectReference } from '../domain/objects.ts';
 import { defaultSettings, settingsFaults } from '../domain/settings.ts';
+import { hashApiKey } from '../redis/credentials.ts';
 import { readPlainProfile } from './plain-profile.ts';
 import { defineShape, isFields, readFields, unknownIn } from './shapes.ts';
 import type { Fields, Shape } from './shapes.ts';
@@ -95,7 +95,7 @@ export type Parsed<E extends Entity = Entity> =
 // Hashed where it is read, so that no later step can show the plain key.
 const hashedKey: Rule = (value) => {
   const key = typeof value === 'number' ? id(value) : text(value);
-  return typeof key === 'string' ? createHash('sha256').update(key, 'utf8').digest('hex') : key;
+  return typeof key === 'string' ? hashApiKey(key) : key;
 };
 
 const reference = defineShape({ datasourceId: id, objectDefinitionId: id }, [

@@ -1,3 +1,4 @@
+import { WALLET } from '../domain/wallets.ts';
 import { nameFault } from '../domain/usernames.ts';
 
 /**
@@ -69,9 +70,6 @@ export const count: Rule = (value) => {
   const number = typeof value === 'string' && /^\d{1,9}$/.test(value) ? Number(value) : value;
   return typeof number === 'number' && Number.isSafeInteger(number) ? number : BAD_COUNT;
 };
-
-/** An EVM address. */
-export const WALLET = /^0x[0-9a-fA-F]{40}$/;
 
 /** Refuses all but an EVM address, in the spelling given (its capitals may be a checksum). */
 export const wallet: Rule = (value) => (typeof value === 'string' && WALLET.test(value) ? value : BAD_WALLET);
