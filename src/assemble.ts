@@ -15,7 +15,7 @@ import { readBucketCredentials } from './media/s3.ts';
 import type { MediaStore } from './media/store.ts';
 import { sweepLooseMedia } from './redis/loose-media.ts';
 import { createOperationsApp } from './operations/app.ts';
-import { openStore } from './redis/open.ts';
+import { openStore } from './redis/connection/open.ts';
 import type { Store } from './redis/scripts.ts';
 import { startWorkers } from './workers.ts';
 

@@ -3,8 +3,8 @@ import { readPolicyFields, type PolicyLayer } from './deprecation/policy.ts';
 import type { RateLimit } from './http/rate-limit.ts';
 import { readMediaUrl } from './media/url.ts';
 import { isLoopback } from './operations/loopback.ts';
-import type { SecretFiles } from './redis/secrets.ts';
-import { parseRedisUrl } from './redis/url.ts';
+import type { SecretFiles } from './redis/connection/secrets.ts';
+import { parseRedisUrl } from './redis/connection/url.ts';
 
 /** Where the admin port is, unless ADMIN_PORT says otherwise. */
 export const DEFAULT_ADMIN_PORT = 8081;

@@ -1,4 +1,4 @@
-import type { RedisClient } from '../redis/connect.ts';
+import type { RedisClient } from '../redis/connection/connect.ts';
 import { DAY, dayName, dayOf, MINUTE } from './days.ts';
 import { coverageKey } from './keys.ts';
 import type { Window } from './iso8601.ts';

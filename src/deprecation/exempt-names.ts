@@ -1,4 +1,4 @@
-import type { RedisClient } from '../redis/connect.ts';
+import type { RedisClient } from '../redis/connection/connect.ts';
 import { apiKeyIdsKey, organizationBase, organizationsKey } from '../redis/keys.ts';
 import type { Exemption } from './policy-edits.ts';
 

@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import type { Log } from '../log.ts';
-import type { RedisClient } from '../redis/connect.ts';
+import type { RedisClient } from '../redis/connection/connect.ts';
 import { organizationBase, organizationsKey } from '../redis/keys.ts';
 import { cutBatches } from './batches.ts';
 import { FLUSH_MS, writeCoverage } from './coverage.ts';

@@ -1,5 +1,5 @@
 import type { Log } from '../log.ts';
-import type { RedisClient } from '../redis/connect.ts';
+import type { RedisClient } from '../redis/connection/connect.ts';
 import { deprecationHeaders, type Header } from './headers.ts';
 import { policyKey } from './keys.ts';
 import { clearInLayer, setInLayer, type ClearFlags, type Edited, type SetFlags } from './policy-edits.ts';

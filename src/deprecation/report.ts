@@ -1,4 +1,4 @@
-import type { RedisClient } from '../redis/connect.ts';
+import type { RedisClient } from '../redis/connection/connect.ts';
 import { toCsv } from './csv.ts';
 import { dayName, MINUTE } from './days.ts';
 import { formatInstant } from './iso8601.ts';

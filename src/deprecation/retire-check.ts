@@ -1,4 +1,4 @@
-import type { RedisClient } from '../redis/connect.ts';
+import type { RedisClient } from '../redis/connection/connect.ts';
 import { organizationsKey } from '../redis/keys.ts';
 import { findGaps, readCoverage } from './coverage.ts';
 import { DAY, dayOf } from './days.ts';

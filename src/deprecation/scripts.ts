@@ -1,5 +1,5 @@
 import { readFileSync } from 'node:fs';
-import type { RedisClient } from '../redis/connect.ts';
+import type { RedisClient } from '../redis/connection/connect.ts';
 import { defineScript } from '../redis/define-script.ts';
 
 /** The scripts of this folder; the .lua files say what each takes and returns. */

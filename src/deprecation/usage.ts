@@ -1,4 +1,4 @@
-import type { RedisClient } from '../redis/connect.ts';
+import type { RedisClient } from '../redis/connection/connect.ts';
 import { findGaps, readCoverage } from './coverage.ts';
 import { DAY } from './days.ts';
 import { readLedger, type KeySeen, type Series } from './ledger-reader.ts';

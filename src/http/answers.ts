@@ -1,7 +1,7 @@
 import type { ErrorRequestHandler, RequestHandler, Response } from 'express';
 import { problem, ProblemError, renderProblem, type Problem } from '../contract/problems.ts';
 import { MediaUnavailableError } from '../media/errors.ts';
-import { isStoreUnavailable } from '../redis/connect.ts';
+import { isStoreUnavailable } from '../redis/connection/connect.ts';
 import { callOf, type Call } from './call.ts';
 
 /** Answers with a JSON body. */

@@ -1,7 +1,7 @@
 import type { RequestHandler } from 'express';
 import { Cluster } from 'ioredis';
 import type { Health } from '../contract/types.gen.ts';
-import { mastersOf } from '../redis/client.ts';
+import { mastersOf } from '../redis/connection/client.ts';
 import type { Store } from '../redis/scripts.ts';
 
 export interface HealthOptions {

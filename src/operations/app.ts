@@ -3,7 +3,7 @@ import { assets } from '../deprecation/dashboard/assets.ts';
 import type { Metrics } from '../deprecation/metrics.ts';
 import type { DeprecationPolicy } from '../deprecation/policy.ts';
 import type { Log } from '../log.ts';
-import type { RedisClient } from '../redis/connect.ts';
+import type { RedisClient } from '../redis/connection/connect.ts';
 import { dashboard } from './dashboard.ts';
 import { createJudge, guard, sessionOf } from './guard.ts';
 import { answerErrors, sendProblem } from './problem.ts';

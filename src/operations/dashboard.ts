@@ -8,7 +8,7 @@ import {
 } from '../deprecation/dashboard/page.ts';
 import { PARAMETERS, readDashboardQuery } from '../deprecation/dashboard/query.ts';
 import type { DeprecationPolicy } from '../deprecation/policy.ts';
-import type { RedisClient } from '../redis/connect.ts';
+import type { RedisClient } from '../redis/connection/connect.ts';
 import { readParameters } from './parameters.ts';
 import { explainError, sendProblem, type OperationsProblem } from './problem.ts';
 

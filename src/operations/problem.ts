@@ -1,6 +1,6 @@
 import type { ErrorRequestHandler, Response } from 'express';
 import type { Log } from '../log.ts';
-import { isStoreUnavailable } from '../redis/connect.ts';
+import { isStoreUnavailable } from '../redis/connection/connect.ts';
 
 /** What went wrong, for whoever operates the bridge: RFC 9457, and what to do about it. */
 export interface OperationsProblem {

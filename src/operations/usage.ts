@@ -1,7 +1,7 @@
 import type { RequestHandler } from 'express';
 import { reportCsv, reportUsage } from '../deprecation/report.ts';
 import { readUsageQuery } from '../deprecation/usage-query.ts';
-import type { RedisClient } from '../redis/connect.ts';
+import type { RedisClient } from '../redis/connection/connect.ts';
 import { readParameters } from './parameters.ts';
 import { sendProblem } from './problem.ts';
 

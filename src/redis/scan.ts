@@ -1,4 +1,4 @@
-import { mastersOf } from './client.ts';
+import { mastersOf } from './connection/client.ts';
 import type { Store } from './scripts.ts';
 
 /** How many slots of the keyspace, or entries of one key, Redis looks at in one call: well under a millisecond. */

@@ -5,7 +5,7 @@ import { clearPolicy, setPolicy, watchPolicy } from '../../src/deprecation/polic
 import { reportUsage } from '../../src/deprecation/report.ts';
 import { retireCheck } from '../../src/deprecation/retire-check.ts';
 import { readUsageQuery } from '../../src/deprecation/usage-query.ts';
-import { closeRedis, connectRedis, type RedisClient } from '../../src/redis/connect.ts';
+import { closeRedis, connectRedis, type RedisClient } from '../../src/redis/connection/connect.ts';
 import { organizationsKey } from '../../src/redis/keys.ts';
 import { startCluster, type RedisCluster } from '../support/redis-cluster.ts';
 

@@ -2,7 +2,7 @@ import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import type { Browser, BrowserContextOptions, Page } from 'playwright-core';
 import { DAY } from '../../src/deprecation/days.ts';
 import type { DeprecationPolicy } from '../../src/deprecation/policy.ts';
-import { closeRedis, connectRedis, type RedisClient } from '../../src/redis/connect.ts';
+import { closeRedis, connectRedis, type RedisClient } from '../../src/redis/connection/connect.ts';
 import {
   describeInBrowser,
   expectAccessible,

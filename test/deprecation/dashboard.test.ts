@@ -5,7 +5,7 @@ import { DAY, dayName, dayOf } from '../../src/deprecation/days.ts';
 import type { LiveUpdate } from '../../src/deprecation/dashboard/page.ts';
 import { sparkline } from '../../src/deprecation/dashboard/sparkline.ts';
 import { length, visible } from '../../src/deprecation/dashboard/text.ts';
-import { closeRedis, connectRedis, type RedisClient } from '../../src/redis/connect.ts';
+import { closeRedis, connectRedis, type RedisClient } from '../../src/redis/connection/connect.ts';
 import { startOperations, type TestOperations } from '../support/operations.ts';
 import { freshPrefix, startRedis, testRedisUrl } from '../support/redis.ts';
 import { everydayCalls, writeHistory, type PastCall } from '../support/usage-history.ts';

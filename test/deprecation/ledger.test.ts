@@ -4,7 +4,7 @@ import { createLog } from '../../src/log.ts';
 import { findGaps, readCoverage } from '../../src/deprecation/coverage.ts';
 import { createLedger, type LedgerOptions } from '../../src/deprecation/ledger.ts';
 import { LIMITS, type Call } from '../../src/deprecation/tally.ts';
-import { closeRedis, connectRedis, type RedisClient } from '../../src/redis/connect.ts';
+import { closeRedis, connectRedis, type RedisClient } from '../../src/redis/connection/connect.ts';
 import { organizationsKey } from '../../src/redis/keys.ts';
 import { scanKeys } from '../../src/redis/scan.ts';
 import { defineScripts } from '../../src/redis/scripts.ts';

@@ -10,7 +10,7 @@ import {
   watchPolicy,
   type PolicyInForce,
 } from '../../src/deprecation/policy-store.ts';
-import { closeRedis, connectRedis, type RedisClient } from '../../src/redis/connect.ts';
+import { closeRedis, connectRedis, type RedisClient } from '../../src/redis/connection/connect.ts';
 import { freshPrefix, startRedis, testRedisUrl } from '../support/redis.ts';
 
 const NOW = Date.parse('2027-03-01T12:00:00Z');

@@ -9,7 +9,7 @@ import { retireCheck, retireCheckLines } from '../../src/deprecation/retire-chec
 import type { Call } from '../../src/deprecation/tally.ts';
 import { reportLines } from '../../src/deprecation/usage-lines.ts';
 import { GROUPS, readUsageQuery, type QueryFields } from '../../src/deprecation/usage-query.ts';
-import { closeRedis, connectRedis, type RedisClient } from '../../src/redis/connect.ts';
+import { closeRedis, connectRedis, type RedisClient } from '../../src/redis/connection/connect.ts';
 import { organizationBase, organizationsKey } from '../../src/redis/keys.ts';
 import { freshPrefix, testRedisUrl } from '../support/redis.ts';
 

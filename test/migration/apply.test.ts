@@ -2,7 +2,7 @@ import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
-import { closeRedis } from '../../src/redis/connect.ts';
+import { closeRedis } from '../../src/redis/connection/connect.ts';
 import { scanKeys } from '../../src/redis/scan.ts';
 import type { Store } from '../../src/redis/scripts.ts';
 import { openTestStore, startBridge, type TestBridge } from '../support/bridge.ts';

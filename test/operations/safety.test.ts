@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { isLoopback, namesLoopback } from '../../src/operations/loopback.ts';
-import { closeRedis, connectRedis, type RedisClient } from '../../src/redis/connect.ts';
+import { closeRedis, connectRedis, type RedisClient } from '../../src/redis/connection/connect.ts';
 import { startOperations, TOKEN, type TestOperations } from '../support/operations.ts';
 import { freshPrefix, testRedisUrl } from '../support/redis.ts';
 

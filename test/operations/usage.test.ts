@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { DAY, dayName, dayOf } from '../../src/deprecation/days.ts';
-import { closeRedis, connectRedis, type RedisClient } from '../../src/redis/connect.ts';
+import { closeRedis, connectRedis, type RedisClient } from '../../src/redis/connection/connect.ts';
 import { startOperations, type TestOperations } from '../support/operations.ts';
 import { freshPrefix, startRedis, testRedisUrl } from '../support/redis.ts';
 import { writeHistory } from '../support/usage-history.ts';

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
 import { defaultSettings } from '../../src/domain/settings.ts';
 import { createApiKey, listApiKeys, revokeApiKey, type NewApiKey } from '../../src/redis/api-keys.ts';
-import { closeRedis } from '../../src/redis/connect.ts';
+import { closeRedis } from '../../src/redis/connection/connect.ts';
 import { authenticate, hashApiKey } from '../../src/redis/credentials.ts';
 import { organizationBase } from '../../src/redis/keys.ts';
 import { saveSettings } from '../../src/redis/organizations.ts';

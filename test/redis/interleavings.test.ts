@@ -4,7 +4,7 @@ import { isDeepStrictEqual } from 'node:util';
 import fc from 'fast-check';
 import { defaultSettings } from '../../src/domain/settings.ts';
 import { comparisonForm, type UsernameComparison } from '../../src/domain/usernames.ts';
-import { closeRedis } from '../../src/redis/connect.ts';
+import { closeRedis } from '../../src/redis/connection/connect.ts';
 import { banUsernames, overwriteDenylist, removeDenied } from '../../src/redis/denylist.ts';
 import { organizationBase } from '../../src/redis/keys.ts';
 import { putProfile } from '../../src/redis/profiles.ts';

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { assert, property, string } from 'fast-check';
 import { defaultSettings } from '../../src/domain/settings.ts';
-import { closeRedis } from '../../src/redis/connect.ts';
+import { closeRedis } from '../../src/redis/connection/connect.ts';
 import { organizationBase } from '../../src/redis/keys.ts';
 import { findSettings, listOrganizations, saveSettings } from '../../src/redis/organizations.ts';
 import type { Store } from '../../src/redis/scripts.ts';

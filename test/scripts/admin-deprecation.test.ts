@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
 import type { PolicyView } from '../../src/deprecation/policy-view.ts';
 import { createApiKey } from '../../src/redis/api-keys.ts';
-import { closeRedis } from '../../src/redis/connect.ts';
+import { closeRedis } from '../../src/redis/connection/connect.ts';
 import { policyKey } from '../../src/deprecation/keys.ts';
 import { organizationBase } from '../../src/redis/keys.ts';
 import type { Store } from '../../src/redis/scripts.ts';

@@ -6,7 +6,7 @@ import { createLedger } from '../../src/deprecation/ledger.ts';
 import type { UsageReport } from '../../src/deprecation/report.ts';
 import type { RetireCheck } from '../../src/deprecation/retire-check.ts';
 import { createLog } from '../../src/log.ts';
-import { closeRedis } from '../../src/redis/connect.ts';
+import { closeRedis } from '../../src/redis/connection/connect.ts';
 import type { Store } from '../../src/redis/scripts.ts';
 import { runTool, type Ran } from '../support/admin.ts';
 import { openTestStore, startBridge, type TestBridge, type TestOrganization } from '../support/bridge.ts';

@@ -7,7 +7,7 @@ import { readContractPolicy } from '../../src/deprecation/contract-policy.ts';
 import { defaultSettings, type OrganizationSettings } from '../../src/domain/settings.ts';
 import { createLog } from '../../src/log.ts';
 import { createApiKey, type NewApiKey } from '../../src/redis/api-keys.ts';
-import { closeRedis } from '../../src/redis/connect.ts';
+import { closeRedis } from '../../src/redis/connection/connect.ts';
 import { organizationBase } from '../../src/redis/keys.ts';
 import { saveSettings } from '../../src/redis/organizations.ts';
 import type { Store } from '../../src/redis/scripts.ts';

@@ -4,7 +4,7 @@ import type { DeprecationPolicy } from '../../src/deprecation/policy.ts';
 import { listen } from '../../src/http/server.ts';
 import { createLog } from '../../src/log.ts';
 import { createOperationsApp } from '../../src/operations/app.ts';
-import type { RedisClient } from '../../src/redis/connect.ts';
+import type { RedisClient } from '../../src/redis/connection/connect.ts';
 
 export const TOKEN = 'correct-horse-battery-staple';
 

@@ -1,4 +1,4 @@
-import { connectRedis } from '../../src/redis/connect.ts';
+import { connectRedis } from '../../src/redis/connection/connect.ts';
 import { defineScripts, type Store } from '../../src/redis/scripts.ts';
 import { testRedisUrl } from './redis.ts';
 

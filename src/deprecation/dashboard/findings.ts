@@ -1,5 +1,5 @@
 import { setImmediate } from 'node:timers/promises';
-import type { RedisClient } from '../../redis/connect.ts';
+import type { RedisClient } from '../../redis/connection/connect.ts';
 import { activeOrganizationsKey } from '../keys.ts';
 import { reportOf, type UsageReport } from '../report.ts';
 import type { UsageQuery } from '../usage-query.ts';

@@ -1,6 +1,6 @@
 import { createLifetime } from '../../lifetime.ts';
-import { isStoreUnavailable } from '../../redis/connect.ts';
-import { reachStore, type StoreConfig } from '../../redis/open.ts';
+import { isStoreUnavailable } from '../../redis/connection/connect.ts';
+import { reachStore, type StoreConfig } from '../../redis/connection/open.ts';
 import type { BucketCredentials } from '../../media/s3.ts';
 import type { MigrationContext } from '../context.ts';
 import { createWorkspace } from '../disk/workspace.ts';

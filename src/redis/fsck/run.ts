@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { dropGeneration, generationOf } from '../generations.ts';
+import { dropGeneration, generationOf } from '../reindex/generations.ts';
 import {
   organizationBase,
   organizationOf,

@@ -1,5 +1,5 @@
-import { denylistKey, namesBucketKey } from './keys.ts';
-import type { Store } from './scripts.ts';
+import { denylistKey, namesBucketKey } from '../keys.ts';
+import type { Store } from '../scripts.ts';
 
 /** Buckets of one generation of the name index: four hexadecimal digits (lua/lib/names.lua). */
 const buckets = 0x10000;

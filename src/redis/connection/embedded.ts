@@ -7,7 +7,7 @@ import { dirname, join, resolve } from 'node:path';
 import type { Readable, Writable } from 'node:stream';
 import { setTimeout as pause } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
-import type { Log } from '../log.ts';
+import type { Log } from '../../log.ts';
 
 export interface Embedded {
   /** For connectRedis. */

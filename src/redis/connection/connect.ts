@@ -1,5 +1,5 @@
 import { Cluster } from 'ioredis';
-import type { Log } from '../log.ts';
+import type { Log } from '../../log.ts';
 import { type ClientOptions, createClient, mastersOf, type RedisClient } from './client.ts';
 import { findObstacle } from './requirements.ts';
 import { parseRedisUrl, type RedisAddress } from './url.ts';

@@ -1,5 +1,5 @@
 import { expect, test } from '@jest/globals';
-import { findObstacle } from '../../src/redis/requirements.ts';
+import { findObstacle } from '../../../src/redis/connection/requirements.ts';
 
 /** As servers answer INFO. */
 const info = (facts: Record<string, string>): string =>

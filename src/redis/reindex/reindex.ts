@@ -1,9 +1,9 @@
 import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { UsernameComparison } from '../domain/usernames.ts';
+import type { UsernameComparison } from '../../domain/usernames.ts';
 import { dropGeneration } from './generations.ts';
-import { addDenied, addNames, keepMarks, type Collision, type Rebuild } from './reindex-steps.ts';
-import type { Store } from './scripts.ts';
+import { addDenied, addNames, keepMarks, type Collision, type Rebuild } from './steps.ts';
+import type { Store } from '../scripts.ts';
 
 export type ReindexOutcome =
   | { kind: 'rebuilt'; usernames: number; denied: number }

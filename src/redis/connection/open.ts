@@ -1,8 +1,8 @@
-import type { Lifetime } from '../lifetime.ts';
-import type { Log } from '../log.ts';
+import type { Lifetime } from '../../lifetime.ts';
+import type { Log } from '../../log.ts';
 import { closeRedis, connectRedis, type ConnectOptions } from './connect.ts';
 import { openEmbedded, reachEmbedded, type Embedded } from './embedded.ts';
-import { defineScripts, type Store } from './scripts.ts';
+import { defineScripts, type Store } from '../scripts.ts';
 import { readSecrets, type SecretFiles } from './secrets.ts';
 
 /** Where the store is. */

@@ -4,10 +4,10 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
-import { createLifetime, type Lifetime } from '../../src/lifetime.ts';
-import { createLog } from '../../src/log.ts';
-import { openStore } from '../../src/redis/open.ts';
-import { startRedis, unusedPort, type RedisProcess } from '../support/redis.ts';
+import { createLifetime, type Lifetime } from '../../../src/lifetime.ts';
+import { createLog } from '../../../src/log.ts';
+import { openStore } from '../../../src/redis/connection/open.ts';
+import { startRedis, unusedPort, type RedisProcess } from '../../support/redis.ts';
 
 const log = createLog('error');
 let folder: string;

@@ -14,9 +14,9 @@ import {
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, describe, expect, test } from '@jest/globals';
-import { connectRedis, type RedisClient } from '../../src/redis/connect.ts';
-import { type Embedded, openEmbedded, reachEmbedded } from '../../src/redis/embedded.ts';
-import { isRunning } from '../support/redis.ts';
+import { connectRedis, type RedisClient } from '../../../src/redis/connection/connect.ts';
+import { type Embedded, openEmbedded, reachEmbedded } from '../../../src/redis/connection/embedded.ts';
+import { isRunning } from '../../support/redis.ts';
 
 const opened: (() => unknown)[] = [];
 afterEach(async () => {
@@ -46,7 +46,7 @@ async function pidOf(client: RedisClient): Promise<number> {
 
 /** A bridge in a process of its own, leader of its process group. */
 function runBridge(dataDir: string, env: NodeJS.ProcessEnv = process.env) {
-  const source = new URL('../../src/redis/embedded.ts', import.meta.url).href;
+  const source = new URL('../../../src/redis/connection/embedded.ts', import.meta.url).href;
   const program = `
     const { openEmbedded } = await import(${JSON.stringify(source)});
     const opened = await openEmbedded({ dataDir: process.argv[1] }).catch((error) => error);

@@ -1,8 +1,8 @@
-import { comparisonForm, type UsernameComparison } from '../domain/usernames.ts';
+import { comparisonForm, type UsernameComparison } from '../../domain/usernames.ts';
 import { generationOf } from './generations.ts';
-import { denylistKey, hereKey, profileKey } from './keys.ts';
-import { scanKeys, scanMembers, scanPairs } from './scan.ts';
-import type { Store } from './scripts.ts';
+import { denylistKey, hereKey, profileKey } from '../keys.ts';
+import { scanKeys, scanMembers, scanPairs } from '../scan.ts';
+import type { Store } from '../scripts.ts';
 
 /** A rebuild of one organization's name index under way: see reindex.ts. */
 export interface Rebuild {

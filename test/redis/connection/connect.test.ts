@@ -5,9 +5,14 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createServer } from 'node:net';
 import { afterEach, describe, expect, test } from '@jest/globals';
-import { closeRedis, connectRedis, isStoreUnavailable, type RedisClient } from '../../src/redis/connect.ts';
-import { startCluster } from '../support/redis-cluster.ts';
-import { freshPrefix, startRedis, testRedisUrl, unusedPort } from '../support/redis.ts';
+import {
+  closeRedis,
+  connectRedis,
+  isStoreUnavailable,
+  type RedisClient,
+} from '../../../src/redis/connection/connect.ts';
+import { startCluster } from '../../support/redis-cluster.ts';
+import { freshPrefix, startRedis, testRedisUrl, unusedPort } from '../../support/redis.ts';
 
 const opened: (() => unknown)[] = [];
 afterEach(async () => {
