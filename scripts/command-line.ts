@@ -1,6 +1,6 @@
 import type { Command } from 'commander';
 import { ConfigError } from '../src/config.ts';
-import { isStoreUnavailable } from '../src/redis/connect.ts';
+import { isStoreUnavailable } from '../src/redis/connection/connect.ts';
 
 /** How the two tools are called, so that lines can be pasted. */
 export const ADMIN = 'npm run -s admin --';

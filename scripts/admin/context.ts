@@ -1,6 +1,6 @@
 import { readConfig, type Config } from '../../src/config.ts';
 import { createLifetime } from '../../src/lifetime.ts';
-import { reachStore } from '../../src/redis/open.ts';
+import { reachStore } from '../../src/redis/connection/open.ts';
 import { organizationBase } from '../../src/redis/keys.ts';
 import type { Store } from '../../src/redis/scripts.ts';
 

@@ -7,7 +7,7 @@ import {
   listOrganizations,
   saveSettings,
 } from '../../src/redis/organizations.ts';
-import { changeComparison, type ReindexOutcome } from '../../src/redis/reindex.ts';
+import { changeComparison, type ReindexOutcome } from '../../src/redis/reindex/reindex.ts';
 import { unknownOrganization, type AdminContext, type Report } from './context.ts';
 import { addExamples, parseId, parseWholeNumber, withExamples } from './options.ts';
 import { list, printable, table } from './table.ts';

@@ -2,7 +2,7 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createLifetime } from '../../src/lifetime.ts';
-import { closeRedis, connectRedis } from '../../src/redis/connect.ts';
+import { closeRedis, connectRedis } from '../../src/redis/connection/connect.ts';
 import { defineScripts, type Store } from '../../src/redis/scripts.ts';
 import { startRedis } from '../../test/support/redis.ts';
 import { seedAfternoon, seedOrganization } from './seed.ts';

@@ -1,7 +1,7 @@
 import { hash } from 'node:crypto';
 import { defaultSettings } from '../../src/domain/settings.ts';
 import { createLifetime } from '../../src/lifetime.ts';
-import { closeRedis, connectRedis } from '../../src/redis/connect.ts';
+import { closeRedis, connectRedis } from '../../src/redis/connection/connect.ts';
 import { setObject } from '../../src/redis/objects.ts';
 import { saveSettings } from '../../src/redis/organizations.ts';
 import { defineScripts, type Store } from '../../src/redis/scripts.ts';

@@ -1,7 +1,7 @@
 import { execFileSync } from 'node:child_process';
 import { hash } from 'node:crypto';
 import { createLifetime } from '../../src/lifetime.ts';
-import { closeRedis, connectRedis } from '../../src/redis/connect.ts';
+import { closeRedis, connectRedis } from '../../src/redis/connection/connect.ts';
 import { defineScripts, type Store } from '../../src/redis/scripts.ts';
 import { startRedis } from '../../test/support/redis.ts';
 import { avatar, baseOf, playerKey, seedOrganization, userId } from './seed.ts';
