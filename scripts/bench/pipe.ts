@@ -2,13 +2,26 @@ import { spawn } from 'node:child_process';
 import { hash } from 'node:crypto';
 import { once } from 'node:events';
 import { encodeReference } from '../../src/domain/objects.ts';
-import { namesBucketKey, profileKey } from '../../src/redis/keys.ts';
+import { namesBucketKey, profileKey, settingsKey } from '../../src/redis/keys.ts';
 import { avatar, baseOf, pictureUrl, userId, wallet } from './seed.ts';
 
 /** Which profiles to load: as many of each organization. */
 export interface Crowd {
   organizations: readonly string[];
   profilesEach: number;
+}
+
+/** Buckets that an index of so many names has about when it has grown by itself. */
+export function bucketsFor(names: number): number {
+  return Math.ceil(names / 36);
+}
+
+/** The bucket of a name, of so many, as src/redis/lua/lib/names.lua has it. */
+export function bucketOf(form: string, buckets: number): string {
+  const place = Number.parseInt(hash('sha1', form).slice(0, 8), 16);
+  const range = 2 ** Math.ceil(Math.log2(buckets));
+  const number = place % range;
+  return String(number < buckets ? number : place % (range / 2));
 }
 
 /**
@@ -21,17 +34,18 @@ export async function pipeProfiles(port: number, { organizations, profilesEach }
   let said = '';
   cli.stdout.on('data', (chunk: Buffer) => (said += chunk.toString()));
   const reference = encodeReference(avatar);
+  const buckets = bucketsFor(profilesEach);
   for (const organization of organizations) {
     const base = baseOf(organization);
+    cli.stdin.write(command('HSET', settingsKey(base), 'n0', String(buckets)));
     for (let from = 0; from < profilesEach; from += 1000) {
       let text = '';
       for (let user = from; user < Math.min(from + 1000, profilesEach); user++) {
         const id = userId(user);
         const name = nameOf(user);
-        const bucket = hash('sha1', name).slice(0, 4);
         text += command('HSET', profileKey(base, id), 't', '1780000000000', 'u', name);
         text += command('HSET', profileKey(base, id), 'ar', reference, 'pu', pictureUrl, 'w', wallet);
-        text += command('HSET', namesBucketKey(base, '0', bucket), name, id);
+        text += command('HSET', namesBucketKey(base, '0', bucketOf(name, buckets)), name, id);
       }
       if (!cli.stdin.write(text)) await once(cli.stdin, 'drain');
     }

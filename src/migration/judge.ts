@@ -1,5 +1,4 @@
-import { createHash } from 'node:crypto';
-import { namesBucketKey, objectsKey, profileKey } from '../redis/keys.ts';
+import { objectsKey, profileKey } from '../redis/keys.ts';
 import type { MigrationContext } from './context.ts';
 import type { Found } from './crosscheck.ts';
 import { createAllDecisions, type Decisions } from './decisions.ts';
@@ -127,7 +126,8 @@ async function judgeNames(
   for await (const next of found) {
     if (winner === undefined || next.isFirst) {
       const { base, index } = await organizations.find(next.organizationId);
-      holder = await store.hget(namesBucketKey(base, index, bucketOf(next.key)), next.key);
+      const rows = JSON.stringify([[collected(next).userId, next.key]]);
+      holder = (await store.migrateRead(base, index, rows))[0]?.[1] ?? null;
       winner = next;
     } else if (collected(next).userId === holder) {
       await refuse(winner, next);
@@ -136,11 +136,6 @@ async function judgeNames(
       await refuse(next, winner);
     }
   }
-}
-
-/** The name index keeps a form in the bucket of this name (src/redis/lua/lib/names.lua). */
-export function bucketOf(form: string): string {
-  return createHash('sha1').update(form).digest('hex').slice(0, 4);
 }
 
 /** What the source does not hold may be in Redis. */

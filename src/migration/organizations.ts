@@ -14,6 +14,8 @@ export interface Organization {
   /** The generation of the name index in force. */
   index: string;
   settings: OrganizationSettings;
+  /** Usernames that the source has for it, as far as it was read. */
+  namesToCome: number;
   /** Whether Redis or the source says anything of it. */
   isKnown: boolean;
 }
@@ -42,7 +44,7 @@ export function createOrganizations(store: MigrationStore, prefix: string): Orga
     const { settings, index } = standing;
     const before = known.get(id);
     if (before === undefined) {
-      const organization = { id, base, exists, index, settings, isKnown: exists };
+      const organization = { id, base, exists, index, settings, namesToCome: 0, isKnown: exists };
       known.set(id, organization);
       return organization;
     }

@@ -11,6 +11,7 @@ interface ScriptReplies {
     index: string,
     mode: Mode,
     rows: string,
+    namesToCome: number,
   ) => Fenced | ['applied', outcomes: string, names: string[], denied: number[]];
   migrateDenylist: (
     mode: Mode,

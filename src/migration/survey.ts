@@ -77,8 +77,11 @@ export async function surveySource(
           entity === 'profiles' ? references.addProfile(item as Item<'profiles'>, organization) : undefined;
         if (referring !== undefined) await referring;
         visitFacts(checks, entity, item.record, organization, note);
-        if (entity === 'profiles')
-          newest = Math.max(newest, (item.record as RecordOf['profiles']).updatedAt ?? 0);
+        if (entity === 'profiles') {
+          const { username, updatedAt = 0 } = item.record as RecordOf['profiles'];
+          if (username !== undefined) organization.namesToCome += 1;
+          newest = Math.max(newest, updatedAt);
+        }
       }
     }
   }

@@ -168,7 +168,8 @@ async function putOnce(place: Place, rows: readonly ProfileRow[], again: Profile
         ...fields,
       ];
     });
-    return await store.migrateProfiles(organization.base, organization.index, mode, JSON.stringify(encoded));
+    const { base, index, namesToCome } = organization;
+    return await store.migrateProfiles(base, index, mode, JSON.stringify(encoded), namesToCome);
   });
 
   let isHeld = false;

@@ -40,7 +40,7 @@ export function profileKey(base: string, userId: string): string {
   return `${base}p:${userId}`;
 }
 
-/** A part of a generation of the name index: `bucket` is the first four hex digits of a form's SHA-1. */
+/** A part of a generation of the name index (lua/lib/names.lua). */
 export function namesBucketKey(base: string, index: string, bucket: string): string {
   return `${base}n${index}:${bucket}`;
 }

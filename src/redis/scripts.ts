@@ -98,7 +98,7 @@ interface ScriptReplies {
   ) => ['stale'] | ['seen', (['changed' | 'indexed' | 'free'] | ['held', holder: string, username: Text])[]];
   fsckLookHolders: (
     ...arguments_: string[]
-  ) => ['stale'] | ['seen', (['changed'] | ['named', username: Text])[]];
+  ) => ['stale'] | ['seen', (['changed'] | ['named' | 'misplaced', username: Text])[]];
   fsckClaimName: (...arguments_: string[]) => Mended | Unmendable | 'staged';
   fsckDropEntry: (...arguments_: string[]) => Mended | Unmendable;
   fsckRedeny: (...arguments_: string[]) => Mended | Unmendable;
@@ -144,7 +144,7 @@ const scripts: Record<keyof ScriptReplies, ScriptSource> = {
   setObject: { file: 'set_object', uses: ['here'] },
   addToCollection: { file: 'add_to_collection', uses: ['here'] },
   setWallet: { file: 'set_wallet', uses: ['clock'] },
-  reindexOpen: { file: 'reindex/open', uses: ['clock', 'freeze'] },
+  reindexOpen: { file: 'reindex/open', uses: ['clock', 'names', 'freeze'] },
   reindexNames: { file: 'reindex/names', uses: ['clock', 'names', 'freeze'] },
   reindexDenied: { file: 'reindex/denied', uses: ['clock', 'freeze'] },
   reindexCommit: { file: 'reindex/commit', uses: ['clock', 'freeze'] },

@@ -5,8 +5,8 @@ import { once } from 'node:events';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { encodeReference } from '../../../src/domain/objects.ts';
-import { namesBucketKey, profileKey } from '../../../src/redis/keys.ts';
-import { bucketOf } from '../../../src/migration/judge.ts';
+import { namesBucketKey, profileKey, settingsKey } from '../../../src/redis/keys.ts';
+import { bucketOf, bucketsFor } from '../pipe.ts';
 import { openStore } from '../ground.ts';
 import { ratioRow, type Section } from '../section.ts';
 import { avatar, avatarUrl, baseOf, pictureUrl, userId, wallet } from '../seed.ts';
@@ -98,11 +98,13 @@ function* lines(): Generator<string> {
 
 function* commands(): Generator<string> {
   const base = baseOf(organization);
+  const buckets = bucketsFor(profiles);
+  yield command('HSET', settingsKey(base), 'n0', String(buckets));
   const rest = ['pu', pictureUrl, 'ar', encodeReference(avatar), 'w', wallet, 't', String(changedAt)];
   for (let user = 0; user < profiles; user += 1) {
     const [id, name] = [userId(user), nameOf(user)];
     yield command('HSET', profileKey(base, id), 'u', name, ...rest);
-    yield command('HSET', namesBucketKey(base, '0', bucketOf(name)), name, id);
+    yield command('HSET', namesBucketKey(base, '0', bucketOf(name, buckets)), name, id);
   }
 }
 

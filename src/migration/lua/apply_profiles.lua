@@ -7,6 +7,7 @@
 -- ARGV[3]  JSON, an array for each profile: user, form of its username ('' for none), last change in ms ('' where
 --          unknown), the current username as the caller saw it ('' for none), that one's form, picture file ('' for
 --          none), then the fields as stored, name and value in turn, t last
+-- ARGV[4]  how many names the source has for the organization, so that an index still empty gets room for them
 --
 -- {'stale'} {'frozen'}              nothing was done: look again, and come back (lib/names.lua)
 -- {'applied', outcomes, names, denied}
@@ -24,6 +25,7 @@
 local base, index, is_dry = KEYS[1], ARGV[1], ARGV[2] == 'dry'
 local fenced = fence(index)
 if fenced then return { fenced } end
+if not is_dry then make_room(index, tonumber(ARGV[4])) end
 local has_stage = redis.call('EXISTS', base .. 'stage') == 1
 local rows = cjson.decode(ARGV[3])
 local outcomes, names, denied = {}, {}, {}
@@ -68,16 +70,15 @@ end
 
 -- Takes the username, unless this is dry. 't' or 'w' where it cannot be had now, nil where it is the user's.
 local function claim(user, form)
-  local names_bucket = bucket(index, form)
-  if not is_dry and not has_stage and redis.call('HSETNX', names_bucket, form, user) == 1 then return end
-  local holder = redis.call('HGET', names_bucket, form)
+  if not is_dry and not has_stage and take(index, form, user) then return end
+  local holder = holder_of(index, form)
   if holder == user then return end
   if holder then
     names[#names + 1] = holder
     return 't'
   end
   if has_stage and is_staged(form) then return 'w' end
-  if not is_dry then redis.call('HSET', names_bucket, form, user) end
+  if not is_dry then take(index, form, user) end
 end
 
 -- Takes the row's username, if it has one; why it cannot be had, or nil.

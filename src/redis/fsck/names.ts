@@ -1,4 +1,3 @@
-import { createHash } from 'node:crypto';
 import { nameFault } from '../../domain/usernames.ts';
 import { namesBucketKey } from '../keys.ts';
 import { scanPairs } from '../scan.ts';
@@ -112,21 +111,17 @@ async function checkEntries(
   for (const [position, verdict] of reply[1].entries()) {
     const [form = '', user = ''] = entries[position] ?? [];
     if (verdict[0] === 'changed') continue;
-    const [, username] = verdict;
+    const [place, username] = verdict;
     const isTheirs = username !== null && formOf(standing, username) === form;
-    if (isTheirs && bucketOf(form) === bucket) continue;
+    if (isTheirs && place === 'named') continue;
     const instead = username === null ? 'has no username' : `is ${quote(username)}`;
     const detail = `the index says ${quote(form)} is user ${quote(user)}, who ${instead}`;
     await tell(
       check,
       'index-entry-stale',
       isTheirs ? `the index has ${quote(form)} in bucket ${bucket}, where nobody finds it` : detail,
-      async () => await store.fsckDropEntry(base, index, bucket, form, user, username ?? ''),
+      async () =>
+        await store.fsckDropEntry(base, index, bucket, form, user, username ?? '', isTheirs ? '1' : ''),
     );
   }
-}
-
-/** As lua/lib/names.lua has it. */
-function bucketOf(form: string): string {
-  return createHash('sha1').update(form).digest('hex').slice(0, 4);
 }

@@ -27,11 +27,12 @@ export async function checkOrganization(check: Check): Promise<void> {
 
 async function checkSettings(check: Check): Promise<void> {
   const { store, base } = check;
-  const [comparison, index, building] = await store.hmget(
+  const [comparison, index, building, buckets] = await store.hmget(
     settingsKey(base),
     'comparison',
     'index',
     'building',
+    `n${check.standing.index}`,
   );
   const faults = settingsFaults(check.standing.settings);
   if (comparison !== 'exact' && comparison !== 'case-insensitive') {
@@ -40,6 +41,7 @@ async function checkSettings(check: Check): Promise<void> {
   if (!/^\d+$/.test(index ?? '0') || !/^\d+$/.test(building ?? '0')) {
     faults.push('the generation of the name index is no number');
   }
+  if (!/^[1-9]\d*$/.test(buckets ?? '1')) faults.push('the number of buckets of the name index is none');
   for (const fault of faults) {
     await tell(
       check,

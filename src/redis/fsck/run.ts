@@ -82,7 +82,7 @@ export function createRun(store: Store, prefix: string, { repair, counts, report
     if (generation !== undefined && generation !== check.standing.index) {
       leftovers.set(check, (leftovers.get(check) ?? new Set()).add(generation));
     } else if (generation !== undefined && rest.startsWith('n')) {
-      await checkBucket(check, rest.slice(-4));
+      await checkBucket(check, rest.slice(rest.indexOf(':') + 1));
     } else if (rest.startsWith('key:')) {
       await checkKeyRecord(check, rest.slice('key:'.length));
     } else if (rest.startsWith('c:')) {

@@ -42,7 +42,7 @@ for i = 3, #ARGV, 4 do
       local profile = base .. 'p:' .. user
       local from = redis.call('HGET', profile, 'u') or name
       let_go(index, form)
-      hold(index, new_form, user)
+      take(index, new_form, user)
       redis.call('HSET', profile, 'u', replacement, 't', now, 'b', '1')
       audit('rename', key_id, 'from', from, 'to', replacement, 'user', user)
     end

@@ -59,7 +59,7 @@ end
 redis.call('HSET', profile, 't', now, 'b', '1')
 if ARGV[5] ~= '' then
   if ARGV[3] ~= '' and ARGV[4] ~= ARGV[6] then let_go(index, ARGV[4]) end
-  hold(index, ARGV[6], user)
+  take(index, ARGV[6], user)
   redis.call('HSET', profile, 'u', ARGV[5])
 end
 

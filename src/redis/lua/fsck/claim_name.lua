@@ -28,7 +28,8 @@ if ARGV[7] == '1' then
 end
 local key = bucket(index, form)
 if not is_type(key, 'hash') then redis.call('DEL', key) end
-hold(index, form, keeper)
+let_go(index, form)
+take(index, form, keeper)
 if loser then
   local lost = loser == user and name or other[1]
   redis.call('HDEL', base .. 'p:' .. loser, 'u')

@@ -2,12 +2,12 @@
 --
 -- KEYS[1]  <prefix>{organization}:
 -- ARGV[1]  generation of the name index
--- ARGV[2]  bucket, four hex digits
+-- ARGV[2]  number of the bucket
 -- ARGV[3…] two for each entry: form, user
 --
 -- {'stale'}
--- {'seen', verdicts}                for each {'changed'} (the entry is another by now) or {'named', username or
---                                   false}
+-- {'seen', verdicts}                for each {'changed'} (the entry is another by now), {'named', username or
+--                                   false}, or {'misplaced', username or false} (nobody looks in this bucket for it)
 if fence(ARGV[1]) == 'stale' then return { 'stale' } end
 local key = KEYS[1] .. 'n' .. ARGV[1] .. ':' .. ARGV[2]
 local verdicts = {}
@@ -16,7 +16,8 @@ for i = 3, #ARGV, 2 do
   if not is_type(key, 'hash') or redis.call('HGET', key, form) ~= user then
     verdicts[#verdicts + 1] = { 'changed' }
   else
-    verdicts[#verdicts + 1] = { 'named', fields_of(user, 'u')[1] or false }
+    local verdict = bucket(ARGV[1], form) == key and 'named' or 'misplaced'
+    verdicts[#verdicts + 1] = { verdict, fields_of(user, 'u')[1] or false }
   end
 end
 return { 'seen', verdicts }

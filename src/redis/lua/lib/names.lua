@@ -1,16 +1,82 @@
 -- The username index and the denylist. Both hold comparison forms, which the caller computes; `index` is the
 -- generation of the index that his forms belong to.
+--
+-- The index grows by linear hashing (Litwin 1980): a bucket is a hash small enough to stay in the compact encoding,
+-- and whenever one has become too full, the next in turn is split in two. So a name takes the same memory in an
+-- organization of a hundred users as in one of millions, and no call ever does more than a bucket's work.
 
+-- Names of a bucket: so many at most, and on average.
+local fullest, usual = 64, 36
+
+-- How many buckets a generation has, and the power of two that is not below it.
+local known = {}
+local function remember(index, count)
+  local range = 1
+  while range < count do range = range * 2 end
+  known[index] = { count = count, range = range }
+  return known[index]
+end
+
+local function is_type(key, wanted)
+  local found = redis.call('TYPE', key).ok
+  return found == wanted or found == 'none'
+end
+
+local function size_of(index)
+  return known[index] or remember(index, tonumber(redis.call('HGET', KEYS[1] .. 'settings', 'n' .. index) or 1))
+end
+
+local function digest(form)
+  return tonumber(string.sub(redis.sha1hex(form), 1, 8), 16)
+end
+
+-- The hash that has a form, where anybody holds it.
 local function bucket(index, form)
-  return KEYS[1] .. 'n' .. index .. ':' .. string.sub(redis.sha1hex(form), 1, 4)
+  local size = size_of(index)
+  local place = digest(form)
+  local number = place % size.range
+  -- Not split yet in this turn.
+  if number >= size.count then number = place % (size.range / 2) end
+  return KEYS[1] .. 'n' .. index .. ':' .. number
+end
+
+-- Adds a bucket: the next in turn gives up the forms that belong there from now on. Not where an outside hand has
+-- put something else in the way: whoever calls this has begun to write, and must not fail.
+local function split(index)
+  local count, range = size_of(index).count, size_of(index).range
+  if count == range then range = range * 2 end
+  local start = KEYS[1] .. 'n' .. index .. ':'
+  local from, to = start .. (count - range / 2), start .. count
+  if not is_type(from, 'hash') or not is_type(to, 'hash') then return end
+  local entries = redis.call('HGETALL', from)
+  for i = 1, #entries, 2 do
+    if digest(entries[i]) % range == count then
+      redis.call('HSET', to, entries[i], entries[i + 1])
+      redis.call('HDEL', from, entries[i])
+    end
+  end
+  redis.call('HSET', KEYS[1] .. 'settings', 'n' .. index, count + 1)
+  remember(index, count + 1)
+end
+
+-- Gives an index that is still empty the buckets that so many names need: then none has to be split on the way.
+local function make_room(index, names)
+  if size_of(index).count > 1 or redis.call('EXISTS', KEYS[1] .. 'n' .. index .. ':0') == 1 then return end
+  local count = math.max(1, math.ceil(names / usual))
+  redis.call('HSET', KEYS[1] .. 'settings', 'n' .. index, count)
+  remember(index, count)
 end
 
 local function holder_of(index, form)
   return redis.call('HGET', bucket(index, form), form)
 end
 
-local function hold(index, form, user)
-  redis.call('HSET', bucket(index, form), form, user)
+-- Gives a form to a user, unless somebody holds it; whether it did.
+local function take(index, form, user)
+  local key = bucket(index, form)
+  if redis.call('HSETNX', key, form, user) == 0 then return false end
+  if redis.call('HLEN', key) > fullest then split(index) end
+  return true
 end
 
 local function let_go(index, form)
@@ -29,7 +95,8 @@ end
 -- Why forms of this generation must not be written now: 'stale' where the organization has another comparison
 -- by now, 'frozen' while its index is being rebuilt, nil where all is well.
 local function fence(index)
-  local now = redis.call('HMGET', KEYS[1] .. 'settings', 'index', 'frozen')
+  local now = redis.call('HMGET', KEYS[1] .. 'settings', 'index', 'frozen', 'n' .. index)
+  remember(index, tonumber(now[3] or 1))
   if (now[1] or '0') ~= index then return 'stale' end
   if now[2] and tonumber(now[2]) > tonumber(redis.call('TIME')[1]) * 1000 then return 'frozen' end
   return nil

@@ -1,9 +1,4 @@
 -- For looking at what an outside hand may have broken: a key of the wrong type counts as none.
-local function is_type(key, wanted)
-  local found = redis.call('TYPE', key).ok
-  return found == wanted or found == 'none'
-end
-
 local function fields_of(user, ...)
   local key = KEYS[1] .. 'p:' .. user
   if not is_type(key, 'hash') then return {} end

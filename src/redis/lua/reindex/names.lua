@@ -13,12 +13,11 @@ if not freeze(ARGV[1], ARGV[2]) then return { 'lapsed' } end
 local count, collisions = 0, {}
 for i = 4, #ARGV, 2 do
   local user, form = ARGV[i], ARGV[i + 1]
-  local holder = holder_of(ARGV[3], form)
-  if not holder then
-    hold(ARGV[3], form, user)
+  if take(ARGV[3], form, user) then
     count = count + 1
-  elseif holder ~= user then
-    collisions[#collisions + 1] = { (i - 4) / 2, holder }
+  else
+    local holder = holder_of(ARGV[3], form)
+    if holder ~= user then collisions[#collisions + 1] = { (i - 4) / 2, holder } end
   end
 end
 return { 'added', count, collisions }

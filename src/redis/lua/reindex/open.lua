@@ -16,6 +16,6 @@ if now[1] == ARGV[3] then return { 'unchanged' } end
 if not redis.call('SET', KEYS[1] .. 'reindex', ARGV[1], 'NX', 'PX', ARGV[2]) then return { 'busy' } end
 local index = now[2] or '0'
 local following = string.format('%.0f', math.max(tonumber(index), tonumber(now[3] or '0')) + 1)
-redis.call('HSET', settings, 'building', following)
+redis.call('HSET', settings, 'building', following, 'n' .. following, size_of(index).count)
 freeze(ARGV[1], ARGV[2])
 return { 'opened', index, following }
