@@ -34,9 +34,7 @@ export async function chooseRedis(env: NodeJS.ProcessEnv): Promise<ChosenRedis> 
   if (insisted === 'testcontainers') return inContainer(image);
   const missing = await dockerLacks(image, env['DOCKER_HOST']);
   if (missing === undefined) return inContainer(image);
-  const installed =
-    spawnSync('sh', ['-c', 'command -v redis-server || command -v valkey-server']).status === 0;
-  if (installed) return inProcess(`skipped testcontainers: ${missing}`);
+  if (localVersion() !== undefined) return inProcess(`skipped testcontainers: ${missing}`);
   throw new Error(
     `no Redis to test on: no redis-server on the PATH, and ${missing}; run npm run redis:install`,
   );
@@ -44,12 +42,23 @@ export async function chooseRedis(env: NodeJS.ProcessEnv): Promise<ChosenRedis> 
 
 async function inProcess(why: string): Promise<ChosenRedis> {
   const { url, stop } = await startRedis();
-  return { url, stop, told: `a redis-server process at ${url} (${why})` };
+  return { url, stop, told: `a process at ${url}, ${localVersion()} (${why})` };
+}
+
+/** What the server that startRedis takes says of itself, or undefined where there is none. */
+function localVersion(): string | undefined {
+  const ask = '$(command -v redis-server || command -v valkey-server) --version';
+  const { status, stdout } = spawnSync('sh', ['-c', ask], { encoding: 'utf8' });
+  return status === 0 ? stdout.trim().replace(/ (sha|malloc)=.*/, '') : undefined;
 }
 
 async function inCluster(): Promise<ChosenRedis> {
   const { url, stop } = await startCluster({ replicas: true });
-  return { url, stop, told: `a Redis Cluster of processes, 3 masters and 3 replicas, at ${url}` };
+  return {
+    url,
+    stop,
+    told: `a cluster of processes, 3 masters and 3 replicas, at ${url}, ${localVersion()}`,
+  };
 }
 
 async function inContainer(image: string): Promise<ChosenRedis> {
