@@ -4,7 +4,7 @@ import { readAudit, type AuditEntry } from '../../src/redis/audit.ts';
 import { findSettings } from '../../src/redis/organizations.ts';
 import { unknownOrganization, type AdminContext, type Report } from './context.ts';
 import { organizationOption, withExamples } from './options.ts';
-import { printable } from './table.ts';
+import { printable } from '../../src/terminal.ts';
 
 /** `admin audit`: who changed the denylist. */
 export function auditCommand(context: AdminContext): Command {

@@ -2,7 +2,7 @@ import { Command } from 'commander';
 import { addToCollection } from '../../src/redis/objects.ts';
 import { unknownOrganization, type AdminContext } from './context.ts';
 import { addExamples, idOption, organizationOption, withExamples } from './options.ts';
-import { printable } from './table.ts';
+import { printable } from '../../src/terminal.ts';
 
 interface CollectionOptions {
   org: string;

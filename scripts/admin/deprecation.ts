@@ -12,7 +12,7 @@ import type { AdminContext, Report } from './context.ts';
 import { addExemptions } from './exemptions.ts';
 import { addExamples, parseId, withExamples } from './options.ts';
 import { collect, collectWindowNames, collectWindows, readLink, readTime } from './policy-options.ts';
-import { printable } from './table.ts';
+import { printable } from '../../src/terminal.ts';
 
 /** `admin deprecation …`: what is announced, and when the API is gone. */
 export function deprecationCommand(context: AdminContext): Command {

@@ -2,7 +2,7 @@ import { Command } from 'commander';
 import { fsck, type Counts, type Fault } from '../../src/redis/fsck.ts';
 import { unknownOrganization, type AdminContext, type Report } from './context.ts';
 import { idOption, withExamples } from './options.ts';
-import { printable } from './table.ts';
+import { printable } from '../../src/terminal.ts';
 
 interface FsckOptions {
   org?: string;

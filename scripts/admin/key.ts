@@ -17,7 +17,7 @@ import {
   parseId,
   withExamples,
 } from './options.ts';
-import { printable, table } from './table.ts';
+import { printable, table } from '../../src/terminal.ts';
 
 interface KeyOptions {
   org: string;

@@ -2,7 +2,7 @@ import { Command } from 'commander';
 import { setObject } from '../../src/redis/objects.ts';
 import { unknownOrganization, type AdminContext } from './context.ts';
 import { addExamples, idOption, organizationOption, parseHttpUrl, withExamples } from './options.ts';
-import { printable } from './table.ts';
+import { printable } from '../../src/terminal.ts';
 
 interface ObjectOptions {
   org: string;

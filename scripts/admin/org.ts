@@ -10,7 +10,7 @@ import {
 import { changeComparison, type ReindexOutcome } from '../../src/redis/reindex/reindex.ts';
 import { unknownOrganization, type AdminContext, type Report } from './context.ts';
 import { addExamples, parseId, parseWholeNumber, withExamples } from './options.ts';
-import { list, printable, table } from './table.ts';
+import { list, printable, table } from '../../src/terminal.ts';
 
 interface SetOptions {
   json?: boolean;

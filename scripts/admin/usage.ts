@@ -8,7 +8,7 @@ import { findSettings } from '../../src/redis/organizations.ts';
 import { unknownOrganization, type AdminContext, type Report } from './context.ts';
 import { idOption, parseWholeNumber, withExamples } from './options.ts';
 import { readTime } from './policy-options.ts';
-import { printable } from './table.ts';
+import { printable } from '../../src/terminal.ts';
 
 interface UsageOptions {
   from?: string;

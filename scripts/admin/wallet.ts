@@ -2,7 +2,7 @@ import { Command } from 'commander';
 import { setWallet } from '../../src/redis/wallets.ts';
 import { unknownOrganization, type AdminContext } from './context.ts';
 import { addExamples, idOption, organizationOption, parseWallet, withExamples } from './options.ts';
-import { printable } from './table.ts';
+import { printable } from '../../src/terminal.ts';
 
 interface WalletOptions {
   org: string;

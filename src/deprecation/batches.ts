@@ -55,7 +55,7 @@ export function cutBatches(keys: Iterable<readonly [string, KeyTally]>, retentio
           ),
         ),
       ]),
-      Array.from(tally.agents, ([agent, last]): [string, number] => [printable(agent), last]).filter(
+      Array.from(tally.agents, ([agent, last]): [string, number] => [withoutControls(agent), last]).filter(
         ([agent]) => agent !== '',
       ),
     ]);
@@ -64,7 +64,7 @@ export function cutBatches(keys: Iterable<readonly [string, KeyTally]>, retentio
   return batches;
 }
 
-/** Without control, formatting and half characters: a user agent is shown in terminals and pages. */
-function printable(agent: string): string {
+/** Control, formatting and half characters tell nothing of a user agent, and are not kept. */
+function withoutControls(agent: string): string {
   return agent.replace(/[\p{Cc}\p{Cf}\p{Cs}]/gu, '');
 }

@@ -1,5 +1,7 @@
 import type { RedisClient } from '../redis/connection/connect.ts';
+import { counted } from '../numbers.ts';
 import { organizationsKey } from '../redis/keys.ts';
+import { printable } from '../terminal.ts';
 import { findGaps, readCoverage } from './coverage.ts';
 import { DAY, dayOf } from './days.ts';
 import { formatInstant } from './iso8601.ts';
@@ -7,7 +9,7 @@ import { readLedger } from './ledger-reader.ts';
 import { writeGap, type UsageReport } from './report.ts';
 import { UNATTRIBUTED } from './tally.ts';
 import { clientName } from './usage-groups.ts';
-import { gapLines, lengthOf, printable } from './usage-lines.ts';
+import { gapLines, lengthOf } from './usage-lines.ts';
 
 export interface RetireCheck {
   /** Nobody known called for that long, and it was measured throughout. */
@@ -64,7 +66,7 @@ export async function retireCheck(
   const span = days === 1 ? 'day' : `${days} days`;
   const clients = new Set(callers.map((caller) => `${caller.organization ?? ''}\n${caller.client}`)).size;
   if (clients > 0) {
-    reasons.push(`${clients} client${clients === 1 ? '' : 's'} called in the last ${span}`);
+    reasons.push(`${counted(clients, 'client')} called in the last ${span}`);
   }
   // The check's first minute has begun before it.
   const minutes = Math.min(
@@ -87,7 +89,7 @@ export function retireCheckLines(check: RetireCheck): string[] {
   const what = check.organization === null ? 'the API' : `the API for ${check.organization}`;
   if (check.retirable) {
     return [
-      `${what} can be retired: no attributed call in ${check.days} day${check.days === 1 ? '' : 's'}, measured throughout`,
+      `${what} can be retired: no attributed call in ${counted(check.days, 'day')}, measured throughout`,
     ];
   }
   const callers = check.callers.map(

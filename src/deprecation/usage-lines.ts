@@ -1,3 +1,5 @@
+import { counted } from '../numbers.ts';
+import { printable, table } from '../terminal.ts';
 import type { ReportRow, UsageReport } from './report.ts';
 import type { Group } from './usage-query.ts';
 
@@ -51,7 +53,7 @@ const COLUMNS: Record<Group, Column[]> = {
   operation: [...NAMES.operation, ...CALLS, ...TREND, ...SEEN, AGENTS],
 };
 
-const NUMBERS = new Set(['calls', 'share', 'unattributed', 'last 7 days', '7 before', 'trend']);
+const NUMBERS = ['calls', 'share', 'unattributed', 'last 7 days', '7 before', 'trend'];
 
 /**
  * The report as lines of text for a terminal: what it covers, the rows, and what was not measured. A figure that
@@ -60,19 +62,14 @@ const NUMBERS = new Set(['calls', 'share', 'unattributed', 'last 7 days', '7 bef
 export function reportLines(report: UsageReport): string[] {
   const titled = COLUMNS[report.groupBy].map(([title, of]) => ({
     title,
-    cells: report.rows.map((row) => printable(of(row))),
+    cells: report.rows.map(of),
   }));
   const columns = titled.filter(({ cells }) => cells.some((cell) => cell !== ''));
-  const lines = [-1, ...report.rows.keys()].map((at) =>
-    columns
-      .map(({ title, cells }) => {
-        const width = cells.reduce((most, cell) => Math.max(most, cell.length), title.length);
-        const text = at === -1 ? title : cells[at] || '-';
-        return NUMBERS.has(title) ? text.padStart(width) : text.padEnd(width);
-      })
-      .join('  ')
-      .trimEnd(),
-  );
+  const lines = table(
+    columns.map(({ title }) => title),
+    report.rows.map((_, at) => columns.map(({ cells }) => cells[at])),
+    NUMBERS,
+  ).split('\n');
   const of =
     report.organization === null ? 'all organizations' : `organization ${printable(report.organization)}`;
   const doubtful = titled.some(({ cells }) => cells.some((cell) => cell.endsWith('?')));
@@ -80,7 +77,7 @@ export function reportLines(report: UsageReport): string[] {
   const calls =
     report.measured === 'no' && report.calls === 0
       ? 'not measured'
-      : `${report.calls} call${report.calls === 1 ? '' : 's'}${unattributed}`;
+      : counted(report.calls, 'call') + unattributed;
   return [
     `${report.from} to ${report.to} (UTC), ${of}: ${calls}`,
     '',
@@ -95,7 +92,7 @@ export function gapLines(gaps: UsageReport['gaps']): string[] {
   const minutes = gaps.reduce((sum, gap) => sum + gap.minutes, 0);
   const shown = gaps.slice(0, 10).map(({ from, to }) => `  ${minute(from)} to ${minute(to)}`);
   return [
-    `not measured: ${lengthOf(minutes)} in ${gaps.length} gap${gaps.length === 1 ? '' : 's'} (UTC)`,
+    `not measured: ${lengthOf(minutes)} in ${counted(gaps.length, 'gap')} (UTC)`,
     ...shown,
     ...(gaps.length > shown.length ? [`  and ${gaps.length - shown.length} more`] : []),
   ];
@@ -115,7 +112,7 @@ export function lengthOf(minutes: number): string {
           [hours, 'hour'],
           [minutes % 60, 'minute'],
         ];
-  const told = parts.filter(([n]) => n > 0).map(([n, unit]) => `${n} ${unit}${n === 1 ? '' : 's'}`);
+  const told = parts.filter(([n]) => n > 0).map(([n, unit]) => counted(n, unit));
   return told.join(' ');
 }
 
@@ -142,9 +139,4 @@ function minute(instant: string | null): string {
 function shortened(text: string): string {
   const characters = Array.from(text);
   return characters.length <= AGENT_LENGTH ? text : `${characters.slice(0, AGENT_LENGTH - 1).join('')}…`;
-}
-
-/** Labels come from outside: nothing in them may steer the terminal. */
-export function printable(text: string): string {
-  return text.replace(/[\p{Cc}\p{Cf}]/gu, '');
 }

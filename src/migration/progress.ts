@@ -1,4 +1,5 @@
 import { SingleBar } from 'cli-progress';
+import { counted, number } from '../numbers.ts';
 
 /** Tells an operator how far the work is. */
 export interface Progress {
@@ -44,9 +45,9 @@ function createMeter(now: () => number) {
       const left = share > 0 ? (seconds * (1 - share)) / share : undefined;
       return {
         phase,
-        count: count.toLocaleString('en'),
+        done: counted(count, 'record'),
         share,
-        rate: Math.round(count / seconds).toLocaleString('en'),
+        rate: number(Math.round(count / seconds)),
         left: left === undefined ? 'unknown' : duration(left),
       };
     },
@@ -61,8 +62,8 @@ function createLines(output: Output, now: () => number): Progress {
       meter.advance(phase, count, share);
       if (now() - toldAt < lineInterval) return;
       toldAt = now();
-      const { phase: doing, count: done, share: reached, rate, left } = meter.read();
-      output.write(`${doing}: ${done} records, ${Math.floor(100 * reached)} %, ${rate}/s, ${left} left\n`);
+      const { phase: doing, done, share: reached, rate, left } = meter.read();
+      output.write(`${doing}: ${done}, ${Math.floor(100 * reached)} %, ${rate}/s, ${left} left\n`);
     },
     stop: () => {},
   };
@@ -80,7 +81,7 @@ function createBar(output: Output, now: () => number): Progress {
       if (meter.advance(phase, count, share)) stop();
       if (bar === undefined) {
         bar = new SingleBar({
-          format: '{bar} {percentage} % {phase}: {count} records, {rate}/s, {left} left',
+          format: '{bar} {percentage} % {phase}: {done}, {rate}/s, {left} left',
           stream: output as unknown as NodeJS.WritableStream,
           hideCursor: true,
           clearOnComplete: true,

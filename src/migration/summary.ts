@@ -1,3 +1,5 @@
+import { counted, number } from '../numbers.ts';
+import { printable, table } from '../terminal.ts';
 import type { Applied, Chosen } from './commands.ts';
 import type { Plan } from './apply.ts';
 import type { Issue, Issues, Reason } from './issues.ts';
@@ -110,26 +112,12 @@ export function figuresTable(all: ReadonlyMap<Entity, Figures>): string {
   const sum = sumOf(all);
   const always = new Set<keyof Figures>(['read', 'created', 'updated', 'unchanged']);
   const names = (Object.keys(sum) as (keyof Figures)[]).filter((name) => always.has(name) || sum[name] > 0);
-  return table([
+  const rows: [string, Figures][] = all.size > 1 ? [...all, ['all', sum]] : [...all];
+  return table(
     ['', ...names],
-    ...[...all].map(([entity, figures]) => [entity, ...names.map((name) => number(figures[name]))]),
-    ...(all.size > 1 ? [['all', ...names.map((name) => number(sum[name]))]] : []),
-  ]);
-}
-
-/** Rows in columns, the first to the left and the others to the right. */
-export function table(rows: readonly (readonly string[])[]): string {
-  const widths = (rows[0] ?? []).map((_, column) => Math.max(...rows.map((row) => row[column]?.length ?? 0)));
-  return rows
-    .map((row) =>
-      row
-        .map((cell, column) =>
-          column === 0 ? cell.padEnd(widths[column] ?? 0) : cell.padStart(widths[column] ?? 0),
-        )
-        .join('  ')
-        .trimEnd(),
-    )
-    .join('\n');
+    rows.map(([title, figures]) => [title, ...names.map((name) => number(figures[name]))]),
+    names,
+  );
 }
 
 /** Issues of some reasons for people: how many, and the first few of each kind. */
@@ -161,13 +149,9 @@ export function listWarnings(issues: Issues): string[] {
   return listIssues(issues, 'Warnings (the records are taken as they are):', warnings);
 }
 
-export function number(value: number): string {
-  return value.toLocaleString('en');
-}
-
-/** Names may hold what upsets a terminal. */
-function printable(text: string): string {
-  return text.replaceAll(/[\p{Cc}\p{Cf}\u2028\u2029]/gu, '\uFFFD');
+/** How many records keep an apply from writing. */
+export function recordsWithProblems(found: number): string {
+  return `${counted(found, 'record')} ${found === 1 ? 'has a problem' : 'have problems'}`;
 }
 
 /** Time and speed of a command's work. */

@@ -1,8 +1,9 @@
+import { counted, number } from '../../numbers.ts';
 import { html, type Html } from '../../html.ts';
 import { colouredOperations } from './chart-data.ts';
 import type { Findings } from './findings.ts';
 import { sparkline } from './sparkline.ts';
-import { ago, count, counted, date, label, percent } from './text.ts';
+import { ago, date, label, percent } from './text.ts';
 import { trendText } from './trend.ts';
 
 /** What is said where there is no call to draw: whether that means anything. */
@@ -77,7 +78,7 @@ export function operationsPart(findings: Findings): Html {
 
 /** A row's calls; where nothing was measured, that and not nought. */
 export function callsText(calls: number | null): Html {
-  return calls === null ? html`<span class="unmeasured">not measured</span>` : html`${count(calls)}`;
+  return calls === null ? html`<span class="unmeasured">not measured</span>` : html`${number(calls)}`;
 }
 
 /** The chart once more as a table, the latest day first. */
@@ -104,8 +105,8 @@ export function daysPart({ days, operations }: Findings): Html {
           html`<tr>
             <th scope="row">${date(Date.parse(row.day ?? ''))}</th>
             <td class="number">${callsText(row.calls)}</td>
-            ${names.map((name) => html`<td class="number">${row.calls === null ? '–' : count(row.operations[name] ?? 0)}</td>`)}
-            <td class="number">${row.calls === null ? '–' : count(row.unattributed)}</td>
+            ${names.map((name) => html`<td class="number">${row.calls === null ? '–' : number(row.operations[name] ?? 0)}</td>`)}
+            <td class="number">${row.calls === null ? '–' : number(row.unattributed)}</td>
             <td>${row.measured}</td>
           </tr>`,
       )}

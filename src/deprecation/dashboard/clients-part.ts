@@ -1,10 +1,11 @@
+import { counted, number } from '../../numbers.ts';
 import { html, type Html } from '../../html.ts';
 import { callsText } from './calls-part.ts';
 import { splitClients, QUIET_DAYS, type ClientRow } from './clients.ts';
 import type { Findings } from './findings.ts';
 import { addressOf, type DashboardQuery } from './query.ts';
 import { sparkline } from './sparkline.ts';
-import { ago, count, counted, date, label } from './text.ts';
+import { ago, date, label } from './text.ts';
 import { trendText } from './trend.ts';
 
 /** Rows of one table, unless all are asked for. */
@@ -111,7 +112,7 @@ export function unattributedPart(findings: Findings): Html {
       (row) =>
         html`<li>
           <span>${row.organization == null ? 'unknown organizations' : label(row.organization)}</span>
-          <span class="number">${count(row.calls ?? 0)}</span>
+          <span class="number">${number(row.calls ?? 0)}</span>
           <small
             >${row.lastSeen === null ? undefined : html`last call ${ago(Date.parse(row.lastSeen), findings.now)}`}</small
           >
@@ -160,7 +161,7 @@ function operations({ operations: calls }: ClientRow): Html {
 function more(total: number, shown: number, query: DashboardQuery): Html | undefined {
   if (total <= shown) return undefined;
   return html`<p class="more">
-    The latest ${count(shown)} of ${count(total)}.
-    <a href="${addressOf(query, { all: true })}">Show all ${count(total)}</a>
+    The latest ${number(shown)} of ${number(total)}.
+    <a href="${addressOf(query, { all: true })}">Show all ${number(total)}</a>
   </p>`;
 }

@@ -1,7 +1,8 @@
+import { counted } from '../../numbers.ts';
 import { html, type Html } from '../../html.ts';
 import { MINUTE } from '../days.ts';
 import type { Findings } from './findings.ts';
-import { counted, length, span } from './text.ts';
+import { length, span } from './text.ts';
 
 const SHOWN = 5;
 

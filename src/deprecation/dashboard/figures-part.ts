@@ -1,9 +1,10 @@
+import { counted, number } from '../../numbers.ts';
 import { html, type Content, type Html } from '../../html.ts';
 import { MINUTE } from '../days.ts';
 import type { UsageReport } from '../report.ts';
 import { splitClients } from './clients.ts';
 import type { Findings } from './findings.ts';
-import { count, counted } from './text.ts';
+
 import { trendText } from './trend.ts';
 
 /** The few numbers that answer first. */
@@ -14,17 +15,17 @@ export function figuresPart(findings: Findings): Html {
   return html`<dl class="figures">
     ${figure(
       'Calls',
-      days.calls === 0 && measured === 'no' ? notMeasured : count(days.calls),
+      days.calls === 0 && measured === 'no' ? notMeasured : number(days.calls),
       measured === 'no' ? undefined : weekOnWeek(operations),
     )}
     ${figure(
       'Clients calling',
-      calling.length === 0 && measured === 'no' ? notMeasured : count(calling.length),
+      calling.length === 0 && measured === 'no' ? notMeasured : number(calling.length),
       html`${counted(quiet.length, 'client')} quiet`,
     )}
     ${figure(
       'Unattributed calls',
-      days.unattributed === 0 && measured === 'no' ? notMeasured : count(days.unattributed),
+      days.unattributed === 0 && measured === 'no' ? notMeasured : number(days.unattributed),
       'without a valid key',
     )}
     ${figure('Measured', measuredShare(findings), coverageHint(days))}

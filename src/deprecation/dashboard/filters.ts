@@ -1,7 +1,8 @@
+import { counted } from '../../numbers.ts';
 import { html, type Html } from '../../html.ts';
 import { dayName } from '../days.ts';
 import { addressOf, PERIODS, type DashboardQuery } from './query.ts';
-import { counted, visible } from './text.ts';
+import { visible } from './text.ts';
 
 /** Whose calls, and of which days: plain links and forms, so that the address says it all. */
 export function filters(query: DashboardQuery, organizations: readonly string[]): Html {

@@ -1,7 +1,8 @@
+import { number } from '../../numbers.ts';
 import { html, link, type Html } from '../../html.ts';
 import { DAY } from '../days.ts';
 import { phaseAt, type DeprecationPolicy, type Phase } from '../policy.ts';
-import { count, date, label, moment, span } from './text.ts';
+import { date, label, moment, span } from './text.ts';
 import { timeline, type Milestone } from './timeline.ts';
 
 const PHASES: Record<Phase, string> = {
@@ -54,7 +55,7 @@ function situation(
   if (sunsetAt !== undefined) {
     const days = Math.ceil((sunsetAt - now) / DAY);
     return {
-      headline: html`<strong>${count(days)}</strong> ${days === 1 ? 'day' : 'days'} to sunset`,
+      headline: html`<strong>${number(days)}</strong> ${days === 1 ? 'day' : 'days'} to sunset`,
       sentence: html`${since} After ${moment(sunsetAt)} UTC, ${after}.`,
     };
   }

@@ -1,15 +1,12 @@
+import { counted } from '../../numbers.ts';
 import { html, type Html } from '../../html.ts';
 import { DAY, HOUR, MINUTE } from '../days.ts';
 
-const grouped = new Intl.NumberFormat('en');
 const percents = new Intl.NumberFormat('en', { style: 'percent', maximumFractionDigits: 1 });
 const dates = new Intl.DateTimeFormat('en-GB', { dateStyle: 'medium', timeZone: 'UTC' });
 const times = new Intl.DateTimeFormat('en-GB', { timeStyle: 'short', timeZone: 'UTC' });
 
-export const count = (n: number): string => grouped.format(n);
 export const percent = (ratio: number): string => percents.format(ratio);
-/** 1 client, 2 clients. */
-export const counted = (n: number, noun: string): string => `${count(n)} ${noun}${n === 1 ? '' : 's'}`;
 
 /** An instant as a date, in UTC. */
 export function date(ms: number): Html {

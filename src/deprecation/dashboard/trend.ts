@@ -1,6 +1,6 @@
+import { number } from '../../numbers.ts';
 import { html, type Html } from '../../html.ts';
 import type { UsageReport } from '../report.ts';
-import { count } from './text.ts';
 
 type Trend = NonNullable<UsageReport['rows'][number]['trend']>;
 
@@ -18,6 +18,6 @@ export function trendText({ last7Days, previous7Days, change, measured }: Trend)
       : change > 9.99
         ? 'over +999%'
         : rounded.format(change).replace('-', '−');
-  const hint = `${count(last7Days)} in the last 7 days, ${count(previous7Days)} in the 7 before${measured ? '' : '; not measured throughout'}`;
+  const hint = `${number(last7Days)} in the last 7 days, ${number(previous7Days)} in the 7 before${measured ? '' : '; not measured throughout'}`;
   return html`<span class="trend ${direction}" title="${hint}">${measured ? '' : '≈ '}${text}</span>`;
 }

@@ -1,3 +1,4 @@
+import { printable } from '../../terminal.ts';
 import type { Entity } from '../records.ts';
 import { BATCH_SIZE, isOf, SourceError } from './source.ts';
 import type { Batch, ReadOptions, Row } from './source.ts';
@@ -160,7 +161,7 @@ function toRaw(
   return raw;
 }
 
-/** A key for people; control characters could upset a terminal. */
+/** A key for people. */
 function show(key: readonly string[]): string {
-  return `(${key.map((value) => value.replaceAll(/\p{Cc}/gu, '\uFFFD')).join(', ')})`;
+  return `(${key.map(printable).join(', ')})`;
 }

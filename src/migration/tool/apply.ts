@@ -5,11 +5,12 @@ import {
   head,
   listProblems,
   listWarnings,
-  number,
   pace,
   planFigures,
+  recordsWithProblems,
   sumOf,
 } from '../summary.ts';
+import { counted, number } from '../../numbers.ts';
 import { createMediaStore } from '../../media/open.ts';
 import type { MigrationContext } from '../context.ts';
 import { createPacer } from '../pacer.ts';
@@ -133,7 +134,7 @@ async function copy(
 }
 
 function describeCopied({ copied, failed }: Copied): string {
-  return `${number(copied)} pictures copied; ${number(failed)} could not be, and keep their URLs.`;
+  return `${counted(copied, 'picture')} copied; not to be copied, and left with their URLs: ${number(failed)}.`;
 }
 
 function describePruned({ removed, spared }: Pruned): string[] {
@@ -144,7 +145,7 @@ function describePruned({ removed, spared }: Pruned): string[] {
     `Removed because the source no longer has them: ${counts.length === 0 ? 'nothing' : counts.join(', ')}.`,
     ...[...spared].map(
       ([entity, rows]) =>
-        `Not removed: what looks gone from ${entity}, for it may be among the ${number(rows)} rows there that are no records; correct those, then prune again.`,
+        `Not removed: what looks gone from ${entity}, for it may be among what is no record there (${counted(rows, 'row')}); correct that, then prune again.`,
     ),
   ];
 }
@@ -152,15 +153,14 @@ function describePruned({ removed, spared }: Pruned): string[] {
 function speed(startedAt: number, { handled, writingMs }: Applied, written: number): string {
   const { seconds, recordsPerSecond } = pace(startedAt, handled);
   const writing = Math.round(writingMs) / 1000;
-  return `${number(handled)} records in ${seconds} s (${number(recordsPerSecond)}/s), ${writing} s of it writing; ${number(written)} written.`;
+  return `${counted(handled, 'record')} in ${seconds} s (${number(recordsPerSecond)}/s), ${writing} s of it writing; ${number(written)} written.`;
 }
 
 function errorOf({ kind, plan }: Applied, late: number): string {
   if (kind === 'interrupted')
     return 'interrupted: run the same command again, and it goes on where it stopped';
   if (kind === 'refused') {
-    const { problems } = plan;
-    return `${number(problems)} ${problems === 1 ? 'record has a problem' : 'records have problems'}, so nothing was written: correct the source, or use --on-conflict skip or drop-username`;
+    return `${recordsWithProblems(plan.problems)}, so nothing was written: correct the source, or use --on-conflict skip or drop-username`;
   }
-  return `${number(late)} usernames were taken through the bridge while this ran: see the report, and apply again once that is settled`;
+  return `taken through the bridge while this ran: ${counted(late, 'username')}; see the report, and apply again once that is settled`;
 }

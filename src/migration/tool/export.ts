@@ -1,6 +1,8 @@
 import { exportRecords } from '../export.ts';
 import { ENTITIES, type Entity } from '../records.ts';
-import { listWarnings, number, pace, table } from '../summary.ts';
+import { counted, number } from '../../numbers.ts';
+import { table } from '../../terminal.ts';
+import { listWarnings, pace } from '../summary.ts';
 import { withSession, type Outcome, type Surroundings } from './session.ts';
 
 export interface ExportChoice {
@@ -32,10 +34,14 @@ export async function exportAll(surroundings: Surroundings, choice: ExportChoice
       text: [
         `Exported to ${choice.to}.`,
         '',
-        table([['', 'written'], ...[...written].map(([entity, count]) => [entity, number(count)])]),
+        table(
+          ['', 'written'],
+          [...written].map(([entity, count]) => [entity, number(count)]),
+          ['written'],
+        ),
         ...listWarnings(context.issues),
         '',
-        `${number(sum)} records in ${speed.seconds} s (${number(speed.recordsPerSecond)}/s).`,
+        `${counted(sum, 'record')} in ${speed.seconds} s (${number(speed.recordsPerSecond)}/s).`,
       ].join('\n'),
     };
   });

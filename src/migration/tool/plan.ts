@@ -5,9 +5,9 @@ import {
   head,
   listProblems,
   listWarnings,
-  number,
   pace,
   planFigures,
+  recordsWithProblems,
   sumOf,
 } from '../summary.ts';
 import { noteIgnored } from './ignored.ts';
@@ -54,7 +54,7 @@ export async function plan(surroundings: Surroundings, choice: PlanChoice): Prom
           ...listWarnings(issues),
         ].join('\n'),
         ...(!isFine && {
-          error: `${number(made.problems)} ${made.problems === 1 ? 'record has a problem' : 'records have problems'}: correct the source, or apply with --on-conflict skip or drop-username`,
+          error: `${recordsWithProblems(made.problems)}: correct the source, or apply with --on-conflict skip or drop-username`,
         }),
       };
     });

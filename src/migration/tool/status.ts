@@ -1,7 +1,8 @@
 import { ENTITIES } from '../records.ts';
 import { readRun, runsKey, whoApplies, type RunState } from '../runs.ts';
 import { MigrationError } from '../issues.ts';
-import { number, table } from '../summary.ts';
+import { number } from '../../numbers.ts';
+import { table } from '../../terminal.ts';
 import { withSession, type Outcome, type Surroundings } from './session.ts';
 
 /** Where a run stands. */
@@ -77,8 +78,9 @@ function describe(
       ],
     ];
   });
-  const header = ['', 'done', 'read', 'created', 'updated', 'unchanged', 'kept', 'refused'];
-  return [`Run ${run} from ${source}: ${stand}`, ...(rows.length > 0 ? [table([header, ...rows])] : [])].join(
-    '\n',
-  );
+  const figures = ['done', 'read', 'created', 'updated', 'unchanged', 'kept', 'refused'];
+  return [
+    `Run ${run} from ${source}: ${stand}`,
+    ...(rows.length > 0 ? [table(['', ...figures], rows, figures)] : []),
+  ].join('\n');
 }

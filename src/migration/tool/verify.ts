@@ -1,7 +1,9 @@
 import { openChosen, runOrganizationsKey, type SourceChoice } from '../commands.ts';
 import type { Entity } from '../records.ts';
 import { readRun } from '../runs.ts';
-import { head, listIssues, number, pace, table } from '../summary.ts';
+import { counted, number } from '../../numbers.ts';
+import { table } from '../../terminal.ts';
+import { head, listIssues, pace } from '../summary.ts';
 import { verify as compareBoth, type Verified } from '../verify.ts';
 import { noteIgnored } from './ignored.ts';
 import { withSession, type Outcome, type Surroundings } from './session.ts';
@@ -69,10 +71,10 @@ export async function verify(surroundings: Surroundings, choice: VerifyChoice): 
             : []),
           ...listIssues(issues, 'Changed here since (no failure):', ['changed-here']),
           '',
-          isFine ? 'No differences.' : countOf(differences),
+          isFine ? 'No differences.' : counted(differences, 'difference'),
         ].join('\n'),
         ...(!isFine && {
-          error: `${countOf(differences)} between the source and Redis: apply again, or with --prune where something is extra, then verify again`,
+          error: `${counted(differences, 'difference')} between the source and Redis: apply again, or with --prune where something is extra, then verify again`,
         }),
       };
     });
@@ -81,21 +83,18 @@ export async function verify(surroundings: Surroundings, choice: VerifyChoice): 
   }
 }
 
-function countOf(differences: number): string {
-  return `${number(differences)} ${differences === 1 ? 'difference' : 'differences'}`;
-}
-
 /** Exactly what was compared with what. */
 function coverage({ compared, stored, indexed }: Verified): string {
   const rows = [...compared].map(([entity, count]) => [
     entity,
     number(count),
-    stored.has(entity) ? number(stored.get(entity) ?? 0) : '',
+    stored.has(entity) ? number(stored.get(entity) ?? 0) : undefined,
     fieldsOf[entity],
   ]);
-  const text = table([['', 'in the source', 'in Redis', 'compared'], ...rows]);
+  const figures = ['in the source', 'in Redis'];
+  const text = table(['', ...figures, 'compared'], rows, figures);
   return compared.has('profiles')
-    ? `${text}\n${number(indexed)} entries of the name index were looked up in the profiles.`
+    ? `${text}\nEntries of the name index looked up in the profiles: ${number(indexed)}.`
     : text;
 }
 
