@@ -11,9 +11,10 @@ import { memory } from './sections/memory.ts';
 import { migrate } from './sections/migrate.ts';
 import { names } from './sections/names.ts';
 import { put } from './sections/put.ts';
+import { workers } from './sections/workers.ts';
 import { table } from './table.ts';
 
-const sections: readonly Section[] = [get, put, names, lists, memory, migrate];
+const sections: readonly Section[] = [get, workers, put, names, lists, memory, migrate];
 
 const program = new Command('npm run bench --')
   .description('Measures the bridge side by side with what it can be compared to, on a Redis of its own.')

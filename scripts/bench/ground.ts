@@ -23,6 +23,8 @@ export interface Ground extends Plan {
   /** The limit, and what one would write in an afternoon (servers/). */
   bare: Served;
   afternoon: Served;
+  /** Another bridge on the same Redis, until the ground is closed. */
+  openBridge: (environment: Record<string, string>) => Promise<Served>;
   say: (line: string) => void;
   close: () => Promise<void>;
 }
@@ -64,19 +66,22 @@ export async function openGround(plan: Plan, say: (line: string) => void): Promi
       lifetime.onClose(file, server.stop);
       return server;
     };
-    const bridge = await open('../../dist/src/main.js', {
-      DATA_DIR: dataDir,
-      PORT: '0',
-      ADMIN_PORT: '0',
-      LOG_LEVEL: 'info',
-    });
+    const openBridge = async (environment: Record<string, string>): Promise<Served> =>
+      await open('../../dist/src/main.js', {
+        DATA_DIR: dataDir,
+        PORT: '0',
+        ADMIN_PORT: '0',
+        LOG_LEVEL: 'info',
+        ...environment,
+      });
     return {
       ...plan,
       redisUrl,
       store,
-      bridge,
+      bridge: await openBridge({}),
       bare: await open('servers/bare.ts'),
       afternoon: await open('servers/afternoon.ts'),
+      openBridge,
       say,
       close: lifetime.close,
     };

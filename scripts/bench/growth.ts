@@ -59,8 +59,8 @@ try {
     );
   }
   say(
-    `resident under load: ${await bridges.few.residentMiB()} MiB with ${few} profiles, ` +
-      `${await bridges.many.residentMiB()} MiB with ${many}`,
+    `resident under load: ${bridges.few.residentMiB()} MiB with ${few} profiles, ` +
+      `${bridges.many.residentMiB()} MiB with ${many}`,
   );
 } finally {
   await lifetime.close();

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { createLifetime } from '../../src/lifetime.ts';
-import { closeRedis, connectRedis } from '../../src/redis/connect.ts';
+import { closeRedis, connectRedis } from '../../src/redis/connection/connect.ts';
 import { denylistKey } from '../../src/redis/keys.ts';
 import { defineScripts, type Store } from '../../src/redis/scripts.ts';
 import { startRedis } from '../../test/support/redis.ts';
@@ -67,7 +67,7 @@ async function measure(
     `${what}: ${status} after ${Math.round(took)} ms (${(bytes.length / 1e6).toFixed(1)} MB); ` +
       `p99 of reads ${p99.map((ms) => ms.toFixed(1)).join(' -> ')} ms, longest ${percentile(busy, 1).toFixed(0)} ms; ` +
       `scripts above 1 ms: ${scripts.length}, slowest ${Math.max(0, ...scripts).toFixed(1)} ms; ` +
-      `resident ${await bridge.residentMiB()} MiB`,
+      `resident ${bridge.residentMiB()} MiB`,
   );
 }
 

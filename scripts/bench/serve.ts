@@ -1,14 +1,16 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { readFileSync } from 'node:fs';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
+import { cpuSeconds, residentMiB } from './processes.ts';
 
-/** A server in a process of its own. */
+/** A server in a process of its own, or in several that this one starts. */
 export interface Served {
   url: string;
-  /** The processor time it has used, in seconds; undefined where the machine does not tell. */
+  /** The processor time that all have used, in seconds; undefined where the machine does not tell. */
   cpuSeconds: () => number | undefined;
+  /** The resident memory of all, in MiB; undefined where the machine does not tell. */
+  residentMiB: () => number | undefined;
   stop: () => Promise<void>;
 }
 
@@ -26,7 +28,7 @@ export async function serve(file: string, environment: Record<string, string>): 
   const exited = once(child, 'exit');
   const url = await new Promise<string>((resolve, reject) => {
     createInterface(child.stdout).on('line', (line) => {
-      const found = addressIn(line);
+      const found = addressIn(line, child.pid);
       if (found !== undefined) resolve(found);
     });
     exited.then(() => reject(new Error(`${file} did not start`)), reject);
@@ -34,6 +36,7 @@ export async function serve(file: string, environment: Record<string, string>): 
   return {
     url,
     cpuSeconds: () => cpuSeconds(child.pid ?? 0),
+    residentMiB: () => residentMiB(child.pid ?? 0),
     stop: async () => {
       child.kill('SIGTERM');
       await exited;
@@ -41,18 +44,9 @@ export async function serve(file: string, environment: Record<string, string>): 
   };
 }
 
-function addressIn(line: string): string | undefined {
+/** What the server says itself, not one of its workers. */
+function addressIn(line: string, server: number | undefined): string | undefined {
   if (!line.startsWith('{')) return undefined;
-  const { message, url } = JSON.parse(line) as { message?: string; url?: string };
-  return message === 'listening' ? url : undefined;
-}
-
-/** From Linux' /proc, whose ticks are hundredths of a second. */
-function cpuSeconds(pid: number): number | undefined {
-  try {
-    const fields = readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ')[1]?.split(' ') ?? [];
-    return (Number(fields[11]) + Number(fields[12])) / 100;
-  } catch {
-    return undefined;
-  }
+  const { message, url, pid } = JSON.parse(line) as { message?: string; url?: string; pid?: number };
+  return message === 'listening' && (pid ?? server) === server ? url : undefined;
 }

@@ -1,10 +1,11 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtemp, readFile, rm } from 'node:fs/promises';
+import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
+import { residentMiB } from './processes.ts';
 
 /** A compiled bridge in a process of its own. */
 export interface Spawned {
@@ -13,7 +14,7 @@ export interface Spawned {
   /** From its start until it answered /readyz with 200. */
   readyMs: number;
   /** Its resident memory in MiB, where the machine tells. */
-  residentMiB: () => Promise<number | undefined>;
+  residentMiB: () => number | undefined;
   /** SIGTERM unless said otherwise; resolves once it has ended. */
   stop: (signal?: NodeJS.Signals) => Promise<void>;
 }
@@ -49,11 +50,7 @@ export async function spawnBridge(redisUrl: string): Promise<Spawned> {
     url,
     pid,
     readyMs,
-    residentMiB: async () => {
-      const status = await readFile(`/proc/${pid}/status`, 'utf8').catch(() => '');
-      const kilobytes = /^VmRSS:\s+(\d+)/m.exec(status)?.[1];
-      return kilobytes === undefined ? undefined : Math.round(Number(kilobytes) / 1024);
-    },
+    residentMiB: () => residentMiB(pid),
     stop: async (signal = 'SIGTERM') => {
       child.kill(signal);
       await exited;

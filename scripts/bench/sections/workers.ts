@@ -1,0 +1,34 @@
+import { compare, speed } from '../compare.ts';
+import type { Workload } from '../load.ts';
+import { ratioRow, type Row, type Section } from '../section.ts';
+import { playerKey } from '../seed.ts';
+import type { Served } from '../serve.ts';
+
+const work: Workload = { method: 'GET', path: '/api/profile/', organization: 'bridge', apiKey: playerKey };
+
+export const workers: Section = {
+  name: 'workers',
+  about: 'GET of a profile and resident memory, WORKERS=2 against WORKERS=1',
+  run: async (ground) => {
+    const one = await ground.openBridge({ WORKERS: '1' });
+    const two = await ground.openBridge({ WORKERS: '2' });
+    const measured = await compare(ground, { two: { server: two, work }, one: { server: one, work } });
+    return [
+      ratioRow('GET profile, 2 workers, times 1 worker', ...speed(measured.two, measured.one)),
+      memoryRow(two, one),
+    ];
+  },
+};
+
+function memoryRow(two: Served, one: Served): Row {
+  const [ofTwo, ofOne] = [two.residentMiB(), one.residentMiB()];
+  if (ofTwo === undefined || ofOne === undefined) {
+    return { what: 'resident memory', result: 'this machine does not tell', figures: {} };
+  }
+  return {
+    what: 'resident after that, 2 workers, times 1 worker',
+    result: (ofTwo / ofOne).toFixed(2),
+    noise: `${ofTwo} : ${ofOne} MiB, all processes together`,
+    figures: { twoMiB: ofTwo, oneMiB: ofOne },
+  };
+}
