@@ -13,6 +13,7 @@ import { documentation } from './http/documentation.ts';
 import { getProfile } from './http/get-profile.ts';
 import { livez, readyz } from './http/health.ts';
 import { createJsonReader } from './http/json-body.ts';
+import { createListReader } from './http/name-list.ts';
 import { shedLoad } from './http/overload.ts';
 import type { Pictures } from './http/pictures.ts';
 import { putProfile } from './http/put-profile.ts';
@@ -79,14 +80,14 @@ export function createApp(options: AppOptions): Express {
 }
 
 function contractFace(options: AppOptions): RequestHandler {
-  const readList = createJsonReader(options.maxListBytes);
+  const withLists = { ...options, read: createListReader(options.maxListBytes) };
   const answer = contractHandler(
     {
       getProfile: getProfile(options),
       putProfile: putProfile({ ...options, readJson: createJsonReader(maxProfileBytes) }),
-      banUsernames: banUsernames({ ...options, readJson: readList }),
-      removeDeniedUsernames: removeDeniedUsernames({ ...options, readJson: readList }),
-      overwriteDenylist: overwriteDenylist({ ...options, readJson: readList }),
+      banUsernames: banUsernames(withLists),
+      removeDeniedUsernames: removeDeniedUsernames(withLists),
+      overwriteDenylist: overwriteDenylist(withLists),
     },
     [refuseWhenGone(() => options.deprecation().policy, options), shedLoad(maxUnderWay)],
   );

@@ -2,11 +2,30 @@ import type { ErrorRequestHandler, RequestHandler, Response } from 'express';
 import { problem, ProblemError, renderProblem, type Problem } from '../contract/problems.ts';
 import { MediaUnavailableError } from '../media/errors.ts';
 import { isStoreUnavailable } from '../redis/connection/connect.ts';
+import { inTurns } from '../turns.ts';
 import { callOf, type Call } from './call.ts';
 
 /** Answers with a JSON body. */
 export function sendJson(response: Response, status: number, value: unknown): void {
   send(response, status, 'application/json; charset=utf-8', JSON.stringify(value));
+}
+
+/** Answers 200 with a JSON object of lists, however long these are: its text is made in turns. */
+export async function sendLists(
+  response: Response,
+  lists: Record<string, readonly unknown[]>,
+): Promise<void> {
+  const parts: Buffer[] = [];
+  for (const [name, list] of Object.entries(lists)) {
+    parts.push(Buffer.from(`${parts.length === 0 ? '{' : '],'}${JSON.stringify(name)}:[`));
+    let comma = '';
+    for await (const chunk of inTurns(list)) {
+      parts.push(Buffer.from(comma + JSON.stringify(chunk).slice(1, -1)));
+      comma = ',';
+    }
+  }
+  parts.push(Buffer.from(']}'));
+  send(response, 200, 'application/json; charset=utf-8', Buffer.concat(parts));
 }
 
 /** Answers with a problem (RFC 9457). */
@@ -58,7 +77,7 @@ function toProblem(error: unknown, call: Call): Problem {
   return problem('internal-error', 'The request could not be served, by a mistake that is not yours.');
 }
 
-function send(response: Response, status: number, type: string, text: string): void {
+function send(response: Response, status: number, type: string, text: string | Buffer): void {
   response.statusCode = status;
   response.setHeader('Content-Type', type);
   response.setHeader('Content-Length', Buffer.byteLength(text));

@@ -2,8 +2,8 @@ import express, { type Request, type Response } from 'express';
 import { problem, ProblemError } from '../contract/problems.ts';
 import { hasBody, readWithin } from './body-size.ts';
 
-/** Reads a request's JSON body: its text, and the value. */
-export type JsonReader = (request: Request, response: Response) => Promise<{ text: string; value: unknown }>;
+/** Reads the value that a request's JSON body is. */
+export type JsonReader = (request: Request, response: Response) => Promise<unknown>;
 
 const utf8 = new TextDecoder('utf-8', { fatal: true });
 
@@ -12,6 +12,12 @@ const utf8 = new TextDecoder('utf-8', { fatal: true });
  * `payload-too-large` or `invalid-json`.
  */
 export function createJsonReader(limit: number): JsonReader {
+  const readBytes = createBodyReader(limit);
+  return async (request, response) => parseJson(await readBytes(request, response));
+}
+
+/** Reads the bytes of a JSON body, inflated; refuses as createJsonReader does, save that nobody has parsed them yet. */
+export function createBodyReader(limit: number): (request: Request, response: Response) => Promise<Buffer> {
   const readBytes = express.raw({ type: () => true, limit });
   return async (request, response) => {
     requireJson(request);
@@ -23,8 +29,19 @@ export function createJsonReader(limit: number): JsonReader {
         });
       });
     await readWithin(request, limit, () => tooLarge(limit), read);
-    return parse(request.body as unknown);
+    const body: unknown = request.body;
+    return Buffer.isBuffer(body) ? body : Buffer.alloc(0);
   };
+}
+
+/** Parses a body; `invalid-json` where it is none. */
+export function parseJson(body: Buffer): unknown {
+  try {
+    return JSON.parse(utf8.decode(body)) as unknown;
+  } catch (error) {
+    const reason = error instanceof SyntaxError ? 'is not well-formed JSON' : 'is not well-formed UTF-8';
+    throw new ProblemError(problem('invalid-json', `The body ${reason}.`));
+  }
 }
 
 function requireJson(request: Request): void {
@@ -36,16 +53,6 @@ function requireJson(request: Request): void {
     throw new ProblemError(
       problem('unsupported-media-type', 'The body must be sent as application/json, in UTF-8.'),
     );
-  }
-}
-
-function parse(body: unknown): { text: string; value: unknown } {
-  try {
-    const text = utf8.decode(Buffer.isBuffer(body) ? body : Buffer.alloc(0));
-    return { text, value: JSON.parse(text) as unknown };
-  } catch (error) {
-    const reason = error instanceof SyntaxError ? 'is not well-formed JSON' : 'is not well-formed UTF-8';
-    throw new ProblemError(problem('invalid-json', `The body ${reason}.`));
   }
 }
 

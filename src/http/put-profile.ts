@@ -47,8 +47,7 @@ export function putProfile(options: PutProfileOptions): RequestHandler {
         put(session, { ...change, picture: { file: name } }),
       );
     } else {
-      const { value } = await options.readJson(request, response);
-      outcome = await put(session, toChange(value));
+      outcome = await put(session, toChange(await options.readJson(request, response)));
     }
     if (outcome.kind !== 'put') throw new ProblemError(refusal(outcome));
     sendJson(response, 200, toPutView(outcome.profile, options.mediaUrl));
