@@ -1,30 +1,36 @@
 import { Agent, request } from 'node:http';
 
-/** What one request at a time, on each of a few connections, saw: no queue of its own hides a pause. */
+/** Reads that come by the clock while something else goes on. */
 export interface Probe {
-  /** Ends it; the time of every request, in ms, ascending. */
+  /** Ends it; resolves to the time of every read in ms, ascending. */
   stop: () => Promise<number[]>;
 }
 
-const lanes = 8;
+/** Reads each second: a small part of what one process can answer, so that they queue behind nothing of their own. */
+const rate = 500;
 
-/** Sends GETs to `url` until stopped. A request that fails counts as one that never ended. */
+/**
+ * Sends GETs to `url` at a fixed rate until stopped, whatever has become of those before. A client that waits for
+ * its answers would ask seldom just when they take long, and one that asks as fast as it can would measure its own
+ * queue. A read that fails counts as one that never ended.
+ */
 export function probe(url: string, headers: (user: number) => Record<string, string>): Probe {
-  const agent = new Agent({ keepAlive: true, maxSockets: lanes });
-  const times: number[] = [];
-  const ending = new AbortController();
-  const lane = async (number: number): Promise<void> => {
-    for (let user = number; !ending.signal.aborted; user = (user + lanes) % 1000) {
-      const began = performance.now();
-      const status = await send('GET', url, headers(user), undefined, agent).catch(() => 0);
-      times.push(status === 200 ? performance.now() - began : Infinity);
-    }
+  const agent = new Agent({ keepAlive: true, maxSockets: 64 });
+  const reads: Promise<number>[] = [];
+  const read = async (user: number): Promise<number> => {
+    const began = performance.now();
+    const status = await send('GET', url, headers(user), undefined, agent).catch(() => 0);
+    return status === 200 ? performance.now() - began : Infinity;
   };
-  const ended = Promise.all(Array.from({ length: lanes }, (_, number) => lane(number)));
+  const began = performance.now();
+  const clock = setInterval(() => {
+    const due = ((performance.now() - began) / 1000) * rate;
+    while (reads.length < due) reads.push(read(reads.length % 1000));
+  }, 1);
   return {
     stop: async () => {
-      ending.abort();
-      await ended;
+      clearInterval(clock);
+      const times = await Promise.all(reads);
       agent.destroy();
       return times.toSorted((a, b) => a - b);
     },
@@ -45,7 +51,8 @@ export function send(
   agent?: Agent,
 ): Promise<number> {
   return new Promise((resolve, reject) => {
-    const sent = request(url, { method, headers, agent }, (answer) => {
+    const length = body && { 'content-length': String(body.length) };
+    const sent = request(url, { method, headers: { ...headers, ...length }, agent }, (answer) => {
       answer.resume();
       answer.on('end', () => resolve(answer.statusCode ?? 0));
       answer.on('error', reject);
