@@ -48,7 +48,7 @@ export async function authenticate(
 
 function toCaller([keyId, role, user, client]: KeyReply): Caller {
   const caller: Caller = { keyId, role: role === 'admin' ? 'admin' : 'player' };
-  if (user !== null) caller.userId = user;
-  if (client !== null) caller.client = client;
+  if (user !== false) caller.userId = user;
+  if (client !== false) caller.client = client;
   return caller;
 }

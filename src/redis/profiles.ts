@@ -1,7 +1,7 @@
 import { decodeReference, encodeReference, fillTemplate } from '../domain/objects.ts';
 import type { Picture, Profile, ProfileChange, ReferencedImage } from '../domain/profile.ts';
 import { ruleBroken } from '../domain/usernames.ts';
-import type { ProfileReply, Store } from './scripts.ts';
+import type { JsonText, ProfileReply, Store } from './scripts.ts';
 import { createPatience, formOf, readStanding, type Standing } from './standing.ts';
 
 export type PutOutcome =
@@ -50,7 +50,7 @@ export async function putProfile(
         return {
           kind: 'put',
           profile: toProfile(reply[2]),
-          ...(reply[1] !== null && { unusedFile: reply[1] }),
+          ...(reply[1] !== false && { unusedFile: reply[1] }),
         };
       case 'stale':
       case 'frozen':
@@ -74,36 +74,32 @@ export function toProfile(reply: ProfileReply): Profile {
   const [username, file, reference, url, avatar, avatarUrl, wallet, pictureEntry, avatarEntry, template] =
     reply;
   const profile: Profile = {};
-  if (username !== null) profile.username = username;
+  if (username !== false) profile.username = username;
   const picture = toPicture(file, reference, url, pictureEntry, template);
   if (picture !== undefined) profile.picture = picture;
-  if (avatar !== null) profile.avatar = toImage(avatar, avatarEntry, avatarUrl, template);
-  if (wallet !== null) profile.wallet = wallet;
+  if (avatar !== false) profile.avatar = toImage(avatar, avatarEntry, avatarUrl, template);
+  if (wallet !== false) profile.wallet = wallet;
   return profile;
 }
 
 function toPicture(
-  file: string | null,
-  reference: string | null,
-  url: string | null,
-  entry: string | null,
-  template: string | null,
+  file: JsonText,
+  reference: JsonText,
+  url: JsonText,
+  entry: JsonText,
+  template: JsonText,
 ): Picture | undefined {
-  if (file !== null) return { kind: 'file', name: file };
-  if (reference !== null) return { kind: 'reference', ...toImage(reference, entry, url, template) };
-  return url === null ? undefined : { kind: 'url', url };
+  if (file !== false) return { kind: 'file', name: file };
+  if (reference !== false) return { kind: 'reference', ...toImage(reference, entry, url, template) };
+  return url === false ? undefined : { kind: 'url', url };
 }
 
 /** The catalogue speaks first; then the URL that came with this very profile; then the organization's template. */
-function toImage(
-  encoded: string,
-  entry: string | null,
-  kept: string | null,
-  template: string | null,
-): ReferencedImage {
+function toImage(encoded: string, entry: JsonText, kept: JsonText, template: JsonText): ReferencedImage {
   const reference = decodeReference(encoded);
-  const url = entry ?? kept ?? (template === null ? undefined : fillTemplate(template, reference));
-  return url === undefined ? { reference } : { reference, url };
+  if (entry !== false) return { reference, url: entry };
+  if (kept !== false) return { reference, url: kept };
+  return template === false ? { reference } : { reference, url: fillTemplate(template, reference) };
 }
 
 function pictureArguments(picture: ProfileChange['picture']): [string, string] {

@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { defaultSettings, type OrganizationSettings } from '../domain/settings.ts';
 import { comparisonForm } from '../domain/usernames.ts';
 import { profileKey, settingsKey } from './keys.ts';
-import type { SettingsReply, Store } from './scripts.ts';
+import type { JsonText, SettingsReply, Store } from './scripts.ts';
 
 /**
  * What a write is judged by before its script runs. The script refuses as `stale` what was judged by an index
@@ -19,35 +19,26 @@ export interface Standing {
 /** Reads what a write has to be judged by now. */
 export async function readStanding(store: Store, base: string, userId?: string): Promise<Standing> {
   const [settings, username] = await Promise.all([
-    store.hmget(
-      settingsKey(base),
-      'comparison',
-      'min',
-      'max',
-      'pattern',
-      'template',
-      'ownership',
-      'index',
-    ) as Promise<unknown> as Promise<SettingsReply>,
-    userId === undefined ? Promise.resolve(null) : store.hget(profileKey(base, userId), 'u'),
+    store.hmget(settingsKey(base), 'comparison', 'min', 'max', 'pattern', 'template', 'ownership', 'index'),
+    userId === undefined ? null : store.hget(profileKey(base, userId), 'u'),
   ]);
-  return toStanding(settings, username);
+  return toStanding(settings.map((value) => value ?? false) as SettingsReply, username ?? false);
 }
 
 /** The standing in a script's reply. */
-export function toStanding(reply: SettingsReply, username: string | null): Standing {
+export function toStanding(reply: SettingsReply, username: JsonText): Standing {
   const [comparison, min, max, pattern, template, ownership, index] = reply;
   return {
     settings: {
       comparison: comparison === 'case-insensitive' ? comparison : defaultSettings.comparison,
-      minLength: min === null ? defaultSettings.minLength : Number(min),
-      maxLength: max === null ? defaultSettings.maxLength : Number(max),
-      pattern: pattern ?? undefined,
-      objectImageUrlTemplate: template ?? undefined,
+      minLength: min === false ? defaultSettings.minLength : Number(min),
+      maxLength: max === false ? defaultSettings.maxLength : Number(max),
+      pattern: pattern === false ? undefined : pattern,
+      objectImageUrlTemplate: template === false ? undefined : template,
       requireOwnership: ownership === '1',
     },
-    index: index ?? '0',
-    username: username ?? undefined,
+    index: index === false ? '0' : index,
+    username: username === false ? undefined : username,
   };
 }
 
