@@ -5,7 +5,7 @@ import type { Decisions } from './decisions.ts';
 import type { Workspace } from './disk/workspace.ts';
 import { fingerprint } from './disk/fingerprint.ts';
 import { visitFacts, type Checks, type Visit } from './facts.ts';
-import type { Issues } from './issues.ts';
+import { UsageError, type Issues } from './issues.ts';
 import { judge } from './judge.ts';
 import type { Entity, RecordOf } from './records.ts';
 import { createReferences } from './references.ts';
@@ -24,7 +24,7 @@ export interface Survey {
 /**
  * Reads the source once, and those of its entities where something was found once more: which rows are no records,
  * which records stand for the same thing, which users want the same name, what is referred to without being there.
- * Writes nothing. Memory stays flat: what a judgement needs to remember of every record is a number on disk.
+ * Writes nothing. An organization asked for that neither the source nor Redis knows is a UsageError. Memory stays flat: what a judgement needs to remember of every record is a number on disk.
  */
 export async function surveySource(
   scope: Scope,
@@ -86,10 +86,23 @@ export async function surveySource(
     }
   }
 
+  await requireKnown(scope, context);
   const concerned = allChecks(checks).filter((check) => check.settle());
   if (concerned.length > 0) await collect(scope, context, checks, concerned);
   const decisions = await judge(scope, context, checks, references);
   return { read, decisions, newest };
+}
+
+/** A misspelt organization must not look like an empty one, which all is well with. */
+async function requireKnown(
+  { source, organizationId }: Scope,
+  { organizations }: MigrationContext,
+): Promise<void> {
+  if (organizationId === undefined || organizations.all().some(({ id }) => id === organizationId)) return;
+  if ((await organizations.find(organizationId)).exists) return;
+  throw new UsageError(
+    `neither ${source.name} nor Redis knows an organization ${JSON.stringify(organizationId)}: correct --org; npm run -s admin -- org list tells those in Redis`,
+  );
 }
 
 function warn(issues: Issues, entity: Entity, item: Item): void {
