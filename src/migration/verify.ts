@@ -61,7 +61,8 @@ export async function verify(
     const isOurs = await isWrittenHere(context, extra);
     const where = placeOf(extra);
     const organizationId = extra.organization.id;
-    const detail = isOurs ? 'was written here and is not in the source' : 'is not in the source';
+    const absent = `is not in the source${searched.unreadable.has(extra.entity) ? ', as far as its rows are records' : ''}`;
+    const detail = isOurs ? `was written here and ${absent}` : absent;
     issues.add({
       entity: extra.entity,
       reason: isOurs ? 'changed-here' : 'extra',

@@ -1,4 +1,5 @@
 import { openChosen, runOrganizationsKey, type SourceChoice } from '../commands.ts';
+import type { Issues, Reason } from '../issues.ts';
 import type { Entity } from '../records.ts';
 import { readRun } from '../runs.ts';
 import { counted, number } from '../../numbers.ts';
@@ -74,13 +75,33 @@ export async function verify(surroundings: Surroundings, choice: VerifyChoice): 
           isFine ? 'No differences.' : counted(differences, 'difference'),
         ].join('\n'),
         ...(!isFine && {
-          error: `${counted(differences, 'difference')} between the source and Redis: apply again, or with --prune where something is extra, then verify again`,
+          error: `${counted(differences, 'difference')} between the source and Redis: ${remedies(chosen.scope.entities, issues, hasAccepted).join(', ')}, then verify again`,
         }),
       };
     });
   } finally {
     await chosen.source.close();
   }
+}
+
+/** What ends the differences found. What is extra may be a row that is no record: pruning would spare it. */
+function remedies(entities: readonly Entity[], issues: Issues, hasAccepted: boolean): string[] {
+  const has = (...reasons: Reason[]): boolean => reasons.some((reason) => issues.count(reason) > 0);
+  const isExtra = (entity: Entity): boolean => issues.count('extra', entity) > 0;
+  const isReadable = (entity: Entity): boolean => issues.count('invalid', entity) === 0;
+  const mustCorrect =
+    (!hasAccepted && has('invalid', 'username-conflict')) ||
+    entities.some((entity) => isExtra(entity) && !isReadable(entity));
+  const canPrune = entities.some((entity) => isExtra(entity) && isReadable(entity));
+  return [
+    ...(mustCorrect ? ['correct the source'] : []),
+    ...(has('index') ? ['mend the index by npm run -s admin -- fsck --repair'] : []),
+    ...(canPrune
+      ? ['apply again with --prune']
+      : mustCorrect || has('missing', 'different')
+        ? ['apply again']
+        : []),
+  ];
 }
 
 /** Exactly what was compared with what. */
