@@ -95,7 +95,6 @@ export async function saveRound(
   state: RunState,
 ): Promise<void> {
   const { entities, finishedAt, highWater, since, ...fields } = state;
-  await store.sadd(runsKey(prefix), run);
   const flat: Record<string, string | number> = { ...fields };
   if (highWater !== undefined) flat['highWater'] = highWater;
   if (since !== undefined) flat['since'] = since;
@@ -150,6 +149,8 @@ export async function lockRun(store: MigrationStore, prefix: string, run: string
     }
     held = other === undefined ? '' : now;
   }
+  // From now on status knows of it, though the first reading may take long.
+  await store.sadd(runsKey(prefix), run);
   const lost = new AbortController();
   const renewOnce = async (): Promise<void> => {
     try {

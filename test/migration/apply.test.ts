@@ -2,6 +2,8 @@ import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { lockRun } from '../../src/migration/runs.ts';
+import { defineMigrationScripts } from '../../src/migration/scripts.ts';
 import { closeRedis } from '../../src/redis/connection/connect.ts';
 import { scanKeys } from '../../src/redis/scan.ts';
 import type { Store } from '../../src/redis/scripts.ts';
@@ -114,6 +116,31 @@ describe('an apply', () => {
     expect(await keysOf(store, tool.prefix)).toEqual(whole);
     expect((await tool.json('status', '--run', 'slow')).json).toMatchObject({ phase: 'finished' });
   }, 60_000);
+
+  test('is told by status from its first reading on, when nothing is written yet', async () => {
+    const tool = createTool();
+    expect((await tool.text('status')).out).toBe('No migration was begun yet.\n');
+    const migrationStore = defineMigrationScripts(store);
+    const first = await lockRun(migrationStore, tool.prefix, 'r');
+    expect((await tool.json('status')).json).toMatchObject({ runs: [{ run: 'r', phase: 'reading' }] });
+    expect((await tool.text('status', '--run', 'r')).out).toMatch(
+      /^Run r: reading the source \(process \d+ on .+\); nothing is written yet\n$/,
+    );
+    await first.release();
+    // It has read, and was refused.
+    expect((await tool.text('status')).out).toBe('No migration was begun yet.\n');
+    expect(await tool.text('status', '--run', 'r')).toMatchObject({
+      exitCode: 1,
+      err: 'error: there is no run r: none was begun yet\n',
+    });
+    await tool.json('apply', '--source', writeSource({ profiles: profiles(1) }), '--run', 'r');
+    const second = await lockRun(migrationStore, tool.prefix, 'r');
+    expect((await tool.text('status')).out).toMatch(
+      /^Run r from .+: reading the source again .+; the round before has finished .+\n.+\nprofiles +100 % +1 /,
+    );
+    await second.release();
+    expect((await tool.json('status')).json).toMatchObject({ runs: [{ phase: 'finished' }] });
+  });
 
   test('of one run refuses a second one while it is alive', async () => {
     const tool = createTool();

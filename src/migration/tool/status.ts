@@ -1,3 +1,4 @@
+import type { MigrationContext } from '../context.ts';
 import { ENTITIES } from '../records.ts';
 import { readRun, runsKey, whoApplies, type RunState } from '../runs.ts';
 import { MigrationError } from '../issues.ts';
@@ -5,44 +6,65 @@ import { number } from '../../numbers.ts';
 import { table } from '../../terminal.ts';
 import { withSession, type Outcome, type Surroundings } from './session.ts';
 
-/** Where a run stands. */
-type Phase = 'running' | 'interrupted' | 'finished';
+/** Where a run stands: `reading` is before its first write, or before that of its next round. */
+type Phase = 'reading' | 'running' | 'interrupted' | 'finished';
+
+interface Owner {
+  pid: number;
+  host: string;
+}
+
+interface Run {
+  name: string;
+  phase: Phase;
+  /** What it, or its last round, has done so far. */
+  state: RunState | undefined;
+  owner: Owner | undefined;
+}
 
 /** `migrate status`: where the runs stand, killed or not; of one run, entity by entity. */
 export async function status(
   surroundings: Surroundings,
-  { run }: { run?: string | undefined },
+  { run: wanted }: { run?: string | undefined },
 ): Promise<Outcome> {
-  return await withSession(surroundings, {}, async ({ store, prefix }) => {
-    const names = run === undefined ? (await store.smembers(runsKey(prefix))).sort() : [run];
-    const json: unknown[] = [];
-    const texts: string[] = [];
-    for (const name of names) {
-      const [state, owner] = await Promise.all([
-        readRun(store, prefix, name),
-        whoApplies(store, prefix, name),
-      ]);
-      if (state === undefined) {
-        if (run === undefined) continue;
-        const known = (await store.smembers(runsKey(prefix))).sort();
-        throw new MigrationError(
-          owner === undefined
-            ? `there is no run ${name}: ${known.length === 0 ? 'none was begun yet' : `there are ${known.join(', ')}`}`
-            : `run ${name} is planning (process ${owner.pid} on ${owner.host}) and has written nothing yet: ask again later`,
-        );
-      }
-      const phase: Phase =
-        owner !== undefined ? 'running' : state.finishedAt === undefined ? 'interrupted' : 'finished';
-      json.push({ run: name, phase, ...shown(state), ...(owner !== undefined && { owner }) });
-      texts.push(describe(name, phase, state, owner));
+  return await withSession(surroundings, {}, async (context) => {
+    const all = await readRuns(context);
+    const runs = wanted === undefined ? all : all.filter(({ name }) => name === wanted);
+    if (wanted !== undefined && runs.length === 0) {
+      const names = all.map(({ name }) => name);
+      throw new MigrationError(
+        `there is no run ${wanted}: ${names.length === 0 ? 'none was begun yet' : `there are ${names.join(', ')}`}`,
+      );
     }
+    const json = runs.map(({ name, phase, state, owner }) => ({
+      run: name,
+      phase,
+      ...(state !== undefined && shown(state)),
+      ...(owner !== undefined && { owner }),
+    }));
     return {
       exitCode: 0,
-      json:
-        run === undefined ? { command: 'status', runs: json } : { command: 'status', ...(json[0] as object) },
-      text: texts.length === 0 ? 'No migration was begun yet.' : texts.join('\n\n'),
+      json: wanted === undefined ? { command: 'status', runs: json } : { command: 'status', ...json[0] },
+      text: runs.length === 0 ? 'No migration was begun yet.' : runs.map(describe).join('\n\n'),
     };
   });
+}
+
+/** Runs that are under way or have written something, by name. */
+async function readRuns({ store, prefix }: MigrationContext): Promise<Run[]> {
+  const names = (await store.smembers(runsKey(prefix))).sort();
+  const runs = names.map(async (name): Promise<Run[]> => {
+    const [state, owner] = await Promise.all([readRun(store, prefix, name), whoApplies(store, prefix, name)]);
+    if (state === undefined && owner === undefined) return [];
+    return [{ name, phase: phaseOf(state, owner), state, owner }];
+  });
+  return (await Promise.all(runs)).flat();
+}
+
+function phaseOf(state: RunState | undefined, owner: Owner | undefined): Phase {
+  const isDone = state === undefined || state.finishedAt !== undefined;
+  if (owner !== undefined) return isDone ? 'reading' : 'running';
+  return isDone ? 'finished' : 'interrupted';
 }
 
 /** Where to go on is nobody else's business. */
@@ -54,17 +76,17 @@ function shown({ source, onConflict, startedAt, finishedAt, refused, entities }:
   return { source, onConflict, startedAt, finishedAt, refused, entities: Object.fromEntries(own) as unknown };
 }
 
-function describe(
-  run: string,
-  phase: Phase,
-  { source, startedAt, finishedAt, entities, refused }: RunState,
-  owner: { pid: number; host: string } | undefined,
-): string {
+function describe({ name, phase, state, owner }: Run): string {
+  const by = owner === undefined ? '' : ` (process ${owner.pid} on ${owner.host})`;
+  if (state === undefined) return `Run ${name}: reading the source${by}; nothing is written yet`;
+  const { source, startedAt, finishedAt, entities, refused } = state;
   const began = new Date(startedAt).toISOString();
+  const finished = `finished ${new Date(finishedAt ?? 0).toISOString()}${refused > 0 ? `, ${number(refused)} refused` : ''}`;
   const stand = {
-    running: `running (process ${owner?.pid ?? 0} on ${owner?.host ?? ''}), begun ${began}`,
+    reading: `reading the source again${by}; the round before has ${finished}`,
+    running: `running${by}, begun ${began}`,
     interrupted: `interrupted, begun ${began}: run the same apply again, and it goes on where it stopped`,
-    finished: `finished ${new Date(finishedAt ?? 0).toISOString()}${refused > 0 ? `, ${number(refused)} refused` : ''}`,
+    finished,
   }[phase];
   const rows = ENTITIES.flatMap((entity) => {
     const own = entities[entity];
@@ -79,8 +101,6 @@ function describe(
     ];
   });
   const figures = ['done', 'read', 'created', 'updated', 'unchanged', 'kept', 'refused'];
-  return [
-    `Run ${run} from ${source}: ${stand}`,
-    ...(rows.length > 0 ? [table(['', ...figures], rows, figures)] : []),
-  ].join('\n');
+  const head = `Run ${name} from ${source}: ${stand}`;
+  return rows.length === 0 ? head : `${head}\n${table(['', ...figures], rows, figures)}`;
 }
