@@ -1,12 +1,19 @@
-import express, { type Express, type RequestHandler } from 'express';
+import type { RequestListener } from 'node:http';
+import express, { type Express, type Request, type Response } from 'express';
 import { contractText } from './contract/document.ts';
 import { problem, ProblemError } from './contract/problems.ts';
 import type { MediaUrl } from './contract/views.ts';
-import { DEPRECATION_HEADER_NAMES, type Header } from './deprecation/headers.ts';
+import { DEPRECATION_HEADER_NAMES } from './deprecation/headers.ts';
 import type { DeprecationPolicy } from './deprecation/policy.ts';
 import { answerErrors, page } from './http/answers.ts';
-import { answered, beginCall, type AnsweredCall } from './http/call.ts';
-import { allowOrigins, contractHandler, isContractPath, readOnlyRouter } from './http/contract.ts';
+import { answered, beginCall, callOf, type AnsweredCall } from './http/call.ts';
+import {
+  allowOrigins,
+  contractHandler,
+  isContractPath,
+  readOnlyRouter,
+  type ContractHandler,
+} from './http/contract.ts';
 import type { AuthenticationOptions } from './http/credentials.ts';
 import { banUsernames, overwriteDenylist, removeDeniedUsernames } from './http/denylist.ts';
 import { documentation } from './http/documentation.ts';
@@ -30,7 +37,7 @@ export interface AppOptions extends AuthenticationOptions {
   corsOrigins: readonly string[];
   maxListBytes: number;
   /** The deprecation policy in force now, and the headers that every answer of the contract carries for it. */
-  deprecation: () => { policy: DeprecationPolicy; headers: readonly Header[] };
+  deprecation: () => { policy: DeprecationPolicy; headers: readonly string[] };
   /** Told of every request of the contract, once it is answered or its client has gone. */
   onAnswered: (call: AnsweredCall) => void;
   isDraining: () => boolean;
@@ -52,17 +59,38 @@ const exposedHeaders = [
   'Allow',
 ];
 
-/** The public face: the contract first, since that is what nearly everybody wants; then the rest. */
-export function createApp(options: AppOptions): Express {
+export interface PublicFace {
+  app: Express;
+  /** What to call with the app's requests and responses. */
+  answer: RequestListener;
+}
+
+/**
+ * The public face: the contract first, since that is what nearly everybody wants; then the rest. A request for
+ * the contract goes past Express, whose way to a handler costs as much as all that is done there for a GET.
+ */
+export function createApp(options: AppOptions): PublicFace {
   const { store, isDraining, corsOrigins, organizationHeader } = options;
+  const begin = startCalls(options);
+  const allow = corsOrigins.length > 0 && allowOrigins(corsOrigins, organizationHeader, exposedHeaders);
+  const contract = contractFace(options);
+
   const app = express();
   app.disable('x-powered-by');
   app.set('etag', false);
   app.set('query parser', false);
 
-  app.use(begin(options));
-  if (corsOrigins.length > 0) app.use(allowOrigins(corsOrigins, organizationHeader, exposedHeaders));
-  app.use(contractFace(options));
+  app.use((_request, response, next) => {
+    begin(response);
+    next();
+  });
+  if (allow) app.use(allow);
+  app.use((request, response, next) => {
+    // The contract's paths as the listener below does not know them: with a query, or as an absolute address.
+    if (isContractPath(request.path)) return contract(request, response, request.path);
+    response.setHeader('X-Request-Id', callOf(response).requestId);
+    return next();
+  });
   app.use(
     readOnlyRouter({
       '/livez': livez,
@@ -76,10 +104,22 @@ export function createApp(options: AppOptions): Express {
     throw new ProblemError(problem('not-found', `Nothing answers ${request.method} at this path.`));
   });
   app.use(answerErrors);
-  return app;
+
+  const answer = (request: Request, response: Response): void => {
+    const { url } = request;
+    if (!isContractPath(url)) {
+      app(request, response);
+      return;
+    }
+    begin(response);
+    if (allow) allow(request, response, () => void contract(request, response, url));
+    else void contract(request, response, url);
+  };
+  // Requests and responses are Express' by birth (http/server.ts).
+  return { app, answer: answer as unknown as RequestListener };
 }
 
-function contractFace(options: AppOptions): RequestHandler {
+function contractFace(options: AppOptions): ContractHandler {
   const withLists = { ...options, read: createListReader(options.maxListBytes) };
   const answer = contractHandler(
     {
@@ -91,21 +131,23 @@ function contractFace(options: AppOptions): RequestHandler {
     },
     [refuseWhenGone(() => options.deprecation().policy, options), shedLoad(maxUnderWay)],
   );
-  return (request, response, next) => {
-    if (!isContractPath(request.path)) {
-      next();
-      return;
-    }
-    response.setHeader('Cache-Control', 'private, no-store');
-    for (const [name, value] of options.deprecation().headers) response.setHeader(name, value);
-    return answer(request, response, next);
+  return (request, response, path) => {
+    const call = callOf(response);
+    call.headers = [
+      'X-Request-Id',
+      call.requestId,
+      'Cache-Control',
+      'private, no-store',
+      ...options.deprecation().headers,
+    ];
+    return answer(request, response, path);
   };
 }
 
 /** Gives every request its id, and tells the log and the ledger what became of it. */
-function begin({ log, onAnswered }: AppOptions): RequestHandler {
+function startCalls({ log, onAnswered }: AppOptions): (response: Response) => void {
   const logged = log.isLevelEnabled('http');
-  return (_request, response, next) => {
+  return (response) => {
     const call = beginCall(response);
     response.on('close', () => {
       const done = answered(call, response);
@@ -114,7 +156,6 @@ function begin({ log, onAnswered }: AppOptions): RequestHandler {
       else if (done.status > 500) log.warn('answered', describe(done));
       else if (logged) log.http('answered', describe(done));
     });
-    next();
   };
 }
 

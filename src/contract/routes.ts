@@ -19,20 +19,20 @@ export const routes: readonly Route[] = [
 ];
 
 /** Both forms of a contract path. */
-export function bothForms(path: string): [string, string] {
+function bothForms(path: string): [string, string] {
   return [path, path.slice(0, -1)];
 }
 
-/** Every path of the contract, in both forms, with the methods it answers. */
-export const methodsByPath: ReadonlyMap<string, readonly string[]> = (() => {
-  const methods = new Map<string, string[]>();
-  for (const { method, path } of routes) {
+/** Every path of the contract, in both forms, and what answers there by method; HEAD answers where GET does. */
+export const operationsByPath: ReadonlyMap<string, ReadonlyMap<string, Operation>> = (() => {
+  const byPath = new Map<string, Map<string, Operation>>();
+  for (const { operation, method, path } of routes) {
     for (const form of bothForms(path)) {
-      const known = methods.get(form) ?? [];
-      known.push(...(method === 'get' ? ['GET', 'HEAD'] : [method.toUpperCase()]));
-      methods.set(form, known);
+      const byMethod = byPath.get(form) ?? new Map<string, Operation>();
+      byMethod.set(method.toUpperCase(), operation);
+      if (method === 'get') byMethod.set('HEAD', operation);
+      byPath.set(form, byMethod);
     }
   }
-  for (const known of methods.values()) known.push('OPTIONS');
-  return methods;
+  return byPath;
 })();

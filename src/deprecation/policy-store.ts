@@ -1,6 +1,6 @@
 import type { Log } from '../log.ts';
 import type { RedisClient } from '../redis/connection/connect.ts';
-import { deprecationHeaders, type Header } from './headers.ts';
+import { deprecationHeaders } from './headers.ts';
 import { policyKey } from './keys.ts';
 import { clearInLayer, setInLayer, type ClearFlags, type Edited, type SetFlags } from './policy-edits.ts';
 import { layerPolicy, type DeprecationPolicy, type PolicyLayer } from './policy.ts';
@@ -8,10 +8,10 @@ import { repeat } from './repeat.ts';
 import { defineDeprecationScripts } from './scripts.ts';
 import { readStored, writeStored, type StoredPolicy } from './stored-layer.ts';
 
-/** The policy in force, and its headers, computed once per policy. */
+/** The policy in force, and its headers (a name, its value, the next name …), computed once per policy. */
 export interface PolicyInForce {
   policy: DeprecationPolicy;
-  headers: readonly Header[];
+  headers: readonly string[];
   /** How often the operator has changed it; 0 where only the defaults hold. */
   version: number;
 }
@@ -44,7 +44,7 @@ export async function watchPolicy(
 ): Promise<PolicyWatch> {
   const inForce = (layer: PolicyLayer, version: number): PolicyInForce => {
     const policy = layerPolicy(...defaults, layer);
-    return { policy, headers: deprecationHeaders(policy), version };
+    return { policy, headers: deprecationHeaders(policy).flat(), version };
   };
   let current = inForce({}, 0);
   let known: string | null = null;

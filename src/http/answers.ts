@@ -49,7 +49,7 @@ export function page(type: string, text: string, contentSecurityPolicy?: string)
 
 /** Answers 204. */
 export function sendNothing(response: Response): void {
-  response.statusCode = 204;
+  response.writeHead(204, [...callOf(response).headers]);
   response.end();
 }
 
@@ -57,12 +57,17 @@ export function sendNothing(response: Response): void {
  * Turns whatever a handler threw into a problem. What it does not know is a mistake of ours: the log learns of it,
  * with the request's id, and the caller learns nothing but that id.
  */
-export const answerErrors: ErrorRequestHandler = (error: unknown, _request, response, _next) => {
+export function answerError(error: unknown, response: Response): void {
   if (response.headersSent || response.destroyed) {
     response.destroy();
     return;
   }
   sendProblem(response, toProblem(error, callOf(response)));
+}
+
+/** The same, of what Express catches. */
+export const answerErrors: ErrorRequestHandler = (error: unknown, _request, response, _next) => {
+  answerError(error, response);
 };
 
 function toProblem(error: unknown, call: Call): Problem {
@@ -78,8 +83,8 @@ function toProblem(error: unknown, call: Call): Problem {
 }
 
 function send(response: Response, status: number, type: string, text: string | Buffer): void {
-  response.statusCode = status;
-  response.setHeader('Content-Type', type);
-  response.setHeader('Content-Length', Buffer.byteLength(text));
+  // All at once: headers that are set one by one cost three times as much.
+  const { headers } = callOf(response);
+  response.writeHead(status, [...headers, 'Content-Type', type, 'Content-Length', Buffer.byteLength(text)]);
   response.end(text);
 }

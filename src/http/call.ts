@@ -1,4 +1,4 @@
-import { randomUUID } from 'node:crypto';
+import { randomBytes } from 'node:crypto';
 import type { Response } from 'express';
 import type { Operation } from '../contract/routes.ts';
 import type { Caller } from '../domain/caller.ts';
@@ -9,6 +9,8 @@ export interface Call {
   /** `performance.now()` when the request came in. */
   startedAt: number;
   operation: Operation | undefined;
+  /** What its answer carries in any case: a name, its value, the next name … */
+  headers: readonly string[];
   /** As claimed; proven only once there is a caller. */
   organizationId: string | undefined;
   caller: Caller | undefined;
@@ -23,20 +25,25 @@ interface WithCall {
 
 const idGivenByCaller = /^[\w.-]{1,64}$/;
 
+/** An id has to be unique and no more: a random name for this process, and a count. */
+const idStart = `${randomBytes(6).toString('hex')}-`;
+let idCount = 0;
+
 /** Starts the record of a request; a reasonable `X-Request-Id` of the caller's is taken over. */
 export function beginCall(response: Response): Call {
   const given = response.req.headers['x-request-id'];
-  const requestId = typeof given === 'string' && idGivenByCaller.test(given) ? given : randomUUID();
+  const requestId =
+    typeof given === 'string' && idGivenByCaller.test(given) ? given : idStart + String(++idCount);
   const call: Call = {
     requestId,
     startedAt: performance.now(),
     operation: undefined,
+    headers: [],
     organizationId: undefined,
     caller: undefined,
     failure: undefined,
   };
   (response as WithCall).call = call;
-  response.setHeader('X-Request-Id', requestId);
   return call;
 }
 
@@ -50,12 +57,13 @@ export interface AnsweredCall extends Call {
 
 /** What became of a call whose response is closed. */
 export function answered(call: Call, response: Response): AnsweredCall {
-  const { requestId, startedAt, operation, organizationId, caller, failure } = call;
+  const { requestId, startedAt, operation, headers, organizationId, caller, failure } = call;
   // Field by field: to spread the call costs more than all the ledger does with it.
   return {
     requestId,
     startedAt,
     operation,
+    headers,
     organizationId,
     caller,
     failure,

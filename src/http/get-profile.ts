@@ -11,7 +11,8 @@ export function getProfile(options: AuthenticationOptions & { mediaUrl: MediaUrl
     const { base, sha256 } = readCredentials(request, response, options);
     const outcome = await readOwnProfile(options.store, base, sha256);
     if (outcome.kind === 'unknown') throw invalidApiKey();
-    await admit(response, base, outcome.caller, options);
+    const limited = admit(response, base, outcome.caller, options);
+    if (limited !== undefined) await limited;
     switch (outcome.kind) {
       case 'no-user':
         throw noUser();

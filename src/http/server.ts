@@ -31,6 +31,13 @@ export class PortError extends Error {
   }
 }
 
+export interface ListenOptions {
+  /** Of the variables that chose host and port. */
+  prefix?: '' | 'ADMIN_';
+  /** What is called with requests and responses of the app's own, in place of the app. */
+  answer?: RequestListener;
+}
+
 /**
  * Listens, with the app behind it. Rejects with a PortError, which names the variables that chose host and port:
  * those that begin with `prefix`.
@@ -39,12 +46,9 @@ export async function listen(
   app: Express,
   host: string,
   port: number,
-  prefix: '' | 'ADMIN_' = '',
+  { prefix = '', answer = app }: ListenOptions = {},
 ): Promise<BridgeServer> {
   let draining = false;
-  const answer: RequestListener = (request, response) => {
-    app(request as express.Request, response as express.Response);
-  };
   const server = createServer(
     requestAndResponseOf(app, () => draining),
     answer,

@@ -36,15 +36,15 @@ describe('the policy in Redis', () => {
       }),
     );
     expect(instances.map(({ watch }) => watch.current().headers)).toEqual([
-      [['Deprecation', '@1793491200']],
-      [['Deprecation', '@1793491200']],
+      ['Deprecation', '@1793491200'],
+      ['Deprecation', '@1793491200'],
     ]);
     const flags = { sunset: '2027-06-01', successor: 'https://kv.example/' };
     expect(await setPolicy(redis, prefix, flags, { defaults, now: NOW })).toMatchObject({ version: 1 });
     for (const { watch, change } of instances) {
       const [seen] = await change;
       expect(seen).toBe(watch.current());
-      expect(seen.headers.map(([name]) => name)).toEqual(['Deprecation', 'Sunset', 'Link']);
+      expect(seen.headers.filter((_, i) => i % 2 === 0)).toEqual(['Deprecation', 'Sunset', 'Link']);
       await watch.close();
     }
   });
