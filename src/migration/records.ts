@@ -4,19 +4,7 @@ import { hashApiKey } from '../redis/credentials.ts';
 import { readPlainProfile } from './plain-profile.ts';
 import { defineShape, isFields, readFields, unknownIn } from './shapes.ts';
 import type { Fields, Shape } from './shapes.ts';
-import {
-  count,
-  flag,
-  id,
-  instant,
-  name,
-  oneOf,
-  Refusal,
-  SECONDS_END,
-  sha256,
-  text,
-  wallet,
-} from './values.ts';
+import { count, flag, id, instant, oneOf, Refusal, SECONDS_END, sha256, text, wallet } from './values.ts';
 import type { Rule } from './values.ts';
 
 /** What can be migrated, such that records refer only to records of earlier entities. */
@@ -148,7 +136,7 @@ const SHAPES: Readonly<Record<Entity, Shape>> = {
     {
       organizationId: id,
       userId: id,
-      username: name,
+      username: id,
       profilePictureUrl: text,
       profilePictureObjectDefinitionId: reference,
       avatar,
@@ -158,7 +146,7 @@ const SHAPES: Readonly<Record<Entity, Shape>> = {
     },
     ['organizationId', 'userId'],
   ),
-  denylist: defineShape({ organizationId: id, username: name }, ['organizationId', 'username']),
+  denylist: defineShape({ organizationId: id, username: id }, ['organizationId', 'username']),
 };
 
 /**
@@ -174,6 +162,10 @@ export function parseRecord<E extends Entity>(entity: E, raw: unknown): Parsed<E
   const record = readFields(SHAPES[entity], raw);
   if (record instanceof Refusal) return { ok: false, reason: record.reason };
   const warnings: string[] = [];
+  if (typeof raw['username'] === 'number')
+    warnings.push(
+      'username is a number, and taken as its digits: it is another name if zeros stood before them',
+    );
   const refusal = finish(entity, record, warnings);
   if (refusal !== undefined) return { ok: false, reason: refusal };
   const finished = record as unknown as RecordOf[E];

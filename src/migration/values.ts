@@ -20,7 +20,7 @@ const PLAIN = /^[ -~]{1,256}$/;
 
 const BAD_TEXT = new Refusal('must be text');
 const BAD_UNICODE = new Refusal('is not well-formed Unicode');
-const UNSAFE_NUMBER = new Refusal('is a number too large to be read exactly; give it as a string');
+const INEXACT_NUMBER = new Refusal('is a number that cannot be read exactly; give it as a string');
 const BAD_FLAG = new Refusal('must be true or false');
 const BAD_COUNT = new Refusal('must be a whole number');
 const BAD_WALLET = new Refusal('must be 0x and 40 hexadecimal digits');
@@ -28,12 +28,12 @@ const BAD_HASH = new Refusal('must be 64 hexadecimal digits');
 const BAD_INSTANT = new Refusal('must be an ISO 8601 date and time with a zone, or epoch milliseconds');
 const NO_ZONE = new Refusal('has no time zone; add one to the date and time, such as Z or +02:00');
 
-/** A name: well-formed Unicode, no control characters, 1 to 256 code points; kept as given. */
-export const name: Rule = (value) => (typeof value === 'string' ? plainName(value) : BAD_TEXT);
-
-/** An id: the same limits as a name; a number becomes a string, unless JSON already lost its last digits. */
+/**
+ * An id or a name: well-formed Unicode, no control characters, 1 to 256 code points; kept as given. A whole number
+ * becomes a string, unless JSON has lost its last digits: whatever turns CSV into JSON may take a name for a number.
+ */
 export const id: Rule = (value) => {
-  if (typeof value === 'number') return Number.isSafeInteger(value) ? String(value) : UNSAFE_NUMBER;
+  if (typeof value === 'number') return Number.isSafeInteger(value) ? String(value) : INEXACT_NUMBER;
   return typeof value === 'string' ? plainName(value) : BAD_TEXT;
 };
 

@@ -48,9 +48,25 @@ describe('a profile', () => {
       userId: '0',
     });
     expect(record('profiles', JSON.parse('{"organizationId":1,"userId":9007199254740993}'))).toBe(
-      'refused: userId is a number too large to be read exactly; give it as a string',
+      'refused: userId is a number that cannot be read exactly; give it as a string',
     );
     expect(record('profiles', { organizationId: 1, userId: 1.5 })).toMatch(/^refused: userId is a number/);
+  });
+
+  test('takes a number for a username, too, and tells it: what stood before its digits is lost', () => {
+    const told = [expect.stringMatching(/^username is a number/)];
+    expect(parseRecord('profiles', { organizationId: 'acme', userId: 'u1', username: 123 })).toEqual({
+      ok: true,
+      record: { organizationId: 'acme', userId: 'u1', username: '123' },
+      warnings: told,
+    });
+    expect(parseRecord('denylist', { organizationId: 'acme', username: 0 })).toEqual({
+      ok: true,
+      record: { organizationId: 'acme', username: '0' },
+      warnings: told,
+    });
+    expect(profile({ username: 1.5 })).toMatch(/^refused: username is a number that cannot be read exactly/);
+    expect(profile({ username: true })).toBe('refused: username must be text');
   });
 
   test.each([null, undefined, ''])('takes %p for an absent field', (none) => {
