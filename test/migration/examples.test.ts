@@ -19,6 +19,30 @@ async function runExample(tool: Tool, shown: string, source: string): Promise<Ca
   return calls;
 }
 
+/** The runbook's samples in this language. */
+function blocks(language: string): string[] {
+  return [...runbook.matchAll(/^```(\w+)\n(.*?)^```$/gms)].flatMap(([, of, text = '']) =>
+    of === language ? [text] : [],
+  );
+}
+
+describe('the sample line of a profile', () => {
+  test('is one, and the same as NDJSON and as CSV', async () => {
+    const tool = createTool();
+    const [ndjson, csv] = [newFolder(), newFolder()];
+    writeFileSync(join(ndjson, 'profiles.ndjson'), blocks('ndjson')[0] ?? '');
+    writeFileSync(join(csv, 'profiles.csv'), blocks('csv')[0] ?? '');
+    expect(await tool.json('apply', '--source', ndjson)).toMatchObject({
+      exitCode: 0,
+      json: { created: 1, problems: 0 },
+    });
+    expect(await tool.json('verify', '--source', csv)).toMatchObject({
+      exitCode: 0,
+      json: { differences: 0, compared: { profiles: 1 } },
+    });
+  });
+});
+
 const done = [
   { exitCode: 0, err: '', json: { command: 'plan', problems: 0, created: 9 } },
   { exitCode: 0, err: '', json: { command: 'apply', created: 9 } },
@@ -121,15 +145,9 @@ describe('the worked example for mongoexport', () => {
   test('plans, applies and verifies', async () => {
     const folder = join(newFolder(), 'legacy');
     mkdirSync(folder);
-    const document = (id: string, name: string): object => ({
-      _id: { $oid: id },
-      tenant: 'acme',
-      profile: { displayName: name, avatar: { source: 'ds', definition: 'hat' } },
-      updatedAt: { $date: '2026-01-02T03:04:05.678Z' },
-      notMapped: true,
-    });
-    const lines = [document('65a1', 'ann'), document('65a2', 'bob')].map((one) => `${JSON.stringify(one)}\n`);
-    writeFileSync(join(folder, 'profiles.ndjson'), lines.join(''));
+    const line = blocks('ndjson')[1] ?? '';
+    const other = line.replace('65a1f0c2', '65a1f0c3').replace('"ada"', '"bob"').replace('{', '{"more":1,');
+    writeFileSync(join(folder, 'profiles.ndjson'), line + other);
     expect(await runExample(createTool(), 'legacy', folder)).toMatchObject([
       { exitCode: 0, json: { command: 'plan', created: 2 } },
       { exitCode: 0, json: { command: 'apply', created: 2 } },
