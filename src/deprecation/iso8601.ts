@@ -1,3 +1,5 @@
+import { readInstant } from '../domain/instants.ts';
+
 /** A stretch of time in ms: `start <= t < end`. */
 export interface Window {
   start: number;
@@ -8,31 +10,18 @@ export type Parsed<T> = { kind: 'ok'; value: T } | { kind: 'invalid'; reason: st
 
 const invalid = (reason: string): { kind: 'invalid'; reason: string } => ({ kind: 'invalid', reason });
 
-const INSTANT =
-  /^(\d{4})-(\d{2})-(\d{2})(?:T(\d{2}):(\d{2})(?::(\d{2})(?:[.,](\d{1,9}))?)?(?:Z|([+-])(\d{2}):?(\d{2})))?$/i;
+const DATE = /^\d{4}-\d{2}-\d{2}$/;
 
 /**
  * Reads an ISO 8601 date (`2027-01-31`, midnight UTC) or date-time with a zone (`2027-01-31T12:00:00Z`) as
  * milliseconds since the epoch. A date-time without a zone, or a day no calendar has, is invalid.
  */
 export function parseInstant(text: string): Parsed<number> {
-  const match = INSTANT.exec(text.trim());
-  const bad = invalid(`"${text}" is no ISO 8601 time with a zone; write it like 2027-01-31T12:00:00Z`);
-  if (match === null) return bad;
-  const [, year, month, day, hour = '0', minute = '0', second = '0', fraction = '0', sign, offsetH, offsetM] =
-    match;
-  const local = Date.UTC(Number(year), Number(month) - 1, Number(day));
-  const calendar = new Date(local);
-  const exists = calendar.toISOString().startsWith(`${year}-${month}-${day}T`);
-  if (!exists || Number(hour) > 23 || Number(minute) > 59 || Number(second) > 59) return bad;
-  const offsetMinutes = Number(offsetH ?? 0) * 60 + Number(offsetM ?? 0);
-  if (Number(offsetH ?? 0) > 23 || Number(offsetM ?? 0) > 59) return bad;
-  const seconds = Number(hour) * 3600 + Number(minute) * 60 + Number(second);
-  const milliseconds = Math.floor(Number(`0.${fraction}`) * 1000);
-  return {
-    kind: 'ok',
-    value: local + seconds * 1000 + milliseconds - (sign === '-' ? -1 : 1) * offsetMinutes * 60_000,
-  };
+  const given = text.trim();
+  const value = readInstant(DATE.test(given) ? `${given}T00:00Z` : given);
+  return typeof value === 'number'
+    ? { kind: 'ok', value }
+    : invalid(`"${text}" is no ISO 8601 time with a zone; write it like 2027-01-31T12:00:00Z`);
 }
 
 const DURATION =
