@@ -6,6 +6,8 @@ import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { afterEach, describe, expect, test } from '@jest/globals';
 import type { DemoKeys } from '../src/demo.ts';
+import type { UsageReport } from '../src/deprecation/report.ts';
+import { runTool } from './support/admin.ts';
 import { createClient, type Client } from './support/client.ts';
 import { freshPrefix, isRunning, startRedis, testRedisUrl } from './support/redis.ts';
 
@@ -103,7 +105,7 @@ describe('with a Redis of its own', () => {
 });
 
 describe('with several workers', () => {
-  test('they share the port, one that dies is replaced, and all drain', async () => {
+  test('they share the port and the ledger, one that dies is replaced, and all drain', async () => {
     const folder = newFolder();
     const { child, url, lines, exited } = await start({ DATA_DIR: folder, WORKERS: '2' });
     const pids = (): number[] =>
@@ -128,11 +130,17 @@ describe('with several workers', () => {
 
     process.kill(pids()[0] ?? 0, 'SIGKILL');
     await untilWorkers(3);
-    expect((await player.request('GET', '/api/profile/')).status).toBe(200);
+    const answers = await Promise.all(
+      Array.from({ length: 10 }, () => player.request('GET', '/api/profile/')),
+    );
+    expect(answers.map(({ status }) => status)).toEqual(Array(10).fill(200));
 
     child.kill('SIGTERM');
     expect(await exited).toEqual([0, null]);
     expect(pids().filter(isRunning)).toEqual([]);
+    const { out } = await runTool({ DATA_DIR: folder }, 'usage --group operation --json');
+    const { rows } = JSON.parse(out) as UsageReport;
+    expect(rows.find(({ operation }) => operation === 'getProfile')?.calls).toBe(10);
   });
 
   test('where they cannot start, it says why and ends with 1', async () => {
