@@ -116,22 +116,22 @@ export function phaseAt(policy: DeprecationPolicy, now: number): Phase {
 /** Whether a call is served, or refused with 410: until the window's end (ms), or for good. */
 export type Verdict = 'serve' | { gone: 'brownout'; until: number } | { gone: 'sunset' };
 
-/** Who calls, as far as that is proven. */
-export interface Caller {
+/** Who may claim an exemption. */
+export interface Claimant {
   organizationId?: string | undefined;
   keyId?: string | undefined;
 }
 
-/** The verdict on a call at `now` (ms). A live exemption of the caller's organization or key serves it. */
-export function verdictAt(policy: DeprecationPolicy, now: number, caller: Caller): Verdict {
+/** The verdict on a call at `now` (ms). A live exemption of the claimant's organization or key serves it. */
+export function verdictAt(policy: DeprecationPolicy, now: number, claimant: Claimant): Verdict {
   const verdict = generalVerdict(policy, now);
-  return verdict === 'serve' || isExempt(policy, now, caller) ? 'serve' : verdict;
+  return verdict === 'serve' || isExempt(policy, now, claimant) ? 'serve' : verdict;
 }
 
 /**
  * Whether the caller must be authenticated before a verdict can be given: only while the API is gone, and an
  * exemption lives for the organization the call claims to come from, or for some key. Otherwise `verdictAt`
- * with an empty caller is final, before any other work. If authentication then fails, that verdict holds too.
+ * with an empty claimant is final, before any other work. If authentication then fails, that verdict holds too.
  */
 export function mustKnowCaller(
   policy: DeprecationPolicy,
@@ -157,7 +157,7 @@ function openWindow(policy: DeprecationPolicy, now: number): Window | undefined 
   return policy.brownouts.find(({ start, end }) => start <= now && now < end);
 }
 
-function isExempt(policy: DeprecationPolicy, now: number, { organizationId, keyId }: Caller): boolean {
+function isExempt(policy: DeprecationPolicy, now: number, { organizationId, keyId }: Claimant): boolean {
   return (
     (organizationId !== undefined &&
       policy.exemptOrganizations.some((e) => e.organizationId === organizationId && now < e.until)) ||

@@ -6,7 +6,7 @@ import type { Log } from '../log.ts';
 import type { RedisClient } from '../redis/connection/connect.ts';
 import { dashboard } from './dashboard.ts';
 import { createJudge, guard, sessionOf } from './guard.ts';
-import { answerErrors, sendProblem } from './problem.ts';
+import { tellOperatorOfErrors, tellOperator } from './problem.ts';
 import { onlyThisMachine, protectBrowsers, refuseOtherSites } from './safety.ts';
 import { createSessions } from './sessions.ts';
 import { signIn } from './sign-in.ts';
@@ -63,7 +63,7 @@ export function createOperationsApp(options: OperationsOptions): Express {
     }),
   );
   app.use(answerTheRest);
-  app.use(answerErrors(log));
+  app.use(tellOperatorOfErrors(log));
   return app;
 }
 
@@ -82,7 +82,7 @@ const pages = new Set(['/', '/live', '/metrics', '/usage']);
 
 const answerTheRest: RequestHandler = (request, response) => {
   if (pages.has(request.path)) {
-    sendProblem(response, {
+    tellOperator(response, {
       status: 405,
       title: 'The method is not allowed here',
       detail: `This path answers GET and HEAD, not ${request.method}.`,
@@ -90,7 +90,7 @@ const answerTheRest: RequestHandler = (request, response) => {
       headers: { Allow: 'GET, HEAD' },
     });
   } else {
-    sendProblem(response, {
+    tellOperator(response, {
       status: 404,
       title: 'There is nothing here',
       detail: 'The path is none of the admin port.',

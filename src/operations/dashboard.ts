@@ -10,7 +10,7 @@ import { PARAMETERS, readDashboardQuery } from '../deprecation/dashboard/query.t
 import type { DeprecationPolicy } from '../deprecation/policy.ts';
 import type { RedisClient } from '../redis/connection/connect.ts';
 import { readParameters } from './parameters.ts';
-import { explainError, sendProblem, type OperationsProblem } from './problem.ts';
+import { explainError, tellOperator, type OperationsProblem } from './problem.ts';
 
 export interface DashboardRoutesOptions {
   store: RedisClient;
@@ -61,7 +61,7 @@ export function dashboard({ store, keyPrefix, policy, now, signedIn }: Dashboard
   router.get('/live', async (request: Request, response: Response) => {
     const seen = await look(request);
     if ('findings' in seen) response.json(liveUpdate(seen));
-    else sendProblem(response, seen);
+    else tellOperator(response, seen);
   });
   return router;
 }

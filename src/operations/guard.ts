@@ -2,7 +2,7 @@ import type { Request, RequestHandler, Response } from 'express';
 import { RateLimiterMemory, RateLimiterRes } from 'rate-limiter-flexible';
 import { assetPath } from '../deprecation/dashboard/assets.ts';
 import { html } from '../html.ts';
-import { sendProblem } from './problem.ts';
+import { tellOperator } from './problem.ts';
 import { SESSION_SECONDS, type Sessions } from './sessions.ts';
 
 const cookieName = 'pb_admin';
@@ -85,7 +85,7 @@ export function ownPath(text: unknown): string {
 }
 
 function sendTooManyAttempts(response: Response, seconds: number): void {
-  sendProblem(response, {
+  tellOperator(response, {
     status: 429,
     title: 'Too many wrong tokens',
     detail: `This address has sent ${attemptsPerMinute} wrong tokens within a minute.`,
@@ -95,7 +95,7 @@ function sendTooManyAttempts(response: Response, seconds: number): void {
 }
 
 function sendUnauthorized(response: Response, detail: string, invalid: boolean): void {
-  sendProblem(response, {
+  tellOperator(response, {
     status: 401,
     title: 'The admin port needs its token',
     detail,

@@ -11,8 +11,8 @@ export interface OperationsProblem {
   headers?: Readonly<Record<string, string>>;
 }
 
-/** Answers with the problem as `application/problem+json`. */
-export function sendProblem(response: Response, { headers = {}, ...problem }: OperationsProblem): void {
+/** Answers with the problem as `application/problem+json`: unlike the public one it names what to do, and no code. */
+export function tellOperator(response: Response, { headers = {}, ...problem }: OperationsProblem): void {
   for (const [name, value] of Object.entries(headers)) response.setHeader(name, value);
   response.status(problem.status).type('application/problem+json');
   response.send(JSON.stringify({ type: 'about:blank', ...problem }));
@@ -41,8 +41,8 @@ export function explainError(error: unknown): OperationsProblem | undefined {
   return undefined;
 }
 
-/** Turns whatever a handler threw into a problem, and logs what nobody expected. */
-export function answerErrors(log: Log): ErrorRequestHandler {
+/** The admin port's error handler: turns whatever a handler threw into a problem, and logs what nobody expected. */
+export function tellOperatorOfErrors(log: Log): ErrorRequestHandler {
   return (error: unknown, request, response, _next) => {
     if (response.headersSent) {
       response.destroy();
@@ -53,7 +53,7 @@ export function answerErrors(log: Log): ErrorRequestHandler {
       const text = error instanceof Error ? error.stack : String(error);
       log.error('a request to the admin port failed', { path: request.path, error: text });
     }
-    sendProblem(
+    tellOperator(
       response,
       known ?? {
         status: 500,

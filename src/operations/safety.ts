@@ -1,7 +1,7 @@
 import type { RequestHandler } from 'express';
 import helmet from 'helmet';
 import { isLoopback, namesLoopback } from './loopback.ts';
-import { sendProblem } from './problem.ts';
+import { tellOperator } from './problem.ts';
 
 const self = ["'self'"];
 const none = ["'none'"];
@@ -40,14 +40,14 @@ export const protectBrowsers: RequestHandler = (request, response, next) => {
 export const onlyThisMachine: RequestHandler = (request, response, next) => {
   const { localAddress = '', localPort = 0 } = request.socket;
   if (!isLoopback(localAddress)) {
-    sendProblem(response, {
+    tellOperator(response, {
       status: 403,
       title: 'This port is not open',
       detail: 'Without ADMIN_TOKEN the admin port answers this machine only.',
       remedy: 'Set ADMIN_TOKEN, or ADMIN_HOST=127.0.0.1.',
     });
   } else if (!namesLoopback(request.headers.host, localPort)) {
-    sendProblem(response, {
+    tellOperator(response, {
       status: 421,
       title: 'This is not the name of this port',
       detail: 'Without ADMIN_TOKEN the admin port answers to loopback names and its own port number only.',
@@ -68,7 +68,7 @@ export const refuseOtherSites: RequestHandler = (request, response, next) => {
   const isVisit = reads && mode === 'navigate' && dest === 'document';
   if (isOwn || isVisit) next();
   else {
-    sendProblem(response, {
+    tellOperator(response, {
       status: 403,
       title: 'Another site sent this request',
       detail: 'The admin port takes requests from its own pages and from machines, not from other sites.',

@@ -3,7 +3,7 @@ import { reportCsv, reportUsage } from '../deprecation/report.ts';
 import { readUsageQuery } from '../deprecation/usage-query.ts';
 import type { RedisClient } from '../redis/connection/connect.ts';
 import { readParameters } from './parameters.ts';
-import { sendProblem } from './problem.ts';
+import { tellOperator } from './problem.ts';
 
 interface UsageOptions {
   store: RedisClient;
@@ -26,7 +26,7 @@ export function usage({ store, keyPrefix, now }: UsageOptions): RequestHandler {
     const read = readUsageQuery(fields, now());
     if (read.kind === 'invalid') reasons.push(...read.reasons);
     if (read.kind === 'invalid' || reasons.length > 0) {
-      sendProblem(response, {
+      tellOperator(response, {
         status: 400,
         title: 'The question cannot be answered',
         detail: reasons.join('; '),
