@@ -1,3 +1,8 @@
+import { readFileSync } from 'node:fs';
+
+/** The style that all pages share; a page's own goes behind it. */
+export const baseStyle = readFileSync(new URL('base.css', import.meta.url), 'utf8');
+
 /** Markup that is safe as it stands. Only `html` makes it. */
 export interface Html {
   readonly markup: string;

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { operationsOf, type ContractDocument } from '../document.ts';
-import { html, link, type Html } from '../../html.ts';
+import { baseStyle, html, link, type Html } from '../../html.ts';
 import { phrase, prose } from './html.ts';
 import { movingSection } from './moving.ts';
 import { deprecationSection, type FactsInForce } from './notice.ts';
@@ -9,7 +9,7 @@ import { operationSection } from './operations.ts';
 import { credentials, errorsSection, headersSection } from './reference.ts';
 import { schemaSections } from './schemas.ts';
 
-const style = readFileSync(new URL('style.css', import.meta.url), 'utf8');
+const style = baseStyle + readFileSync(new URL('style.css', import.meta.url), 'utf8');
 // Whitespace beside the text would break its hash, so that this stands apart from the template.
 const styleElement: Html = { markup: `<style>${style}</style>` };
 

@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
+import { baseStyle } from '../../html.ts';
 
 export interface Asset {
   type: string;
@@ -23,7 +24,8 @@ const NAMES = [
 ] as const;
 
 const files = NAMES.map((name) => {
-  const bytes = readFileSync(new URL(name, import.meta.url));
+  const own = readFileSync(new URL(name, import.meta.url));
+  const bytes = name === 'browser/style.css' ? Buffer.concat([Buffer.from(baseStyle), own]) : own;
   return { name, bytes, type: TYPES[name.split('.').at(-1) ?? ''] ?? '' };
 });
 
