@@ -1,5 +1,5 @@
 import { counted, number } from '../../numbers.ts';
-import { html, type Html } from '../../html.ts';
+import { html, type Content, type Html } from '../../html.ts';
 import { callsText } from './calls-part.ts';
 import { splitClients, QUIET_DAYS, type ClientRow } from './clients.ts';
 import type { Findings } from './findings.ts';
@@ -7,6 +7,8 @@ import { addressOf, type DashboardQuery } from './query.ts';
 import { sparkline } from './sparkline.ts';
 import { ago, date, label } from './text.ts';
 import { trendText } from './trend.ts';
+
+type Column = readonly [title: string, kind: '' | 'number', cell: (row: ClientRow) => Content];
 
 /** Rows of one table, unless all are asked for. */
 const SHOWN = 50;
@@ -24,78 +26,39 @@ export function callingPart(findings: Findings, query: DashboardQuery): Html {
     </p>`;
   }
   const isKnown = findings.days.rows.map(({ calls }) => calls !== null);
-  const rows = calling.slice(0, query.all ? undefined : SHOWN);
-  return html`<table class="wide clients">
-      <caption class="unseen">
-        Clients that call, the latest first
-      </caption>
-      <thead>
-        <tr>
-          <th scope="col">Client</th>
-          <th scope="col">Last call</th>
-          <th scope="col" class="number">Calls</th>
-          <th scope="col">Trend</th>
-          <th scope="col" class="number">Week on week</th>
-          <th scope="col">Operations</th>
-        </tr>
-      </thead>
-      <tbody>
-        ${rows.map(
-          (row) =>
-            html`<tr>
-              <th scope="row">${name(row, query)}</th>
-              <td data-name="Last call">
-                ${row.lastSeen === null ? '–' : ago(Date.parse(row.lastSeen), findings.now)}
-              </td>
-              <td class="number" data-name="Calls">${callsText(row.calls)}</td>
-              <td data-name="Trend">
-                ${sparkline(row.daily.map((n, i) => (isKnown[i] === true ? n : null)))}
-              </td>
-              <td class="number" data-name="Week on week">
-                ${row.trend === null ? undefined : trendText(row.trend)}
-              </td>
-              <td data-name="Operations">${operations(row)}</td>
-            </tr>`,
-        )}
-      </tbody>
-    </table>
-    ${more(calling.length, rows.length, query)}`;
+  const columns: readonly Column[] = [
+    ['Last call', '', ({ lastSeen }) => (lastSeen === null ? '–' : ago(Date.parse(lastSeen), findings.now))],
+    ['Calls', 'number', ({ calls }) => callsText(calls)],
+    ['Trend', '', ({ daily }) => sparkline(daily.map((n, i) => (isKnown[i] === true ? n : null)))],
+    ['Week on week', 'number', ({ trend }) => (trend === null ? undefined : trendText(trend))],
+    ['Operations', '', operations],
+  ];
+  return clientsTable('Clients that call, the latest first', columns, calling, query);
 }
 
 /** Whoever has fallen silent, the latest first, and whether anybody listened meanwhile. */
 export function quietPart(findings: Findings, query: DashboardQuery): Html {
   const { quiet } = splitClients(findings);
   if (quiet.length === 0) return html`<p class="none">No client has gone quiet.</p>`;
-  const rows = quiet.slice(0, query.all ? undefined : SHOWN);
-  return html`<table class="wide clients">
-      <caption class="unseen">
-        Clients gone quiet, the latest first
-      </caption>
-      <thead>
-        <tr>
-          <th scope="col">Client</th>
-          <th scope="col">Quiet since</th>
-          <th scope="col">Silence measured</th>
-          <th scope="col" class="number">Calls in the period</th>
-          <th scope="col">First call</th>
-        </tr>
-      </thead>
-      <tbody>
-        ${rows.map((row) => {
-          const last = Date.parse(row.lastSeen ?? '');
-          return html`<tr>
-            <th scope="row">${name(row, query)}</th>
-            <td data-name="Quiet since">${date(last)} <small>${ago(last, findings.now)}</small></td>
-            <td data-name="Silence measured">
-              ${row.quietMeasured === true ? 'throughout' : html`<span class="unmeasured">not throughout</span>`}
-            </td>
-            <td class="number" data-name="Calls in the period">${callsText(row.calls)}</td>
-            <td data-name="First call">${row.firstSeen === null ? '–' : date(Date.parse(row.firstSeen))}</td>
-          </tr>`;
-        })}
-      </tbody>
-    </table>
-    ${more(quiet.length, rows.length, query)}`;
+  const columns: readonly Column[] = [
+    [
+      'Quiet since',
+      '',
+      ({ lastSeen }) => {
+        const last = Date.parse(lastSeen ?? '');
+        return html`${date(last)} <small>${ago(last, findings.now)}</small>`;
+      },
+    ],
+    [
+      'Silence measured',
+      '',
+      ({ quietMeasured }) =>
+        quietMeasured === true ? 'throughout' : html`<span class="unmeasured">not throughout</span>`,
+    ],
+    ['Calls in the period', 'number', ({ calls }) => callsText(calls)],
+    ['First call', '', ({ firstSeen }) => (firstSeen === null ? '–' : date(Date.parse(firstSeen)))],
+  ];
+  return clientsTable('Clients gone quiet, the latest first', columns, quiet, query);
 }
 
 /** Calls that came without a valid key, by the organization they claimed. */
@@ -119,6 +82,39 @@ export function unattributedPart(findings: Findings): Html {
         </li>`,
     )}
   </ul>`;
+}
+
+/** A table with a row for each client, up to the number shown. */
+function clientsTable(
+  caption: string,
+  columns: readonly Column[],
+  clients: readonly ClientRow[],
+  query: DashboardQuery,
+): Html {
+  const rows = clients.slice(0, query.all ? undefined : SHOWN);
+  return html`<table class="wide clients">
+      <caption class="unseen">
+        ${caption}
+      </caption>
+      <thead>
+        <tr>
+          <th scope="col">Client</th>
+          ${columns.map(([title, kind]) => html`<th scope="col" class="${kind}">${title}</th>`)}
+        </tr>
+      </thead>
+      <tbody>
+        ${rows.map(
+          (row) =>
+            html`<tr>
+              <th scope="row">${name(row, query)}</th>
+              ${columns.map(
+                ([title, kind, cell]) => html`<td class="${kind}" data-name="${title}">${cell(row)}</td>`,
+              )}
+            </tr>`,
+        )}
+      </tbody>
+    </table>
+    ${more(clients.length, rows.length, query)}`;
 }
 
 function name(row: ClientRow, query: DashboardQuery): Html {
