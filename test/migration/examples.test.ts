@@ -4,7 +4,7 @@ import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { describeWithMariadb, runMariadb, startMariadb } from '../support/mariadb.ts';
 import { describeWithPostgres, runPostgres, startPostgres } from '../support/postgres.ts';
 import type { PrivateServer } from '../support/private-server.ts';
-import { legacyTables } from './sources/legacy-tables.ts';
+import { LEGACY_TABLES } from './sources/legacy-tables.ts';
 import { createTool, newFolder, type Call, type Tool } from './tool.ts';
 
 const runbook = readFileSync('src/migration/README.md', 'utf8');
@@ -57,8 +57,7 @@ describeWithPostgres('the worked example for PostgreSQL', () => {
   beforeAll(async () => {
     server = await startPostgres();
     url = server.url('postgres');
-    const spelling = { moment: 'timestamptz(3)', json: 'jsonb', flag: 'boolean', yes: 'true', no: 'false' };
-    await runPostgres(url, ...legacyTables({ ...spelling, zone: '+02:00' }));
+    await runPostgres(url, ...LEGACY_TABLES.postgres);
   }, 60_000);
 
   afterAll(async () => {
@@ -123,18 +122,7 @@ describeWithMariadb('the worked example for MySQL', () => {
 
   test('plans, applies and verifies, and tells no password', async () => {
     const url = server.url('legacy');
-    await runMariadb(
-      url,
-      "SET time_zone = '+00:00'",
-      ...legacyTables({
-        moment: 'timestamp(3)',
-        json: 'json',
-        flag: 'tinyint(1)',
-        yes: '1',
-        no: '0',
-        zone: '',
-      }),
-    );
+    await runMariadb(url, ...LEGACY_TABLES.mariadb);
     const calls = await runExample(createTool(), 'mysql://', url);
     expect(calls).toMatchObject(done);
     expect(JSON.stringify(calls)).not.toContain('secret');

@@ -2,11 +2,10 @@ import { readFile } from 'node:fs/promises';
 import { beforeAll, expect, test } from '@jest/globals';
 import { parseMapping } from '../../../src/migration/mapping.ts';
 import { openSource } from '../../../src/migration/sources/open.ts';
-import type { Source } from '../../../src/migration/sources/source.ts';
 import { describeWithMariadb, runMariadb, startMariadb } from '../../support/mariadb.ts';
 import { behavesAsDatabase } from './database-suite.ts';
-import { legacyRecords, legacyTables } from './legacy-tables.ts';
-import { messageOf, readRecords, readRows } from './reading.ts';
+import { expectLegacyRecords, LEGACY_TABLES } from './legacy-tables.ts';
+import { messageOf, readRecords, readRows, withSource } from './reading.ts';
 
 describeWithMariadb('a MySQL or MariaDB source', () => {
   const server = behavesAsDatabase({
@@ -24,42 +23,11 @@ describeWithMariadb('a MySQL or MariaDB source', () => {
     url = server().url('typed');
   });
 
-  const withSource = async <T>(yaml: string, use: (source: Source) => Promise<T>): Promise<T> => {
-    const source = await openSource(url, parseMapping(yaml, 'mapping.yaml'));
-    try {
-      return await use(source);
-    } finally {
-      await source.close();
-    }
-  };
-
   test('the worked example reads every entity of a legacy schema, by mysql:// and mariadb://', async () => {
-    await runMariadb(
-      url,
-      "SET time_zone = '+00:00'",
-      ...legacyTables({
-        moment: 'timestamp(3)',
-        json: 'json',
-        flag: 'boolean',
-        yes: 'true',
-        no: 'false',
-        zone: '',
-      }).map((sql) => sql),
-    );
+    await runMariadb(url, ...LEGACY_TABLES.mariadb);
     const yaml = await readFile('src/migration/sources/examples/mysql.yaml', 'utf8');
     for (const scheme of ['mysql:', 'mariadb:']) {
-      const source = await openSource(url.replace('mysql:', scheme), parseMapping(yaml, 'mysql.yaml'));
-      try {
-        for (const entity of source.entities) {
-          expect({ [entity]: await readRecords(source, entity) }).toEqual({
-            [entity]: legacyRecords[entity],
-          });
-        }
-        expect(source.entities).toHaveLength(6);
-        expect(source.name).not.toContain('secret');
-      } finally {
-        await source.close();
-      }
+      await withSource(url.replace('mysql:', scheme), yaml, expectLegacyRecords);
     }
   });
 
@@ -79,11 +47,11 @@ describeWithMariadb('a MySQL or MariaDB source', () => {
     for (const [name, expression] of Object.entries(columns)) {
       const query = `SELECT 'a?' AS organizationId, seq AS userId, ${expression} AS k FROM seq_1_to_40`;
       const yaml = `entities: {profiles: {query: ${JSON.stringify(query)}, key: [k]}}`;
-      const whole = await withSource(yaml, (source) => readRows(source, 'profiles', { size: 1 }));
+      const whole = await withSource(url, yaml, (source) => readRows(source, 'profiles', { size: 1 }));
       expect([name, whole.rows.length]).toEqual([name, 40]);
       for (const [index, after] of whole.ends.entries()) {
         if (index % 13 !== 0) continue;
-        const rest = await withSource(yaml, (source) => readRows(source, 'profiles', { after }));
+        const rest = await withSource(url, yaml, (source) => readRows(source, 'profiles', { after }));
         expect([name, rest.rows]).toEqual([name, whole.rows.slice(index + 1)]);
       }
     }
@@ -126,7 +94,7 @@ describeWithMariadb('a MySQL or MariaDB source', () => {
       "CREATE TABLE IF NOT EXISTS kinds (e ENUM('z', 'a'), f DOUBLE, b BIT(3), d DATETIME)",
     );
     const yaml = `entities: {profiles: {query: ${JSON.stringify(query)}, key: [${key}]}}`;
-    expect(await messageOf(() => withSource(yaml, (source) => readRows(source, 'profiles')))).toMatch(
+    expect(await messageOf(() => withSource(url, yaml, (source) => readRows(source, 'profiles')))).toMatch(
       message,
     );
   });
@@ -140,7 +108,7 @@ describeWithMariadb('a MySQL or MariaDB source', () => {
     const query =
       "SELECT 1 AS organizationId, 2 AS userId, CONCAT(d, 'Z') AS updatedAt, CONCAT('0x', REPEAT('a', 40)) AS evmWalletAddress, b AS evmWalletVerified FROM moments";
     const yaml = `entities: {profiles: {query: ${JSON.stringify(query)}, key: [userId]}}`;
-    expect(await withSource(yaml, (source) => readRecords(source, 'profiles'))).toEqual([
+    expect(await withSource(url, yaml, (source) => readRecords(source, 'profiles'))).toEqual([
       {
         organizationId: '1',
         userId: '2',
@@ -158,7 +126,7 @@ describeWithMariadb('a MySQL or MariaDB source', () => {
       'INSERT INTO aged SELECT seq, IF(seq < 9, FROM_UNIXTIME(seq), NULL) FROM seq_1_to_10',
     );
     const yaml = `entities: {profiles: {query: "SELECT 'a' AS organizationId, id AS userId, changed AS updatedAt FROM aged", key: [userId]}}`;
-    const rows = await withSource(yaml, (source) => readRecords(source, 'profiles', { since: 7000 }));
+    const rows = await withSource(url, yaml, (source) => readRecords(source, 'profiles', { since: 7000 }));
     expect(rows.map((row) => (row as { userId: string }).userId)).toEqual(['7', '8', '9', '10']);
   });
 
@@ -177,7 +145,7 @@ describeWithMariadb('a MySQL or MariaDB source', () => {
     const killOthers =
       "BEGIN NOT ATOMIC DECLARE other BIGINT; SELECT MAX(id) INTO other FROM information_schema.processlist WHERE db = 'typed' AND id <> CONNECTION_ID(); IF other IS NOT NULL THEN KILL other; END IF; END";
     const said = await messageOf(() =>
-      withSource(yaml, async (source) => {
+      withSource(url, yaml, async (source) => {
         for await (const { rows } of source.read('profiles'))
           if (rows.length > 0) await runMariadb(server().url(''), killOthers);
       }),

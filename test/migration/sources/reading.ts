@@ -1,5 +1,7 @@
+import { parseMapping } from '../../../src/migration/mapping.ts';
 import { parseRecord } from '../../../src/migration/records.ts';
 import type { Entity } from '../../../src/migration/records.ts';
+import { openSource } from '../../../src/migration/sources/open.ts';
 import type { Position, ReadOptions, Source } from '../../../src/migration/sources/source.ts';
 
 /** One row as a reader of reports sees it. */
@@ -7,6 +9,20 @@ export interface Seen {
   at: string;
   raw?: unknown;
   error?: string | undefined;
+}
+
+/** Works with a database as a source by a mapping, and closes it afterwards. */
+export async function withSource<T>(
+  url: string,
+  mapping: string,
+  use: (source: Source) => Promise<T>,
+): Promise<T> {
+  const source = await openSource(url, parseMapping(mapping, 'mapping.yaml'));
+  try {
+    return await use(source);
+  } finally {
+    await source.close();
+  }
 }
 
 /** Every row of an entity, with the position after each batch and the number of rows up to there. */
