@@ -11,6 +11,12 @@ interface ProblemKind {
 
 /** Every problem the service can answer with, by its stable code. Clients may branch on the code, never on the text. */
 export const PROBLEMS = {
+  'malformed-request': {
+    status: 400,
+    title: 'The request is malformed',
+    when: 'What was sent is no HTTP request, or lacks its Host header.',
+    remedy: 'Send HTTP/1.1, through a proxy or a client that keeps to it.',
+  },
   'invalid-json': {
     status: 400,
     title: 'The body is not JSON',
@@ -70,6 +76,12 @@ export const PROBLEMS = {
     title: 'The method is not allowed here',
     when: 'The path exists, but not with this method.',
     remedy: 'Use one of the methods in the Allow header.',
+  },
+  'request-timeout': {
+    status: 408,
+    title: 'The request took too long',
+    when: 'The headers did not arrive within 20 seconds, or the whole request not within 60; both are looked at every 30 seconds.',
+    remedy: 'Send the request without pauses; sending it again is safe.',
   },
   'username-taken': {
     status: 409,
@@ -142,6 +154,12 @@ export const PROBLEMS = {
     title: 'Too many requests',
     when: 'The operator configured a rate limit, and this client exceeded it.',
     remedy: 'Wait as long as Retry-After says.',
+  },
+  'headers-too-large': {
+    status: 431,
+    title: 'The headers are too large',
+    when: 'The headers of the request have more than 16 KiB.',
+    remedy: 'Send fewer or shorter headers.',
   },
   'internal-error': {
     status: 500,

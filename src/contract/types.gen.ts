@@ -10,9 +10,10 @@ export type ObjectId = string;
  */
 export type Usernames = Username[];
 /**
- * The stable code of an error.
+ * The stable code of an error. `malformed-request`, `request-timeout` and `headers-too-large` may be answered on any connection, before the request is known to be one of an operation.
  */
 export type ProblemCode =
+  | 'malformed-request'
   | 'invalid-json'
   | 'invalid-body'
   | 'invalid-multipart'
@@ -23,6 +24,7 @@ export type ProblemCode =
   | 'profile-not-found'
   | 'not-found'
   | 'method-not-allowed'
+  | 'request-timeout'
   | 'username-taken'
   | 'usernames-in-use'
   | 'sunset'
@@ -35,6 +37,7 @@ export type ProblemCode =
   | 'object-not-in-collection'
   | 'invalid-image'
   | 'rate-limited'
+  | 'headers-too-large'
   | 'internal-error'
   | 'store-unavailable'
   | 'overloaded';

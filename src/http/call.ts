@@ -73,6 +73,11 @@ export function answered(call: Call, response: Response): AnsweredCall {
   };
 }
 
+/** Whether a record was started: not where the request was none of the public face. */
+export function hasCall(response: Response): boolean {
+  return (response as WithCall).call !== undefined;
+}
+
 export function callOf(response: Response): Call {
   const { call } = response as WithCall;
   if (call === undefined) throw new Error('this response has no call');

@@ -3,6 +3,7 @@ import { createServer, IncomingMessage, ServerResponse, type RequestListener, ty
 import { Server as NetServer } from 'node:net';
 import { setImmediate as turn, setTimeout as sleep } from 'node:timers/promises';
 import express, { type Express } from 'express';
+import { refusedForHost, refuseUnreadable } from './unreadable.ts';
 
 export interface BridgeServer {
   /** The port it listens on. */
@@ -49,12 +50,17 @@ export async function listen(
   { prefix = '', answer = app }: ListenOptions = {},
 ): Promise<BridgeServer> {
   let draining = false;
+  const answerWhole: RequestListener = (request, response) => {
+    if (!refusedForHost(request, response)) answer(request, response);
+  };
   const server = createServer(
-    requestAndResponseOf(app, () => draining),
-    answer,
+    // Node's own answer to a request without a host has no body.
+    { ...requestAndResponseOf(app, () => draining), requireHostHeader: false },
+    answerWhole,
   );
   // Instead of a bare 417: an expectation nobody knows may be left unmet (RFC 9110 §10.1.1).
-  server.on('checkExpectation', answer);
+  server.on('checkExpectation', answerWhole);
+  refuseUnreadable(server);
   server.headersTimeout = 20_000;
   server.requestTimeout = 60_000;
   server.keepAliveTimeout = 65_000;

@@ -1,5 +1,3 @@
-import { once } from 'node:events';
-import { connect } from 'node:net';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { startBridge, type TestBridge } from '../support/bridge.ts';
 import { createClient } from '../support/client.ts';
@@ -57,16 +55,6 @@ describe('paths and methods', () => {
   test('OPTIONS without CORS is 204 with Allow', async () => {
     const answer = await createClient(bridge.url).request('OPTIONS', '/api/profile/');
     expect([answer.status, answer.headers['allow']]).toEqual([204, 'GET, HEAD, PUT, OPTIONS']);
-  });
-
-  test('bytes that are no HTTP are refused without a stack', async () => {
-    const socket = connect(Number(new URL(bridge.url).port), '127.0.0.1');
-    socket.end('GET /api/profile/ HTTP/9.9\r\nbad header\r\n\r\n');
-    let text = '';
-    socket.on('data', (chunk) => (text += String(chunk)));
-    await once(socket, 'close');
-    expect(text).toMatch(/^HTTP\/1\.1 400/);
-    expect(text).not.toContain('at ');
   });
 });
 
