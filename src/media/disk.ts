@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto';
-import { mkdir, open, readdir, readFile, rename, rm, stat } from 'node:fs/promises';
+import { open, readdir, readFile, rename, rm, stat } from 'node:fs/promises';
 import path from 'node:path';
+import { makeFolder } from '../folder.ts';
 import { errorCode, MediaUnavailableError } from './errors.ts';
 import { pictureTypeOf } from './names.ts';
 import type { MediaStore } from './store.ts';
@@ -68,7 +69,7 @@ export async function openFolder(folder: string): Promise<MediaStore> {
   };
 
   try {
-    await mkdir(folder, { recursive: true });
+    makeFolder(folder);
     await removeLeftovers(folder);
     const proof = `.writable-${randomBytes(16).toString('base64url')}.tmp`;
     await writeWhole(folder, proof, Buffer.alloc(0));

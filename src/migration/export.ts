@@ -1,8 +1,9 @@
 import { createWriteStream } from 'node:fs';
-import { mkdir, readdir, rm } from 'node:fs/promises';
+import { readdir, rm } from 'node:fs/promises';
 import { once } from 'node:events';
 import { join } from 'node:path';
 import { decodeReference } from '../domain/objects.ts';
+import { makeFolder } from '../folder.ts';
 import { apiKeyKey, denylistKey, objectsKey } from '../redis/keys.ts';
 import { listOrganizations } from '../redis/organizations.ts';
 import type { MigrationContext } from './context.ts';
@@ -75,7 +76,7 @@ async function writeAll(
 
 async function prepareFolder(folder: string): Promise<void> {
   try {
-    await mkdir(folder, { recursive: true });
+    makeFolder(folder);
     if ((await readdir(folder)).length === 0) return;
   } catch (error) {
     throw new UsageError(

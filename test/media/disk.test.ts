@@ -83,7 +83,10 @@ test('a folder that vanished is told when saving, and reads as empty', async () 
 
 test('a folder that cannot be written is refused at the start, in one line with the remedy', async () => {
   await writeFile(path.join(dataDir, 'media'), 'a file in its place');
-  await expect(open()).rejects.toThrow(
-    /^MEDIA_URL: the folder \S+ cannot be written \(E[A-Z]+\); let [^\n]*$/,
-  );
+  // Linux lets nobody make a folder under /proc, not even root.
+  for (const url of [undefined, 'file:///proc/nobody/media']) {
+    await expect(createMediaStore(url, { dataDir })).rejects.toThrow(
+      /^MEDIA_URL: the folder \S+ cannot be written \(E[A-Z]+\); let [^\n]*$/,
+    );
+  }
 });

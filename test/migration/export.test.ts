@@ -119,6 +119,8 @@ test('an export to where nothing can be written says so', async () => {
   mkdirSync(folder);
   writeFileSync(join(folder, 'file'), '');
   chmodSync(folder, 0o500);
-  const call = await createTool().json('export', '--to', join(folder, 'file', 'below'));
-  expect(call).toMatchObject({ exitCode: 2, err: expect.stringContaining('--to') });
+  for (const to of [join(folder, 'file', 'below'), '/proc/nobody/export']) {
+    const call = await createTool().json('export', '--to', to);
+    expect(call).toMatchObject({ exitCode: 2, err: expect.stringContaining('--to') });
+  }
 });

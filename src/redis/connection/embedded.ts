@@ -1,12 +1,13 @@
 import { type ChildProcess, type ChildProcessByStdio, spawn } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { once } from 'node:events';
-import { accessSync, constants, lstatSync, mkdirSync, readFileSync, statSync } from 'node:fs';
+import { accessSync, constants, lstatSync, mkdirSync, readFileSync } from 'node:fs';
 import { connect } from 'node:net';
-import { dirname, join, resolve } from 'node:path';
+import { join, resolve } from 'node:path';
 import type { Readable, Writable } from 'node:stream';
 import { setTimeout as pause } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
+import { makeFolder } from '../../folder.ts';
 import type { Log } from '../../log.ts';
 
 export interface Embedded {
@@ -71,7 +72,7 @@ interface Server {
 function preparePlace(dataDir: string): Place {
   const folder = join(resolve(dataDir), 'redis');
   try {
-    makeFolder(folder);
+    makeFolder(folder, 0o700);
     accessSync(folder, constants.W_OK);
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException;
@@ -82,19 +83,6 @@ function preparePlace(dataDir: string): Place {
   }
   const socket = socketPath(folder);
   return { folder, socket, url: `unix://${encodeURI(socket)}` };
-}
-
-/** Its parents too. Node's own way tries for ever where no folder can be made, as under /proc. */
-function makeFolder(folder: string): void {
-  const isThere = () => statSync(folder, { throwIfNoEntry: false })?.isDirectory() ?? false;
-  if (isThere()) return;
-  if (dirname(folder) !== folder) makeFolder(dirname(folder));
-  try {
-    mkdirSync(folder, { mode: 0o700 });
-  } catch (error) {
-    // Unless another process has just made it.
-    if (!isThere()) throw error;
-  }
 }
 
 /** In the data folder, unless that is longer than the system's limit for the path of a socket allows. */
