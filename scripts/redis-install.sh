@@ -1,4 +1,4 @@
-# npm run redis:install: sees to it that a redis-server (or valkey-server) is on the PATH.
+# npm run redis:install: sees to it that a redis-server (or valkey-server) is on the PATH, and new enough.
 set -eu
 
 found() {
@@ -10,8 +10,29 @@ run() {
   "$@"
 }
 
+# Says which version the server is, and ends where the bridge could not use it.
+judge() { # judge SERVER WHAT-BECAME-OF-IT
+  told=$("$1" --version)
+  version=$(printf '%s\n' "$told" | sed -n 's/.* v=\([0-9]*\.[0-9]*\)[. ].*/\1/p')
+  major=${version%.*}
+  minor=${version#*.}
+  case $told in
+    Valkey*) name=Valkey needed=702 ;;
+    *) name=Redis needed=700 ;;
+  esac
+  if [ -z "$version" ]; then
+    echo "redis:install: $1 $2; the bridge needs Redis 7.0+ or Valkey 7.2+, and this one does not tell ($told)" >&2
+  elif [ $((major * 100 + minor)) -lt "$needed" ]; then
+    echo "redis:install: $1 $2, but it is $name $version, and the bridge needs Redis 7.0+ or Valkey 7.2+." >&2
+    echo "redis:install: upgrade it, put a newer one before it on the PATH, or set REDIS_URL to a newer one." >&2
+    exit 1
+  else
+    echo "redis:install: $1 $2: $name $version"
+  fi
+}
+
 if server=$(found); then
-  echo "redis:install: $server is there, nothing to do"
+  judge "$server" 'is there, nothing to do'
   exit 0
 fi
 
@@ -34,7 +55,7 @@ else
 fi
 
 if server=$(found); then
-  echo "redis:install: installed $server ($("$server" --version))"
+  judge "$server" 'is installed'
 else
   echo "redis:install: the package was installed, but no redis-server is on the PATH ($PATH): add its folder" >&2
   exit 1
