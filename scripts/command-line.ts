@@ -3,8 +3,8 @@ import { ConfigError } from '../src/config.ts';
 import { isStoreUnavailable } from '../src/redis/connection/connect.ts';
 
 /** How the two tools are called, so that lines can be pasted. */
-export const ADMIN = 'npm run -s admin --';
-export const MIGRATE = 'npm run -s migrate --';
+export const adminCommand = 'npm run -s admin --';
+export const migrateCommand = 'npm run -s migrate --';
 
 /** What a help text ends with; the examples come without the tool's own name. */
 export function examplesText(tool: string, examples: readonly string[]): string {
@@ -48,6 +48,7 @@ export function describeError(error: unknown): string {
   if (isStoreUnavailable(error)) {
     return `the store does not answer (${line}): see that it runs and that REDIS_URL is right, then run this again`;
   }
-  if (line.startsWith('WRONGTYPE')) return `a key in the store is not what it should be: run ${ADMIN} fsck`;
+  if (line.startsWith('WRONGTYPE'))
+    return `a key in the store is not what it should be: run ${adminCommand} fsck`;
   return line;
 }

@@ -3,7 +3,7 @@ import express, { type Express, type Request, type Response } from 'express';
 import { contractText } from './contract/document.ts';
 import { problem, ProblemError } from './contract/problems.ts';
 import type { MediaUrl } from './contract/views.ts';
-import { DEPRECATION_HEADER_NAMES } from './deprecation/headers.ts';
+import { deprecationHeaderNames } from './deprecation/headers.ts';
 import type { DeprecationPolicy } from './deprecation/policy.ts';
 import { answerErrors, page } from './http/answers.ts';
 import { answered, beginCall, callOf, type AnsweredCall } from './http/call.ts';
@@ -50,7 +50,7 @@ const maxProfileBytes = 64 * 1024;
 const maxUnderWay = 2000;
 
 const exposedHeaders = [
-  ...DEPRECATION_HEADER_NAMES,
+  ...deprecationHeaderNames,
   'X-Request-Id',
   'Retry-After',
   'RateLimit',

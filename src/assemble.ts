@@ -1,5 +1,5 @@
 import { createApp } from './app.ts';
-import { DEFAULT_ADMIN_PORT, type Config } from './config.ts';
+import { defaultAdminPort, type Config } from './config.ts';
 import { describeDemo, openDemo } from './demo.ts';
 import { createLedger, type Ledger } from './deprecation/ledger.ts';
 import { watchPolicy, type PolicyWatch } from './deprecation/policy-store.ts';
@@ -163,7 +163,7 @@ async function openAdminPort(
   const policy = (): DeprecationPolicy => deprecation.current().policy;
   const app = createOperationsApp({ store, keyPrefix, policy, metrics, token: adminToken, log });
   try {
-    const server = await listen(app, adminHost, adminPort ?? DEFAULT_ADMIN_PORT, { prefix: 'ADMIN_' });
+    const server = await listen(app, adminHost, adminPort ?? defaultAdminPort, { prefix: 'ADMIN_' });
     lifetime.onClose('admin port', server.drain);
     if (adminToken !== undefined && adminToken.length < 16) {
       log.warn('ADMIN_TOKEN is short enough to be guessed: set one of 16 characters or more');

@@ -7,13 +7,13 @@ import type { SecretFiles } from './redis/connection/secrets.ts';
 import { parseRedisUrl } from './redis/connection/url.ts';
 
 /** Where the admin port is, unless ADMIN_PORT says otherwise. */
-export const DEFAULT_ADMIN_PORT = 8081;
+export const defaultAdminPort = 8081;
 
 /** Everything the environment decides, read once. */
 export interface Config {
   port: number;
   host: string;
-  /** Undefined: DEFAULT_ADMIN_PORT, where nobody has it. */
+  /** Undefined: defaultAdminPort, where nobody has it. */
   adminPort: number | undefined;
   adminHost: string;
   /** Undefined only where `adminHost` is loopback. */
@@ -103,7 +103,7 @@ export function readConfig(env: NodeJS.ProcessEnv): Config {
       'a number of bytes from 1024 to 536870912',
     ),
     deprecation: {},
-    workers: take('WORKERS', 1, workerCount, `auto, or a number from 1 to ${MAX_WORKERS}`),
+    workers: take('WORKERS', 1, workerCount, `auto, or a number from 1 to ${maxWorkers}`),
     logLevel: take(
       'LOG_LEVEL',
       'info',
@@ -145,10 +145,10 @@ export function readConfig(env: NodeJS.ProcessEnv): Config {
   return config;
 }
 
-const MAX_WORKERS = 128;
+const maxWorkers = 128;
 
 function workerCount(text: string): number | undefined {
-  return text === 'auto' ? Math.min(availableParallelism(), MAX_WORKERS) : wholeNumber(1, MAX_WORKERS)(text);
+  return text === 'auto' ? Math.min(availableParallelism(), maxWorkers) : wholeNumber(1, maxWorkers)(text);
 }
 
 const anyText = (text: string): string => text;

@@ -10,7 +10,7 @@ export interface Html {
 
 export type Content = string | number | Html | undefined | readonly Content[];
 
-const ENTITIES: Record<string, string> = {
+const escapes: Record<string, string> = {
   '&': '&amp;',
   '<': '&lt;',
   '>': '&gt;',
@@ -21,7 +21,7 @@ const ENTITIES: Record<string, string> = {
 function render(content: Content): string {
   if (content === undefined) return '';
   if (typeof content === 'string')
-    return content.replace(/[&<>"']/g, (character) => ENTITIES[character] ?? '');
+    return content.replace(/[&<>"']/g, (character) => escapes[character] ?? '');
   if (typeof content === 'number') return String(content);
   return 'markup' in content ? content.markup : content.map(render).join('');
 }

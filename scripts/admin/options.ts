@@ -1,8 +1,8 @@
 import { InvalidArgumentError, Option, type Command } from 'commander';
 import { nameFault } from '../../src/domain/usernames.ts';
 import { parseInstant } from '../../src/deprecation/iso8601.ts';
-import { ADMIN, examplesText } from '../command-line.ts';
-import { WALLET } from '../../src/domain/wallets.ts';
+import { adminCommand, examplesText } from '../command-line.ts';
+import { walletForm } from '../../src/domain/wallets.ts';
 
 /** An id: not empty, well-formed, no control characters, at most 256 code points, like those of records. */
 export function parseId(value: string): string {
@@ -25,7 +25,7 @@ export function parseHttpUrl(value: string): string {
 }
 
 export function parseWallet(value: string): string {
-  if (!WALLET.test(value)) {
+  if (!walletForm.test(value)) {
     throw new InvalidArgumentError('It must be 0x and 40 hexadecimal digits.');
   }
   return value;
@@ -57,5 +57,5 @@ export function withExamples(command: Command, examples: readonly string[]): Com
 
 /** Examples in the help of a group of commands. */
 export function addExamples(group: Command, examples: readonly string[]): Command {
-  return group.addHelpText('after', examplesText(ADMIN, examples));
+  return group.addHelpText('after', examplesText(adminCommand, examples));
 }

@@ -1,6 +1,6 @@
 import { Command, CommanderError } from 'commander';
 import { ConfigError } from '../../src/config.ts';
-import { ADMIN, describeError, speakPlainly } from '../command-line.ts';
+import { adminCommand, describeError, speakPlainly } from '../command-line.ts';
 import { auditCommand } from './audit.ts';
 import { collectionCommand } from './collection.ts';
 import { createContext, type AdminContext, type Surroundings } from './context.ts';
@@ -44,7 +44,7 @@ export async function runAdmin(args: readonly string[], surroundings: Surroundin
 }
 
 function createProgram(context: AdminContext, surroundings: Surroundings): Command {
-  const program = new Command(ADMIN)
+  const program = new Command(adminCommand)
     .description("The operator's tool of Profile Bridge: it works on the store that the service uses.")
     // A command's options are those after its name: `usage retire-check --org` is not `usage --org`.
     .enablePositionalOptions()
@@ -56,9 +56,9 @@ function createProgram(context: AdminContext, surroundings: Surroundings): Comma
 
 const programHelp = `
 Examples:
-  $ ${ADMIN} org set acme --username-min 3 --username-max 20
-  $ ${ADMIN} key create --org acme --role player --user u-1 --client ios-4.2
-  $ ${ADMIN} fsck
+  $ ${adminCommand} org set acme --username-min 3 --username-max 20
+  $ ${adminCommand} key create --org acme --role player --user u-1 --client ios-4.2
+  $ ${adminCommand} fsck
 
 The store is that of REDIS_URL, or else the embedded one under DATA_DIR, whether or not the service runs.
 Every command takes --help, with examples, and --json.

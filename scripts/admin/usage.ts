@@ -1,9 +1,9 @@
 import { Command, InvalidArgumentError, Option } from 'commander';
-import { RETENTION_DAYS } from '../../src/deprecation/days.ts';
+import { ledgerDays } from '../../src/deprecation/days.ts';
 import { retireCheck, retireCheckLines } from '../../src/deprecation/retire-check.ts';
 import { reportCsv, reportUsage } from '../../src/deprecation/report.ts';
 import { reportLines } from '../../src/deprecation/usage-lines.ts';
-import { GROUPS, readUsageQuery } from '../../src/deprecation/usage-query.ts';
+import { groups, readUsageQuery } from '../../src/deprecation/usage-query.ts';
 import { findSettings } from '../../src/redis/organizations.ts';
 import { unknownOrganization, type AdminContext, type Report } from './context.ts';
 import { idOption, parseWholeNumber, withExamples } from './options.ts';
@@ -33,7 +33,7 @@ export function usageCommand(context: AdminContext): Command {
     .option('--from <day>', 'first day, ISO 8601, UTC (default: 29 days before the last)', readTime)
     .option('--to <day>', 'last day (default: today)', readTime)
     .addOption(idOption('--org <organization>', 'organization id (default: all)'))
-    .addOption(new Option('--group <by>', 'what makes a row').choices(GROUPS).default('client'))
+    .addOption(new Option('--group <by>', 'what makes a row').choices(groups).default('client'))
     .addOption(new Option('--csv', 'print CSV, for spreadsheets').conflicts('json'))
     .action(async (options: UsageOptions) => {
       context.finish(await showUsage(context, options), options);
@@ -49,7 +49,7 @@ export function usageCommand(context: AdminContext): Command {
     .command('retire-check')
     .description('whether the API can be retired; exit code 0 only if nobody called, and that was measured')
     .addOption(idOption('--org <organization>', 'for this organization alone (default: all)'))
-    .option('--days <n>', `for how long nobody may have called, 1 to ${RETENTION_DAYS}`, parseDays, 30)
+    .option('--days <n>', `for how long nobody may have called, 1 to ${ledgerDays}`, parseDays, 30)
     .action(async (options: CheckOptions) => {
       context.finish(await checkRetirement(context, options), options);
     });
@@ -63,7 +63,7 @@ export function usageCommand(context: AdminContext): Command {
 
 function parseDays(text: string): number {
   const days = parseWholeNumber(text);
-  if (days < 1 || days > RETENTION_DAYS) throw new InvalidArgumentError(`It must be 1 to ${RETENTION_DAYS}.`);
+  if (days < 1 || days > ledgerDays) throw new InvalidArgumentError(`It must be 1 to ${ledgerDays}.`);
   return days;
 }
 

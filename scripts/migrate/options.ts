@@ -1,6 +1,6 @@
 import { InvalidArgumentError, Option, type Command } from 'commander';
 import { nameFault } from '../../src/domain/usernames.ts';
-import { ENTITIES, isEntity, type Entity } from '../../src/migration/records.ts';
+import { entityNames, isEntity, type Entity } from '../../src/migration/records.ts';
 
 /** What every command takes. */
 export interface Flags {
@@ -12,7 +12,7 @@ export function addSourceOptions(command: Command): Command {
   return command
     .requiredOption('--source <place>', 'a folder, one file, or the URL of a PostgreSQL or MySQL database')
     .option('--mapping <file>', 'YAML: how the source gives records (needed for databases)')
-    .option('--entities <list>', `only these, separated by commas: ${ENTITIES.join(', ')}`, parseEntities)
+    .option('--entities <list>', `only these, separated by commas: ${entityNames.join(', ')}`, parseEntities)
     .option('--org <organization>', 'only this organization', parseOrganization)
     .addOption(runOption())
     .option('--json', 'print JSON, for machines');
@@ -80,7 +80,9 @@ export function parseEntities(value: string): Entity[] {
     .filter((word) => word !== '');
   const entities = words.map((word) => {
     if (isEntity(word)) return word;
-    throw new InvalidArgumentError(`There is no ${JSON.stringify(word)}; there are ${ENTITIES.join(', ')}.`);
+    throw new InvalidArgumentError(
+      `There is no ${JSON.stringify(word)}; there are ${entityNames.join(', ')}.`,
+    );
   });
   if (entities.length === 0) throw new InvalidArgumentError('Name at least one.');
   return [...new Set(entities)];

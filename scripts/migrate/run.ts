@@ -4,12 +4,12 @@ import { readBucketCredentials } from '../../src/media/s3.ts';
 import { UsageError } from '../../src/migration/issues.ts';
 import { apply } from '../../src/migration/tool/apply.ts';
 import { exportAll } from '../../src/migration/tool/export.ts';
-import { ENTITIES } from '../../src/migration/records.ts';
+import { entityNames } from '../../src/migration/records.ts';
 import { plan } from '../../src/migration/tool/plan.ts';
 import type { Outcome, Surroundings } from '../../src/migration/tool/session.ts';
 import { verify } from '../../src/migration/tool/verify.ts';
 import { status } from '../../src/migration/tool/status.ts';
-import { describeError, examplesText, MIGRATE, speakPlainly } from '../command-line.ts';
+import { describeError, examplesText, migrateCommand, speakPlainly } from '../command-line.ts';
 import {
   addConflictOption,
   addReadingOptions,
@@ -66,7 +66,7 @@ type Does = <Own>(
 ) => (flags: Own & Flags) => Promise<void>;
 
 function createProgram(does: Does, out: (text: string) => void, err: Surroundings['err']): Command {
-  const program = new Command(MIGRATE)
+  const program = new Command(migrateCommand)
     .description('Moves legacy data into Redis: plan, apply, verify; again as often as you like.')
     .addHelpText('after', programHelp);
 
@@ -122,7 +122,7 @@ function createProgram(does: Does, out: (text: string) => void, err: Surrounding
     .command('export')
     .description('writes what Redis holds as NDJSON files that apply takes: a backup, and the way back')
     .requiredOption('--to <folder>', 'a new or empty folder')
-    .option('--entities <list>', `only these, separated by commas: ${ENTITIES.join(', ')}`, parseEntities)
+    .option('--entities <list>', `only these, separated by commas: ${entityNames.join(', ')}`, parseEntities)
     .option('--org <organization>', 'only this organization')
     .option('--json', 'print JSON, for machines')
     .action(does(exportAll));
@@ -137,14 +137,14 @@ function createProgram(does: Does, out: (text: string) => void, err: Surrounding
 
 const programHelp = `
 Examples:
-  $ ${MIGRATE} plan --source ./legacy
-  $ ${MIGRATE} apply --source ./legacy
-  $ ${MIGRATE} verify --source ./legacy
+  $ ${migrateCommand} plan --source ./legacy
+  $ ${migrateCommand} apply --source ./legacy
+  $ ${migrateCommand} verify --source ./legacy
 
 The store is that of REDIS_URL, or else the embedded one under DATA_DIR, whether or not the service runs.
 The runbook is src/migration/README.md. Every command takes --help, with examples, and --json.
 Exit codes: 0 done, 1 ran and found a problem, 2 wrong usage or configuration, 130 interrupted (go on by the same command).`;
 
 function withExamples(command: Command, examples: readonly string[]): void {
-  command.addHelpText('after', examplesText(MIGRATE, examples));
+  command.addHelpText('after', examplesText(migrateCommand, examples));
 }

@@ -81,8 +81,8 @@ export interface Operation {
   responses: Record<string, Response | Reference>;
 }
 
-const METHODS = ['get', 'head', 'put', 'post', 'delete', 'options'] as const;
-export type Method = (typeof METHODS)[number];
+const methods = ['get', 'head', 'put', 'post', 'delete', 'options'] as const;
+export type Method = (typeof methods)[number];
 
 export type PathItem = Partial<Record<Method, Operation>> & {
   'x-method-not-allowed'?: Response | Reference;
@@ -121,7 +121,7 @@ export function operationsOf(
   document: ContractDocument,
 ): { path: string; method: Method; operation: Operation }[] {
   return Object.entries(document.paths).flatMap(([path, item]) =>
-    METHODS.flatMap((method) => {
+    methods.flatMap((method) => {
       const operation = item[method];
       return operation === undefined ? [] : [{ path, method, operation }];
     }),

@@ -10,7 +10,7 @@ interface ProblemKind {
 }
 
 /** Every problem the service can answer with, by its stable code. Clients may branch on the code, never on the text. */
-export const PROBLEMS = {
+export const problemKinds = {
   'malformed-request': {
     status: 400,
     title: 'The request is malformed',
@@ -206,16 +206,16 @@ export interface Problem {
   headers: Readonly<Record<string, string>>;
 }
 
-const DEFAULT_RETRY_SECONDS = 1;
+const defaultRetrySeconds = 1;
 
 function headersOf(code: ProblemCode, extras: ProblemExtras): Record<string, string> {
-  const { status } = PROBLEMS[code];
+  const { status } = problemKinds[code];
   // No problem is worth a cache's while: 404, 405 and 410 would otherwise be cacheable by default (RFC 9111 §4.2.2).
   const headers: Record<string, string> = { 'Cache-Control': 'private, no-store' };
   if (status === 401) headers['WWW-Authenticate'] = 'ApiKey realm="profile-bridge"';
   if (status === 405) headers.Allow = (extras.allow ?? []).join(', ');
   if (status === 429 || status === 503 || code === 'brownout') {
-    const seconds = extras.retryAfterSeconds ?? DEFAULT_RETRY_SECONDS;
+    const seconds = extras.retryAfterSeconds ?? defaultRetrySeconds;
     headers['Retry-After'] = String(Math.max(1, Math.ceil(seconds)));
   }
   return { ...headers, ...extras.headers };
@@ -227,7 +227,7 @@ function headersOf(code: ProblemCode, extras: ProblemExtras): Record<string, str
  * (§10.2.3), and `Cache-Control: private, no-store`.
  */
 export function problem(code: ProblemCode, detail: string, extras: ProblemExtras = {}): Problem {
-  const { status, title } = PROBLEMS[code];
+  const { status, title } = problemKinds[code];
   return {
     code,
     status,

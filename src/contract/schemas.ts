@@ -7,8 +7,8 @@ import type { BodyError, ProfileChange, Replacements, Usernames } from './types.
 /** What came of holding a body against its schema. The errors are at least one and at most 20. */
 export type Validated<T> = { ok: true; value: T } | { ok: false; errors: BodyError[] };
 
-const MAX_ERRORS = 20;
-const MAX_POINTER_PART = 64;
+const maxErrors = 20;
+const maxPointerPart = 64;
 
 function compilerOf(options: { allErrors: boolean }): <T>(name: string) => ValidateFunction<T> {
   const ajv = new Ajv2020({ ...options, verbose: true, strict: true, validateSchema: false });
@@ -31,7 +31,7 @@ const isReplacements = whole<Replacements>('Replacements');
 /** Holds a JSON body of PUT profile (contract 4.2), or the text parts of an upload, against its schema. */
 export function validateProfileChange(body: unknown): Validated<ProfileChange> {
   if (isProfileChange(body)) return { ok: true, value: body };
-  return { ok: false, errors: bodyErrors(isProfileChange.errors ?? []).slice(0, MAX_ERRORS) };
+  return { ok: false, errors: bodyErrors(isProfileChange.errors ?? []).slice(0, maxErrors) };
 }
 
 /** Holds the body of ban and replace (contract 4.3) against its schema. Every own property is a name. */
@@ -43,9 +43,9 @@ export function validateReplacements(body: unknown): Validated<Replacements> {
     const path = `/${pointerPart(banned)}`;
     errors.push(...nameErrors(banned, path).map((error) => ({ path, message: `its name ${error.message}` })));
     errors.push(...nameErrors(replacement, path));
-    if (errors.length >= MAX_ERRORS) break;
+    if (errors.length >= maxErrors) break;
   }
-  return { ok: false, errors: errors.slice(0, MAX_ERRORS) };
+  return { ok: false, errors: errors.slice(0, maxErrors) };
 }
 
 /** Holds a list of usernames (contract 4.4 and 4.5) against its schema. */
@@ -55,9 +55,9 @@ export function validateUsernames(body: unknown): Validated<Usernames> {
   const errors: BodyError[] = [];
   for (const [index, name] of body.entries()) {
     errors.push(...nameErrors(name, `/${index}`));
-    if (errors.length >= MAX_ERRORS) break;
+    if (errors.length >= maxErrors) break;
   }
-  return { ok: false, errors: errors.slice(0, MAX_ERRORS) };
+  return { ok: false, errors: errors.slice(0, maxErrors) };
 }
 
 function isObject(value: unknown): value is object {
@@ -87,12 +87,12 @@ function pathOf(error: ErrorObject): string {
   return `${error.instancePath}/${pointerPart(String(error.params.missingProperty))}`;
 }
 
-const TYPE_NAMES: Record<string, string> = { string: 'a string', object: 'an object', array: 'an array' };
+const typeNames: Record<string, string> = { string: 'a string', object: 'an object', array: 'an array' };
 
 function messageOf({ keyword, params, data, message }: ErrorObject): string {
   switch (keyword) {
     case 'type':
-      return `must be ${TYPE_NAMES[String(params.type)] ?? String(params.type)}`;
+      return `must be ${typeNames[String(params.type)] ?? String(params.type)}`;
     case 'anyOf':
       return 'must be an object or null';
     case 'required':
@@ -112,6 +112,6 @@ function messageOf({ keyword, params, data, message }: ErrorObject): string {
 
 /** A property name as part of a JSON pointer (RFC 6901 §3), cut short so that no answer echoes megabytes. */
 function pointerPart(name: string): string {
-  const short = name.length > MAX_POINTER_PART ? `${name.slice(0, MAX_POINTER_PART)}…` : name;
+  const short = name.length > maxPointerPart ? `${name.slice(0, maxPointerPart)}…` : name;
   return short.toWellFormed().replaceAll('~', '~0').replaceAll('/', '~1');
 }

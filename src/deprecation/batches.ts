@@ -1,8 +1,8 @@
-import { DAY, dayName } from './days.ts';
+import { dayMs, dayName } from './days.ts';
 import type { KeyTally } from './tally.ts';
 
 /** Uses (key × operation) in one script call, so that none holds Redis for more than a millisecond or two. */
-const USES_PER_BATCH = 150;
+const usesPerBatch = 150;
 
 /** What lua/record_usage.lua takes as JSON. */
 interface Batch {
@@ -29,7 +29,7 @@ export function cutBatches(keys: Iterable<readonly [string, KeyTally]>, retentio
   const placeOf = (day: number): number => {
     const known = places.get(day);
     if (known !== undefined) return known;
-    const place = batch.days.push([dayName(day), ((day + 1 + retentionDays) * DAY) / 1000]) - 1;
+    const place = batch.days.push([dayName(day), ((day + 1 + retentionDays) * dayMs) / 1000]) - 1;
     places.set(day, place);
     return place;
   };
@@ -40,7 +40,7 @@ export function cutBatches(keys: Iterable<readonly [string, KeyTally]>, retentio
     uses = 0;
   };
   for (const [keyId, tally] of keys) {
-    if (uses + tally.uses.size > USES_PER_BATCH) cut();
+    if (uses + tally.uses.size > usesPerBatch) cut();
     uses += tally.uses.size;
     batch.keys.push([
       keyId,

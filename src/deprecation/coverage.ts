@@ -1,12 +1,12 @@
 import type { RedisClient } from '../redis/connection/connect.ts';
-import { DAY, dayName, dayOf, MINUTE } from './days.ts';
+import { dayMs, dayName, dayOf, minuteMs } from './days.ts';
 import { coverageKey } from './keys.ts';
 import type { Window } from './iso8601.ts';
 
 /** How often counters write what they have counted. */
-export const FLUSH_MS = 3000;
+export const usualFlushMs = 3000;
 /** A counter that has written nothing for so long is taken for dead. */
-export const SILENCE_MS = 10_000;
+export const silenceMs = 10_000;
 
 /**
  * What one counter says of itself on one day: everything that happened in this stretch of time is in the ledger.
@@ -31,14 +31,14 @@ export async function writeCoverage(
   const lastDay = dayOf(until);
   // Latest first: a death in between must not look like a day that went on.
   for (let day = lastDay; day >= dayOf(since); day -= 1) {
-    const from = Math.max(start, day * DAY);
-    const to = Math.min(until, (day + 1) * DAY);
+    const from = Math.max(start, day * dayMs);
+    const to = Math.min(until, (day + 1) * dayMs);
     const state: Alive['state'] = day < lastDay ? 'on' : closed ? 'closed' : 'open';
     const key = coverageKey(prefix, dayName(day));
     const replies = await client
       .pipeline()
       .hset(key, instance, `${from} ${to} ${state}`)
-      .expireat(key, ((day + 1 + retentionDays) * DAY) / 1000)
+      .expireat(key, ((day + 1 + retentionDays) * dayMs) / 1000)
       .exec();
     const failed = replies?.find(([error]) => error !== null)?.[0];
     if (failed) throw failed;
@@ -61,7 +61,7 @@ export async function readCoverage(
   { start, end }: Window,
 ): Promise<Alive[]> {
   const pipeline = client.pipeline();
-  for (let day = dayOf(start); day * DAY < end; day += 1) {
+  for (let day = dayOf(start); day * dayMs < end; day += 1) {
     pipeline.hgetall(coverageKey(prefix, dayName(day)));
   }
   const replies = (await pipeline.exec()) ?? [];
@@ -83,20 +83,20 @@ export function findGaps(alive: readonly Alive[], range: Window, now: number): W
   const measured: Window[] = [];
   const lost: Window[] = [];
   for (const { start, end, state } of alive) {
-    const lives = state === 'open' && end >= now - SILENCE_MS;
+    const lives = state === 'open' && end >= now - silenceMs;
     measured.push(wholeMinutes(start, lives ? Math.max(end, now) : end));
-    if (state === 'open' && !lives) lost.push(wholeMinutes(end, end + FLUSH_MS));
+    if (state === 'open' && !lives) lost.push(wholeMinutes(end, end + usualFlushMs));
   }
   const end = Math.min(range.end, now);
-  const within = { start: Math.floor(range.start / MINUTE) * MINUTE, end };
+  const within = { start: Math.floor(range.start / minuteMs) * minuteMs, end };
   const unmeasured = subtract([within], measured);
   return join([...unmeasured, ...intersect(lost, within)]);
 }
 
 function wholeMinutes(start: number, end: number): Window {
   return {
-    start: Math.floor(start / MINUTE) * MINUTE,
-    end: Math.max(Math.ceil(end / MINUTE), Math.floor(start / MINUTE) + 1) * MINUTE,
+    start: Math.floor(start / minuteMs) * minuteMs,
+    end: Math.max(Math.ceil(end / minuteMs), Math.floor(start / minuteMs) + 1) * minuteMs,
   };
 }
 

@@ -2,7 +2,7 @@ import type { RedisClient } from '../redis/connection/connect.ts';
 import { apiKeyIdsKey, organizationBase, organizationsKey } from '../redis/keys.ts';
 import type { Exemption } from './policy-edits.ts';
 
-const AT_ONCE = 500;
+const atOnce = 500;
 
 /** The exemptions that exempt nobody today: no such organization, no such key. They may come to exist. */
 export async function findVainExemptions(
@@ -31,8 +31,8 @@ async function someHasKey(
   organizations: readonly string[],
   keyId: string,
 ): Promise<boolean> {
-  for (let i = 0; i < organizations.length; i += AT_ONCE) {
-    const some = organizations.slice(i, i + AT_ONCE);
+  for (let i = 0; i < organizations.length; i += atOnce) {
+    const some = organizations.slice(i, i + atOnce);
     const replies = await Promise.all(
       some.map((id) => client.hexists(apiKeyIdsKey(organizationBase(prefix, id)), keyId)),
     );

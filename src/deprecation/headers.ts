@@ -4,7 +4,7 @@ import type { DeprecationPolicy } from './policy.ts';
 export type Header = readonly [name: string, value: string];
 
 /** The names of all headers that `deprecationHeaders` may give, for `Access-Control-Expose-Headers`. */
-export const DEPRECATION_HEADER_NAMES = ['Deprecation', 'Sunset', 'Link'] as const;
+export const deprecationHeaderNames = ['Deprecation', 'Sunset', 'Link'] as const;
 
 /**
  * The headers that every answer of the contract carries under this policy, to be computed once per policy:

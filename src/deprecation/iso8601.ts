@@ -10,7 +10,7 @@ export type Parsed<T> = { kind: 'ok'; value: T } | { kind: 'invalid'; reason: st
 
 const invalid = (reason: string): { kind: 'invalid'; reason: string } => ({ kind: 'invalid', reason });
 
-const DATE = /^\d{4}-\d{2}-\d{2}$/;
+const dateForm = /^\d{4}-\d{2}-\d{2}$/;
 
 /**
  * Reads an ISO 8601 date (`2027-01-31`, midnight UTC) or date-time with a zone (`2027-01-31T12:00:00Z`) as
@@ -18,13 +18,13 @@ const DATE = /^\d{4}-\d{2}-\d{2}$/;
  */
 export function parseInstant(text: string): Parsed<number> {
   const given = text.trim();
-  const value = readInstant(DATE.test(given) ? `${given}T00:00Z` : given);
+  const value = readInstant(dateForm.test(given) ? `${given}T00:00Z` : given);
   return typeof value === 'number'
     ? { kind: 'ok', value }
     : invalid(`"${text}" is no ISO 8601 time with a zone; write it like 2027-01-31T12:00:00Z`);
 }
 
-const DURATION =
+const durationForm =
   /^P(?=.)(?:(\d+)Y)?(?:(\d+)M)?(?:(\d+)W)?(?:(\d+)D)?(?:T(?=.)(?:(\d+)H)?(?:(\d+)M)?(?:(\d+(?:[.,]\d+)?)S)?)?$/;
 
 /**
@@ -32,7 +32,7 @@ const DURATION =
  * Years and months are calendar ones in UTC; a day the month lacks becomes the month's last.
  */
 export function addDuration(start: number, duration: string): Parsed<number> {
-  const match = DURATION.exec(duration.trim().toUpperCase());
+  const match = durationForm.exec(duration.trim().toUpperCase());
   if (match === null) {
     return invalid(`"${duration}" is no ISO 8601 duration; write it like PT30M, PT2H or P1D`);
   }
@@ -46,11 +46,11 @@ export function addDuration(start: number, duration: string): Parsed<number> {
     (minutes ?? 0) * 60_000 +
     Math.round((seconds ?? 0) * 1000);
   const value = moved + total;
-  if (!(value <= LATEST)) return invalid(`"${duration}" reaches beyond the year 9999`);
+  if (!(value <= latest)) return invalid(`"${duration}" reaches beyond the year 9999`);
   return { kind: 'ok', value };
 }
 
-const LATEST = Date.UTC(9999, 11, 31, 23, 59, 59, 999);
+const latest = Date.UTC(9999, 11, 31, 23, 59, 59, 999);
 
 function addMonths(start: number, months: number): number {
   if (months === 0) return start;

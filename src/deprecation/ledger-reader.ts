@@ -37,9 +37,9 @@ export interface DayRange {
 }
 
 /** Organizations read at once; keys and days of one read in one go. Calls of clients come between. */
-const CONCURRENT = 4;
-const KEYS_AT_ONCE = 100;
-const DAYS_AT_ONCE = 8;
+const concurrent = 4;
+const keysAtOnce = 100;
+const daysAtOnce = 8;
 
 /** Reads the ledger's counts on these days, and all keys it remembers, of one organization or of all. */
 export async function readLedger(
@@ -72,15 +72,15 @@ export async function readLedger(
       content.series.push(...series.map((one) => ({ organizationId: id, ...one })));
     }
   };
-  await Promise.all(Array.from({ length: CONCURRENT }, reader));
+  await Promise.all(Array.from({ length: concurrent }, reader));
   return content;
 }
 
 async function readKeys(client: RedisClient, base: string): Promise<Omit<KeySeen, 'organizationId'>[]> {
   const ids = await client.zrange(usedKeysKey(base), '0', '-1');
   const keys: Omit<KeySeen, 'organizationId'>[] = [];
-  for (let i = 0; i < ids.length; i += KEYS_AT_ONCE) {
-    const some = ids.slice(i, i + KEYS_AT_ONCE);
+  for (let i = 0; i < ids.length; i += keysAtOnce) {
+    const some = ids.slice(i, i + keysAtOnce);
     const pipeline = client.pipeline();
     for (const id of some) pipeline.hgetall(usedKeyKey(base, id));
     const replies = await replyOf<Record<string, string>>(pipeline);
@@ -115,7 +115,7 @@ async function readSeries(
     cursor: '0',
   }));
   while (open.length > 0) {
-    const some = open.slice(0, DAYS_AT_ONCE);
+    const some = open.slice(0, daysAtOnce);
     const pipeline = client.pipeline();
     for (const { index, cursor } of some) {
       pipeline.hscan(dayKey(base, dayName(firstDay + index)), cursor, 'COUNT', 2000);
@@ -135,7 +135,7 @@ async function readSeries(
       }
       return cursor === '0' ? [] : [{ index, cursor }];
     });
-    open = [...unfinished, ...open.slice(DAYS_AT_ONCE)];
+    open = [...unfinished, ...open.slice(daysAtOnce)];
   }
   return [...series.values()];
 }

@@ -3,12 +3,12 @@ import type { Log } from '../log.ts';
 import type { RedisClient } from '../redis/connection/connect.ts';
 import { organizationBase, organizationsKey } from '../redis/keys.ts';
 import { cutBatches } from './batches.ts';
-import { FLUSH_MS, writeCoverage } from './coverage.ts';
-import { DAY, dayOf, RETENTION_DAYS } from './days.ts';
+import { usualFlushMs, writeCoverage } from './coverage.ts';
+import { dayMs, dayOf, ledgerDays } from './days.ts';
 import { activeOrganizationsKey, unknownOrganizationBase } from './keys.ts';
 import { repeat } from './repeat.ts';
 import { defineDeprecationScripts } from './scripts.ts';
-import { createTally, LIMITS, type Call, type Counted, type KeyTally } from './tally.ts';
+import { createTally, tallyLimits, type Call, type Counted, type KeyTally } from './tally.ts';
 
 export interface Ledger {
   /** Counts one answered call: memory only, well under a microsecond, never throws. */
@@ -38,11 +38,11 @@ interface Outbox extends Counted {
 }
 
 /** Organizations written to at once, so that calls of clients come between. */
-const CONCURRENT = 4;
+const concurrent = 4;
 
 /** Counts the contract's calls for one process, and writes them to Redis every few seconds. */
 export function createLedger(client: RedisClient, prefix: string, options: LedgerOptions): Ledger {
-  const { log, now = Date.now, flushMs = FLUSH_MS, retentionDays = RETENTION_DAYS, closeMs = 2000 } = options;
+  const { log, now = Date.now, flushMs = usualFlushMs, retentionDays = ledgerDays, closeMs = 2000 } = options;
   const store = defineDeprecationScripts(client);
   const instance = randomBytes(6).toString('hex');
   const start = now();
@@ -90,9 +90,9 @@ export function createLedger(client: RedisClient, prefix: string, options: Ledge
         base,
         instance,
         first.sequence,
-        (retentionDays * DAY) / 1000,
-        now() - retentionDays * DAY,
-        LIMITS.agents,
+        (retentionDays * dayMs) / 1000,
+        now() - retentionDays * dayMs,
+        tallyLimits.agents,
         first.batch,
       );
       batches.shift();
@@ -114,7 +114,7 @@ export function createLedger(client: RedisClient, prefix: string, options: Ledge
       for (let next = queue.pop(); next !== undefined; next = queue.pop()) await send(...next);
     };
     // All must have ended before any batch may be sent again.
-    const ended = await Promise.allSettled(Array.from({ length: CONCURRENT }, sender));
+    const ended = await Promise.allSettled(Array.from({ length: concurrent }, sender));
     const failed = ended.find(({ status }) => status === 'rejected');
     if (failed?.status === 'rejected') throw failed.reason;
   };

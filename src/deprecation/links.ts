@@ -1,6 +1,6 @@
 import type { Parsed } from './iso8601.ts';
 
-const HERE = 'http://here.invalid';
+const here = 'http://here.invalid';
 
 /**
  * A link target in the normal form of the URL standard, in which nothing is left that could end a header line
@@ -9,10 +9,10 @@ const HERE = 'http://here.invalid';
  */
 export function parseLink(text: string): Parsed<string> {
   const isPath = text.startsWith('/');
-  const url = URL.canParse(text, isPath ? HERE : undefined)
-    ? new URL(text, isPath ? HERE : undefined)
+  const url = URL.canParse(text, isPath ? here : undefined)
+    ? new URL(text, isPath ? here : undefined)
     : undefined;
-  const value = isPath ? url?.href.slice(HERE.length) : url?.href;
+  const value = isPath ? url?.href.slice(here.length) : url?.href;
   const usable =
     url !== undefined &&
     value !== undefined &&
@@ -20,7 +20,7 @@ export function parseLink(text: string): Parsed<string> {
     url.username === '' &&
     url.password === '' &&
     // A path must not turn out to be another host's address.
-    (!isPath || (url.origin === HERE && !value.startsWith('//')));
+    (!isPath || (url.origin === here && !value.startsWith('//')));
   return usable
     ? { kind: 'ok', value }
     : { kind: 'invalid', reason: `"${text}" is no link: write an http(s) URL without credentials` };

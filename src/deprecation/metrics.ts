@@ -8,7 +8,7 @@ import {
   Registry,
   type Aggregator,
 } from 'prom-client';
-import { DAY } from './days.ts';
+import { dayMs } from './days.ts';
 import { phaseAt, type DeprecationPolicy, type Phase } from './policy.ts';
 
 /** One answered call of the contract. */
@@ -43,11 +43,11 @@ export interface MetricsOptions {
   now?: () => number;
 }
 
-const PHASES = ['none', 'announced', 'brownout', 'sunset'] as const satisfies Phase[];
+const phases = ['none', 'announced', 'brownout', 'sunset'] as const satisfies Phase[];
 /** Organizations that get a series of their own; calls of all others are counted as `other`. */
-const ORGANIZATIONS = 100;
-const BUCKETS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 3];
-const PING_TIMEOUT_MS = 1000;
+const mostOrganizations = 100;
+const durationBuckets = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 3];
+const pingTimeoutMs = 1000;
 
 /**
  * The metrics of all workers of this process as if they were one's: counts are summed; of what each of them
@@ -77,12 +77,12 @@ export function createMetrics({ policy, lagSeconds, ping, now = Date.now }: Metr
     name: 'profile_bridge_request_duration_seconds',
     help: 'Time to answer a request of the deprecated contract.',
     labelNames: ['operation', 'status'] as const,
-    buckets: BUCKETS,
+    buckets: durationBuckets,
     registers,
   });
   const requests = new Counter({
     name: 'profile_bridge_deprecated_requests_total',
-    help: `Requests of the deprecated contract; organizations beyond the first ${ORGANIZATIONS} are "other".`,
+    help: `Requests of the deprecated contract; organizations beyond the first ${mostOrganizations} are "other".`,
     labelNames: ['operation', 'organization'] as const,
     registers,
   });
@@ -101,7 +101,7 @@ export function createMetrics({ policy, lagSeconds, ping, now = Date.now }: Metr
     (g) => {
       const { sunsetAt } = policy();
       if (sunsetAt === undefined) g.remove();
-      else g.set((sunsetAt - now()) / DAY);
+      else g.set((sunsetAt - now()) / dayMs);
     },
   );
   const phase = new Gauge({
@@ -112,7 +112,7 @@ export function createMetrics({ policy, lagSeconds, ping, now = Date.now }: Metr
     registers,
     collect: () => {
       const current = phaseAt(policy(), now());
-      for (const name of PHASES) phase.set({ phase: name }, name === current ? 1 : 0);
+      for (const name of phases) phase.set({ phase: name }, name === current ? 1 : 0);
     },
   });
   let probed = Promise.resolve({ answered: false, seconds: 0 });
@@ -134,7 +134,7 @@ export function createMetrics({ policy, lagSeconds, ping, now = Date.now }: Metr
   const nameOf = (organizationId: string | undefined): string => {
     if (organizationId === undefined) return 'unattributed';
     if (named.has(organizationId)) return organizationId;
-    if (named.size >= ORGANIZATIONS) return 'other';
+    if (named.size >= mostOrganizations) return 'other';
     named.add(organizationId);
     return organizationId;
   };
@@ -197,7 +197,7 @@ async function probe(ping: () => Promise<unknown>): Promise<{ answered: boolean;
 async function answersInTime(ping: () => Promise<unknown>): Promise<boolean> {
   let timer: NodeJS.Timeout | undefined;
   const late = new Promise<boolean>((resolve) => {
-    timer = setTimeout(resolve, PING_TIMEOUT_MS, false);
+    timer = setTimeout(resolve, pingTimeoutMs, false);
   });
   try {
     return await Promise.race([ping().then(() => true), late]);

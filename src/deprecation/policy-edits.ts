@@ -82,7 +82,7 @@ export function setInLayer(
   return reasons.length > 0 ? { kind: 'refused', reasons } : { kind: 'edited', layer: next };
 }
 
-const CLEARED = {
+const clearedBy = {
   deprecatedAt: 'deprecatedAt',
   sunset: 'sunsetAt',
   successor: 'successorUrl',
@@ -106,7 +106,7 @@ export function clearInLayer(
   const next: PolicyLayer = { ...layer };
   const reasons: string[] = [];
   for (const name of ['deprecatedAt', 'sunset', 'successor', 'documentation', 'afterSunset'] as const) {
-    if (flags[name] === true) delete next[CLEARED[name]];
+    if (flags[name] === true) delete next[clearedBy[name]];
   }
   const without = <T>(list: readonly T[] | undefined, names: readonly string[] | undefined, is: Match<T>) => {
     const missing = (names ?? []).filter((name) => !(list ?? []).some((item) => is(item, name)));

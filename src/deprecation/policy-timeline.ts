@@ -1,4 +1,4 @@
-import { DAY, HOUR, MINUTE } from './days.ts';
+import { dayMs, hourMs, minuteMs } from './days.ts';
 import { formatInstant } from './iso8601.ts';
 import type { PolicyView } from './policy-view.ts';
 
@@ -27,7 +27,7 @@ const words = new Intl.RelativeTimeFormat('en');
 
 /** `in 3 days`, `2 hours ago`: in whole units that are still to come, or have passed. */
 function distance(ms: number): string {
-  if (Math.abs(ms) < 2 * HOUR) return words.format(Math.ceil(ms / MINUTE), 'minute');
-  if (Math.abs(ms) < 2 * DAY) return words.format(Math.ceil(ms / HOUR), 'hour');
-  return words.format(Math.ceil(ms / DAY), 'day');
+  if (Math.abs(ms) < 2 * hourMs) return words.format(Math.ceil(ms / minuteMs), 'minute');
+  if (Math.abs(ms) < 2 * dayMs) return words.format(Math.ceil(ms / hourMs), 'hour');
+  return words.format(Math.ceil(ms / dayMs), 'day');
 }

@@ -1,4 +1,4 @@
-import { DAY } from './days.ts';
+import { dayMs } from './days.ts';
 import { formatInstant } from './iso8601.ts';
 import { phaseAt, type DeprecationPolicy, type Phase } from './policy.ts';
 
@@ -26,7 +26,7 @@ export function viewPolicy(policy: DeprecationPolicy, now: number): PolicyView {
   return {
     phase: phaseAt(policy, now),
     daysToSunset:
-      policy.sunsetAt === undefined ? null : Math.max(0, Math.ceil((policy.sunsetAt - now) / DAY)),
+      policy.sunsetAt === undefined ? null : Math.max(0, Math.ceil((policy.sunsetAt - now) / dayMs)),
     deprecatedAt: instant(policy.deprecatedAt),
     sunsetAt: instant(policy.sunsetAt),
     afterSunset: policy.afterSunset,

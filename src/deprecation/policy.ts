@@ -36,7 +36,7 @@ export interface PolicyFields {
 
 export type ReadLayer = { kind: 'ok'; layer: PolicyLayer } | { kind: 'invalid'; reasons: string[] };
 
-const LINKS = {
+const linkFields = {
   successor: 'successorUrl',
   documentation: 'documentationUrl',
   sunsetDocumentation: 'sunsetUrl',
@@ -56,7 +56,7 @@ export function readPolicyFields(fields: PolicyFields): ReadLayer {
   }
   for (const name of ['successor', 'documentation', 'sunsetDocumentation'] as const) {
     const text = fields[name];
-    if (text !== undefined) take(parseLink(text), (value) => (layer[LINKS[name]] = value));
+    if (text !== undefined) take(parseLink(text), (value) => (layer[linkFields[name]] = value));
   }
   const { afterSunset } = fields;
   if (afterSunset === 'serve' || afterSunset === 'gone') layer.afterSunset = afterSunset;

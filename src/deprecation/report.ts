@@ -1,6 +1,6 @@
 import type { RedisClient } from '../redis/connection/connect.ts';
 import { toCsv } from './csv.ts';
-import { dayName, MINUTE } from './days.ts';
+import { dayName, minuteMs } from './days.ts';
 import { formatInstant } from './iso8601.ts';
 import type { Window } from './iso8601.ts';
 import { groupUsage, type UsageRow } from './usage-groups.ts';
@@ -77,12 +77,12 @@ const instant = (ms: number | null): string | null => (ms === null ? null : form
 
 /** A gap as reports write it. */
 export function writeGap({ start, end }: Window): { from: string; to: string; minutes: number } {
-  return { from: formatInstant(start), to: formatInstant(end), minutes: Math.ceil((end - start) / MINUTE) };
+  return { from: formatInstant(start), to: formatInstant(end), minutes: Math.ceil((end - start) / minuteMs) };
 }
 
 type Column = [title: string, of: (row: ReportRow) => string | number | null];
 
-const NAMES: Record<Group, Column[]> = {
+const nameColumns: Record<Group, Column[]> = {
   day: [['day', ({ day }) => day ?? '']],
   organization: [['organization', ({ organization }) => organization ?? '(unknown)']],
   client: [
@@ -93,15 +93,15 @@ const NAMES: Record<Group, Column[]> = {
   status: [['status', ({ status }) => status ?? '']],
 };
 
-const CALLS: Column[] = [
+const callColumns: Column[] = [
   ['calls', ({ calls }) => calls ?? 'not measured'],
   ['share', ({ share }) => round(share)],
   ['unattributed', ({ unattributed }) => unattributed],
 ];
 
-const MEASURED: Column = ['measured', ({ measured }) => measured];
+const measuredColumn: Column = ['measured', ({ measured }) => measured];
 
-const TREND: Column[] = [
+const trendColumns: Column[] = [
   ['last 7 days', ({ trend }) => trend?.last7Days ?? null],
   ['7 days before', ({ trend }) => trend?.previous7Days ?? null],
   [
@@ -110,14 +110,14 @@ const TREND: Column[] = [
   ],
 ];
 
-const SEEN: Column[] = [
+const seenColumns: Column[] = [
   ['first seen', ({ firstSeen }) => firstSeen],
   ['last seen', ({ lastSeen }) => lastSeen],
   ['quiet since', ({ quietSince }) => quietSince],
   ['silence measured', ({ quietMeasured }) => (quietMeasured === null ? null : quietMeasured ? 'yes' : 'no')],
 ];
 
-const WHO: Column[] = [
+const whoColumns: Column[] = [
   ['keys', ({ keyIds, keys }) => keyIds.join(' ') + (keys > keyIds.length ? ' …' : '')],
   ['user agents', ({ userAgents }) => userAgents.map(({ userAgent }) => userAgent).join(' | ')],
 ];
@@ -125,10 +125,10 @@ const WHO: Column[] = [
 const round = (ratio: number) => Math.round(ratio * 1000) / 1000;
 
 function columnsOf(groupBy: Group): Column[] {
-  const columns = [...NAMES[groupBy], ...CALLS];
-  if (groupBy === 'day') return [...columns, MEASURED];
-  if (groupBy === 'status') return [...columns, ...TREND, MEASURED];
-  return [...columns, ...TREND, ...SEEN, MEASURED, ...WHO];
+  const columns = [...nameColumns[groupBy], ...callColumns];
+  if (groupBy === 'day') return [...columns, measuredColumn];
+  if (groupBy === 'status') return [...columns, ...trendColumns, measuredColumn];
+  return [...columns, ...trendColumns, ...seenColumns, measuredColumn, ...whoColumns];
 }
 
 /** The report's rows as CSV with a line of titles. */

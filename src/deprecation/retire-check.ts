@@ -3,11 +3,11 @@ import { counted } from '../numbers.ts';
 import { organizationsKey } from '../redis/keys.ts';
 import { printable } from '../terminal.ts';
 import { findGaps, readCoverage } from './coverage.ts';
-import { DAY, dayOf } from './days.ts';
+import { dayMs, dayOf } from './days.ts';
 import { formatInstant } from './iso8601.ts';
 import { readLedger } from './ledger-reader.ts';
 import { writeGap, type UsageReport } from './report.ts';
-import { UNATTRIBUTED } from './tally.ts';
+import { unattributedKey } from './tally.ts';
 import { clientName } from './usage-groups.ts';
 import { gapLines, lengthOf } from './usage-lines.ts';
 
@@ -38,11 +38,11 @@ export async function retireCheck(
   prefix: string,
   { organizationId, days, now }: { organizationId?: string | undefined; days: number; now: number },
 ): Promise<RetireCheck> {
-  const range = { start: now - days * DAY, end: now };
+  const range = { start: now - days * dayMs, end: now };
   const today = dayOf(now);
   const { keys } = await readLedger(client, prefix, { firstDay: today + 1, lastDay: today }, organizationId);
   const callers = keys
-    .filter(({ keyId }) => keyId !== UNATTRIBUTED)
+    .filter(({ keyId }) => keyId !== unattributedKey)
     .flatMap(({ organizationId: organization, keyId, client: label, uses }) =>
       Array.from(uses, ([operation, { last }]) => ({ organization, keyId, label, operation, last })),
     )

@@ -18,14 +18,14 @@ interface DeprecationCommands {
 
 export type DeprecationStore = RedisClient & DeprecationCommands;
 
-const FILES: Record<keyof DeprecationCommands, string> = {
+const files: Record<keyof DeprecationCommands, string> = {
   replacePolicy: 'replace_policy',
   recordUsage: 'record_usage',
 };
 
 /** Teaches a client these scripts; doing so again changes nothing. */
 export function defineDeprecationScripts(client: RedisClient): DeprecationStore {
-  for (const [name, file] of Object.entries(FILES)) {
+  for (const [name, file] of Object.entries(files)) {
     const lua = `#!lua\n${readFileSync(new URL(`lua/${file}.lua`, import.meta.url), 'utf8')}`;
     if (name === 'replacePolicy') client.defineCommand(name, { numberOfKeys: 1, lua });
     else defineScript(client, name, { lua });

@@ -24,7 +24,7 @@ export function readStored(text: string | null): StoredPolicy | undefined {
   }
   if (!isObject(parsed) || !isObject(parsed['layer'])) return undefined;
   const { version, changedAt, layer } = parsed;
-  const sound = Object.entries(layer).every(([name, value]) => FIELDS.get(name)?.(value) === true);
+  const sound = Object.entries(layer).every(([name, value]) => fieldTests.get(name)?.(value) === true);
   if (!sound || !isTime(version) || !isTime(changedAt)) return undefined;
   return { version: Number(version), changedAt: Number(changedAt), layer };
 }
@@ -42,7 +42,7 @@ const listOf =
     Array.isArray(value) &&
     value.every((item) => isObject(item) && Object.entries(fields).every(([name, test]) => test(item[name])));
 
-const FIELDS = new Map<string, Test>(
+const fieldTests = new Map<string, Test>(
   Object.entries({
     deprecatedAt: isTime,
     sunsetAt: isTime,

@@ -13,9 +13,9 @@ export interface Call {
 }
 
 /** Stands for the key of calls that were not authenticated. */
-export const UNATTRIBUTED = '-';
+export const unattributedKey = '-';
 /** Stands for the keys of calls beyond what is told apart in one flush interval. */
-export const MORE_KEYS = '~';
+export const moreKeys = '~';
 
 /** Calls by first digit of the status; 0 where none was sent. */
 type Counts = number[];
@@ -57,7 +57,7 @@ export interface Tally {
 }
 
 /** What one flush interval may hold, however many callers there are; nothing counted is ever dropped for it. */
-export const LIMITS = {
+export const tallyLimits = {
   unvouched: 1000,
   organizationIdLength: 256,
   uses: 50_000,
@@ -75,7 +75,8 @@ export function createTally(isKnown: (organizationId: string) => boolean): Tally
   const admit = (claimed: string | undefined, attributed: boolean): OrganizationTally => {
     const vouched = claimed !== undefined && (attributed || isKnown(claimed));
     const tooMany =
-      !vouched && (unvouched >= LIMITS.unvouched || (claimed?.length ?? 0) > LIMITS.organizationIdLength);
+      !vouched &&
+      (unvouched >= tallyLimits.unvouched || (claimed?.length ?? 0) > tallyLimits.organizationIdLength);
     const organizationId = tooMany ? undefined : claimed;
     let organization = organizations.get(organizationId);
     if (organization === undefined) {
@@ -87,7 +88,7 @@ export function createTally(isKnown: (organizationId: string) => boolean): Tally
   };
 
   const admitKey = (organization: OrganizationTally, keyId: string): KeyTally => {
-    const told = uses < LIMITS.uses || keyId === UNATTRIBUTED ? keyId : MORE_KEYS;
+    const told = uses < tallyLimits.uses || keyId === unattributedKey ? keyId : moreKeys;
     let key = organization.keys.get(told);
     if (key === undefined) {
       key = { client: undefined, uses: new Map(), agents: new Map() };
@@ -101,7 +102,7 @@ export function createTally(isKnown: (organizationId: string) => boolean): Tally
       const attributed = call.keyId !== undefined;
       const organization = organizations.get(call.organizationId) ?? admit(call.organizationId, attributed);
       if (attributed) organization.vouched = true;
-      const keyId = call.keyId ?? UNATTRIBUTED;
+      const keyId = call.keyId ?? unattributedKey;
       const key = organization.keys.get(keyId) ?? admitKey(organization, keyId);
       if (call.client !== undefined) key.client = call.client;
       const day = dayOf(now);
@@ -123,8 +124,8 @@ export function createTally(isKnown: (organizationId: string) => boolean): Tally
       use.counts[index] = (use.counts[index] ?? 0) + 1;
       calls += 1;
       if (call.userAgent !== undefined && call.userAgent !== '') {
-        const agent = call.userAgent.slice(0, LIMITS.agentLength);
-        if (key.agents.size < LIMITS.agents || key.agents.has(agent)) key.agents.set(agent, now);
+        const agent = call.userAgent.slice(0, tallyLimits.agentLength);
+        if (key.agents.size < tallyLimits.agents || key.agents.has(agent)) key.agents.set(agent, now);
       }
     },
     take: () => {

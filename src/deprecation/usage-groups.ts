@@ -1,5 +1,5 @@
-import { DAY, dayName } from './days.ts';
-import { MORE_KEYS, UNATTRIBUTED } from './tally.ts';
+import { dayMs, dayName } from './days.ts';
+import { moreKeys, unattributedKey } from './tally.ts';
 import { measuredIn, type Measured, type Usage } from './usage.ts';
 import { rangeOf, type Group } from './usage-query.ts';
 
@@ -45,8 +45,8 @@ export interface UsageRow {
 
 /** How people call the caller behind a key: its client label, else the key's public id. */
 export function clientName(keyId: string, label: string | undefined): string {
-  if (keyId === UNATTRIBUTED) return '(unattributed)';
-  if (keyId === MORE_KEYS) return '(more keys)';
+  if (keyId === unattributedKey) return '(unattributed)';
+  if (keyId === moreKeys) return '(more keys)';
   return label === undefined || label === '' ? keyId : label;
 }
 
@@ -111,7 +111,7 @@ export function groupUsage(usage: Usage, groupBy: Group): UsageRow[] {
       group.daily[i] = (group.daily[i] ?? 0) + n;
       if (i >= offset) calls += n;
     });
-    if (one.keyId === UNATTRIBUTED) group.unattributed += calls;
+    if (one.keyId === unattributedKey) group.unattributed += calls;
     else group.attributed += calls;
     if (calls > 0) group.operations.set(one.operation, (group.operations.get(one.operation) ?? 0) + calls);
   }
@@ -121,7 +121,7 @@ export function groupUsage(usage: Usage, groupBy: Group): UsageRow[] {
         const group = gather(groupBy === 'operation' ? { operation } : namesOf(key));
         group.first = Math.min(group.first, first);
         group.last = Math.max(group.last, last);
-        if (key.keyId !== UNATTRIBUTED && key.keyId !== MORE_KEYS) group.keyIds.add(key.keyId);
+        if (key.keyId !== unattributedKey && key.keyId !== moreKeys) group.keyIds.add(key.keyId);
         for (const [agent, at] of key.agents) {
           group.agents.set(agent, Math.max(group.agents.get(agent) ?? 0, at));
         }
@@ -136,7 +136,7 @@ export function groupUsage(usage: Usage, groupBy: Group): UsageRow[] {
     .toSorted((a, b) => b.calls - a.calls || (b.lastSeen ?? 0) - (a.lastSeen ?? 0));
 }
 
-const SHOWN = 20;
+const mostAgents = 20;
 
 function row(
   usage: Usage,
@@ -145,7 +145,7 @@ function row(
 ): UsageRow {
   const calls = group.attributed + group.unattributed;
   const lastSeen = group.last === -Infinity ? null : group.last;
-  const quiet = lastSeen !== null && usage.now - lastSeen >= DAY;
+  const quiet = lastSeen !== null && usage.now - lastSeen >= dayMs;
   return {
     ...group.names,
     calls,
@@ -161,10 +161,10 @@ function row(
     quietMeasured: quiet ? measuredIn(usage, { start: lastSeen, end: usage.now }) === 'yes' : null,
     operations: Object.fromEntries(group.operations),
     keys: group.keyIds.size,
-    keyIds: [...group.keyIds].slice(0, SHOWN),
+    keyIds: [...group.keyIds].slice(0, mostAgents),
     userAgents: Array.from(group.agents, ([userAgent, at]) => ({ userAgent, lastSeen: at }))
       .toSorted((a, b) => b.lastSeen - a.lastSeen)
-      .slice(0, SHOWN),
+      .slice(0, mostAgents),
   };
 }
 
@@ -178,7 +178,7 @@ function trendOf(usage: Usage, daily: Float64Array): Trend {
     last7Days,
     previous7Days,
     change: previous7Days === 0 ? null : last7Days / previous7Days - 1,
-    measured: measuredIn(usage, { start: end - 14 * DAY, end }) === 'yes',
+    measured: measuredIn(usage, { start: end - 14 * dayMs, end }) === 'yes',
   };
 }
 
@@ -197,7 +197,7 @@ function dayRows(usage: Usage): UsageRow[] {
       const calls = daily[i + firstDay - usage.readFrom] ?? 0;
       if (calls === 0) return;
       total += calls;
-      one[keyId === UNATTRIBUTED ? 'unattributed' : 'attributed'] += calls;
+      one[keyId === unattributedKey ? 'unattributed' : 'attributed'] += calls;
       one.operations.set(operation, (one.operations.get(operation) ?? 0) + calls);
     });
   }

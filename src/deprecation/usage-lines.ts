@@ -7,7 +7,7 @@ type Column = [title: string, of: (row: ReportRow) => string];
 
 const organization: Column = ['organization', (row) => row.organization ?? '(unknown)'];
 
-const NAMES: Record<Group, Column[]> = {
+const nameColumns: Record<Group, Column[]> = {
   day: [['day', ({ day }) => day ?? '']],
   organization: [organization],
   client: [['client', ({ client }) => client ?? ''], organization],
@@ -15,52 +15,52 @@ const NAMES: Record<Group, Column[]> = {
   status: [['status', ({ status }) => status ?? '']],
 };
 
-const CALLS: Column[] = [
+const callColumns: Column[] = [
   ['calls', ({ calls, measured }) => (calls === null ? 'not measured' : calls + mark(measured === 'yes'))],
   ['share', ({ calls, share }) => (calls === null ? '' : percent(share))],
   ['unattributed', ({ unattributed }) => (unattributed === 0 ? '' : String(unattributed))],
 ];
 
-const TREND: Column[] = [
+const trendColumns: Column[] = [
   ['last 7 days', ({ trend }) => (trend === null ? '' : String(trend.last7Days))],
   ['7 before', ({ trend }) => (trend === null ? '' : String(trend.previous7Days))],
   ['trend', ({ trend }) => (trend === null ? '' : trendText(trend) + mark(trend.measured))],
 ];
 
-const SEEN: Column[] = [
+const seenColumns: Column[] = [
   ['first seen', ({ firstSeen }) => minute(firstSeen)],
   ['last seen', ({ lastSeen }) => minute(lastSeen)],
   ['quiet since', ({ quietSince, quietMeasured }) => minute(quietSince).slice(0, 10) + mark(quietMeasured)],
 ];
 
-const AGENTS_SHOWN = 2;
-const AGENT_LENGTH = 30;
+const agentsShown = 2;
+const agentLength = 30;
 
-const AGENTS: Column = [
+const agentsColumn: Column = [
   'user agents',
   ({ userAgents }) => {
-    const shown = userAgents.slice(0, AGENTS_SHOWN).map(({ userAgent }) => shortened(userAgent));
+    const shown = userAgents.slice(0, agentsShown).map(({ userAgent }) => shortened(userAgent));
     const more = userAgents.length - shown.length;
     return [...shown, ...(more > 0 ? [`${more} more`] : [])].join(', ');
   },
 ];
 
-const COLUMNS: Record<Group, Column[]> = {
-  day: [...NAMES.day, ...CALLS],
-  status: [...NAMES.status, ...CALLS, ...TREND],
-  organization: [...NAMES.organization, ...CALLS, ...TREND, ...SEEN, AGENTS],
-  client: [...NAMES.client, ...CALLS, ...TREND, ...SEEN, AGENTS],
-  operation: [...NAMES.operation, ...CALLS, ...TREND, ...SEEN, AGENTS],
+const columnsOf: Record<Group, Column[]> = {
+  day: [...nameColumns.day, ...callColumns],
+  status: [...nameColumns.status, ...callColumns, ...trendColumns],
+  organization: [...nameColumns.organization, ...callColumns, ...trendColumns, ...seenColumns, agentsColumn],
+  client: [...nameColumns.client, ...callColumns, ...trendColumns, ...seenColumns, agentsColumn],
+  operation: [...nameColumns.operation, ...callColumns, ...trendColumns, ...seenColumns, agentsColumn],
 };
 
-const NUMBERS = ['calls', 'share', 'unattributed', 'last 7 days', '7 before', 'trend'];
+const numberColumns = ['calls', 'share', 'unattributed', 'last 7 days', '7 before', 'trend'];
 
 /**
  * The report as lines of text for a terminal: what it covers, the rows, and what was not measured. A figure that
  * was not measured throughout ends with `?`. Columns without any value are left out.
  */
 export function reportLines(report: UsageReport): string[] {
-  const titled = COLUMNS[report.groupBy].map(([title, of]) => ({
+  const titled = columnsOf[report.groupBy].map(([title, of]) => ({
     title,
     cells: report.rows.map(of),
   }));
@@ -68,7 +68,7 @@ export function reportLines(report: UsageReport): string[] {
   const lines = table(
     columns.map(({ title }) => title),
     report.rows.map((_, at) => columns.map(({ cells }) => cells[at])),
-    NUMBERS,
+    numberColumns,
   ).split('\n');
   const of =
     report.organization === null ? 'all organizations' : `organization ${printable(report.organization)}`;
@@ -138,5 +138,5 @@ function minute(instant: string | null): string {
 
 function shortened(text: string): string {
   const characters = Array.from(text);
-  return characters.length <= AGENT_LENGTH ? text : `${characters.slice(0, AGENT_LENGTH - 1).join('')}…`;
+  return characters.length <= agentLength ? text : `${characters.slice(0, agentLength - 1).join('')}…`;
 }

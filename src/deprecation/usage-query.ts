@@ -1,8 +1,8 @@
-import { DAY, dayName, dayOf, RETENTION_DAYS } from './days.ts';
+import { dayMs, dayName, dayOf, ledgerDays } from './days.ts';
 import { parseInstant } from './iso8601.ts';
 
-export const GROUPS = ['day', 'organization', 'client', 'operation', 'status'] as const;
-export type Group = (typeof GROUPS)[number];
+export const groups = ['day', 'organization', 'client', 'operation', 'status'] as const;
+export type Group = (typeof groups)[number];
 
 export interface UsageQuery {
   /** Day numbers, both included. */
@@ -22,7 +22,7 @@ export interface QueryFields {
 
 export type ReadQuery = { kind: 'ok'; query: UsageQuery } | { kind: 'invalid'; reasons: string[] };
 
-const DEFAULT_DAYS = 30;
+const defaultDays = 30;
 
 /**
  * Reads what a report is asked for: whole UTC days from `from` to `to` (ISO 8601, both included, today at most), by
@@ -39,17 +39,17 @@ export function readUsageQuery(fields: QueryFields, now: number): ReadQuery {
   };
   const today = dayOf(now);
   const lastDay = Math.min(day(fields.to) ?? today, today);
-  const firstDay = day(fields.from) ?? lastDay - DEFAULT_DAYS + 1;
+  const firstDay = day(fields.from) ?? lastDay - defaultDays + 1;
   if (firstDay > today) reasons.push(`from ${dayName(firstDay)} is after today (${dayName(today)})`);
   else if (firstDay > lastDay) reasons.push(`from ${dayName(firstDay)} is after to ${dayName(lastDay)}`);
   // Days that no ledger holds would each cost a look at Redis.
-  const oldest = today - RETENTION_DAYS + 1;
+  const oldest = today - ledgerDays + 1;
   if (firstDay < oldest) {
-    reasons.push(`the ledger reaches back at most ${RETENTION_DAYS} days, to ${dayName(oldest)}`);
+    reasons.push(`the ledger reaches back at most ${ledgerDays} days, to ${dayName(oldest)}`);
   }
-  const groupBy = GROUPS.find((group) => group === (fields.group ?? 'client'));
+  const groupBy = groups.find((group) => group === (fields.group ?? 'client'));
   if (groupBy === undefined)
-    reasons.push(`group is one of ${GROUPS.join(', ')}, not "${fields.group ?? ''}"`);
+    reasons.push(`group is one of ${groups.join(', ')}, not "${fields.group ?? ''}"`);
   if (reasons.length > 0 || groupBy === undefined) return { kind: 'invalid', reasons };
   const { organization } = fields;
   const of = organization === undefined || organization === '' ? {} : { organizationId: organization };
@@ -61,5 +61,5 @@ export function rangeOf({ firstDay, lastDay }: Pick<UsageQuery, 'firstDay' | 'la
   start: number;
   end: number;
 } {
-  return { start: firstDay * DAY, end: (lastDay + 1) * DAY };
+  return { start: firstDay * dayMs, end: (lastDay + 1) * dayMs };
 }

@@ -1,6 +1,6 @@
 import type { RedisClient } from '../redis/connection/connect.ts';
 import { findGaps, readCoverage } from './coverage.ts';
-import { DAY } from './days.ts';
+import { dayMs } from './days.ts';
 import { readLedger, type KeySeen, type Series } from './ledger-reader.ts';
 import type { Window } from './iso8601.ts';
 import { rangeOf, type UsageQuery } from './usage-query.ts';
@@ -35,7 +35,7 @@ export async function readUsage(
     query.organizationId,
   );
   const lastUses = keys.flatMap(({ uses }) => Array.from(uses.values(), ({ last }) => last));
-  const oldest = lastUses.reduce((a, b) => Math.min(a, b), readFrom * DAY);
+  const oldest = lastUses.reduce((a, b) => Math.min(a, b), readFrom * dayMs);
   const span = { start: oldest, end: Math.max(now, rangeOf(query).end) };
   const gaps = findGaps(await readCoverage(client, prefix, span), span, now);
   return { query, now, readFrom, series, keys, gaps };

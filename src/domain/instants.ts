@@ -1,5 +1,5 @@
-const DAYS = [31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31];
-const ZONE = /^ ?(?:[Zz]|([+-])([01]\d|2[0-3])(?::?([0-5]\d))?(?::?([0-5]\d))?)$/;
+const daysOfMonths = [31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31];
+const zoneForm = /^ ?(?:[Zz]|([+-])([01]\d|2[0-3])(?::?([0-5]\d))?(?::?([0-5]\d))?)$/;
 
 /**
  * Reads an ISO 8601 date and time with a zone, as people, JSON, PostgreSQL and MySQL write it: milliseconds since
@@ -19,7 +19,7 @@ export function readInstant(value: string): number | 'no-zone' | undefined {
     (separator === 84 || separator === 116 || separator === 32);
   if (!rightMarks || !(month >= 1 && month <= 12 && day >= 1 && hour <= 23 && minute <= 59)) return undefined;
   const leap = (year % 4 === 0 && year % 100 !== 0) || year % 400 === 0;
-  if (day > (month === 2 && !leap ? 28 : (DAYS[month - 1] ?? 0))) return undefined;
+  if (day > (month === 2 && !leap ? 28 : (daysOfMonths[month - 1] ?? 0))) return undefined;
 
   let second = 0;
   let fraction = 0;
@@ -42,7 +42,7 @@ export function readInstant(value: string): number | 'no-zone' | undefined {
 }
 
 function zoneOffset(zone: string): number {
-  const found = ZONE.exec(zone);
+  const found = zoneForm.exec(zone);
   if (!found) return Number.NaN;
   const size =
     Number(found[2] ?? 0) * 3_600_000 + Number(found[3] ?? 0) * 60_000 + Number(found[4] ?? 0) * 1000;

@@ -1,5 +1,5 @@
 import { templateFault } from './objects.ts';
-import { MAX_NAME_LENGTH, patternFault, type UsernameComparison, type UsernameRules } from './usernames.ts';
+import { maxNameLength, patternFault, type UsernameComparison, type UsernameRules } from './usernames.ts';
 
 /** What an organization has decided for its profiles. */
 export interface OrganizationSettings extends UsernameRules {
@@ -25,8 +25,8 @@ export function settingsFaults(settings: OrganizationSettings): string[] {
     ['minimum', settings.minLength],
     ['maximum', settings.maxLength],
   ] as const) {
-    if (!Number.isInteger(value) || value < 1 || value > MAX_NAME_LENGTH) {
-      faults.push(`the ${name} username length must be a whole number from 1 to ${MAX_NAME_LENGTH}`);
+    if (!Number.isInteger(value) || value < 1 || value > maxNameLength) {
+      faults.push(`the ${name} username length must be a whole number from 1 to ${maxNameLength}`);
     }
   }
   if (settings.minLength > settings.maxLength) {

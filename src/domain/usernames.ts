@@ -13,7 +13,7 @@ export interface UsernameRules {
 }
 
 /** The greatest length of any name, denied and replacement names included, in code points. */
-export const MAX_NAME_LENGTH = 256;
+export const maxNameLength = 256;
 
 const controlCharacter = /\p{Cc}/u;
 
@@ -25,7 +25,7 @@ export function nameFault(name: string): string | undefined {
   if (name.length === 0) return 'must not be empty';
   if (!name.isWellFormed()) return 'must be well-formed Unicode';
   if (controlCharacter.test(name)) return 'must not contain control characters';
-  if (codePoints(name) > MAX_NAME_LENGTH) return `must be at most ${MAX_NAME_LENGTH} characters long`;
+  if (codePoints(name) > maxNameLength) return `must be at most ${maxNameLength} characters long`;
   return undefined;
 }
 

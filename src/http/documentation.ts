@@ -1,6 +1,6 @@
 import type { RequestHandler } from 'express';
 import type { FactsInForce } from '../contract/docs/notice.ts';
-import { DOCS_CONTENT_SECURITY_POLICY, renderDocs } from '../contract/docs/page.ts';
+import { docsContentSecurityPolicy, renderDocs } from '../contract/docs/page.ts';
 import { contractDocument } from '../contract/document.ts';
 import { formatInstant } from '../deprecation/iso8601.ts';
 import type { DeprecationPolicy } from '../deprecation/policy.ts';
@@ -20,7 +20,7 @@ export function documentation(policyInForce: () => DeprecationPolicy): RequestHa
       made = {
         policy,
         at: now,
-        answer: page('text/html; charset=utf-8', text, DOCS_CONTENT_SECURITY_POLICY),
+        answer: page('text/html; charset=utf-8', text, docsContentSecurityPolicy),
       };
     }
     return made.answer(request, response, next);

@@ -4,10 +4,10 @@ import { problem, ProblemError } from '../contract/problems.ts';
 import { readWithin } from './body-size.ts';
 
 /** The largest picture file a client may send, in bytes: this very size still passes. */
-const MAX_PICTURE_BYTES = 5 * 1024 * 1024;
+const maxPictureBytes = 5 * 1024 * 1024;
 
 /** The largest body around it: what surrounds the file is small. */
-const maxUploadBytes = MAX_PICTURE_BYTES + 2 * 1024 * 1024;
+const maxUploadBytes = maxPictureBytes + 2 * 1024 * 1024;
 
 /** A picture file and the text parts that came with it. */
 export interface Upload {
@@ -28,7 +28,7 @@ const receive = multer({
   defParamCharset: 'utf8',
   limits: {
     // Whether a file of the very limit passes has changed between releases of the parser: see below.
-    fileSize: MAX_PICTURE_BYTES + 1,
+    fileSize: maxPictureBytes + 1,
     files: 1,
     fields: 16,
     parts: 17,
@@ -53,7 +53,7 @@ export async function readUpload(request: Request, response: Response): Promise<
   await readWithin(request, maxUploadBytes, tooLarge, read);
   const [file] = (request.files ?? []) as Express.Multer.File[];
   if (file === undefined) throw invalid('The multipart body holds no file.');
-  if (file.size > MAX_PICTURE_BYTES) throw tooLarge();
+  if (file.size > maxPictureBytes) throw tooLarge();
   return { file: file.buffer, fields: readFields((request.body ?? {}) as Record<string, unknown>) };
 }
 
@@ -90,7 +90,7 @@ function toUploadProblem(error: unknown): unknown {
 
 function tooLarge(): ProblemError {
   return new ProblemError(
-    problem('payload-too-large', `The picture is larger than ${MAX_PICTURE_BYTES} bytes.`),
+    problem('payload-too-large', `The picture is larger than ${maxPictureBytes} bytes.`),
   );
 }
 

@@ -5,7 +5,7 @@ import { applyPlan, makePlan, type Plan } from './apply.ts';
 import type { MigrationContext } from './context.ts';
 import { UsageError } from './issues.ts';
 import { readMapping } from './mapping.ts';
-import { ENTITIES, type Entity } from './records.ts';
+import { entityNames, type Entity } from './records.ts';
 import {
   defaultRunName,
   lockRun,
@@ -199,7 +199,7 @@ async function nextRound(
 
 function rowsOf({ entities }: RunState): number {
   let sum = 0;
-  for (const entity of ENTITIES) sum += entities[entity]?.read ?? 0;
+  for (const entity of entityNames) sum += entities[entity]?.read ?? 0;
   return sum;
 }
 

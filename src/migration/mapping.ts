@@ -1,6 +1,6 @@
 import { readFile } from 'node:fs/promises';
 import { parseDocument } from 'yaml';
-import { ENTITIES, fieldNames, isEntity, requiredFields, unknownField } from './records.ts';
+import { entityNames, fieldNames, isEntity, requiredFields, unknownField } from './records.ts';
 import type { Entity } from './records.ts';
 import { SourceError } from './sources/source.ts';
 
@@ -47,13 +47,13 @@ export function parseMapping(yaml: string, path: string): Mapping {
     if (name !== 'entities') fail(shown(name), 'is unknown; the only top-level name is entities');
   const entities = asMap(top.get('entities'));
   if (entities === undefined || entities.size === 0)
-    return fail('entities', `must name at least one of ${ENTITIES.join(', ')}`);
+    return fail('entities', `must name at least one of ${entityNames.join(', ')}`);
 
   const mapping = new Map<Entity, EntityMapping>();
   for (const [name, value] of entities) {
     const where = `entities.${String(name)}`;
     if (typeof name !== 'string' || !isEntity(name))
-      return fail(where, `is unknown; there are ${ENTITIES.join(', ')}`);
+      return fail(where, `is unknown; there are ${entityNames.join(', ')}`);
     mapping.set(
       name,
       readEntity(

@@ -1,9 +1,9 @@
 import type { ProfileRecord } from './records.ts';
 import type { ObjectReference } from '../domain/objects.ts';
-import { WALLET } from '../domain/wallets.ts';
-import { instant, isPlain, SECONDS_END } from './values.ts';
+import { walletForm } from '../domain/wallets.ts';
+import { instant, isPlain, secondsEnd } from './values.ts';
 
-const FIELDS: ReadonlySet<string> = new Set([
+const profileFields: ReadonlySet<string> = new Set([
   'organizationId',
   'userId',
   'username',
@@ -20,7 +20,7 @@ const FIELDS: ReadonlySet<string> = new Set([
  * of going by the rules field by field. Gives undefined where there is anything to weigh; then the rules decide.
  */
 export function readPlainProfile(raw: Record<string, unknown>): ProfileRecord | undefined {
-  for (const field in raw) if (!FIELDS.has(field)) return undefined;
+  for (const field in raw) if (!profileFields.has(field)) return undefined;
   const { organizationId, userId } = raw;
   if (!isPlain(organizationId) || !isPlain(userId)) return undefined;
   const record: ProfileRecord = { organizationId, userId };
@@ -48,13 +48,14 @@ export function readPlainProfile(raw: Record<string, unknown>): ProfileRecord | 
   const wallet = raw['evmWalletAddress'];
   const verified = raw['evmWalletVerified'];
   if (wallet !== undefined || verified !== undefined) {
-    if (typeof wallet !== 'string' || !WALLET.test(wallet) || typeof verified !== 'boolean') return undefined;
+    if (typeof wallet !== 'string' || !walletForm.test(wallet) || typeof verified !== 'boolean')
+      return undefined;
     record.evmWalletAddress = wallet;
     record.evmWalletVerified = verified;
   }
   if (raw['updatedAt'] !== undefined) {
     const updatedAt = instant(raw['updatedAt']);
-    if (typeof updatedAt !== 'number' || updatedAt < SECONDS_END) return undefined;
+    if (typeof updatedAt !== 'number' || updatedAt < secondsEnd) return undefined;
     record.updatedAt = updatedAt;
   }
   return record;

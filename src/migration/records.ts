@@ -4,11 +4,11 @@ import { hashApiKey } from '../redis/credentials.ts';
 import { readPlainProfile } from './plain-profile.ts';
 import { defineShape, isFields, readFields, unknownIn } from './shapes.ts';
 import type { Fields, Shape } from './shapes.ts';
-import { count, flag, id, instant, oneOf, Refusal, SECONDS_END, sha256, text, wallet } from './values.ts';
+import { count, flag, id, instant, oneOf, Refusal, secondsEnd, sha256, text, wallet } from './values.ts';
 import type { Rule } from './values.ts';
 
 /** What can be migrated, such that records refer only to records of earlier entities. */
-export const ENTITIES = [
+export const entityNames = [
   'organizations',
   'api-keys',
   'objects',
@@ -16,7 +16,7 @@ export const ENTITIES = [
   'profiles',
   'denylist',
 ] as const;
-export type Entity = (typeof ENTITIES)[number];
+export type Entity = (typeof entityNames)[number];
 
 export interface OrganizationRecord {
   organizationId: string;
@@ -95,7 +95,7 @@ const avatar = defineShape({ url: text, datasourceId: id, objectDefinitionId: id
   'objectDefinitionId',
 ]);
 
-const SHAPES: Readonly<Record<Entity, Shape>> = {
+const shapeOf: Readonly<Record<Entity, Shape>> = {
   organizations: defineShape(
     {
       organizationId: id,
@@ -159,7 +159,7 @@ export function parseRecord<E extends Entity>(entity: E, raw: unknown): Parsed<E
     const profile = readPlainProfile(raw);
     if (profile !== undefined) return { ok: true, record: profile as RecordOf[E] };
   }
-  const record = readFields(SHAPES[entity], raw);
+  const record = readFields(shapeOf[entity], raw);
   if (record instanceof Refusal) return { ok: false, reason: record.reason };
   const warnings: string[] = [];
   if (typeof raw['username'] === 'number')
@@ -174,24 +174,24 @@ export function parseRecord<E extends Entity>(entity: E, raw: unknown): Parsed<E
 
 /** Every name under which a source may give a field of the entity, the dotted ones included. */
 export function fieldNames(entity: Entity): readonly string[] {
-  return [...SHAPES[entity].fields.keys()];
+  return [...shapeOf[entity].fields.keys()];
 }
 
 /** The fields without which no row of the entity can be a record; of the names in one group, one is enough. */
 export function requiredFields(entity: Entity): readonly (readonly string[])[] {
-  const groups: string[][] = SHAPES[entity].required.map((field) => [field]);
+  const groups: string[][] = shapeOf[entity].required.map((field) => [field]);
   if (entity === 'api-keys') groups.push(['apiKey', 'apiKeySha256']);
   return groups;
 }
 
 /** Whether a word names an entity. */
 export function isEntity(word: string): word is Entity {
-  return (ENTITIES as readonly string[]).includes(word);
+  return (entityNames as readonly string[]).includes(word);
 }
 
 /** Names a field that no record of the entity has, with the field that was probably meant. */
 export function unknownField(entity: Entity, field: string): string {
-  return unknownIn(SHAPES[entity], field);
+  return unknownIn(shapeOf[entity], field);
 }
 
 /** The rules that bind several fields together; gives the reason of a refusal. */
@@ -211,7 +211,7 @@ function finishProfile(record: Partial<ProfileRecord>, warnings: string[]): void
     delete record.evmWalletVerified;
   }
   const { updatedAt } = record;
-  if (updatedAt !== undefined && updatedAt > 1_000_000_000 && updatedAt < SECONDS_END) {
+  if (updatedAt !== undefined && updatedAt > 1_000_000_000 && updatedAt < secondsEnd) {
     warnings.push('updatedAt lies before 1974: it may be in seconds where milliseconds are wanted');
   }
 }

@@ -14,7 +14,7 @@ export interface Shape {
   readonly nested: readonly { readonly key: string; readonly shape: Shape }[];
 }
 
-const NOTHING = new Refusal('has no fields');
+const nothing = new Refusal('has no fields');
 
 /** A shape; nested shapes may be given whole, or by dotted names. */
 export function defineShape(fields: Record<string, Rule | Shape>, required: readonly string[]): Shape {
@@ -65,7 +65,7 @@ export function readFields(of: Shape, raw: Fields): Fields | Refusal {
   }
   const missing = missingIn(of, record) ?? (byParts && missingInParts(of, record));
   if (missing === undefined) return record;
-  return isEmpty(record) ? NOTHING : new Refusal(`${missing} is missing`);
+  return isEmpty(record) ? nothing : new Refusal(`${missing} is missing`);
 }
 
 /** A nested object, or the JSON text of one; one without any value is none. */
@@ -75,7 +75,7 @@ function readNested(of: Shape, value: unknown): Fields | Refusal | undefined {
   if (!isFields(fields)) return new Refusal('must be an object, or the JSON text of one');
   const read = readFields(of, fields);
   if (!(read instanceof Refusal)) return read;
-  if (read === NOTHING) return undefined;
+  if (read === nothing) return undefined;
   return new Refusal(read.reason.startsWith('unknown') ? `has an ${read.reason}` : `.${read.reason}`);
 }
 

@@ -1,5 +1,5 @@
 import { readInstant } from '../domain/instants.ts';
-import { WALLET } from '../domain/wallets.ts';
+import { walletForm } from '../domain/wallets.ts';
 import { nameFault } from '../domain/usernames.ts';
 
 /**
@@ -17,42 +17,42 @@ export class Refusal {
 export type Rule = (value: unknown) => unknown;
 
 // Most names and ids are printable ASCII; for those one look is enough.
-const PLAIN = /^[ -~]{1,256}$/;
+const plainText = /^[ -~]{1,256}$/;
 
-const BAD_TEXT = new Refusal('must be text');
-const BAD_UNICODE = new Refusal('is not well-formed Unicode');
-const INEXACT_NUMBER = new Refusal('is a number that cannot be read exactly; give it as a string');
-const BAD_FLAG = new Refusal('must be true or false');
-const BAD_COUNT = new Refusal('must be a whole number');
-const BAD_WALLET = new Refusal('must be 0x and 40 hexadecimal digits');
-const BAD_HASH = new Refusal('must be 64 hexadecimal digits');
-const BAD_INSTANT = new Refusal('must be an ISO 8601 date and time with a zone, or epoch milliseconds');
-const NO_ZONE = new Refusal('has no time zone; add one to the date and time, such as Z or +02:00');
+const badText = new Refusal('must be text');
+const badUnicode = new Refusal('is not well-formed Unicode');
+const inexactNumber = new Refusal('is a number that cannot be read exactly; give it as a string');
+const badFlag = new Refusal('must be true or false');
+const badCount = new Refusal('must be a whole number');
+const badWallet = new Refusal('must be 0x and 40 hexadecimal digits');
+const badHash = new Refusal('must be 64 hexadecimal digits');
+const badInstant = new Refusal('must be an ISO 8601 date and time with a zone, or epoch milliseconds');
+const noZone = new Refusal('has no time zone; add one to the date and time, such as Z or +02:00');
 
 /**
  * An id or a name: well-formed Unicode, no control characters, 1 to 256 code points; kept as given. A whole number
  * becomes a string, unless JSON has lost its last digits: whatever turns CSV into JSON may take a name for a number.
  */
 export const id: Rule = (value) => {
-  if (typeof value === 'number') return Number.isSafeInteger(value) ? String(value) : INEXACT_NUMBER;
-  return typeof value === 'string' ? plainName(value) : BAD_TEXT;
+  if (typeof value === 'number') return Number.isSafeInteger(value) ? String(value) : inexactNumber;
+  return typeof value === 'string' ? plainName(value) : badText;
 };
 
 /** Whether the value is text within the hard limits at one look; the rules judge what it denies. */
 export function isPlain(value: unknown): value is string {
-  return typeof value === 'string' && PLAIN.test(value);
+  return typeof value === 'string' && plainText.test(value);
 }
 
 function plainName(value: string): string | Refusal {
-  if (PLAIN.test(value)) return value;
+  if (plainText.test(value)) return value;
   const fault = nameFault(value);
   return fault === undefined ? value : new Refusal(fault);
 }
 
 /** Text carried as it is, of any length; only what UTF-8 cannot hold is refused. */
 export const text: Rule = (value) => {
-  if (typeof value !== 'string') return BAD_TEXT;
-  return value.isWellFormed() ? value : BAD_UNICODE;
+  if (typeof value !== 'string') return badText;
+  return value.isWellFormed() ? value : badUnicode;
 };
 
 /** true or false, also in the spellings of CSV files and databases. */
@@ -63,21 +63,22 @@ export const flag: Rule = (value) => {
   const word = typeof value === 'string' ? value.toLowerCase() : '';
   if (word === 'true' || word === 't') return true;
   if (word === 'false' || word === 'f') return false;
-  return BAD_FLAG;
+  return badFlag;
 };
 
 /** A small whole number. */
 export const count: Rule = (value) => {
   const number = typeof value === 'string' && /^\d{1,9}$/.test(value) ? Number(value) : value;
-  return typeof number === 'number' && Number.isSafeInteger(number) ? number : BAD_COUNT;
+  return typeof number === 'number' && Number.isSafeInteger(number) ? number : badCount;
 };
 
 /** Refuses all but an EVM address, in the spelling given (its capitals may be a checksum). */
-export const wallet: Rule = (value) => (typeof value === 'string' && WALLET.test(value) ? value : BAD_WALLET);
+export const wallet: Rule = (value) =>
+  typeof value === 'string' && walletForm.test(value) ? value : badWallet;
 
 /** A SHA-256, to lower-case hexadecimal. */
 export const sha256: Rule = (value) =>
-  typeof value === 'string' && /^[0-9a-fA-F]{64}$/.test(value) ? value.toLowerCase() : BAD_HASH;
+  typeof value === 'string' && /^[0-9a-fA-F]{64}$/.test(value) ? value.toLowerCase() : badHash;
 
 /** One of a few words. */
 export const oneOf = (...words: readonly string[]): Rule => {
@@ -86,9 +87,9 @@ export const oneOf = (...words: readonly string[]): Rule => {
 };
 
 /** The first instant that cannot be meant in seconds: as seconds it would lie in the year 5138. */
-export const SECONDS_END = 100_000_000_000;
+export const secondsEnd = 100_000_000_000;
 
-const LATEST = 8.64e15;
+const latest = 8.64e15;
 
 /**
  * A moment: epoch milliseconds, or ISO 8601 with a zone, as JSON, PostgreSQL or MySQL write it. Gives epoch
@@ -96,12 +97,12 @@ const LATEST = 8.64e15;
  */
 export const instant: Rule = (value) => {
   if (typeof value === 'number') return milliseconds(value);
-  if (typeof value !== 'string') return BAD_INSTANT;
+  if (typeof value !== 'string') return badInstant;
   if (/^\d+(?:\.\d+)?$/.test(value)) return milliseconds(Number(value));
   const read = readInstant(value);
-  return read === 'no-zone' ? NO_ZONE : (read ?? BAD_INSTANT);
+  return read === 'no-zone' ? noZone : (read ?? badInstant);
 };
 
 function milliseconds(value: number): number | Refusal {
-  return value >= 0 && value <= LATEST ? Math.floor(value) : BAD_INSTANT;
+  return value >= 0 && value <= latest ? Math.floor(value) : badInstant;
 }

@@ -6,7 +6,7 @@ import {
   renderTrouble,
   type DashboardOptions,
 } from '../deprecation/dashboard/page.ts';
-import { PARAMETERS, readDashboardQuery } from '../deprecation/dashboard/query.ts';
+import { dashboardParameters, readDashboardQuery } from '../deprecation/dashboard/query.ts';
 import type { DeprecationPolicy } from '../deprecation/policy.ts';
 import type { RedisClient } from '../redis/connection/connect.ts';
 import { readParameters } from './parameters.ts';
@@ -26,7 +26,7 @@ export function dashboard({ store, keyPrefix, policy, now, signedIn }: Dashboard
 
   /** What to show, or why nothing can be shown. Throws what is a mistake of ours. */
   const look = async (request: Request): Promise<DashboardOptions | OperationsProblem> => {
-    const { fields, reasons } = readParameters(request.originalUrl, PARAMETERS);
+    const { fields, reasons } = readParameters(request.originalUrl, dashboardParameters);
     const asked = readDashboardQuery(fields, now());
     if (asked.kind === 'invalid') reasons.push(...asked.reasons);
     if (asked.kind === 'invalid' || reasons.length > 0) return badQuestion(reasons);

@@ -3,7 +3,7 @@ import { RateLimiterMemory, RateLimiterRes } from 'rate-limiter-flexible';
 import { assetPath } from '../deprecation/dashboard/assets.ts';
 import { html } from '../html.ts';
 import { tellOperator } from './problem.ts';
-import { SESSION_SECONDS, type Sessions } from './sessions.ts';
+import { sessionSeconds, type Sessions } from './sessions.ts';
 
 const cookieName = 'pb_admin';
 const attemptsPerMinute = 10;
@@ -47,7 +47,7 @@ export function guard(sessions: Sessions, judge: Judge): RequestHandler {
     }
     const left = sessionOf(request, sessions);
     if (left !== undefined) {
-      if (left < SESSION_SECONDS / 2) startSession(request, response, sessions);
+      if (left < sessionSeconds / 2) startSession(request, response, sessions);
       next();
     } else if (request.method === 'GET' && request.accepts(['json', 'html']) === 'html') {
       if (request.headers['sec-fetch-site'] === 'cross-site') sendOnce(request, response);
@@ -60,7 +60,7 @@ export function guard(sessions: Sessions, judge: Judge): RequestHandler {
 export function startSession(request: Request, response: Response, sessions: Sessions): void {
   response.cookie(cookieName, sessions.issue(), {
     ...cookieOptions(request),
-    maxAge: SESSION_SECONDS * 1000,
+    maxAge: sessionSeconds * 1000,
   });
 }
 

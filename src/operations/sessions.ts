@@ -1,7 +1,7 @@
 import { createHmac, randomBytes, timingSafeEqual } from 'node:crypto';
 
 /** How long a session lasts that nobody uses. */
-export const SESSION_SECONDS = 12 * 60 * 60;
+export const sessionSeconds = 12 * 60 * 60;
 
 export interface Sessions {
   /** Whether a token is the one; takes the same time whatever it is. */
@@ -23,7 +23,7 @@ export function createSessions(token: string, now: () => number): Sessions {
   return {
     isToken: (given) => timingSafeEqual(mac(key, given), tokenMac),
     issue: () => {
-      const claim = `${now() + SESSION_SECONDS * 1000}.${randomBytes(12).toString('base64url')}`;
+      const claim = `${now() + sessionSeconds * 1000}.${randomBytes(12).toString('base64url')}`;
       return `${claim}.${mac(key, claim).toString('base64url')}`;
     },
     secondsLeft: (value) => {

@@ -1,9 +1,9 @@
 import { createHash } from 'node:crypto';
 import { describe, expect, test } from '@jest/globals';
-import { DOCS_CONTENT_SECURITY_POLICY, renderDocs } from '../../src/contract/docs/page.ts';
-import { SUCCESSORS } from '../../src/contract/docs/successors.ts';
+import { docsContentSecurityPolicy, renderDocs } from '../../src/contract/docs/page.ts';
+import { successors } from '../../src/contract/docs/successors.ts';
 import { contractDocument, operationsOf, type ContractDocument } from '../../src/contract/document.ts';
-import { PROBLEMS, problemType, type ProblemCode } from '../../src/contract/problems.ts';
+import { problemKinds, problemType, type ProblemCode } from '../../src/contract/problems.ts';
 
 const page = renderDocs(contractDocument);
 const found = (pattern: RegExp, text = page): string[] =>
@@ -20,7 +20,7 @@ function defaced(text: string): ContractDocument {
 
 describe('the documentation page', () => {
   test('gives every problem type a place to point to', () => {
-    for (const code of Object.keys(PROBLEMS) as ProblemCode[]) {
+    for (const code of Object.keys(problemKinds) as ProblemCode[]) {
       expect(ids).toContain(problemType(code).replace('/docs/#', ''));
     }
   });
@@ -47,8 +47,8 @@ describe('the documentation page', () => {
   test('is sent with a policy that allows just its own style', () => {
     const [style = ''] = found(/<style>([^]*)<\/style>/g);
     const hash = createHash('sha256').update(style).digest('base64');
-    expect(DOCS_CONTENT_SECURITY_POLICY).toContain(`style-src 'sha256-${hash}'`);
-    expect(DOCS_CONTENT_SECURITY_POLICY).toContain("default-src 'none'");
+    expect(docsContentSecurityPolicy).toContain(`style-src 'sha256-${hash}'`);
+    expect(docsContentSecurityPolicy).toContain("default-src 'none'");
   });
 
   test('escapes whatever text it shows', () => {
@@ -81,7 +81,7 @@ describe('the documentation page', () => {
       .filter(({ method }) => method !== 'head' && method !== 'options')
       .filter(({ operation }) => operation.deprecated === true)
       .map(({ operation }) => operation.operationId);
-    expect(Object.keys(SUCCESSORS)).toEqual(operations);
+    expect(Object.keys(successors)).toEqual(operations);
   });
 
   test('links to no address that is not http(s)', () => {

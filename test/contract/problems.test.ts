@@ -3,14 +3,14 @@ import { contractDocument } from '../../src/contract/document.ts';
 import {
   problem,
   ProblemError,
-  PROBLEMS,
+  problemKinds,
   renderProblem,
   type ProblemCode,
   type ProblemExtras,
 } from '../../src/contract/problems.ts';
 import { schemaFaults } from '../support/conformance.ts';
 
-const codes = Object.keys(PROBLEMS) as ProblemCode[];
+const codes = Object.keys(problemKinds) as ProblemCode[];
 const schemas = contractDocument.components.schemas;
 
 const retryAfter = (extras: ProblemExtras = {}) => problem('overloaded', '', extras).headers['Retry-After'];
@@ -59,7 +59,7 @@ describe('the headers of a problem', () => {
   test('challenge the caller with every 401, and with nothing else', () => {
     for (const code of codes) {
       const challenge = problem(code, '').headers['WWW-Authenticate'];
-      expect(challenge !== undefined).toBe(PROBLEMS[code].status === 401);
+      expect(challenge !== undefined).toBe(problemKinds[code].status === 401);
     }
   });
 

@@ -1,7 +1,7 @@
 import { describe, expect, test } from '@jest/globals';
 import * as fc from 'fast-check';
-import { findGaps, FLUSH_MS, SILENCE_MS, type Alive } from '../../src/deprecation/coverage.ts';
-import { MINUTE } from '../../src/deprecation/days.ts';
+import { findGaps, usualFlushMs, silenceMs, type Alive } from '../../src/deprecation/coverage.ts';
+import { minuteMs } from '../../src/deprecation/days.ts';
 
 const at = (time: string) => Date.parse(`2027-03-01T${time}Z`);
 const NOW = at('13:00:00');
@@ -48,17 +48,17 @@ describe('gaps in what was measured', () => {
     const midnight = Date.parse('2027-03-02T00:00:00Z');
     const days: Alive[] = [
       { instance: 'a', start: at('12:00:00'), end: midnight, state: 'on' },
-      { instance: 'a', start: midnight, end: midnight + 5 * MINUTE, state: 'open' },
+      { instance: 'a', start: midnight, end: midnight + 5 * minuteMs, state: 'open' },
     ];
-    const over = { start: at('12:00:00'), end: midnight + 60 * MINUTE };
-    expect(findGaps(days, over, midnight + 5 * MINUTE)).toEqual([]);
+    const over = { start: at('12:00:00'), end: midnight + 60 * minuteMs };
+    expect(findGaps(days, over, midnight + 5 * minuteMs)).toEqual([]);
   });
 
   test('do not lie in the future, nor in a silence that is still short', () => {
     const counter = [alive('a', '11:00:00', '12:30:00', 'open')];
-    expect(findGaps(counter, range, at('12:30:00') + SILENCE_MS)).toEqual([]);
-    expect(findGaps(counter, range, at('12:30:00') + SILENCE_MS + 1)).toEqual([
-      { start: at('12:30:00'), end: at('12:30:00') + SILENCE_MS + 1 },
+    expect(findGaps(counter, range, at('12:30:00') + silenceMs)).toEqual([]);
+    expect(findGaps(counter, range, at('12:30:00') + silenceMs + 1)).toEqual([
+      { start: at('12:30:00'), end: at('12:30:00') + silenceMs + 1 },
     ]);
   });
 
@@ -81,16 +81,16 @@ describe('gaps in what was measured', () => {
           state,
         }));
         const gaps = findGaps(counters, range, NOW);
-        for (let minute = range.start; minute < range.end; minute += MINUTE) {
+        for (let minute = range.start; minute < range.end; minute += minuteMs) {
           const inGap = gaps.some(({ start, end }) => start <= minute && minute < end);
           const touches = (from: number, to: number) =>
-            Math.floor(from / MINUTE) * MINUTE <= minute &&
-            (minute < to || Math.floor(from / MINUTE) * MINUTE === minute);
+            Math.floor(from / minuteMs) * minuteMs <= minute &&
+            (minute < to || Math.floor(from / minuteMs) * minuteMs === minute);
           const crashed = counters.some(
-            ({ end, state }) => state === 'open' && end < NOW - SILENCE_MS && touches(end, end + FLUSH_MS),
+            ({ end, state }) => state === 'open' && end < NOW - silenceMs && touches(end, end + usualFlushMs),
           );
           const lived = counters.some(({ start, end, state }) =>
-            touches(start, state === 'open' && end >= NOW - SILENCE_MS ? NOW : end),
+            touches(start, state === 'open' && end >= NOW - silenceMs ? NOW : end),
           );
           expect(inGap).toBe(crashed || !lived);
         }

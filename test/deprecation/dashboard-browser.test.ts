@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import type { Browser, BrowserContextOptions, Page } from 'playwright-core';
-import { DAY } from '../../src/deprecation/days.ts';
+import { dayMs } from '../../src/deprecation/days.ts';
 import type { DeprecationPolicy } from '../../src/deprecation/policy.ts';
 import { closeRedis, connectRedis, type RedisClient } from '../../src/redis/connection/connect.ts';
 import {
@@ -25,21 +25,21 @@ const hostileLabels = [
 
 describeInBrowser('the dashboard in a browser', () => {
   /** Noon of today: no test depends on the time of day. */
-  const now = Math.floor(Date.now() / DAY) * DAY + DAY / 2;
+  const now = Math.floor(Date.now() / dayMs) * dayMs + dayMs / 2;
   let browser: Browser;
   let store: RedisClient;
   /** What the server's clock is ahead, in ms. */
   let passed = 0;
   const toClose: (() => Promise<unknown>)[] = [];
   const policy: Partial<DeprecationPolicy> = {
-    deprecatedAt: now - 90 * DAY,
-    sunsetAt: now + 200.5 * DAY,
+    deprecatedAt: now - 90 * dayMs,
+    sunsetAt: now + 200.5 * dayMs,
     successorUrl: 'https://kv.example.com/',
     brownouts: [
-      { start: now + 20 * DAY, end: now + 20 * DAY + 3_600_000 },
-      { start: now + 100 * DAY, end: now + 102 * DAY },
+      { start: now + 20 * dayMs, end: now + 20 * dayMs + 3_600_000 },
+      { start: now + 100 * dayMs, end: now + 102 * dayMs },
     ],
-    exemptOrganizations: [{ organizationId: 'acme', until: now + 150 * DAY }],
+    exemptOrganizations: [{ organizationId: 'acme', until: now + 150 * dayMs }],
   };
 
   beforeAll(async () => {
@@ -61,7 +61,7 @@ describeInBrowser('the dashboard in a browser', () => {
       keyPrefix?: string;
     } = {},
   ): Promise<TestOperations> => {
-    const { client = store, stretches = [[now - 40 * DAY, now]], keyPrefix = freshPrefix() } = options;
+    const { client = store, stretches = [[now - 40 * dayMs, now]], keyPrefix = freshPrefix() } = options;
     await writeHistory(client, keyPrefix, stretches, calls);
     const port = await startOperations({
       store: client,
@@ -87,8 +87,8 @@ describeInBrowser('the dashboard in a browser', () => {
       ],
       {
         stretches: [
-          [now - 55 * DAY, now - 12 * DAY],
-          [now - 10 * DAY, now - 3_600_000],
+          [now - 55 * dayMs, now - 12 * dayMs],
+          [now - 10 * dayMs, now - 3_600_000],
           [now - 1_800_000, now],
         ],
       },
@@ -175,7 +175,7 @@ describeInBrowser('the dashboard in a browser', () => {
     expect(await page.getByLabel('Organization').inputValue()).toBe('globex');
     expect(await page.getByRole('link', { name: '90 days' }).getAttribute('aria-current')).toBe('true');
     await page.getByText('Other dates').click();
-    await page.getByLabel('From').fill(new Date(now - 3 * DAY).toISOString().slice(0, 10));
+    await page.getByLabel('From').fill(new Date(now - 3 * dayMs).toISOString().slice(0, 10));
     await page.locator('#dates button').click();
     await page.waitForURL(/\/\?organization=globex&from=[\d-]{10}&to=[\d-]{10}$/);
     const download = page.waitForEvent('download');
@@ -321,7 +321,7 @@ describeInBrowser('the dashboard in a browser', () => {
 
   test('500 clients over 90 days are drawn without a long pause', async () => {
     const port = await serve(everydayCalls({ now, days: 90, clients: 500, volume: 2 }), {
-      stretches: [[now - 91 * DAY, now]],
+      stretches: [[now - 91 * dayMs, now]],
     });
     const { page, context } = await openPage(browser);
     await page.addInitScript(

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
-import { DAY, dayName, dayOf } from '../../src/deprecation/days.ts';
+import { dayMs, dayName, dayOf } from '../../src/deprecation/days.ts';
 import type { LiveUpdate } from '../../src/deprecation/dashboard/page.ts';
 import { sparkline } from '../../src/deprecation/dashboard/sparkline.ts';
 import { length, visible } from '../../src/deprecation/dashboard/text.ts';
@@ -81,12 +81,12 @@ describe('the dashboard says where the deprecation stands:', () => {
       { brownouts: [{ start: now - 1000, end: now + 60_000 }] },
       ['Switched off until 31 Mar 2027, 12:01'],
     ],
-    ['over', { sunsetAt: now - DAY }, ['Over since 30 Mar 2027']],
+    ['over', { sunsetAt: now - dayMs }, ['Over since 30 Mar 2027']],
     [
       'exemptions that still hold',
       {
         exemptOrganizations: [
-          { organizationId: 'acme', until: now + DAY },
+          { organizationId: 'acme', until: now + dayMs },
           { organizationId: 'over', until: now },
         ],
       },
@@ -105,15 +105,15 @@ describe('what the dashboard tells of the calls', () => {
   beforeAll(async () => {
     port = await history(
       [
-        [now - 60 * DAY, now - 20 * DAY],
-        [now - 18 * DAY, now],
+        [now - 60 * dayMs, now - 20 * dayMs],
+        [now - 18 * dayMs, now],
       ],
       [
-        { ...ios, at: now - DAY, times: 1200 },
-        { ...ios, at: now - 8 * DAY, times: 800, operation: 'putProfile' },
-        { at: now - 10 * DAY, organizationId: 'globex', keyId: 'k_web', client: 'web', times: 3 },
-        { at: now - 50 * DAY, organizationId: 'globex', keyId: 'k_old', client: 'old-one' },
-        { at: now - 19 * DAY, organizationId: 'globex', keyId: 'k_lost', client: 'nobody saw me' },
+        { ...ios, at: now - dayMs, times: 1200 },
+        { ...ios, at: now - 8 * dayMs, times: 800, operation: 'putProfile' },
+        { at: now - 10 * dayMs, organizationId: 'globex', keyId: 'k_web', client: 'web', times: 3 },
+        { at: now - 50 * dayMs, organizationId: 'globex', keyId: 'k_old', client: 'old-one' },
+        { at: now - 19 * dayMs, organizationId: 'globex', keyId: 'k_lost', client: 'nobody saw me' },
         { at: now - 5000, organizationId: 'acme', status: 401, times: 7 },
         { at: now - 6000, organizationId: 'no such', status: 401 },
       ],
@@ -187,7 +187,7 @@ describe('what the dashboard tells of the calls', () => {
 
 describe('a silence', () => {
   test('that was measured is a real zero', async () => {
-    const { text } = await live(await history([[now - 40 * DAY, now]], [{ ...ios, at: now - 39 * DAY }]));
+    const { text } = await live(await history([[now - 40 * dayMs, now]], [{ ...ios, at: now - 39 * dayMs }]));
     expect(text['silence']).toContain(
       'No call in these 30 days It was measured throughout: this zero is real. There were calls before',
     );
@@ -195,7 +195,7 @@ describe('a silence', () => {
   });
 
   test('that was measured in part is none to rely on', async () => {
-    const { text } = await live(await history([[now - 3 * DAY, now]], []));
+    const { text } = await live(await history([[now - 3 * dayMs, now]], []));
     expect(text['silence']).toContain('No call in these 30 days But not all of it was measured');
   });
 
@@ -227,7 +227,7 @@ test('labels from outside change nothing but themselves', async () => {
     userAgent: text,
     operation: text,
   }));
-  const port = await history([[now - 40 * DAY, now]], calls);
+  const port = await history([[now - 40 * dayMs, now]], calls);
   const { text } = await port.ask('/');
   expect(text.match(/<script/g)).toHaveLength(2);
   expect(text.match(/<\/script>/g)).toHaveLength(2);
@@ -247,7 +247,7 @@ test('with Redis away the page still tells the policy, and what to do', async ()
   const port = await startOperations({
     store: lost,
     keyPrefix: 'pb:',
-    policy: { sunsetAt: Date.now() + 9.5 * DAY },
+    policy: { sunsetAt: Date.now() + 9.5 * dayMs },
   });
   await redis.stop();
   const { status, text } = await port.ask('/');
@@ -259,7 +259,7 @@ test('with Redis away the page still tells the policy, and what to do', async ()
 
 test('of 500 clients over 90 days the page and the report are there in under a second', async () => {
   const port = await history(
-    [[now - 91 * DAY, now]],
+    [[now - 91 * dayMs, now]],
     everydayCalls({ now, days: 90, clients: 500, volume: 2 }),
   );
   for (const path of [
@@ -303,8 +303,8 @@ describe('small things', () => {
     [60_000, '1 min'],
     [3_600_000, '1 h'],
     [9_000_000, '2 h 30 min'],
-    [2 * DAY + 9 * 3_600_000, '2 days 9 h'],
-    [DAY, '1 day'],
+    [2 * dayMs + 9 * 3_600_000, '2 days 9 h'],
+    [dayMs, '1 day'],
   ])('a length of %i ms', (ms, expected) => {
     expect(length(ms)).toBe(expected);
   });

@@ -3,7 +3,7 @@ import { Redis } from 'ioredis';
 import { createLog } from '../../src/log.ts';
 import { findGaps, readCoverage } from '../../src/deprecation/coverage.ts';
 import { createLedger, type LedgerOptions } from '../../src/deprecation/ledger.ts';
-import { LIMITS, type Call } from '../../src/deprecation/tally.ts';
+import { tallyLimits, type Call } from '../../src/deprecation/tally.ts';
 import { closeRedis, connectRedis, type RedisClient } from '../../src/redis/connection/connect.ts';
 import { organizationsKey } from '../../src/redis/keys.ts';
 import { scanKeys } from '../../src/redis/scan.ts';
@@ -171,7 +171,7 @@ describe('the ledger', () => {
     const prefix = freshPrefix();
     let now = NOON;
     const ledger = openLedger(prefix, { now: () => now });
-    for (let i = 0; i < 2 * LIMITS.agents; i += 1) {
+    for (let i = 0; i < 2 * tallyLimits.agents; i += 1) {
       now += 1000;
       ledger.record(call('acme', 'k_1', { userAgent: `App/${i}` }));
       await ledger.flush();
@@ -179,7 +179,7 @@ describe('the ledger', () => {
     const key = await redis.hgetall(`${prefix}{acme}:use:key:k_1`);
     const agents = Object.keys(key).filter((field) => field.startsWith('a:'));
     expect(agents.sort()).toEqual(
-      Array.from({ length: LIMITS.agents }, (_, i) => `a:App/${i + LIMITS.agents}`).sort(),
+      Array.from({ length: tallyLimits.agents }, (_, i) => `a:App/${i + tallyLimits.agents}`).sort(),
     );
     await ledger.close();
   });

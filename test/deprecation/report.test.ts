@@ -1,14 +1,14 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { createLog } from '../../src/log.ts';
 import { writeCoverage } from '../../src/deprecation/coverage.ts';
-import { DAY, dayName, dayOf } from '../../src/deprecation/days.ts';
+import { dayMs, dayName, dayOf } from '../../src/deprecation/days.ts';
 import { activeOrganizationsKey, dayKey, usedKeyKey, usedKeysKey } from '../../src/deprecation/keys.ts';
 import { createLedger } from '../../src/deprecation/ledger.ts';
 import { reportCsv, reportUsage } from '../../src/deprecation/report.ts';
 import { retireCheck, retireCheckLines } from '../../src/deprecation/retire-check.ts';
 import type { Call } from '../../src/deprecation/tally.ts';
 import { reportLines } from '../../src/deprecation/usage-lines.ts';
-import { GROUPS, readUsageQuery, type QueryFields } from '../../src/deprecation/usage-query.ts';
+import { groups, readUsageQuery, type QueryFields } from '../../src/deprecation/usage-query.ts';
 import { closeRedis, connectRedis, type RedisClient } from '../../src/redis/connection/connect.ts';
 import { organizationBase, organizationsKey } from '../../src/redis/keys.ts';
 import { freshPrefix, testRedisUrl } from '../support/redis.ts';
@@ -108,7 +108,7 @@ describe('the usage report', () => {
       },
     ]);
     const { prefix, now, ledger } = await history('2027-03-01T00:00:00Z', calls, '2027-03-21T00:00:00Z');
-    for (const group of GROUPS) {
+    for (const group of groups) {
       const whole = await report(prefix, now, { group });
       expect([group, whole.calls, whole.unattributed]).toEqual([group, 300, 43]);
       expect(whole.rows.reduce((sum, { share }) => sum + share, 0)).toBeCloseTo(1);
@@ -187,8 +187,8 @@ describe('the usage report', () => {
     await pipeline.exec();
     await writeCoverage(redis, prefix, {
       instance: 'a',
-      start: now - 90 * DAY,
-      since: now - 90 * DAY,
+      start: now - 90 * dayMs,
+      since: now - 90 * dayMs,
       until: now,
       closed: false,
       retentionDays: 400,

@@ -1,6 +1,12 @@
 import { describe, expect, test } from '@jest/globals';
 import * as fc from 'fast-check';
-import { createTally, LIMITS, MORE_KEYS, UNATTRIBUTED, type Counted } from '../../src/deprecation/tally.ts';
+import {
+  createTally,
+  tallyLimits,
+  moreKeys,
+  unattributedKey,
+  type Counted,
+} from '../../src/deprecation/tally.ts';
 
 const NOW = Date.parse('2027-03-01T23:59:59.990Z');
 const total = ({ organizations }: Counted) =>
@@ -59,33 +65,33 @@ describe('the tally', () => {
 
   test('keeps a bounded number of claimed organizations apart, and counts the rest together', () => {
     const tally = createTally((organizationId) => organizationId === 'known');
-    for (let i = 0; i < 3 * LIMITS.unvouched; i += 1) {
+    for (let i = 0; i < 3 * tallyLimits.unvouched; i += 1) {
       tally.record({ organizationId: `junk-${i}`, operation: 'getProfile', status: 401 }, NOW);
     }
     tally.record({ organizationId: 'known', operation: 'getProfile', status: 401 }, NOW);
     tally.record({ organizationId: 'paying', keyId: 'k_1', operation: 'getProfile', status: 200 }, NOW);
     tally.record({ organizationId: 'x'.repeat(10_000), operation: 'getProfile', status: 401 }, NOW);
     const counted = tally.take();
-    expect(counted.organizations.size).toBeLessThanOrEqual(LIMITS.unvouched + 3);
-    expect(counted.organizations.get('known')?.keys.has(UNATTRIBUTED)).toBe(true);
+    expect(counted.organizations.size).toBeLessThanOrEqual(tallyLimits.unvouched + 3);
+    expect(counted.organizations.get('known')?.keys.has(unattributedKey)).toBe(true);
     expect(counted.organizations.get('paying')?.vouched).toBe(true);
-    expect(total(counted)).toBe(3 * LIMITS.unvouched + 3);
+    expect(total(counted)).toBe(3 * tallyLimits.unvouched + 3);
   });
 
   test('tells a bounded number of keys apart, and counts the calls of more under one name', () => {
     const tally = createTally(() => false);
-    for (let i = 0; i <= LIMITS.uses; i += 1) {
+    for (let i = 0; i <= tallyLimits.uses; i += 1) {
       tally.record({ organizationId: 'acme', keyId: `k_${i}`, operation: 'getProfile', status: 200 }, NOW);
     }
     const counted = tally.take();
-    expect(counted.organizations.get('acme')?.keys.size).toBe(LIMITS.uses + 1);
-    expect(counted.organizations.get('acme')?.keys.has(MORE_KEYS)).toBe(true);
-    expect(total(counted)).toBe(LIMITS.uses + 1);
+    expect(counted.organizations.get('acme')?.keys.size).toBe(tallyLimits.uses + 1);
+    expect(counted.organizations.get('acme')?.keys.has(moreKeys)).toBe(true);
+    expect(total(counted)).toBe(tallyLimits.uses + 1);
   });
 
   test('remembers a bounded number of user agents, cut short', () => {
     const tally = createTally(() => false);
-    for (let i = 0; i < 3 * LIMITS.agents; i += 1) {
+    for (let i = 0; i < 3 * tallyLimits.agents; i += 1) {
       const userAgent = `${i}`.padEnd(1000, 'x');
       tally.record(
         { organizationId: 'acme', keyId: 'k_1', operation: 'getProfile', status: 200, userAgent },
@@ -94,7 +100,7 @@ describe('the tally', () => {
     }
     const agents =
       tally.take().organizations.get('acme')?.keys.get('k_1')?.agents ?? new Map<string, number>();
-    expect(agents.size).toBe(LIMITS.agents);
-    expect(Math.max(...[...agents.keys()].map((agent) => agent.length))).toBe(LIMITS.agentLength);
+    expect(agents.size).toBe(tallyLimits.agents);
+    expect(Math.max(...[...agents.keys()].map((agent) => agent.length))).toBe(tallyLimits.agentLength);
   });
 });

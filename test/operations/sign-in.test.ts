@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
-import { createSessions, SESSION_SECONDS } from '../../src/operations/sessions.ts';
+import { createSessions, sessionSeconds } from '../../src/operations/sessions.ts';
 import { closeRedis, connectRedis, type RedisClient } from '../../src/redis/connection/connect.ts';
 import { startOperations, TOKEN, type TestOperations } from '../support/operations.ts';
 import { freshPrefix, testRedisUrl } from '../support/redis.ts';
@@ -136,7 +136,7 @@ describe('a session', () => {
 
   test('holds on every instance and after a restart, but not once the token has changed', () => {
     const value = createSessions(TOKEN, () => 0).issue();
-    expect(createSessions(TOKEN, () => 0).secondsLeft(value)).toBe(SESSION_SECONDS);
+    expect(createSessions(TOKEN, () => 0).secondsLeft(value)).toBe(sessionSeconds);
     expect(createSessions(`${TOKEN}2`, () => 0).secondsLeft(value)).toBeUndefined();
   });
 

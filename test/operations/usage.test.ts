@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
-import { DAY, dayName, dayOf } from '../../src/deprecation/days.ts';
+import { dayMs, dayName, dayOf } from '../../src/deprecation/days.ts';
 import { closeRedis, connectRedis, type RedisClient } from '../../src/redis/connection/connect.ts';
 import { startOperations, type TestOperations } from '../support/operations.ts';
 import { freshPrefix, startRedis, testRedisUrl } from '../support/redis.ts';
@@ -16,10 +16,10 @@ beforeAll(async () => {
   await writeHistory(
     store,
     keyPrefix,
-    [[now - 40 * DAY, now]],
+    [[now - 40 * dayMs, now]],
     [
-      { ...ios, at: now - 35 * DAY, times: 5 },
-      { ...ios, at: now - 3 * DAY, times: 7 },
+      { ...ios, at: now - 35 * dayMs, times: 5 },
+      { ...ios, at: now - 3 * dayMs, times: 7 },
       { ...ios, at: now - 1000, operation: 'putProfile', times: 2 },
       { organizationId: 'quiet', keyId: 'k_web', client: '=web', at: now - 2000 },
       { organizationId: 'acme', status: 401, at: now - 3000, times: 4 },

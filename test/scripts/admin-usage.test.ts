@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
 import { parse } from 'csv-parse/sync';
 import { writeCoverage } from '../../src/deprecation/coverage.ts';
-import { DAY } from '../../src/deprecation/days.ts';
+import { dayMs } from '../../src/deprecation/days.ts';
 import { createLedger } from '../../src/deprecation/ledger.ts';
 import type { UsageReport } from '../../src/deprecation/report.ts';
 import type { RetireCheck } from '../../src/deprecation/retire-check.ts';
@@ -184,7 +184,7 @@ describe('calls made are calls reported', () => {
 describe('usage', () => {
   test('tells who is quiet since when, and what was not measured', async () => {
     await admin('org set acme');
-    const start = Date.now() - 20 * DAY;
+    const start = Date.now() - 20 * dayMs;
     let now = start;
     const log = createLog('silent');
     const ledger = createLedger(store, prefix, { log, now: () => now, flushMs: 1_000_000 });
@@ -237,7 +237,7 @@ describe('usage', () => {
 });
 
 describe('usage retire-check', () => {
-  const day = (ago: number) => Date.now() - ago * DAY;
+  const day = (ago: number) => Date.now() - ago * dayMs;
   const measured = (start: number, until: number, closed: boolean) =>
     writeCoverage(store, prefix, {
       instance: 'a',

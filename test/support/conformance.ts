@@ -9,7 +9,7 @@ import {
   type Response,
   type Schema,
 } from '../../src/contract/document.ts';
-import { PROBLEMS, problemType, type ProblemBody } from '../../src/contract/problems.ts';
+import { problemKinds, problemType, type ProblemBody } from '../../src/contract/problems.ts';
 import type { Answer } from './client.ts';
 
 /** Headers of HTTP itself, and those that only protect browsers: no part of the contract. */
@@ -153,8 +153,8 @@ function problemFaults({ status, headers, body }: Answer): string[] {
   if (!headers['content-type']?.startsWith('application/problem+json') || body === undefined) return [];
   const problem = body as ProblemBody;
   // An unknown code breaks the schema, which says so.
-  if (!(problem.code in PROBLEMS)) return [];
-  const kind = PROBLEMS[problem.code];
+  if (!(problem.code in problemKinds)) return [];
+  const kind = problemKinds[problem.code];
   const faults: string[] = [];
   const expect = (holds: boolean, fault: string): void => {
     if (!holds) faults.push(fault);

@@ -1,4 +1,4 @@
-import { DAY } from '../../src/deprecation/days.ts';
+import { dayMs } from '../../src/deprecation/days.ts';
 import { createLedger } from '../../src/deprecation/ledger.ts';
 import type { Call } from '../../src/deprecation/tally.ts';
 import { createLog } from '../../src/log.ts';
@@ -47,12 +47,12 @@ export function everydayCalls(options: {
   volume?: number;
 }): PastCall[] {
   const { now, days, clients, organizations = 3, volume = 40 } = options;
-  const today = Math.floor(now / DAY);
+  const today = Math.floor(now / dayMs);
   const operations = ['getProfile', 'getProfile', 'putProfile', 'banUsernames'];
   return Array.from({ length: clients }, (_, c) => c).flatMap((c) => {
     const lastDay = c % 4 === 3 ? (c * 7) % days : days;
     return Array.from({ length: lastDay }, (_each, d) => d).flatMap((d) => {
-      const at = Math.min((today - days + 1 + d) * DAY + ((c * 3571) % 1440) * 60_000, now - 1000 - c);
+      const at = Math.min((today - days + 1 + d) * dayMs + ((c * 3571) % 1440) * 60_000, now - 1000 - c);
       const weekend = (today - days + 1 + d) % 7 >= 5 ? 0.6 : 1;
       const fading = c % 3 === 0 ? 1 - d / (days * 1.25) : 1;
       return operations.slice(0, 1 + (c % 4)).map((operation, o) => ({

@@ -4,7 +4,7 @@ import { codeBlock, phrase } from './html.ts';
 import { credentialHeaders, type Placed } from './operations.ts';
 import { table } from './reference.ts';
 import { curlSnippet, fetchSnippet, nodeSnippet, pythonSnippet } from './snippets.ts';
-import { SUCCESSORS } from './successors.ts';
+import { successors } from './successors.ts';
 
 const code = (text: string): Html => html`<code>${text}</code>`;
 
@@ -56,7 +56,7 @@ const meanings: [Content, Content][] = [
 ];
 
 function replacement({ operation, method }: Placed): [Content, Content] {
-  const { keys = [], note = '' } = SUCCESSORS[operation.operationId] ?? {};
+  const { keys = [], note = '' } = successors[operation.operationId] ?? {};
   return [
     html`<span class="method ${method}">${method.toUpperCase()}</span>
       <a href="#${operation.operationId}">${operation.summary}</a>`,

@@ -14,7 +14,7 @@ const style = baseStyle + readFileSync(new URL('style.css', import.meta.url), 'u
 const styleElement: Html = { markup: `<style>${style}</style>` };
 
 /** The Content-Security-Policy the page is to be sent with: its own style, its icon, and nothing else. */
-export const DOCS_CONTENT_SECURITY_POLICY = [
+export const docsContentSecurityPolicy = [
   "default-src 'none'",
   `style-src 'sha256-${createHash('sha256').update(style).digest('base64')}'`,
   'img-src data:',

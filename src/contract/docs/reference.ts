@@ -1,5 +1,5 @@
 import { resolve, type ContractDocument, type Operation } from '../document.ts';
-import { PROBLEMS } from '../problems.ts';
+import { problemKinds } from '../problems.ts';
 import { html, type Content, type Html } from '../../html.ts';
 
 /** The headers that a request needs. */
@@ -38,7 +38,7 @@ export function errorsSection(): Html {
       Errors are <code>application/problem+json</code>; their shape is <a href="#schema-Problem">Problem</a>.
       Branch on <code>code</code>, never on the text.
     </p>
-    ${Object.entries(PROBLEMS).map(
+    ${Object.entries(problemKinds).map(
       ([code, { status, title, when, remedy }]) =>
         html`<section id="problem-${code}" class="entry problem">
           <h3>

@@ -6,7 +6,7 @@ interface Successor {
 }
 
 /** What replaces each operation, by its id. */
-export const SUCCESSORS: Record<string, Successor> = {
+export const successors: Record<string, Successor> = {
   getProfile: {
     keys: ['HASH {org}p:<user>', 'HASH {org}objects'],
     note: "The profile is one hash: `u` username; picture `pf` (file), `pr` (reference) or `pu` (URL); avatar `ar` or `au`; verified wallet `w`. A reference's URL stands in `objects`. No hash, no profile.",

@@ -7,13 +7,13 @@ export interface Asset {
   bytes: Buffer;
 }
 
-const TYPES: Record<string, string> = {
+const types: Record<string, string> = {
   js: 'text/javascript; charset=utf-8',
   css: 'text/css; charset=utf-8',
   svg: 'image/svg+xml',
 };
 
-const NAMES = [
+const names = [
   'browser/client.js',
   'browser/chart.js',
   'browser/morph.js',
@@ -23,10 +23,10 @@ const NAMES = [
   'vendor/uPlot.min.css',
 ] as const;
 
-const files = NAMES.map((name) => {
+const files = names.map((name) => {
   const own = readFileSync(new URL(name, import.meta.url));
   const bytes = name === 'browser/style.css' ? Buffer.concat([Buffer.from(baseStyle), own]) : own;
-  return { name, bytes, type: TYPES[name.split('.').at(-1) ?? ''] ?? '' };
+  return { name, bytes, type: types[name.split('.').at(-1) ?? ''] ?? '' };
 });
 
 const hash = createHash('sha256');
@@ -40,6 +40,6 @@ export const assets: ReadonlyMap<string, Asset> = new Map(
 );
 
 /** The path of an asset. */
-export function assetPath(name: (typeof NAMES)[number]): string {
+export function assetPath(name: (typeof names)[number]): string {
   return base + name;
 }

@@ -1,5 +1,5 @@
 import { routes } from '../../contract/routes.ts';
-import { DAY } from '../days.ts';
+import { dayMs } from '../days.ts';
 import type { Findings } from './findings.ts';
 import { visible } from './text.ts';
 
@@ -29,9 +29,9 @@ export function chartData({ days, operations, now }: Findings): ChartData {
   const names = operations.rows.filter((row) => (row.calls ?? 0) > 0).map((row) => row.operation ?? '');
   return {
     start,
-    end: start + (days.rows.length * DAY) / 1000,
+    end: start + (days.rows.length * dayMs) / 1000,
     now: now / 1000,
-    days: days.rows.map((_, i) => start + ((i + 0.5) * DAY) / 1000),
+    days: days.rows.map((_, i) => start + ((i + 0.5) * dayMs) / 1000),
     operations: colouredOperations(names).map(({ name, colour }) => ({
       name: visible(name),
       colour,

@@ -1,7 +1,7 @@
 import { counted, number } from '../../numbers.ts';
 import { html, type Content, type Html } from '../../html.ts';
 import { callsText } from './calls-part.ts';
-import { splitClients, QUIET_DAYS, type ClientRow } from './clients.ts';
+import { splitClients, quietDays, type ClientRow } from './clients.ts';
 import type { Findings } from './findings.ts';
 import { addressOf, type DashboardQuery } from './query.ts';
 import { sparkline } from './sparkline.ts';
@@ -11,7 +11,7 @@ import { trendText } from './trend.ts';
 type Column = readonly [title: string, kind: '' | 'number', cell: (row: ClientRow) => Content];
 
 /** Rows of one table, unless all are asked for. */
-const SHOWN = 50;
+const mostRows = 50;
 
 /** Whoever still calls, by last call. */
 export function callingPart(findings: Findings, query: DashboardQuery): Html {
@@ -21,7 +21,7 @@ export function callingPart(findings: Findings, query: DashboardQuery): Html {
       ${
         findings.clients.measured === 'no'
           ? 'Nobody was counting: whether anybody calls is not known.'
-          : `No client has called in the last ${QUIET_DAYS} days.`
+          : `No client has called in the last ${quietDays} days.`
       }
     </p>`;
   }
@@ -91,7 +91,7 @@ function clientsTable(
   clients: readonly ClientRow[],
   query: DashboardQuery,
 ): Html {
-  const rows = clients.slice(0, query.all ? undefined : SHOWN);
+  const rows = clients.slice(0, query.all ? undefined : mostRows);
   return html`<table class="wide clients">
       <caption class="unseen">
         ${caption}

@@ -1,13 +1,13 @@
-import { DAY } from '../days.ts';
+import { dayMs } from '../days.ts';
 import type { UsageReport } from '../report.ts';
-import { UNATTRIBUTED } from '../tally.ts';
+import { unattributedKey } from '../tally.ts';
 import { clientName } from '../usage-groups.ts';
 import type { Findings } from './findings.ts';
 
 export type ClientRow = UsageReport['rows'][number];
 
 /** So long, in days, nobody has heard of a quiet client: a job that runs once a week is none. */
-export const QUIET_DAYS = 7;
+export const quietDays = 7;
 
 /** The clients still calling and those gone quiet, the latest call first; and the calls of nobody known. */
 export function splitClients({ clients, now }: Findings): {
@@ -20,8 +20,8 @@ export function splitClients({ clients, now }: Findings): {
   const unattributed: ClientRow[] = [];
   const seen = (row: ClientRow) => Date.parse(row.lastSeen ?? '') || 0;
   for (const row of clients.rows.toSorted((a, b) => seen(b) - seen(a))) {
-    if (row.client === clientName(UNATTRIBUTED, undefined) && row.keys === 0) unattributed.push(row);
-    else if (now - seen(row) < QUIET_DAYS * DAY) calling.push(row);
+    if (row.client === clientName(unattributedKey, undefined) && row.keys === 0) unattributed.push(row);
+    else if (now - seen(row) < quietDays * dayMs) calling.push(row);
     else quiet.push(row);
   }
   return { calling, quiet, unattributed };

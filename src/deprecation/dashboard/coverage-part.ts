@@ -1,10 +1,10 @@
 import { counted } from '../../numbers.ts';
 import { html, type Html } from '../../html.ts';
-import { MINUTE } from '../days.ts';
+import { minuteMs } from '../days.ts';
 import type { Findings } from './findings.ts';
 import { length, span } from './text.ts';
 
-const SHOWN = 5;
+const mostGaps = 5;
 
 /** When calls may have gone uncounted. */
 export function coveragePart({ days }: Findings): Html {
@@ -19,17 +19,17 @@ export function coveragePart({ days }: Findings): Html {
     ({ from, to, minutes: missing }) =>
       html`<li>
         <span>${span(Date.parse(from), Date.parse(to))}</span>
-        <span class="length">${length(missing * MINUTE)}</span>
+        <span class="length">${length(missing * minuteMs)}</span>
       </li>`,
   );
-  const more = rows.slice(SHOWN);
+  const more = rows.slice(mostGaps);
   return html`
     <p>
-      ${length(minutes * MINUTE)} in ${counted(gaps.length, 'gap')}: calls made then may be missing from every
-      number here.
+      ${length(minutes * minuteMs)} in ${counted(gaps.length, 'gap')}: calls made then may be missing from
+      every number here.
     </p>
     <ul class="gaps">
-      ${rows.slice(0, SHOWN)}
+      ${rows.slice(0, mostGaps)}
     </ul>
     ${
       more.length === 0

@@ -1,6 +1,6 @@
 import { counted, number } from '../../numbers.ts';
 import { html, type Content, type Html } from '../../html.ts';
-import { MINUTE } from '../days.ts';
+import { minuteMs } from '../days.ts';
 import type { UsageReport } from '../report.ts';
 import { splitClients } from './clients.ts';
 import type { Findings } from './findings.ts';
@@ -55,7 +55,7 @@ function weekOnWeek({ rows }: UsageReport): Html {
 /** Rounded down, so that only a whole is called one. */
 function measuredShare({ days, now }: Findings): Content {
   const start = Date.parse(days.from);
-  const minutes = (Math.min(now, Date.parse(days.to) + 24 * 60 * MINUTE) - start) / MINUTE;
+  const minutes = (Math.min(now, Date.parse(days.to) + 24 * 60 * minuteMs) - start) / minuteMs;
   const missing = days.gaps.reduce((sum, gap) => sum + gap.minutes, 0);
   if (days.measured === 'no') return html`<span class="unmeasured">none of it</span>`;
   const share = Math.floor(Math.max(0, 1 - missing / minutes) * 1000) / 10;

@@ -1,7 +1,7 @@
 import { counted } from '../../numbers.ts';
 import { html, type Html } from '../../html.ts';
 import { dayName } from '../days.ts';
-import { addressOf, PERIODS, type DashboardQuery } from './query.ts';
+import { addressOf, periods, type DashboardQuery } from './query.ts';
 import { visible } from './text.ts';
 
 /** Whose calls, and of which days: plain links and forms, so that the address says it all. */
@@ -38,7 +38,7 @@ export function filters(query: DashboardQuery, organizations: readonly string[])
     </form>
     <nav aria-label="Period">
       <ul>
-        ${PERIODS.map(
+        ${periods.map(
           (n) =>
             html`<li>
               <a href="${addressOf(query, { days: n })}" ${n === days ? html`aria-current="true"` : undefined}

@@ -15,7 +15,7 @@ export interface Findings {
   organizations: string[];
 }
 
-const ORGANIZATIONS = 1000;
+const mostOrganizations = 1000;
 
 /** Reads the ledger once for all that the page shows. */
 async function readFindings(
@@ -26,7 +26,7 @@ async function readFindings(
 ): Promise<Findings> {
   const [usage, organizations] = await Promise.all([
     readUsage(client, prefix, query, now),
-    client.zrevrange(activeOrganizationsKey(prefix), 0, ORGANIZATIONS - 1),
+    client.zrevrange(activeOrganizationsKey(prefix), 0, mostOrganizations - 1),
   ]);
   // Each may take some ten milliseconds, and clients of the contract want to be answered between them.
   const days = reportOf(usage, 'day');
@@ -39,7 +39,7 @@ async function readFindings(
 }
 
 /** Everybody who looks at the same within so many ms shares one reading. */
-const SHARED_MS = 5000;
+const sharedMs = 5000;
 
 /** Reads findings so that many open pages cost Redis no more than one. A failed reading is not kept. */
 export function createFindings(
@@ -52,7 +52,7 @@ export function createFindings(
     const query = { firstDay, lastDay, groupBy, ...(organizationId !== undefined && { organizationId }) };
     const id = JSON.stringify(query);
     const at = now();
-    for (const [old, reading] of readings) if (at - reading.at >= SHARED_MS) readings.delete(old);
+    for (const [old, reading] of readings) if (at - reading.at >= sharedMs) readings.delete(old);
     const shared = readings.get(id);
     if (shared !== undefined) return await shared.findings;
     const findings = readFindings(client, prefix, query, at);

@@ -1,9 +1,9 @@
 import { html, type Html } from '../../html.ts';
-import { DAY } from '../days.ts';
+import { dayMs } from '../days.ts';
 import type { DeprecationPolicy } from '../policy.ts';
 import { daysPart, operationsPart, silence } from './calls-part.ts';
 import { chartData, type ChartData } from './chart-data.ts';
-import { QUIET_DAYS } from './clients.ts';
+import { quietDays } from './clients.ts';
 import { callingPart, quietPart, unattributedPart } from './clients-part.ts';
 import { coveragePart } from './coverage-part.ts';
 import { figuresPart } from './figures-part.ts';
@@ -90,12 +90,12 @@ export function renderDashboard(options: DashboardOptions): string {
       </section>
       <section aria-labelledby="calling-heading">
         <h2 id="calling-heading">Clients calling</h2>
-        <p class="lead">Called within the last ${QUIET_DAYS} days.</p>
+        <p class="lead">Called within the last ${quietDays} days.</p>
         ${part('calling')}
       </section>
       <section aria-labelledby="quiet-heading">
         <h2 id="quiet-heading">Gone quiet</h2>
-        <p class="lead">Known to the ledger, but not heard of for ${QUIET_DAYS} days or more.</p>
+        <p class="lead">Known to the ledger, but not heard of for ${quietDays} days or more.</p>
         ${part('quiet')}
       </section>
       <section aria-labelledby="unattributed-heading">
@@ -164,7 +164,7 @@ function bar(signedIn: boolean, updated: Html | undefined): Html {
 
 function titleOf({ policy, findings }: DashboardOptions): string {
   const { sunsetAt } = policy;
-  const days = sunsetAt === undefined ? 0 : Math.ceil((sunsetAt - findings.now) / DAY);
+  const days = sunsetAt === undefined ? 0 : Math.ceil((sunsetAt - findings.now) / dayMs);
   return days > 0 ? `${days} days to sunset · Profile Bridge` : 'Deprecation · Profile Bridge';
 }
 

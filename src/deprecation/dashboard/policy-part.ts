@@ -1,11 +1,11 @@
 import { number } from '../../numbers.ts';
 import { html, link, type Html } from '../../html.ts';
-import { DAY } from '../days.ts';
+import { dayMs } from '../days.ts';
 import { phaseAt, type DeprecationPolicy, type Phase } from '../policy.ts';
 import { date, label, moment, span } from './text.ts';
 import { timeline, type Milestone } from './timeline.ts';
 
-const PHASES: Record<Phase, string> = {
+const phaseNames: Record<Phase, string> = {
   none: 'Not announced',
   announced: 'Announced',
   brownout: 'Brownout',
@@ -19,7 +19,7 @@ export function policyPart(policy: DeprecationPolicy, now: number): Html {
   const milestones = milestonesOf(policy, now);
   return html`
     <div class="situation">
-      <p class="phase ${phase}">${PHASES[phase]}</p>
+      <p class="phase ${phase}">${phaseNames[phase]}</p>
       <p class="headline">${headline}</p>
       <p class="sentence">${sentence}</p>
       ${linksOf(policy)}
@@ -53,7 +53,7 @@ function situation(
         ? html`Deprecated since ${date(deprecatedAt)}.`
         : html`Deprecated from ${date(deprecatedAt)} on.`;
   if (sunsetAt !== undefined) {
-    const days = Math.ceil((sunsetAt - now) / DAY);
+    const days = Math.ceil((sunsetAt - now) / dayMs);
     return {
       headline: html`<strong>${number(days)}</strong> ${days === 1 ? 'day' : 'days'} to sunset`,
       sentence: html`${since} After ${moment(sunsetAt)} UTC, ${after}.`,

@@ -1,4 +1,4 @@
-import { DAY, dayName, RETENTION_DAYS } from '../days.ts';
+import { dayMs, dayName, ledgerDays } from '../days.ts';
 import { readUsageQuery, type UsageQuery } from '../usage-query.ts';
 
 /** What a dashboard's address asks for. */
@@ -9,10 +9,10 @@ export interface DashboardQuery extends UsageQuery {
   all: boolean;
 }
 
-export const PARAMETERS = ['organization', 'days', 'from', 'to', 'clients'] as const;
-export const PERIODS = [7, 30, 90, 365] as const;
+export const dashboardParameters = ['organization', 'days', 'from', 'to', 'clients'] as const;
+export const periods = [7, 30, 90, 365] as const;
 
-type Fields = Partial<Record<(typeof PARAMETERS)[number], string>>;
+type Fields = Partial<Record<(typeof dashboardParameters)[number], string>>;
 export type ReadDashboardQuery =
   { kind: 'ok'; query: DashboardQuery } | { kind: 'invalid'; reasons: string[] };
 
@@ -21,13 +21,13 @@ export function readDashboardQuery(fields: Fields, now: number): ReadDashboardQu
   const { organization, from, to, clients } = fields;
   const ownDates = (from ?? '') !== '' || (to ?? '') !== '';
   const days = ownDates ? undefined : Number(fields.days ?? 30);
-  if (days !== undefined && !(Number.isInteger(days) && days >= 1 && days <= RETENTION_DAYS)) {
+  if (days !== undefined && !(Number.isInteger(days) && days >= 1 && days <= ledgerDays)) {
     return {
       kind: 'invalid',
-      reasons: [`days is a number from 1 to ${RETENTION_DAYS}, not "${fields.days ?? ''}"`],
+      reasons: [`days is a number from 1 to ${ledgerDays}, not "${fields.days ?? ''}"`],
     };
   }
-  const since = days === undefined ? from : dayName(Math.floor(now / DAY) - days + 1);
+  const since = days === undefined ? from : dayName(Math.floor(now / dayMs) - days + 1);
   const read = readUsageQuery({ organization, from: since, to }, now);
   return read.kind === 'invalid'
     ? read

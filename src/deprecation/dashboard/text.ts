@@ -1,6 +1,6 @@
 import { counted } from '../../numbers.ts';
 import { html, type Html } from '../../html.ts';
-import { DAY, HOUR, MINUTE } from '../days.ts';
+import { dayMs, hourMs, minuteMs } from '../days.ts';
 
 const percents = new Intl.NumberFormat('en', { style: 'percent', maximumFractionDigits: 1 });
 const dates = new Intl.DateTimeFormat('en-GB', { dateStyle: 'medium', timeZone: 'UTC' });
@@ -20,10 +20,10 @@ export function moment(ms: number): Html {
 
 /** A stretch of time; the date is not said twice. */
 export function span(start: number, end: number): Html {
-  const sameDay = Math.floor(start / DAY) === Math.floor((end - 1) / DAY);
+  const sameDay = Math.floor(start / dayMs) === Math.floor((end - 1) / dayMs);
   const until = sameDay
     ? html`<time datetime="${new Date(end).toISOString()}"
-        >${end % DAY === 0 ? '24:00' : times.format(end)}</time
+        >${end % dayMs === 0 ? '24:00' : times.format(end)}</time
       >`
     : moment(end);
   return html`${moment(start)} – ${until}`;
@@ -32,7 +32,7 @@ export function span(start: number, end: number): Html {
 /** How long ago an instant was, in the largest whole unit. */
 export function ago(ms: number, now: number): Html {
   const passed = now - ms;
-  const text = passed < MINUTE ? 'just now' : `${duration(passed)} ago`;
+  const text = passed < minuteMs ? 'just now' : `${duration(passed)} ago`;
   return html`<time
     datetime="${new Date(ms).toISOString()}"
     title="${dates.format(ms)}, ${times.format(ms)} UTC"
@@ -42,21 +42,21 @@ export function ago(ms: number, now: number): Html {
 
 /** A length of time to the next smaller unit: 3 min, 5 h 20 min, 2 days 9 h. */
 export function length(ms: number): string {
-  const [large, small] = ms < DAY ? [HOUR, MINUTE] : [DAY, HOUR];
+  const [large, small] = ms < dayMs ? [hourMs, minuteMs] : [dayMs, hourMs];
   const parts = [
     ...(ms >= large
-      ? [large === DAY ? counted(Math.floor(ms / DAY), 'day') : `${Math.floor(ms / HOUR)} h`]
+      ? [large === dayMs ? counted(Math.floor(ms / dayMs), 'day') : `${Math.floor(ms / hourMs)} h`]
       : []),
-    ...(ms % large >= small ? [`${Math.floor((ms % large) / small)} ${small === HOUR ? 'h' : 'min'}`] : []),
+    ...(ms % large >= small ? [`${Math.floor((ms % large) / small)} ${small === hourMs ? 'h' : 'min'}`] : []),
   ];
   return parts.join(' ');
 }
 
 /** A length of time in the largest whole unit: 3 min, 5 h, 12 days. */
 function duration(ms: number): string {
-  if (ms < HOUR) return `${Math.max(1, Math.floor(ms / MINUTE))} min`;
-  if (ms < 2 * DAY) return `${Math.floor(ms / HOUR)} h`;
-  return counted(Math.floor(ms / DAY), 'day');
+  if (ms < hourMs) return `${Math.max(1, Math.floor(ms / minuteMs))} min`;
+  if (ms < 2 * dayMs) return `${Math.floor(ms / hourMs)} h`;
+  return counted(Math.floor(ms / dayMs), 'day');
 }
 
 /**

@@ -10,7 +10,7 @@ export interface Milestone {
 }
 
 /** In per cent of the line: whatever is shorter could not be seen. */
-const SHORTEST = 0.3;
+const shortest = 0.3;
 
 /** The policy's dates in order: a line to scale for the eye, and a list that says all of it. */
 export function timeline(milestones: readonly Milestone[], now: number): Html {
@@ -25,7 +25,7 @@ export function timeline(milestones: readonly Milestone[], now: number): Html {
           class="brownout"
           x="${x(start)}"
           y="6"
-          width="${Math.max(SHORTEST, at(end) - at(start)).toFixed(2)}%"
+          width="${Math.max(shortest, at(end) - at(start)).toFixed(2)}%"
           height="16"
           rx="1.5"
         />`

@@ -3,9 +3,9 @@ import { pipeline, Readable } from 'node:stream';
 import { CsvError, parse } from 'csv-parse';
 import { fieldNames, requiredFields, unknownField } from '../records.ts';
 import type { Entity } from '../records.ts';
-import { fileVersion, fromPosition, MAX_ROW_BYTES, openBytes, toPosition } from './file.ts';
+import { fileVersion, fromPosition, maxRowBytes, openBytes, toPosition } from './file.ts';
 import type { DataFile } from './file.ts';
-import { BATCH_SIZE, isOf, SourceError } from './source.ts';
+import { usualBatchSize, isOf, SourceError } from './source.ts';
 import type { Batch, ReadOptions, Row } from './source.ts';
 
 /** Which record field each column of a file gives; undefined for a column that is not read. */
@@ -93,7 +93,7 @@ export async function* readCsv(
   columns: CsvColumns,
   options: ReadOptions,
 ): AsyncGenerator<Batch> {
-  const size = options.size ?? BATCH_SIZE;
+  const size = options.size ?? usualBatchSize;
   const version = await fileVersion(file);
   const done = fromPosition(options.after, version).line;
   const errors: RowError[] = [];
@@ -173,7 +173,7 @@ function openRecords(
     relax_column_count: true,
     skip_empty_lines: true,
     skip_records_with_error: true,
-    max_record_size: MAX_ROW_BYTES,
+    max_record_size: maxRowBytes,
     on_skip: (error) => {
       if (error?.code === 'INVALID_OPENING_QUOTE') {
         onError({ line: lineOf(error), error: 'has a quote inside an unquoted cell' });
@@ -228,10 +228,10 @@ function unreadableFrom(file: DataFile, error: unknown): SourceError {
 }
 
 // eslint-disable-next-line no-control-regex
-const ASCII = /^[\0-\x7f]*$/;
+const ascii = /^[\0-\x7f]*$/;
 
 function decode(latin1: string): string | undefined {
-  if (ASCII.test(latin1)) return latin1;
+  if (ascii.test(latin1)) return latin1;
   const bytes = Buffer.from(latin1, 'latin1');
   return isUtf8(bytes) ? bytes.toString('utf8') : undefined;
 }

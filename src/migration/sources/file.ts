@@ -14,9 +14,9 @@ export interface DataFile {
 }
 
 /** A line or record of a file longer than this is an invalid row, so that memory stays flat. */
-export const MAX_ROW_BYTES = 1024 * 1024;
+export const maxRowBytes = 1024 * 1024;
 
-const CHUNK = 256 * 1024;
+const chunkBytes = 256 * 1024;
 
 /** A place in a file: bytes (uncompressed) and lines before it. Only good for the version it was taken from. */
 export interface Place {
@@ -58,10 +58,10 @@ export function openBytes(
   offset: number,
 ): { chunks: AsyncIterable<Buffer>; consumed: () => number } {
   const start = file.format === 'ndjson.gz' ? 0 : offset;
-  const stream = createReadStream(file.path, { start, highWaterMark: CHUNK });
+  const stream = createReadStream(file.path, { start, highWaterMark: chunkBytes });
   const consumed = (): number => start + stream.bytesRead;
   if (file.format !== 'ndjson.gz') return { chunks: readAll(file, stream), consumed };
-  const gunzip = createGunzip({ chunkSize: CHUNK });
+  const gunzip = createGunzip({ chunkSize: chunkBytes });
   stream.on('error', (error) => gunzip.destroy(error));
   gunzip.on('close', () => stream.destroy());
   return { chunks: skip(readAll(file, stream.pipe(gunzip)), offset), consumed };

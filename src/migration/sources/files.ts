@@ -1,7 +1,7 @@
 import { readdir, stat } from 'node:fs/promises';
 import { basename, join } from 'node:path';
 import type { Mapping } from '../mapping.ts';
-import { ENTITIES, isEntity } from '../records.ts';
+import { entityNames, isEntity } from '../records.ts';
 import type { Entity } from '../records.ts';
 import { readCsv, readCsvHeader } from './csv.ts';
 import { fileVersion } from './file.ts';
@@ -11,8 +11,8 @@ import { projectByPointers } from './pointers.ts';
 import { SourceError } from './source.ts';
 import type { Batch, ReadOptions, Source } from './source.ts';
 
-const NAMES = ENTITIES.map((entity) => `${entity}.ndjson`).join(', ');
-const FORMATS = ['ndjson', 'ndjson.gz', 'csv'] as const;
+const exampleNames = entityNames.map((entity) => `${entity}.ndjson`).join(', ');
+const formats = ['ndjson', 'ndjson.gz', 'csv'] as const;
 
 type Reader = (options: ReadOptions) => AsyncIterable<Batch>;
 
@@ -24,7 +24,7 @@ export async function openFiles(location: string, mapping: Mapping | undefined):
       throw new SourceError(`the mapping names ${entity}, but ${location} holds no ${entity} file`);
   }
   const readers = new Map<Entity, Reader>();
-  for (const entity of ENTITIES) {
+  for (const entity of entityNames) {
     const file = files.get(entity);
     if (file !== undefined) readers.set(entity, await openFile(file, mapping));
   }
@@ -77,7 +77,7 @@ async function findFiles(location: string): Promise<{ files: Map<Entity, DataFil
     const file = asDataFile(location);
     if (file === undefined) {
       throw new SourceError(
-        `${basename(location)} does not tell what it holds: name it after an entity, such as ${NAMES} (or .ndjson.gz, .csv)`,
+        `${basename(location)} does not tell what it holds: name it after an entity, such as ${exampleNames} (or .ndjson.gz, .csv)`,
       );
     }
     return { files: new Map([[file.entity, file]]), ignored: [] };
@@ -100,7 +100,7 @@ async function findFiles(location: string): Promise<{ files: Map<Entity, DataFil
   }
   if (files.size === 0) {
     throw new SourceError(
-      `${location} holds no known file: name files after the entities, such as ${NAMES} (or .ndjson.gz, .csv)`,
+      `${location} holds no known file: name files after the entities, such as ${exampleNames} (or .ndjson.gz, .csv)`,
     );
   }
   return { files, ignored };
@@ -108,7 +108,7 @@ async function findFiles(location: string): Promise<{ files: Map<Entity, DataFil
 
 function asDataFile(path: string): DataFile | undefined {
   const name = basename(path);
-  for (const format of FORMATS) {
+  for (const format of formats) {
     const entity = name.endsWith(`.${format}`) ? name.slice(0, -format.length - 1) : '';
     if (isEntity(entity)) return { path, name, entity, format };
   }

@@ -5,14 +5,14 @@ import { SourceError } from './source.ts';
 import type { Column, Database, Ordered } from './paging.ts';
 import type { DatabaseUrl } from './urls.ts';
 
-const INTEGERS = new Set([1, 2, 3, 8, 9, 13]);
-const DECIMALS = new Set([0, 246]);
-const FLOATS = new Set([4, 5]);
-const TYPES = { timestamp: 7, date: 10, time: 11, datetime: 12, bit: 16, json: 245, geometry: 255 };
-const FLAGS = { enum: 256, set: 2048 };
-const BINARY = 63;
+const integers = new Set([1, 2, 3, 8, 9, 13]);
+const decimals = new Set([0, 246]);
+const floats = new Set([4, 5]);
+const typeIds = { timestamp: 7, date: 10, time: 11, datetime: 12, bit: 16, json: 245, geometry: 255 };
+const columnFlags = { enum: 256, set: 2048 };
+const binary = 63;
 
-const SESSION = [
+const sessionSettings = [
   "SET NAMES utf8mb4, time_zone = '+00:00', wait_timeout = 86400",
   'SET TRANSACTION ISOLATION LEVEL REPEATABLE READ',
   'START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY',
@@ -89,7 +89,7 @@ async function connect(address: DatabaseUrl): Promise<Connection> {
     });
     // A lost connection fails the query that waits for it; without a listener the event would end the process.
     connection.on('error', () => {});
-    for (const sql of SESSION) await connection.query(sql);
+    for (const sql of sessionSettings) await connection.query(sql);
     return connection;
   } catch (error) {
     connection?.destroy();
@@ -111,12 +111,12 @@ function describeColumn(field: FieldPacket): MysqlColumn {
     read: asText,
     literal: (text: string) => `_utf8mb4 X'${Buffer.from(text, 'utf8').toString('hex')}'`,
   };
-  if (INTEGERS.has(type) || DECIMALS.has(type)) {
+  if (integers.has(type) || decimals.has(type)) {
     return { ...column, literal: asNumber, newer: (quoted, time) => `${quoted} >= ${time}` };
   }
-  if (FLOATS.has(type))
+  if (floats.has(type))
     return { ...column, noKey: 'is a floating-point number, which compares inexactly: CAST it AS DECIMAL' };
-  if (type === TYPES.timestamp) {
+  if (type === typeIds.timestamp) {
     return {
       ...column,
       literal: inQuotes('TIMESTAMP'),
@@ -125,25 +125,25 @@ function describeColumn(field: FieldPacket): MysqlColumn {
     };
   }
   const noMoment = `is a time without a zone: write it as CONCAT(…, 'Z') if it is in UTC, or with its own offset`;
-  if (type === TYPES.datetime) return { ...column, literal: inQuotes('TIMESTAMP'), noMoment };
-  if (type === TYPES.date) return { ...column, literal: inQuotes('DATE'), noMoment };
-  if (type === TYPES.time) return { ...column, literal: inQuotes('TIME') };
-  if (type === TYPES.bit) {
+  if (type === typeIds.datetime) return { ...column, literal: inQuotes('TIMESTAMP'), noMoment };
+  if (type === typeIds.date) return { ...column, literal: inQuotes('DATE'), noMoment };
+  if (type === typeIds.time) return { ...column, literal: inQuotes('TIME') };
+  if (type === typeIds.bit) {
     return {
       ...column,
       read: (bytes) => BigInt(`0x${asHex(bytes)}`).toString(),
       noKey: 'is a BIT: CAST it AS UNSIGNED',
     };
   }
-  if (type === TYPES.json || type === TYPES.geometry)
+  if (type === typeIds.json || type === typeIds.geometry)
     return { ...column, noKey: 'has a type without an order of its own' };
-  if ((flags & (FLAGS.enum | FLAGS.set)) !== 0) {
+  if ((flags & (columnFlags.enum | columnFlags.set)) !== 0) {
     return {
       ...column,
       noKey: 'is an ENUM or SET, which sorts by number but compares as text: CAST it AS CHAR',
     };
   }
-  if (field.characterSet === BINARY) return { ...column, read: asHex, literal: (text) => `X'${text}'` };
+  if (field.characterSet === binary) return { ...column, read: asHex, literal: (text) => `X'${text}'` };
   return column;
 }
 

@@ -1,12 +1,12 @@
 import { isAscii, isUtf8 } from 'node:buffer';
-import { fileVersion, fromPosition, MAX_ROW_BYTES, openBytes, toPosition } from './file.ts';
+import { fileVersion, fromPosition, maxRowBytes, openBytes, toPosition } from './file.ts';
 import type { DataFile } from './file.ts';
-import { BATCH_SIZE, isOf } from './source.ts';
+import { usualBatchSize, isOf } from './source.ts';
 import type { Batch, ReadOptions, Row } from './source.ts';
 
-const LINE_FEED = 10;
-const OPENING_BRACE = 123;
-const CUT_SHORT = 'is cut short: the file ends in the middle of this line';
+const lineFeed = 10;
+const openingBrace = 123;
+const cutShort = 'is cut short: the file ends in the middle of this line';
 
 /**
  * Streams the objects of a newline-delimited JSON file. A line that is no JSON object becomes an error of its own;
@@ -17,7 +17,7 @@ export async function* readNdjson(
   options: ReadOptions,
   project?: (row: unknown) => unknown,
 ): AsyncGenerator<Batch> {
-  const size = options.size ?? BATCH_SIZE;
+  const size = options.size ?? usualBatchSize;
   const version = await fileVersion(file);
   const start = fromPosition(options.after, version);
   const { chunks, consumed } = openBytes(file, start.offset);
@@ -71,11 +71,11 @@ async function* wholeLines(
   let restLength = 0;
   let passedOver = 0;
   for await (const chunk of chunks) {
-    const end = chunk.lastIndexOf(LINE_FEED) + 1;
+    const end = chunk.lastIndexOf(lineFeed) + 1;
     if (end > 0) {
       let bytes = chunk.subarray(0, end);
       if (passedOver > 0) {
-        const first = chunk.indexOf(LINE_FEED) + 1;
+        const first = chunk.indexOf(lineFeed) + 1;
         yield { kind: 'huge', length: passedOver + restLength + first };
         bytes = chunk.subarray(first, end);
       } else if (restLength > 0) {
@@ -90,7 +90,7 @@ async function* wholeLines(
       rest.push(chunk.subarray(end));
       restLength += chunk.length - end;
     }
-    if (restLength > MAX_ROW_BYTES) {
+    if (restLength > maxRowBytes) {
       passedOver += restLength;
       rest = [];
       restLength = 0;
@@ -111,7 +111,7 @@ function hugeLine(length: number): Line {
   return { row: { error: 'is longer than 1 MiB' }, end: length };
 }
 
-const BEYOND_ASCII = /[\x80-\xff]/;
+const beyondAscii = /[\x80-\xff]/;
 
 /**
  * Decoding a whole block as Latin-1, where a character is a byte, and slicing its text costs a fraction of decoding
@@ -126,28 +126,28 @@ function* readLines({ bytes }: LineBlock, first: boolean): Generator<Line> {
     const end = found === -1 ? to : to + 1;
     const line = text.slice(from, to);
     const open = end === to;
-    if (to - from > MAX_ROW_BYTES) yield hugeLine(end);
-    else if (ascii || !BEYOND_ASCII.test(line)) yield { row: readLine(line, open), end };
+    if (to - from > maxRowBytes) yield hugeLine(end);
+    else if (ascii || !beyondAscii.test(line)) yield { row: readLine(line, open), end };
     else yield { row: readUnicodeLine(bytes.subarray(from, to), first && from === 0, open), end };
     from = end;
   }
 }
 
 function readUnicodeLine(bytes: Buffer, first: boolean, open: boolean): Row | undefined {
-  if (!isUtf8(bytes)) return { error: open ? CUT_SHORT : 'is not valid UTF-8' };
+  if (!isUtf8(bytes)) return { error: open ? cutShort : 'is not valid UTF-8' };
   const line = bytes.toString('utf8');
   return readLine(first && line.startsWith('\uFEFF') ? line.slice(1) : line, open);
 }
 
 /** One line as a row, or undefined for an empty one; an open line has no line feed and may be half-written. */
 function readLine(json: string, open: boolean): Row | undefined {
-  const usual = json.charCodeAt(0) === OPENING_BRACE;
+  const usual = json.charCodeAt(0) === openingBrace;
   if (!usual && json.trim() === '') return undefined;
   try {
     const raw: unknown = JSON.parse(json);
     return usual || isObject(raw) ? { raw } : { error: 'is not a JSON object' };
   } catch (error) {
-    if (open) return { error: CUT_SHORT };
+    if (open) return { error: cutShort };
     if (json.includes('\0')) return { error: 'is not valid JSON: it holds NUL bytes' };
     return { error: `is not valid JSON${placeOf(error)}` };
   }

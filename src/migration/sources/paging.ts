@@ -1,6 +1,6 @@
 import { printable } from '../../terminal.ts';
 import type { Entity } from '../records.ts';
-import { BATCH_SIZE, isOf, SourceError } from './source.ts';
+import { usualBatchSize, isOf, SourceError } from './source.ts';
 import type { Batch, ReadOptions, Row } from './source.ts';
 
 /** A column of a query's result. */
@@ -45,7 +45,7 @@ export interface Database<C extends Column = Column> {
 }
 
 /** Rows fetched by one query: enough that a query without a fitting index is not run too often. */
-const PAGE = 5000;
+const pageSize = 5000;
 
 /** An entity's query, checked. */
 export interface Table<C extends Column> {
@@ -62,7 +62,7 @@ export async function* readTable<C extends Column>(
   { query: whole, fields, where }: Table<C>,
   options: ReadOptions,
 ): AsyncGenerator<Batch> {
-  const size = options.size ?? BATCH_SIZE;
+  const size = options.size ?? usualBatchSize;
   const updated = fields.indexOf('updatedAt');
   const since =
     options.since === undefined || updated === -1 ? undefined : { column: updated, time: options.since };
@@ -77,7 +77,7 @@ export async function* readTable<C extends Column>(
     );
   }
   let read = 0;
-  let next: Promise<Page> | undefined = database.page(query, PAGE, from);
+  let next: Promise<Page> | undefined = database.page(query, pageSize, from);
   next.catch(() => {});
   while (next !== undefined) {
     const page: Page = await next;
@@ -89,7 +89,7 @@ export async function* readTable<C extends Column>(
       (key) => `${where}.key: ${names} is not unique, ${show(key)} comes more than once: add a column`,
     );
     const last = keys.at(-1);
-    next = page.length < PAGE || last === undefined ? undefined : database.page(query, PAGE, last);
+    next = page.length < pageSize || last === undefined ? undefined : database.page(query, pageSize, last);
     next?.catch(() => {});
 
     const skip = from !== undefined && keys[0] !== undefined && equal(keys[0], from) ? 1 : 0;

@@ -5,11 +5,11 @@ import { SourceError } from './source.ts';
 import type { Column, Database, Ordered } from './paging.ts';
 import type { DatabaseUrl } from './urls.ts';
 
-const TYPES = { date: 1082, timestamp: 1114, timestamptz: 1184, numbers: [20, 23, 1700, 701] };
+const typeIds = { date: 1082, timestamp: 1114, timestamptz: 1184, numbers: [20, 23, 1700, 701] };
 
 // Every value crosses as the text PostgreSQL writes, which it also reads back exactly: no precision is ever lost.
-const AS_TEXT = { getTypeParser: () => (text: unknown) => text };
-const SESSION = [
+const asText = { getTypeParser: () => (text: unknown) => text };
+const sessionSettings = [
   'BEGIN ISOLATION LEVEL REPEATABLE READ, READ ONLY',
   "SET LOCAL TIME ZONE 'UTC'",
   "SET LOCAL DateStyle = 'ISO'",
@@ -25,7 +25,7 @@ export async function openPostgres(address: DatabaseUrl): Promise<Database> {
     connectionString: address.url.href,
     connectionTimeoutMillis: 10_000,
     application_name: 'profile-bridge-migrate',
-    types: AS_TEXT as unknown as CustomTypesConfig,
+    types: asText as unknown as CustomTypesConfig,
   });
   // A lost connection fails the query that waits for it; without a listener the event would end the process.
   client.on('error', () => {});
@@ -42,7 +42,7 @@ export async function openPostgres(address: DatabaseUrl): Promise<Database> {
   };
   try {
     await client.connect();
-    await client.query(SESSION.join(';'));
+    await client.query(sessionSettings.join(';'));
   } catch (error) {
     await client.end().catch(() => {});
     throw error instanceof SourceError ? error : unreachable(error, address);
@@ -77,10 +77,10 @@ export async function openPostgres(address: DatabaseUrl): Promise<Database> {
 
 function describeColumn(name: string, type: number): Column {
   const zoned = `is a time without a zone: write it as ("${name}" AT TIME ZONE 'UTC'), with the zone it is in`;
-  if (type === TYPES.timestamp || type === TYPES.date) return { name, noMoment: zoned };
-  if (type === TYPES.timestamptz)
+  if (type === typeIds.timestamp || type === typeIds.date) return { name, noMoment: zoned };
+  if (type === typeIds.timestamptz)
     return { name, newer: (column, time) => `${column} >= to_timestamp(${time / 1000})` };
-  if (TYPES.numbers.includes(type)) return { name, newer: (column, time) => `${column} >= ${time}` };
+  if (typeIds.numbers.includes(type)) return { name, newer: (column, time) => `${column} >= ${time}` };
   return { name };
 }
 

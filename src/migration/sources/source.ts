@@ -39,7 +39,7 @@ export interface ReadOptions {
 export interface Source {
   /** What is read, without passwords. */
   readonly name: string;
-  /** What the source holds, in the order of ENTITIES. */
+  /** What the source holds, in the order of entityNames. */
   readonly entities: readonly Entity[];
   /** File names in the folder that name no entity and are not read. */
   readonly ignored: readonly string[];
@@ -49,7 +49,7 @@ export interface Source {
 }
 
 /** Rows per batch unless the caller asks for another number. */
-export const BATCH_SIZE = 500;
+export const usualBatchSize = 500;
 
 /** Whether a row belongs to the organization that was asked for; any row does when none was. */
 export function isOf(organizationId: string | undefined, raw: unknown): boolean {

@@ -1,5 +1,5 @@
 import type { EntityMapping, Mapping } from '../mapping.ts';
-import { ENTITIES, fieldNames, requiredFields, unknownField } from '../records.ts';
+import { entityNames, fieldNames, requiredFields, unknownField } from '../records.ts';
 import type { Entity } from '../records.ts';
 import { readTable } from './paging.ts';
 import type { Column, Database, Table } from './paging.ts';
@@ -16,7 +16,7 @@ export async function openTables<C extends Column>(
 ): Promise<Source> {
   const tables = new Map<Entity, Table<C>>();
   try {
-    for (const entity of ENTITIES) {
+    for (const entity of entityNames) {
       const own = mapping.get(entity);
       if (own !== undefined) tables.set(entity, await openTable(address, database, entity, own));
     }

@@ -1,7 +1,7 @@
 import type { Dialect } from './statement.ts';
 import { SourceError } from './source.ts';
 
-const DIALECTS: Readonly<Record<string, Dialect>> = {
+const dialects: Readonly<Record<string, Dialect>> = {
   'postgres:': 'postgresql',
   'postgresql:': 'postgresql',
   'mysql:': 'mysql',
@@ -24,7 +24,7 @@ export function isDatabaseUrl(location: string): boolean {
 /** Reads a database's URL; an unusable one is refused without showing it, for its password would be shown too. */
 export function parseDatabaseUrl(location: string): DatabaseUrl {
   const scheme = location.slice(0, location.indexOf(':') + 1).toLowerCase();
-  const dialect = DIALECTS[scheme];
+  const dialect = dialects[scheme];
   if (dialect === undefined) {
     throw new SourceError(
       `no source can be read by ${scheme}//: use postgres://, postgresql://, mysql:// or mariadb://`,

@@ -1,5 +1,5 @@
 import { exportRecords } from '../export.ts';
-import { ENTITIES, type Entity } from '../records.ts';
+import { entityNames, type Entity } from '../records.ts';
 import { counted, number } from '../../numbers.ts';
 import { table } from '../../terminal.ts';
 import { listWarnings, pace } from '../summary.ts';
@@ -15,7 +15,7 @@ export interface ExportChoice {
 export async function exportAll(surroundings: Surroundings, choice: ExportChoice): Promise<Outcome> {
   const startedAt = Date.now();
   return await withSession(surroundings, {}, async (context) => {
-    const entities = choice.entities ?? ENTITIES;
+    const entities = choice.entities ?? entityNames;
     const { written } = await exportRecords(context, choice.to, entities, choice.org);
     let sum = 0;
     for (const count of written.values()) sum += count;

@@ -1,5 +1,5 @@
 import type { MigrationContext } from '../context.ts';
-import { ENTITIES } from '../records.ts';
+import { entityNames } from '../records.ts';
 import { readRun, runsKey, whoApplies, type RunState } from '../runs.ts';
 import { MigrationError } from '../issues.ts';
 import { number } from '../../numbers.ts';
@@ -88,7 +88,7 @@ function describe({ name, phase, state, owner }: Run): string {
     interrupted: `interrupted, begun ${began}: run the same apply again, and it goes on where it stopped`,
     finished,
   }[phase];
-  const rows = ENTITIES.flatMap((entity) => {
+  const rows = entityNames.flatMap((entity) => {
     const own = entities[entity];
     if (own === undefined) return [];
     const { created, updated, unchanged, kept, newer, taken } = own.tally;

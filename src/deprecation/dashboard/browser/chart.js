@@ -2,7 +2,7 @@ import uPlot from '../vendor/uPlot.esm.js';
 
 /** @typedef {import('../chart-data.ts').ChartData} ChartData */
 
-const DAY = 86_400;
+const daySeconds = 86_400;
 const counts = new Intl.NumberFormat('en');
 const short = new Intl.NumberFormat('en', { notation: 'compact' });
 const axisDates = new Intl.DateTimeFormat('en-GB', { day: 'numeric', month: 'short', timeZone: 'UTC' });
@@ -135,10 +135,10 @@ function optionsFor(data, canvas, describe) {
         grid: { show: false },
         ticks: { show: false },
         space: 70,
-        incrs: [1, 2, 7, 14, 28, 56, 112].map((days) => days * DAY),
+        incrs: [1, 2, 7, 14, 28, 56, 112].map((days) => days * daySeconds),
         splits: (_plot, _axis, low, high, step) => {
           const ticks = [];
-          for (let at = high - DAY / 2; at >= low; at -= step) ticks.unshift(at);
+          for (let at = high - daySeconds / 2; at >= low; at -= step) ticks.unshift(at);
           return ticks;
         },
         values: (_plot, ticks) => ticks.map((at) => axisDates.format(at * 1000)),
@@ -232,8 +232,8 @@ function summary({ days, gaps }) {
  */
 function dayText({ days, operations, gaps, now }, index) {
   const middle = days[index] ?? 0;
-  const start = middle - DAY / 2;
-  const end = middle + DAY / 2;
+  const start = middle - daySeconds / 2;
+  const end = middle + daySeconds / 2;
   const strong = document.createElement('strong');
   strong.textContent = fullDates.format(middle * 1000);
   const known = operations.filter(({ calls }) => calls[index] != null);

@@ -1,7 +1,7 @@
 import { createChart } from './chart.js';
 import { morph } from './morph.js';
 
-const EVERY = 15_000;
+const refreshEvery = 15_000;
 
 const content = document.getElementById('content');
 const status = document.getElementById('status');
@@ -36,7 +36,7 @@ async function refresh() {
   try {
     const answer = await fetch(content?.dataset['live'] ?? '', {
       headers: { accept: 'application/json' },
-      signal: AbortSignal.timeout(EVERY),
+      signal: AbortSignal.timeout(refreshEvery),
     });
     if (answer.status === 401) {
       tell('Signed out: reload the page to sign in again.', true);
@@ -74,7 +74,7 @@ async function look() {
 function later() {
   clearTimeout(timer);
   // A page nobody sees asks nobody.
-  if (!document.hidden) timer = setTimeout(look, Math.max(0, looked + EVERY - Date.now()));
+  if (!document.hidden) timer = setTimeout(look, Math.max(0, looked + refreshEvery - Date.now()));
 }
 
 document.addEventListener('visibilitychange', later);
