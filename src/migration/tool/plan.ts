@@ -11,12 +11,9 @@ import {
   sumOf,
 } from '../summary.ts';
 import { noteIgnored } from './ignored.ts';
-import { withSession, type Outcome, type Surroundings } from './session.ts';
+import { withSession, type Outcome, type SessionChoice, type Surroundings } from './session.ts';
 
-export interface PlanChoice extends SourceChoice {
-  report?: string | undefined;
-  concurrency?: number | undefined;
-}
+export type PlanChoice = SourceChoice & SessionChoice;
 
 /** `migrate plan`: reads everything, writes nothing, and tells what an apply would meet and do. */
 export async function plan(surroundings: Surroundings, choice: PlanChoice): Promise<Outcome> {

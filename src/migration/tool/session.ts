@@ -39,7 +39,8 @@ export interface Outcome {
   error?: string;
 }
 
-interface SessionChoice {
+/** What every command that reads a source lets an operator choose of it. */
+export interface SessionChoice {
   report?: string | undefined;
   concurrency?: number | undefined;
 }

@@ -7,12 +7,9 @@ import { table } from '../../terminal.ts';
 import { head, listIssues, pace } from '../summary.ts';
 import { verify as compareBoth, type Verified } from '../verify.ts';
 import { noteIgnored } from './ignored.ts';
-import { withSession, type Outcome, type Surroundings } from './session.ts';
+import { withSession, type Outcome, type SessionChoice, type Surroundings } from './session.ts';
 
-export interface VerifyChoice extends SourceChoice {
-  report?: string | undefined;
-  concurrency?: number | undefined;
-}
+export type VerifyChoice = SourceChoice & SessionChoice;
 
 /** `migrate verify`: compares the source with Redis, every record and field, in both directions. */
 export async function verify(surroundings: Surroundings, choice: VerifyChoice): Promise<Outcome> {
