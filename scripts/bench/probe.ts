@@ -1,38 +1,34 @@
-import { Agent, request } from 'node:http';
-
-/** Reads that come by the clock while something else goes on. */
-export interface Probe {
-  /** Ends it; resolves to the time of every read in ms, ascending. */
-  stop: () => Promise<number[]>;
-}
-
-/** Reads each second: a small part of what one process can answer, so that they queue behind nothing of their own. */
-const rate = 500;
+import { fork } from 'node:child_process';
+import { once } from 'node:events';
+import { request } from 'node:http';
+import { fileURLToPath } from 'node:url';
 
 /**
- * Sends GETs to `url` at a fixed rate until stopped, whatever has become of those before. A client that waits for
- * its answers would ask seldom just when they take long, and one that asks as fast as it can would measure its own
- * queue. A read that fails counts as one that never ended.
+ * Reads that come at a fixed rate, whatever has become of those before. A client that waits for its answers would ask
+ * seldom just when they take long; one that asks as fast as it can would measure its own queue.
  */
-export function probe(url: string, headers: (user: number) => Record<string, string>): Probe {
-  const agent = new Agent({ keepAlive: true, maxSockets: 64 });
-  const reads: Promise<number>[] = [];
-  const read = async (user: number): Promise<number> => {
-    const began = performance.now();
-    const status = await send('GET', url, headers(user), undefined, agent).catch(() => 0);
-    return status === 200 ? performance.now() - began : Infinity;
-  };
-  const began = performance.now();
-  const clock = setInterval(() => {
-    const due = ((performance.now() - began) / 1000) * rate;
-    while (reads.length < due) reads.push(read(reads.length % 1000));
-  }, 1);
+export interface Probe {
+  start: () => void;
+  /** The time of every read since `start`, in ms, ascending. One that failed counts as one that never ended. */
+  stop: () => Promise<number[]>;
+  close: () => Promise<void>;
+}
+
+/** A probe of GETs to `url`, with each of these sets of headers in turn; in a process of its own. */
+export function openProbe(url: string, headers: readonly Record<string, string>[]): Probe {
+  const child = fork(fileURLToPath(new URL('probe-reads.mjs', import.meta.url)), { execArgv: [] });
+  const exited = once(child, 'exit');
   return {
+    start: () => void child.send({ go: { url, headers } }),
     stop: async () => {
-      clearInterval(clock);
-      const times = await Promise.all(reads);
-      agent.destroy();
-      return times.toSorted((a, b) => a - b);
+      const told = once(child, 'message');
+      child.send({ stop: true });
+      const [times] = (await told) as [(number | null)[]];
+      return times.map((ms) => ms ?? Infinity).toSorted((a, b) => a - b);
+    },
+    close: async () => {
+      child.kill();
+      await exited;
     },
   };
 }
@@ -47,12 +43,11 @@ export function send(
   method: string,
   url: string,
   headers: Record<string, string>,
-  body?: Buffer,
-  agent?: Agent,
+  body: Buffer,
 ): Promise<number> {
   return new Promise((resolve, reject) => {
-    const length = body && { 'content-length': String(body.length) };
-    const sent = request(url, { method, headers: { ...headers, ...length }, agent }, (answer) => {
+    const length = { 'content-length': String(body.length) };
+    const sent = request(url, { method, headers: { ...headers, ...length } }, (answer) => {
       answer.resume();
       answer.on('end', () => resolve(answer.statusCode ?? 0));
       answer.on('error', reject);
