@@ -27,10 +27,26 @@ describe('the metrics', () => {
     const series = await read(metrics);
     const duration = 'profile_bridge_request_duration_seconds';
     expect(series.get(`${duration}_bucket{le="0.0025",operation="getProfile",status="200"}`)).toBe(1);
+    expect(series.get(`${duration}_bucket{le="0.25",operation="getProfile",status="200"}`)).toBe(2);
+    expect(series.get(`${duration}_sum{operation="getProfile",status="200"}`)).toBeCloseTo(0.202);
     expect(series.get(`${duration}_count{operation="getProfile",status="200"}`)).toBe(2);
     const requests = 'profile_bridge_deprecated_requests_total';
     expect(series.get(`${requests}{operation="getProfile",organization="acme"}`)).toBe(2);
     expect(series.get(`${requests}{operation="getProfile",organization="unattributed"}`)).toBe(1);
+  });
+
+  test('count what took longer than every bound, and count on from one question to the next', async () => {
+    const metrics = metricsWith();
+    const slow = { operation: 'putProfile', status: 200, seconds: 60, organizationId: 'acme' };
+    metrics.observe(slow);
+    await read(metrics);
+    metrics.observe(slow);
+    const series = await read(metrics);
+    const duration = 'profile_bridge_request_duration_seconds';
+    expect(series.get(`${duration}_bucket{le="3",operation="putProfile",status="200"}`)).toBe(0);
+    expect(series.get(`${duration}_bucket{le="+Inf",operation="putProfile",status="200"}`)).toBe(2);
+    const requests = 'profile_bridge_deprecated_requests_total';
+    expect(series.get(`${requests}{operation="putProfile",organization="acme"}`)).toBe(2);
   });
 
   test('give a bounded number of organizations a series, and count the rest as other', async () => {
