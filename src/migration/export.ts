@@ -33,9 +33,10 @@ export async function exportRecords(
   entities: readonly Entity[],
   only: string | undefined,
 ): Promise<Exported> {
+  const among = await organizationsIn(context, only);
   await prepareFolder(folder);
   try {
-    return await writeAll(context, folder, entities, only);
+    return await writeAll(context, folder, entities, among);
   } catch (error) {
     // Half an export looks like a whole one.
     for (const entity of entities) await rm(fileOf(folder, entity), { force: true });
@@ -51,9 +52,8 @@ async function writeAll(
   context: MigrationContext,
   folder: string,
   entities: readonly Entity[],
-  only: string | undefined,
+  among: ReadonlyMap<string, Organization>,
 ): Promise<Exported> {
-  const among = await organizationsIn(context, only);
   const written = new Map<Entity, number>();
   for (const entity of entities) {
     const file = createWriteStream(fileOf(folder, entity), { mode: 0o600 });

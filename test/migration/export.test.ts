@@ -1,4 +1,4 @@
-import { chmodSync, mkdirSync, writeFileSync } from 'node:fs';
+import { chmodSync, existsSync, mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from '@jest/globals';
 import fc from 'fast-check';
@@ -112,6 +112,15 @@ test('an export has what the bridge itself made, but no revoked key', async () =
   } finally {
     await bridge.close();
   }
+});
+
+test('an export of an organization that is not there says so, and leaves no folder', async () => {
+  const to = join(newFolder(), 'out');
+  expect(await createTool().json('export', '--to', to, '--org', 'acmee')).toMatchObject({
+    exitCode: 2,
+    err: expect.stringContaining('there is no organization "acmee"'),
+  });
+  expect(existsSync(to)).toBe(false);
 });
 
 test('an export to where nothing can be written says so', async () => {
