@@ -2,6 +2,7 @@ import { Command } from 'commander';
 import { fsck, type Counts, type Fault } from '../../src/redis/fsck.ts';
 import { unknownOrganization, type AdminContext, type Report } from './context.ts';
 import { idOption, withExamples } from './options.ts';
+import { counted } from '../../src/numbers.ts';
 import { printable } from '../../src/terminal.ts';
 
 interface FsckOptions {
@@ -50,14 +51,14 @@ async function check(
     const rest = JSON.stringify({ checked: counts, found, repaired, remaining }).slice(1);
     context.out(`${open}],${rest}\n`);
   } else {
-    context.out(`${describe(counts)}: ${found} faults, ${repaired} repaired.\n`);
+    context.out(`${describe(counts)}: ${counted(found, 'fault')}, ${repaired} repaired.\n`);
   }
   if (remaining === 0) return { kind: 'done', json: undefined, text: '' };
   return {
     kind: 'problem',
     message: repair
-      ? `${remaining} faults remain: do what they say, or run it again where names were being changed`
-      : `${remaining} faults: mend them by fsck --repair`,
+      ? `not repaired: ${counted(remaining, 'fault')}; do what they say, or run it again where names were being changed`
+      : `${counted(remaining, 'fault')}: mend with fsck --repair`,
   };
 }
 
@@ -71,5 +72,13 @@ function forPeople({ organizationId, kind, detail, isRepaired }: Fault): string 
 
 function describe(counts: Counts): string {
   const { organizations, profiles, usernames, deniedNames, apiKeys, references } = counts;
-  return `Checked ${organizations} organizations, ${profiles} profiles, ${usernames} usernames, ${deniedNames} denied names, ${apiKeys} API keys, ${references} references`;
+  const checked = [
+    counted(organizations, 'organization'),
+    counted(profiles, 'profile'),
+    counted(usernames, 'username'),
+    counted(deniedNames, 'denied name'),
+    counted(apiKeys, 'API key'),
+    counted(references, 'reference'),
+  ];
+  return `Checked ${checked.join(', ')}`;
 }
