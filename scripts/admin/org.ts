@@ -1,5 +1,6 @@
 import { Command, Option } from 'commander';
 import { defaultSettings, settingsFaults, type OrganizationSettings } from '../../src/domain/settings.ts';
+import { counted } from '../../src/numbers.ts';
 import type { UsernameComparison } from '../../src/domain/usernames.ts';
 import {
   countHoldings,
@@ -93,7 +94,7 @@ async function setOrganization(context: AdminContext, id: string, options: SetOp
     const refused = describeRefusal(outcome, id);
     if (refused !== undefined) return refused;
     if (outcome.kind === 'rebuilt') {
-      rebuilt = `: ${outcome.usernames} usernames and ${outcome.denied} denied ones are compared anew`;
+      rebuilt = `: ${counted(outcome.usernames, 'username')} and ${counted(outcome.denied, 'denied name')} compared anew`;
     }
   }
   const saved = await saveSettings(store, keyPrefix, id, settings);

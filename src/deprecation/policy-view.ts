@@ -1,3 +1,4 @@
+import { counted } from '../numbers.ts';
 import { dayMs } from './days.ts';
 import { formatInstant } from './iso8601.ts';
 import { phaseAt, type DeprecationPolicy, type Phase } from './policy.ts';
@@ -50,7 +51,7 @@ export function viewPolicy(policy: DeprecationPolicy, now: number): PolicyView {
 
 /** The same as lines of text for a terminal. */
 export function policyLines(view: PolicyView): string[] {
-  const days = view.daysToSunset === null ? '' : ` (${view.daysToSunset} days from now)`;
+  const days = view.daysToSunset === null ? '' : ` (${counted(view.daysToSunset, 'day')} from now)`;
   return [
     `phase          ${view.phase}`,
     `deprecated at  ${view.deprecatedAt ?? 'not set'}`,

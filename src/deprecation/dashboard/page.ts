@@ -1,4 +1,5 @@
 import { html, type Html } from '../../html.ts';
+import { counted } from '../../numbers.ts';
 import { dayMs } from '../days.ts';
 import type { DeprecationPolicy } from '../policy.ts';
 import { daysPart, operationsPart, silence } from './calls-part.ts';
@@ -165,7 +166,7 @@ function bar(signedIn: boolean, updated: Html | undefined): Html {
 function titleOf({ policy, findings }: DashboardOptions): string {
   const { sunsetAt } = policy;
   const days = sunsetAt === undefined ? 0 : Math.ceil((sunsetAt - findings.now) / dayMs);
-  return days > 0 ? `${days} days to sunset · Profile Bridge` : 'Deprecation · Profile Bridge';
+  return days > 0 ? `${counted(days, 'day')} to sunset · Profile Bridge` : 'Deprecation · Profile Bridge';
 }
 
 /** JSON for the page's module; nothing in it can end the element. */

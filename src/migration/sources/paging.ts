@@ -1,3 +1,4 @@
+import { counted } from '../../numbers.ts';
 import { printable } from '../../terminal.ts';
 import type { Entity } from '../records.ts';
 import { usualBatchSize, isOf, SourceError } from './source.ts';
@@ -73,7 +74,7 @@ export async function* readTable<C extends Column>(
   const total = await database.count(query, from);
   if (total.nulls > 0) {
     throw new SourceError(
-      `${where}.key: ${names} is null in ${total.nulls} rows: choose columns that are never null`,
+      `${where}.key: ${names} is null in ${counted(total.nulls, 'row')}: choose columns that are never null`,
     );
   }
   let read = 0;

@@ -219,7 +219,7 @@ export function behavesAsDatabase(under: DatabaseUnderTest): () => PrivateServer
       profiles(`SELECT 'a' AS ${organization}, id AS ${user}, part FROM holey`, 'userId, part'),
     );
     expect(await messageOf(() => readRows(source, 'profiles'))).toBe(
-      'SourceError: entities.profiles.key: (userId, part) is null in 1 rows: choose columns that are never null',
+      'SourceError: entities.profiles.key: (userId, part) is null in 1 row: choose columns that are never null',
     );
   });
 
