@@ -1,6 +1,7 @@
 import { readFile } from 'node:fs/promises';
 import { parseDocument } from 'yaml';
-import { entityNames, fieldNames, isEntity, requiredFields, unknownField } from './records.ts';
+import { fieldNames, requiredFields, unknownField } from './parse.ts';
+import { entityNames, isEntity } from './records.ts';
 import type { Entity } from './records.ts';
 import { SourceError } from './sources/source.ts';
 

@@ -1,11 +1,4 @@
 import type { ObjectReference } from '../domain/objects.ts';
-import { defaultSettings, settingsFaults } from '../domain/settings.ts';
-import { hashApiKey } from '../redis/credentials.ts';
-import { readPlainProfile } from './plain-profile.ts';
-import { defineShape, isFields, readFields, unknownIn } from './shapes.ts';
-import type { Fields, Shape } from './shapes.ts';
-import { count, flag, id, instant, oneOf, Refusal, secondsEnd, sha256, text, wallet } from './values.ts';
-import type { Rule } from './values.ts';
 
 /** What can be migrated, such that records refer only to records of earlier entities. */
 export const entityNames = [
@@ -17,6 +10,11 @@ export const entityNames = [
   'denylist',
 ] as const;
 export type Entity = (typeof entityNames)[number];
+
+/** Whether a word names an entity. */
+export function isEntity(word: string): word is Entity {
+  return (entityNames as readonly string[]).includes(word);
+}
 
 export interface OrganizationRecord {
   organizationId: string;
@@ -73,168 +71,4 @@ export interface RecordOf {
   collections: CollectionRecord;
   profiles: ProfileRecord;
   denylist: DenylistRecord;
-}
-
-/** A record in its stored form, or the reason why the row is none. Neither ever holds an API key's plain text. */
-export type Parsed<E extends Entity = Entity> =
-  | { readonly ok: true; readonly record: RecordOf[E]; readonly warnings?: readonly string[] }
-  | { readonly ok: false; readonly reason: string };
-
-// Hashed where it is read, so that no later step can show the plain key.
-const hashedKey: Rule = (value) => {
-  const key = typeof value === 'number' ? id(value) : text(value);
-  return typeof key === 'string' ? hashApiKey(key) : key;
-};
-
-const reference = defineShape({ datasourceId: id, objectDefinitionId: id }, [
-  'datasourceId',
-  'objectDefinitionId',
-]);
-const avatar = defineShape({ url: text, datasourceId: id, objectDefinitionId: id }, [
-  'datasourceId',
-  'objectDefinitionId',
-]);
-
-const shapeOf: Readonly<Record<Entity, Shape>> = {
-  organizations: defineShape(
-    {
-      organizationId: id,
-      usernameMinLength: count,
-      usernameMaxLength: count,
-      usernamePattern: text,
-      usernameComparison: oneOf('exact', 'case-insensitive'),
-      objectImageUrlTemplate: text,
-      requireOwnership: flag,
-    },
-    ['organizationId'],
-  ),
-  'api-keys': defineShape(
-    {
-      organizationId: id,
-      apiKey: hashedKey,
-      apiKeySha256: sha256,
-      role: oneOf('player', 'admin'),
-      userId: id,
-      client: id,
-      expiresAt: instant,
-    },
-    ['organizationId', 'role'],
-  ),
-  objects: defineShape({ organizationId: id, datasourceId: id, objectDefinitionId: id, url: text }, [
-    'organizationId',
-    'datasourceId',
-    'objectDefinitionId',
-    'url',
-  ]),
-  collections: defineShape({ organizationId: id, userId: id, datasourceId: id, objectDefinitionId: id }, [
-    'organizationId',
-    'userId',
-    'datasourceId',
-    'objectDefinitionId',
-  ]),
-  profiles: defineShape(
-    {
-      organizationId: id,
-      userId: id,
-      username: id,
-      profilePictureUrl: text,
-      profilePictureObjectDefinitionId: reference,
-      avatar,
-      evmWalletAddress: wallet,
-      evmWalletVerified: flag,
-      updatedAt: instant,
-    },
-    ['organizationId', 'userId'],
-  ),
-  denylist: defineShape({ organizationId: id, username: id }, ['organizationId', 'username']),
-};
-
-/**
- * Reads one row of a source as a record of the entity. Absent, null and "" are the same: none. Nested
- * fields may come as an object, as JSON text, or one by one under dotted names. Unknown fields are refused by name.
- */
-export function parseRecord<E extends Entity>(entity: E, raw: unknown): Parsed<E> {
-  if (!isFields(raw)) return { ok: false, reason: 'is not an object with fields' };
-  if (entity === 'profiles') {
-    const profile = readPlainProfile(raw);
-    if (profile !== undefined) return { ok: true, record: profile as RecordOf[E] };
-  }
-  const record = readFields(shapeOf[entity], raw);
-  if (record instanceof Refusal) return { ok: false, reason: record.reason };
-  const warnings: string[] = [];
-  if (typeof raw['username'] === 'number')
-    warnings.push(
-      'username is a number, and taken as its digits: it is another name if zeros stood before them',
-    );
-  const refusal = finish(entity, record, warnings);
-  if (refusal !== undefined) return { ok: false, reason: refusal };
-  const finished = record as unknown as RecordOf[E];
-  return warnings.length === 0 ? { ok: true, record: finished } : { ok: true, record: finished, warnings };
-}
-
-/** Every name under which a source may give a field of the entity, the dotted ones included. */
-export function fieldNames(entity: Entity): readonly string[] {
-  return [...shapeOf[entity].fields.keys()];
-}
-
-/** The fields without which no row of the entity can be a record; of the names in one group, one is enough. */
-export function requiredFields(entity: Entity): readonly (readonly string[])[] {
-  const groups: string[][] = shapeOf[entity].required.map((field) => [field]);
-  if (entity === 'api-keys') groups.push(['apiKey', 'apiKeySha256']);
-  return groups;
-}
-
-/** Whether a word names an entity. */
-export function isEntity(word: string): word is Entity {
-  return (entityNames as readonly string[]).includes(word);
-}
-
-/** Names a field that no record of the entity has, with the field that was probably meant. */
-export function unknownField(entity: Entity, field: string): string {
-  return unknownIn(shapeOf[entity], field);
-}
-
-/** The rules that bind several fields together; gives the reason of a refusal. */
-function finish(entity: Entity, record: Fields, warnings: string[]): string | undefined {
-  if (entity === 'profiles') finishProfile(record, warnings);
-  else if (entity === 'api-keys') return finishApiKey(record);
-  else if (entity === 'organizations') return finishOrganization(record);
-  return undefined;
-}
-
-function finishProfile(record: Partial<ProfileRecord>, warnings: string[]): void {
-  if (record.evmWalletAddress !== undefined) {
-    record.evmWalletVerified ??= false;
-  } else {
-    if (record.evmWalletVerified === true)
-      warnings.push('evmWalletVerified is given without evmWalletAddress');
-    delete record.evmWalletVerified;
-  }
-  const { updatedAt } = record;
-  if (updatedAt !== undefined && updatedAt > 1_000_000_000 && updatedAt < secondsEnd) {
-    warnings.push('updatedAt lies before 1974: it may be in seconds where milliseconds are wanted');
-  }
-}
-
-function finishApiKey(record: Fields): string | undefined {
-  const { apiKey, apiKeySha256 } = record;
-  if (apiKey === undefined && apiKeySha256 === undefined) return 'apiKey or apiKeySha256 is missing';
-  if (apiKey === undefined) return undefined;
-  if (apiKeySha256 !== undefined && apiKeySha256 !== apiKey)
-    return 'apiKeySha256 is not the SHA-256 of apiKey';
-  record['apiKeySha256'] = apiKey;
-  delete record['apiKey'];
-  return undefined;
-}
-
-function finishOrganization(record: Partial<OrganizationRecord>): string | undefined {
-  const faults = settingsFaults({
-    minLength: record.usernameMinLength ?? defaultSettings.minLength,
-    maxLength: record.usernameMaxLength ?? defaultSettings.maxLength,
-    pattern: record.usernamePattern,
-    comparison: record.usernameComparison ?? defaultSettings.comparison,
-    objectImageUrlTemplate: record.objectImageUrlTemplate,
-    requireOwnership: record.requireOwnership ?? defaultSettings.requireOwnership,
-  });
-  return faults.length === 0 ? undefined : faults.join('; ');
 }

@@ -1,5 +1,6 @@
 import type { EntityMapping, Mapping } from '../mapping.ts';
-import { entityNames, fieldNames, requiredFields, unknownField } from '../records.ts';
+import { fieldNames, requiredFields, unknownField } from '../parse.ts';
+import { entityNames } from '../records.ts';
 import type { Entity } from '../records.ts';
 import { readTable } from './paging.ts';
 import type { Column, Database, Table } from './paging.ts';
