@@ -9,7 +9,8 @@ import { chunksOf, type Scope } from './scope.ts';
 import { surveySource, type Survey } from './survey.ts';
 import { createWindow } from './window.ts';
 import { formIn } from './organizations.ts';
-import { emptyTally, unfenced, type Notes, type Tally } from './writer.ts';
+import { unfenced } from './fence.ts';
+import { emptyTally, type Notes, type Tally } from './writer.ts';
 
 export interface Plan {
   survey: Survey;

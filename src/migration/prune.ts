@@ -4,7 +4,7 @@ import { emptySearch, findExtras, type Extra } from './extras.ts';
 import { formIn, type Organization } from './organizations.ts';
 import type { Entity } from './records.ts';
 import type { Scope } from './scope.ts';
-import { unfenced } from './writer.ts';
+import { unfenced } from './fence.ts';
 
 const prunedAtOnce = 300;
 

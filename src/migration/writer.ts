@@ -1,9 +1,8 @@
-import { setTimeout as sleep } from 'node:timers/promises';
 import { encodeReference } from '../domain/objects.ts';
 import { newKeyId } from '../redis/api-keys.ts';
 import type { Item } from './chunks.ts';
+import { patience, unfenced, waitUntil } from './fence.ts';
 import { groupBy } from './group.ts';
-import { MigrationError } from './issues.ts';
 import { formIn, type Organization, type Organizations } from './organizations.ts';
 import type { Entity } from './records.ts';
 import type { MigrationStore, Mode } from './scripts.ts';
@@ -44,10 +43,6 @@ export interface Writer {
   /** Brings records in, by the scripts; `dry` only tells what would become of them. */
   put: <E extends Entity>(entity: E, items: readonly Item<E>[], mode: Mode, notes?: Notes) => Promise<Tally>;
 }
-
-/** How long names may be held by another operation before a migration gives up, in ms. */
-const patience = 60_000;
-const pause = 50;
 
 /** Brings records into Redis, an organization at a time, waiting where names are just being decided about. */
 export function createWriter(store: MigrationStore, organizations: Organizations, mediaUrl: string): Writer {
@@ -206,27 +201,3 @@ const putters: { readonly [E in Entity]: Putter<E> } = {
   profiles: putProfiles,
   denylist: putDenylist,
 };
-
-/** Repeats a call until the name index that it was made for is the one in force, and not being rebuilt. */
-export async function unfenced<Reply extends readonly [string, ...unknown[]]>(
-  { organizations, organization }: Pick<Place, 'organizations' | 'organization'>,
-  call: () => Promise<Reply>,
-): Promise<Exclude<Reply, readonly ['stale'] | readonly ['frozen']>> {
-  for (const deadline = Date.now() + patience; ;) {
-    const reply = await call();
-    if (reply[0] !== 'stale' && reply[0] !== 'frozen') {
-      return reply as Exclude<Reply, readonly ['stale'] | readonly ['frozen']>;
-    }
-    await waitUntil(deadline, organization.id);
-    await organizations.refresh(organization.id);
-  }
-}
-
-async function waitUntil(deadline: number, organizationId: string): Promise<void> {
-  if (Date.now() > deadline) {
-    throw new MigrationError(
-      `names of organization ${JSON.stringify(organizationId)} are held by another operation (admin org set, or a denylist overwrite): wait for its end, then run the same command again`,
-    );
-  }
-  await sleep(pause);
-}
