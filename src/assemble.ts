@@ -178,6 +178,7 @@ async function openAdminPort(
   }
 }
 
+/** How often it is asked whether a sweep is due, in ms. */
 const sweepInterval = 60_000;
 
 type Welcome = (url: string, adminUrl: string | undefined) => string;
@@ -185,14 +186,23 @@ type Welcome = (url: string, adminUrl: string | undefined) => string;
 /** Does what one process of the bridge has to do; returns the demo's welcome, where there is a demo. */
 async function keepHouse(ground: Ground): Promise<Welcome | undefined> {
   const { config, log, lifetime, store, media } = ground;
-  const sweep = (): void => {
-    sweepLooseMedia(store, config.keyPrefix, media.remove).catch((error: unknown) => {
+  const stopped = new AbortController();
+  const sweep = async (): Promise<void> => {
+    try {
+      await sweepLooseMedia(store, config.keyPrefix, media.remove, stopped.signal);
+    } catch (error) {
       log.warn('loose picture files could not be swept', { reason: String(error) });
-    });
+    }
   };
-  sweep();
-  const sweeper = setInterval(sweep, sweepInterval).unref();
-  lifetime.onClose('sweeper', () => clearInterval(sweeper));
+  let sweeping = sweep();
+  const sweeper = setInterval(() => {
+    sweeping = sweep();
+  }, sweepInterval).unref();
+  lifetime.onClose('sweeper', async () => {
+    clearInterval(sweeper);
+    stopped.abort();
+    await sweeping;
+  });
 
   if (!ground.isEmbedded) return undefined;
   const demo = await openDemo(store, config.keyPrefix, config.dataDir);

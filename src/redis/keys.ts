@@ -77,6 +77,11 @@ export function looseMediaKey(base: string): string {
   return `${base}media`;
 }
 
+/** There while no other sweep of loose picture files is due. */
+export function sweepKey(prefix: string): string {
+  return `${prefix}sweep`;
+}
+
 function encodeId(id: string): string {
   return encodeURIComponent(id).replace(
     /[!'()*]/g,
