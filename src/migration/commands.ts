@@ -4,17 +4,10 @@ import { resolve } from 'node:path';
 import { applyPlan, makePlan, type Plan } from './apply.ts';
 import type { MigrationContext } from './context.ts';
 import { UsageError } from './issues.ts';
+import { lockRun } from './lock.ts';
 import { readMapping } from './mapping.ts';
 import { entityNames, type Entity } from './records.ts';
-import {
-  defaultRunName,
-  lockRun,
-  readRun,
-  runKey,
-  saveRound,
-  type EntityState,
-  type RunState,
-} from './runs.ts';
+import { defaultRunName, readRun, runKey, saveRound, type EntityState, type RunState } from './runs.ts';
 import { openSource } from './sources/open.ts';
 import { SourceError, type Source } from './sources/source.ts';
 import { isDatabaseUrl } from './sources/urls.ts';

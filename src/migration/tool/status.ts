@@ -1,6 +1,7 @@
 import type { MigrationContext } from '../context.ts';
 import { entityNames } from '../records.ts';
-import { readRun, runsKey, whoApplies, type RunState } from '../runs.ts';
+import { whoApplies } from '../lock.ts';
+import { readRun, runsKey, type RunState } from '../runs.ts';
 import { MigrationError } from '../issues.ts';
 import { number } from '../../numbers.ts';
 import { table } from '../../terminal.ts';
