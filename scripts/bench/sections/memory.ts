@@ -14,10 +14,10 @@ const batch = 500;
 const shapes = [
   {
     organization: 'short',
-    avatar: { datasourceId: 'avatars', objectDefinitionId: 'knight-07' },
+    shown: { datasourceId: 'avatars', objectDefinitionId: 'knight-07' },
     aim: { atMost: 350 },
   },
-  { organization: 'long', avatar, aim: undefined },
+  { organization: 'long', shown: avatar, aim: undefined },
 ] as const;
 
 export const memory: Section = {
@@ -27,13 +27,13 @@ export const memory: Section = {
     const { store, close } = await openStore();
     try {
       const rows: Row[] = [];
-      for (const { organization, avatar, aim } of shapes) {
+      for (const { organization, shown, aim } of shapes) {
         await saveSettings(store, 'pb:', organization, defaultSettings);
         const before = await usedMemory(store);
-        await migrateProfiles(store, organization, encodeReference(avatar));
+        await migrateProfiles(store, organization, encodeReference(shown));
         const bytes = ((await usedMemory(store)) - before) / profiles;
         const row = {
-          what: `memory of a profile and its name, avatar reference of ${encodeReference(avatar).length}`,
+          what: `memory of a profile and its name, avatar reference of ${encodeReference(shown).length}`,
           result: `${Math.round(bytes)} bytes`,
           noise: `used_memory, of ${profiles.toLocaleString('en')} profiles`,
           figures: { profiles, bytes },
