@@ -193,6 +193,9 @@ function inUse(place: Place, dataDir: string): string {
 /** Why the server ended, by the end of its log. */
 function lastWords(place: Place): string {
   const lines = readFileSync(join(place.folder, 'redis.log'), 'utf8').trim().split('\n').slice(-10);
+  if (lines.some((line) => line.includes("Can't handle RDB format"))) {
+    return 'its data was written by a newer Redis, or by Valkey: put that server on the PATH, and no other before it';
+  }
   const complaint = lines.findLast((line) => line.includes(' # ')) ?? lines.at(-1) ?? '';
   return complaint.replace(/^.* # /, '');
 }

@@ -237,6 +237,14 @@ describe('a start that cannot succeed', () => {
   });
 });
 
+test("data that a newer server has written is told from damage: Valkey's cannot be read by every Redis", async () => {
+  const dataDir = folder();
+  await (await openEmbedded({ dataDir })).close();
+  const base = join(dataDir, 'redis/appendonlydir/appendonly.aof.1.base.rdb');
+  writeFileSync(base, readFileSync(base, 'latin1').replace(/^REDIS\d{4}/, 'REDIS9999'), 'latin1');
+  await expect(openEmbedded({ dataDir })).rejects.toThrow(/written by a newer Redis, or by Valkey: put that/);
+});
+
 test('a folder whose path is too long for a socket gets its socket elsewhere, still private', async () => {
   const dataDir = folder('d'.repeat(120));
   const { url } = closing(await openEmbedded({ dataDir }));
