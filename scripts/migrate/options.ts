@@ -1,6 +1,6 @@
 import { InvalidArgumentError, Option, type Command } from 'commander';
 import { nameFault } from '../../src/domain/usernames.ts';
-import { entityNames, isEntity, type Entity } from '../../src/migration/records.ts';
+import { entityNames, isEntity, type Entity } from '../../src/migration/records/records.ts';
 
 /** What every command takes. */
 export interface Flags {

@@ -4,7 +4,7 @@ import { readBucketCredentials } from '../../src/media/s3.ts';
 import { UsageError } from '../../src/migration/issues.ts';
 import { apply } from '../../src/migration/tool/apply.ts';
 import { exportAll } from '../../src/migration/tool/export.ts';
-import { entityNames } from '../../src/migration/records.ts';
+import { entityNames } from '../../src/migration/records/records.ts';
 import { plan } from '../../src/migration/tool/plan.ts';
 import type { Outcome, Surroundings } from '../../src/migration/tool/session.ts';
 import { verify } from '../../src/migration/tool/verify.ts';

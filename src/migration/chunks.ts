@@ -1,5 +1,5 @@
-import { parseRecord } from './parse.ts';
-import type { Entity, RecordOf } from './records.ts';
+import { parseRecord } from './records/parse.ts';
+import type { Entity, RecordOf } from './records/records.ts';
 import type { Batch, Position, Source } from './sources/source.ts';
 
 /** A record of the source, with where it stands. A class, for there are many: none needs a closure of its own. */

@@ -4,11 +4,11 @@ import { apiKeyKey, collectionKey, denylistKey, objectsKey } from '../redis/keys
 import type { Item } from './chunks.ts';
 import type { MigrationContext } from './context.ts';
 import { isWrittenHere } from './extras.ts';
-import { identityOf } from './facts.ts';
+import { identityOf } from './survey/facts.ts';
 import { groupBy } from './group.ts';
 import { formIn, type Organization } from './organizations.ts';
-import type { Entity, RecordOf } from './records.ts';
-import { apiKeyRecord, organizationRecord, organizationSettings, profileFields } from './stored.ts';
+import type { Entity, RecordOf } from './records/records.ts';
+import { apiKeyRecord, organizationRecord, organizationSettings, profileFields } from './records/stored.ts';
 
 /** What Redis has of a record. */
 export type Comparison =

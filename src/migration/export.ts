@@ -11,8 +11,8 @@ import { createSorter, byCodeUnits } from './disk/sorter.ts';
 import { keysInRedis } from './extras.ts';
 import { UsageError } from './issues.ts';
 import type { Organization } from './organizations.ts';
-import type { Entity, RecordOf } from './records.ts';
-import { apiKeyRecord, organizationRecord, profileRecord } from './stored.ts';
+import type { Entity, RecordOf } from './records/records.ts';
+import { apiKeyRecord, organizationRecord, profileRecord } from './records/stored.ts';
 
 export interface Exported {
   /** Records written, by entity. */

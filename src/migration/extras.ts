@@ -1,11 +1,11 @@
 import { collectionKey, denylistKey, objectsKey, organizationBase, profileKey } from '../redis/keys.ts';
 import { scanKeys, scanMembers, scanPairs } from '../redis/scan.ts';
 import type { MigrationContext } from './context.ts';
-import { createCrosscheck, type Crosscheck } from './crosscheck.ts';
+import { createCrosscheck, type Crosscheck } from './survey/crosscheck.ts';
 import { fingerprint } from './disk/fingerprint.ts';
-import { identityOf } from './facts.ts';
+import { identityOf } from './survey/facts.ts';
 import type { Organization } from './organizations.ts';
-import type { Entity } from './records.ts';
+import type { Entity } from './records/records.ts';
 import { chunksOf, type Scope } from './scope.ts';
 
 /** A record that Redis has and the source has not. */

@@ -1,6 +1,6 @@
 import { createWriteStream, type WriteStream } from 'node:fs';
 import { once } from 'node:events';
-import type { Entity } from './records.ts';
+import type { Entity } from './records/records.ts';
 
 /** What an operator should know of a record. Problems stop an apply before it writes, unless --on-conflict says else. */
 export type Reason =

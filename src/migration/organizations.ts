@@ -3,7 +3,7 @@ import { comparisonForm } from '../domain/usernames.ts';
 import { organizationBase, organizationsKey, settingsKey } from '../redis/keys.ts';
 import { readStanding } from '../redis/standing.ts';
 import type { MigrationStore } from './scripts.ts';
-import { settingsArguments } from './stored.ts';
+import { settingsArguments } from './records/stored.ts';
 
 /** What a record is judged by: its organization as it stands in Redis, or will once the source's is there. */
 export interface Organization {

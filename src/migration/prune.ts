@@ -2,7 +2,7 @@ import { profileKey } from '../redis/keys.ts';
 import type { MigrationContext } from './context.ts';
 import { emptySearch, findExtras, type Extra } from './extras.ts';
 import { formIn, type Organization } from './organizations.ts';
-import type { Entity } from './records.ts';
+import type { Entity } from './records/records.ts';
 import type { Scope } from './scope.ts';
 import { unfenced } from './fence.ts';
 

@@ -1,11 +1,11 @@
 import type { MigrationContext } from './context.ts';
 import type { Chunk, Item } from './chunks.ts';
-import type { DecisionReader } from './decisions.ts';
+import type { DecisionReader } from './survey/decisions.ts';
 import { createRenames, type Release } from './renames.ts';
 import type { Organizations } from './organizations.ts';
-import type { Entity, RecordOf } from './records.ts';
+import type { Entity, RecordOf } from './records/records.ts';
 import { chunksOf, type Scope } from './scope.ts';
-import type { Survey } from './survey.ts';
+import type { Survey } from './survey/survey.ts';
 import { createWindow } from './window.ts';
 import { emptyTally, type Notes, type Tally } from './writer.ts';
 

@@ -1,5 +1,5 @@
 import type { MigrationContext } from './context.ts';
-import type { Decisions } from './decisions.ts';
+import type { Decisions } from './survey/decisions.ts';
 import { createSorter } from './disk/sorter.ts';
 import { formIn, type Organizations } from './organizations.ts';
 import type { OnConflict } from './scope.ts';

@@ -1,5 +1,5 @@
 import { readChunks, type Chunk } from './chunks.ts';
-import type { Entity } from './records.ts';
+import type { Entity } from './records/records.ts';
 import type { Source } from './sources/source.ts';
 
 /** What to do with a record that has a problem. */

@@ -3,7 +3,7 @@ import { printable, table } from '../terminal.ts';
 import type { Applied, Chosen } from './commands.ts';
 import type { Plan } from './apply.ts';
 import type { Issue, Issues, Reason } from './issues.ts';
-import type { Entity } from './records.ts';
+import type { Entity } from './records/records.ts';
 import type { Tally } from './writer.ts';
 
 /** Numbers of one entity, or of all. */

@@ -7,9 +7,9 @@ import { emptySearch, findExtras, isWrittenHere, placeOf, storedKeys } from './e
 import type { Issue, Reason } from './issues.ts';
 import { formIn, type Organization } from './organizations.ts';
 import { decided } from './rehearse.ts';
-import type { Entity } from './records.ts';
+import type { Entity } from './records/records.ts';
 import { chunksOf, type Scope } from './scope.ts';
-import { surveySource } from './survey.ts';
+import { surveySource } from './survey/survey.ts';
 import { createWindow } from './window.ts';
 
 export interface Verified {

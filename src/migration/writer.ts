@@ -4,9 +4,9 @@ import type { Item } from './chunks.ts';
 import { patience, unfenced, waitUntil } from './fence.ts';
 import { groupBy } from './group.ts';
 import { formIn, type Organization, type Organizations } from './organizations.ts';
-import type { Entity } from './records.ts';
+import type { Entity } from './records/records.ts';
 import type { MigrationStore, Mode } from './scripts.ts';
-import { organizationSettings, profileFields, settingsArguments } from './stored.ts';
+import { organizationSettings, profileFields, settingsArguments } from './records/stored.ts';
 
 /** What became of a record, or would. */
 type Outcome = 'created' | 'updated' | 'unchanged' | 'kept' | 'newer' | 'taken';

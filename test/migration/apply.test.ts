@@ -2,7 +2,7 @@ import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
-import { lockRun } from '../../src/migration/lock.ts';
+import { lockRun } from '../../src/migration/runs/lock.ts';
 import { defineMigrationScripts } from '../../src/migration/scripts.ts';
 import { closeRedis } from '../../src/redis/connection/connect.ts';
 import { scanKeys } from '../../src/redis/scan.ts';

@@ -1,5 +1,5 @@
-import { fieldNames, requiredFields, unknownField } from '../parse.ts';
-import type { Entity } from '../records.ts';
+import { fieldNames, requiredFields, unknownField } from '../records/parse.ts';
+import type { Entity } from '../records/records.ts';
 import type { DataFile } from './file.ts';
 import { SourceError } from './source.ts';
 

@@ -1,7 +1,7 @@
 import { createReadStream } from 'node:fs';
 import { stat } from 'node:fs/promises';
 import { createGunzip } from 'node:zlib';
-import type { Entity } from '../records.ts';
+import type { Entity } from '../records/records.ts';
 import { SourceError } from './source.ts';
 import type { Position } from './source.ts';
 

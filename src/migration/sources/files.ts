@@ -1,8 +1,8 @@
 import { readdir, stat } from 'node:fs/promises';
 import { basename, join } from 'node:path';
-import type { Mapping } from '../mapping.ts';
-import { entityNames, isEntity } from '../records.ts';
-import type { Entity } from '../records.ts';
+import type { Mapping } from './mapping.ts';
+import { entityNames, isEntity } from '../records/records.ts';
+import type { Entity } from '../records/records.ts';
 import { readCsv, readCsvHeader } from './csv.ts';
 import { fileVersion } from './file.ts';
 import type { DataFile } from './file.ts';

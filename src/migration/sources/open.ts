@@ -1,4 +1,4 @@
-import type { Mapping } from '../mapping.ts';
+import type { Mapping } from './mapping.ts';
 import { openFiles } from './files.ts';
 import { openMysql } from './mysql.ts';
 import { openPostgres } from './postgres.ts';

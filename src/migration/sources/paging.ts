@@ -1,6 +1,6 @@
 import { counted } from '../../numbers.ts';
 import { printable } from '../../terminal.ts';
-import type { Entity } from '../records.ts';
+import type { Entity } from '../records/records.ts';
 import { usualBatchSize, isOf, SourceError } from './source.ts';
 import type { Batch, ReadOptions, Row } from './source.ts';
 

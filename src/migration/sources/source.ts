@@ -1,4 +1,4 @@
-import type { Entity } from '../records.ts';
+import type { Entity } from '../records/records.ts';
 
 /** A mistake an operator can mend: the message is one plain line with the remedy, free of passwords and API keys. */
 export class SourceError extends Error {

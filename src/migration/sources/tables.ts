@@ -1,7 +1,7 @@
-import type { EntityMapping, Mapping } from '../mapping.ts';
-import { fieldNames, requiredFields, unknownField } from '../parse.ts';
-import { entityNames } from '../records.ts';
-import type { Entity } from '../records.ts';
+import type { EntityMapping, Mapping } from './mapping.ts';
+import { fieldNames, requiredFields, unknownField } from '../records/parse.ts';
+import { entityNames } from '../records/records.ts';
+import type { Entity } from '../records/records.ts';
 import { readTable } from './paging.ts';
 import type { Column, Database, Table } from './paging.ts';
 import { SourceError } from './source.ts';

@@ -1,5 +1,5 @@
 import { exportRecords } from '../export.ts';
-import { entityNames, type Entity } from '../records.ts';
+import { entityNames, type Entity } from '../records/records.ts';
 import { counted, number } from '../../numbers.ts';
 import { table } from '../../terminal.ts';
 import { listWarnings, pace } from '../summary.ts';

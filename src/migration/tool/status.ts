@@ -1,7 +1,7 @@
 import type { MigrationContext } from '../context.ts';
-import { entityNames } from '../records.ts';
-import { whoApplies } from '../lock.ts';
-import { readRun, runsKey, type RunState } from '../runs.ts';
+import { entityNames } from '../records/records.ts';
+import { whoApplies } from '../runs/lock.ts';
+import { readRun, runsKey, type RunState } from '../runs/runs.ts';
 import { MigrationError } from '../issues.ts';
 import { number } from '../../numbers.ts';
 import { table } from '../../terminal.ts';

@@ -1,7 +1,7 @@
 import { openChosen, runOrganizationsKey, type SourceChoice } from '../commands.ts';
 import type { Issues, Reason } from '../issues.ts';
-import type { Entity } from '../records.ts';
-import { readRun } from '../runs.ts';
+import type { Entity } from '../records/records.ts';
+import { readRun } from '../runs/runs.ts';
 import { counted, number } from '../../numbers.ts';
 import { table } from '../../terminal.ts';
 import { head, listIssues, pace } from '../summary.ts';

@@ -1,5 +1,5 @@
 import { afterAll, afterEach, beforeAll, expect, test } from '@jest/globals';
-import { parseMapping } from '../../../src/migration/mapping.ts';
+import { parseMapping } from '../../../src/migration/sources/mapping.ts';
 import { openSource } from '../../../src/migration/sources/open.ts';
 import type { Source } from '../../../src/migration/sources/source.ts';
 import type { PrivateServer } from '../../support/private-server.ts';

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { gzipSync } from 'node:zlib';
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
-import { parseMapping } from '../../../src/migration/mapping.ts';
+import { parseMapping } from '../../../src/migration/sources/mapping.ts';
 import { openSource } from '../../../src/migration/sources/open.ts';
 import type { ReadOptions } from '../../../src/migration/sources/source.ts';
 import { messageOf, readRecords, readRows } from './reading.ts';

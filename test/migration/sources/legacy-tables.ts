@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { expect } from '@jest/globals';
-import type { Entity } from '../../../src/migration/records.ts';
+import type { Entity } from '../../../src/migration/records/records.ts';
 import type { Source } from '../../../src/migration/sources/source.ts';
 import { readRecords } from './reading.ts';
 

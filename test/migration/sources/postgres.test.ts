@@ -1,6 +1,6 @@
 import { readFile } from 'node:fs/promises';
 import { beforeAll, expect, test } from '@jest/globals';
-import { parseMapping } from '../../../src/migration/mapping.ts';
+import { parseMapping } from '../../../src/migration/sources/mapping.ts';
 import { openSource } from '../../../src/migration/sources/open.ts';
 import { describeWithPostgres, runPostgres, startPostgres } from '../../support/postgres.ts';
 import { behavesAsDatabase } from './database-suite.ts';

@@ -1,6 +1,6 @@
-import { parseMapping } from '../../../src/migration/mapping.ts';
-import { parseRecord } from '../../../src/migration/parse.ts';
-import type { Entity } from '../../../src/migration/records.ts';
+import { parseMapping } from '../../../src/migration/sources/mapping.ts';
+import { parseRecord } from '../../../src/migration/records/parse.ts';
+import type { Entity } from '../../../src/migration/records/records.ts';
 import { openSource } from '../../../src/migration/sources/open.ts';
 import type { Position, ReadOptions, Source } from '../../../src/migration/sources/source.ts';
 

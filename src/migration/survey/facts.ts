@@ -1,7 +1,7 @@
-import { encodeReference } from '../domain/objects.ts';
+import { encodeReference } from '../../domain/objects.ts';
 import type { Crosscheck, Side } from './crosscheck.ts';
-import { formIn, type Organization } from './organizations.ts';
-import type { Entity, RecordOf } from './records.ts';
+import { formIn, type Organization } from '../organizations.ts';
+import type { Entity, RecordOf } from '../records/records.ts';
 
 /** The questions that records are crosschecked by. */
 export interface Checks {

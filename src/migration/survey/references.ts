@@ -1,11 +1,11 @@
-import { encodeReference } from '../domain/objects.ts';
+import { encodeReference } from '../../domain/objects.ts';
 import { createCrosscheck } from './crosscheck.ts';
 import type { Found, Side } from './crosscheck.ts';
-import type { Item } from './chunks.ts';
-import type { Workspace } from './disk/workspace.ts';
-import { fingerprint } from './disk/fingerprint.ts';
+import type { Item } from '../chunks.ts';
+import type { Workspace } from '../disk/workspace.ts';
+import { fingerprint } from '../disk/fingerprint.ts';
 import type { Collected } from './facts.ts';
-import type { Organization } from './organizations.ts';
+import type { Organization } from '../organizations.ts';
 
 /** References of profiles that only the catalogue can resolve, set against the catalogue. */
 export interface References {

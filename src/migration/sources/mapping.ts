@@ -1,9 +1,9 @@
 import { readFile } from 'node:fs/promises';
 import { parseDocument } from 'yaml';
-import { fieldNames, requiredFields, unknownField } from './parse.ts';
-import { entityNames, isEntity } from './records.ts';
-import type { Entity } from './records.ts';
-import { SourceError } from './sources/source.ts';
+import { fieldNames, requiredFields, unknownField } from '../records/parse.ts';
+import { entityNames, isEntity } from '../records/records.ts';
+import type { Entity } from '../records/records.ts';
+import { SourceError } from './source.ts';
 
 /** How one entity is read: databases need query and key; fields maps record fields to columns or JSON pointers. */
 export interface EntityMapping {

@@ -1,6 +1,6 @@
-import { readInstant } from '../domain/instants.ts';
-import { walletForm } from '../domain/wallets.ts';
-import { nameFault } from '../domain/usernames.ts';
+import { readInstant } from '../../domain/instants.ts';
+import { walletForm } from '../../domain/wallets.ts';
+import { nameFault } from '../../domain/usernames.ts';
 
 /**
  * A value that breaks its rule. The reason completes a sentence that begins with the field's name and never

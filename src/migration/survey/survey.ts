@@ -1,16 +1,16 @@
-import type { Chunk, Item } from './chunks.ts';
-import type { MigrationContext } from './context.ts';
+import type { Chunk, Item } from '../chunks.ts';
+import type { MigrationContext } from '../context.ts';
 import { createCrosscheck, type Crosscheck, type Side } from './crosscheck.ts';
 import type { Decisions } from './decisions.ts';
-import type { Workspace } from './disk/workspace.ts';
-import { fingerprint } from './disk/fingerprint.ts';
+import type { Workspace } from '../disk/workspace.ts';
+import { fingerprint } from '../disk/fingerprint.ts';
 import { visitFacts, type Checks, type Visit } from './facts.ts';
-import { UsageError, type Issues } from './issues.ts';
+import { UsageError, type Issues } from '../issues.ts';
 import { judge } from './judge.ts';
-import type { Entity, RecordOf } from './records.ts';
+import type { Entity, RecordOf } from '../records/records.ts';
 import { createReferences } from './references.ts';
-import { chunksOf, type Scope } from './scope.ts';
-import { organizationSettings } from './stored.ts';
+import { chunksOf, type Scope } from '../scope.ts';
+import { organizationSettings } from '../records/stored.ts';
 
 export interface Survey {
   /** Rows read, by entity. */

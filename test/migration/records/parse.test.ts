@@ -1,8 +1,8 @@
 import { createHash } from 'node:crypto';
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
-import { fieldNames, parseRecord, requiredFields } from '../../src/migration/parse.ts';
-import type { Entity } from '../../src/migration/records.ts';
+import { fieldNames, parseRecord, requiredFields } from '../../../src/migration/records/parse.ts';
+import type { Entity } from '../../../src/migration/records/records.ts';
 
 const sha256 = (key: string): string => createHash('sha256').update(key).digest('hex');
 const wallet = `0x${'aB'.repeat(20)}`;

@@ -1,6 +1,6 @@
-import { createSorter } from './disk/sorter.ts';
-import type { Workspace } from './disk/workspace.ts';
-import type { Entity } from './records.ts';
+import { createSorter } from '../disk/sorter.ts';
+import type { Workspace } from '../disk/workspace.ts';
+import type { Entity } from '../records/records.ts';
 
 /** What becomes of a record that is not simply brought in. */
 type Decision =

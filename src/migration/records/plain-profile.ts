@@ -1,6 +1,6 @@
 import type { ProfileRecord } from './records.ts';
-import type { ObjectReference } from '../domain/objects.ts';
-import { walletForm } from '../domain/wallets.ts';
+import type { ObjectReference } from '../../domain/objects.ts';
+import { walletForm } from '../../domain/wallets.ts';
 import { instant, isPlain, secondsEnd } from './values.ts';
 
 const profileFields: ReadonlySet<string> = new Set([

@@ -1,14 +1,14 @@
-import { objectsKey, profileKey } from '../redis/keys.ts';
-import type { MigrationContext } from './context.ts';
+import { objectsKey, profileKey } from '../../redis/keys.ts';
+import type { MigrationContext } from '../context.ts';
 import type { Found } from './crosscheck.ts';
 import { createAllDecisions, type Decisions } from './decisions.ts';
-import { createSorter, type Sorter } from './disk/sorter.ts';
-import type { Workspace } from './disk/workspace.ts';
+import { createSorter, type Sorter } from '../disk/sorter.ts';
+import type { Workspace } from '../disk/workspace.ts';
 import type { Checks, Collected } from './facts.ts';
-import type { Issues, Reason } from './issues.ts';
-import type { Entity } from './records.ts';
+import type { Issues, Reason } from '../issues.ts';
+import type { Entity } from '../records/records.ts';
 import type { References } from './references.ts';
-import type { Scope } from './scope.ts';
+import type { Scope } from '../scope.ts';
 
 /** Judges what the survey has collected: decides on records, and reports what an operator should know. */
 export async function judge(

@@ -2,8 +2,8 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, test } from '@jest/globals';
-import { parseMapping, readMapping } from '../../src/migration/mapping.ts';
-import { messageOf } from './sources/reading.ts';
+import { parseMapping, readMapping } from '../../../src/migration/sources/mapping.ts';
+import { messageOf } from './reading.ts';
 
 describe('a mapping', () => {
   test('gives queries, keys and fields per entity', () => {

@@ -1,7 +1,7 @@
-import { createFingerprintSet, type FingerprintSet } from './disk/fingerprint-set.ts';
-import { createMarks } from './disk/marks.ts';
-import { createSorter } from './disk/sorter.ts';
-import type { Workspace } from './disk/workspace.ts';
+import { createFingerprintSet, type FingerprintSet } from '../disk/fingerprint-set.ts';
+import { createMarks } from '../disk/marks.ts';
+import { createSorter } from '../disk/sorter.ts';
+import type { Workspace } from '../disk/workspace.ts';
 
 /** What a crosscheck looks for among keys of organizations, each of which may stand on two sides. */
 export type Question =
