@@ -7,7 +7,8 @@ import type { BodyError, ProfileChange, Replacements, Usernames } from './types.
 /** What came of holding a body against its schema. The errors are at least one and at most 20. */
 export type Validated<T> = { ok: true; value: T } | { ok: false; errors: BodyError[] };
 
-const maxErrors = 20;
+/** The greatest number of errors that one answer tells of. */
+export const maxErrors = 20;
 const maxPointerPart = 64;
 
 function compilerOf(options: { allErrors: boolean }): <T>(name: string) => ValidateFunction<T> {

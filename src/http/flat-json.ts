@@ -1,3 +1,6 @@
+/** A text that is not one array, or one object, of strings; or no JSON, or not even UTF-8. */
+export class NotFlat extends Error {}
+
 /** Bytes decoded at a time. */
 const piece = 64 * 1024;
 
@@ -13,9 +16,8 @@ const marksAfter: Record<string, Record<string, string>> = {
 /**
  * The strings in a JSON text (RFC 8259) that is one array of strings, or one object of strings: then each property's
  * name and its value in turn, as they stand in the text. Nothing is kept of what was read: reading 200,000 strings
- * can be interrupted anywhere, and leaves the garbage collector nothing to move. Throws where the text is anything
- * else, or not well-formed; the strings before that have been handed out by then. Only bare control characters pass
- * in a string without escapes: JSON has none, but neither has a name.
+ * can be interrupted anywhere, and leaves the garbage collector nothing to move. Throws NotFlat where the text is
+ * anything else, or has a control character in a string; the strings before that have been handed out by then.
  */
 export function* stringsIn(bytes: Uint8Array, open: '[' | '{'): Generator<string, void> {
   const utf8 = new TextDecoder('utf-8', { fatal: true });
@@ -23,7 +25,8 @@ export function* stringsIn(bytes: Uint8Array, open: '[' | '{'): Generator<string
   let last = '';
   let rest = '';
   for (let at = 0; at < bytes.length; at += piece) {
-    const text = rest + utf8.decode(bytes.subarray(at, at + piece), { stream: at + piece < bytes.length });
+    const more = { stream: at + piece < bytes.length };
+    const text = rest + orNotFlat(() => utf8.decode(bytes.subarray(at, at + piece), more));
     let end = 0;
     for (;;) {
       let next = afterSpace(text, end);
@@ -37,8 +40,10 @@ export function* stringsIn(bytes: Uint8Array, open: '[' | '{'): Generator<string
       const mark = text[next];
       if (mark === undefined) break;
       if (string !== undefined) {
+        const written = string;
         if (marksAfter[open]?.[last]?.includes(mark) !== true) throw new NotFlat();
-        yield string.includes('\\') ? (JSON.parse(`"${string}"`) as string) : string;
+        if (controlCharacter.test(written)) throw new NotFlat();
+        yield written.includes('\\') ? orNotFlat(() => JSON.parse(`"${written}"`) as string) : written;
       } else if (!(last === '' && mark === open) && !(last === open && mark === close)) {
         throw new NotFlat();
       }
@@ -49,6 +54,17 @@ export function* stringsIn(bytes: Uint8Array, open: '[' | '{'): Generator<string
     if (rest.length > longestToken) throw new NotFlat();
   }
   if (last !== close || afterSpace(rest, 0) < rest.length) throw new NotFlat();
+}
+
+/** JSON wants most of them escaped, and no name has any. */
+const controlCharacter = /\p{Cc}/u;
+
+function orNotFlat<Result>(read: () => Result): Result {
+  try {
+    return read();
+  } catch {
+    throw new NotFlat();
+  }
 }
 
 function afterSpace(text: string, at: number): number {
@@ -65,5 +81,3 @@ function closingQuote(text: string, start: number): number {
   }
   return -1;
 }
-
-class NotFlat extends Error {}

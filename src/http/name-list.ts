@@ -1,9 +1,10 @@
 import type { Request, Response } from 'express';
 import { problem, ProblemError } from '../contract/problems.ts';
-import { validateReplacements, validateUsernames, type Validated } from '../contract/schemas.ts';
+import { maxErrors, validateReplacements, validateUsernames, type Validated } from '../contract/schemas.ts';
+import type { BodyError } from '../contract/types.gen.ts';
 import { createSketch } from '../domain/sketch.ts';
 import { inTurns } from '../turns.ts';
-import { stringsIn } from './flat-json.ts';
+import { NotFlat, stringsIn } from './flat-json.ts';
 import { createBodyReader, parseJson } from './json-body.ts';
 
 /** Reads the bodies of the denylist operations. What they resolve to can be gone through again and again. */
@@ -17,7 +18,7 @@ export interface ListReader {
  * Reads lists of at most `limit` bytes. A list stays in memory as the bytes that came, and is read from them in turns
  * as often as it is needed: to parse 200,000 properties at one go would stop every other request for 0.2 to 0.9 s,
  * and to hand them over from another thread would cost that thread's memory, and a protocol. Only what is no list of
- * valid names, each given once, is left to the plain parser, which knows what is wrong with it.
+ * strings, or both wrong and given twice, is left to the plain parser, which says what it is.
  */
 export function createListReader(limit: number): ListReader {
   const readBytes = createBodyReader(limit);
@@ -25,15 +26,19 @@ export function createListReader(limit: number): ListReader {
     usernames: async (request, response) => {
       const bytes = await readBytes(request, response);
       const names = { [Symbol.iterator]: () => stringsIn(bytes, '[') };
-      return (await areNames(names)) ? names : accept(validateUsernames(parseJson(bytes)));
+      const errors = await ifFlat(errorsAmong(names));
+      if (errors === undefined) return accept(validateUsernames(parseJson(bytes)));
+      return errors.length === 0 ? names : accept({ ok: false, errors });
     },
     replacements: async (request, response) => {
       const bytes = await readBytes(request, response);
       const pairs = { [Symbol.iterator]: () => pairsIn(bytes) };
-      if (!(await areNames(stringsIn(bytes, '{')))) {
-        return Object.entries(accept(validateReplacements(parseJson(bytes))));
-      }
-      return (await hasTwice(pairs)) ? await toMap(pairs) : pairs;
+      const wrong = await ifFlat(wrongAmong(pairs));
+      const twice = wrong !== undefined && (await hasTwice(pairs));
+      if (wrong?.length === 0) return twice ? await toMap(pairs) : pairs;
+      // The order of the errors is that of an object's properties.
+      const object: unknown = wrong === undefined || twice ? parseJson(bytes) : Object.fromEntries(wrong);
+      return Object.entries(accept(validateReplacements(object)));
     },
   };
 }
@@ -50,14 +55,39 @@ function* pairsIn(bytes: Uint8Array): Generator<[string, string], void> {
   }
 }
 
-async function areNames(strings: Iterable<string>): Promise<boolean> {
+/** Undefined where the text turns out to be anything else than one list of strings. */
+async function ifFlat<Result>(reading: Promise<Result>): Promise<Result | undefined> {
   try {
-    for await (const chunk of inTurns(strings)) if (!validateUsernames(chunk).ok) return false;
-    return true;
-  } catch {
-    // Whatever cannot be read: the plain parser says why.
-    return false;
+    return await reading;
+  } catch (error) {
+    if (error instanceof NotFlat) return undefined;
+    throw error;
   }
+}
+
+async function errorsAmong(names: Iterable<string>): Promise<BodyError[]> {
+  const errors: BodyError[] = [];
+  let position = 0;
+  for await (const chunk of inTurns(names)) {
+    const checked = validateUsernames(chunk);
+    for (const { path, message } of checked.ok ? [] : checked.errors) {
+      if (errors.length < maxErrors) errors.push({ path: `/${position + Number(path.slice(1))}`, message });
+    }
+    position += chunk.length;
+  }
+  return errors;
+}
+
+async function wrongAmong(
+  pairs: Iterable<readonly [string, string]>,
+): Promise<(readonly [string, string])[]> {
+  const wrong: (readonly [string, string])[] = [];
+  for await (const chunk of inTurns(pairs)) {
+    if (!validateUsernames(chunk.flat()).ok) {
+      wrong.push(...chunk.filter((pair) => !validateUsernames(pair).ok));
+    }
+  }
+  return wrong;
 }
 
 /** Whether a property is given twice; it may seem so by chance. */
