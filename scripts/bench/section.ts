@@ -5,6 +5,8 @@ import type { Ground } from './ground.ts';
 export interface Section {
   name: string;
   about: string;
+  /** Left out unless it is named. */
+  onlyWhenNamed?: true;
   run: (ground: Ground) => Promise<Row[]>;
 }
 
