@@ -1,5 +1,4 @@
-import type { RequestListener } from 'node:http';
-import express, { type Express, type Request, type Response } from 'express';
+import express, { type Express, type RequestHandler } from 'express';
 import { contractText } from './contract/document.ts';
 import { problem, ProblemError } from './contract/problems.ts';
 import type { MediaUrl } from './contract/views.ts';
@@ -7,13 +6,7 @@ import { deprecationHeaderNames } from './deprecation/headers.ts';
 import type { DeprecationPolicy } from './deprecation/policy.ts';
 import { answerErrors, page } from './http/answers.ts';
 import { answered, beginCall, callOf, type AnsweredCall } from './http/call.ts';
-import {
-  allowOrigins,
-  contractHandler,
-  isContractPath,
-  readOnlyRouter,
-  type ContractHandler,
-} from './http/contract.ts';
+import { allowOrigins, contractHandler, isContractPath, readOnlyRouter } from './http/contract.ts';
 import type { AuthenticationOptions } from './http/credentials.ts';
 import { banUsernames, overwriteDenylist, removeDeniedUsernames } from './http/denylist.ts';
 import { documentation } from './http/documentation.ts';
@@ -59,38 +52,17 @@ const exposedHeaders = [
   'Allow',
 ];
 
-export interface PublicFace {
-  app: Express;
-  /** What to call with the app's requests and responses. */
-  answer: RequestListener;
-}
-
-/**
- * The public face: the contract first, since that is what nearly everybody wants; then the rest. A request for
- * the contract goes past Express, whose way to a handler costs as much as all that is done there for a GET.
- */
-export function createApp(options: AppOptions): PublicFace {
+/** The public face: the contract first, since that is what nearly everybody wants; then the rest. */
+export function createApp(options: AppOptions): Express {
   const { store, isDraining, corsOrigins, organizationHeader } = options;
-  const begin = startCalls(options);
-  const allow = corsOrigins.length > 0 && allowOrigins(corsOrigins, organizationHeader, exposedHeaders);
-  const contract = contractFace(options);
-
   const app = express();
   app.disable('x-powered-by');
   app.set('etag', false);
   app.set('query parser', false);
 
-  app.use((_request, response, next) => {
-    begin(response);
-    next();
-  });
-  if (allow) app.use(allow);
-  app.use((request, response, next) => {
-    // The contract's paths as the listener below does not know them: with a query, or as an absolute address.
-    if (isContractPath(request.path)) return contract(request, response, request.path);
-    response.setHeader('X-Request-Id', callOf(response).requestId);
-    return next();
-  });
+  app.use(begin(options));
+  if (corsOrigins.length > 0) app.use(allowOrigins(corsOrigins, organizationHeader, exposedHeaders));
+  app.use(contractFace(options));
   app.use(
     readOnlyRouter({
       '/livez': livez,
@@ -104,22 +76,10 @@ export function createApp(options: AppOptions): PublicFace {
     throw new ProblemError(problem('not-found', `Nothing answers ${request.method} at this path.`));
   });
   app.use(answerErrors);
-
-  const answer = (request: Request, response: Response): void => {
-    const { url } = request;
-    if (!isContractPath(url)) {
-      app(request, response);
-      return;
-    }
-    begin(response);
-    if (allow) allow(request, response, () => void contract(request, response, url));
-    else void contract(request, response, url);
-  };
-  // Requests and responses are Express' by birth (http/server.ts).
-  return { app, answer: answer as unknown as RequestListener };
+  return app;
 }
 
-function contractFace(options: AppOptions): ContractHandler {
+function contractFace(options: AppOptions): RequestHandler {
   const withLists = { ...options, read: createListReader(options.maxListBytes) };
   const answer = contractHandler(
     {
@@ -131,8 +91,13 @@ function contractFace(options: AppOptions): ContractHandler {
     },
     [refuseWhenGone(() => options.deprecation().policy, options), shedLoad(maxUnderWay)],
   );
-  return (request, response, path) => {
+  return (request, response, next) => {
     const call = callOf(response);
+    if (!isContractPath(request.path)) {
+      response.setHeader('X-Request-Id', call.requestId);
+      next();
+      return;
+    }
     call.headers = [
       'X-Request-Id',
       call.requestId,
@@ -140,14 +105,14 @@ function contractFace(options: AppOptions): ContractHandler {
       'private, no-store',
       ...options.deprecation().headers,
     ];
-    return answer(request, response, path);
+    return answer(request, response, next);
   };
 }
 
 /** Gives every request its id, and tells the log and the ledger what became of it. */
-function startCalls({ log, onAnswered }: AppOptions): (response: Response) => void {
+function begin({ log, onAnswered }: AppOptions): RequestHandler {
   const logged = log.isLevelEnabled('http');
-  return (response) => {
+  return (_request, response, next) => {
     const call = beginCall(response);
     response.on('close', () => {
       const done = answered(call, response);
@@ -156,6 +121,7 @@ function startCalls({ log, onAnswered }: AppOptions): (response: Response) => vo
       else if (done.status > 500) log.warn('answered', describe(done));
       else if (logged) log.http('answered', describe(done));
     });
+    next();
   };
 }
 

@@ -120,7 +120,7 @@ async function answer(
 
   let baseUrl = config.publicBaseUrl ?? '';
   let isDraining = (): boolean => false;
-  const face = createApp({
+  const app = createApp({
     store,
     keyPrefix,
     organizationHeader,
@@ -140,7 +140,7 @@ async function answer(
     },
     isDraining: () => isDraining(),
   });
-  const server = await listen(face.app, config.host, config.port, { answer: face.answer });
+  const server = await listen(app, config.host, config.port);
   lifetime.onClose('server', server.drain);
   isDraining = server.isDraining;
   const url = addressOf(config.host, server.port);
@@ -163,7 +163,7 @@ async function openAdminPort(
   const policy = (): DeprecationPolicy => deprecation.current().policy;
   const app = createOperationsApp({ store, keyPrefix, policy, metrics, token: adminToken, log });
   try {
-    const server = await listen(app, adminHost, adminPort ?? defaultAdminPort, { prefix: 'ADMIN_' });
+    const server = await listen(app, adminHost, adminPort ?? defaultAdminPort, 'ADMIN_');
     lifetime.onClose('admin port', server.drain);
     if (adminToken !== undefined && adminToken.length < 16) {
       log.warn('ADMIN_TOKEN is short enough to be guessed: set one of 16 characters or more');

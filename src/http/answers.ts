@@ -57,17 +57,12 @@ export function sendNothing(response: Response): void {
  * Turns whatever a handler threw into a problem. What it does not know is a mistake of ours: the log learns of it,
  * with the request's id, and the caller learns nothing but that id.
  */
-export function answerError(error: unknown, response: Response): void {
+export const answerErrors: ErrorRequestHandler = (error: unknown, _request, response, _next) => {
   if (response.headersSent || response.destroyed) {
     response.destroy();
     return;
   }
   sendProblem(response, toProblem(error, callOf(response)));
-}
-
-/** The same, of what Express catches. */
-export const answerErrors: ErrorRequestHandler = (error: unknown, _request, response, _next) => {
-  answerError(error, response);
 };
 
 function toProblem(error: unknown, call: Call): Problem {

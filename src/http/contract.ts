@@ -2,7 +2,7 @@ import cors from 'cors';
 import { Router, type Request, type RequestHandler, type Response } from 'express';
 import { problem, ProblemError } from '../contract/problems.ts';
 import { operationsByPath, type Operation } from '../contract/routes.ts';
-import { answerError, sendNothing } from './answers.ts';
+import { sendNothing } from './answers.ts';
 import { callOf } from './call.ts';
 
 /** Whether a path is one of the contract's. */
@@ -13,42 +13,31 @@ export function isContractPath(path: string): boolean {
 /** Lets a request pass, at once or in time; or throws what is to be answered instead. */
 export type Guard = (request: Request, response: Response) => Promise<void> | undefined;
 
-/** Answers a request for one of the contract's paths, come what may: it never rejects. */
-export type ContractHandler = (request: Request, response: Response, path: string) => Promise<void>;
-
 /**
  * The contract's rows, each answered by its handler once all guards have let it pass; then OPTIONS, and 405 for
- * every other method. Each path is one look-up here where a Router would try pattern after pattern.
+ * every other method. To be called with the contract's paths only, each of which is one look-up here where a Router would try pattern after pattern.
  */
 export function contractHandler(
   handlers: Record<Operation, RequestHandler>,
   guards: readonly Guard[],
-): ContractHandler {
-  return async (request, response, path) => {
-    try {
-      const operations = operationsByPath.get(path);
-      const operation = operations?.get(request.method);
-      if (operation === undefined) {
-        const methods = [...(operations?.keys() ?? []), 'OPTIONS'];
-        if (request.method !== 'OPTIONS') throw notAllowed(methods);
-        response.setHeader('Allow', methods.join(', '));
-        sendNothing(response);
-        return;
-      }
-      callOf(response).operation = operation;
-      for (const guard of guards) {
-        const passing = guard(request, response);
-        if (passing !== undefined) await passing;
-      }
-      await handlers[operation](request, response, noNext);
-    } catch (error) {
-      answerError(error, response);
+): RequestHandler {
+  return async (request, response, next) => {
+    const operations = operationsByPath.get(request.path);
+    const operation = operations?.get(request.method);
+    if (operation === undefined) {
+      const methods = [...(operations?.keys() ?? []), 'OPTIONS'];
+      if (request.method !== 'OPTIONS') throw notAllowed(methods);
+      response.setHeader('Allow', methods.join(', '));
+      sendNothing(response);
+      return;
     }
+    callOf(response).operation = operation;
+    for (const guard of guards) {
+      const passing = guard(request, response);
+      if (passing !== undefined) await passing;
+    }
+    await handlers[operation](request, response, next);
   };
-}
-
-function noNext(): void {
-  throw new Error('nothing answers behind the contract');
 }
 
 /** What is there to be read only: each path answers GET and HEAD, in both forms, and 405 to every other method. */

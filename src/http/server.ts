@@ -32,13 +32,6 @@ export class PortError extends Error {
   }
 }
 
-export interface ListenOptions {
-  /** Of the variables that chose host and port. */
-  prefix?: '' | 'ADMIN_';
-  /** What is called with requests and responses of the app's own, in place of the app. */
-  answer?: RequestListener;
-}
-
 /**
  * Listens, with the app behind it. Rejects with a PortError, which names the variables that chose host and port:
  * those that begin with `prefix`.
@@ -47,19 +40,19 @@ export async function listen(
   app: Express,
   host: string,
   port: number,
-  { prefix = '', answer = app }: ListenOptions = {},
+  prefix: '' | 'ADMIN_' = '',
 ): Promise<BridgeServer> {
   let draining = false;
-  const answerWhole: RequestListener = (request, response) => {
-    if (!refusedForHost(request, response)) answer(request, response);
+  const answer: RequestListener = (request, response) => {
+    if (!refusedForHost(request, response)) app(request as express.Request, response as express.Response);
   };
   const server = createServer(
     // Node's own answer to a request without a host has no body.
     { ...requestAndResponseOf(app, () => draining), requireHostHeader: false },
-    answerWhole,
+    answer,
   );
   // Instead of a bare 417: an expectation nobody knows may be left unmet (RFC 9110 §10.1.1).
-  server.on('checkExpectation', answerWhole);
+  server.on('checkExpectation', answer);
   refuseUnreadable(server);
   server.headersTimeout = 20_000;
   server.requestTimeout = 60_000;
