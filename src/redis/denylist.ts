@@ -28,7 +28,7 @@ export type OverwriteOutcome =
  * Names in one script call: few enough that it takes half a millisecond or so, for that is what a read of anybody's
  * may have to wait. A request has one call under way at a time.
  */
-const namesAtOnce = { ban: 80, remove: 100, stage: 200 };
+const namesAtOnce = { ban: 60, remove: 60, stage: 120 };
 
 /** How long a stage outlives the last sign of life of its owner, in ms. */
 const stageLease = 5000;
