@@ -11,7 +11,7 @@ interface Series {
 
 /**
  * A histogram of how long calls took, in seconds, by operation and status, as a metric of prom-client. That one's
- * own makes a text of the labels for each observation, to find the series by: three times the cost of all this.
+ * own makes a text of the labels for each observation, to find the series by, which costs many times all this.
  */
 export function observeDurations(
   registry: Registry,

@@ -79,7 +79,7 @@ export function createMetrics({ policy, lagSeconds, ping, now = Date.now }: Metr
     'Time to answer a request of the deprecated contract.',
     durationBuckets,
   );
-  /** By operation and organization, since the counter was last asked: to count there costs three times as much. */
+  /** By operation and organization, since the counter was last asked: to count there means a text of the labels, too. */
   const counted = new Map<string, Map<string, number>>();
   const requests = new Counter({
     name: 'profile_bridge_deprecated_requests_total',
