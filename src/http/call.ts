@@ -1,4 +1,4 @@
-import { randomBytes } from 'node:crypto';
+import { randomUUID } from 'node:crypto';
 import type { Response } from 'express';
 import type { Operation } from '../contract/routes.ts';
 import type { Caller } from '../domain/caller.ts';
@@ -25,15 +25,10 @@ interface WithCall {
 
 const idGivenByCaller = /^[\w.-]{1,64}$/;
 
-/** An id has to be unique and no more: a random name for this process, and a count. */
-const idStart = `${randomBytes(6).toString('hex')}-`;
-let idCount = 0;
-
 /** Starts the record of a request; a reasonable `X-Request-Id` of the caller's is taken over. */
 export function beginCall(response: Response): Call {
   const given = response.req.headers['x-request-id'];
-  const requestId =
-    typeof given === 'string' && idGivenByCaller.test(given) ? given : idStart + String(++idCount);
+  const requestId = typeof given === 'string' && idGivenByCaller.test(given) ? given : randomUUID();
   const call: Call = {
     requestId,
     startedAt: performance.now(),
