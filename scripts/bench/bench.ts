@@ -18,7 +18,10 @@ const sections: readonly Section[] = [get, workers, put, names, lists, memory, m
 
 const program = new Command('npm run bench --')
   .description('Measures the bridge side by side with what it can be compared to, on a Redis of its own.')
-  .argument('[sections...]', `which to run (default: all but workers): ${sections.map(({ name }) => name).join(', ')}`)
+  .argument(
+    '[sections...]',
+    `which to run (default: all but workers): ${sections.map(({ name }) => name).join(', ')}`,
+  )
   .option('--rounds <n>', 'how often everything is measured, in turn', atLeastOne, 7)
   .option('--seconds <n>', 'how long one measurement lasts', atLeastOne, 1)
   .option('--output <file>', 'where the figures go', 'bench.json')
