@@ -1,12 +1,9 @@
-import { mkdtemp, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { createLifetime } from '../../src/lifetime.ts';
 import { closeRedis, connectRedis } from '../../src/redis/connection/connect.ts';
 import { defineScripts, type Store } from '../../src/redis/scripts.ts';
 import { startRedis } from '../../test/support/redis.ts';
 import { seedAfternoon, seedOrganization } from './seed.ts';
-import { serve, type Served } from './serve.ts';
+import { serve, serveBridge, type Served } from './serve.ts';
 
 export interface Plan {
   /** How often every contender is measured, in turn with the others. */
@@ -51,8 +48,6 @@ export async function openGround(plan: Plan, say: (line: string) => void): Promi
   try {
     const { url: redisUrl, store, close } = await openStore();
     lifetime.onClose('redis', close);
-    const dataDir = await mkdtemp(join(tmpdir(), 'pb-bench-'));
-    lifetime.onClose('data', () => rm(dataDir, { recursive: true, force: true }));
 
     const seeding = [
       seedOrganization(store, 'bridge'),
@@ -61,19 +56,14 @@ export async function openGround(plan: Plan, say: (line: string) => void): Promi
     ];
     await Promise.all(seeding);
 
-    const open = async (file: string, environment: Record<string, string> = {}): Promise<Served> => {
-      const server = await serve(file, { REDIS_URL: redisUrl, ...environment });
-      lifetime.onClose(file, server.stop);
+    const kept = async (serving: Promise<Served>): Promise<Served> => {
+      const server = await serving;
+      lifetime.onClose('server', server.stop);
       return server;
     };
     const openBridge = async (environment: Record<string, string>): Promise<Served> =>
-      await open('../../dist/src/main.js', {
-        DATA_DIR: dataDir,
-        PORT: '0',
-        ADMIN_PORT: '0',
-        LOG_LEVEL: 'info',
-        ...environment,
-      });
+      await kept(serveBridge(redisUrl, environment));
+    const open = async (file: string): Promise<Served> => await kept(serve(file, { REDIS_URL: redisUrl }));
     return {
       ...plan,
       redisUrl,

@@ -9,7 +9,7 @@ import { startRedis } from '../../test/support/redis.ts';
 import { load, users, type Workload } from './load.ts';
 import { pipeProfiles, type Crowd } from './pipe.ts';
 import { avatar, avatarUrl, baseOf, playerKey, userId } from './seed.ts';
-import { spawnBridge, type Spawned } from './spawn.ts';
+import { serveBridge, type Served } from './serve.ts';
 import { median } from './stats.ts';
 
 // Does the cost of a call grow with what is stored? Two bridges, each on a Redis of its own, one with few profiles
@@ -100,10 +100,13 @@ async function addCallers(store: Store, profiles: number): Promise<void> {
   );
 }
 
-async function opened(url: string): Promise<Spawned> {
-  const bridge = await spawnBridge(url);
-  lifetime.onClose('bridge', () => bridge.stop());
-  return bridge;
+/** A bridge, and how long it took to answer that it is ready. */
+async function opened(url: string): Promise<Served & { readyMs: number }> {
+  const begun = performance.now();
+  const bridge = await serveBridge(url);
+  lifetime.onClose('bridge', bridge.stop);
+  while ((await fetch(`${bridge.url}/readyz`)).status !== 200);
+  return { ...bridge, readyMs: performance.now() - begun };
 }
 
 async function usedMemory(store: Store): Promise<number> {

@@ -1,5 +1,8 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
 import { cpuSeconds, residentMiB } from './processes.ts';
@@ -40,6 +43,29 @@ export async function serve(file: string, environment: Record<string, string>): 
     stop: async () => {
       child.kill('SIGTERM');
       await exited;
+    },
+  };
+}
+
+/** Starts the compiled bridge on a Redis, on free ports and with a folder of its own. */
+export async function serveBridge(
+  redisUrl: string,
+  environment: Record<string, string> = {},
+): Promise<Served> {
+  const dataDir = await mkdtemp(join(tmpdir(), 'pb-bench-'));
+  const served = await serve('../../dist/src/main.js', {
+    REDIS_URL: redisUrl,
+    DATA_DIR: dataDir,
+    PORT: '0',
+    ADMIN_PORT: '0',
+    LOG_LEVEL: 'info',
+    ...environment,
+  });
+  return {
+    ...served,
+    stop: async () => {
+      await served.stop();
+      await rm(dataDir, { recursive: true, force: true });
     },
   };
 }
