@@ -8,7 +8,7 @@ import { avatar, baseOf, playerKey, seedOrganization, userId } from './seed.ts';
 import { encodeReference } from '../../src/domain/objects.ts';
 
 // What one Redis process, and so one organization, can do at most: redis-benchmark sends the real scripts to one
-// slot, without the bridge. Then the time that the parts of a long list hold Redis, by its own clock.
+// slot, without the bridge.
 //   npx tsx scripts/bench/one-slot.ts
 
 const base = baseOf('bridge');
@@ -43,25 +43,6 @@ try {
   flood('read_profile (GET)', redis.port, shaOf(store, 'readProfile'), [...keys, sha256]);
   flood('authenticate (first half of a PUT)', redis.port, shaOf(store, 'authenticate'), [...keys, sha256]);
   flood('put_profile (second half)', redis.port, shaOf(store, 'putProfile'), [...keys, ...reference]);
-
-  const names = Array.from({ length: 20_000 }, (_, n) => `rude-name-${n}`);
-  const parts = (size: number): string[][] =>
-    Array.from({ length: names.length / size }, (_, n) => names.slice(n * size, (n + 1) * size));
-  await timed(store, 'ban_usernames, 200 names', async () => {
-    for (const part of parts(200)) {
-      await store.banUsernames(base, '0', 'k', ...part.flatMap((one) => [one, one, `x${one}`, `x${one}`]));
-    }
-  });
-  await timed(store, 'remove_denied, 500 names', async () => {
-    for (const part of parts(500))
-      await store.removeDenied(base, '0', 'k', ...part.flatMap((one) => [one, one]));
-  });
-  await store.stageOpen(base, 'token', 60_000);
-  await timed(store, 'stage_add, 500 names', async () => {
-    for (const part of parts(500)) {
-      await store.stageAdd(base, 'token', 60_000, '0', ...part.flatMap((one) => [one, one]));
-    }
-  });
 } finally {
   await lifetime.close();
 }
@@ -91,12 +72,4 @@ function flood(what: string, port: number, sha: string, [...keysAndArguments]: s
 function shaOf(store: Store, name: string): string {
   const known = store as unknown as { scriptsSet: Record<string, { sha: string }> };
   return known.scriptsSet[`${name}:`]?.sha ?? '';
-}
-
-async function timed(store: Store, what: string, work: () => Promise<void>): Promise<void> {
-  await store.config('RESETSTAT');
-  await work();
-  const stats = await store.info('commandstats');
-  const mean = Number(/cmdstat_evalsha:.*?usec_per_call=([\d.]+)/.exec(stats)?.[1]);
-  process.stdout.write(`${what}: ${(mean / 1000).toFixed(2)} ms a call\n`);
 }
