@@ -5,6 +5,7 @@ import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { lockRun } from '../../src/migration/runs/lock.ts';
 import { defineMigrationScripts } from '../../src/migration/scripts.ts';
 import { closeRedis } from '../../src/redis/connection/connect.ts';
+import { fsck } from '../../src/redis/fsck.ts';
 import { scanKeys } from '../../src/redis/scan.ts';
 import type { Store } from '../../src/redis/scripts.ts';
 import { openTestStore, startBridge, type TestBridge } from '../support/bridge.ts';
@@ -26,20 +27,34 @@ function profiles(count: number, from = 0): object[] {
   }));
 }
 
-/** Every key and value of a prefix, but for what the run keeps of itself. */
+/**
+ * Every key and value of a prefix, but for what the run keeps of itself. Into which buckets the index of names has
+ * grown depends on the order in which names came in; that each is in the right one is proven.
+ */
 async function keysOf(store: Store, prefix: string): Promise<Record<string, unknown>> {
+  const onFault = () => {};
+  expect(await fsck(store, prefix, { repair: false, onFault })).toMatchObject({ found: 0 });
   const all: Record<string, unknown> = {};
+  const names: Record<string, object> = {};
   for await (const keys of scanKeys(store, prefix)) {
     for (const key of keys) {
       if (key.includes('migration:')) continue;
       const type = await store.type(key);
       const name = key.slice(prefix.length);
-      if (type === 'hash') all[name] = await store.hgetall(key);
+      const [, index] = /^(.*:n\d+):\d+$/.exec(name) ?? [];
+      if (index !== undefined) names[index] = { ...names[index], ...(await store.hgetall(key)) };
+      else if (name.endsWith(':settings')) all[name] = await settingsIn(store, key);
+      else if (type === 'hash') all[name] = await store.hgetall(key);
       else if (type === 'set') all[name] = (await store.smembers(key)).sort();
       else all[name] = type;
     }
   }
-  return all;
+  return { ...all, ...names };
+}
+
+async function settingsIn(store: Store, key: string): Promise<Record<string, string>> {
+  const settings = await store.hgetall(key);
+  return Object.fromEntries(Object.entries(settings).filter(([field]) => !/^n\d+$/.test(field)));
 }
 
 describe('an apply', () => {
