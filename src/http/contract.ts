@@ -15,7 +15,8 @@ export type Guard = (request: Request, response: Response) => Promise<void> | un
 
 /**
  * The contract's rows, each answered by its handler once all guards have let it pass; then OPTIONS, and 405 for
- * every other method. To be called with the contract's paths only, each of which is one look-up here where a Router would try pattern after pattern.
+ * every other method. To be called with the contract's paths only, each of which is one look-up here where a
+ * Router would try pattern after pattern.
  */
 export function contractHandler(
   handlers: Record<Operation, RequestHandler>,
