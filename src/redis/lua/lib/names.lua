@@ -43,10 +43,10 @@ end
 -- Adds a bucket: the next in turn gives up the forms that belong there from now on. Not where an outside hand has
 -- put something else in the way: whoever calls this has begun to write, and must not fail.
 local function split(index)
-  local count, range = size_of(index).count, size_of(index).range
+  local size = size_of(index)
+  local count, range = size.count, size.range
   if count == range then range = range * 2 end
-  local start = size_of(index).start
-  local from, to = start .. (count - range / 2), start .. count
+  local from, to = size.start .. (count - range / 2), size.start .. count
   if not is_type(from, 'hash') or not is_type(to, 'hash') then return end
   local entries = redis.call('HGETALL', from)
   for i = 1, #entries, 2 do
