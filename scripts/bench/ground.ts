@@ -42,6 +42,11 @@ export async function openStore(): Promise<{ url: string; store: Store; close: (
   }
 }
 
+/** What the store's Redis has allocated, in bytes. */
+export async function usedMemory(store: Store): Promise<number> {
+  return Number(/^used_memory:(\d+)/m.exec(await store.info('memory'))?.[1]);
+}
+
 /** Opens the ground, with 1,000 users for each of the three servers. The bridge must have been compiled. */
 export async function openGround(plan: Plan, say: (line: string) => void): Promise<Ground> {
   const lifetime = createLifetime();

@@ -5,6 +5,7 @@ import { closeRedis, connectRedis } from '../../src/redis/connection/connect.ts'
 import { setObject } from '../../src/redis/objects.ts';
 import { saveSettings } from '../../src/redis/organizations.ts';
 import { defineScripts, type Store } from '../../src/redis/scripts.ts';
+import { usedMemory } from './ground.ts';
 import { startRedis } from '../../test/support/redis.ts';
 import { load, users, type Workload } from './load.ts';
 import { pipeProfiles, type Crowd } from './pipe.ts';
@@ -107,10 +108,6 @@ async function opened(url: string): Promise<Served & { readyMs: number }> {
   lifetime.onClose('bridge', bridge.stop);
   while ((await fetch(`${bridge.url}/readyz`)).status !== 200);
   return { ...bridge, readyMs: performance.now() - begun };
-}
-
-async function usedMemory(store: Store): Promise<number> {
-  return Number(/^used_memory:(\d+)/m.exec(await store.info('memory'))?.[1]);
 }
 
 function numbered(count: number): string[] {

@@ -59,7 +59,8 @@ function nameOf(user: number): string {
   return `player-${String(user).padStart(7, '0')}`;
 }
 
-function command(...parts: string[]): string {
+/** A command in Redis' protocol. */
+export function command(...parts: string[]): string {
   let text = `*${parts.length}\r\n`;
   for (const part of parts) text += `$${Buffer.byteLength(part)}\r\n${part}\r\n`;
   return text;

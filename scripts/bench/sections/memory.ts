@@ -3,7 +3,7 @@ import { defaultSettings } from '../../../src/domain/settings.ts';
 import { defineMigrationScripts } from '../../../src/migration/scripts.ts';
 import { saveSettings } from '../../../src/redis/organizations.ts';
 import type { Store } from '../../../src/redis/scripts.ts';
-import { openStore } from '../ground.ts';
+import { openStore, usedMemory } from '../ground.ts';
 import { judged, type Row, type Section } from '../section.ts';
 import { avatar, baseOf, pictureUrl, userId, wallet } from '../seed.ts';
 
@@ -46,10 +46,6 @@ export const memory: Section = {
     }
   },
 };
-
-async function usedMemory(store: Store): Promise<number> {
-  return Number(/^used_memory:(\d+)/m.exec(await store.info('memory'))?.[1]);
-}
 
 /**
  * Brings whole profiles in as `npm run migrate` does: a user id of 36 bytes, a name of 13, a picture's URL of 45, an

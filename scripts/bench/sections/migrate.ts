@@ -6,7 +6,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { encodeReference } from '../../../src/domain/objects.ts';
 import { namesBucketKey, profileKey, settingsKey } from '../../../src/redis/keys.ts';
-import { bucketOf, bucketsFor } from '../pipe.ts';
+import { bucketOf, bucketsFor, command } from '../pipe.ts';
 import { openStore } from '../ground.ts';
 import { ratioRow, type Section } from '../section.ts';
 import { avatar, avatarUrl, baseOf, pictureUrl, userId, wallet } from '../seed.ts';
@@ -106,10 +106,6 @@ function* commands(): Generator<string> {
     yield command('HSET', profileKey(base, id), 'u', name, ...rest);
     yield command('HSET', namesBucketKey(base, '0', bucketOf(name, buckets)), name, id);
   }
-}
-
-function command(...words: string[]): string {
-  return `*${words.length}\r\n${words.map((word) => `$${Buffer.byteLength(word)}\r\n${word}\r\n`).join('')}`;
 }
 
 async function writeFile(path: string, parts: Iterable<string>): Promise<void> {
