@@ -1,4 +1,4 @@
-import { runAdmin } from './admin/run.ts';
+import { runAdmin } from '../src/cli/admin/run.ts';
 
 const interrupt = new AbortController();
 for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, () => interrupt.abort());

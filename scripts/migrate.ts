@@ -1,4 +1,4 @@
-import { runMigrate } from './migrate/run.ts';
+import { runMigrate } from '../src/cli/migrate/run.ts';
 
 const interrupt = new AbortController();
 for (const signal of ['SIGINT', 'SIGTERM'] as const) {

@@ -1,8 +1,8 @@
 import { availableParallelism } from 'node:os';
-import { readPolicyFields, type PolicyLayer } from './deprecation/policy.ts';
-import type { RateLimit } from './http/rate-limit.ts';
+import { readPolicyFields, type PolicyLayer } from './deprecation/policy/policy.ts';
+import type { RateLimit } from './api/middleware/rate-limit.ts';
 import { readMediaUrl } from './media/url.ts';
-import { isLoopback } from './operations/loopback.ts';
+import { isLoopback } from './admin-port/loopback.ts';
 import type { SecretFiles } from './redis/connection/secrets.ts';
 import { parseRedisUrl } from './redis/connection/url.ts';
 

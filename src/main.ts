@@ -1,8 +1,8 @@
 import cluster from 'node:cluster';
 import { assemble, assembleWorker, type Bridge } from './assemble.ts';
 import { ConfigError, readConfig, type Config } from './config.ts';
-import { readContractPolicy } from './deprecation/contract-policy.ts';
-import { checkPolicy, layerPolicy, type PolicyLayer } from './deprecation/policy.ts';
+import { readContractPolicy } from './deprecation/policy/contract-policy.ts';
+import { checkPolicy, layerPolicy, type PolicyLayer } from './deprecation/policy/policy.ts';
 import { createLog, type Log } from './log.ts';
 
 /** Exit codes: 0 stopped as asked, 1 could not start or broke, 2 the configuration is wrong. */

@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { afterEach, describe, expect, test } from '@jest/globals';
 import type { DemoKeys } from '../src/demo.ts';
-import type { UsageReport } from '../src/deprecation/report.ts';
+import type { UsageReport } from '../src/deprecation/reports/report.ts';
 import { runTool } from './support/admin.ts';
 import { createClient, type Client } from './support/client.ts';
 import { freshPrefix, isRunning, startRedis, testRedisUrl } from './support/redis.ts';

@@ -1,6 +1,6 @@
 import { hash } from 'node:crypto';
 import { defaultSettings } from '../../src/domain/settings.ts';
-import { createLifetime } from '../../src/lifetime.ts';
+import { createLifetime } from '../../src/lib/releasers.ts';
 import { closeRedis, connectRedis } from '../../src/redis/connection/connect.ts';
 import { setObject } from '../../src/redis/objects.ts';
 import { saveSettings } from '../../src/redis/organizations.ts';

@@ -8,8 +8,8 @@ import {
   Registry,
   type Aggregator,
 } from 'prom-client';
-import { dayMs } from './days.ts';
-import { phaseAt, type DeprecationPolicy, type Phase } from './policy.ts';
+import { dayMs } from './ledger/days.ts';
+import { phaseAt, type DeprecationPolicy, type Phase } from './policy/policy.ts';
 
 /** One answered call of the contract. */
 interface Observed {

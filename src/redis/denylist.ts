@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
-import { createSketch } from '../domain/sketch.ts';
-import { inTurns } from '../turns.ts';
+import { createSketch } from '../lib/sketch.ts';
+import { inTurns } from '../lib/time-slices.ts';
 import type { Store } from './scripts.ts';
 import { createPatience, formOf, readStanding, type Patience, type Standing } from './standing.ts';
 

@@ -1,6 +1,6 @@
 import { describe, expect, test } from '@jest/globals';
 import { createMetrics, type MetricsOptions } from '../../src/deprecation/metrics.ts';
-import { layerPolicy } from '../../src/deprecation/policy.ts';
+import { layerPolicy } from '../../src/deprecation/policy/policy.ts';
 
 const NOW = Date.parse('2027-03-01T12:00:00Z');
 const metricsWith = (options: Partial<MetricsOptions> = {}) =>

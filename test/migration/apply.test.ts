@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { lockRun } from '../../src/migration/runs/lock.ts';
-import { defineMigrationScripts } from '../../src/migration/scripts.ts';
+import { defineMigrationScripts } from '../../src/migration/engine/scripts.ts';
 import { closeRedis } from '../../src/redis/connection/connect.ts';
 import { fsck } from '../../src/redis/fsck.ts';
 import { scanKeys } from '../../src/redis/scan.ts';

@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { mkdtempSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { runMigrate } from '../../scripts/migrate/run.ts';
+import { runMigrate } from '../../src/cli/migrate/run.ts';
 import { freshPrefix, testRedisUrl } from '../support/redis.ts';
 
 /** What one call of the tool came to. */

@@ -6,7 +6,7 @@ import { hashApiKey } from '../../src/redis/credentials.ts';
 import { banUsernames, overwriteDenylist } from '../../src/redis/denylist.ts';
 import { fsck, type Fault, type FaultKind } from '../../src/redis/fsck.ts';
 import { organizationBase } from '../../src/redis/keys.ts';
-import { announceMedia } from '../../src/redis/loose-media.ts';
+import { announceMedia } from '../../src/media/orphans.ts';
 import { addToCollection, setObject } from '../../src/redis/objects.ts';
 import { listOrganizations, saveSettings } from '../../src/redis/organizations.ts';
 import { putProfile } from '../../src/redis/profiles.ts';

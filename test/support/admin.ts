@@ -1,4 +1,4 @@
-import { runAdmin } from '../../scripts/admin/run.ts';
+import { runAdmin } from '../../src/cli/admin/run.ts';
 
 export interface Ran {
   code: number;

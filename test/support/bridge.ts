@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { assemble, type Bridge } from '../../src/assemble.ts';
 import { readConfig, type Config } from '../../src/config.ts';
-import { readContractPolicy } from '../../src/deprecation/contract-policy.ts';
+import { readContractPolicy } from '../../src/deprecation/policy/contract-policy.ts';
 import { defaultSettings, type OrganizationSettings } from '../../src/domain/settings.ts';
 import { createLog } from '../../src/log.ts';
 import { createApiKey, type NewApiKey } from '../../src/redis/api-keys.ts';

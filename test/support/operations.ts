@@ -1,9 +1,9 @@
 import { request } from 'node:http';
 import { createMetrics } from '../../src/deprecation/metrics.ts';
-import type { DeprecationPolicy } from '../../src/deprecation/policy.ts';
-import { listen } from '../../src/http/server.ts';
+import type { DeprecationPolicy } from '../../src/deprecation/policy/policy.ts';
+import { listen } from '../../src/api/server.ts';
 import { createLog } from '../../src/log.ts';
-import { createOperationsApp } from '../../src/operations/app.ts';
+import { createOperationsApp } from '../../src/admin-port/app.ts';
 import type { RedisClient } from '../../src/redis/connection/connect.ts';
 
 export const TOKEN = 'correct-horse-battery-staple';

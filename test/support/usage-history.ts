@@ -1,6 +1,6 @@
-import { dayMs } from '../../src/deprecation/days.ts';
-import { createLedger } from '../../src/deprecation/ledger.ts';
-import type { Call } from '../../src/deprecation/tally.ts';
+import { dayMs } from '../../src/deprecation/ledger/days.ts';
+import { createLedger } from '../../src/deprecation/ledger/ledger.ts';
+import type { Call } from '../../src/deprecation/ledger/tally.ts';
 import { createLog } from '../../src/log.ts';
 import { organizationsKey } from '../../src/redis/keys.ts';
 import type { RedisClient } from '../../src/redis/connection/connect.ts';

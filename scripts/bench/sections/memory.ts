@@ -1,6 +1,6 @@
 import { encodeReference } from '../../../src/domain/objects.ts';
 import { defaultSettings } from '../../../src/domain/settings.ts';
-import { defineMigrationScripts } from '../../../src/migration/scripts.ts';
+import { defineMigrationScripts } from '../../../src/migration/engine/scripts.ts';
 import { saveSettings } from '../../../src/redis/organizations.ts';
 import type { Store } from '../../../src/redis/scripts.ts';
 import { openStore, usedMemory } from '../ground.ts';

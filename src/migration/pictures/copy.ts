@@ -2,11 +2,11 @@ import { newPictureName } from '../../media/names.ts';
 import { decodePicture, type DecodedPicture } from '../../media/picture.ts';
 import type { MediaStore } from '../../media/store.ts';
 import { profileKey } from '../../redis/keys.ts';
-import { announceMedia, forgetMedia } from '../../redis/loose-media.ts';
-import type { Item } from '../chunks.ts';
-import type { MigrationContext } from '../context.ts';
-import type { Pacer } from '../pacer.ts';
-import { chunksOf, type Scope } from '../scope.ts';
+import { announceMedia, forgetMedia } from '../../media/orphans.ts';
+import type { Item } from '../sources/chunks.ts';
+import type { MigrationContext } from '../engine/context.ts';
+import type { Pacer } from '../engine/pacer.ts';
+import { chunksOf, type Scope } from '../sources/scope.ts';
 import { fetchPicture, readPicture, type Fetched } from './fetch.ts';
 
 export interface CopyOptions {

@@ -1,4 +1,4 @@
-import { readInstant } from '../../domain/instants.ts';
+import { readInstant } from '../../lib/instants.ts';
 import { walletForm } from '../../domain/wallets.ts';
 import { nameFault } from '../../domain/usernames.ts';
 

@@ -1,9 +1,9 @@
 import { randomUUID } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { hostname } from 'node:os';
-import { MigrationError } from '../issues.ts';
+import { MigrationError } from '../engine/issues.ts';
 import { runsKey } from './runs.ts';
-import type { MigrationStore } from '../scripts.ts';
+import type { MigrationStore } from '../engine/scripts.ts';
 
 function lockKey(prefix: string, run: string): string {
   return `${prefix}migration:lock:${run}`;

@@ -1,10 +1,10 @@
 import { createHash } from 'node:crypto';
 import { basename, resolve } from 'node:path';
 import type { Entity } from '../records/records.ts';
-import type { OnConflict } from '../scope.ts';
-import type { MigrationStore } from '../scripts.ts';
+import type { OnConflict } from '../sources/scope.ts';
+import type { MigrationStore } from '../engine/scripts.ts';
 import { isDatabaseUrl } from '../sources/urls.ts';
-import type { Tally } from '../writer.ts';
+import type { Tally } from '../engine/writer.ts';
 
 /** Keys of the migrations' own state; src/redis/README.md has them, too. */
 export function runKey(prefix: string, run: string): string {

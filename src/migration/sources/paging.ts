@@ -1,5 +1,5 @@
-import { counted } from '../../numbers.ts';
-import { printable } from '../../terminal.ts';
+import { counted } from '../../lib/numbers.ts';
+import { printable } from '../../lib/terminal.ts';
 import type { Entity } from '../records/records.ts';
 import { usualBatchSize, isOf, SourceError } from './source.ts';
 import type { Batch, ReadOptions, Row } from './source.ts';

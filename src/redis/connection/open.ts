@@ -1,4 +1,4 @@
-import type { Lifetime } from '../../lifetime.ts';
+import type { Lifetime } from '../../lib/releasers.ts';
 import type { Log } from '../../log.ts';
 import { closeRedis, connectRedis, type ConnectOptions } from './connect.ts';
 import { openEmbedded, reachEmbedded, type Embedded } from './embedded.ts';

@@ -4,7 +4,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
-import { createLifetime, type Lifetime } from '../../../src/lifetime.ts';
+import { createLifetime, type Lifetime } from '../../../src/lib/releasers.ts';
 import { createLog } from '../../../src/log.ts';
 import { openStore } from '../../../src/redis/connection/open.ts';
 import { startRedis, unusedPort, type RedisProcess } from '../../support/redis.ts';

@@ -1,0 +1,119 @@
+import { createHash } from 'node:crypto';
+import { readFileSync } from 'node:fs';
+import { operationsOf, type ContractDocument } from '../../contract/document.ts';
+import { baseStyle, html, link, type Html } from '../../lib/html.ts';
+import { phrase, prose } from './html.ts';
+import { movingSection } from './moving.ts';
+import { deprecationSection, type FactsInForce } from './notice.ts';
+import { operationSection } from './operations.ts';
+import { credentials, errorsSection, headersSection } from './reference.ts';
+import { schemaSections } from './schemas.ts';
+
+const style = baseStyle + readFileSync(new URL('style.css', import.meta.url), 'utf8');
+// Whitespace beside the text would break its hash, so that this stands apart from the template.
+const styleElement: Html = { markup: `<style>${style}</style>` };
+
+/** The Content-Security-Policy the page is to be sent with: its own style, its icon, and nothing else. */
+export const docsContentSecurityPolicy = [
+  "default-src 'none'",
+  `style-src 'sha256-${createHash('sha256').update(style).digest('base64')}'`,
+  'img-src data:',
+  "base-uri 'none'",
+  "form-action 'none'",
+  "frame-ancestors 'none'",
+].join('; ');
+
+/**
+ * The documentation page: one self-contained HTML document, without scripts and without outside assets. The facts
+ * are those in force, where an operator has overridden openapi.yaml's.
+ */
+export function renderDocs(document: ContractDocument, facts: FactsInForce = factsOf(document)): string {
+  const operations = operationsOf(document).filter(({ method }) => method !== 'head' && method !== 'options');
+  const groups = document.tags.map((tag) => ({
+    ...tag,
+    id: `tag-${tag.name.toLowerCase()}`,
+    operations: operations.filter(({ operation }) => operation.tags.includes(tag.name)),
+  }));
+  const { info } = document;
+  const page = html`<!doctype html>
+    <html lang="en">
+      <head>
+        <meta charset="utf-8" />
+        <meta name="viewport" content="width=device-width, initial-scale=1" />
+        <meta name="color-scheme" content="light dark" />
+        <title>${info.title}</title>
+        <link
+          rel="icon"
+          href="data:image/svg+xml,%3Csvg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 16 16'%3E%3Cpath d='M1 12V8a7 7 0 0 1 14 0v4M1 8h14' fill='none' stroke='%23c2620a' stroke-width='2'/%3E%3C/svg%3E"
+        />
+        ${styleElement}
+      </head>
+      <body>
+        <a class="skip" href="#content">Skip to the content</a>
+        <nav aria-label="Contents">
+          <p class="brand"><a href="#top">${info.title}</a></p>
+          <ul>
+            <li><a href="#deprecation">Deprecation</a></li>
+            <li><a href="#start">Getting started</a></li>
+            ${groups.map(
+              (group) =>
+                html`<li>
+                  <a href="#${group.id}">${group.name}</a>
+                  <ul>
+                    ${group.operations.map(
+                      ({ method, operation }) =>
+                        html`<li>
+                          <a href="#${operation.operationId}"
+                            ><span class="method ${method}">${method.toUpperCase()}</span>
+                            ${operation.summary}</a
+                          >
+                        </li>`,
+                    )}
+                  </ul>
+                </li>`,
+            )}
+            <li><a href="#moving">Moving away</a></li>
+            <li><a href="#headers">Headers</a></li>
+            <li><a href="#errors">Errors</a></li>
+            <li><a href="#schemas">Schemas</a></li>
+          </ul>
+        </nav>
+        <main id="content">
+          <header id="top">
+            <h1>${info.title}</h1>
+            <p class="lead">${info.summary}</p>
+            <p class="meta">Version ${info.version} · ${link('/openapi.yaml', 'openapi.yaml')}</p>
+          </header>
+          ${deprecationSection(facts)}
+          <section id="start">
+            <h2>Getting started</h2>
+            ${prose(info.description)} ${credentials(document)}
+          </section>
+          ${groups.map(
+            (group) =>
+              html`<section id="${group.id}" class="group">
+                <h2>${group.name}</h2>
+                <p>${phrase(group.description)}</p>
+                ${group.operations.map((placed) => operationSection(document, placed))}
+              </section>`,
+          )}
+          ${movingSection(document, operations)} ${headersSection(document, operations[0]?.operation)}
+          ${errorsSection()}
+          <section id="schemas">
+            <h2>Schemas</h2>
+            ${schemaSections(document)}
+          </section>
+          <footer>
+            <p>This page is made from ${link('/openapi.yaml', 'openapi.yaml')}, which tools can read.</p>
+          </footer>
+        </main>
+      </body>
+    </html> `;
+  return page.markup;
+}
+
+/** The facts openapi.yaml states; they are the same for all of its deprecated operations. */
+function factsOf(document: ContractDocument): FactsInForce {
+  const deprecated = operationsOf(document).find(({ operation }) => operation['x-deprecation']);
+  return deprecated?.operation['x-deprecation'] ?? {};
+}

@@ -1,0 +1,81 @@
+import type { ContractDocument, Schema } from '../../contract/document.ts';
+import { html, type Html } from '../../lib/html.ts';
+import { breakable, phrase } from './html.ts';
+
+/** The name of the schema a reference points to. */
+function nameOf(reference: string): string {
+  return reference.slice(reference.lastIndexOf('/') + 1);
+}
+
+/** A schema's type in words, other schemas as links to their descriptions. */
+export function typeOf(schema: Schema): Html {
+  const { $ref, anyOf, allOf, enum: values, items, additionalProperties: rest } = schema;
+  if ($ref !== undefined) return html`<a href="#schema-${nameOf($ref)}">${nameOf($ref)}</a>`;
+  if (anyOf) return html`${anyOf.map((one, index) => [index === 0 ? '' : ' or ', typeOf(one)])}`;
+  if (allOf?.[0]) return typeOf(allOf[0]);
+  if (schema.not) return html`never`;
+  if (values)
+    return html`${values.map((value, i) => [i === 0 ? '' : ' or ', html`<code>${String(value)}</code>`])}`;
+  if (items) return html`array of ${typeOf(items)}`;
+  if (typeof rest === 'object') return html`object of ${typeOf(rest)}`;
+  if (schema.contentMediaType !== undefined) return html`file`;
+  return html`${schema.type ?? 'any'}${limitsOf(schema)}`;
+}
+
+function limitsOf({ minLength, maxLength }: Schema): string {
+  return maxLength === undefined ? '' : `, ${minLength ?? 0} to ${maxLength} code points`;
+}
+
+interface Row {
+  name: string;
+  schema: Schema;
+  required: boolean;
+}
+
+/** Fields of fields stand below their owner, by dotted names. */
+function rowsOf(schema: Schema, prefix = ''): Row[] {
+  return Object.entries(schema.properties ?? {}).flatMap(([name, property]) => [
+    { name: prefix + name, schema: property, required: schema.required?.includes(name) ?? false },
+    ...rowsOf(property, `${prefix}${name}.`),
+  ]);
+}
+
+/** A schema's fields as a table, or its type in one line where it has none. */
+export function fieldsOf(schema: Schema, caption: string): Html {
+  const rows = rowsOf(schema);
+  if (rows.length === 0) return html`<p class="type">${typeOf(schema)}</p>`;
+  return html`<table class="fields">
+    <caption class="unseen">
+      ${caption}
+    </caption>
+    <thead>
+      <tr>
+        <th scope="col">Field</th>
+        <th scope="col">Meaning</th>
+      </tr>
+    </thead>
+    <tbody>
+      ${rows.map(
+        ({ name, schema: field, required }) =>
+          html`<tr>
+            <th scope="row">
+              <code>${breakable(name)}</code> ${required ? html`<span class="required">required</span>` : ''}
+            </th>
+            <td><span class="type">${typeOf(field)}</span> ${phrase(field.description ?? '')}</td>
+          </tr>`,
+      )}
+    </tbody>
+  </table>`;
+}
+
+/** Every schema of the document, each under the anchor `schema-<name>`. */
+export function schemaSections({ components }: ContractDocument): Html {
+  return html`${Object.entries(components.schemas).map(
+    ([name, schema]) =>
+      html`<section id="schema-${name}" class="entry">
+        <h3><a class="self" href="#schema-${name}">${name}</a></h3>
+        ${schema.description === undefined ? undefined : html`<p>${phrase(schema.description)}</p>`}
+        ${fieldsOf(schema, `Fields of ${name}`)}
+      </section>`,
+  )}`;
+}

@@ -1,0 +1,64 @@
+import type { Request, Response } from 'express';
+import { problem, ProblemError } from '../../contract/problems.ts';
+import {
+  mustKnowCaller,
+  verdictAt,
+  type DeprecationPolicy,
+  type Verdict,
+} from '../../deprecation/policy/policy.ts';
+import { callOf } from '../request-context.ts';
+import type { Guard } from '../pipeline.ts';
+import { authenticateRequest, claimedOrganization, type AuthenticationOptions } from '../authentication.ts';
+
+/**
+ * Answers 410 while the policy says that the contract is gone: before any other work, and before
+ * authentication unless an exemption might hold for this caller. Who then fails to authenticate is no exempt one.
+ */
+export function refuseWhenGone(policy: () => DeprecationPolicy, options: AuthenticationOptions): Guard {
+  const refuseUnlessExempt = async (
+    request: Request,
+    response: Response,
+    verdict: Exclude<Verdict, 'serve'>,
+    now: number,
+  ): Promise<void> => {
+    const claimed = claimedOrganization(request, options.organizationHeader);
+    if (claimed !== undefined) callOf(response).organizationId = claimed;
+    const known = mustKnowCaller(policy(), now, claimed) && (await isAuthentic(request, response, options));
+    const { organizationId, caller } = callOf(response);
+    if (!known || verdictAt(policy(), now, { organizationId, keyId: caller?.keyId }) !== 'serve') {
+      throw gone(verdict, now);
+    }
+  };
+  return (request, response) => {
+    const now = Date.now();
+    const verdict = verdictAt(policy(), now, {});
+    return verdict === 'serve' ? undefined : refuseUnlessExempt(request, response, verdict, now);
+  };
+}
+
+async function isAuthentic(
+  request: Request,
+  response: Response,
+  options: AuthenticationOptions,
+): Promise<boolean> {
+  try {
+    await authenticateRequest(request, response, options);
+    return true;
+  } catch (error) {
+    if (error instanceof ProblemError && error.problem.status === 401) return false;
+    throw error;
+  }
+}
+
+function gone(verdict: Exclude<Verdict, 'serve'>, now: number): ProblemError {
+  if (verdict.gone === 'sunset') {
+    return new ProblemError(
+      problem('sunset', 'This API has been retired. The Link header names its successor.'),
+    );
+  }
+  return new ProblemError(
+    problem('brownout', 'This deprecated API is switched off for a while, so that its callers notice.', {
+      retryAfterSeconds: (verdict.until - now) / 1000,
+    }),
+  );
+}

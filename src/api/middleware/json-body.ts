@@ -1,0 +1,83 @@
+import express, { type Request, type Response } from 'express';
+import { problem, ProblemError } from '../../contract/problems.ts';
+import { hasBody, readWithin } from './body-size.ts';
+
+/** Reads the value that a request's JSON body is. */
+export type JsonReader = (request: Request, response: Response) => Promise<unknown>;
+
+const utf8 = new TextDecoder('utf-8', { fatal: true });
+
+/**
+ * Reads JSON in UTF-8 (RFC 8259 §8.1) of at most `limit` bytes, as sent and inflated. Refuses with `unsupported-media-type`,
+ * `payload-too-large` or `invalid-json`.
+ */
+export function createJsonReader(limit: number): JsonReader {
+  const readBytes = createBodyReader(limit);
+  return async (request, response) => parseJson(await readBytes(request, response));
+}
+
+/** Reads the bytes of a JSON body, inflated; refuses as createJsonReader does, save that nobody has parsed them yet. */
+export function createBodyReader(limit: number): (request: Request, response: Response) => Promise<Buffer> {
+  const readBytes = express.raw({ type: () => true, limit });
+  return async (request, response) => {
+    requireJson(request);
+    const read = (): Promise<void> =>
+      new Promise((resolve, reject) => {
+        readBytes(request, response, (error?: unknown) => {
+          if (error === undefined) resolve();
+          else reject(toBodyProblem(error, limit));
+        });
+      });
+    await readWithin(request, limit, () => tooLarge(limit), read);
+    const body: unknown = request.body;
+    return Buffer.isBuffer(body) ? body : Buffer.alloc(0);
+  };
+}
+
+/** Parses a body; `invalid-json` where it is none. */
+export function parseJson(body: Buffer): unknown {
+  try {
+    return JSON.parse(utf8.decode(body)) as unknown;
+  } catch (error) {
+    const reason = error instanceof SyntaxError ? 'is not well-formed JSON' : 'is not well-formed UTF-8';
+    throw new ProblemError(problem('invalid-json', `The body ${reason}.`));
+  }
+}
+
+function requireJson(request: Request): void {
+  if (!hasBody(request)) {
+    throw new ProblemError(problem('invalid-json', 'The request has no body; it needs one in JSON.'));
+  }
+  const charset = /;\s*charset="?([^";\s]+)/i.exec(request.headers['content-type'] ?? '')?.[1];
+  if (!request.is('application/json') || (charset !== undefined && !/^(utf-?8|us-ascii)$/i.test(charset))) {
+    throw new ProblemError(
+      problem('unsupported-media-type', 'The body must be sent as application/json, in UTF-8.'),
+    );
+  }
+}
+
+/** What body-parser throws has a `type`; what it does not know is passed on. */
+function toBodyProblem(error: unknown, limit: number): unknown {
+  switch ((error as { type?: string }).type) {
+    case 'entity.too.large':
+      return tooLarge(limit);
+    case 'encoding.unsupported':
+      return new ProblemError(
+        problem('unsupported-media-type', 'The Content-Encoding is none this service reads.'),
+      );
+    case 'request.aborted':
+    case 'request.size.invalid':
+      return new ProblemError(problem('invalid-json', 'The body ended before its announced length.'));
+    default:
+      // Such as a gzip body that does not inflate: the bytes are the client's, and they are wrong.
+      return (error as { status?: number }).status === 400
+        ? new ProblemError(problem('invalid-json', 'The body could not be read.'))
+        : error;
+  }
+}
+
+function tooLarge(limit: number): ProblemError {
+  return new ProblemError(
+    problem('payload-too-large', `The body is larger than the ${limit} bytes this operation accepts.`),
+  );
+}

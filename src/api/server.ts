@@ -1,0 +1,148 @@
+import { once } from 'node:events';
+import { createServer, IncomingMessage, ServerResponse, type RequestListener, type Server } from 'node:http';
+import { Server as NetServer } from 'node:net';
+import { setImmediate as turn, setTimeout as sleep } from 'node:timers/promises';
+import express, { type Express } from 'express';
+import { refusedForHost, refuseUnreadable } from './middleware/malformed-requests.ts';
+
+export interface BridgeServer {
+  /** The port it listens on. */
+  port: number;
+  /** Whether it is on its way out: it still answers, but wants no new work. */
+  isDraining: () => boolean;
+  /**
+   * Answers what was sent, telling each client to go elsewhere (`Connection: close`), and ends. Nobody is cut:
+   * for a moment it goes on accepting, since a request may be on its way before a balancer has noticed.
+   */
+  drain: () => Promise<void>;
+}
+
+/** How long a draining server goes on accepting, and then waits for what idle connections have sent, in ms. */
+const lastCall = 300;
+/** After so long, in ms, whoever has not sent his request is cut. */
+const patience = 10_000;
+
+/** A port that cannot be had; `message` is one plain line with the remedy. */
+export class PortError extends Error {
+  readonly inUse: boolean;
+
+  constructor(message: string, cause: unknown) {
+    super(message, { cause });
+    this.inUse = (cause as NodeJS.ErrnoException).code === 'EADDRINUSE';
+  }
+}
+
+/**
+ * Listens, with the app behind it. Rejects with a PortError, which names the variables that chose host and port:
+ * those that begin with `prefix`.
+ */
+export async function listen(
+  app: Express,
+  host: string,
+  port: number,
+  prefix: '' | 'ADMIN_' = '',
+): Promise<BridgeServer> {
+  let draining = false;
+  const answer: RequestListener = (request, response) => {
+    if (!refusedForHost(request, response)) app(request as express.Request, response as express.Response);
+  };
+  const server = createServer(
+    // Node's own answer to a request without a host has no body.
+    { ...requestAndResponseOf(app, () => draining), requireHostHeader: false },
+    answer,
+  );
+  // Instead of a bare 417: an expectation nobody knows may be left unmet (RFC 9110 §10.1.1).
+  server.on('checkExpectation', answer);
+  refuseUnreadable(server);
+  server.headersTimeout = 20_000;
+  server.requestTimeout = 60_000;
+  server.keepAliveTimeout = 65_000;
+
+  server.listen({ host, port, backlog: 1024 });
+  try {
+    await once(server, 'listening');
+  } catch (error) {
+    throw new PortError(whyNot(error, host, port, prefix), error);
+  }
+  const address = server.address();
+  if (address === null || typeof address === 'string') throw new Error('the server has no port');
+
+  let drained: Promise<void> | undefined;
+  const drain = async (): Promise<void> => {
+    draining = true;
+    await sleep(lastCall);
+    await untilNobodyQueues(server);
+    const closed = once(server, 'close');
+    // The http server's own close would also cut idle connections, whose next request may have been sent.
+    NetServer.prototype.close.call(server);
+    await sleep(lastCall);
+    server.closeIdleConnections();
+    const late = setTimeout(() => server.closeAllConnections(), patience);
+    await closed;
+    clearTimeout(late);
+  };
+  return {
+    port: address.port,
+    isDraining: () => draining,
+    drain: async () => {
+      drained ??= drain();
+      await drained;
+    },
+  };
+}
+
+/**
+ * Waits for a turn of the event loop in which nobody connected, or a hundred turns: a closing server resets the
+ * connections that it has not accepted yet, with the requests they brought.
+ */
+async function untilNobodyQueues(server: Server): Promise<void> {
+  let accepted = true;
+  const note = (): void => {
+    accepted = true;
+  };
+  server.on('connection', note);
+  for (let turns = 0; accepted && turns < 100; turns++) {
+    accepted = false;
+    await turn();
+  }
+  server.off('connection', note);
+}
+
+/**
+ * Classes whose instances have the app's own prototypes from birth. Express sets these prototypes on every
+ * request and response; where they are there already that costs nothing, and otherwise more than all the rest.
+ */
+function requestAndResponseOf(app: Express, isDraining: () => boolean) {
+  class BridgeRequest extends IncomingMessage {}
+  class BridgeResponse extends ServerResponse {
+    // Told only when the answer begins: the draining may have begun after the request.
+    override writeHead(...head: [number]): this {
+      if (isDraining()) this.shouldKeepAlive = false;
+      return super.writeHead(...head);
+    }
+  }
+  adopt(BridgeRequest.prototype, express.request, app);
+  adopt(BridgeResponse.prototype, express.response, app);
+  app.request = BridgeRequest.prototype as unknown as typeof app.request;
+  app.response = BridgeResponse.prototype as unknown as typeof app.response;
+  return { IncomingMessage: BridgeRequest, ServerResponse: BridgeResponse };
+}
+
+function adopt(prototype: object, from: object, app: Express): void {
+  Object.defineProperties(prototype, Object.getOwnPropertyDescriptors(from));
+  Object.defineProperty(prototype, 'app', { value: app, configurable: true, writable: true });
+}
+
+function whyNot(error: unknown, host: string, port: number, prefix: string): string {
+  switch ((error as NodeJS.ErrnoException).code) {
+    case 'EADDRINUSE':
+      return `port ${port} on ${host} is in use: stop what listens there, or set ${prefix}PORT to another one`;
+    case 'EACCES':
+      return `port ${port} may not be used by this user: set ${prefix}PORT to 1024 or above`;
+    case 'EADDRNOTAVAIL':
+    case 'ENOTFOUND':
+      return `${prefix}HOST ${host} is no address of this machine`;
+    default:
+      return `cannot listen on ${host}:${port}: ${String(error)}`;
+  }
+}

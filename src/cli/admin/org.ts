@@ -1,0 +1,221 @@
+import { Command, Option } from 'commander';
+import { defaultSettings, settingsFaults, type OrganizationSettings } from '../../domain/settings.ts';
+import { counted } from '../../lib/numbers.ts';
+import type { UsernameComparison } from '../../domain/usernames.ts';
+import { countHoldings, findSettings, listOrganizations, saveSettings } from '../../redis/organizations.ts';
+import { changeComparison, type ReindexOutcome } from '../../redis/reindex/reindex.ts';
+import { unknownOrganization, type AdminContext, type Report } from './context.ts';
+import { addExamples, parseId, parseWholeNumber, withExamples } from './options.ts';
+import { list, printable, table } from '../../lib/terminal.ts';
+
+interface SetOptions {
+  json?: boolean;
+  usernameMin?: number;
+  usernameMax?: number;
+  usernamePattern?: string;
+  usernameComparison?: UsernameComparison;
+  objectUrlTemplate?: string;
+  requireOwnership?: 'true' | 'false';
+}
+
+/** `admin org …`: organizations and their settings. */
+export function orgCommand(context: AdminContext): Command {
+  const group = new Command('org').description('organizations and their settings');
+
+  const set = group
+    .command('set')
+    .description('creates an organization, or changes the settings that are given')
+    .argument('<organization>', 'organization id', parseId)
+    .option('--username-min <n>', 'least length of a username, in code points', parseWholeNumber)
+    .option('--username-max <n>', 'greatest length of a username, in code points', parseWholeNumber)
+    .option('--username-pattern <re>', 'RE2 pattern that a whole username must match; "" for none')
+    .addOption(
+      new Option('--username-comparison <how>', 'when two usernames are the same').choices([
+        'exact',
+        'case-insensitive',
+      ]),
+    )
+    .option(
+      '--object-url-template <url>',
+      'image URL of objects not in the catalogue, with {datasourceId} and {objectDefinitionId}; "" for none',
+    )
+    .addOption(
+      new Option('--require-ownership <bool>', "whether an object must be in the user's collection").choices([
+        'true',
+        'false',
+      ]),
+    )
+    .action(async (id: string, options: SetOptions) => {
+      context.finish(await setOrganization(context, id, options), options);
+    });
+  withExamples(set, [
+    'org set acme --username-min 3 --username-max 20 --username-pattern "[a-z0-9_]+"',
+    'org set acme --username-comparison case-insensitive',
+    'org set acme --object-url-template "https://cdn.example/{datasourceId}/{objectDefinitionId}.png"',
+  ]);
+
+  const show = group
+    .command('show')
+    .description("an organization's settings, and how much it holds")
+    .argument('<organization>', 'organization id', parseId)
+    .action(async (id: string, options: { json?: boolean }) => {
+      context.finish(await showOrganization(context, id), options);
+    });
+  withExamples(show, ['org show acme', 'org show acme --json']);
+
+  const all = group
+    .command('list')
+    .description('all organizations')
+    .action(async (options: { json?: boolean }) => {
+      context.finish(await listAll(context), options);
+    });
+  withExamples(all, ['org list', 'org list --json']);
+
+  return addExamples(group, ['org set acme --username-min 3', 'org list']);
+}
+
+async function setOrganization(context: AdminContext, id: string, options: SetOptions): Promise<Report> {
+  const { keyPrefix } = context.config();
+  const { store, base } = await context.organization(id);
+  const current = await findSettings(store, keyPrefix, id);
+  const settings = withOptions(current ?? defaultSettings, options);
+  const faults = settingsFaults(settings);
+  if (faults.length > 0) return { kind: 'usage', message: `${faults.join('; ')}: nothing was changed` };
+
+  let rebuilt = '';
+  if (current !== undefined && settings.comparison !== current.comparison) {
+    const { signal } = context;
+    const outcome = await changeComparison(store, base, settings.comparison, { signal });
+    const refused = describeRefusal(outcome, id);
+    if (refused !== undefined) return refused;
+    if (outcome.kind === 'rebuilt') {
+      rebuilt = `: ${counted(outcome.usernames, 'username')} and ${counted(outcome.denied, 'denied name')} compared anew`;
+    }
+  }
+  const saved = await saveSettings(store, keyPrefix, id, settings);
+  return {
+    kind: 'done',
+    json: settingsRecord(id, settings),
+    text: `Organization ${printable(id)} ${saved}${rebuilt}.\n\n${describeSettings(settings)}`,
+  };
+}
+
+function withOptions(settings: OrganizationSettings, options: SetOptions): OrganizationSettings {
+  const {
+    usernameMin = settings.minLength,
+    usernameMax = settings.maxLength,
+    usernamePattern = settings.pattern,
+    usernameComparison = settings.comparison,
+    objectUrlTemplate = settings.objectImageUrlTemplate,
+    requireOwnership = String(settings.requireOwnership),
+  } = options;
+  return {
+    minLength: usernameMin,
+    maxLength: usernameMax,
+    pattern: usernamePattern === '' ? undefined : usernamePattern,
+    comparison: usernameComparison,
+    objectImageUrlTemplate: objectUrlTemplate === '' ? undefined : objectUrlTemplate,
+    requireOwnership: requireOwnership === 'true',
+  };
+}
+
+/** Undefined where the comparison is the wanted one by now. */
+function describeRefusal(outcome: ReindexOutcome, id: string): Report | undefined {
+  switch (outcome.kind) {
+    case 'rebuilt':
+    case 'unchanged':
+      return undefined;
+    case 'unknown-organization':
+      return unknownOrganization(id);
+    case 'busy':
+      return {
+        kind: 'problem',
+        message:
+          'the usernames of this organization are being compared anew already: wait until that is done',
+      };
+    case 'lapsed':
+      return {
+        kind: 'problem',
+        message: 'this process was held up for too long, so nothing was changed: run it again',
+      };
+    case 'interrupted':
+      return { kind: 'interrupted', message: 'interrupted, nothing was changed: run it again' };
+    case 'collisions': {
+      const { collisions, isComplete } = outcome;
+      const rows = collisions.flatMap((names, group) =>
+        names.map(({ userId, username }) => [String(group + 1), username, userId]),
+      );
+      return {
+        kind: 'problem',
+        message: `usernames would be the same${isComplete ? '' : ' (the first 1000 are shown)'}, nothing was changed: rename users (deny a name with a replacement), then run this again`,
+        json: { changed: false, collisions, isComplete },
+        text: table(['COLLISION', 'USERNAME', 'USER'], rows),
+      };
+    }
+  }
+}
+
+async function showOrganization(context: AdminContext, id: string): Promise<Report> {
+  const { store, base } = await context.organization(id);
+  const settings = await findSettings(store, context.config().keyPrefix, id);
+  if (settings === undefined) return unknownOrganization(id);
+  const holdings = await countHoldings(store, base);
+  return {
+    kind: 'done',
+    json: { ...settingsRecord(id, settings), ...holdings },
+    text: describeSettings(settings, [
+      ['denied usernames', String(holdings.deniedUsernames)],
+      ['objects', String(holdings.objects)],
+      ['API keys', String(holdings.apiKeys)],
+    ]),
+  };
+}
+
+async function listAll(context: AdminContext): Promise<Report> {
+  const { keyPrefix } = context.config();
+  const store = await context.store();
+  const found = await Promise.all(
+    (await listOrganizations(store, keyPrefix)).map(async (id) => ({
+      id,
+      settings: (await findSettings(store, keyPrefix, id)) ?? defaultSettings,
+    })),
+  );
+  if (found.length === 0) {
+    return { kind: 'done', json: [], text: 'No organization yet: create one with org set.' };
+  }
+  const rows = found.map(({ id, settings }) => [
+    id,
+    `${settings.minLength}-${settings.maxLength}`,
+    settings.comparison,
+    settings.requireOwnership ? 'required' : undefined,
+  ]);
+  return {
+    kind: 'done',
+    json: found.map(({ id, settings }) => settingsRecord(id, settings)),
+    text: table(['ORGANIZATION', 'USERNAME', 'COMPARISON', 'OWNERSHIP'], rows),
+  };
+}
+
+/** With the names of the migration's records. */
+function settingsRecord(id: string, settings: OrganizationSettings) {
+  return {
+    organizationId: id,
+    usernameMinLength: settings.minLength,
+    usernameMaxLength: settings.maxLength,
+    usernamePattern: settings.pattern,
+    usernameComparison: settings.comparison,
+    objectImageUrlTemplate: settings.objectImageUrlTemplate,
+    requireOwnership: settings.requireOwnership,
+  };
+}
+
+function describeSettings(settings: OrganizationSettings, more: (readonly [string, string])[] = []): string {
+  return list([
+    ['username length', `${settings.minLength} to ${settings.maxLength}`],
+    ['username pattern', settings.pattern],
+    ['username comparison', settings.comparison],
+    ['object URL template', settings.objectImageUrlTemplate],
+    ['ownership required', String(settings.requireOwnership)],
+    ...more,
+  ]);
+}

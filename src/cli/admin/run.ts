@@ -1,0 +1,65 @@
+import { Command, CommanderError } from 'commander';
+import { ConfigError } from '../../config.ts';
+import { adminCommand, describeError, speakPlainly } from '../command-line.ts';
+import { auditCommand } from './audit.ts';
+import { collectionCommand } from './collection.ts';
+import { createContext, type AdminContext, type Surroundings } from './context.ts';
+import { deprecationCommand } from './deprecation.ts';
+import { fsckCommand } from './fsck.ts';
+import { keyCommand } from './key.ts';
+import { objectCommand } from './object.ts';
+import { orgCommand } from './org.ts';
+import { usageCommand } from './usage.ts';
+import { walletCommand } from './wallet.ts';
+
+/** One file and one row for each group of commands. */
+const groups: ((context: AdminContext) => Command)[] = [
+  orgCommand,
+  keyCommand,
+  objectCommand,
+  collectionCommand,
+  walletCommand,
+  auditCommand,
+  fsckCommand,
+  usageCommand,
+  deprecationCommand,
+];
+
+/**
+ * Runs the operator's tool. Returns the exit code: 0 done, 1 ran and found a problem, 2 wrong usage or
+ * configuration, 130 interrupted. Every error is one line with the remedy.
+ */
+export async function runAdmin(args: readonly string[], surroundings: Surroundings): Promise<number> {
+  const context = createContext(surroundings);
+  try {
+    await createProgram(context, surroundings).parseAsync(args, { from: 'user' });
+    return context.exitCode();
+  } catch (error) {
+    if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : 2;
+    surroundings.err(`error: ${describeError(error)}\n`);
+    return error instanceof ConfigError ? 2 : 1;
+  } finally {
+    await context.close();
+  }
+}
+
+function createProgram(context: AdminContext, surroundings: Surroundings): Command {
+  const program = new Command(adminCommand)
+    .description("The operator's tool of Profile Bridge: it works on the store that the service uses.")
+    // A command's options are those after its name: `usage retire-check --org` is not `usage --org`.
+    .enablePositionalOptions()
+    .addHelpText('after', programHelp);
+  for (const group of groups) program.addCommand(group(context));
+  speakPlainly(program, surroundings.out, surroundings.err);
+  return program;
+}
+
+const programHelp = `
+Examples:
+  $ ${adminCommand} org set acme --username-min 3 --username-max 20
+  $ ${adminCommand} key create --org acme --role player --user u-1 --client ios-4.2
+  $ ${adminCommand} fsck
+
+The store is that of REDIS_URL, or else the embedded one under DATA_DIR, whether or not the service runs.
+Every command takes --help, with examples, and --json.
+Exit codes: 0 done, 1 ran and found a problem, 2 wrong usage or configuration, 130 interrupted.`;

@@ -1,0 +1,89 @@
+import { InvalidArgumentError, Option, type Command } from 'commander';
+import { nameFault } from '../../domain/usernames.ts';
+import { entityNames, isEntity, type Entity } from '../../migration/records/records.ts';
+
+/** What every command takes. */
+export interface Flags {
+  json?: boolean;
+}
+
+/** Which source, and what of it. */
+export function addSourceOptions(command: Command): Command {
+  return command
+    .requiredOption('--source <place>', 'a folder, one file, or the URL of a PostgreSQL or MySQL database')
+    .option('--mapping <file>', 'YAML: how the source gives records (needed for databases)')
+    .option('--entities <list>', `only these, separated by commas: ${entityNames.join(', ')}`, parseEntities)
+    .option('--org <organization>', 'only this organization', parseOrganization)
+    .addOption(runOption())
+    .option('--json', 'print JSON, for machines');
+}
+
+/** How it is read. */
+export function addReadingOptions(command: Command): Command {
+  return command
+    .option('--batch <rows>', 'rows in one call (default: 500)', parseBatch)
+    .option('--concurrency <calls>', 'calls under way at once (default: 4)', parseConcurrency)
+    .option('--report <file>', 'write every record with a problem or a warning there, as NDJSON');
+}
+
+/** What becomes of problems. */
+export function addConflictOption(command: Command): Command {
+  return command.addOption(
+    new Option(
+      '--on-conflict <rule>',
+      'records with a problem: write nothing at all, leave them out, or only their username',
+    )
+      .choices(['abort', 'skip', 'drop-username'])
+      .default('abort'),
+  );
+}
+
+export function runOption(): Option {
+  return new Option('--run <name>', "the run's name (default: made from the source)").argParser(parseRunName);
+}
+
+export function parseRate(value: string): number {
+  return wholeNumber(value, 1, 10_000_000);
+}
+
+function parseBatch(value: string): number {
+  // More would hold Redis for longer than other requests should wait.
+  return wholeNumber(value, 1, 2000);
+}
+
+function parseConcurrency(value: string): number {
+  return wholeNumber(value, 1, 64);
+}
+
+function wholeNumber(value: string, least: number, greatest: number): number {
+  const number = /^\d{1,9}$/.test(value) ? Number(value) : Number.NaN;
+  if (number >= least && number <= greatest) return number;
+  throw new InvalidArgumentError(`It must be a whole number from ${least} to ${greatest}.`);
+}
+
+function parseRunName(value: string): string {
+  if (/^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/.test(value)) return value;
+  throw new InvalidArgumentError('It must be 1 to 64 letters, digits, ".", "_" and "-".');
+}
+
+function parseOrganization(value: string): string {
+  const fault = nameFault(value);
+  if (fault !== undefined) throw new InvalidArgumentError(`It ${fault}.`);
+  return value;
+}
+
+/** The entities of a list, each once. */
+export function parseEntities(value: string): Entity[] {
+  const words = value
+    .split(',')
+    .map((word) => word.trim())
+    .filter((word) => word !== '');
+  const entities = words.map((word) => {
+    if (isEntity(word)) return word;
+    throw new InvalidArgumentError(
+      `There is no ${JSON.stringify(word)}; there are ${entityNames.join(', ')}.`,
+    );
+  });
+  if (entities.length === 0) throw new InvalidArgumentError('Name at least one.');
+  return [...new Set(entities)];
+}

@@ -1,0 +1,150 @@
+import { Command, CommanderError } from 'commander';
+import { ConfigError, readConfig } from '../../config.ts';
+import { readBucketCredentials } from '../../media/s3.ts';
+import { UsageError } from '../../migration/engine/issues.ts';
+import { apply } from './apply.ts';
+import { exportAll } from './export.ts';
+import { entityNames } from '../../migration/records/records.ts';
+import { plan } from './plan.ts';
+import type { Outcome, Surroundings } from './session.ts';
+import { verify } from './verify.ts';
+import { status } from './status.ts';
+import { describeError, examplesText, migrateCommand, speakPlainly } from '../command-line.ts';
+import {
+  addConflictOption,
+  addReadingOptions,
+  addSourceOptions,
+  parseEntities,
+  parseRate,
+  runOption,
+  type Flags,
+} from './options.ts';
+
+interface ToolSurroundings {
+  env: NodeJS.ProcessEnv;
+  out: (text: string) => void;
+  err: Surroundings['err'];
+  signal: AbortSignal;
+}
+
+/**
+ * Runs the migration tool. Returns the exit code: 0 done, 1 ran and found a problem, 2 wrong usage or configuration,
+ * 130 interrupted. Every error is one line with the remedy.
+ */
+export async function runMigrate(
+  args: readonly string[],
+  { env, out, err, signal }: ToolSurroundings,
+): Promise<number> {
+  let exitCode = 0;
+  const does =
+    <Own>(command: (surroundings: Surroundings, flags: Own) => Promise<Outcome>) =>
+    async (flags: Own & Flags): Promise<void> => {
+      const outcome = await command(
+        { config: readConfig(env), awsCredentials: readBucketCredentials(env), err, signal },
+        flags,
+      );
+      out(flags.json === true ? `${JSON.stringify(outcome.json, null, 2)}\n` : `${outcome.text}\n`);
+      if (outcome.error !== undefined) err.write(`error: ${outcome.error}\n`);
+      exitCode = outcome.exitCode;
+    };
+  try {
+    await createProgram(does, out, err).parseAsync(args, { from: 'user' });
+    return exitCode;
+  } catch (error) {
+    if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : 2;
+    if (signal.aborted) {
+      err.write('error: interrupted: run the same command again\n');
+      return 130;
+    }
+    err.write(`error: ${describeError(error)}\n`);
+    return error instanceof ConfigError || error instanceof UsageError ? 2 : 1;
+  }
+}
+
+type Does = <Own>(
+  command: (surroundings: Surroundings, flags: Own) => Promise<Outcome>,
+) => (flags: Own & Flags) => Promise<void>;
+
+function createProgram(does: Does, out: (text: string) => void, err: Surroundings['err']): Command {
+  const program = new Command(migrateCommand)
+    .description('Moves legacy data into Redis: plan, apply, verify; again as often as you like.')
+    .addHelpText('after', programHelp);
+
+  const planning = program
+    .command('plan')
+    .description(
+      'reads everything and writes nothing: what is wrong with the source, and what apply would do',
+    )
+    .action(does(plan));
+  addConflictOption(addReadingOptions(addSourceOptions(planning)));
+  withExamples(planning, [
+    'plan --source ./legacy',
+    'plan --source postgres://reader@db/game --mapping map.yaml',
+  ]);
+
+  const applying = program
+    .command('apply')
+    .description('brings the records in; stop it at any time, and the same command goes on')
+    .option('--rate <records>', 'records written per second at most', parseRate)
+    .option('--fresh', 'begin the run anew instead of going on with it')
+    .option('--prune', 'remove what is no longer in the source, save what was written here')
+    .option(
+      '--copy-pictures [folder]',
+      'copy the pictures behind profilePictureUrl too, from their URLs or from a folder',
+    )
+    .option('--allow-private-addresses', 'let --copy-pictures ask private and loopback addresses')
+    .action(does(apply));
+  addConflictOption(addReadingOptions(addSourceOptions(applying)));
+  withExamples(applying, [
+    'apply --source ./legacy',
+    'apply --source ./legacy --on-conflict skip --report refused.ndjson',
+  ]);
+
+  const verifying = program
+    .command('verify')
+    .description('compares the source with Redis in both directions, field by field; 1 on any difference')
+    .action(does(verify));
+  addReadingOptions(addSourceOptions(verifying));
+  withExamples(verifying, [
+    'verify --source ./legacy',
+    'verify --source ./legacy --report differences.ndjson',
+  ]);
+
+  const asking = program
+    .command('status')
+    .description('tells where the runs stand, killed ones too')
+    .addOption(runOption())
+    .option('--json', 'print JSON, for machines')
+    .action(does(status));
+  withExamples(asking, ['status', 'status --run legacy-1f3870be --json']);
+
+  const exporting = program
+    .command('export')
+    .description('writes what Redis holds as NDJSON files that apply takes: a backup, and the way back')
+    .requiredOption('--to <folder>', 'a new or empty folder')
+    .option('--entities <list>', `only these, separated by commas: ${entityNames.join(', ')}`, parseEntities)
+    .option('--org <organization>', 'only this organization')
+    .option('--json', 'print JSON, for machines')
+    .action(does(exportAll));
+  withExamples(exporting, [
+    'export --to ./backup',
+    'export --to ./acme --org acme --entities profiles,denylist',
+  ]);
+
+  speakPlainly(program, out, (text) => err.write(text));
+  return program;
+}
+
+const programHelp = `
+Examples:
+  $ ${migrateCommand} plan --source ./legacy
+  $ ${migrateCommand} apply --source ./legacy
+  $ ${migrateCommand} verify --source ./legacy
+
+The store is that of REDIS_URL, or else the embedded one under DATA_DIR, whether or not the service runs.
+The runbook is src/migration/README.md. Every command takes --help, with examples, and --json.
+Exit codes: 0 done, 1 ran and found a problem, 2 wrong usage or configuration, 130 interrupted (go on by the same command).`;
+
+function withExamples(command: Command, examples: readonly string[]): void {
+  command.addHelpText('after', examplesText(migrateCommand, examples));
+}

@@ -1,0 +1,106 @@
+import { createLifetime } from '../../lib/releasers.ts';
+import { isStoreUnavailable } from '../../redis/connection/connect.ts';
+import { reachStore, type StoreConfig } from '../../redis/connection/open.ts';
+import type { BucketCredentials } from '../../media/s3.ts';
+import type { MigrationContext } from '../../migration/engine/context.ts';
+import { createWorkspace } from '../../migration/analysis/workspace.ts';
+import { MigrationError, openIssues } from '../../migration/engine/issues.ts';
+import { createOrganizations } from '../../migration/engine/organizations.ts';
+import { createProgress } from '../../migration/engine/progress.ts';
+import { defineMigrationScripts } from '../../migration/engine/scripts.ts';
+import { createWriter } from '../../migration/engine/writer.ts';
+
+/** What a command has to know of the service's configuration. */
+interface MigrationConfig extends StoreConfig {
+  keyPrefix: string;
+  mediaUrl: string | undefined;
+  publicBaseUrl: string | undefined;
+  host: string;
+  port: number;
+}
+
+/** What a command has around it. */
+export interface Surroundings {
+  config: MigrationConfig;
+  /** For a media store in a bucket. */
+  awsCredentials: BucketCredentials;
+  /** Where progress is shown. */
+  err: { isTTY?: boolean | undefined; write: (text: string) => unknown };
+  /** Aborted when the command is to stop. */
+  signal: AbortSignal;
+}
+
+/** How a command ended. */
+export interface Outcome {
+  exitCode: 0 | 1 | 130;
+  json: unknown;
+  text: string;
+  /** One line with the remedy, unless all is well. */
+  error?: string;
+}
+
+/** What every command that reads a source lets an operator choose of it. */
+export interface SessionChoice {
+  report?: string | undefined;
+  concurrency?: number | undefined;
+}
+
+/** Calls under way at once, unless the operator says otherwise. */
+const usualConcurrency = 4;
+
+/** Opens what a command works with, and closes it afterwards, also when the work fails. */
+export async function withSession<Result>(
+  { config, err, signal }: Surroundings,
+  choice: SessionChoice,
+  work: (context: MigrationContext) => Promise<Result>,
+): Promise<Result> {
+  const lifetime = createLifetime();
+  const progress = createProgress(err);
+  try {
+    const issues = await openIssues(choice.report);
+    lifetime.onClose('report', issues.close);
+    const store = defineMigrationScripts(await reachStore(config, lifetime));
+    const lost = new AbortController();
+    // A store that comes back may have forgotten what it had already confirmed; only a new start, which goes by the
+    // cursor in that same store, is safe.
+    store.on('reconnecting', () => lost.abort(storeLost()));
+    const workspace = createWorkspace();
+    lifetime.onClose('temporary files', workspace.close);
+    const organizations = createOrganizations(store, config.keyPrefix);
+    const mediaUrl = mediaUrlOf(config);
+    const context: MigrationContext = {
+      store,
+      prefix: config.keyPrefix,
+      mediaUrl,
+      workspace,
+      organizations,
+      writer: createWriter(store, organizations, mediaUrl),
+      issues,
+      progress,
+      concurrency: choice.concurrency ?? usualConcurrency,
+      signal: AbortSignal.any([signal, lost.signal]),
+    };
+    const result = await work(context);
+    if (lost.signal.aborted) throw lost.signal.reason;
+    return result;
+  } catch (error) {
+    throw error instanceof Error && isStoreUnavailable(error) ? storeLost(error) : error;
+  } finally {
+    progress.stop();
+    await lifetime.close();
+  }
+}
+
+function storeLost(cause?: Error): MigrationError {
+  const reason = cause === undefined ? 'the connection broke' : cause.message.replaceAll(/\s+/g, ' ');
+  return new MigrationError(
+    `Redis went away (${reason}): see that it runs, then run the same command again; it goes on where it stopped`,
+    { cause },
+  );
+}
+
+/** What the URLs of our own picture files begin with: the same as the service's, as far as its address is fixed. */
+function mediaUrlOf({ publicBaseUrl, host, port }: MigrationConfig): string {
+  const bound = `http://${host.includes(':') ? `[${host}]` : host}:${port}`;
+  return `${publicBaseUrl ?? bound}/media/`;
+}

@@ -1,0 +1,107 @@
+import type { MigrationContext } from '../../migration/engine/context.ts';
+import { entityNames } from '../../migration/records/records.ts';
+import { whoApplies } from '../../migration/runs/lock.ts';
+import { readRun, runsKey, type RunState } from '../../migration/runs/runs.ts';
+import { MigrationError } from '../../migration/engine/issues.ts';
+import { number } from '../../lib/numbers.ts';
+import { table } from '../../lib/terminal.ts';
+import { withSession, type Outcome, type Surroundings } from './session.ts';
+
+/** Where a run stands: `reading` is before its first write, or before that of its next round. */
+type Phase = 'reading' | 'running' | 'interrupted' | 'finished';
+
+interface Owner {
+  pid: number;
+  host: string;
+}
+
+interface Run {
+  name: string;
+  phase: Phase;
+  /** What it, or its last round, has done so far. */
+  state: RunState | undefined;
+  owner: Owner | undefined;
+}
+
+/** `migrate status`: where the runs stand, killed or not; of one run, entity by entity. */
+export async function status(
+  surroundings: Surroundings,
+  { run: wanted }: { run?: string | undefined },
+): Promise<Outcome> {
+  return await withSession(surroundings, {}, async (context) => {
+    const all = await readRuns(context);
+    const runs = wanted === undefined ? all : all.filter(({ name }) => name === wanted);
+    if (wanted !== undefined && runs.length === 0) {
+      const names = all.map(({ name }) => name);
+      throw new MigrationError(
+        `there is no run ${wanted}: ${names.length === 0 ? 'none was begun yet' : `there are ${names.join(', ')}`}`,
+      );
+    }
+    const json = runs.map(({ name, phase, state, owner }) => ({
+      run: name,
+      phase,
+      ...(state !== undefined && shown(state)),
+      ...(owner !== undefined && { owner }),
+    }));
+    return {
+      exitCode: 0,
+      json: wanted === undefined ? { command: 'status', runs: json } : { command: 'status', ...json[0] },
+      text: runs.length === 0 ? 'No migration was begun yet.' : runs.map(describe).join('\n\n'),
+    };
+  });
+}
+
+/** Runs that are under way or have written something, by name. */
+async function readRuns({ store, prefix }: MigrationContext): Promise<Run[]> {
+  const names = (await store.smembers(runsKey(prefix))).sort();
+  const runs = names.map(async (name): Promise<Run[]> => {
+    const [state, owner] = await Promise.all([readRun(store, prefix, name), whoApplies(store, prefix, name)]);
+    if (state === undefined && owner === undefined) return [];
+    return [{ name, phase: phaseOf(state, owner), state, owner }];
+  });
+  return (await Promise.all(runs)).flat();
+}
+
+function phaseOf(state: RunState | undefined, owner: Owner | undefined): Phase {
+  const isDone = state === undefined || state.finishedAt !== undefined;
+  if (owner !== undefined) return isDone ? 'reading' : 'running';
+  return isDone ? 'finished' : 'interrupted';
+}
+
+/** Where to go on is nobody else's business. */
+function shown({ source, onConflict, startedAt, finishedAt, refused, entities }: RunState) {
+  const own = Object.entries(entities).map(([entity, { read, tally, progress, isDone }]) => [
+    entity,
+    { read, tally, progress, isDone },
+  ]);
+  return { source, onConflict, startedAt, finishedAt, refused, entities: Object.fromEntries(own) as unknown };
+}
+
+function describe({ name, phase, state, owner }: Run): string {
+  const by = owner === undefined ? '' : ` (process ${owner.pid} on ${owner.host})`;
+  if (state === undefined) return `Run ${name}: reading the source${by}; nothing is written yet`;
+  const { source, startedAt, finishedAt, entities, refused } = state;
+  const began = new Date(startedAt).toISOString();
+  const finished = `finished ${new Date(finishedAt ?? 0).toISOString()}${refused > 0 ? `, ${number(refused)} refused` : ''}`;
+  const stand = {
+    reading: `reading the source again${by}; the round before has ${finished}`,
+    running: `running${by}, begun ${began}`,
+    interrupted: `interrupted, begun ${began}: run the same apply again, and it goes on where it stopped`,
+    finished,
+  }[phase];
+  const rows = entityNames.flatMap((entity) => {
+    const own = entities[entity];
+    if (own === undefined) return [];
+    const { created, updated, unchanged, kept, newer, taken } = own.tally;
+    return [
+      [
+        entity,
+        `${Math.floor(100 * own.progress)} %`,
+        ...[own.read, created, updated, unchanged, kept + newer, taken].map(number),
+      ],
+    ];
+  });
+  const figures = ['done', 'read', 'created', 'updated', 'unchanged', 'kept', 'refused'];
+  const head = `Run ${name} from ${source}: ${stand}`;
+  return rows.length === 0 ? head : `${head}\n${table(['', ...figures], rows, figures)}`;
+}

@@ -1,0 +1,126 @@
+import { openChosen, runOrganizationsKey, type SourceChoice } from '../../migration/engine/commands.ts';
+import type { Issues, Reason } from '../../migration/engine/issues.ts';
+import type { Entity } from '../../migration/records/records.ts';
+import { readRun } from '../../migration/runs/runs.ts';
+import { counted, number } from '../../lib/numbers.ts';
+import { table } from '../../lib/terminal.ts';
+import { head, listIssues, pace } from './summary.ts';
+import { verify as compareBoth, type Verified } from '../../migration/engine/verify.ts';
+import { noteIgnored } from './ignored.ts';
+import { withSession, type Outcome, type SessionChoice, type Surroundings } from './session.ts';
+
+export type VerifyChoice = SourceChoice & SessionChoice;
+
+/** `migrate verify`: compares the source with Redis, every record and field, in both directions. */
+export async function verify(surroundings: Surroundings, choice: VerifyChoice): Promise<Outcome> {
+  const startedAt = Date.now();
+  const chosen = await openChosen(choice);
+  try {
+    return await withSession(surroundings, choice, async (context) => {
+      const { store, prefix, issues } = context;
+      const state = await readRun(store, prefix, chosen.run);
+      const onConflict = state?.onConflict ?? 'abort';
+      const hasAccepted = onConflict !== 'abort';
+      const scope = { ...chosen.scope, onConflict };
+      const past = await store.smembers(runOrganizationsKey(prefix, chosen.run));
+      const verified = await compareBoth(scope, context, { hasAccepted, past });
+      const { differences } = verified;
+      const accepted = hasAccepted
+        ? issues.count('invalid') + issues.count('username-conflict') + issues.count('refused')
+        : 0;
+      const isFine = differences === 0;
+      return {
+        exitCode: isFine ? 0 : 1,
+        json: {
+          ...head('verify', chosen),
+          ok: isFine,
+          differences,
+          missing: issues.count('missing'),
+          different: issues.count('different'),
+          extra: issues.count('extra'),
+          index: issues.count('index'),
+          refused: accepted,
+          changedHere: issues.count('changed-here'),
+          ...pace(startedAt, verified.read),
+          compared: Object.fromEntries(verified.compared),
+          stored: Object.fromEntries(verified.stored),
+          indexed: verified.indexed,
+          issues: issues.counts(),
+          examples: issues.examples(),
+        },
+        text: [
+          `Verified ${chosen.source.name} against Redis${choice.org === undefined ? '' : `, organization ${choice.org} alone`}.`,
+          ...noteIgnored(chosen.source),
+          '',
+          coverage(verified),
+          ...listIssues(
+            issues,
+            'Differences:',
+            hasAccepted
+              ? ['missing', 'different', 'extra', 'index']
+              : ['missing', 'different', 'extra', 'index', 'invalid', 'username-conflict'],
+          ),
+          ...(hasAccepted
+            ? listIssues(issues, `Refused, as --on-conflict ${onConflict} accepts (no failure):`, [
+                'invalid',
+                'username-conflict',
+                'refused',
+              ])
+            : []),
+          ...listIssues(issues, 'Changed here since (no failure):', ['changed-here']),
+          '',
+          isFine ? 'No differences.' : counted(differences, 'difference'),
+        ].join('\n'),
+        ...(!isFine && {
+          error: `${counted(differences, 'difference')} between the source and Redis: ${remedies(chosen.scope.entities, issues, hasAccepted).join(', ')}, then verify again`,
+        }),
+      };
+    });
+  } finally {
+    await chosen.source.close();
+  }
+}
+
+/** What ends the differences found. What is extra may be a row that is no record: pruning would spare it. */
+function remedies(entities: readonly Entity[], issues: Issues, hasAccepted: boolean): string[] {
+  const has = (...reasons: Reason[]): boolean => reasons.some((reason) => issues.count(reason) > 0);
+  const isExtra = (entity: Entity): boolean => issues.count('extra', entity) > 0;
+  const isReadable = (entity: Entity): boolean => issues.count('invalid', entity) === 0;
+  const mustCorrect =
+    (!hasAccepted && has('invalid', 'username-conflict')) ||
+    entities.some((entity) => isExtra(entity) && !isReadable(entity));
+  const canPrune = entities.some((entity) => isExtra(entity) && isReadable(entity));
+  return [
+    ...(mustCorrect ? ['correct the source'] : []),
+    ...(has('index') ? ['mend the index by npm run -s admin -- fsck --repair'] : []),
+    ...(canPrune
+      ? ['apply again with --prune']
+      : mustCorrect || has('missing', 'different')
+        ? ['apply again']
+        : []),
+  ];
+}
+
+/** Exactly what was compared with what. */
+function coverage({ compared, stored, indexed }: Verified): string {
+  const rows = [...compared].map(([entity, count]) => [
+    entity,
+    number(count),
+    stored.has(entity) ? number(stored.get(entity) ?? 0) : undefined,
+    fieldsOf[entity],
+  ]);
+  const figures = ['in the source', 'in Redis'];
+  const text = table(['', ...figures, 'compared'], rows, figures);
+  return compared.has('profiles')
+    ? `${text}\nEntries of the name index looked up in the profiles: ${number(indexed)}.`
+    : text;
+}
+
+const fieldsOf: Readonly<Record<Entity, string>> = {
+  organizations: 'all settings',
+  'api-keys': 'hash, role, user, client, expiry',
+  objects: 'reference, URL',
+  collections: 'user, reference',
+  profiles: 'all fields, updatedAt, username in the index',
+  denylist: 'name, spelling',
+};

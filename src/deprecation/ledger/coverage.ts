@@ -1,0 +1,133 @@
+import type { RedisClient } from '../../redis/connection/connect.ts';
+import { dayMs, dayName, dayOf, minuteMs } from './days.ts';
+import { coverageKey } from './keys.ts';
+import type { Window } from '../../lib/iso8601.ts';
+
+/** How often counters write what they have counted. */
+export const usualFlushMs = 3000;
+/** A counter that has written nothing for so long is taken for dead. */
+export const silenceMs = 10_000;
+
+/**
+ * What one counter says of itself on one day: everything that happened in this stretch of time is in the ledger.
+ * `open`: it was alive when it wrote this; `on`: it went on into the next day; `closed`: it has ended in order,
+ * leaving nothing unwritten.
+ */
+export interface Alive extends Window {
+  instance: string;
+  state: 'open' | 'on' | 'closed';
+}
+
+/**
+ * Records that an instance has been counting from `start`, and has written everything up to `until` (ms).
+ * `since` is the `until` of the call before: days that lie between are recorded too. One field per instance and
+ * day, whatever happens.
+ */
+export async function writeCoverage(
+  client: RedisClient,
+  prefix: string,
+  { instance, start, since, until, closed, retentionDays }: CoverageEntry,
+): Promise<void> {
+  const lastDay = dayOf(until);
+  // Latest first: a death in between must not look like a day that went on.
+  for (let day = lastDay; day >= dayOf(since); day -= 1) {
+    const from = Math.max(start, day * dayMs);
+    const to = Math.min(until, (day + 1) * dayMs);
+    const state: Alive['state'] = day < lastDay ? 'on' : closed ? 'closed' : 'open';
+    const key = coverageKey(prefix, dayName(day));
+    const replies = await client
+      .pipeline()
+      .hset(key, instance, `${from} ${to} ${state}`)
+      .expireat(key, ((day + 1 + retentionDays) * dayMs) / 1000)
+      .exec();
+    const failed = replies?.find(([error]) => error !== null)?.[0];
+    if (failed) throw failed;
+  }
+}
+
+export interface CoverageEntry {
+  instance: string;
+  start: number;
+  since: number;
+  until: number;
+  closed: boolean;
+  retentionDays: number;
+}
+
+/** What the counters said of themselves on the days that the range (ms) touches. */
+export async function readCoverage(
+  client: RedisClient,
+  prefix: string,
+  { start, end }: Window,
+): Promise<Alive[]> {
+  const pipeline = client.pipeline();
+  for (let day = dayOf(start); day * dayMs < end; day += 1) {
+    pipeline.hgetall(coverageKey(prefix, dayName(day)));
+  }
+  const replies = (await pipeline.exec()) ?? [];
+  return replies.flatMap(([error, entries]) => {
+    if (error !== null) throw error;
+    return Object.entries(entries as Record<string, string>).map(([instance, text]) => {
+      const [from, to, state] = text.split(' ');
+      return { instance, start: Number(from), end: Number(to), state: state as Alive['state'] };
+    });
+  });
+}
+
+/**
+ * The stretches of the range in which calls may have gone uncounted, as seen at `now` (ms), in whole minutes: those
+ * in which no counter was alive at any time, and those in which one died without having written everything (its
+ * last flush interval). The time after `now` is no gap.
+ */
+export function findGaps(alive: readonly Alive[], range: Window, now: number): Window[] {
+  const measured: Window[] = [];
+  const lost: Window[] = [];
+  for (const { start, end, state } of alive) {
+    const lives = state === 'open' && end >= now - silenceMs;
+    measured.push(wholeMinutes(start, lives ? Math.max(end, now) : end));
+    if (state === 'open' && !lives) lost.push(wholeMinutes(end, end + usualFlushMs));
+  }
+  const end = Math.min(range.end, now);
+  const within = { start: Math.floor(range.start / minuteMs) * minuteMs, end };
+  const unmeasured = subtract([within], measured);
+  return join([...unmeasured, ...intersect(lost, within)]);
+}
+
+function wholeMinutes(start: number, end: number): Window {
+  return {
+    start: Math.floor(start / minuteMs) * minuteMs,
+    end: Math.max(Math.ceil(end / minuteMs), Math.floor(start / minuteMs) + 1) * minuteMs,
+  };
+}
+
+function intersect(windows: readonly Window[], within: Window): Window[] {
+  return windows
+    .map(({ start, end }) => ({ start: Math.max(start, within.start), end: Math.min(end, within.end) }))
+    .filter(({ start, end }) => start < end);
+}
+
+/** Windows that touch made one, in order of time. */
+function join(windows: readonly Window[]): Window[] {
+  const joined: Window[] = [];
+  for (const window of windows.toSorted((a, b) => a.start - b.start)) {
+    const last = joined.at(-1);
+    if (last !== undefined && window.start <= last.end) last.end = Math.max(last.end, window.end);
+    else joined.push({ ...window });
+  }
+  return joined;
+}
+
+function subtract(windows: readonly Window[], taken: readonly Window[]): Window[] {
+  const holes = join(taken);
+  return join(windows).flatMap((window) => {
+    const left: Window[] = [];
+    let { start } = window;
+    for (const hole of holes) {
+      if (hole.end <= start || hole.start >= window.end) continue;
+      if (hole.start > start) left.push({ start, end: hole.start });
+      start = hole.end;
+    }
+    if (start < window.end) left.push({ start, end: window.end });
+    return left;
+  });
+}

@@ -1,0 +1,177 @@
+import { randomBytes } from 'node:crypto';
+import type { Log } from '../../log.ts';
+import type { RedisClient } from '../../redis/connection/connect.ts';
+import { organizationBase, organizationsKey } from '../../redis/keys.ts';
+import { cutBatches } from './batches.ts';
+import { usualFlushMs, writeCoverage } from './coverage.ts';
+import { dayMs, dayOf, ledgerDays } from './days.ts';
+import { activeOrganizationsKey, unknownOrganizationBase } from './keys.ts';
+import { repeat } from '../../lib/repeat.ts';
+import { defineDeprecationScripts } from './scripts.ts';
+import { createTally, tallyLimits, type Call, type Counted, type KeyTally } from './tally.ts';
+
+export interface Ledger {
+  /** Counts one answered call: memory only, well under a microsecond, never throws. */
+  record: (call: Call) => void;
+  /** Writes what has been counted. Keeps it for the next time where Redis is away; never throws. */
+  flush: () => Promise<void>;
+  /** Seconds since everything counted was in Redis. */
+  lagSeconds: () => number;
+  /** Writes the rest and says that this counter has ended in order; gives up after `closeMs`. */
+  close: () => Promise<void>;
+}
+
+export interface LedgerOptions {
+  log: Log;
+  /** ms */
+  now?: () => number;
+  flushMs?: number;
+  retentionDays?: number;
+  closeMs?: number;
+}
+
+/** What has been taken from the tally and is not wholly in Redis yet. */
+interface Outbox extends Counted {
+  until: number;
+  /** Cut once, so that a batch sent again is the same batch: the organization's base → numbered batches left. */
+  batches?: Map<string, { sequence: number; batch: string }[]>;
+}
+
+/** Organizations written to at once, so that calls of clients come between. */
+const concurrent = 4;
+
+/** Counts the contract's calls for one process, and writes them to Redis every few seconds. */
+export function createLedger(client: RedisClient, prefix: string, options: LedgerOptions): Ledger {
+  const { log, now = Date.now, flushMs = usualFlushMs, retentionDays = ledgerDays, closeMs = 2000 } = options;
+  const store = defineDeprecationScripts(client);
+  const instance = randomBytes(6).toString('hex');
+  const start = now();
+  const known = new Set<string>();
+  const tally = createTally((organizationId) => known.has(organizationId));
+  let outbox: Outbox | undefined;
+  let sequence = 0;
+  let writtenUntil = start;
+  let troubled = false;
+
+  /** Which claimed organizations exist: the others must not create keys. */
+  const verify = async ({ organizations }: Counted): Promise<void> => {
+    const claimed: string[] = [];
+    for (const [organizationId, { vouched }] of organizations) {
+      if (organizationId === undefined) continue;
+      if (vouched) known.add(organizationId);
+      else claimed.push(organizationId);
+    }
+    if (claimed.length === 0) return;
+    const exist = await store.smismember(organizationsKey(prefix), claimed);
+    claimed.forEach((organizationId, i) => exist[i] === 1 && known.add(organizationId));
+  };
+
+  const cut = (counted: Counted): NonNullable<Outbox['batches']> => {
+    const keysByBase = new Map<string, [string, KeyTally][]>();
+    for (const [organizationId, { keys }] of counted.organizations) {
+      const base =
+        organizationId !== undefined && known.has(organizationId)
+          ? organizationBase(prefix, organizationId)
+          : unknownOrganizationBase(prefix);
+      keysByBase.set(base, [...(keysByBase.get(base) ?? []), ...keys]);
+    }
+    return new Map(
+      Array.from(keysByBase, ([base, keys]) => [
+        base,
+        cutBatches(keys, retentionDays).map((batch) => ({ sequence: (sequence += 1), batch })),
+      ]),
+    );
+  };
+
+  /** In order of their numbers, or a batch sent again would pass for one recorded already. */
+  const send = async (base: string, batches: { sequence: number; batch: string }[]): Promise<void> => {
+    for (let first = batches[0]; first !== undefined; first = batches[0]) {
+      await store.recordUsage(
+        base,
+        instance,
+        first.sequence,
+        (retentionDays * dayMs) / 1000,
+        now() - retentionDays * dayMs,
+        tallyLimits.agents,
+        first.batch,
+      );
+      batches.shift();
+    }
+  };
+
+  const deliver = async (out: Outbox): Promise<void> => {
+    if (out.batches === undefined) {
+      await verify(out);
+      out.batches = cut(out);
+    }
+    const day = dayOf(out.until);
+    const active = [...out.organizations.keys()].filter((id) => id !== undefined && known.has(id));
+    if (active.length > 0) {
+      await store.zadd(activeOrganizationsKey(prefix), 'GT', ...active.flatMap((id) => [day, id ?? '']));
+    }
+    const queue = [...out.batches];
+    const sender = async () => {
+      for (let next = queue.pop(); next !== undefined; next = queue.pop()) await send(...next);
+    };
+    // All must have ended before any batch may be sent again.
+    const ended = await Promise.allSettled(Array.from({ length: concurrent }, sender));
+    const failed = ended.find(({ status }) => status === 'rejected');
+    if (failed?.status === 'rejected') throw failed.reason;
+  };
+
+  const cover = async (until: number, closed: boolean): Promise<void> => {
+    await writeCoverage(client, prefix, {
+      instance,
+      start,
+      since: writtenUntil,
+      until,
+      closed,
+      retentionDays,
+    });
+    if (writtenUntil === start || dayOf(until) > dayOf(writtenUntil)) {
+      await store.zremrangebyscore(activeOrganizationsKey(prefix), '-inf', dayOf(until) - retentionDays - 1);
+    }
+    writtenUntil = until;
+  };
+
+  const writeAll = async (closed: boolean): Promise<void> => {
+    for (;;) {
+      const late = outbox !== undefined;
+      outbox ??= { ...tally.take(), until: now() };
+      await deliver(outbox);
+      await cover(outbox.until, closed && !late);
+      outbox = undefined;
+      // What was kept from before is written; now what has been counted meanwhile.
+      if (!late) return;
+    }
+  };
+
+  const attempt = async (earlier: Promise<void>, closed: boolean): Promise<void> => {
+    await earlier;
+    try {
+      await writeAll(closed);
+      if (troubled) log.info('the usage ledger is written again; no call was lost');
+      troubled = false;
+    } catch (error) {
+      if (!troubled)
+        log.warn('the usage ledger cannot be written; counting goes on', { detail: String(error) });
+      troubled = true;
+    }
+  };
+  let writing: Promise<void> = Promise.resolve();
+  const flush = (closed = false): Promise<void> => (writing = attempt(writing, closed));
+  const flushing = repeat(() => flush(), flushMs);
+
+  return {
+    record: (call) => tally.record(call, now()),
+    flush: () => flush(),
+    lagSeconds: () => Math.max(0, now() - writtenUntil) / 1000,
+    close: async () => {
+      const givenUp = new Promise<void>((resolve) => setTimeout(resolve, closeMs).unref());
+      await Promise.race([flushing.stop().then(() => flush(true)), givenUp]);
+      const left = tally.calls() + (outbox?.calls ?? 0);
+      if (left > 0)
+        log.error('calls were counted but could not be written; coverage shows a gap', { calls: left });
+    },
+  };
+}

@@ -1,0 +1,105 @@
+import type { RedisClient } from '../../redis/connection/connect.ts';
+import { counted } from '../../lib/numbers.ts';
+import { organizationsKey } from '../../redis/keys.ts';
+import { printable } from '../../lib/terminal.ts';
+import { findGaps, readCoverage } from '../ledger/coverage.ts';
+import { dayMs, dayOf } from '../ledger/days.ts';
+import { formatInstant } from '../../lib/iso8601.ts';
+import { readLedger } from '../ledger/ledger-reader.ts';
+import { writeGap, type UsageReport } from './report.ts';
+import { unattributedKey } from '../ledger/tally.ts';
+import { clientName } from './usage-groups.ts';
+import { gapLines, lengthOf } from './usage-lines.ts';
+
+export interface RetireCheck {
+  /** Nobody known called for that long, and it was measured throughout. */
+  retirable: boolean;
+  days: number;
+  organization: string | null;
+  /** Why not; empty where retirable. */
+  reasons: string[];
+  /** Who called, the latest first; the calls of each are those of one key by one operation. */
+  callers: {
+    organization: string | null;
+    client: string;
+    keyId: string;
+    operation: string;
+    lastSeen: string;
+  }[];
+  gaps: UsageReport['gaps'];
+}
+
+/**
+ * Whether the API can be retired (for one organization, or for all) as of `now` (ms): no attributed call in the
+ * last `days` days, and no gap in what was measured.
+ */
+export async function retireCheck(
+  client: RedisClient,
+  prefix: string,
+  { organizationId, days, now }: { organizationId?: string | undefined; days: number; now: number },
+): Promise<RetireCheck> {
+  const range = { start: now - days * dayMs, end: now };
+  const today = dayOf(now);
+  const { keys } = await readLedger(client, prefix, { firstDay: today + 1, lastDay: today }, organizationId);
+  const callers = keys
+    .filter(({ keyId }) => keyId !== unattributedKey)
+    .flatMap(({ organizationId: organization, keyId, client: label, uses }) =>
+      Array.from(uses, ([operation, { last }]) => ({ organization, keyId, label, operation, last })),
+    )
+    .filter(({ last }) => last >= range.start)
+    .toSorted((a, b) => b.last - a.last)
+    .map(({ organization, keyId, label, operation, last }) => ({
+      organization,
+      client: clientName(keyId, label),
+      keyId,
+      operation,
+      lastSeen: formatInstant(last),
+    }));
+  const gaps = findGaps(await readCoverage(client, prefix, range), range, now).map(writeGap);
+  const reasons: string[] = [];
+  if (
+    organizationId !== undefined &&
+    (await client.sismember(organizationsKey(prefix), organizationId)) === 0
+  ) {
+    reasons.push(`no organization "${organizationId}" is known; see which are by: org list`);
+  }
+  const span = days === 1 ? 'day' : `${days} days`;
+  const clients = new Set(callers.map((caller) => `${caller.organization ?? ''}\n${caller.client}`)).size;
+  if (clients > 0) {
+    reasons.push(`${counted(clients, 'client')} called in the last ${span}`);
+  }
+  // The check's first minute has begun before it.
+  const minutes = Math.min(
+    gaps.reduce((sum, gap) => sum + gap.minutes, 0),
+    days * 1440,
+  );
+  if (minutes > 0) reasons.push(`${lengthOf(minutes)} of the last ${span} were not measured`);
+  return {
+    retirable: reasons.length === 0,
+    days,
+    organization: organizationId ?? null,
+    reasons,
+    callers,
+    gaps,
+  };
+}
+
+/** The answer as lines of text for a terminal. */
+export function retireCheckLines(check: RetireCheck): string[] {
+  const what = check.organization === null ? 'the API' : `the API for ${check.organization}`;
+  if (check.retirable) {
+    return [
+      `${what} can be retired: no attributed call in ${counted(check.days, 'day')}, measured throughout`,
+    ];
+  }
+  const callers = check.callers.map(
+    ({ organization, client, keyId, operation, lastSeen }) =>
+      `  ${lastSeen}  ${organization ?? '(unknown)'}  ${client} (${keyId})  ${operation}`,
+  );
+  return [
+    `${what} cannot be retired:`,
+    ...check.reasons.map((reason) => `  ${reason}`),
+    ...(callers.length > 0 ? ['last calls:', ...callers] : []),
+    ...(check.gaps.length > 0 ? gapLines(check.gaps) : []),
+  ].map(printable);
+}

@@ -1,0 +1,23 @@
+import type { Workspace } from '../analysis/workspace.ts';
+import type { Issues } from './issues.ts';
+import type { Organizations } from './organizations.ts';
+import type { Progress } from './progress.ts';
+import type { MigrationStore } from './scripts.ts';
+import type { Writer } from './writer.ts';
+
+/** What every part of a migration works with; whoever opens it closes it. */
+export interface MigrationContext {
+  readonly store: MigrationStore;
+  readonly prefix: string;
+  /** What the URLs of our own picture files begin with. */
+  readonly mediaUrl: string;
+  readonly workspace: Workspace;
+  readonly organizations: Organizations;
+  readonly writer: Writer;
+  readonly issues: Issues;
+  readonly progress: Progress;
+  /** Chunks under way at once. */
+  readonly concurrency: number;
+  /** Aborted when the work is to stop, at the next chunk. */
+  readonly signal: AbortSignal;
+}

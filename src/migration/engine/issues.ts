@@ -1,0 +1,112 @@
+import { createWriteStream, type WriteStream } from 'node:fs';
+import { once } from 'node:events';
+import type { Entity } from '../records/records.ts';
+
+/** What an operator should know of a record. Problems stop an apply before it writes, unless --on-conflict says else. */
+export type Reason =
+  /** Problems. */
+  | 'invalid'
+  | 'username-conflict'
+  /** Warnings: the record is taken as it is. */
+  | 'duplicate'
+  | 'denied-name-in-use'
+  | 'unknown-organization'
+  | 'unknown-user'
+  | 'unresolved-reference'
+  | 'unusual-value'
+  | 'comparison-kept'
+  | 'picture-not-copied'
+  | 'revoked-key-left-out'
+  /** What a verify finds. */
+  | 'missing'
+  | 'different'
+  | 'extra'
+  | 'index'
+  /** What a verify lists apart. */
+  | 'refused'
+  | 'changed-here';
+
+export interface Issue {
+  entity: Entity;
+  reason: Reason;
+  /** Where the record stands: in the source, or its key in Redis. */
+  where: string;
+  /** One plain sentence. */
+  detail: string;
+  organizationId?: string;
+  userId?: string;
+  username?: string;
+}
+
+/** Issues shown of each kind; the report has all. */
+const shown = 10;
+/** Names remembered, so that one denied by the source and by Redis is told once. */
+const remembered = 100_000;
+
+export interface Issues {
+  add: (issue: Issue) => void;
+  count: (reason: Reason, entity?: Entity) => number;
+  /** Issues by entity and reason. */
+  counts: () => Partial<Record<Entity, Partial<Record<Reason, number>>>>;
+  /** The first few of each kind. */
+  examples: () => readonly Issue[];
+  /** Resolves when the report is on disk. */
+  close: () => Promise<void>;
+}
+
+/** Collects issues; with `path`, each goes to that file as a line of JSON. */
+export async function openIssues(path?: string): Promise<Issues> {
+  const file = path === undefined ? undefined : await openReport(path);
+  const counts = new Map<Entity, Map<Reason, number>>();
+  const examples: Issue[] = [];
+  const denied = new Set<string>();
+  return {
+    add: (issue) => {
+      if (issue.reason === 'denied-name-in-use') {
+        const name = JSON.stringify([issue.organizationId, issue.username]);
+        if (denied.has(name)) return;
+        if (denied.size < remembered) denied.add(name);
+      }
+      const own = counts.get(issue.entity) ?? new Map<Reason, number>();
+      const count = (own.get(issue.reason) ?? 0) + 1;
+      counts.set(issue.entity, own.set(issue.reason, count));
+      if (count <= shown) examples.push(issue);
+      file?.write(`${JSON.stringify(issue)}\n`);
+    },
+    count: (reason, entity) => {
+      let sum = 0;
+      for (const [of, own] of counts) if (entity === undefined || of === entity) sum += own.get(reason) ?? 0;
+      return sum;
+    },
+    counts: () => Object.fromEntries([...counts].map(([entity, own]) => [entity, Object.fromEntries(own)])),
+    examples: () => examples,
+    close: async () => {
+      if (file === undefined) return;
+      const closed = once(file, 'close');
+      file.end();
+      await closed;
+    },
+  };
+}
+
+async function openReport(path: string): Promise<WriteStream> {
+  const file = createWriteStream(path, { mode: 0o600 });
+  try {
+    await once(file, 'open');
+  } catch (error) {
+    throw new UsageError(
+      `the report ${path} cannot be written (${(error as NodeJS.ErrnoException).code ?? 'error'}): give --report a file that can`,
+    );
+  }
+  return file;
+}
+
+/** Something an operator can mend: the message is one line with the remedy, free of secrets. */
+export class MigrationError extends Error {
+  override readonly name: string = 'MigrationError';
+}
+
+/** A mistake in what was asked for, found before anything was done. */
+export class UsageError extends MigrationError {
+  override readonly name = 'UsageError';
+}

@@ -1,0 +1,88 @@
+import type { OrganizationSettings } from '../../domain/settings.ts';
+import { comparisonForm } from '../../domain/usernames.ts';
+import { organizationBase, organizationsKey, settingsKey } from '../../redis/keys.ts';
+import { readStanding } from '../../redis/standing.ts';
+import type { MigrationStore } from './scripts.ts';
+import { settingsArguments } from '../records/stored.ts';
+
+/** What a record is judged by: its organization as it stands in Redis, or will once the source's is there. */
+export interface Organization {
+  readonly id: string;
+  readonly base: string;
+  /** Whether it is in Redis. */
+  exists: boolean;
+  /** The generation of the name index in force. */
+  index: string;
+  settings: OrganizationSettings;
+  /** Usernames that the source has for it, as far as it was read. */
+  namesToCome: number;
+  /** Whether Redis or the source says anything of it. */
+  isKnown: boolean;
+}
+
+export interface Organizations {
+  /** Looked up once. */
+  find: (id: string) => Organization | Promise<Organization>;
+  /** Looked up again: its comparison may have changed. */
+  refresh: (id: string) => Promise<Organization>;
+  /** Says what the source tells of it; what Redis has stays in force. */
+  plan: (id: string, settings: OrganizationSettings) => Promise<void>;
+  /** Makes sure that it is in Redis, with the settings planned or else the default ones. */
+  ensure: (organization: Organization) => Promise<void>;
+  /** Those met so far. */
+  all: () => readonly Organization[];
+}
+
+/** Knows the organizations that a migration has to do with. */
+export function createOrganizations(store: MigrationStore, prefix: string): Organizations {
+  const known = new Map<string, Organization>();
+
+  const look = async (id: string): Promise<Organization> => {
+    const base = organizationBase(prefix, id);
+    const [standing, found] = await Promise.all([readStanding(store, base), store.exists(settingsKey(base))]);
+    const exists = found === 1;
+    const { settings, index } = standing;
+    const before = known.get(id);
+    if (before === undefined) {
+      const organization = { id, base, exists, index, settings, namesToCome: 0, isKnown: exists };
+      known.set(id, organization);
+      return organization;
+    }
+    before.exists = exists;
+    before.index = index;
+    if (exists) before.settings = settings;
+    return before;
+  };
+
+  return {
+    find: (id) => known.get(id) ?? look(id),
+    refresh: look,
+    plan: async (id, settings) => {
+      const organization = known.get(id) ?? (await look(id));
+      organization.isKnown = true;
+      if (!organization.exists) organization.settings = settings;
+    },
+    ensure: async (organization) => {
+      if (organization.exists) return;
+      // The registry first: an organization it does not know would be missed by all that walks over it.
+      await store.sadd(organizationsKey(prefix), organization.id);
+      const [comparison = 'exact', ...rest] = settingsArguments(organization.settings);
+      await store.migrateOrganization(
+        organization.base,
+        'write',
+        comparison,
+        ...(organization.isKnown ? rest : []),
+      );
+      await look(organization.id);
+    },
+    all: () => [...known.values()],
+  };
+}
+
+const ascii = /^[\0-\x7f]*$/;
+
+/** The form under which a name is compared in the organization. Most names are ASCII, and need no more than a look. */
+export function formIn({ settings: { comparison } }: Organization, name: string): string {
+  if (!ascii.test(name)) return comparisonForm(name, comparison);
+  return comparison === 'exact' ? name : name.toLowerCase();
+}

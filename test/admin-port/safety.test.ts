@@ -1,0 +1,201 @@
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { isLoopback, namesLoopback } from '../../src/admin-port/loopback.ts';
+import { closeRedis, connectRedis, type RedisClient } from '../../src/redis/connection/connect.ts';
+import { startOperations, TOKEN, type TestOperations } from '../support/operations.ts';
+import { freshPrefix, testRedisUrl } from '../support/redis.ts';
+
+let store: RedisClient;
+let open: TestOperations;
+let guarded: TestOperations;
+
+beforeAll(async () => {
+  store = await connectRedis(testRedisUrl(), { allowEviction: true });
+  open = await startOperations({ store, keyPrefix: freshPrefix() });
+  guarded = await startOperations({ store, keyPrefix: freshPrefix(), token: TOKEN });
+});
+afterAll(async () => {
+  await Promise.all([open.close(), guarded.close()]);
+  await closeRedis(store);
+});
+
+const bearer = (token: string) => ({ authorization: `Bearer ${token}` });
+const browser = { accept: 'text/html,application/xhtml+xml,*/*;q=0.8' };
+const form = { 'content-type': 'application/x-www-form-urlencoded' };
+
+describe('without a token', () => {
+  test.each(['127.0.0.1', 'localhost', 'LOCALHOST', '[::1]', '127.0.0.53'])('answers to %s', async (name) => {
+    const { status } = await open.ask('/usage', { headers: { host: `${name}:${open.port}` } });
+    expect(status).toBe(200);
+  });
+
+  test.each([
+    'evil.example:PORT',
+    'evil.example',
+    '127.0.0.1.evil.example:PORT',
+    'localhost.evil.example:PORT',
+    '10.0.0.1:PORT',
+    '127.0.0.1:1',
+    '127.0.0.1',
+    'localhost:PORT@evil.example',
+  ])('does not answer to "%s", not even with an asset', async (name) => {
+    for (const path of ['/', '/usage', '/metrics', '/live', '/assets/x']) {
+      const told = await open.ask(path, { headers: { host: name.replace('PORT', String(open.port)) } });
+      expect(told.status).toBe(421);
+      expect(told.body).toMatchObject({ status: 421, remedy: expect.stringContaining('ADMIN_TOKEN') });
+    }
+  });
+
+  test('there is nothing to sign in to', async () => {
+    expect((await open.ask('/login')).status).toBe(404);
+  });
+});
+
+test.each<[string, boolean]>([
+  ['127.0.0.1', true],
+  ['::1', true],
+  ['::ffff:127.0.0.1', true],
+  ['localhost', true],
+  ['0.0.0.0', false],
+  ['::', false],
+  ['192.168.0.1', false],
+  ['127.evil.example', false],
+])('%s is loopback: %s', (host, expected) => {
+  expect(isLoopback(host)).toBe(expected);
+  expect(namesLoopback(`${host.includes(':') ? `[${host}]` : host}:9`, 9)).toBe(expected);
+});
+
+describe('requests that another site sends', () => {
+  const fetched = { 'sec-fetch-mode': 'no-cors', 'sec-fetch-dest': 'image' };
+  test.each<[string, Record<string, string>]>([
+    ['a fetch', { 'sec-fetch-site': 'cross-site', ...fetched }],
+    ['a neighbour on the same host', { 'sec-fetch-site': 'same-site', ...fetched }],
+    ['a frame', { 'sec-fetch-site': 'cross-site', 'sec-fetch-mode': 'navigate', 'sec-fetch-dest': 'iframe' }],
+    ['an older browser', { origin: 'http://evil.example' }],
+    ['a sandboxed page', { origin: 'null' }],
+  ])('are refused: %s', async (_name, headers) => {
+    for (const port of [open, guarded]) {
+      const told = await port.ask('/usage', { headers: { ...headers, ...bearer(TOKEN) } });
+      expect(told.status).toBe(403);
+      expect(told.headers['content-type']).toBe('application/problem+json; charset=utf-8');
+    }
+  });
+
+  test('are refused as a form, even where they know the token', async () => {
+    for (const headers of [
+      { origin: 'http://evil.example' },
+      { 'sec-fetch-site': 'cross-site', 'sec-fetch-mode': 'navigate', 'sec-fetch-dest': 'document' },
+    ]) {
+      const told = await guarded.ask('/login', {
+        method: 'POST',
+        headers: { ...form, ...headers },
+        body: `token=${TOKEN}`,
+      });
+      expect(told.status).toBe(403);
+      expect(told.headers['set-cookie']).toBeUndefined();
+    }
+  });
+
+  test('may be a person following a link', async () => {
+    const visit = {
+      'sec-fetch-site': 'cross-site',
+      'sec-fetch-mode': 'navigate',
+      'sec-fetch-dest': 'document',
+    };
+    expect((await open.ask('/', { headers: { ...browser, ...visit } })).status).toBe(200);
+    const { text } = await guarded.ask('/?days=7', { headers: { ...browser, ...visit } });
+    // The strict cookie is not sent along a link from elsewhere, so that the page comes once more by itself.
+    expect(text).toContain('http-equiv="refresh" content="0; url=/?days=7"');
+    const away = await guarded.ask('//evil.example/', { headers: { ...browser, ...visit } });
+    expect(away.text).toContain('url=/"');
+  });
+});
+
+test('every answer tells browsers to run, keep and frame nothing of others', async () => {
+  const { headers } = await open.ask('/');
+  expect(headers['content-security-policy']).toBe(
+    "default-src 'none';script-src 'self';style-src 'self';img-src 'self';connect-src 'self';form-action 'self';base-uri 'none';frame-ancestors 'none'",
+  );
+  for (const [port, path] of [
+    [open, '/'],
+    [open, '/usage'],
+    [open, '/usage?from=x'],
+    [open, '/nowhere'],
+    [guarded, '/usage'],
+    [guarded, '/login'],
+  ] as const) {
+    expect((await port.ask(path)).headers).toMatchObject({
+      'cache-control': 'no-store',
+      'x-frame-options': 'DENY',
+      'x-content-type-options': 'nosniff',
+      'referrer-policy': 'same-origin',
+      'cross-origin-resource-policy': 'same-origin',
+      'content-security-policy': headers['content-security-policy'],
+    });
+  }
+});
+
+test('assets may be kept for ever, since their path changes with them', async () => {
+  const { text } = await open.ask('/');
+  const paths = [...text.matchAll(/(?:href|src)="(\/assets\/[^"]+)"/g)].map(([, path]) => path ?? '');
+  expect(paths).toHaveLength(7);
+  for (const path of paths) {
+    const told = await open.ask(path);
+    expect(told.status).toBe(200);
+    expect(told.headers).toMatchObject({
+      'cache-control': 'public, max-age=31536000, immutable',
+      'x-content-type-options': 'nosniff',
+    });
+  }
+  for (const path of ['/assets/x/browser/client.js', '/assets/%2e%2e/page.ts', '/assets/..%2fpage.ts']) {
+    expect((await open.ask(path)).status).toBe(404);
+  }
+});
+
+describe('for machines the token', () => {
+  test('is asked for', async () => {
+    for (const path of ['/metrics', '/usage', '/live', '/nowhere']) {
+      const told = await guarded.ask(path);
+      expect(told.status).toBe(401);
+      expect(told.headers['www-authenticate']).toBe('Bearer realm="profile-bridge admin"');
+    }
+  });
+
+  test('opens everything', async () => {
+    for (const path of ['/metrics', '/usage', '/live', '/']) {
+      expect((await guarded.ask(path, { headers: bearer(TOKEN) })).status).toBe(200);
+    }
+    const { headers, text } = await guarded.ask('/metrics', {
+      headers: { authorization: `bearer ${TOKEN}` },
+    });
+    expect(headers['content-type']).toMatch(/^text\/plain; version=0\.0\.4/);
+    expect(text).toContain('profile_bridge_redis_up 1');
+  });
+
+  test.each(['x', `${TOKEN}x`, TOKEN.slice(1), TOKEN.toUpperCase()])(
+    'must be the right one, not %s',
+    async (token) => {
+      const told = await guarded.ask('/usage', { headers: bearer(token) });
+      expect(told.status).toBe(401);
+      expect(told.headers['www-authenticate']).toContain('error="invalid_token"');
+      expect(told.text).not.toContain(TOKEN);
+    },
+  );
+
+  test('is no use in any other place', async () => {
+    expect((await guarded.ask(`/usage?token=${TOKEN}`)).status).toBe(401);
+    expect((await guarded.ask('/usage', { headers: { authorization: `Basic ${TOKEN}` } })).status).toBe(401);
+    expect((await guarded.ask('/usage', { headers: { cookie: `pb_admin=${TOKEN}` } })).status).toBe(401);
+  });
+});
+
+test('every path answers reading only, and says so', async () => {
+  for (const method of ['POST', 'PUT', 'DELETE']) {
+    for (const path of ['/', '/usage', '/metrics', '/live']) {
+      const told = await open.ask(path, { method });
+      expect([told.status, told.headers['allow']]).toEqual([405, 'GET, HEAD']);
+    }
+  }
+  expect(await open.ask('/usage', { method: 'HEAD' })).toMatchObject({ status: 200, text: '' });
+  expect((await open.ask('/nowhere', { method: 'POST' })).status).toBe(404);
+  expect((await open.ask('/Usage')).status).toBe(404);
+});

@@ -1,0 +1,159 @@
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
+import { createSessions, sessionSeconds } from '../../src/admin-port/sessions.ts';
+import { closeRedis, connectRedis, type RedisClient } from '../../src/redis/connection/connect.ts';
+import { startOperations, TOKEN, type TestOperations } from '../support/operations.ts';
+import { freshPrefix, testRedisUrl } from '../support/redis.ts';
+
+let store: RedisClient;
+let now = Date.now();
+/** One for each test, because an address that guesses is shut out for a minute. */
+let port: TestOperations;
+const opened: TestOperations[] = [];
+
+beforeAll(async () => {
+  store = await connectRedis(testRedisUrl(), { allowEviction: true });
+});
+beforeEach(async () => {
+  port = await startOperations({ store, keyPrefix: freshPrefix(), token: TOKEN, now: () => now });
+  opened.push(port);
+});
+afterAll(async () => {
+  await Promise.all(opened.map((one) => one.close()));
+  await closeRedis(store);
+});
+
+const html = { accept: 'text/html' };
+const signIn = (fields: Record<string, string>, headers: Record<string, string> = {}) =>
+  port.ask('/login', {
+    method: 'POST',
+    headers: { 'content-type': 'application/x-www-form-urlencoded', ...headers },
+    body: new URLSearchParams(fields).toString(),
+  });
+const sessionIn = (setCookie: string | undefined) => /^pb_admin=([^;]*)/.exec(setCookie ?? '')?.[1] ?? '';
+
+describe('a person', () => {
+  test('is led to the form, and from there to where he wanted', async () => {
+    const wanted = '/?organization=a%26b&days=7';
+    const led = await port.ask(wanted, { headers: html });
+    expect([led.status, led.headers['location']]).toEqual([303, `/login?to=${encodeURIComponent(wanted)}`]);
+    const { text } = await port.ask(led.headers['location'] ?? '', { headers: html });
+    expect(text).toContain('name="to" value="/?organization=a%26b&amp;days=7"');
+
+    const done = await signIn({ token: TOKEN, to: wanted });
+    expect([done.status, done.headers['location']]).toEqual([303, wanted]);
+    const cookie = `pb_admin=${sessionIn(done.headers['set-cookie'])}`;
+    expect((await port.ask(wanted, { headers: { ...html, cookie } })).status).toBe(200);
+    expect((await port.ask('/live', { headers: { cookie: `other=1; ${cookie}` } })).status).toBe(200);
+    expect((await port.ask('/login', { headers: { ...html, cookie } })).headers['location']).toBe('/');
+  });
+
+  test('gets a cookie that scripts, other sites and plain connections do not', async () => {
+    const plain = await signIn({ token: TOKEN });
+    expect(plain.headers['set-cookie']).toMatch(
+      /; Max-Age=43200; Path=\/; Expires=[^;]+; HttpOnly; SameSite=Strict$/,
+    );
+    expect(plain.headers['set-cookie']).not.toContain(TOKEN);
+    const tls = await signIn({ token: TOKEN }, { 'x-forwarded-proto': 'https' });
+    expect(tls.headers['set-cookie']).toContain('; Secure');
+  });
+
+  test.each([
+    'https://evil.example/',
+    '//evil.example',
+    '/\\evil.example',
+    '/\t/evil.example',
+    'javascript:alert(1)',
+    '/a\r\nb',
+  ])('is led nowhere else: %j', async (to) => {
+    expect((await signIn({ token: TOKEN, to })).headers['location']).toBe('/');
+    const { text } = await port.ask(`/login?to=${encodeURIComponent(to)}`, { headers: html });
+    expect(text).toContain('name="to" value="/"');
+  });
+
+  test('who has the wrong token is told so, in the form', async () => {
+    const told = await signIn({ token: 'wrong', to: '/?days=7' });
+    expect(told.status).toBe(401);
+    expect(told.headers['set-cookie']).toBeUndefined();
+    expect(told.text).toContain('role="alert"');
+    expect(told.text).toContain('value="/?days=7"');
+    expect((await signIn({})).status).toBe(401);
+  });
+
+  test('who signs out is forgotten by the browser', async () => {
+    const told = await port.ask('/logout', { method: 'POST' });
+    expect([told.status, told.headers['location']]).toEqual([303, '/login']);
+    expect(told.headers['set-cookie']).toMatch(/^pb_admin=; Path=\/; Expires=Thu, 01 Jan 1970/);
+  });
+});
+
+test('whoever guesses ten times must wait, even with the right token; others go on', async () => {
+  const cookie = `pb_admin=${sessionIn((await signIn({ token: TOKEN })).headers['set-cookie'])}`;
+  for (let i = 0; i < 10; i += 1) {
+    const told =
+      i % 2 === 0
+        ? await signIn({ token: `guess-${i}` })
+        : await port.ask('/usage', { headers: { authorization: `Bearer guess-${i}` } });
+    expect(told.status).toBe(401);
+  }
+  const told = await signIn({ token: TOKEN });
+  expect(told.status).toBe(429);
+  expect(Number(told.headers['retry-after'])).toBeGreaterThan(0);
+  expect(Number(told.headers['retry-after'])).toBeLessThanOrEqual(60);
+  expect((await port.ask('/usage', { headers: { authorization: `Bearer ${TOKEN}` } })).status).toBe(429);
+  expect((await port.ask('/usage', { headers: { cookie } })).status).toBe(200);
+});
+
+test('however often the right token comes, nobody is shut out', async () => {
+  const asked = Array.from({ length: 40 }, () =>
+    port.ask('/usage', { headers: { authorization: `Bearer ${TOKEN}` } }),
+  );
+  expect(new Set((await Promise.all(asked)).map(({ status }) => status))).toEqual(new Set([200]));
+});
+
+test('a body that is too large or malformed is an answer, not an accident', async () => {
+  expect((await signIn({ token: 'x'.repeat(5000) })).status).toBe(413);
+  const told = await port.ask('/login', {
+    method: 'POST',
+    headers: { 'content-type': 'text/plain' },
+    body: 'x',
+  });
+  expect(told.status).toBe(401);
+});
+
+describe('a session', () => {
+  test('ends after twelve hours without use, and goes on while it is used', async () => {
+    const first = sessionIn((await signIn({ token: TOKEN })).headers['set-cookie']);
+    const at = async (cookie: string) =>
+      await port.ask('/live', { headers: { cookie: `pb_admin=${cookie}` } });
+    now += 5 * 3600_000;
+    expect((await at(first)).headers['set-cookie']).toBeUndefined();
+    now += 2 * 3600_000;
+    const renewed = sessionIn((await at(first)).headers['set-cookie']);
+    now += 6 * 3600_000;
+    expect((await at(first)).status).toBe(401);
+    expect((await at(renewed)).status).toBe(200);
+  });
+
+  test('holds on every instance and after a restart, but not once the token has changed', () => {
+    const value = createSessions(TOKEN, () => 0).issue();
+    expect(createSessions(TOKEN, () => 0).secondsLeft(value)).toBe(sessionSeconds);
+    expect(createSessions(`${TOKEN}2`, () => 0).secondsLeft(value)).toBeUndefined();
+  });
+
+  test('cannot be made up or prolonged', () => {
+    const sessions = createSessions(TOKEN, () => 0);
+    const value = sessions.issue();
+    const [end = '', nonce = '', proof = ''] = value.split('.');
+    for (const forged of [
+      '',
+      `${Number(end) + 1}.${nonce}.${proof}`,
+      `${end}.${nonce.replace(/./, (c) => (c === 'A' ? 'B' : 'A'))}.${proof}`,
+      `${end}.${nonce}.${proof.replace(/./, (c) => (c === 'A' ? 'B' : 'A'))}`,
+      `${end}.${nonce}.`,
+      `${end}.${nonce}`,
+      `${value}x`,
+    ]) {
+      expect(sessions.secondsLeft(forged)).toBeUndefined();
+    }
+  });
+});

@@ -1,0 +1,127 @@
+import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import { dayMs, dayName, dayOf } from '../../src/deprecation/ledger/days.ts';
+import { closeRedis, connectRedis, type RedisClient } from '../../src/redis/connection/connect.ts';
+import { startOperations, type TestOperations } from '../support/operations.ts';
+import { freshPrefix, startRedis, testRedisUrl } from '../support/redis.ts';
+import { writeHistory } from '../support/usage-history.ts';
+
+const now = Date.UTC(2027, 2, 31, 12);
+let store: RedisClient;
+let port: TestOperations;
+
+beforeAll(async () => {
+  store = await connectRedis(testRedisUrl(), { allowEviction: true });
+  const keyPrefix = freshPrefix();
+  const ios = { organizationId: 'acme', keyId: 'k_ios', client: 'ios-4.2', operation: 'getProfile' };
+  await writeHistory(
+    store,
+    keyPrefix,
+    [[now - 40 * dayMs, now]],
+    [
+      { ...ios, at: now - 35 * dayMs, times: 5 },
+      { ...ios, at: now - 3 * dayMs, times: 7 },
+      { ...ios, at: now - 1000, operation: 'putProfile', times: 2 },
+      { organizationId: 'quiet', keyId: 'k_web', client: '=web', at: now - 2000 },
+      { organizationId: 'acme', status: 401, at: now - 3000, times: 4 },
+    ],
+  );
+  port = await startOperations({ store, keyPrefix, now: () => now });
+});
+afterAll(async () => {
+  await port.close();
+  await closeRedis(store);
+});
+
+test('the last 30 days by client are what one gets without asking for more', async () => {
+  const { status, headers, body } = await port.ask('/usage');
+  expect(status).toBe(200);
+  expect(headers['content-type']).toBe('application/json; charset=utf-8');
+  expect(body).toMatchObject({
+    from: '2027-03-02',
+    to: '2027-03-31',
+    organization: null,
+    groupBy: 'client',
+    calls: 14,
+    attributed: 10,
+    unattributed: 4,
+    measured: 'yes',
+    gaps: [],
+    rows: [
+      { organization: 'acme', client: 'ios-4.2', calls: 9 },
+      { organization: 'acme', client: '(unattributed)', calls: 4 },
+      { organization: 'quiet', client: '=web', calls: 1 },
+    ],
+  });
+});
+
+test.each([
+  [
+    'group=operation',
+    {
+      calls: 14,
+      rows: [
+        { operation: 'getProfile', calls: 12 },
+        { operation: 'putProfile', calls: 2 },
+      ],
+    },
+  ],
+  [
+    'group=status',
+    {
+      rows: [
+        { status: '2xx', calls: 10 },
+        { status: '4xx', calls: 4 },
+      ],
+    },
+  ],
+  ['organization=quiet', { organization: 'quiet', calls: 1 }],
+  ['organization=nobody', { calls: 0, rows: [] }],
+  [`from=${dayName(dayOf(now) - 39)}&organization=acme`, { calls: 18 }],
+  [
+    'from=2027-03-28&to=2027-03-28&group=day',
+    { calls: 7, rows: [{ day: '2027-03-28', calls: 7, measured: 'yes' }] },
+  ],
+  ['to=2099-01-01&from=2027-03-31', { to: '2027-03-31', calls: 7 }],
+])('can be asked for otherwise: %s', async (query, expected) => {
+  expect((await port.ask(`/usage?${query}`)).body).toMatchObject(expected);
+});
+
+test('comes as CSV that no spreadsheet obeys', async () => {
+  const { headers, text } = await port.ask('/usage?format=csv');
+  expect(headers['content-type']).toBe('text/csv; charset=utf-8');
+  expect(headers['content-disposition']).toBe(
+    'attachment; filename=usage-by-client-2027-03-02-to-2027-03-31.csv',
+  );
+  expect(text).toMatch(/^organization,client,calls,share,/);
+  expect(text).toContain("quiet,'=web,1,");
+});
+
+test('a question that cannot be answered is told everything that is wrong with it, and what is right', async () => {
+  const { status, headers, body } = await port.ask(
+    '/usage?from=yesterday&group=user&format=xml&grop=day&organization=a&organization=b',
+  );
+  expect(status).toBe(400);
+  expect(headers['content-type']).toBe('application/problem+json; charset=utf-8');
+  expect(body).toMatchObject({
+    status: 400,
+    title: expect.any(String),
+    remedy: expect.stringContaining('/usage?from='),
+  });
+  for (const word of ['yesterday', '"user"', '"xml"', '"grop"', 'organization is given more than once']) {
+    expect(body['detail']).toContain(word);
+  }
+  expect((await port.ask('/usage?from=1970-01-01')).body['detail']).toContain('at most 400 days');
+});
+
+test('with Redis away it is 503 with the remedy, and metrics go on', async () => {
+  const redis = await startRedis();
+  const lost = await connectRedis(redis.url, { allowEviction: true });
+  const alone = await startOperations({ store: lost, keyPrefix: freshPrefix() });
+  await redis.stop();
+  const told = await alone.ask('/usage');
+  expect([told.status, told.headers['retry-after']]).toEqual([503, '5']);
+  expect(told.body['remedy']).toContain('REDIS_URL');
+  expect((await alone.ask('/metrics')).text).toContain('profile_bridge_redis_up 0');
+  await alone.close();
+  await closeRedis(lost);
+});

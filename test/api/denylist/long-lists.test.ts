@@ -1,0 +1,286 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { createInterface } from 'node:readline';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { validateReplacements, validateUsernames } from '../../../src/contract/schemas.ts';
+import { startBridge, type TestBridge } from '../../support/bridge.ts';
+import { createClient, type Client } from '../../support/client.ts';
+
+const deny = '/api/profile/username/deny/';
+const denylist = '/api/profile/username/denylist/';
+const timeoutMs = 60_000;
+
+let bridge: TestBridge;
+beforeAll(async () => {
+  bridge = await startBridge();
+});
+afterAll(async () => {
+  await bridge.close();
+});
+
+const numbered = (word: string, count: number): string[] =>
+  Array.from({ length: count }, (_, n) => `${word}-${n}`);
+
+/** Aborted once this has come to its end. */
+function signalOf(ending: Promise<unknown>): AbortSignal {
+  const controller = new AbortController();
+  const abort = (): void => controller.abort();
+  ending.then(abort, abort);
+  return controller.signal;
+}
+
+/** What became of a claim, and when it was under way. */
+interface Claim {
+  name: string;
+  status: number;
+  from: number;
+  to: number;
+}
+
+async function claim(player: Client, name: string): Promise<Claim> {
+  const from = performance.now();
+  const { status } = await player.request('PUT', '/api/profile/', { json: { username: name }, timeoutMs });
+  return { name, status, from, to: performance.now() };
+}
+
+describe('200,000 names in one overwrite', () => {
+  test('hold at one instant for every client, and none of them can be claimed while they come in', async () => {
+    const { base, admin, player } = await bridge.newOrganization();
+    const operator = await admin();
+    await operator.request('PUT', denylist, { json: numbered('old', 1000) });
+    const changing = operator.request('PUT', denylist, { json: numbered('new', 200_000), timeoutMs });
+    const over = signalOf(changing);
+    while ((await bridge.store.hexists(`${base}stage`, 'new-500')) === 0) await sleep(1);
+
+    const claims: Claim[] = [];
+    const keepClaiming = async (user: string, word: string, first: number): Promise<void> => {
+      const own = await player(user);
+      for (let n = first; !over.aborted && n < first + 500; n++)
+        claims.push(await claim(own, `${word}-${n}`));
+    };
+    await Promise.all([
+      keepClaiming('u1', 'old', 0),
+      keepClaiming('u2', 'old', 500),
+      keepClaiming('u3', 'new', 0),
+      keepClaiming('u4', 'new', 100),
+    ]);
+    expect((await changing).status).toBe(204);
+    claims.push(await claim(await player('u5'), 'old-999'), await claim(await player('u6'), 'new-199999'));
+
+    // A denied name is 422; 503 tells that it is not yet known whether this one will be.
+    const seen = (word: string, status: number) =>
+      claims.filter((one) => one.name.startsWith(word) && one.status === status);
+    expect(seen('new', 200)).toEqual([]);
+    expect(seen('old', 503)).toEqual([]);
+    expect(seen('old', 422).length).toBeGreaterThan(0);
+    // Whoever has seen anything of the new list sees nothing of the old one from then on.
+    const swapped = Math.min(...[...seen('new', 422), ...seen('old', 200)].map(({ to }) => to));
+    expect(seen('old', 422).filter(({ from }) => from > swapped)).toEqual([]);
+    expect(swapped).toBeLessThan(Infinity);
+  }, 120_000);
+
+  test('leave the old list when the process is killed half-way, and are anybody’s again soon', async () => {
+    const { id, base, newKey, player } = await bridge.newOrganization();
+    const { apiKey } = await newKey({ role: 'admin' });
+    const victim = await spawnBridge();
+    const operator = createClient(victim.url, { organization: id, apiKey });
+    await operator.request('PUT', denylist, { json: ['old'] });
+    const sent = operator.request('PUT', denylist, { json: numbered('new', 200_000), timeoutMs }).then(
+      ({ status }) => status,
+      () => 'cut',
+    );
+    while ((await bridge.store.hlen(`${base}stage`)) < 20_000) await sleep(1);
+    await victim.kill();
+
+    expect(await sent).toBe('cut');
+    expect(await bridge.store.hkeys(`${base}d0`)).toEqual(['old']);
+    expect((await claim(await player('u1'), 'old')).status).toBe(422);
+    const other = await player('u2');
+    let last = await claim(other, 'new-0');
+    while (last.status === 503) last = await claim(other, 'new-0');
+    expect(last.status).toBe(200);
+  }, 120_000);
+});
+
+describe('a long list', () => {
+  const count = 50_000;
+
+  test('of bans lets others be answered before its first name is denied, and until its last is', async () => {
+    const { base, admin, player } = await bridge.newOrganization();
+    const reader = await player('u1');
+    await reader.request('PUT', '/api/profile/', { json: { username: 'ada' } });
+    const json = Object.fromEntries(numbered('rude', count).map((name, n) => [name, `better-${n}`]));
+    const operator = await admin();
+    const banning = operator.request('POST', deny, { json, timeoutMs });
+    const over = signalOf(banning);
+    let before = 0;
+    let meanwhile = 0;
+    while (!over.aborted) {
+      expect((await reader.request('GET', '/api/profile/')).status).toBe(200);
+      if ((await bridge.store.hlen(`${base}d0`)) === 0) before++;
+      else meanwhile++;
+    }
+    expect((await banning).status).toBe(204);
+    expect(await bridge.store.hlen(`${base}d0`)).toBe(count);
+    expect(before).toBeGreaterThan(5);
+    expect(meanwhile).toBeGreaterThan(20);
+  }, 60_000);
+
+  test('is answered as a short one is: every name, in order, each once', async () => {
+    const { admin, player } = await bridge.newOrganization();
+    const operator = await admin();
+    const names = numbered('name', count);
+    await operator.request('PUT', denylist, { json: names, timeoutMs });
+    await (await player('u1')).request('PUT', '/api/profile/', { json: { username: 'mine' } });
+    const json = [...names, 'mine', ...names.slice(0, 1000), 'nobody', 'mine'];
+    const { status, body } = await operator.request('DELETE', deny, { json, timeoutMs });
+    expect(status).toBe(200);
+    expect(body).toEqual({ usernamesDeleted: names, usernamesInUse: ['mine'] });
+  }, 60_000);
+
+  test('of bans is judged as a whole, and tells each name that could not be added', async () => {
+    const { base, admin, player } = await bridge.newOrganization();
+    for (const user of [0, 1, 2]) {
+      await (
+        await player(`u${user}`)
+      ).request('PUT', '/api/profile/', { json: { username: `mine-${user}` } });
+    }
+    const spare = numbered('rude', count).map((name) => `"${name}":"x"`);
+    // One wants a name that stands last, one a name that another has, one what the first property got.
+    const asked = [
+      '"mine-0":"last"',
+      '"mine-1":"mine-2"',
+      ...spare,
+      '"last":"y"',
+      '"mine-2":"z"',
+      '"last":"y"',
+    ];
+    const { status, body } = await (
+      await admin()
+    ).request('POST', deny, { body: `{${asked.join(',')}}`, timeoutMs });
+    expect([status, body]).toEqual([
+      200,
+      {
+        usernamesNotAdded: ['mine-0', 'mine-1'],
+        failures: [
+          { username: 'mine-0', replacement: 'last', reason: 'replacement-denied' },
+          { username: 'mine-1', replacement: 'mine-2', reason: 'replacement-denied' },
+        ],
+      },
+    ]);
+    expect(await bridge.store.hlen(`${base}d0`)).toBe(count + 2);
+  }, 60_000);
+
+  test.each([
+    ['PUT', denylist, (names: string[]) => `["${names.join('","')}",""]`, `/${count}`],
+    ['POST', deny, (names: string[]) => `{"${names.join('":"x","')}":""}`, `/rude-${count - 1}`],
+  ] as const)(
+    'with one wrong name at its end changes nothing, and says which: %s',
+    async (method, path, write, where) => {
+      const { base, admin } = await bridge.newOrganization();
+      const answer = await (
+        await admin()
+      ).request(method, path, { body: write(numbered('rude', count)), timeoutMs });
+      expect([answer.status, answer.body]).toMatchObject([
+        400,
+        { code: 'invalid-body', errors: [{ path: where }] },
+      ]);
+      expect(await bridge.store.exists(`${base}d0`)).toBe(0);
+    },
+    60_000,
+  );
+});
+
+test('what is wrong with a list is told as if it had been read as a whole', async () => {
+  const { admin } = await bridge.newOrganization();
+  const operator = await admin();
+  const wrong = (count: number, write: (n: number) => string): string =>
+    Array.from({ length: count }, (_, n) => write(n)).join();
+  for (const body of [
+    `{"b":"","7":"\\u0000","a":"ok","":"x","3":"","\\ud800":"x"}`,
+    `{"a":"","b":"","a":"ok"}`,
+    `{${wrong(50, (n) => `"${90 - n}":""`)}}`,
+    `{"a/~":"","b":{}}`,
+  ]) {
+    const { status, body: told } = await operator.request('POST', deny, { body });
+    const expected = validateReplacements(JSON.parse(body));
+    if (expected.ok) throw new Error(`nothing is wrong with ${body}`);
+    expect([body, status, told]).toMatchObject([
+      body,
+      400,
+      { code: 'invalid-body', errors: expected.errors },
+    ]);
+  }
+  for (const body of [
+    `["a","",${wrong(1000, (n) => (n % 99 === 0 ? '"\\u0007"' : `"${n}"`))},"\\udfff"]`,
+    '["",1]',
+  ]) {
+    const { status, body: told } = await operator.request('PUT', denylist, { body });
+    const expected = validateUsernames(JSON.parse(body));
+    if (expected.ok) throw new Error(`nothing is wrong with ${body}`);
+    expect([body, status, told]).toMatchObject([
+      body,
+      400,
+      { code: 'invalid-body', errors: expected.errors },
+    ]);
+  }
+  for (const body of ['["a","",', '["a\tb"]', '{"":"a","b"}', '["",""]]']) {
+    const { status, body: told } = await operator.request('PUT', denylist, { body });
+    expect([body, status, told]).toMatchObject([body, 400, { code: 'invalid-json' }]);
+  }
+});
+
+test('a list may have as many bytes as MAX_LIST_BYTES says, and not one more', async () => {
+  const strict = await startBridge({ maxListBytes: 2000 });
+  try {
+    const { base, admin } = await strict.newOrganization();
+    const operator = await admin();
+    const list = JSON.stringify(numbered('n', 100)).padEnd(2000);
+    expect((await operator.request('PUT', denylist, { body: list })).status).toBe(204);
+    for (const [method, path] of [
+      ['PUT', denylist],
+      ['DELETE', deny],
+      ['POST', deny],
+    ] as const) {
+      const answer = await operator.request(method, path, { body: `${list} ` });
+      expect([answer.status, answer.body]).toMatchObject([413, { code: 'payload-too-large' }]);
+    }
+    expect(await strict.store.hlen(`${base}d0`)).toBe(100);
+  } finally {
+    await strict.close();
+  }
+});
+
+/** A bridge on the same store, in a process that can be killed. */
+async function spawnBridge(): Promise<{ url: string; kill: () => Promise<void> }> {
+  const { redisUrl, keyPrefix, dataDir } = bridge.config;
+  const child = spawn(process.execPath, ['--import', 'tsx', 'src/main.ts'], {
+    env: {
+      PATH: process.env['PATH'],
+      PORT: '0',
+      ADMIN_PORT: '0',
+      REDIS_URL: redisUrl,
+      KEY_PREFIX: keyPrefix,
+      DATA_DIR: dataDir,
+      ALLOW_EVICTION: '1',
+    },
+    stdio: ['ignore', 'pipe', 'inherit'],
+  });
+  const exited = once(child, 'exit');
+  const url = await new Promise<string>((resolve, reject) => {
+    createInterface(child.stdout).on('line', (line) => {
+      // The admin port tells its address too.
+      const found = line.includes('"message":"listening"') && /"url":"(http:[^"]+)"/.exec(line)?.[1];
+      if (found) resolve(found);
+    });
+    exited.then(() => reject(new Error('it did not start')), reject);
+  });
+  return {
+    url,
+    kill: async () => {
+      child.kill('SIGKILL');
+      await exited;
+    },
+  };
+}

@@ -1,0 +1,23 @@
+import { expect, test } from '@jest/globals';
+import { setPolicy } from '../../../src/deprecation/policy/policy-store.ts';
+import { startBridge } from '../../support/bridge.ts';
+import { createClient } from '../../support/client.ts';
+
+test("/docs/ shows the operator's dates and the brownouts to come, without a restart", async () => {
+  const bridge = await startBridge();
+  const { store, config, url } = bridge;
+  const read = async () => (await createClient(url).request('GET', '/docs/')).text;
+  try {
+    expect(await read()).toContain('31 December 2027');
+    const flags = { sunset: '2031-05-06T00:00:00Z', brownout: ['2030-03-01T12:00:00Z/PT30M'] };
+    const changed = await setPolicy(store, config.keyPrefix, flags, { defaults: [], now: Date.now() });
+    expect(changed.kind).toBe('changed');
+    let page = await read();
+    // Within five seconds; the test's own time limit is what fails.
+    while (page.includes('31 December 2027')) page = await read();
+    expect(page).toContain('6 May 2031');
+    expect(page).toMatch(/Brownouts[^]*1 March 2030/);
+  } finally {
+    await bridge.close();
+  }
+}, 5000);

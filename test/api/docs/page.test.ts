@@ -1,0 +1,98 @@
+import { createHash } from 'node:crypto';
+import { describe, expect, test } from '@jest/globals';
+import { docsContentSecurityPolicy, renderDocs } from '../../../src/api/docs/page.ts';
+import { successors } from '../../../src/api/docs/successors.ts';
+import { contractDocument, operationsOf, type ContractDocument } from '../../../src/contract/document.ts';
+import { problemKinds, problemType, type ProblemCode } from '../../../src/contract/problems.ts';
+
+const page = renderDocs(contractDocument);
+const found = (pattern: RegExp, text = page): string[] =>
+  [...text.matchAll(pattern)].map(([, group]) => group ?? '');
+const ids = found(/\sid="([^"]*)"/g);
+
+/** The contract with `text` in place of every description, summary, title and example text. */
+function defaced(text: string): ContractDocument {
+  const told = new Set(['description', 'summary', 'title', 'version', 'username', 'usernamesNotAdded']);
+  return JSON.parse(JSON.stringify(contractDocument), (key, value: unknown) =>
+    told.has(key) && typeof value === 'string' ? text : value,
+  ) as ContractDocument;
+}
+
+describe('the documentation page', () => {
+  test('gives every problem type a place to point to', () => {
+    for (const code of Object.keys(problemKinds) as ProblemCode[]) {
+      expect(ids).toContain(problemType(code).replace('/docs/#', ''));
+    }
+  });
+
+  test('shows every operation and every schema under an anchor of its own', () => {
+    for (const { method, operation } of operationsOf(contractDocument)) {
+      if (method !== 'head' && method !== 'options') expect(ids).toContain(operation.operationId);
+    }
+    for (const name of Object.keys(contractDocument.components.schemas))
+      expect(ids).toContain(`schema-${name}`);
+    expect(new Set(ids).size).toBe(ids.length);
+  });
+
+  test('has no link that leads nowhere', () => {
+    for (const target of found(/href="#([^"]*)"/g)) expect(ids).toContain(target);
+  });
+
+  test('loads nothing and runs nothing', () => {
+    expect(page).not.toMatch(/<script|<[^>]*\s(?:on\w+|src|style)=/i);
+    expect(found(/<style>([^]*)<\/style>/g).join()).not.toMatch(/@import|url\(/i);
+    expect(found(/<link[^>]*href="(\w+:)/g)).toEqual(['data:']);
+  });
+
+  test('is sent with a policy that allows just its own style', () => {
+    const [style = ''] = found(/<style>([^]*)<\/style>/g);
+    const hash = createHash('sha256').update(style).digest('base64');
+    expect(docsContentSecurityPolicy).toContain(`style-src 'sha256-${hash}'`);
+    expect(docsContentSecurityPolicy).toContain("default-src 'none'");
+  });
+
+  test('escapes whatever text it shows', () => {
+    const hostile = `"><script>alert('1')</script>&amp;\`<b>\`**<i>**`;
+    const html = renderDocs(defaced(hostile));
+    expect(html).not.toMatch(/<(script|b|i)>/);
+    expect(html).toContain('&lt;script&gt;alert(&#39;1&#39;)&lt;/script&gt;&amp;amp;<code>&lt;b&gt;</code>');
+    expect(found(/<(\w+)/g, html).length).toBeGreaterThan(500);
+  });
+
+  test('shows the facts in force', () => {
+    expect(page).toContain('<time datetime="2027-12-31T23:59:59.000Z">31 December 2027</time>');
+    const html = renderDocs(contractDocument, {
+      sunsetAt: '2028-02-29T00:00:00Z',
+      documentation: 'https://d.example.com/',
+    });
+    expect(html).toContain('29 February 2028');
+    expect(html).toContain('<a href="https://d.example.com/">');
+    expect(html).not.toContain('kv.example.com/</a>');
+  });
+
+  test('names the brownouts to come', () => {
+    const brownouts = [{ start: '2027-03-01T12:00:00Z', end: '2027-03-01T12:30:00Z' }];
+    const html = renderDocs(contractDocument, { brownouts });
+    expect(html).toMatch(/>1 March 2027(,| at) 12:00\s*–\s*12:30 UTC</);
+  });
+
+  test('says for every operation what replaces it', () => {
+    const operations = operationsOf(contractDocument)
+      .filter(({ method }) => method !== 'head' && method !== 'options')
+      .filter(({ operation }) => operation.deprecated === true)
+      .map(({ operation }) => operation.operationId);
+    expect(Object.keys(successors)).toEqual(operations);
+  });
+
+  test('links to no address that is not http(s)', () => {
+    const html = renderDocs(contractDocument, { successor: 'javascript:alert(1)', sunsetAt: '<b>soon</b>' });
+    expect(html).not.toContain('href="javascript:');
+    expect(html).toContain('&lt;b&gt;soon&lt;/b&gt;');
+  });
+
+  test('shows commands a shell takes as they are meant', () => {
+    expect(page).toContain('-H &quot;x-api-key: $API_KEY&quot;');
+    const html = renderDocs(defaced("O'Neil"));
+    expect(html).toContain(`-d &#39;{&quot;username&quot;:&quot;O&#39;\\&#39;&#39;Neil&quot;}&#39;`);
+  });
+});

@@ -1,0 +1,127 @@
+import { mkdtemp, rm } from 'node:fs/promises';
+import { get, type IncomingMessage, type Server } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { once } from 'node:events';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import express, { type ErrorRequestHandler } from 'express';
+import { MediaUnavailableError } from '../../src/media/errors.ts';
+import { newPictureName } from '../../src/media/names.ts';
+import { serveMedia } from '../../src/api/media.ts';
+import { createMediaStore } from '../../src/media/open.ts';
+import type { MediaStore } from '../../src/media/store.ts';
+
+const name = newPictureName('png');
+const pixels = Buffer.from('not really pixels, but nobody looks');
+let folder = '';
+let store: MediaStore;
+let server: Server;
+let base = '';
+
+const away = async () => Promise.reject(new MediaUnavailableError('away'));
+const onError: ErrorRequestHandler = (error, _request, response, _next) => {
+  response.status(error instanceof MediaUnavailableError ? 503 : 400).end();
+};
+
+beforeAll(async () => {
+  folder = await mkdtemp(path.join(tmpdir(), 'media-serve-'));
+  store = await createMediaStore(`file://${folder}`, { dataDir: folder });
+  await store.save(name, pixels);
+  const app = express();
+  app.get('/media/:file', serveMedia(store));
+  app.get('/away/:file', serveMedia({ ...store, read: away }));
+  app.use((_request, response) => {
+    response.status(404).send('problem');
+  });
+  app.use(onError);
+  server = app.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  base = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+});
+
+afterAll(async () => {
+  server.closeAllConnections();
+  server.close();
+  await rm(folder, { recursive: true });
+});
+
+const harmless = {
+  'cache-control': 'public, max-age=31536000, immutable',
+  'x-content-type-options': 'nosniff',
+  'content-security-policy': "default-src 'none'; sandbox",
+  'cross-origin-resource-policy': 'cross-origin',
+};
+
+test('a picture comes with its bytes, its type, and headers that make it immutable and harmless', async () => {
+  const response = await fetch(`${base}/media/${name}`);
+  expect(response.status).toBe(200);
+  expect(Object.fromEntries(response.headers)).toMatchObject({
+    ...harmless,
+    'content-type': 'image/png',
+    'content-length': String(pixels.length),
+    'content-disposition': 'inline',
+    etag: `"${name}"`,
+  });
+  expect(Buffer.from(await response.arrayBuffer()).equals(pixels)).toBe(true);
+});
+
+test('HEAD answers the same headers without the bytes', async () => {
+  const response = await fetch(`${base}/media/${name}`, { method: 'HEAD' });
+  expect(response.status).toBe(200);
+  expect(Object.fromEntries(response.headers)).toMatchObject({
+    ...harmless,
+    'content-type': 'image/png',
+    'content-length': String(pixels.length),
+  });
+  expect((await response.arrayBuffer()).byteLength).toBe(0);
+});
+
+test.each([`"${name}"`, `W/"${name}"`, `"other", "${name}"`, '*'])(
+  'If-None-Match: %s is answered 304',
+  async (tag) => {
+    const response = await fetch(`${base}/media/${name}`, { headers: { 'if-none-match': tag } });
+    expect(response.status).toBe(304);
+    expect(Object.fromEntries(response.headers)).toMatchObject({ ...harmless, etag: `"${name}"` });
+    expect((await response.arrayBuffer()).byteLength).toBe(0);
+  },
+);
+
+test('another tag is answered with the picture', async () => {
+  const response = await fetch(`${base}/media/${name}`, { headers: { 'if-none-match': '"other"' } });
+  expect(response.status).toBe(200);
+});
+
+test('a picture that was removed is gone, also for those who have its tag', async () => {
+  const removed = newPictureName('jpg');
+  await store.save(removed, pixels);
+  await store.remove(removed);
+  const response = await fetch(`${base}/media/${removed}`, { headers: { 'if-none-match': `"${removed}"` } });
+  expect(response.status).toBe(404);
+});
+
+/** Unlike fetch, sends the path as it is. */
+async function statusOf(rawPath: string): Promise<number | undefined> {
+  const [response] = (await once(get(base, { path: rawPath }), 'response')) as [IncomingMessage];
+  response.resume();
+  return response.statusCode;
+}
+
+test.each([
+  'unknown.png',
+  newPictureName('png'),
+  name.replace('.png', '.jpg'),
+  name.toUpperCase(),
+  `${name}%00`,
+  `..%2F${name}`,
+  '..%2f..%2f..%2fetc%2fpasswd',
+  '%2e%2e',
+  '../package.json',
+  '.writable.tmp',
+])('/media/%s is left to the next handler', async (file) => {
+  expect(await statusOf(`/media/${file}`)).toBe(404);
+});
+
+test('a store out of reach is passed on, for the app to answer 503', async () => {
+  expect(await statusOf(`/away/${name}`)).toBe(503);
+});

@@ -1,0 +1,126 @@
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import type { PolicyLayer } from '../../../src/deprecation/policy/policy.ts';
+import { setPolicy } from '../../../src/deprecation/policy/policy-store.ts';
+import { reportUsage } from '../../../src/deprecation/reports/report.ts';
+import { readUsageQuery } from '../../../src/deprecation/reports/usage-query.ts';
+import { startBridge, type TestBridge } from '../../support/bridge.ts';
+import { createClient } from '../../support/client.ts';
+
+const hour = 3_600_000;
+const running: TestBridge[] = [];
+afterAll(async () => {
+  await Promise.all(running.map((bridge) => bridge.close()));
+});
+
+async function start(deprecation: PolicyLayer): Promise<TestBridge> {
+  const bridge = await startBridge({ deprecation });
+  running.push(bridge);
+  return bridge;
+}
+
+describe('a brownout', () => {
+  let bridge: TestBridge;
+  beforeAll(async () => {
+    const now = Date.now();
+    bridge = await start({ brownouts: [{ start: now - hour, end: now + hour }] });
+  });
+
+  test('answers 410 with Retry-After until its end, before authentication', async () => {
+    const answer = await createClient(bridge.url).request('GET', '/api/profile/');
+    expect([answer.status, answer.body]).toMatchObject([410, { code: 'brownout' }]);
+    expect(Number(answer.headers['retry-after'])).toBeGreaterThan(3500);
+    expect(Number(answer.headers['retry-after'])).toBeLessThanOrEqual(3600);
+    expect(answer.headers['cache-control']).toContain('no-store');
+    expect(answer.headers['link']).toContain('rel="successor-version"');
+  });
+
+  test('leaves health and documentation alone', async () => {
+    const client = createClient(bridge.url);
+    for (const path of ['/livez', '/readyz', '/docs/', '/openapi.yaml']) {
+      expect((await client.request('GET', path)).status).toBe(200);
+    }
+  });
+});
+
+describe('after the sunset', () => {
+  const past = { deprecatedAt: Date.UTC(2025, 0, 1), sunsetAt: Date.UTC(2025, 5, 1) };
+
+  test('the contract is still served, where nobody said otherwise', async () => {
+    const player = await (await (await start(past)).newOrganization()).player('u1');
+    expect((await player.request('GET', '/api/profile/')).status).toBe(404);
+  });
+
+  test('it is gone where that was said, save for the exempt', async () => {
+    const until = Date.now() + hour;
+    const bridge = await start({
+      ...past,
+      afterSunset: 'gone',
+      exemptOrganizations: [{ organizationId: 'exempt', until }],
+    });
+    const [exempt, other] = [await bridge.newOrganization({}, 'exempt'), await bridge.newOrganization()];
+    const [friend, stranger] = [await exempt.player('u1'), await other.player('u1')];
+    expect((await friend.request('PUT', '/api/profile/', { json: {} })).status).toBe(200);
+    const answer = await stranger.request('PUT', '/api/profile/', { json: {} });
+    expect([answer.status, answer.body]).toMatchObject([410, { code: 'sunset' }]);
+    const impostor = createClient(bridge.url, { organization: 'exempt', apiKey: 'guess' });
+    expect((await impostor.request('GET', '/api/profile/')).status).toBe(410);
+  });
+});
+
+test('a request that is looked up for its exemption counts once against the rate limit', async () => {
+  const until = Date.now() + hour;
+  const bridge = await startBridge({
+    deprecation: {
+      brownouts: [{ start: 0, end: until }],
+      exemptOrganizations: [{ organizationId: 'exempt', until }],
+    },
+    rateLimit: { requests: 2, seconds: 60 },
+  });
+  running.push(bridge);
+  const player = await (await bridge.newOrganization({}, 'exempt')).player('u1');
+  const statuses = [];
+  for (let i = 0; i < 3; i++) statuses.push((await player.request('GET', '/api/profile/')).status);
+  expect(statuses).toEqual([404, 404, 429]);
+});
+
+test("the operator's policy binds a running instance, and its headers change", async () => {
+  const bridge = await start({});
+  const client = createClient(bridge.url);
+  const changed = await setPolicy(
+    bridge.store,
+    bridge.config.keyPrefix,
+    { sunset: '2030-01-01T00:00:00Z' },
+    { defaults: [], now: Date.now() },
+  );
+  expect(changed.kind).toBe('changed');
+  // Within five seconds; the test's own time limit is what fails.
+  for (;;) {
+    const { headers } = await client.request('GET', '/api/profile/');
+    if (headers['sunset'] === 'Tue, 01 Jan 2030 00:00:00 GMT') break;
+  }
+}, 5000);
+
+test('the ledger knows every call that was answered, by key, operation and status', async () => {
+  const bridge = await start({});
+  const organization = await bridge.newOrganization();
+  const player = await organization.player('u1');
+  await player.request('GET', '/api/profile/');
+  await player.request('PUT', '/api/profile/', { json: {} });
+  await player.request('GET', '/api/profile/');
+  await createClient(bridge.url, { organization: organization.id, apiKey: 'no' }).request(
+    'GET',
+    '/api/profile/',
+  );
+  await player.request('GET', '/livez');
+  running.splice(running.indexOf(bridge), 1);
+  await bridge.close();
+
+  const other = await start({});
+  const now = Date.now();
+  const query = readUsageQuery({ organization: organization.id, group: 'operation' }, now);
+  if (query.kind !== 'ok') throw new Error(query.kind);
+  const report = await reportUsage(other.store, bridge.config.keyPrefix, query.query, now);
+  const calls = Object.fromEntries(report.rows.map((row) => [row.operation, row.calls]));
+  expect(calls).toEqual({ getProfile: 3, putProfile: 1 });
+  expect([report.calls, report.attributed, report.unattributed]).toEqual([4, 3, 1]);
+});

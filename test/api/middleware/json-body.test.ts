@@ -1,0 +1,70 @@
+import { once } from 'node:events';
+import { connect } from 'node:net';
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { startBridge, type TestBridge } from '../../support/bridge.ts';
+
+let bridge: TestBridge;
+let credentials: string;
+beforeAll(async () => {
+  bridge = await startBridge();
+  const organization = await bridge.newOrganization();
+  const { apiKey } = await organization.newKey({ role: 'admin', userId: 'u1' });
+  credentials = `X-Api-Key: ${apiKey}\r\nX-Platform-Organization-Id: ${organization.id}\r\n`;
+});
+afterAll(async () => {
+  await bridge.close();
+});
+
+/** Sends a request line, header lines and what there is of a body, and waits for the head of the answer only. */
+async function send(line: string, headers: string, body = ''): Promise<string> {
+  const socket = connect(Number(new URL(bridge.url).port), '127.0.0.1');
+  try {
+    socket.write(`${line} HTTP/1.1\r\nHost: x\r\n${credentials}${headers}\r\n${body}`);
+    const [head] = (await once(socket, 'data', { signal: AbortSignal.timeout(3000) })) as [Buffer];
+    return String(head);
+  } finally {
+    socket.destroy();
+  }
+}
+
+const put = 'PUT /api/profile/';
+const overwrite = 'PUT /api/profile/username/denylist/';
+const json = 'Content-Type: application/json\r\n';
+const multipart = 'Content-Type: multipart/form-data; boundary=x\r\n';
+
+describe('a body that is too large is refused when that is known, not when it has ended', () => {
+  const spaces = ' '.repeat(100_000);
+  const picture = 'x'.repeat(8 * 1024 * 1024);
+  const part = '--x\r\nContent-Disposition: form-data; name="a"; filename="a.png"\r\n\r\n';
+  const chunk = (text: string) => `${text.length.toString(16)}\r\n${text}\r\n`;
+  test.each([
+    ['announced, JSON', put, `${json}Content-Length: 1000000000\r\n`, '{'],
+    ['announced, compressed', put, `${json}Content-Encoding: gzip\r\nContent-Length: 1000000000\r\n`, 'x'],
+    ['announced, a list', overwrite, `${json}Content-Length: 1000000000\r\n`, '['],
+    ['announced, a picture', put, `${multipart}Content-Length: 1000000000\r\n`, part],
+    ['in chunks, JSON', put, `${json}Transfer-Encoding: chunked\r\n`, chunk(spaces)],
+    ['in chunks, a picture', put, `${multipart}Transfer-Encoding: chunked\r\n`, chunk(part + picture)],
+  ])('%s', async (_name, line, headers, body) => {
+    expect(await send(line, headers, body)).toMatch(/^HTTP\/1\.1 413 /);
+  });
+});
+
+test.each([
+  ['JSON', put, json, 'invalid-json'],
+  ['a picture', put, multipart, 'invalid-multipart'],
+  ['a list', overwrite, json, 'invalid-json'],
+  ['no type at all', put, '', 'invalid-json'],
+])('no body where %s is announced is 400, whatever its framing', async (_name, line, type, code) => {
+  for (const framing of ['', 'Content-Length: 0\r\n', 'Transfer-Encoding: chunked\r\n']) {
+    if (type === '' && framing.startsWith('T')) continue;
+    const answer = await send(line, type + framing, framing.startsWith('T') ? '0\r\n\r\n' : '');
+    expect(answer).toMatch(/^HTTP\/1\.1 400 /);
+    expect(answer).toContain(`"code":"${code}"`);
+  }
+});
+
+test('an expectation that nobody knows is left unmet, and the request answered like any other', async () => {
+  const answer = await send(put, `${json}Expect: banana\r\nContent-Length: 2\r\n`, '{}');
+  expect(answer).toMatch(/^HTTP\/1\.1 200 /);
+  expect(answer).toMatch(/^deprecation: @/im);
+});

@@ -1,0 +1,154 @@
+import { once } from 'node:events';
+import { createServer } from 'node:http';
+import { connect, type AddressInfo, type Socket } from 'node:net';
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { contractDocument } from '../../../src/contract/document.ts';
+import { refuseUnreadable } from '../../../src/api/middleware/malformed-requests.ts';
+import { startBridge, type TestBridge } from '../../support/bridge.ts';
+import { schemaFaults } from '../../support/conformance.ts';
+
+let bridge: TestBridge;
+let credentials: string;
+beforeAll(async () => {
+  bridge = await startBridge();
+  const { newKey } = await bridge.newOrganization({}, 'unreadable');
+  const { apiKey } = await newKey({ role: 'player', userId: 'u1' });
+  credentials = `X-Platform-Organization-Id: unreadable\r\nX-Api-Key: ${apiKey}\r\n`;
+});
+afterAll(() => bridge.close());
+
+function dial(port: number | string = new URL(bridge.url).port): Socket {
+  return connect(Number(port), '127.0.0.1');
+}
+
+/** All that comes back, until the server has closed. */
+async function answersTo(text: string, socket = dial()): Promise<string> {
+  let all = '';
+  socket.on('data', (chunk) => (all += String(chunk)));
+  // A reset is an end, too.
+  socket.on('error', () => {});
+  socket.write(text);
+  await new Promise((resolve) => {
+    socket.once('close', resolve);
+  });
+  return all;
+}
+
+function parse(answer: string) {
+  const [head = '', body = ''] = answer.split('\r\n\r\n');
+  const [status, ...lines] = head.split('\r\n');
+  const headers = Object.fromEntries(
+    lines.map((line): [string, string] => {
+      const [name = '', value = ''] = line.split(/: (.*)/s);
+      return [name.toLowerCase(), value];
+    }),
+  );
+  return { status, headers, body };
+}
+
+function expectProblem(answer: string, status: string, code: string) {
+  const { headers, body, ...rest } = parse(answer);
+  expect(rest.status).toBe(`HTTP/1.1 ${status}`);
+  expect(headers).toMatchObject({
+    'content-type': 'application/problem+json',
+    'content-length': String(Buffer.byteLength(body)),
+    'cache-control': 'private, no-store',
+    connection: 'close',
+  });
+  const problem = JSON.parse(body) as Record<string, unknown>;
+  expect(schemaFaults(contractDocument.components.schemas['Problem'] ?? {}, problem)).toEqual([]);
+  expect(problem).toMatchObject({ code, requestId: headers['x-request-id'] });
+  return headers;
+}
+
+describe('what is no request', () => {
+  test.each([
+    ['a line that is none', 'hello?\r\n\r\n', '400 Bad Request', 'malformed-request'],
+    ['a version nobody knows', 'GET / HTTP/9.9\r\n\r\n', '400 Bad Request', 'malformed-request'],
+    ['the beginning of TLS', '\x16\x03\x01\x02\x00\x01', '400 Bad Request', 'malformed-request'],
+    ['a header without a name', 'GET / HTTP/1.1\r\n: x\r\n\r\n', '400 Bad Request', 'malformed-request'],
+    ['no host', 'GET /api/profile/ HTTP/1.1\r\n\r\n', '400 Bad Request', 'malformed-request'],
+    [
+      'two lengths',
+      'PUT /api/profile/ HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\nContent-Length: 3\r\n\r\n{}',
+      '400 Bad Request',
+      'malformed-request',
+    ],
+    [
+      'more headers than are read',
+      `GET / HTTP/1.1\r\nHost: x\r\nX-Much: ${'x'.repeat(20_000)}\r\n\r\n`,
+      '431 Request Header Fields Too Large',
+      'headers-too-large',
+    ],
+  ])('%s is refused with a problem, and the connection closed', async (_what, text, status, code) => {
+    expectProblem(await answersTo(text), status, code);
+  });
+
+  test('is refused once, whatever else is sent, and who does not close is cut', async () => {
+    const socket = connect({
+      port: Number(new URL(bridge.url).port),
+      host: '127.0.0.1',
+      allowHalfOpen: true,
+    });
+    const more = setInterval(() => socket.write('and more\r\n'), 5);
+    const answers = await answersTo('hello?\r\n\r\n', socket);
+    clearInterval(more);
+    expect(answers.match(/HTTP\/1\.1 /g)).toHaveLength(1);
+  });
+
+  test('leaves the server unharmed, where the client resets the connection', async () => {
+    for (const text of [
+      'GET / HTTP/1.1\r\nHo',
+      'hello?\r\n\r\n',
+      'PUT /api/profile/ HTTP/1.1\r\nHost: x\r\n',
+    ]) {
+      const socket = dial();
+      await once(socket, 'connect');
+      socket.write(text, () => socket.resetAndDestroy());
+      await once(socket, 'close');
+    }
+    expect((await fetch(`${bridge.url}/livez`)).status).toBe(200);
+  });
+
+  test('HTTP/1.0 needs no host', async () => {
+    expect(await answersTo('GET /livez HTTP/1.0\r\n\r\n')).toMatch(/^HTTP\/1\.1 200 OK/);
+  });
+});
+
+describe('a connection on which something was asked before', () => {
+  test('gets that answer, and no other', async () => {
+    const answers = await answersTo(
+      `PUT /api/profile/ HTTP/1.1\r\nHost: x\r\n${credentials}Content-Type: application/json\r\n` +
+        'Content-Length: 2\r\n\r\n{}what is this?\r\n\r\n',
+    );
+    expect(answers).toMatch(/^HTTP\/1\.1 200 OK/);
+    expect(answers.match(/HTTP\/1\.1 /g)).toHaveLength(1);
+  });
+
+  test('is told so where the body breaks off the rules, with what every answer of the contract carries', async () => {
+    for (const type of ['application/json', 'multipart/form-data; boundary=b']) {
+      const answer = await answersTo(
+        `PUT /api/profile/ HTTP/1.1\r\nHost: x\r\n${credentials}Content-Type: ${type}\r\n` +
+          'Transfer-Encoding: chunked\r\n\r\nno length\r\n',
+      );
+      const headers = expectProblem(answer, '400 Bad Request', 'malformed-request');
+      expect(headers['deprecation']).toMatch(/^@\d+$/);
+    }
+  });
+});
+
+test('a request that does not arrive in time is told so', async () => {
+  const server = createServer(
+    { connectionsCheckingInterval: 20, headersTimeout: 50, requestTimeout: 50 },
+    (_request, response) => void response,
+  );
+  refuseUnreadable(server);
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const { port } = server.address() as AddressInfo;
+  for (const text of ['GET / HT', 'PUT / HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n\r\n{']) {
+    expectProblem(await answersTo(text, dial(port)), '408 Request Timeout', 'request-timeout');
+  }
+  server.close();
+  await once(server, 'close');
+});

@@ -1,0 +1,139 @@
+import { readdir } from 'node:fs/promises';
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import sharp from 'sharp';
+import { looseMediaKey } from '../../../src/redis/keys.ts';
+import { startBridge, type TestBridge } from '../../support/bridge.ts';
+import type { Client } from '../../support/client.ts';
+
+let bridge: TestBridge;
+let png: Buffer;
+beforeAll(async () => {
+  bridge = await startBridge();
+  png = await sharp({ create: { width: 8, height: 8, channels: 3, background: 'red' } })
+    .png()
+    .toBuffer();
+});
+afterAll(async () => {
+  await bridge.close();
+});
+
+function form(parts: Record<string, Buffer | string>): FormData {
+  const data = new FormData();
+  for (const [name, value] of Object.entries(parts)) {
+    if (typeof value === 'string') data.append(name, value);
+    else data.append(name, new Blob([new Uint8Array(value)], { type: 'image/png' }), 'picture.png');
+  }
+  return data;
+}
+
+async function upload(client: Client, parts: Record<string, Buffer | string>) {
+  return await client.request('PUT', '/api/profile/', { form: form(parts) });
+}
+
+/** The files on disk, and what is announced as loose. */
+async function leftovers(base: string) {
+  return { files: await readdir(bridge.mediaFolder), loose: await bridge.store.zcard(looseMediaKey(base)) };
+}
+
+function pictureUrl(body: unknown): URL {
+  return new URL((body as { profilePictureUrl: string }).profilePictureUrl);
+}
+
+test('a picture is saved as the profile picture and served under an absolute, immutable URL', async () => {
+  const player = await (await bridge.newOrganization()).player('u1');
+  const put = await upload(player, { anyName: png });
+  expect(put.status).toBe(200);
+  const url = pictureUrl(put.body);
+  expect(url.origin).toBe(bridge.url);
+  const served = await player.request('GET', url.pathname);
+  expect([served.status, served.headers['content-type']]).toEqual([200, 'image/png']);
+  expect(served.headers['cache-control']).toContain('immutable');
+  expect((await sharp(served.bytes).metadata()).width).toBe(8);
+});
+
+test('text parts take effect together with the file', async () => {
+  const organization = await bridge.newOrganization({ objectImageUrlTemplate: 'https://i.example/x' });
+  const player = await organization.player('u1');
+  const answer = await upload(player, {
+    username: 'ada',
+    avatarObjectDefinitionId: '{"datasourceId":"d","objectDefinitionId":"o"}',
+    profilePicture: png,
+    somethingElse: 'ignored',
+  });
+  expect(answer.body).toMatchObject({
+    username: 'ada',
+    avatarObjectDefinitionId: { datasourceId: 'd', objectDefinitionId: 'o' },
+  });
+});
+
+test('a replaced or unset picture leaves no file behind', async () => {
+  const organization = await bridge.newOrganization();
+  const player = await organization.player('u1');
+  const before = await leftovers(organization.base);
+  await upload(player, { profilePicture: png });
+  await upload(player, { profilePicture: png });
+  expect((await leftovers(organization.base)).files).toHaveLength(before.files.length + 1);
+  await player.request('PUT', '/api/profile/', { json: { profilePictureObjectDefinitionId: null } });
+  expect(await leftovers(organization.base)).toEqual(before);
+});
+
+describe('a refused upload changes nothing and leaves no file behind', () => {
+  const bomb = Buffer.from(
+    '89504e470d0a1a0a0000000d4948445200009c4000009c400802000000', // 40,000 x 40,000 pixels, and no data
+    'hex',
+  );
+  const svg = Buffer.from('<svg xmlns="http://www.w3.org/2000/svg"><script>alert(1)</script></svg>');
+  const cases: [string, (picture: Buffer) => Record<string, Buffer | string>, number, string][] = [
+    ['no file', () => ({ username: 'ada' }), 400, 'invalid-multipart'],
+    ['two files', (p) => ({ a: p, b: p }), 400, 'invalid-multipart'],
+    [
+      'a file and a reference',
+      (p) => ({ a: p, profilePictureObjectDefinitionId: '{"datasourceId":"d","objectDefinitionId":"o"}' }),
+      400,
+      'invalid-multipart',
+    ],
+    [
+      'a file and null',
+      (p) => ({ a: p, profilePictureObjectDefinitionId: 'null' }),
+      400,
+      'invalid-multipart',
+    ],
+    [
+      'a reference that is no JSON',
+      (p) => ({ a: p, avatarObjectDefinitionId: '{' }),
+      400,
+      'invalid-multipart',
+    ],
+    ['a bad name', (p) => ({ a: p, username: '' }), 400, 'invalid-body'],
+    ['profilePicture as text', (p) => ({ a: p, profilePicture: 'x' }), 400, 'invalid-body'],
+    ['a denied name', (p) => ({ a: p, username: 'rude' }), 422, 'username-denied'],
+    ['SVG called PNG', () => ({ a: svg }), 415, 'unsupported-media-type'],
+    ['nothing at all', () => ({ a: Buffer.alloc(0) }), 415, 'unsupported-media-type'],
+    ['half a picture', (p) => ({ a: p.subarray(0, p.length / 2) }), 422, 'invalid-image'],
+    ['a decompression bomb', () => ({ a: bomb }), 422, 'invalid-image'],
+    ['5 MiB and a byte', () => ({ a: Buffer.alloc(5 * 1024 * 1024 + 1) }), 413, 'payload-too-large'],
+    ['5 MiB of nothing', () => ({ a: Buffer.alloc(5 * 1024 * 1024) }), 415, 'unsupported-media-type'],
+  ];
+  test.each(cases)('%s', async (_name, parts, status, code) => {
+    const organization = await bridge.newOrganization();
+    const player = await organization.player('u1');
+    await bridge.store.hset(`${organization.base}d0`, 'rude', '');
+    const before = await leftovers(organization.base);
+    const answer = await upload(player, parts(png));
+    expect([answer.status, answer.body]).toMatchObject([status, { code }]);
+    expect(await leftovers(organization.base)).toEqual(before);
+    expect((await player.request('GET', '/api/profile/')).status).toBe(404);
+  });
+
+  test('a multipart body that breaks off, or has no boundary', async () => {
+    const player = await (await bridge.newOrganization()).player('u1');
+    const broken = '--x\r\nContent-Disposition: form-data; name="a"; filename="a.png"\r\n\r\nabc';
+    for (const type of ['multipart/form-data; boundary=x', 'multipart/form-data']) {
+      const answer = await player.request('PUT', '/api/profile/', {
+        body: broken,
+        headers: { 'content-type': type },
+      });
+      expect([answer.status, answer.body]).toMatchObject([400, { code: 'invalid-multipart' }]);
+    }
+  });
+});

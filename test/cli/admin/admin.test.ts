@@ -1,0 +1,415 @@
+import { spawn, spawnSync } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
+import { banUsernames } from '../../../src/redis/denylist.ts';
+import { closeRedis } from '../../../src/redis/connection/connect.ts';
+import { authenticate, hashApiKey } from '../../../src/redis/credentials.ts';
+import { openEmbedded } from '../../../src/redis/connection/embedded.ts';
+import { organizationBase } from '../../../src/redis/keys.ts';
+import { putProfile } from '../../../src/redis/profiles.ts';
+import type { Store } from '../../../src/redis/scripts.ts';
+import { readWriteSnapshot } from '../../../src/redis/write-snapshot.ts';
+import { runAdmin } from '../../../src/cli/admin/run.ts';
+import { openTestStore } from '../../support/store.ts';
+import { freshPrefix, testRedisUrl, unusedPort } from '../../support/redis.ts';
+
+let store: Store;
+let env: NodeJS.ProcessEnv;
+let base: string;
+beforeAll(async () => {
+  store = await openTestStore();
+});
+beforeEach(() => {
+  const prefix = freshPrefix();
+  env = { REDIS_URL: testRedisUrl(), KEY_PREFIX: prefix, ALLOW_EVICTION: '1' };
+  base = organizationBase(prefix, 'acme');
+});
+afterAll(() => closeRedis(store));
+
+interface Ran {
+  code: number;
+  out: string;
+  err: string;
+}
+
+/** The tool in this process; the command as on a shell without quotes, or its parts. */
+async function admin(command: string | string[], signal = new AbortController().signal): Promise<Ran> {
+  const ran: Ran = { code: -1, out: '', err: '' };
+  const args = typeof command === 'string' ? command.split(' ') : command;
+  ran.code = await runAdmin(args, {
+    env,
+    out: (text) => {
+      ran.out += text;
+    },
+    err: (text) => {
+      ran.err += text;
+    },
+    signal,
+  });
+  return ran;
+}
+
+/** The tool's JSON; the command must succeed. */
+async function adminJson(command: string): Promise<unknown> {
+  const { code, out, err } = await admin(`${command} --json`);
+  expect({ code, err }).toEqual({ code: 0, err: '' });
+  return JSON.parse(out) as unknown;
+}
+
+const put = async (user: string, username: string) =>
+  (await putProfile(store, base, user, { username }, await readWriteSnapshot(store, base, user))).kind;
+
+/** An error is one line, which says what to do; and nothing was printed as if it had been done. */
+function expectOneLine({ err }: Ran): void {
+  expect(err).toMatch(/^error: [^\n]+\n$/);
+  expect(err).not.toMatch(/\bat .*:\d+:\d+/);
+}
+
+describe('org', () => {
+  test('set makes an organization, and later changes only what is given', async () => {
+    const made = await admin(['org', 'set', 'acme', '--username-min', '2', '--username-pattern', '[a-z]+']);
+    expect(made).toMatchObject({ code: 0, err: '' });
+    expect(made.out).toContain('acme created');
+    await adminJson('org set acme --username-max 9 --require-ownership true');
+    expect(await adminJson('org show acme')).toEqual({
+      organizationId: 'acme',
+      usernameMinLength: 2,
+      usernameMaxLength: 9,
+      usernamePattern: '[a-z]+',
+      usernameComparison: 'exact',
+      requireOwnership: true,
+      deniedUsernames: 0,
+      objects: 0,
+      apiKeys: 0,
+    });
+    await admin(['org', 'set', 'acme', '--username-pattern', '', '--object-url-template', 'https://c.example/{objectDefinitionId}']); // prettier-ignore
+    const shown = await adminJson('org show acme');
+    expect(shown).not.toHaveProperty('usernamePattern');
+    expect(shown).toHaveProperty('objectImageUrlTemplate', 'https://c.example/{objectDefinitionId}');
+  });
+
+  test('list shows every organization', async () => {
+    expect((await admin('org list')).out).toContain('org set');
+    await admin('org set zeta');
+    await admin('org set acme --username-comparison case-insensitive');
+    expect(await adminJson('org list')).toMatchObject([
+      { organizationId: 'acme', usernameComparison: 'case-insensitive' },
+      { organizationId: 'zeta', usernameComparison: 'exact' },
+    ]);
+    expect((await admin('org list')).out).toMatch(/^ORGANIZATION .*\nacme +1-64 +case-insensitive/);
+  });
+
+  test.each([
+    ['--username-min', '0'],
+    ['--username-min', 'x'],
+    ['--username-max', '257'],
+    ['--username-pattern', '('],
+    ['--username-comparison', 'fuzzy'],
+    ['--object-url-template', 'ftp://x'],
+    ['--require-ownership', 'perhaps'],
+    ['--no-such', 'flag'],
+  ])('set refuses %s %s and changes nothing', async (flag, value) => {
+    const ran = await admin(['org', 'set', 'acme', '--username-max', '20', flag, value]);
+    expect(ran.code).toBe(2);
+    expectOneLine(ran);
+    expect(await adminJson('org list')).toEqual([]);
+  });
+
+  test.each([
+    ['nothing', ''],
+    ['a line feed', 'a\nb'],
+    ['257 characters', 'x'.repeat(257)],
+    ['half a character', '\uD800'],
+  ])('set refuses %s as an id', async (_, id) => {
+    const ran = await admin(['org', 'set', id]);
+    expect(ran.code).toBe(2);
+    expectOneLine(ran);
+  });
+
+  test('set compares names anew, or tells which would collide and changes nothing', async () => {
+    await admin('org set acme');
+    await put('ada', 'Ada');
+    await put('eve', 'ADA');
+    const refused = await admin('org set acme --username-max 9 --username-comparison case-insensitive');
+    expect(refused.code).toBe(1);
+    expectOneLine(refused);
+    expect(refused.out).toMatch(/Ada +ada\n/);
+    expect(refused.out).toMatch(/ADA +eve\n/);
+    expect(await adminJson('org show acme')).toMatchObject({
+      usernameMaxLength: 64,
+      usernameComparison: 'exact',
+    });
+    const machine = await admin('org set acme --username-comparison case-insensitive --json');
+    expect(JSON.parse(machine.out)).toMatchObject({ changed: false, collisions: [{ length: 2 }] });
+
+    await put('eve', 'Eve');
+    const changed = await admin('org set acme --username-max 9 --username-comparison case-insensitive');
+    expect(changed).toMatchObject({ code: 0, err: '' });
+    expect(await put('bob', 'ADA')).toBe('taken');
+    expect(await adminJson('org set acme --username-comparison exact')).toMatchObject({
+      usernameMaxLength: 9,
+      usernameComparison: 'exact',
+    });
+    expect(await put('bob', 'ADA')).toBe('put');
+  });
+
+  test('set that is interrupted changes nothing', async () => {
+    await admin('org set acme');
+    await put('ada', 'Ada');
+    const ran = await admin('org set acme --username-comparison case-insensitive', AbortSignal.abort());
+    expect(ran.code).toBe(130);
+    expectOneLine(ran);
+    expect(await adminJson('org show acme')).toMatchObject({ usernameComparison: 'exact' });
+  });
+});
+
+describe('key', () => {
+  test('create prints a key once, which works until it is revoked', async () => {
+    await admin('org set acme');
+    const expires = new Date(Date.now() + 3_600_000).toISOString();
+    const made = await adminJson(
+      `key create --org acme --role player --user u-1 --client ios-4.2 --expires ${expires}`,
+    );
+    const { apiKey, keyId } = made as Record<'apiKey' | 'keyId', string>;
+    expect(Object.keys(made as object)).toEqual(['apiKey', 'keyId']);
+    expect(await authenticate(store, base, hashApiKey(apiKey))).toMatchObject({
+      caller: { keyId, role: 'player', userId: 'u-1', client: 'ios-4.2' },
+    });
+    const listed = await admin('key list --org acme');
+    expect(listed.out).toContain(keyId);
+    expect(listed.out).not.toContain(apiKey);
+    expect(await adminJson('key list --org acme')).toMatchObject([
+      { keyId, role: 'player', userId: 'u-1', client: 'ios-4.2', expiresAt: expires, state: 'active' },
+    ]);
+    expect(await adminJson(`key revoke --org acme ${keyId}`)).toEqual({ keyId, revoked: true });
+    expect(await authenticate(store, base, hashApiKey(apiKey))).toEqual({ kind: 'unknown' });
+    expect(await adminJson('key list --org acme')).toMatchObject([{ keyId, state: 'revoked' }]);
+    expect((await admin(`key revoke --org acme ${keyId}`)).code).toBe(0);
+  });
+
+  test('create prints a key for people, and warns of one that can do nothing', async () => {
+    await admin('org set acme');
+    expect((await admin('key create --org acme --role admin')).out).toMatch(/^pb_[\w-]{43}\n\nKey k_/);
+    expect((await admin('key create --org acme --role player')).out).toContain('--user');
+  });
+
+  test('create refuses a time that is past or none, and a role that is none', async () => {
+    await admin('org set acme');
+    for (const flags of [
+      '--role admin --expires 2020-01-01T00:00:00Z',
+      '--role admin --expires 2099-01-01T00:00:00',
+      '--role admin --expires soon',
+      '--role king',
+      '--user u-1',
+    ]) {
+      const ran = await admin(`key create --org acme ${flags}`);
+      expect(ran.code).toBe(2);
+      expectOneLine(ran);
+    }
+    expect(await adminJson('key list --org acme')).toEqual([]);
+  });
+
+  test('revoke tells a key that is not there', async () => {
+    await admin('org set acme');
+    const ran = await admin('key revoke --org acme k_0000000000000000');
+    expect(ran.code).toBe(1);
+    expectOneLine(ran);
+    expect(ran.err).toContain('key list');
+  });
+});
+
+test('objects, collections and wallets reach profiles', async () => {
+  await admin('org set acme --require-ownership true');
+  const hat = { datasourceId: 'hats', objectDefinitionId: 'top' };
+  const wallet = `0x${'aB'.repeat(20)}`;
+  const url = 'https://cdn.example/top.png';
+  expect(await adminJson(`object set --org acme --datasource hats --object top --url ${url}`)).toMatchObject({
+    ...hat,
+    url,
+  });
+  expect(
+    await adminJson('collection add --org acme --user ada --datasource hats --object top'),
+  ).toMatchObject({ userId: 'ada', ...hat });
+  expect(await adminJson(`wallet set --org acme --user ada --address ${wallet}`)).toMatchObject({
+    verified: true,
+  });
+  const snapshot = await readWriteSnapshot(store, base, 'ada');
+  const worn = await putProfile(store, base, 'ada', { avatar: hat }, snapshot);
+  expect(worn).toMatchObject({ profile: { wallet, avatar: { url } } });
+  await adminJson(`wallet set --org acme --user ada --address ${wallet} --unverified`);
+  expect(await store.hgetall(`${base}p:ada`)).toMatchObject({ wu: wallet });
+  expect(await store.hexists(`${base}p:ada`, 'w')).toBe(0);
+});
+
+test.each([
+  'object set --org acme --datasource d --object o --url javascript:alert(1)',
+  'object set --org acme --datasource d --url https://x.example/',
+  'collection add --org acme --user u --datasource d',
+  'wallet set --org acme --user u --address 0x12',
+  'wallet set --org acme --user u',
+  'key list',
+  'fsck extra',
+  'frobnicate',
+])('wrong usage is exit code 2 and one line: %s', async (command) => {
+  await admin('org set acme');
+  const ran = await admin(command);
+  expect(ran.code).toBe(2);
+  expectOneLine(ran);
+  expect(ran.err).toContain('--help');
+});
+
+test.each([
+  'org show nope',
+  'key create --org nope --role admin',
+  'key list --org nope',
+  'key revoke --org nope k_1',
+  'object set --org nope --datasource d --object o --url https://x.example/',
+  'collection add --org nope --user u --datasource d --object o',
+  'wallet set --org nope --user u --address 0x0000000000000000000000000000000000000000',
+  'audit --org nope',
+  'fsck --org nope',
+])('an unknown organization is exit code 1 and one line with the remedy: %s', async (command) => {
+  const ran = await admin(command);
+  expect(ran).toMatchObject({ code: 1, out: '' });
+  expectOneLine(ran);
+  expect(ran.err).toContain('org set');
+});
+
+test('audit shows who did what', async () => {
+  await admin('org set acme');
+  const snapshot = await readWriteSnapshot(store, base);
+  await banUsernames({ store, base, keyId: 'k_1', snapshot }, new Map([['root', 'x']]));
+  expect((await admin('audit --org acme')).out).toMatch(/^\S+Z +k_1 +ban .*username="root"/);
+  expect(await adminJson('audit --org acme')).toMatchObject([
+    { operation: 'ban', by: 'k_1', details: { username: 'root' } },
+  ]);
+});
+
+test('fsck exits 1 while faults remain, and 0 once they are repaired', async () => {
+  await admin('org set acme');
+  expect(await adminJson('fsck')).toMatchObject({ faults: [], found: 0, remaining: 0 });
+  await put('ada', 'Ada');
+  await store.hset(`${base}p:eve`, 'u', 'Ada', 't', '1');
+  const found = await admin('fsck --org acme');
+  expect(found.code).toBe(1);
+  expect(found.out).toMatch(/^acme +username-shared .*\n/);
+  expectOneLine(found);
+  const machine = await admin('fsck --json');
+  expect(machine.code).toBe(1);
+  expect(JSON.parse(machine.out)).toMatchObject({
+    faults: [{ organizationId: 'acme', kind: 'username-shared', repaired: false }],
+    remaining: 1,
+  });
+  const repaired = await admin('fsck --repair');
+  expect(repaired).toMatchObject({ code: 0, err: '' });
+  expect(repaired.out).toContain('[repaired]');
+  expect((await admin('fsck')).code).toBe(0);
+});
+
+test('help has examples everywhere', async () => {
+  for (const group of [
+    '',
+    'org',
+    'org set',
+    'org show',
+    'org list',
+    'key create',
+    'key list',
+    'key revoke',
+  ]) {
+    const { code, out } = await admin([...group.split(' ').filter(Boolean), '--help']);
+    expect(code).toBe(0);
+    expect(out).toMatch(/Examples:\n {2}\$ npm run -s admin -- /);
+  }
+  for (const group of ['object set', 'collection add', 'wallet set', 'audit', 'fsck']) {
+    const { out } = await admin([...group.split(' '), '--help']);
+    expect(out).toMatch(/Examples:\n/);
+    expect(out).toContain('--json');
+  }
+});
+
+test('what is stored cannot command the terminal', async () => {
+  await admin('org set acme');
+  await store.hset(`${base}p:eve`, 'u', '\u001B[2J\u202E', 't', '1');
+  const { out } = await admin('fsck');
+  expect(out).toContain('username-malformed');
+  // eslint-disable-next-line no-control-regex
+  expect(out).not.toMatch(/[\u001B\u202E]/);
+});
+
+test('a wrong configuration is exit code 2, a store that is away exit code 1', async () => {
+  env['KEY_PREFIX'] = '{';
+  const wrong = await admin('org list');
+  expect(wrong.code).toBe(2);
+  expectOneLine(wrong);
+  expect(wrong.err).toContain('KEY_PREFIX');
+  env = { REDIS_URL: `redis://127.0.0.1:${await unusedPort()}` };
+  const away = await admin('org list');
+  expect(away.code).toBe(1);
+  expectOneLine(away);
+  expect(away.err).toContain('REDIS_URL');
+});
+
+describe('without REDIS_URL', () => {
+  let dataDir: string;
+  beforeEach(() => {
+    dataDir = mkdtempSync(join(tmpdir(), 'pbtest-admin-'));
+    env = { DATA_DIR: dataDir };
+  });
+
+  test('the tool starts the embedded store, or shares that of a running service', async () => {
+    expect((await admin('org set acme')).code).toBe(0);
+    const service = await openEmbedded({ dataDir });
+    try {
+      expect(await adminJson('org list')).toMatchObject([{ organizationId: 'acme' }]);
+      expect((await admin('org set zeta')).code).toBe(0);
+    } finally {
+      await service.close();
+    }
+    expect(await adminJson('org list')).toHaveLength(2);
+    rmSync(dataDir, { recursive: true, force: true });
+  });
+});
+
+describe('as a process', () => {
+  const root = join(import.meta.dirname, '../../..');
+
+  test('it is called through npm and keeps its exit codes', () => {
+    const call = (...args: string[]) =>
+      spawnSync('npm', ['run', '-s', 'admin', '--', ...args], {
+        cwd: root,
+        env: { ...process.env, ...env, NODE_OPTIONS: '' },
+        encoding: 'utf8',
+      });
+    const made = call('org', 'set', 'acme', '--json');
+    expect(made.status).toBe(0);
+    expect(JSON.parse(made.stdout)).toMatchObject({ organizationId: 'acme' });
+    expect(call('org', 'show', 'nope').status).toBe(1);
+    expect(call('org', 'frobnicate').status).toBe(2);
+  });
+
+  test('it stops when it is interrupted, with exit code 130', async () => {
+    await admin('org set acme');
+    const pipeline = store.pipeline();
+    for (let i = 0; i < 20_000; i++) pipeline.hset(`${base}p:u${i}`, 'u', `name ${i}`, 't', '1');
+    await pipeline.exec();
+    const tool = spawn(process.execPath, ['--import', 'tsx', 'scripts/admin.ts', 'fsck'], {
+      cwd: root,
+      env: { ...process.env, ...env, NODE_OPTIONS: '' },
+      stdio: ['ignore', 'pipe', 'pipe'],
+    });
+    await once(tool.stdout, 'data');
+    tool.kill('SIGINT');
+    tool.stdout.resume();
+    let err = '';
+    tool.stderr.on('data', (chunk: Buffer) => {
+      err += chunk.toString();
+    });
+    const [code] = (await once(tool, 'close')) as [number];
+    expect(code).toBe(130);
+    expect(err).toMatch(/interrupted/);
+  });
+});

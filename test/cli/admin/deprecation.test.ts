@@ -1,0 +1,255 @@
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
+import type { PolicyView } from '../../../src/deprecation/policy/policy-view.ts';
+import { createApiKey } from '../../../src/redis/api-keys.ts';
+import { closeRedis } from '../../../src/redis/connection/connect.ts';
+import { policyKey } from '../../../src/deprecation/ledger/keys.ts';
+import { organizationBase } from '../../../src/redis/keys.ts';
+import type { Store } from '../../../src/redis/scripts.ts';
+import { runTool, type Ran } from '../../support/admin.ts';
+import { openTestStore, startBridge, type TestBridge } from '../../support/bridge.ts';
+import { createClient } from '../../support/client.ts';
+import { freshPrefix, testRedisUrl } from '../../support/redis.ts';
+
+let store: Store;
+let prefix: string;
+let env: NodeJS.ProcessEnv;
+beforeAll(async () => {
+  store = await openTestStore();
+});
+beforeEach(() => {
+  prefix = freshPrefix();
+  env = environment(prefix);
+});
+afterAll(() => closeRedis(store));
+
+const environment = (keyPrefix: string): NodeJS.ProcessEnv => ({
+  REDIS_URL: testRedisUrl(),
+  KEY_PREFIX: keyPrefix,
+  ALLOW_EVICTION: '1',
+});
+
+const admin = (command: string | string[]): Promise<Ran> => runTool(env, command);
+
+async function show(): Promise<PolicyView & { version: number }> {
+  const { code, out, err } = await admin('deprecation show --json');
+  expect({ code, err }).toEqual({ code: 0, err: '' });
+  return JSON.parse(out) as PolicyView & { version: number };
+}
+
+const hour = 3_600_000;
+const fromNow = (ms: number) => new Date(Math.round((Date.now() + ms) / 1000) * 1000).toISOString();
+
+describe('deprecation show', () => {
+  test('tells what openapi.yaml says where nobody has said more', async () => {
+    expect(await show()).toMatchObject({
+      version: 0,
+      sunsetAt: '2027-12-31T23:59:59Z',
+      afterSunset: 'serve',
+      successorUrl: 'https://kv.example.com/',
+      brownouts: [],
+    });
+    const { out } = await admin('deprecation show');
+    expect(out).toContain('Nothing was set here');
+    expect(out).toMatch(/^> .*  now: /m);
+  });
+
+  test('the environment goes over openapi.yaml, and the operator over both', async () => {
+    env['SUNSET_AT'] = '2028-01-01T00:00:00Z';
+    env['SUCCESSOR_URL'] = 'https://env.example/';
+    await admin('deprecation set --successor https://operator.example/v2');
+    expect(await show()).toMatchObject({
+      sunsetAt: '2028-01-01T00:00:00Z',
+      successorUrl: 'https://operator.example/v2',
+      documentationUrl: '/docs/#deprecation',
+    });
+  });
+});
+
+describe('deprecation set', () => {
+  test('changes what is given, and adds windows and exemptions to those there', async () => {
+    const set = await admin(
+      'deprecation set --deprecated-at 2026-10-01 --sunset 2029-06-30T12:00:00+02:00 --after-sunset gone --documentation /docs/ --brownout 2029-01-01T00:00:00Z/PT30M --brownout 2029-02-01T00:00:00Z/P1D --json',
+    );
+    expect(set).toMatchObject({ code: 0, err: '' });
+    const more = await admin('deprecation set --brownout 2029-01-15T00:00:00Z/2029-01-15T01:00:00Z');
+    expect(more).toMatchObject({ code: 0, err: '' });
+    expect(more.out).toContain('brownout until 2029-01-15T01:00:00Z');
+    const view = await show();
+    expect(view).toMatchObject({
+      version: 2,
+      deprecatedAt: '2026-10-01T00:00:00Z',
+      sunsetAt: '2029-06-30T10:00:00Z',
+      afterSunset: 'gone',
+      documentationUrl: '/docs/',
+    });
+    expect(view.brownouts.map(({ start, end }) => `${start}/${end}`)).toEqual([
+      '2029-01-01T00:00:00Z/2029-01-01T00:30:00Z',
+      '2029-01-15T00:00:00Z/2029-01-15T01:00:00Z',
+      '2029-02-01T00:00:00Z/2029-02-02T00:00:00Z',
+    ]);
+  });
+
+  test('an --until ends all exemptions before it that have none', async () => {
+    await admin('org set acme');
+    await admin('org set globex');
+    const made = await createApiKey(store, organizationBase(prefix, 'acme'), { role: 'admin' });
+    const keyId = made.kind === 'created' ? made.keyId : '';
+    const set = await admin(
+      `deprecation set --exempt-org acme --exempt-key ${keyId} --until 2029-01-01 --exempt-org globex --until 2029-02-01`,
+    );
+    expect(set).toMatchObject({ code: 0, err: '' });
+    const { exemptOrganizations, exemptKeys } = await show();
+    expect([...exemptOrganizations, ...exemptKeys]).toEqual([
+      { organizationId: 'acme', until: '2029-01-01T00:00:00Z', live: true },
+      { organizationId: 'globex', until: '2029-02-01T00:00:00Z', live: true },
+      { keyId, until: '2029-01-01T00:00:00Z', live: true },
+    ]);
+  });
+
+  test('says when an exemption names nobody, but takes it', async () => {
+    const set = await admin('deprecation set --exempt-org soon --exempt-key k_soon --until 2029-01-01');
+    expect(set.code).toBe(0);
+    expect(set.err).toBe(
+      'note: there is no organization "soon" yet: check that this is the right name\nnote: there is no key k_soon yet: check that this is the right name\n',
+    );
+  });
+
+  test.each([
+    ['--sunset 2026-01-01', 'is before the deprecation'],
+    ['--brownout 2020-01-01T00:00:00Z/PT1H', 'lies wholly in the past'],
+    ['--brownout 2029-01-01/P2D --brownout 2029-01-02/PT1H', 'overlap'],
+    ['--exempt-org acme --until 2020-01-01', 'ends in the past'],
+  ])('refuses what cannot be, with the reason: %s', async (flags, reason) => {
+    const refused = await admin(`deprecation set --successor https://lost.example/ ${flags}`);
+    expect(refused).toMatchObject({ code: 1, out: '' });
+    expect(refused.err).toMatch(/^error: nothing was changed: [^\n]+\n$/);
+    expect(refused.err).toContain(reason);
+    expect(await show()).toMatchObject({ version: 0, successorUrl: 'https://kv.example.com/' });
+    const { code, out } = await admin(`deprecation set ${flags} --json`);
+    expect([code, JSON.parse(out)]).toEqual([
+      1,
+      { changed: false, reasons: [expect.stringContaining(reason)] },
+    ]);
+  });
+
+  test.each([
+    ['', 'nothing to set'],
+    ['--sunset soon', 'no ISO 8601 time'],
+    ['--deprecated-at 2027-02-30', 'no ISO 8601 time'],
+    ['--sunset 2027-01-01T12:00:00', 'with a zone'],
+    ['--successor ftp://kv.example/', 'no link'],
+    ['--documentation javascript:alert(1)', 'no link'],
+    ['--after-sunset maybe', 'Allowed choices are serve, gone'],
+    ['--brownout 2029-01-01T00:00:00Z', 'no window'],
+    ['--brownout 2029-01-01T00:00:00Z/1h', 'no ISO 8601 time'],
+    ['--exempt-org acme', 'has no end: add --until'],
+    ['--exempt-org a --until 2029-01-01 --exempt-key k_1', 'the exemption of key k_1 has no end'],
+    ['--until 2029-01-01', 'there is none'],
+    ['--brown-out 2029-01-01/PT1H', "unknown option '--brown-out'"],
+  ])('does not run on what it cannot read: %j', async (flags, reason) => {
+    const wrong = await admin(`deprecation set ${flags}`.trim());
+    expect(wrong).toMatchObject({ code: 2, out: '' });
+    expect(wrong.err).toMatch(/^error: [^\n]+\n$/);
+    expect(wrong.err).toContain(reason);
+    expect(await store.exists(policyKey(prefix))).toBe(0);
+  });
+});
+
+describe('deprecation clear', () => {
+  beforeEach(async () => {
+    const { code } = await admin(
+      'deprecation set --sunset 2029-06-30 --after-sunset gone --brownout 2029-01-01T00:00:00Z/PT30M --brownout 2029-02-01T00:00:00Z/PT30M --exempt-org acme --exempt-key k_1 --until 2029-01-01',
+    );
+    expect(code).toBe(0);
+  });
+
+  test('removes what is named, and leaves the rest', async () => {
+    const cleared = await admin(
+      'deprecation clear --sunset --brownout 2029-01-01T00:00:00Z --exempt-key k_1 --json',
+    );
+    expect(cleared).toMatchObject({ code: 0, err: '' });
+    expect(await show()).toMatchObject({
+      sunsetAt: '2027-12-31T23:59:59Z',
+      afterSunset: 'gone',
+      brownouts: [{ start: '2029-02-01T00:00:00Z' }],
+      exemptOrganizations: [{ organizationId: 'acme' }],
+      exemptKeys: [],
+    });
+  });
+
+  test('without a name removes everything that was set, and says how to have it back', async () => {
+    const before = await show();
+    const cleared = await admin('deprecation clear');
+    expect(cleared).toMatchObject({ code: 0, err: '' });
+    expect(await show()).toMatchObject({ afterSunset: 'serve', brownouts: [], exemptOrganizations: [] });
+    const again = /To have it back: (.*)/.exec(cleared.out)?.[1] ?? '';
+    expect((await admin(again)).code).toBe(0);
+    expect(await show()).toEqual({ ...before, version: before.version + 2 });
+  });
+
+  test('refuses what is not set', async () => {
+    const refused = await admin('deprecation clear --sunset --exempt-org nobody');
+    expect(refused).toMatchObject({ code: 1, out: '' });
+    expect(refused.err).toContain('"nobody" is not set');
+    expect(await show()).toMatchObject({ sunsetAt: '2029-06-30T00:00:00Z' });
+  });
+
+  test('does not run on what it cannot read', async () => {
+    expect(await admin('deprecation clear --brownout tomorrow')).toMatchObject({ code: 2, out: '' });
+    expect((await show()).brownouts).toHaveLength(2);
+  });
+});
+
+describe('two running bridges', () => {
+  const bridges: TestBridge[] = [];
+  beforeAll(async () => {
+    bridges.push(await startBridge());
+    bridges.push(await startBridge({ keyPrefix: bridges[0]?.config.keyPrefix ?? '' }));
+  });
+  beforeEach(() => {
+    env = environment(bridges[0]?.config.keyPrefix ?? '');
+  });
+  afterAll(() => Promise.all(bridges.map((bridge) => bridge.close())));
+
+  /** Asks every bridge until each of its answers is as wanted; the test's time limit is the 5 seconds that are promised. */
+  const obeyed = async (isWanted: (status: number, headers: Record<string, string>) => boolean) => {
+    for (const bridge of bridges) {
+      for (;;) {
+        const { status, headers } = await createClient(bridge.url).request('GET', '/api/profile/');
+        if (isWanted(status, headers)) break;
+      }
+    }
+  };
+
+  test('announce a new sunset within 5 seconds', async () => {
+    await admin('deprecation set --sunset 2030-01-01T00:00:00Z --successor https://new.example/');
+    await obeyed(
+      (_status, { sunset, link }) =>
+        sunset === 'Tue, 01 Jan 2030 00:00:00 GMT' &&
+        link?.includes('<https://new.example/>; rel="successor-version"') === true,
+    );
+  }, 5000);
+
+  test('begin a brownout within 5 seconds', async () => {
+    const end = fromNow(hour);
+    await admin(`deprecation set --brownout ${fromNow(-1000)}/${end}`);
+    await obeyed((status, { 'retry-after': seconds }) => status === 410 && Number(seconds) <= 3600);
+  }, 5000);
+
+  test('serve an organization exempted from it within 5 seconds', async () => {
+    const organization = await bridges[0]?.newOrganization();
+    const id = organization?.id ?? '';
+    await admin(`deprecation set --exempt-org ${id} --until ${fromNow(hour)}`);
+    const made = await organization?.newKey({ role: 'player', userId: 'u1' });
+    for (const { url } of bridges) {
+      const client = createClient(url, { organization: id, ...(made && { apiKey: made.apiKey }) });
+      while ((await client.request('GET', '/api/profile/')).status !== 404);
+      expect((await createClient(url).request('GET', '/api/profile/')).status).toBe(410);
+    }
+  }, 5000);
+
+  test('end it within 5 seconds of its removal', async () => {
+    await admin('deprecation clear');
+    await obeyed((status, { sunset }) => status === 401 && sunset === 'Fri, 31 Dec 2027 23:59:59 GMT');
+  }, 5000);
+});

@@ -1,0 +1,100 @@
+import { describe, expect, test } from '@jest/globals';
+import * as fc from 'fast-check';
+import { findGaps, usualFlushMs, silenceMs, type Alive } from '../../../src/deprecation/ledger/coverage.ts';
+import { minuteMs } from '../../../src/deprecation/ledger/days.ts';
+
+const at = (time: string) => Date.parse(`2027-03-01T${time}Z`);
+const NOW = at('13:00:00');
+const range = { start: at('12:00:00'), end: at('13:00:00') };
+const alive = (instance: string, from: string, to: string, state: Alive['state']): Alive => ({
+  instance,
+  start: at(from),
+  end: at(to),
+  state,
+});
+const gap = (from: string, to: string) => ({ start: at(from), end: at(to) });
+
+describe('gaps in what was measured', () => {
+  test('are none while a counter was alive throughout', () => {
+    expect(findGaps([alive('a', '11:00:00', '12:59:58', 'open')], range, NOW)).toEqual([]);
+  });
+
+  test('are the whole range where nothing counted', () => {
+    expect(findGaps([], range, NOW)).toEqual([gap('12:00:00', '13:00:00')]);
+  });
+
+  test('lie between an orderly end and the next start, to the minute', () => {
+    const counters = [
+      alive('a', '11:00:00', '12:10:30', 'closed'),
+      alive('b', '12:20:30', '13:00:00', 'open'),
+    ];
+    expect(findGaps(counters, range, NOW)).toEqual([gap('12:11:00', '12:20:00')]);
+  });
+
+  test('are none where the next counter was there within the minute', () => {
+    const counters = [
+      alive('a', '11:00:00', '12:10:30', 'closed'),
+      alive('b', '12:10:50', '13:00:00', 'open'),
+    ];
+    expect(findGaps(counters, range, NOW)).toEqual([]);
+  });
+
+  test('follow a crash, even where another counter was alive', () => {
+    const counters = [alive('a', '11:00:00', '12:10:30', 'open'), alive('b', '11:00:00', '13:00:00', 'open')];
+    expect(findGaps(counters, range, NOW)).toEqual([gap('12:10:00', '12:11:00')]);
+  });
+
+  test('do not follow a counter that went on into the next day', () => {
+    const midnight = Date.parse('2027-03-02T00:00:00Z');
+    const days: Alive[] = [
+      { instance: 'a', start: at('12:00:00'), end: midnight, state: 'on' },
+      { instance: 'a', start: midnight, end: midnight + 5 * minuteMs, state: 'open' },
+    ];
+    const over = { start: at('12:00:00'), end: midnight + 60 * minuteMs };
+    expect(findGaps(days, over, midnight + 5 * minuteMs)).toEqual([]);
+  });
+
+  test('do not lie in the future, nor in a silence that is still short', () => {
+    const counter = [alive('a', '11:00:00', '12:30:00', 'open')];
+    expect(findGaps(counter, range, at('12:30:00') + silenceMs)).toEqual([]);
+    expect(findGaps(counter, range, at('12:30:00') + silenceMs + 1)).toEqual([
+      { start: at('12:30:00'), end: at('12:30:00') + silenceMs + 1 },
+    ]);
+  });
+
+  test('are exactly the minutes without a living counter and those of a crash, for any history', () => {
+    const minutes = fc.integer({ min: 0, max: 60 * 60_000 });
+    const history = fc.array(
+      fc.record({
+        start: minutes,
+        length: minutes,
+        state: fc.constantFrom<Alive['state']>('open', 'closed'),
+      }),
+      { maxLength: 8 },
+    );
+    fc.assert(
+      fc.property(history, (list) => {
+        const counters = list.map(({ start, length, state }, i) => ({
+          instance: `${i}`,
+          start: range.start + start,
+          end: Math.min(range.start + start + length, NOW),
+          state,
+        }));
+        const gaps = findGaps(counters, range, NOW);
+        for (let minute = range.start; minute < range.end; minute += minuteMs) {
+          const inGap = gaps.some(({ start, end }) => start <= minute && minute < end);
+          const touches = (from: number, to: number) =>
+            Math.floor(from / minuteMs) * minuteMs <= minute &&
+            (minute < to || Math.floor(from / minuteMs) * minuteMs === minute);
+          const crashed = counters.some(
+            ({ end, state }) => state === 'open' && end < NOW - silenceMs && touches(end, end + usualFlushMs),
+          );
+          const lived = counters.some(({ start, end, state }) =>
+            touches(start, state === 'open' && end >= NOW - silenceMs ? NOW : end),
+          );
+          expect(inGap).toBe(crashed || !lived);
+        }
+      }),
+    );
+  });
+});

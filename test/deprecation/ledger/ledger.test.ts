@@ -1,0 +1,277 @@
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { Redis } from 'ioredis';
+import { createLog } from '../../../src/log.ts';
+import { findGaps, readCoverage } from '../../../src/deprecation/ledger/coverage.ts';
+import { createLedger, type LedgerOptions } from '../../../src/deprecation/ledger/ledger.ts';
+import { tallyLimits, type Call } from '../../../src/deprecation/ledger/tally.ts';
+import { closeRedis, connectRedis, type RedisClient } from '../../../src/redis/connection/connect.ts';
+import { organizationsKey } from '../../../src/redis/keys.ts';
+import { scanKeys } from '../../../src/redis/scan.ts';
+import { defineScripts } from '../../../src/redis/scripts.ts';
+import { freshPrefix, startRedis, testRedisUrl } from '../../support/redis.ts';
+
+const log = createLog('silent');
+const NOON = Date.parse('2027-03-01T12:00:00Z');
+let redis: RedisClient;
+
+beforeAll(async () => {
+  redis = await connectRedis(testRedisUrl(), { allowEviction: true, commandTimeout: 10_000 });
+});
+afterAll(() => closeRedis(redis));
+
+const call = (organizationId: string, keyId: string | undefined, more: Partial<Call> = {}): Call => ({
+  organizationId,
+  keyId,
+  operation: 'getProfile',
+  status: 200,
+  ...more,
+});
+/** Flushed by hand, so that tests wait for nothing. */
+const openLedger = (prefix: string, options: Partial<LedgerOptions> = {}, client = redis) =>
+  createLedger(client, prefix, { log, now: () => NOON, flushMs: 1_000_000, ...options });
+const counts = (prefix: string, organization: string, day = '2027-03-01') =>
+  redis.hgetall(`${prefix}{${organization}}:use:${day}`);
+
+/** Whatever is kept under a prefix, on every node. */
+async function keysUnder(prefix: string): Promise<string[]> {
+  const found = new Set<string>();
+  for await (const keys of scanKeys(defineScripts(redis), prefix)) for (const key of keys) found.add(key);
+  return [...found];
+}
+
+describe('the ledger', () => {
+  test('writes calls by day, key, operation and status class', async () => {
+    const prefix = freshPrefix();
+    let now = NOON;
+    const ledger = openLedger(prefix, { now: () => now });
+    ledger.record(call('acme', 'k_1', { client: 'ios-4.2', userAgent: 'App/1' }));
+    ledger.record(call('acme', 'k_1', { status: 404 }));
+    ledger.record(call('acme', 'k_1', { status: 201, operation: 'putProfile' }));
+    now += 86_400_000;
+    ledger.record(call('acme', 'k_1', { userAgent: 'App/\u001b[2J2' }));
+    await ledger.flush();
+    expect(await counts(prefix, 'acme')).toEqual({
+      'k_1|getProfile|2xx': '1',
+      'k_1|getProfile|4xx': '1',
+      'k_1|putProfile|2xx': '1',
+    });
+    expect(await counts(prefix, 'acme', '2027-03-02')).toEqual({ 'k_1|getProfile|2xx': '1' });
+    expect(await redis.hgetall(`${prefix}{acme}:use:key:k_1`)).toEqual({
+      c: 'ios-4.2',
+      'f:getProfile': `${NOON}`,
+      'l:getProfile': `${now}`,
+      'f:putProfile': `${NOON}`,
+      'l:putProfile': `${NOON}`,
+      'a:App/1': `${NOON}`,
+      'a:App/[2J2': `${now}`,
+    });
+    await ledger.close();
+  });
+
+  test('lets everything it writes expire', async () => {
+    const prefix = freshPrefix();
+    await redis.sadd(organizationsKey(prefix), 'acme');
+    const ledger = openLedger(prefix, { now: Date.now });
+    ledger.record(call('acme', 'k_1', { userAgent: 'App/1' }));
+    ledger.record(call('acme', undefined, { status: 401 }));
+    ledger.record(call('junk', undefined, { status: 401 }));
+    await ledger.close();
+    const keys = await keysUnder(prefix);
+    const forever = new Set([organizationsKey(prefix), `${prefix}deprecation:orgs`]);
+    expect(keys.length).toBeGreaterThan(8);
+    for (const key of keys) {
+      const days = (await redis.ttl(key)) / 86_400;
+      if (forever.has(key)) continue;
+      expect(days).toBeGreaterThan(0);
+      expect(days).toBeLessThanOrEqual(401);
+    }
+  });
+
+  test('sums up over instances, a restart and an orderly end: calls made are calls written', async () => {
+    const prefix = freshPrefix();
+    const made = new Map<string, number>();
+    const makeCalls = (ledger: ReturnType<typeof openLedger>, calls: number) => {
+      for (let i = 0; i < calls; i += 1) {
+        const keyId = `k_${(i * 7) % 501}`;
+        const operation = i % 3 === 0 ? 'putProfile' : 'getProfile';
+        const status = [200, 204, 404][i % 3] ?? 200;
+        const field = `${keyId}|${operation}|${Math.floor(status / 100)}xx`;
+        made.set(field, (made.get(field) ?? 0) + 1);
+        ledger.record(call('acme', keyId, { operation, status }));
+      }
+    };
+    const [first, second] = [openLedger(prefix), openLedger(prefix)];
+    makeCalls(first, 5000);
+    makeCalls(second, 3000);
+    await Promise.all([first.flush(), second.flush()]);
+    makeCalls(first, 777);
+    await first.close();
+    const restarted = openLedger(prefix);
+    makeCalls(restarted, 1234);
+    makeCalls(second, 99);
+    await Promise.all([restarted.close(), second.close()]);
+    const written = await counts(prefix, 'acme');
+    expect(Object.fromEntries(Object.entries(written).map(([field, n]) => [field, Number(n)]))).toEqual(
+      Object.fromEntries(made),
+    );
+    expect(Object.values(written).reduce((sum, n) => sum + Number(n), 0)).toBe(5000 + 3000 + 777 + 1234 + 99);
+  });
+
+  test('creates no key for an organization nobody knows, and counts its calls together with other such', async () => {
+    const prefix = freshPrefix();
+    await redis.sadd(organizationsKey(prefix), 'acme', 'a}b');
+    const ledger = openLedger(prefix);
+    for (let i = 0; i < 50; i += 1) ledger.record(call(`junk-${i}`, undefined, { status: 401 }));
+    ledger.record({ operation: 'getProfile', status: 401 });
+    ledger.record(call('acme', undefined, { status: 401 }));
+    ledger.record(call('a}b', undefined, { status: 401 }));
+    await ledger.flush();
+    expect((await keysUnder(prefix)).filter((key) => key.includes('junk'))).toEqual([]);
+    expect(await redis.hgetall(`${prefix}deprecation:{unknown}:use:2027-03-01`)).toEqual({
+      '-|getProfile|4xx': '51',
+    });
+    expect(await counts(prefix, 'acme')).toEqual({ '-|getProfile|4xx': '1' });
+    expect(await counts(prefix, 'a%7Db')).toEqual({ '-|getProfile|4xx': '1' });
+    expect(await redis.zrange(`${prefix}deprecation:orgs`, '0', '-1')).toEqual(['acme', 'a}b']);
+    await ledger.close();
+  });
+
+  test('does not count a batch twice when its reply was lost', async () => {
+    const prefix = freshPrefix();
+    const replies: string[] = [];
+    let lose = true;
+    const lossy = new Proxy(
+      redis as RedisClient & { recordUsage: (...parts: unknown[]) => Promise<string> },
+      {
+        get: (client, name) => {
+          const member: unknown = Reflect.get(client, name);
+          if (name !== 'recordUsage') return typeof member === 'function' ? member.bind(client) : member;
+          return async (...parts: unknown[]) => {
+            replies.push(await client.recordUsage(...parts));
+            if (lose) throw new Error('Connection is closed.');
+            return '';
+          };
+        },
+      },
+    );
+    const ledger = openLedger(prefix, {}, lossy);
+    for (let i = 0; i < 1000; i += 1) ledger.record(call('acme', `k_${i}`));
+    await ledger.flush();
+    ledger.record(call('acme', 'k_0'));
+    await ledger.flush();
+    lose = false;
+    await ledger.flush();
+    await ledger.close();
+    expect(replies.slice(0, 3)).toEqual(['recorded', 'already', 'already']);
+    const written = Object.values(await counts(prefix, 'acme'));
+    expect(written.reduce((sum, n) => sum + Number(n), 0)).toBe(1001);
+  });
+
+  test('remembers the latest user agents of a key, a bounded number of them', async () => {
+    const prefix = freshPrefix();
+    let now = NOON;
+    const ledger = openLedger(prefix, { now: () => now });
+    for (let i = 0; i < 2 * tallyLimits.agents; i += 1) {
+      now += 1000;
+      ledger.record(call('acme', 'k_1', { userAgent: `App/${i}` }));
+      await ledger.flush();
+    }
+    const key = await redis.hgetall(`${prefix}{acme}:use:key:k_1`);
+    const agents = Object.keys(key).filter((field) => field.startsWith('a:'));
+    expect(agents.sort()).toEqual(
+      Array.from({ length: tallyLimits.agents }, (_, i) => `a:App/${i + tallyLimits.agents}`).sort(),
+    );
+    await ledger.close();
+  });
+
+  test('keeps first and last use right whichever instance writes first', async () => {
+    const prefix = freshPrefix();
+    const [early, late] = [openLedger(prefix), openLedger(prefix, { now: () => NOON + 5000 })];
+    early.record(call('acme', 'k_1'));
+    late.record(call('acme', 'k_1'));
+    await late.flush();
+    await early.flush();
+    expect(await redis.hmget(`${prefix}{acme}:use:key:k_1`, 'f:getProfile', 'l:getProfile')).toEqual([
+      `${NOON}`,
+      `${NOON + 5000}`,
+    ]);
+    await Promise.all([early.close(), late.close()]);
+  });
+
+  test('goes on counting while Redis is away, and writes it all once it is back', async () => {
+    const server = await startRedis();
+    const client = new Redis(server.url, { maxRetriesPerRequest: 0, retryStrategy: () => 10 });
+    client.on('error', () => {});
+    let now = NOON;
+    const ledger = openLedger('pb:', { now: () => now }, client);
+    ledger.record(call('acme', 'k_1'));
+    await ledger.flush();
+    await server.stop();
+    for (let second = 0; second < 60; second += 1) {
+      now += 1000;
+      ledger.record(call('acme', `k_${second}`));
+      if (second % 3 === 0) await ledger.flush();
+    }
+    expect(ledger.lagSeconds()).toBe(60);
+    const again = await startRedis(['--port', String(server.port)]);
+    await new Promise((resolve) => (client.status === 'ready' ? resolve(0) : client.once('ready', resolve)));
+    await ledger.flush();
+    expect(ledger.lagSeconds()).toBe(0);
+    const written = Object.values(await client.hgetall('pb:{acme}:use:2027-03-01'));
+    expect(written.reduce((sum, n) => sum + Number(n), 0)).toBe(60);
+    const range = { start: NOON, end: now };
+    expect(findGaps(await readCoverage(client, 'pb:', range), range, now)).toEqual([]);
+    await ledger.close();
+    client.disconnect();
+    await again.stop();
+  });
+
+  test('gives up writing at its end where Redis stays away', async () => {
+    const server = await startRedis();
+    const client = new Redis(server.url, { retryStrategy: () => 10, maxRetriesPerRequest: null });
+    client.on('error', () => {});
+    await client.ping();
+    const ledger = openLedger('pb:', { closeMs: 20 }, client);
+    ledger.record(call('acme', 'k_1'));
+    await server.stop();
+    await ledger.close();
+    client.disconnect();
+  });
+});
+
+describe('coverage', () => {
+  test('says on each day when a counter was alive, over midnight too', async () => {
+    const prefix = freshPrefix();
+    let now = Date.parse('2027-03-01T22:00:00Z');
+    const ledger = openLedger(prefix, { now: () => now });
+    await ledger.flush();
+    now = Date.parse('2027-03-03T01:00:00Z');
+    await ledger.flush();
+    now += 60_000;
+    await ledger.close();
+    const range = { start: NOON, end: now };
+    const alive = await readCoverage(redis, prefix, range);
+    expect(alive.map(({ start, end, state }) => [new Date(start), new Date(end), state])).toEqual([
+      [new Date('2027-03-01T22:00:00Z'), new Date('2027-03-02T00:00:00Z'), 'on'],
+      [new Date('2027-03-02T00:00:00Z'), new Date('2027-03-03T00:00:00Z'), 'on'],
+      [new Date('2027-03-03T00:00:00Z'), new Date('2027-03-03T01:01:00Z'), 'closed'],
+    ]);
+    expect(findGaps(alive, range, now)).toEqual([{ start: NOON, end: Date.parse('2027-03-01T22:00:00Z') }]);
+  });
+
+  test('shows a crash as a gap of its last flush interval', async () => {
+    const prefix = freshPrefix();
+    let now = NOON;
+    const crashing = openLedger(prefix, { now: () => now });
+    const living = openLedger(prefix, { now: () => now });
+    now += 30_000;
+    await Promise.all([crashing.flush(), living.flush()]);
+    now += 600_000;
+    await living.flush();
+    const range = { start: NOON, end: now };
+    expect(findGaps(await readCoverage(redis, prefix, range), range, now)).toEqual([
+      { start: NOON, end: NOON + 60_000 },
+    ]);
+    await living.close();
+  });
+});

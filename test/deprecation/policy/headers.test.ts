@@ -1,0 +1,75 @@
+import { describe, expect, test } from '@jest/globals';
+import * as fc from 'fast-check';
+import { deprecationHeaders } from '../../../src/deprecation/policy/headers.ts';
+import { layerPolicy, readPolicyFields, type PolicyLayer } from '../../../src/deprecation/policy/policy.ts';
+
+const headersOf = (layer: PolicyLayer) => Object.fromEntries(deprecationHeaders(layerPolicy(layer)));
+
+describe('the deprecation headers', () => {
+  test('give date, sunset and links in the form of their standards', () => {
+    expect(
+      headersOf({
+        deprecatedAt: Date.parse('2023-06-30T23:59:59.900Z'),
+        sunsetAt: Date.parse('2024-06-30T23:59:59Z'),
+        documentationUrl: 'https://docs.example/deprecation',
+        successorUrl: 'https://kv.example/',
+      }),
+    ).toEqual({
+      Deprecation: '@1688169599',
+      Sunset: 'Sun, 30 Jun 2024 23:59:59 GMT',
+      Link:
+        '<https://docs.example/deprecation>; rel="deprecation", ' +
+        '<https://docs.example/deprecation>; rel="sunset", ' +
+        '<https://kv.example/>; rel="successor-version"',
+    });
+  });
+
+  test('link to the sunset document of its own where there is one', () => {
+    expect(headersOf({ sunsetUrl: 'https://docs.example/sunset' })).toEqual({
+      Link: '<https://docs.example/sunset>; rel="sunset"',
+    });
+  });
+
+  test('are none where nothing is configured', () => {
+    expect(deprecationHeaders(layerPolicy())).toEqual([]);
+  });
+
+  test('never announce a sunset before the deprecation', () => {
+    expect(headersOf({ deprecatedAt: 2000, sunsetAt: 1000 })).toEqual({ Deprecation: '@2' });
+  });
+
+  test('are well-formed for every policy that can be read', () => {
+    const time = fc.integer({ min: 0, max: Date.parse('9999-12-31T23:59:59Z') });
+    const url = fc.option(
+      fc.oneof(fc.webUrl({ withFragments: true, withQueryParameters: true }), hostileUrl()),
+      {
+        nil: undefined,
+      },
+    );
+    fc.assert(
+      fc.property(time, time, url, url, (deprecatedAt, sunsetAt, successor, documentation) => {
+        const read = readPolicyFields({ successor, documentation });
+        fc.pre(read.kind === 'ok');
+        const links = read.kind === 'ok' ? read.layer : {};
+        const headers = headersOf({ deprecatedAt, sunsetAt, ...links });
+        expect(Number(/^@(\d+)$/.exec(headers['Deprecation'] ?? '')?.[1])).toBe(
+          Math.floor(deprecatedAt / 1000),
+        );
+        const sunset = headers['Sunset'];
+        if (sunset === undefined) expect(sunsetAt).toBeLessThan(deprecatedAt);
+        else {
+          expect(sunset).toMatch(/^[A-Z][a-z]{2}, \d{2} [A-Z][a-z]{2} \d{4} \d{2}:\d{2}:\d{2} GMT$/);
+          expect(Date.parse(sunset)).toBe(Math.floor(sunsetAt / 1000) * 1000);
+        }
+        const expectedLinks = (documentation === undefined ? 0 : 2) + (successor === undefined ? 0 : 1);
+        const parsed = (headers['Link'] ?? '').match(/<[!-;=?-~]+>; rel="[a-z-]+"(?:, |$)/g) ?? [];
+        expect(parsed.join('')).toBe(headers['Link'] ?? '');
+        expect(parsed).toHaveLength(expectedLinks);
+      }),
+    );
+  });
+});
+
+function hostileUrl() {
+  return fc.string({ unit: 'binary' }).map((tail) => `/${tail}`);
+}

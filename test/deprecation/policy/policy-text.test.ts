@@ -1,0 +1,52 @@
+import { execFileSync } from 'node:child_process';
+import { describe, expect, test } from '@jest/globals';
+import { setArguments } from '../../../src/deprecation/policy/policy-command.ts';
+import { layerPolicy, type PolicyLayer } from '../../../src/deprecation/policy/policy.ts';
+import { timelineLines } from '../../../src/deprecation/policy/policy-timeline.ts';
+import { viewPolicy } from '../../../src/deprecation/policy/policy-view.ts';
+
+const at = (text: string) => Date.parse(text);
+const now = at('2027-03-01T12:00:00Z');
+const layer: PolicyLayer = {
+  deprecatedAt: at('2026-11-01T00:00:00Z'),
+  sunsetAt: at('2027-12-31T23:59:59Z'),
+  afterSunset: 'gone',
+  brownouts: [
+    { start: at('2027-02-01T00:00:00Z'), end: at('2027-02-01T01:00:00Z') },
+    { start: at('2027-03-01T11:30:00Z'), end: at('2027-03-01T12:30:00Z') },
+  ],
+  exemptOrganizations: [{ organizationId: "O'Neil & co", until: at('2027-03-02T13:00:00Z') }],
+  exemptKeys: [{ keyId: 'k_1', until: at('2027-02-20T00:00:00Z') }],
+};
+
+describe("the policy's timeline", () => {
+  test('has every date in order, with now among them', () => {
+    expect(timelineLines(viewPolicy(layerPolicy(layer), now), now)).toEqual([
+      '  2026-11-01T00:00:00Z  deprecated (120 days ago)',
+      '  2027-02-01T00:00:00Z  brownout until 2027-02-01T01:00:00Z (28 days ago)',
+      '  2027-02-20T00:00:00Z  exemption of key k_1 ends (9 days ago)',
+      '  2027-03-01T11:30:00Z  brownout until 2027-03-01T12:30:00Z (30 minutes ago)',
+      '> 2027-03-01T12:00:00Z  now: brownout',
+      "  2027-03-02T13:00:00Z  exemption of organization O'Neil & co ends (in 25 hours)",
+      '  2027-12-31T23:59:59Z  sunset: gone from here on (in 306 days)',
+    ]);
+  });
+
+  test('is empty where nothing is dated', () => {
+    expect(timelineLines(viewPolicy(layerPolicy(), now), now)).toEqual([]);
+  });
+});
+
+describe('the command that sets a policy again', () => {
+  test('names all that still matters, so that a shell understands it', () => {
+    const text = setArguments(layer, now) ?? '';
+    const words = execFileSync('sh', ['-c', `printf '%s\\n' ${text}`], { encoding: 'utf8' }).trim();
+    expect(words.replaceAll('\n', ' ')).toBe(
+      "--deprecated-at 2026-11-01T00:00:00Z --sunset 2027-12-31T23:59:59Z --after-sunset gone --brownout 2027-03-01T11:30:00Z/2027-03-01T12:30:00Z --exempt-org O'Neil & co --until 2027-03-02T13:00:00Z",
+    );
+  });
+
+  test('is none where nothing is set', () => {
+    expect(setArguments({}, now)).toBeUndefined();
+  });
+});

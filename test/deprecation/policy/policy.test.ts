@@ -1,0 +1,197 @@
+import { describe, expect, test } from '@jest/globals';
+import * as fc from 'fast-check';
+import {
+  checkPolicy,
+  layerPolicy,
+  mustKnowCaller,
+  phaseAt,
+  readPolicyFields,
+  verdictAt,
+  type DeprecationPolicy,
+} from '../../../src/deprecation/policy/policy.ts';
+
+const at = (text: string) => Date.parse(text);
+const NOON = at('2027-03-01T12:00:00Z');
+const HOUR = 3_600_000;
+const policyWith = (layer: Partial<DeprecationPolicy>) => layerPolicy(layer);
+
+describe('the layers of the policy', () => {
+  test('a higher layer decides what it sets and leaves the rest to the lower ones', () => {
+    const policy = layerPolicy(
+      { deprecatedAt: 1, sunsetAt: 2, documentationUrl: 'https://docs.example/' },
+      { sunsetAt: 3, afterSunset: 'gone' },
+      { sunsetAt: 4 },
+    );
+    expect(policy).toEqual({
+      deprecatedAt: 1,
+      sunsetAt: 4,
+      documentationUrl: 'https://docs.example/',
+      afterSunset: 'gone',
+      brownouts: [],
+      exemptOrganizations: [],
+      exemptKeys: [],
+    });
+  });
+
+  test('written facts are read together, absent ones left out', () => {
+    expect(
+      readPolicyFields({
+        deprecatedAt: '2027-01-01',
+        sunsetAt: undefined,
+        successor: 'https://kv.example/v2',
+        documentation: '/docs/#deprecation',
+        afterSunset: 'gone',
+      }),
+    ).toEqual({
+      kind: 'ok',
+      layer: {
+        deprecatedAt: at('2027-01-01T00:00:00Z'),
+        successorUrl: 'https://kv.example/v2',
+        documentationUrl: '/docs/#deprecation',
+        afterSunset: 'gone',
+      },
+    });
+  });
+
+  test('every mistake in written facts is told at once', () => {
+    const read = readPolicyFields({
+      sunsetAt: 'soon',
+      successor: 'javascript:alert(1)',
+      documentation: 'https://user:secret@docs.example/',
+      afterSunset: 'maybe',
+    });
+    expect(read).toMatchObject({ kind: 'invalid', reasons: { length: 4 } });
+  });
+});
+
+describe('an impossible policy is refused with the reason', () => {
+  test.each<[string, Partial<DeprecationPolicy>, string]>([
+    [
+      'a sunset before the deprecation',
+      { deprecatedAt: NOON, sunsetAt: NOON - HOUR },
+      'the sunset (2027-03-01T11:00:00Z) is before the deprecation (2027-03-01T12:00:00Z)',
+    ],
+    [
+      'windows that overlap',
+      {
+        brownouts: [
+          { start: NOON + HOUR, end: NOON + 3 * HOUR },
+          { start: NOON, end: NOON + HOUR + 1 },
+        ],
+      },
+      'brownouts 2027-03-01T12:00:00Z/2027-03-01T13:00:00.001Z and 2027-03-01T13:00:00Z/2027-03-01T15:00:00Z overlap',
+    ],
+    [
+      'a window wholly in the past',
+      { brownouts: [{ start: NOON - HOUR, end: NOON }] },
+      'brownout 2027-03-01T11:00:00Z/2027-03-01T12:00:00Z lies wholly in the past',
+    ],
+    [
+      'a window that ends before it begins',
+      { brownouts: [{ start: NOON + HOUR, end: NOON }] },
+      'brownout 2027-03-01T13:00:00Z/2027-03-01T12:00:00Z ends before it begins',
+    ],
+    [
+      'a link that is no URL',
+      { successorUrl: 'ftp://x' },
+      '"ftp://x" is no link: write an http(s) URL without credentials',
+    ],
+  ])('%s', (_name, layer, reason) => {
+    expect(checkPolicy(policyWith(layer), NOON)).toEqual([reason]);
+  });
+
+  test('a window may have begun, and one may begin when another ends', () => {
+    const brownouts = [
+      { start: NOON - HOUR, end: NOON + HOUR },
+      { start: NOON + HOUR, end: NOON + 2 * HOUR },
+    ];
+    expect(checkPolicy(policyWith({ deprecatedAt: NOON, sunsetAt: NOON, brownouts }), NOON)).toEqual([]);
+  });
+
+  test('windows are accepted just when no two share an instant', () => {
+    const windows = fc.array(
+      fc.record({ start: fc.integer({ min: 0, max: 40 }), length: fc.integer({ min: 1, max: 10 }) }),
+      { maxLength: 6 },
+    );
+    fc.assert(
+      fc.property(windows, (list) => {
+        const brownouts = list.map(({ start, length }) => ({ start, end: start + length }));
+        const share = brownouts.some((a, i) =>
+          brownouts.some((b, j) => i < j && a.start < b.end && b.start < a.end),
+        );
+        expect(checkPolicy(policyWith({ brownouts }), -1).length > 0).toBe(share);
+      }),
+    );
+  });
+});
+
+describe('phases', () => {
+  const policy = policyWith({
+    deprecatedAt: NOON,
+    sunsetAt: NOON + 10 * HOUR,
+    brownouts: [{ start: NOON + HOUR, end: NOON + 2 * HOUR }],
+  });
+
+  test('go from announced over brownouts to sunset, each beginning on the dot', () => {
+    expect(phaseAt(policyWith({}), NOON)).toBe('none');
+    expect(phaseAt(policy, NOON)).toBe('announced');
+    expect(phaseAt(policy, NOON + HOUR)).toBe('brownout');
+    expect(phaseAt(policy, NOON + 2 * HOUR)).toBe('announced');
+    expect(phaseAt(policy, NOON + 10 * HOUR - 1)).toBe('announced');
+    expect(phaseAt(policy, NOON + 10 * HOUR)).toBe('sunset');
+  });
+
+  test('a sunset alone still serves, unless after it the API is to be gone', () => {
+    const later = NOON + 11 * HOUR;
+    expect(verdictAt(policy, later, {})).toBe('serve');
+    expect(verdictAt({ ...policy, afterSunset: 'gone' }, later, {})).toEqual({ gone: 'sunset' });
+  });
+
+  test('a call in a window learns when it ends', () => {
+    expect(verdictAt(policy, NOON + HOUR, {})).toEqual({ gone: 'brownout', until: NOON + 2 * HOUR });
+  });
+});
+
+describe('exemptions', () => {
+  const gone = policyWith({
+    sunsetAt: NOON,
+    afterSunset: 'gone',
+    exemptOrganizations: [{ organizationId: 'acme', until: NOON + HOUR }],
+  });
+  const withKey = { ...gone, exemptKeys: [{ keyId: 'k_1', until: NOON + HOUR }] };
+
+  test('serve the exempted until they run out, and nobody else', () => {
+    expect(verdictAt(gone, NOON, { organizationId: 'acme' })).toBe('serve');
+    expect(verdictAt(gone, NOON + HOUR, { organizationId: 'acme' })).toEqual({ gone: 'sunset' });
+    expect(verdictAt(gone, NOON, { organizationId: 'other', keyId: 'k_1' })).toEqual({ gone: 'sunset' });
+    expect(verdictAt(withKey, NOON, { organizationId: 'other', keyId: 'k_1' })).toBe('serve');
+  });
+
+  test('the caller must be known only while gone, and only where an exemption could save the call', () => {
+    expect(mustKnowCaller(gone, NOON - 1, 'acme')).toBe(false);
+    expect(mustKnowCaller(gone, NOON, 'acme')).toBe(true);
+    expect(mustKnowCaller(gone, NOON, 'other')).toBe(false);
+    expect(mustKnowCaller(gone, NOON, undefined)).toBe(false);
+    expect(mustKnowCaller(gone, NOON + HOUR, 'acme')).toBe(false);
+    expect(mustKnowCaller(withKey, NOON, 'other')).toBe(true);
+    expect(mustKnowCaller(withKey, NOON + HOUR, 'other')).toBe(false);
+  });
+
+  test('where the caller need not be known, no caller of that organization would get another verdict', () => {
+    const time = fc.integer({ min: 0, max: 20 });
+    const id = fc.constantFrom('a', 'b');
+    const policies = fc.record({
+      sunsetAt: time,
+      afterSunset: fc.constantFrom<'serve' | 'gone'>('serve', 'gone'),
+      brownouts: fc.array(fc.record({ start: time, end: time })),
+      exemptOrganizations: fc.array(fc.record({ organizationId: id, until: time })),
+      exemptKeys: fc.array(fc.record({ keyId: id, until: time })),
+    });
+    fc.assert(
+      fc.property(policies, time, id, id, (policy, now, organizationId, keyId) => {
+        fc.pre(!mustKnowCaller(policy, now, organizationId));
+        expect(verdictAt(policy, now, { organizationId, keyId })).toEqual(verdictAt(policy, now, {}));
+      }),
+    );
+  });
+});

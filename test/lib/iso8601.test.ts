@@ -1,0 +1,96 @@
+import { describe, expect, test } from '@jest/globals';
+import * as fc from 'fast-check';
+import { addDuration, formatInstant, parseInstant, parseWindow } from '../../src/lib/iso8601.ts';
+
+const at = (text: string) => Date.parse(text);
+const instants = fc.integer({ min: at('1970-01-01T00:00:00Z'), max: at('9998-12-31T23:59:59Z') });
+
+describe('parseInstant', () => {
+  test.each([
+    ['2027-01-31', '2027-01-31T00:00:00.000Z'],
+    ['2027-01-31T12:00Z', '2027-01-31T12:00:00.000Z'],
+    ['2027-01-31T12:00:01.25Z', '2027-01-31T12:00:01.250Z'],
+    ['2027-01-31T12:00:00+02:00', '2027-01-31T10:00:00.000Z'],
+    ['2027-01-31T12:00:00-0530', '2027-01-31T17:30:00.000Z'],
+    ['2028-02-29', '2028-02-29T00:00:00.000Z'],
+  ])('reads %s', (text, expected) => {
+    expect(parseInstant(text)).toEqual({ kind: 'ok', value: at(expected) });
+  });
+
+  test.each([
+    '',
+    'tomorrow',
+    '2027-02-29',
+    '2027-13-01',
+    '0050-02-30',
+    '2027-01-31T12:00:00',
+    '2027-01-31T24:00Z',
+    '1',
+  ])('refuses "%s" and says how to write a time', (text) => {
+    expect(parseInstant(text)).toEqual({
+      kind: 'invalid',
+      reason: `"${text}" is no ISO 8601 time with a zone; write it like 2027-01-31T12:00:00Z`,
+    });
+  });
+
+  test('reads back what formatInstant writes, for any instant', () => {
+    fc.assert(
+      fc.property(instants, (ms) => {
+        expect(parseInstant(formatInstant(ms))).toEqual({ kind: 'ok', value: ms });
+      }),
+    );
+  });
+});
+
+describe('addDuration', () => {
+  const start = at('2027-01-31T12:00:00Z');
+  test.each([
+    ['PT30M', '2027-01-31T12:30:00Z'],
+    ['PT1.5S', '2027-01-31T12:00:01.500Z'],
+    ['P1DT12H', '2027-02-02T00:00:00Z'],
+    ['P2W', '2027-02-14T12:00:00Z'],
+    ['P1M', '2027-02-28T12:00:00Z'],
+    ['P1Y1M', '2028-02-29T12:00:00Z'],
+    ['pt2h', '2027-01-31T14:00:00Z'],
+  ])('adds %s', (duration, expected) => {
+    expect(addDuration(start, duration)).toEqual({ kind: 'ok', value: at(expected) });
+  });
+
+  test.each(['P', 'PT', 'P1', '1D', 'P1DT', 'PT1H2H', '-PT1H', 'P99999Y', 'PT99999999999999H'])(
+    'refuses %s',
+    (duration) => {
+      expect(addDuration(start, duration)).toMatchObject({ kind: 'invalid' });
+    },
+  );
+
+  test('adds days, hours, minutes and seconds exactly, for any start', () => {
+    const part = fc.integer({ min: 0, max: 999 });
+    fc.assert(
+      fc.property(instants, part, part, part, part, (from, d, h, m, s) => {
+        const added = addDuration(from, `P${d}DT${h}H${m}M${s}S`);
+        const value = from + (((d * 24 + h) * 60 + m) * 60 + s) * 1000;
+        fc.pre(value < at('9999-12-31T00:00:00Z'));
+        expect(added).toEqual({ kind: 'ok', value });
+      }),
+    );
+  });
+});
+
+describe('parseWindow', () => {
+  test('takes a start with a duration or with an end', () => {
+    const value = { start: at('2027-01-31T12:00:00Z'), end: at('2027-01-31T12:30:00Z') };
+    expect(parseWindow('2027-01-31T12:00:00Z/PT30M')).toEqual({ kind: 'ok', value });
+    expect(parseWindow('2027-01-31T12:00:00Z/2027-01-31T12:30:00Z')).toEqual({ kind: 'ok', value });
+  });
+
+  test.each([
+    '2027-01-31T12:00:00Z',
+    '2027-01-31T12:00:00Z/PT0S',
+    '2027-01-31T12:00:00Z/2027-01-31T11:00:00Z',
+    '2027-01-31T12:00:00Z/soon',
+    '/PT1H',
+    'a/b/c',
+  ])('refuses %s', (text) => {
+    expect(parseWindow(text)).toMatchObject({ kind: 'invalid' });
+  });
+});

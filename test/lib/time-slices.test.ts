@@ -1,0 +1,50 @@
+import { setImmediate as nextTurn } from 'node:timers/promises';
+import { describe, expect, test } from '@jest/globals';
+import { inTurns } from '../../src/lib/time-slices.ts';
+
+/** Works on every chunk for longer than a turn may take; resolves to the turns of the event loop in which it did. */
+async function work(items: readonly number[], turnNow: () => number): Promise<number[]> {
+  const turns: number[] = [];
+  for await (const _ of inTurns(items, 1)) {
+    turns.push(turnNow());
+    for (const begun = performance.now(); performance.now() - begun < 1;);
+  }
+  return turns;
+}
+
+/** Counts the turns of the event loop while something is done. */
+async function countingTurns<Result>(act: (turnNow: () => number) => Promise<Result>): Promise<Result> {
+  let turn = 0;
+  const ending = new AbortController();
+  const counting = (async () => {
+    for (; !ending.signal.aborted; turn++) await nextTurn();
+  })();
+  try {
+    return await act(() => turn);
+  } finally {
+    ending.abort();
+    await counting;
+  }
+}
+
+describe('work in turns', () => {
+  test('goes through all items in order, in chunks', async () => {
+    const chunks: number[][] = [];
+    for await (const chunk of inTurns([1, 2, 3, 4, 5], 2)) chunks.push(chunk);
+    expect(chunks).toEqual([[1, 2], [3, 4], [5]]);
+    for await (const chunk of inTurns([])) expect(chunk).toBe('none');
+  });
+
+  test('lets everybody else have a turn after each of its own', async () => {
+    const turns = await countingTurns((now) => work([1, 2, 3, 4, 5], now));
+    expect(new Set(turns).size).toBe(5);
+  });
+
+  test('takes no longer turns where there is more of it: two works share what one would have', async () => {
+    const items = Array.from({ length: 20 }, (_, n) => n);
+    const works = await countingTurns((now) => Promise.all([work(items, now), work(items, now)]));
+    // They begin in the turn in which they are asked to.
+    const turns = works.flatMap((own) => own.slice(1));
+    expect(new Set(turns).size).toBe(turns.length);
+  });
+});
