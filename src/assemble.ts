@@ -8,7 +8,7 @@ import type { DeprecationPolicy, PolicyLayer } from './deprecation/policy/policy
 import { createPictures } from './media/upload.ts';
 import { createLimiter } from './api/middleware/rate-limit.ts';
 import { listen, PortError } from './api/server.ts';
-import { createLifetime, type Lifetime } from './lib/releasers.ts';
+import { createReleasers, type Releasers } from './lib/releasers.ts';
 import type { Log } from './log.ts';
 import { createMediaStore } from './media/open.ts';
 import { readBucketCredentials } from './media/s3.ts';
@@ -29,10 +29,10 @@ export interface Bridge {
 }
 
 /** What every process of the bridge has open. */
-interface Ground {
+interface Resources {
   config: Config;
   log: Log;
-  lifetime: Lifetime;
+  releasers: Releasers;
   store: Store;
   redisUrl: string;
   isEmbedded: boolean;
@@ -51,11 +51,11 @@ export async function assemble(
   policyLayers: readonly PolicyLayer[],
   log: Log,
 ): Promise<Bridge> {
-  return await open(config, policyLayers, log, async (ground) => {
-    const welcome = await keepHouse(ground);
-    const counters = config.workers === 1 ? startCounting(ground) : undefined;
-    const adminUrl = await openAdminPort(ground, counters?.metrics ?? workersMetrics());
-    const url = counters === undefined ? await answerByWorkers(ground) : await answer(ground, counters);
+  return await open(config, policyLayers, log, async (resources) => {
+    const welcome = await startHousekeeping(resources);
+    const counters = config.workers === 1 ? startCounting(resources) : undefined;
+    const adminUrl = await openAdminPort(resources, counters?.metrics ?? workersMetrics());
+    const url = counters === undefined ? await answerByWorkers(resources) : await answer(resources, counters);
     return { url, ...(welcome !== undefined && { welcome: welcome(url, adminUrl) }) };
   });
 }
@@ -66,8 +66,8 @@ export async function assembleWorker(
   policyLayers: readonly PolicyLayer[],
   log: Log,
 ): Promise<Bridge> {
-  return await open(config, policyLayers, log, async (ground) => ({
-    url: await answer(ground, startCounting(ground)),
+  return await open(config, policyLayers, log, async (resources) => ({
+    url: await answer(resources, startCounting(resources)),
   }));
 }
 
@@ -75,21 +75,21 @@ async function open(
   config: Config,
   policyLayers: readonly PolicyLayer[],
   log: Log,
-  start: (ground: Ground) => Promise<Omit<Bridge, 'close'>>,
+  start: (resources: Resources) => Promise<Omit<Bridge, 'close'>>,
 ): Promise<Bridge> {
-  const lifetime = createLifetime((name, error) => {
+  const releasers = createReleasers((name, error) => {
     log.error(`closing failed: ${name}`, { error: String(error) });
   });
   try {
-    const opened = await openStore(config, lifetime, log);
+    const opened = await openStore(config, releasers, log);
     const aws = readBucketCredentials(process.env);
     const media = await createMediaStore(config.mediaUrl, { dataDir: config.dataDir, aws });
     const deprecation = await watchPolicy(opened.store, config.keyPrefix, { defaults: policyLayers, log });
-    lifetime.onClose('deprecation policy', deprecation.close);
-    const started = await start({ config, log, lifetime, ...opened, media, deprecation });
-    return { ...started, close: lifetime.close };
+    releasers.onClose('deprecation policy', deprecation.close);
+    const started = await start({ config, log, releasers, ...opened, media, deprecation });
+    return { ...started, close: releasers.close };
   } catch (error) {
-    await lifetime.close();
+    await releasers.close();
     throw error;
   }
 }
@@ -100,9 +100,9 @@ interface Counters {
   metrics: Metrics;
 }
 
-function startCounting({ config, log, lifetime, store, deprecation }: Ground): Counters {
+function startCounting({ config, log, releasers, store, deprecation }: Resources): Counters {
   const ledger = createLedger(store, config.keyPrefix, { log });
-  lifetime.onClose('ledger', ledger.close);
+  releasers.onClose('ledger', ledger.close);
   const metrics = createMetrics({
     policy: () => deprecation.current().policy,
     lagSeconds: ledger.lagSeconds,
@@ -113,7 +113,7 @@ function startCounting({ config, log, lifetime, store, deprecation }: Ground): C
 
 /** Answers the public port from this process; returns its address. */
 async function answer(
-  { config, log, lifetime, store, media, deprecation }: Ground,
+  { config, log, releasers, store, media, deprecation }: Resources,
   { ledger, metrics }: Counters,
 ): Promise<string> {
   const { rateLimit, keyPrefix, organizationHeader } = config;
@@ -141,22 +141,22 @@ async function answer(
     isDraining: () => isDraining(),
   });
   const server = await listen(app, config.host, config.port);
-  lifetime.onClose('server', server.drain);
+  releasers.onClose('server', server.drain);
   isDraining = server.isDraining;
   const url = addressOf(config.host, server.port);
   baseUrl = config.publicBaseUrl ?? url;
   return url;
 }
 
-async function answerByWorkers({ config, log, lifetime, redisUrl }: Ground): Promise<string> {
+async function answerByWorkers({ config, log, releasers, redisUrl }: Resources): Promise<string> {
   const workers = await startWorkers(config.workers, { REDIS_URL: redisUrl }, log);
-  lifetime.onClose('workers', workers.close);
+  releasers.onClose('workers', workers.close);
   return addressOf(config.host, workers.port);
 }
 
 /** Where nobody chose the admin port, and another has the usual one, the bridge does without: it is not why it runs. */
 async function openAdminPort(
-  { config, log, lifetime, store, deprecation }: Ground,
+  { config, log, releasers, store, deprecation }: Resources,
   metrics: MetricsText,
 ): Promise<string | undefined> {
   const { keyPrefix, adminHost, adminPort, adminToken } = config;
@@ -164,7 +164,7 @@ async function openAdminPort(
   const app = createOperationsApp({ store, keyPrefix, policy, metrics, token: adminToken, log });
   try {
     const server = await listen(app, adminHost, adminPort ?? defaultAdminPort, 'ADMIN_');
-    lifetime.onClose('admin port', server.drain);
+    releasers.onClose('admin port', server.drain);
     if (adminToken !== undefined && adminToken.length < 16) {
       log.warn('ADMIN_TOKEN is short enough to be guessed: set one of 16 characters or more');
     }
@@ -184,8 +184,8 @@ const sweepInterval = 60_000;
 type Welcome = (url: string, adminUrl: string | undefined) => string;
 
 /** Does what one process of the bridge has to do; returns the demo's welcome, where there is a demo. */
-async function keepHouse(ground: Ground): Promise<Welcome | undefined> {
-  const { config, log, lifetime, store, media } = ground;
+async function startHousekeeping(resources: Resources): Promise<Welcome | undefined> {
+  const { config, log, releasers, store, media } = resources;
   const stopped = new AbortController();
   const sweep = async (): Promise<void> => {
     try {
@@ -198,13 +198,13 @@ async function keepHouse(ground: Ground): Promise<Welcome | undefined> {
   const sweeper = setInterval(() => {
     sweeping = sweep();
   }, sweepInterval).unref();
-  lifetime.onClose('sweeper', async () => {
+  releasers.onClose('sweeper', async () => {
     clearInterval(sweeper);
     stopped.abort();
     await sweeping;
   });
 
-  if (!ground.isEmbedded) return undefined;
+  if (!resources.isEmbedded) return undefined;
   const demo = await openDemo(store, config.keyPrefix, config.dataDir);
   return (url, adminUrl) => describeDemo(demo, url, adminUrl, config.organizationHeader);
 }

@@ -10,7 +10,7 @@ export interface Workers {
 }
 
 /** How long a worker may take to drain, in ms. */
-const patience = 15_000;
+const drainTimeout = 15_000;
 
 /**
  * Starts so many processes of this program, which share one port, and starts another for each that dies. Where
@@ -72,7 +72,7 @@ async function firstDeath(): Promise<never> {
 
 async function end(worker: Worker): Promise<void> {
   if (worker.isDead()) return;
-  const late = setTimeout(() => worker.process.kill('SIGKILL'), patience);
+  const late = setTimeout(() => worker.process.kill('SIGKILL'), drainTimeout);
   worker.process.kill('SIGTERM');
   await once(worker, 'exit');
   clearTimeout(late);

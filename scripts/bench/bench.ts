@@ -2,7 +2,7 @@ import { spawnSync } from 'node:child_process';
 import { writeFileSync } from 'node:fs';
 import { availableParallelism, cpus } from 'node:os';
 import { Command, InvalidArgumentError } from 'commander';
-import { openGround, type Plan } from './ground.ts';
+import { openResources, type Plan } from './resources.ts';
 import { generator } from './load.ts';
 import type { Row, Section } from './section.ts';
 import { get } from './sections/get.ts';
@@ -46,14 +46,14 @@ async function run(chosen: string[], options: Plan & { output: string }): Promis
 
   const { rounds, seconds, output } = options;
   const say = (line: string) => void process.stderr.write(`${line}\n`);
-  const ground = await openGround({ rounds, seconds }, say);
+  const resources = await openResources({ rounds, seconds }, say);
   const results: Record<string, Row[]> = {};
   try {
     for (const section of sections) {
       if (chosen.length > 0 ? !chosen.includes(section.name) : section.onlyWhenNamed) continue;
       say(`${section.name}: ${section.about} …`);
       try {
-        results[section.name] = await section.run(ground);
+        results[section.name] = await section.run(resources);
       } catch (error) {
         // What the other sections say is worth having all the same.
         say(`${section.name} failed: ${error instanceof Error ? error.message : String(error)}`);
@@ -61,7 +61,7 @@ async function run(chosen: string[], options: Plan & { output: string }): Promis
       }
     }
   } finally {
-    await ground.close();
+    await resources.close();
   }
   const machine = `${availableParallelism()} × ${cpus()[0]?.model ?? 'unknown'}, Node ${process.version}`;
   const date = new Date().toISOString().slice(0, 10);

@@ -1,5 +1,5 @@
 import { load, type Load, type Workload } from './load.ts';
-import type { Ground } from './ground.ts';
+import type { Resources } from './resources.ts';
 import type { Served } from './serve.ts';
 import { median, ratio, type Ratio } from './stats.ts';
 
@@ -26,20 +26,20 @@ const roundSize = 10_000_000;
  * after one short round each that does not count.
  */
 export async function compare<Name extends string>(
-  ground: Ground,
+  resources: Resources,
   contenders: Record<Name, Contender>,
 ): Promise<Record<Name, Measured>> {
   const names = Object.keys(contenders) as Name[];
   const measured = Object.fromEntries(
     names.map((name) => [name, { requestsPerSecond: [], p99: [], cpu: [] }]),
   ) as unknown as Record<Name, Measured>;
-  for (let round = 0; round <= ground.rounds; round++) {
+  for (let round = 0; round <= resources.rounds; round++) {
     for (const name of names) {
       const { server, work, prepare } = contenders[name];
       const first = round * roundSize;
       await prepare?.(first);
       const before = server.cpuSeconds();
-      const seconds = round === 0 ? 1 : ground.seconds;
+      const seconds = round === 0 ? 1 : resources.seconds;
       const result = await load(server.url, work, seconds, first);
       if (round > 0) note(measured[name], result, seconds, before, server.cpuSeconds());
     }

@@ -1,11 +1,11 @@
 import { hash } from 'node:crypto';
 import { defaultSettings } from '../../src/domain/settings.ts';
-import { createLifetime } from '../../src/lib/releasers.ts';
+import { createReleasers } from '../../src/lib/releasers.ts';
 import { closeRedis, connectRedis } from '../../src/redis/connection/connect.ts';
 import { setObject } from '../../src/redis/objects.ts';
 import { saveSettings } from '../../src/redis/organizations.ts';
 import { defineScripts, type Store } from '../../src/redis/scripts.ts';
-import { usedMemory } from './ground.ts';
+import { usedMemory } from './resources.ts';
 import { startRedis } from '../../test/support/redis.ts';
 import { load, users, type Workload } from './load.ts';
 import { pipeProfiles, type Crowd } from './pipe.ts';
@@ -27,7 +27,7 @@ const put: Workload = {
   body: JSON.stringify({ avatarObjectDefinitionId: avatar }),
 };
 
-const lifetime = createLifetime();
+const releasers = createReleasers();
 try {
   const spread = { organizations: numbered(1000), profilesEach: few };
   const [memoryFew] = await loaded({ organizations: [organization], profilesEach: few });
@@ -64,13 +64,13 @@ try {
       `${bridges.many.residentMiB()} MiB with ${many}`,
   );
 } finally {
-  await lifetime.close();
+  await releasers.close();
 }
 
 /** A Redis with these profiles; the bytes that each takes, and the address. */
 async function loaded(crowd: Crowd): Promise<[bytes: number, url: string]> {
   const redis = await startRedis();
-  lifetime.onClose('redis', redis.stop);
+  releasers.onClose('redis', redis.stop);
   const client = await connectRedis(redis.url);
   const store = defineScripts(client);
   const before = await usedMemory(store);
@@ -105,7 +105,7 @@ async function addCallers(store: Store, profiles: number): Promise<void> {
 async function opened(url: string): Promise<Served & { readyMs: number }> {
   const begun = performance.now();
   const bridge = await serveBridge(url);
-  lifetime.onClose('bridge', bridge.stop);
+  releasers.onClose('bridge', bridge.stop);
   while ((await fetch(`${bridge.url}/readyz`)).status !== 200);
   return { ...bridge, readyMs: performance.now() - begun };
 }

@@ -1,6 +1,6 @@
 import { execFileSync } from 'node:child_process';
 import { hash } from 'node:crypto';
-import { createLifetime } from '../../src/lib/releasers.ts';
+import { createReleasers } from '../../src/lib/releasers.ts';
 import { closeRedis, connectRedis } from '../../src/redis/connection/connect.ts';
 import { defineScripts, type Store } from '../../src/redis/scripts.ts';
 import { startRedis } from '../../test/support/redis.ts';
@@ -12,12 +12,12 @@ import { encodeReference } from '../../src/domain/objects.ts';
 //   npx tsx scripts/bench/one-slot.ts
 
 const base = baseOf('bridge');
-const lifetime = createLifetime();
+const releasers = createReleasers();
 try {
   const redis = await startRedis();
-  lifetime.onClose('redis', redis.stop);
+  releasers.onClose('redis', redis.stop);
   const client = await connectRedis(redis.url, { commandTimeout: 10_000 });
-  lifetime.onClose('connection', () => closeRedis(client));
+  releasers.onClose('connection', () => closeRedis(client));
   const store = defineScripts(client);
   await seedOrganization(store, 'bridge');
 
@@ -44,7 +44,7 @@ try {
   flood('authenticate (first half of a PUT)', redis.port, shaOf(store, 'authenticate'), [...keys, sha256]);
   flood('put_profile (second half)', redis.port, shaOf(store, 'putProfile'), [...keys, ...reference]);
 } finally {
-  await lifetime.close();
+  await releasers.close();
 }
 
 /** 50 connections, 16 commands in flight on each. */

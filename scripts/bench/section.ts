@@ -1,5 +1,5 @@
 import type { Ratio } from './stats.ts';
-import type { Ground } from './ground.ts';
+import type { Resources } from './resources.ts';
 
 /** One group of rows; `npm run bench -- NAME` runs it alone. */
 export interface Section {
@@ -7,7 +7,7 @@ export interface Section {
   about: string;
   /** Left out unless it is named. */
   onlyWhenNamed?: true;
-  run: (ground: Ground) => Promise<Row[]>;
+  run: (resources: Resources) => Promise<Row[]>;
 }
 
 /** One line of the table, and of bench.json. */

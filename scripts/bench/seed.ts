@@ -6,7 +6,7 @@ import { setObject } from '../../src/redis/objects.ts';
 import { saveSettings } from '../../src/redis/organizations.ts';
 import { putProfile } from '../../src/redis/profiles.ts';
 import type { Store } from '../../src/redis/scripts.ts';
-import type { Standing } from '../../src/redis/standing.ts';
+import type { WriteSnapshot } from '../../src/redis/write-snapshot.ts';
 import { users } from './load.ts';
 
 export const adminKey = 'admin-key-of-the-bench';
@@ -25,7 +25,7 @@ export const avatarUrl = 'https://images.example.com/objects/665f1c2ab7e4d90012a
 const otherAvatar: ObjectReference = { ...avatar, objectDefinitionId: '665f1c2ab7e4d90012a3b4c7' };
 
 /** What a name of an organization with default settings is judged by. */
-const standing: Standing = { settings: defaultSettings, index: '0' };
+const snapshot: WriteSnapshot = { settings: defaultSettings, index: '0' };
 
 export function baseOf(organization: string): string {
   return organizationBase('pb:', organization);
@@ -55,7 +55,7 @@ export async function seedOrganization(store: Store, organization: string): Prom
 
 /** A profile as the migration leaves it: a name, a picture URL, an avatar by reference, a wallet. */
 async function seedProfile(store: Store, base: string, user: string, username: string): Promise<void> {
-  const outcome = await putProfile(store, base, user, { username, avatar }, standing);
+  const outcome = await putProfile(store, base, user, { username, avatar }, snapshot);
   if (outcome.kind !== 'put') throw new Error(`seeding failed: ${outcome.kind}`);
   const profile = profileKey(base, user);
   await store.hset(profile, { pu: pictureUrl, w: wallet });
@@ -68,7 +68,7 @@ export async function rename(store: Store, base: string, nameOf: (user: number) 
   await Promise.all(
     Array.from({ length: users }, async (_, user) => {
       const username = (await store.hget(profileKey(base, userId(user)), 'u')) ?? undefined;
-      const known = { ...standing, username };
+      const known = { ...snapshot, username };
       const outcome = await putProfile(store, base, userId(user), { username: nameOf(user) }, known);
       if (outcome.kind !== 'put') throw new Error(`renaming failed: ${outcome.kind}`);
     }),

@@ -5,7 +5,7 @@ import type { DeprecationPolicy } from '../deprecation/policy/policy.ts';
 import type { Log } from '../log.ts';
 import type { RedisClient } from '../redis/connection/connect.ts';
 import { dashboard } from './dashboard/route.ts';
-import { createJudge, guard, sessionOf } from './guard.ts';
+import { createTokenVerifier, guard, sessionOf } from './guard.ts';
 import { tellOperatorOfErrors, tellOperator } from './problem.ts';
 import { onlyThisMachine, protectBrowsers, refuseOtherSites } from './safety.ts';
 import { createSessions } from './sessions.ts';
@@ -44,7 +44,7 @@ export function createOperationsApp(options: OperationsOptions): Express {
   app.use(refuseOtherSites);
   app.get('/assets/{*path}', serveAsset);
   if (sessions !== undefined) {
-    const judge = createJudge(sessions);
+    const judge = createTokenVerifier(sessions);
     app.use(signIn(sessions, judge));
     app.use(guard(sessions, judge));
   }

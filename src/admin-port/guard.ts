@@ -9,12 +9,12 @@ const cookieName = 'pb_admin';
 const attemptsPerMinute = 10;
 
 /** A judgement on a token somebody sent. */
-type Judgement = { kind: 'right' } | { kind: 'wrong' } | { kind: 'wait'; seconds: number };
+type TokenCheck = { kind: 'right' } | { kind: 'wrong' } | { kind: 'wait'; seconds: number };
 
-export type Judge = (request: Request, token: string) => Promise<Judgement>;
+export type TokenVerifier = (request: Request, token: string) => Promise<TokenCheck>;
 
 /** Judges tokens; whoever sends ten wrong ones within a minute (by address) must wait, even with a right one. */
-export function createJudge(sessions: Sessions): Judge {
+export function createTokenVerifier(sessions: Sessions): TokenVerifier {
   const limiter = new RateLimiterMemory({ points: attemptsPerMinute, duration: 60 });
   return async (request, token) => {
     const address = request.socket.remoteAddress ?? '';
@@ -34,7 +34,7 @@ export function createJudge(sessions: Sessions): Judge {
  * Lets through who sends the token (`Authorization: Bearer`, RFC 6750) or has signed in. Others get 401 with
  * `WWW-Authenticate`, or where a person opens a page, the way to the sign-in form and back.
  */
-export function guard(sessions: Sessions, judge: Judge): RequestHandler {
+export function guard(sessions: Sessions, judge: TokenVerifier): RequestHandler {
   return async (request, response, next) => {
     const bearer = /^Bearer +(\S+) *$/i.exec(request.headers.authorization ?? '')?.[1];
     if (bearer !== undefined) {

@@ -1,11 +1,11 @@
 import express, { Router } from 'express';
 import { renderShell } from './dashboard/shell.ts';
 import { html } from '../lib/html.ts';
-import { endSession, ownPath, sessionOf, startSession, type Judge } from './guard.ts';
+import { endSession, ownPath, sessionOf, startSession, type TokenVerifier } from './guard.ts';
 import type { Sessions } from './sessions.ts';
 
 /** The sign-in form, its answer, and the way out: `/login` and `/logout`. */
-export function signIn(sessions: Sessions, judge: Judge): Router {
+export function signIn(sessions: Sessions, judge: TokenVerifier): Router {
   const router = Router();
   router.get('/login', (request, response) => {
     const to = ownPath(new URL(request.originalUrl, 'http://x').searchParams.get('to'));

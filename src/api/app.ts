@@ -5,7 +5,7 @@ import type { MediaUrl } from '../contract/views.ts';
 import { deprecationHeaderNames } from '../deprecation/policy/headers.ts';
 import type { DeprecationPolicy } from '../deprecation/policy/policy.ts';
 import { answerErrors, page } from './respond.ts';
-import { answered, beginCall, callOf, type AnsweredCall } from './request-context.ts';
+import { answered, beginCall, callOf, type AccessRecord } from './request-context.ts';
 import { allowOrigins, contractHandler, isContractPath, readOnlyRouter } from './pipeline.ts';
 import type { AuthenticationOptions } from './authentication.ts';
 import { banUsernames, overwriteDenylist, removeDeniedUsernames } from './denylist/denylist.ts';
@@ -32,7 +32,7 @@ export interface AppOptions extends AuthenticationOptions {
   /** The deprecation policy in force now, and the headers that every answer of the contract carries for it. */
   deprecation: () => { policy: DeprecationPolicy; headers: readonly string[] };
   /** Told of every request of the contract, once it is answered or its client has gone. */
-  onAnswered: (call: AnsweredCall) => void;
+  onAnswered: (call: AccessRecord) => void;
   isDraining: () => boolean;
 }
 
@@ -126,7 +126,7 @@ function begin({ log, onAnswered }: AppOptions): RequestHandler {
 }
 
 /** What the log may say of a call. An organization is named only once a key has proven it. */
-function describe(done: AnsweredCall): object {
+function describe(done: AccessRecord): object {
   const { requestId, operation, organizationId, caller, status, seconds, failure } = done;
   return {
     requestId,

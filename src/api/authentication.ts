@@ -4,7 +4,7 @@ import type { Caller } from '../domain/caller.ts';
 import { authenticate, hashApiKey } from '../redis/credentials.ts';
 import { organizationBase } from '../redis/keys.ts';
 import type { Store } from '../redis/scripts.ts';
-import type { Standing } from '../redis/standing.ts';
+import type { WriteSnapshot } from '../redis/write-snapshot.ts';
 import { callOf } from './request-context.ts';
 import type { Limiter } from './middleware/rate-limit.ts';
 
@@ -28,7 +28,7 @@ export interface Credentials {
 /** A caller who has proven to be one. */
 export interface Session extends Credentials {
   caller: Caller;
-  standing: Standing;
+  snapshot: WriteSnapshot;
 }
 
 // No byte may be dropped: ids that differ are different organizations.
@@ -77,7 +77,7 @@ export async function authenticateRequest(
   const outcome = await authenticate(options.store, credentials.base, credentials.sha256);
   if (outcome.kind === 'unknown') throw invalidApiKey();
   await admit(response, credentials.base, outcome.caller, options);
-  return { ...credentials, caller: outcome.caller, standing: outcome.standing };
+  return { ...credentials, caller: outcome.caller, snapshot: outcome.snapshot };
 }
 
 /** Takes note of who calls, and holds them to the rate limit where there is one: once for each request. */

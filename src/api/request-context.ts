@@ -43,7 +43,7 @@ export function beginCall(response: Response): Call {
 }
 
 /** A call that is over. */
-export interface AnsweredCall extends Omit<Call, 'headers'> {
+export interface AccessRecord extends Omit<Call, 'headers'> {
   /** 0 where the client went away before it had its answer. */
   status: number;
   seconds: number;
@@ -51,7 +51,7 @@ export interface AnsweredCall extends Omit<Call, 'headers'> {
 }
 
 /** What became of a call whose response is closed. */
-export function answered(call: Call, response: Response): AnsweredCall {
+export function answered(call: Call, response: Response): AccessRecord {
   const { requestId, startedAt, operation, organizationId, caller, failure } = call;
   // Field by field: to spread the call costs more than all the ledger does with it.
   return {

@@ -2,7 +2,7 @@ import type { ErrorRequestHandler, RequestHandler, Response } from 'express';
 import { problem, ProblemError, renderProblem, type Problem } from '../contract/problems.ts';
 import { MediaUnavailableError } from '../media/errors.ts';
 import { isStoreUnavailable } from '../redis/connection/connect.ts';
-import { inTurns } from '../lib/time-slices.ts';
+import { yieldingChunks } from '../lib/time-slices.ts';
 import { callOf, type Call } from './request-context.ts';
 
 /** Answers with a JSON body. */
@@ -19,7 +19,7 @@ export async function sendLists(
   for (const [name, list] of Object.entries(lists)) {
     parts.push(Buffer.from(`${parts.length === 0 ? '{' : '],'}${JSON.stringify(name)}:[`));
     let comma = '';
-    for await (const chunk of inTurns(list)) {
+    for await (const chunk of yieldingChunks(list)) {
       parts.push(Buffer.from(comma + JSON.stringify(chunk).slice(1, -1)));
       comma = ',';
     }

@@ -20,7 +20,7 @@ export interface BridgeServer {
 /** How long a draining server goes on accepting, and then waits for what idle connections have sent, in ms. */
 const lastCall = 300;
 /** After so long, in ms, whoever has not sent his request is cut. */
-const patience = 10_000;
+const drainTimeout = 10_000;
 
 /** A port that cannot be had; `message` is one plain line with the remedy. */
 export class PortError extends Error {
@@ -77,7 +77,7 @@ export async function listen(
     NetServer.prototype.close.call(server);
     await sleep(lastCall);
     server.closeIdleConnections();
-    const late = setTimeout(() => server.closeAllConnections(), patience);
+    const late = setTimeout(() => server.closeAllConnections(), drainTimeout);
     await closed;
     clearTimeout(late);
   };

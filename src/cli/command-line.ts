@@ -12,7 +12,7 @@ export function examplesText(tool: string, examples: readonly string[]): string 
 }
 
 /** Makes a program and all its commands tell their errors on one line, with the way to the help. */
-export function speakPlainly(
+export function configureErrorOutput(
   program: Command,
   out: (text: string) => void,
   err: (text: string) => void,

@@ -1,4 +1,4 @@
-export interface Lifetime {
+export interface Releasers {
   /** Registers how to close what the caller has just opened. */
   onClose: (name: string, close: () => unknown) => void;
   /** Closes everything, last opened first; every close runs even when another fails. Safe to call twice. */
@@ -6,7 +6,7 @@ export interface Lifetime {
 }
 
 /** Whoever opens a resource registers its close here, so that a failed start and a stop undo the same things. */
-export function createLifetime(onError: (name: string, error: unknown) => void = () => {}): Lifetime {
+export function createReleasers(onError: (name: string, error: unknown) => void = () => {}): Releasers {
   const opened: { name: string; close: () => unknown }[] = [];
   return {
     onClose: (name, close) => {

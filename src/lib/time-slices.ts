@@ -15,7 +15,7 @@ function turn(): Promise<unknown> {
  * The items in chunks of at most `size`, for work on very many of them: whenever it has gone on for half a
  * millisecond, the process first does what else has come in.
  */
-export async function* inTurns<Item>(items: Iterable<Item>, size = 200): AsyncGenerator<Item[], void> {
+export async function* yieldingChunks<Item>(items: Iterable<Item>, size = 200): AsyncGenerator<Item[], void> {
   let begun = performance.now();
   let chunk: Item[] = [];
   for (const item of items) {

@@ -99,5 +99,5 @@ export function createPictureDecoder(limits: QueueLimits): (bytes: Buffer) => Pr
 export const decodePicture = createPictureDecoder({
   atOnce: Math.max(1, Math.min(2, availableParallelism() - 1)),
   waiting: 16,
-  patience: 2500,
+  maxWait: 2500,
 });

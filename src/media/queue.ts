@@ -4,7 +4,7 @@ export interface QueueLimits {
   /** Works that may wait for their turn; the next one is turned away. */
   waiting: number;
   /** Milliseconds a work waits at most before it is turned away. */
-  patience: number;
+  maxWait: number;
 }
 
 /**
@@ -12,7 +12,7 @@ export interface QueueLimits {
  * work in its turn and gives `done` with its value, or `busy`, the work never begun, when too many wait
  * already or its turn did not come in time. A work's exception is passed on and frees its place.
  */
-export function createQueue({ atOnce, waiting, patience }: QueueLimits) {
+export function createQueue({ atOnce, waiting, maxWait }: QueueLimits) {
   let running = 0;
   const line: (() => void)[] = [];
 
@@ -30,7 +30,7 @@ export function createQueue({ atOnce, waiting, patience }: QueueLimits) {
       const timer = setTimeout(() => {
         line.splice(line.indexOf(start), 1);
         resolve(false);
-      }, patience);
+      }, maxWait);
       line.push(start);
     });
   }

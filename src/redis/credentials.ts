@@ -3,7 +3,7 @@ import type { Caller } from '../domain/caller.ts';
 import type { Profile } from '../domain/profile.ts';
 import { toProfile } from './profiles.ts';
 import type { KeyReply, Store } from './scripts.ts';
-import { toStanding, type Standing } from './standing.ts';
+import { toWriteSnapshot, type WriteSnapshot } from './write-snapshot.ts';
 
 export type ReadOutcome =
   | { kind: 'unknown' }
@@ -12,7 +12,7 @@ export type ReadOutcome =
   | { kind: 'profile'; caller: Caller; profile: Profile };
 
 export type AuthenticationOutcome =
-  { kind: 'unknown' } | { kind: 'known'; caller: Caller; standing: Standing };
+  { kind: 'unknown' } | { kind: 'known'; caller: Caller; snapshot: WriteSnapshot };
 
 /** The only form in which a key is stored or looked up: the SHA-256 of its UTF-8 bytes, in lower-case hex. */
 export function hashApiKey(apiKey: string | Buffer): string {
@@ -43,7 +43,7 @@ export async function authenticate(
 ): Promise<AuthenticationOutcome> {
   const reply = await store.authenticate(base, sha256);
   if (reply[0] === 'unknown') return { kind: 'unknown' };
-  return { kind: 'known', caller: toCaller(reply[1]), standing: toStanding(reply[2], reply[3]) };
+  return { kind: 'known', caller: toCaller(reply[1]), snapshot: toWriteSnapshot(reply[2], reply[3]) };
 }
 
 function toCaller([keyId, role, user, client]: KeyReply): Caller {

@@ -1,15 +1,21 @@
 import { randomUUID } from 'node:crypto';
 import { createSketch } from '../lib/sketch.ts';
-import { inTurns } from '../lib/time-slices.ts';
+import { yieldingChunks } from '../lib/time-slices.ts';
 import type { Store } from './scripts.ts';
-import { createPatience, formOf, readStanding, type Patience, type Standing } from './standing.ts';
+import {
+  createRetryBudget,
+  normalizedName,
+  readWriteSnapshot,
+  type RetryBudget,
+  type WriteSnapshot,
+} from './write-snapshot.ts';
 
 /** A denylist operation's place: the organization, the key that asked (for the audit trail), what it was judged by. */
 export interface DenylistContext {
   store: Store;
   base: string;
   keyId: string;
-  standing: Standing;
+  snapshot: WriteSnapshot;
 }
 
 interface BanFailure {
@@ -42,18 +48,18 @@ export async function banUsernames(
   replacements: Iterable<readonly [string, string]>,
 ): Promise<BanOutcome> {
   const { store, base, keyId } = context;
-  const patience = createPatience();
+  const budget = createRetryBudget();
   const failures: BanFailure[] = [];
-  let standing = context.standing;
-  let denied = await deniedReplacements(standing, replacements);
+  let snapshot = context.snapshot;
+  let denied = await deniedReplacements(snapshot, replacements);
 
-  for await (const chunk of inTurns(replacements, namesAtOnce.ban)) {
+  for await (const chunk of yieldingChunks(replacements, namesAtOnce.ban)) {
     for (let rest = chunk; rest.length > 0;) {
       const asked = rest.flatMap(([username, replacement]) => {
-        const form = formOf(standing, replacement);
-        return [username, formOf(standing, username), replacement, denied.has(form) ? '' : form];
+        const form = normalizedName(snapshot, replacement);
+        return [username, normalizedName(snapshot, username), replacement, denied.has(form) ? '' : form];
       });
-      const reply = await store.banUsernames(base, standing.index, keyId, ...asked);
+      const reply = await store.banUsernames(base, snapshot.index, keyId, ...asked);
       if (reply[0] === 'banned') {
         for (const [position, [username, replacement]] of rest.entries()) {
           const reason = reply[1][position];
@@ -62,13 +68,13 @@ export async function banUsernames(
           }
         }
         rest = rest.slice(reply[1].length);
-        if (reply[1].length > 0) patience.restart();
+        if (reply[1].length > 0) budget.restart();
         if (rest.length === 0) break;
       }
-      if (!(await patience.wait())) return { kind: 'busy' };
+      if (!(await budget.wait())) return { kind: 'busy' };
       if (reply[0] === 'stale') {
-        standing = await readStanding(store, base);
-        denied = await deniedReplacements(standing, replacements);
+        snapshot = await readWriteSnapshot(store, base);
+        denied = await deniedReplacements(snapshot, replacements);
       }
     }
   }
@@ -80,25 +86,25 @@ export async function banUsernames(
  * tell which: a sketch of them leaves few to be looked for.
  */
 async function deniedReplacements(
-  standing: Standing,
+  snapshot: WriteSnapshot,
   replacements: Iterable<readonly [string, string]>,
 ): Promise<ReadonlySet<string>> {
   const sketch = createSketch();
-  for await (const chunk of inTurns(replacements)) {
-    for (const [username] of chunk) sketch.add(formOf(standing, username));
+  for await (const chunk of yieldingChunks(replacements)) {
+    for (const [username] of chunk) sketch.add(normalizedName(snapshot, username));
   }
   const suspects = new Set<string>();
-  for await (const chunk of inTurns(replacements)) {
+  for await (const chunk of yieldingChunks(replacements)) {
     for (const [, replacement] of chunk) {
-      const form = formOf(standing, replacement);
+      const form = normalizedName(snapshot, replacement);
       if (sketch.has(form)) suspects.add(form);
     }
   }
   const denied = new Set<string>();
   if (suspects.size === 0) return denied;
-  for await (const chunk of inTurns(replacements)) {
+  for await (const chunk of yieldingChunks(replacements)) {
     for (const [username] of chunk) {
-      const form = formOf(standing, username);
+      const form = normalizedName(snapshot, username);
       if (suspects.has(form)) denied.add(form);
     }
   }
@@ -114,42 +120,45 @@ export async function removeDenied(
   usernames: Iterable<string>,
 ): Promise<RemoveOutcome> {
   const { store, base, keyId } = context;
-  const patience = createPatience();
+  const budget = createRetryBudget();
   const deleted: string[] = [];
   const inUse: string[] = [];
-  let standing = context.standing;
-  let repeated = await repeatedForms(standing, usernames);
+  let snapshot = context.snapshot;
+  let repeated = await repeatedForms(snapshot, usernames);
   const seen = new Set<string>();
 
-  for await (const chunk of inTurns(usernames, namesAtOnce.remove)) {
+  for await (const chunk of yieldingChunks(usernames, namesAtOnce.remove)) {
     for (;;) {
-      const pairs = chunk.map((name) => [name, formOf(standing, name)] as const);
+      const pairs = chunk.map((name) => [name, normalizedName(snapshot, name)] as const);
       const fresh = firstOfEachForm(pairs, seen);
-      const reply = await store.removeDenied(base, standing.index, keyId, ...fresh.flat());
+      const reply = await store.removeDenied(base, snapshot.index, keyId, ...fresh.flat());
       if (reply[0] === 'removed') {
         for (const [position, [name, form]] of fresh.entries()) {
           if (repeated.has(form)) seen.add(form);
           if (reply[1][position] === 'deleted') deleted.push(name);
           if (reply[1][position] === 'in-use') inUse.push(name);
         }
-        patience.restart();
+        budget.restart();
         break;
       }
-      if (!(await patience.wait())) return { kind: 'busy' };
-      standing = await readStanding(store, base);
-      repeated = await repeatedForms(standing, usernames);
+      if (!(await budget.wait())) return { kind: 'busy' };
+      snapshot = await readWriteSnapshot(store, base);
+      repeated = await repeatedForms(snapshot, usernames);
     }
   }
   return { kind: 'removed', deleted, inUse };
 }
 
 /** The forms that come more than once; by chance one more. */
-async function repeatedForms(standing: Standing, usernames: Iterable<string>): Promise<ReadonlySet<string>> {
+async function repeatedForms(
+  snapshot: WriteSnapshot,
+  usernames: Iterable<string>,
+): Promise<ReadonlySet<string>> {
   const sketch = createSketch();
   const repeated = new Set<string>();
-  for await (const chunk of inTurns(usernames)) {
+  for await (const chunk of yieldingChunks(usernames)) {
     for (const name of chunk) {
-      const form = formOf(standing, name);
+      const form = normalizedName(snapshot, name);
       if (sketch.add(form)) repeated.add(form);
     }
   }
@@ -166,27 +175,27 @@ export async function overwriteDenylist(
   usernames: Iterable<string>,
 ): Promise<OverwriteOutcome> {
   const { store, base, keyId } = context;
-  const patience = createPatience();
-  let standing = context.standing;
+  const budget = createRetryBudget();
+  let snapshot = context.snapshot;
   for (;;) {
     const token = randomUUID();
-    if (!(await openStage(store, base, token, patience))) return { kind: 'busy' };
+    if (!(await openStage(store, base, token, budget))) return { kind: 'busy' };
     // Where Redis cannot be reached half-way, the stage expires by itself.
-    const staged = await fillStage(store, base, token, standing, usernames);
+    const staged = await fillStage(store, base, token, snapshot, usernames);
     if (staged.kind === 'staged') {
-      const committed = await store.stageCommit(base, token, standing.index, keyId);
+      const committed = await store.stageCommit(base, token, snapshot.index, keyId);
       if (committed === 'committed') return { kind: 'overwritten' };
     }
     await store.stageDrop(base, token);
     if (staged.kind === 'in-use') return staged;
-    if (!(await patience.wait())) return { kind: 'busy' };
-    standing = await readStanding(store, base);
+    if (!(await budget.wait())) return { kind: 'busy' };
+    snapshot = await readWriteSnapshot(store, base);
   }
 }
 
-async function openStage(store: Store, base: string, token: string, patience: Patience): Promise<boolean> {
+async function openStage(store: Store, base: string, token: string, budget: RetryBudget): Promise<boolean> {
   while ((await store.stageOpen(base, token, stageLease)) === 'busy') {
-    if (!(await patience.wait())) return false;
+    if (!(await budget.wait())) return false;
   }
   return true;
 }
@@ -195,13 +204,13 @@ async function fillStage(
   store: Store,
   base: string,
   token: string,
-  standing: Standing,
+  snapshot: WriteSnapshot,
   usernames: Iterable<string>,
 ): Promise<{ kind: 'staged' } | { kind: 'in-use'; usernames: string[] } | { kind: 'again' }> {
   const inUse: (readonly [string, string])[] = [];
-  for await (const chunk of inTurns(usernames, namesAtOnce.stage)) {
-    const pairs = chunk.map((name) => [name, formOf(standing, name)] as const);
-    const reply = await store.stageAdd(base, token, stageLease, standing.index, ...pairs.flat());
+  for await (const chunk of yieldingChunks(usernames, namesAtOnce.stage)) {
+    const pairs = chunk.map((name) => [name, normalizedName(snapshot, name)] as const);
+    const reply = await store.stageAdd(base, token, stageLease, snapshot.index, ...pairs.flat());
     if (reply[0] !== 'staged') return { kind: 'again' };
     for (const position of reply[1]) {
       const pair = pairs[position];

@@ -55,9 +55,9 @@ export function rebuildKey(base: string): string {
   return `${base}reindex`;
 }
 
-/** What was written here, so that a migration leaves it alone (lua/lib/here.lua). */
-export function hereKey(base: string): string {
-  return `${base}here`;
+/** What was written here, so that a migration leaves it alone (lua/lib/local_writes.lua). */
+export function localWritesKey(base: string): string {
+  return `${base}local-writes`;
 }
 
 export function objectsKey(base: string): string {

@@ -8,7 +8,7 @@ import {
   settingsKey,
 } from './keys.ts';
 import type { Store } from './scripts.ts';
-import { readStanding } from './standing.ts';
+import { readWriteSnapshot } from './write-snapshot.ts';
 
 /**
  * Stores an organization's settings, and creates it where it is new. The comparison of one that exists stays as
@@ -42,7 +42,7 @@ export async function findSettings(
 ): Promise<OrganizationSettings | undefined> {
   const base = organizationBase(prefix, organizationId);
   if ((await store.exists(settingsKey(base))) === 0) return undefined;
-  return (await readStanding(store, base)).settings;
+  return (await readWriteSnapshot(store, base)).settings;
 }
 
 /** The ids of all organizations, in code-unit order. */
@@ -55,7 +55,7 @@ export async function countHoldings(
   store: Store,
   base: string,
 ): Promise<{ deniedUsernames: number; objects: number; apiKeys: number }> {
-  const { index } = await readStanding(store, base);
+  const { index } = await readWriteSnapshot(store, base);
   const [deniedUsernames, objects, apiKeys] = await Promise.all([
     store.hlen(denylistKey(base, index)),
     store.hlen(objectsKey(base)),

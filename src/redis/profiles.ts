@@ -2,7 +2,12 @@ import { decodeReference, encodeReference, fillTemplate } from '../domain/object
 import type { Picture, Profile, ProfileChange, ReferencedImage } from '../domain/profile.ts';
 import { ruleBroken } from '../domain/usernames.ts';
 import type { JsonText, ProfileReply, Store } from './scripts.ts';
-import { createPatience, formOf, readStanding, type Standing } from './standing.ts';
+import {
+  createRetryBudget,
+  normalizedName,
+  readWriteSnapshot,
+  type WriteSnapshot,
+} from './write-snapshot.ts';
 
 export type PutOutcome =
   /** `unusedFile`: the picture file that the profile referred to before, and no longer does. */
@@ -25,23 +30,23 @@ export async function putProfile(
   base: string,
   userId: string,
   change: ProfileChange,
-  known: Standing,
+  known: WriteSnapshot,
 ): Promise<PutOutcome> {
-  const patience = createPatience();
-  let standing = known;
+  const budget = createRetryBudget();
+  let snapshot = known;
   for (;;) {
-    const username = change.username === standing.username ? undefined : change.username;
-    const broken = username === undefined ? undefined : ruleBroken(username, standing.settings);
+    const username = change.username === snapshot.username ? undefined : change.username;
+    const broken = username === undefined ? undefined : ruleBroken(username, snapshot.settings);
     if (broken !== undefined) return { kind: 'not-allowed', reason: broken };
 
     const reply = await store.putProfile(
       base,
       userId,
-      standing.index,
-      standing.username ?? '',
-      standing.username === undefined ? '' : formOf(standing, standing.username),
+      snapshot.index,
+      snapshot.username ?? '',
+      snapshot.username === undefined ? '' : normalizedName(snapshot, snapshot.username),
       username ?? '',
-      username === undefined ? '' : formOf(standing, username),
+      username === undefined ? '' : normalizedName(snapshot, username),
       ...pictureArguments(change.picture),
       ...avatarArguments(change.avatar),
     );
@@ -55,8 +60,8 @@ export async function putProfile(
       case 'stale':
       case 'frozen':
       case 'staged':
-        if (!(await patience.wait())) return { kind: 'busy' };
-        standing = await readStanding(store, base, userId);
+        if (!(await budget.wait())) return { kind: 'busy' };
+        snapshot = await readWriteSnapshot(store, base, userId);
         continue;
       case 'object-not-found':
       case 'object-not-in-collection':

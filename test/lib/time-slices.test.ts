@@ -1,11 +1,11 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { describe, expect, test } from '@jest/globals';
-import { inTurns } from '../../src/lib/time-slices.ts';
+import { yieldingChunks } from '../../src/lib/time-slices.ts';
 
 /** Works on every chunk for longer than a turn may take; resolves to the turns of the event loop in which it did. */
 async function work(items: readonly number[], turnNow: () => number): Promise<number[]> {
   const turns: number[] = [];
-  for await (const _ of inTurns(items, 1)) {
+  for await (const _ of yieldingChunks(items, 1)) {
     turns.push(turnNow());
     for (const begun = performance.now(); performance.now() - begun < 1;);
   }
@@ -30,9 +30,9 @@ async function countingTurns<Result>(act: (turnNow: () => number) => Promise<Res
 describe('work in turns', () => {
   test('goes through all items in order, in chunks', async () => {
     const chunks: number[][] = [];
-    for await (const chunk of inTurns([1, 2, 3, 4, 5], 2)) chunks.push(chunk);
+    for await (const chunk of yieldingChunks([1, 2, 3, 4, 5], 2)) chunks.push(chunk);
     expect(chunks).toEqual([[1, 2], [3, 4], [5]]);
-    for await (const chunk of inTurns([])) expect(chunk).toBe('none');
+    for await (const chunk of yieldingChunks([])) expect(chunk).toBe('none');
   });
 
   test('lets everybody else have a turn after each of its own', async () => {

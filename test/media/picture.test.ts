@@ -278,7 +278,7 @@ test('bytes damaged anywhere never break the decoder, and what it gives back is 
 });
 
 test('when too many pictures come at once, those in excess are told so, and the rest is served', async () => {
-  const decode = createPictureDecoder({ atOnce: 1, waiting: 2, patience: 60_000 });
+  const decode = createPictureDecoder({ atOnce: 1, waiting: 2, maxWait: 60_000 });
   const picture = await halves(1000, 1000).png().toBuffer();
   const kinds = await Promise.all(Array.from({ length: 5 }, async () => (await decode(picture)).kind));
   expect(kinds).toEqual(['picture', 'picture', 'picture', 'busy', 'busy']);

@@ -16,7 +16,7 @@ function heldWork() {
 }
 
 test('works run in the order in which they came', async () => {
-  const inTurn = createQueue({ atOnce: 1, waiting: 2, patience: 60_000 });
+  const inTurn = createQueue({ atOnce: 1, waiting: 2, maxWait: 60_000 });
   const order: number[] = [];
   const works = [1, 2, 3].map(async (n) => inTurn(async () => order.push(n)));
   await Promise.all(works);
@@ -24,7 +24,7 @@ test('works run in the order in which they came', async () => {
 });
 
 test('never more works are under way than allowed, and as many as that', async () => {
-  const inTurn = createQueue({ atOnce: 3, waiting: 100, patience: 60_000 });
+  const inTurn = createQueue({ atOnce: 3, waiting: 100, maxWait: 60_000 });
   let underWay = 0;
   const seen: number[] = [];
   const work = async (): Promise<void> => {
@@ -38,13 +38,13 @@ test('never more works are under way than allowed, and as many as that', async (
 });
 
 test('a work that fails frees its place and passes its error on', async () => {
-  const inTurn = createQueue({ atOnce: 1, waiting: 0, patience: 60_000 });
+  const inTurn = createQueue({ atOnce: 1, waiting: 0, maxWait: 60_000 });
   await expect(inTurn(async () => Promise.reject(new Error('broken')))).rejects.toThrow('broken');
   expect(await inTurn(async () => 'next')).toEqual({ kind: 'done', value: 'next' });
 });
 
 test('where nobody may wait, a second work is turned away at once', async () => {
-  const inTurn = createQueue({ atOnce: 1, waiting: 0, patience: 60_000 });
+  const inTurn = createQueue({ atOnce: 1, waiting: 0, maxWait: 60_000 });
   const [first, second] = [heldWork(), heldWork()];
   const running = inTurn(first.work);
   expect(await inTurn(second.work)).toEqual({ kind: 'busy' });
@@ -54,7 +54,7 @@ test('where nobody may wait, a second work is turned away at once', async () => 
 });
 
 test('a work whose turn does not come in time is turned away, never begun, and frees its place in the line', async () => {
-  const inTurn = createQueue({ atOnce: 1, waiting: 1, patience: 5 });
+  const inTurn = createQueue({ atOnce: 1, waiting: 1, maxWait: 5 });
   const [first, second] = [heldWork(), heldWork()];
   const running = inTurn(first.work);
   expect(await inTurn(second.work)).toEqual({ kind: 'busy' });

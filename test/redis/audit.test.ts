@@ -7,7 +7,7 @@ import { banUsernames, overwriteDenylist, removeDenied } from '../../src/redis/d
 import { organizationBase } from '../../src/redis/keys.ts';
 import { saveSettings } from '../../src/redis/organizations.ts';
 import type { Store } from '../../src/redis/scripts.ts';
-import { readStanding } from '../../src/redis/standing.ts';
+import { readWriteSnapshot } from '../../src/redis/write-snapshot.ts';
 import { openTestStore } from '../support/store.ts';
 import { freshPrefix } from '../support/redis.ts';
 
@@ -30,10 +30,10 @@ test('the audit trail tells who changed the denylist, and when', async () => {
   await saveSettings(store, prefix, 'acme', defaultSettings);
   const made = await createApiKey(store, base, { role: 'admin' });
   const keyId = made.kind === 'created' ? made.keyId : '';
-  const standing = await readStanding(store, base);
-  await banUsernames({ store, base, keyId, standing }, new Map([['root', 'x']]));
-  await removeDenied({ store, base, keyId, standing }, ['root']);
-  await overwriteDenylist({ store, base, keyId, standing }, ['a', 'b']);
+  const snapshot = await readWriteSnapshot(store, base);
+  await banUsernames({ store, base, keyId, snapshot }, new Map([['root', 'x']]));
+  await removeDenied({ store, base, keyId, snapshot }, ['root']);
+  await overwriteDenylist({ store, base, keyId, snapshot }, ['a', 'b']);
 
   const entries = await trail(base);
   expect(entries.map(({ operation, by }) => [operation, by])).toEqual([

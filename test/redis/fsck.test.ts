@@ -12,7 +12,7 @@ import { listOrganizations, saveSettings } from '../../src/redis/organizations.t
 import { putProfile } from '../../src/redis/profiles.ts';
 import { changeComparison } from '../../src/redis/reindex/reindex.ts';
 import type { Store } from '../../src/redis/scripts.ts';
-import { readStanding } from '../../src/redis/standing.ts';
+import { readWriteSnapshot } from '../../src/redis/write-snapshot.ts';
 import { setWallet } from '../../src/redis/wallets.ts';
 import { openTestStore } from '../support/store.ts';
 import { startCluster } from '../support/redis-cluster.ts';
@@ -36,9 +36,9 @@ beforeEach(async () => {
 afterAll(() => closeRedis(store));
 
 const put = async (user: string, username: string, on = store) =>
-  (await putProfile(on, base, user, { username }, await readStanding(on, base, user))).kind;
+  (await putProfile(on, base, user, { username }, await readWriteSnapshot(on, base, user))).kind;
 
-const context = async () => ({ store, base, keyId: 'k_1', standing: await readStanding(store, base) });
+const context = async () => ({ store, base, keyId: 'k_1', snapshot: await readWriteSnapshot(store, base) });
 
 /** An organization with something of everything. */
 async function fill(on = store): Promise<void> {
@@ -49,7 +49,13 @@ async function fill(on = store): Promise<void> {
   await put('bob', 'bob', on);
   await put('bob', 'Bo\u0301b', on);
   await announceMedia(on, base, file);
-  await putProfile(on, base, 'ada', { picture: { file }, avatar: hat }, await readStanding(on, base, 'ada'));
+  await putProfile(
+    on,
+    base,
+    'ada',
+    { picture: { file }, avatar: hat },
+    await readWriteSnapshot(on, base, 'ada'),
+  );
   await setWallet(on, base, 'carol', { address: `0x${'0'.repeat(40)}`, isVerified: true });
   await createApiKey(on, base, { role: 'player', userId: 'ada' });
 }

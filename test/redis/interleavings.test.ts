@@ -8,7 +8,7 @@ import { banUsernames, overwriteDenylist, removeDenied } from '../../src/redis/d
 import { organizationBase } from '../../src/redis/keys.ts';
 import { putProfile } from '../../src/redis/profiles.ts';
 import type { Store } from '../../src/redis/scripts.ts';
-import { readStanding } from '../../src/redis/standing.ts';
+import { readWriteSnapshot } from '../../src/redis/write-snapshot.ts';
 import { openTestStore } from '../support/store.ts';
 import { freshPrefix } from '../support/redis.ts';
 import { run, type Command, type Model } from './model.ts';
@@ -58,11 +58,11 @@ async function newOrganization(comparison: UsernameComparison) {
   const runReal = async (asked: Command, client = 0): Promise<unknown> => {
     const own = stores[client % stores.length] as Store;
     const user = asked.kind === 'put' ? asked.user : undefined;
-    const standing = await readStanding(own, base, user);
-    const context = { store: own, base, keyId: 'k', standing };
+    const snapshot = await readWriteSnapshot(own, base, user);
+    const context = { store: own, base, keyId: 'k', snapshot };
     switch (asked.kind) {
       case 'put':
-        return (await putProfile(own, base, asked.user, { username: asked.name }, standing)).kind;
+        return (await putProfile(own, base, asked.user, { username: asked.name }, snapshot)).kind;
       case 'ban': {
         const outcome = await banUsernames(context, new Map(asked.replacements));
         return outcome.kind === 'busy'
@@ -157,7 +157,7 @@ describe.each<UsernameComparison>(['exact', 'case-insensitive'])('names compared
 });
 
 test('what the settings of an organization are not told, the defaults say', async () => {
-  expect((await readStanding(store, organizationBase(prefix, 'nobody'))).settings).toEqual({
+  expect((await readWriteSnapshot(store, organizationBase(prefix, 'nobody'))).settings).toEqual({
     ...defaultSettings,
     pattern: undefined,
     objectImageUrlTemplate: undefined,

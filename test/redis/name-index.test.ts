@@ -8,14 +8,14 @@ import { saveSettings } from '../../src/redis/organizations.ts';
 import { putProfile } from '../../src/redis/profiles.ts';
 import { changeComparison } from '../../src/redis/reindex/reindex.ts';
 import type { Store } from '../../src/redis/scripts.ts';
-import { readStanding, type Standing } from '../../src/redis/standing.ts';
+import { readWriteSnapshot, type WriteSnapshot } from '../../src/redis/write-snapshot.ts';
 import { openTestStore } from '../support/store.ts';
 import { freshPrefix } from '../support/redis.ts';
 
 let store: Store;
 let prefix: string;
 let base: string;
-let standing: Standing;
+let snapshot: WriteSnapshot;
 beforeAll(async () => {
   store = await openTestStore();
 });
@@ -23,7 +23,7 @@ beforeEach(async () => {
   prefix = freshPrefix();
   base = organizationBase(prefix, 'acme');
   await saveSettings(store, prefix, 'acme', defaultSettings);
-  standing = await readStanding(store, base);
+  snapshot = await readWriteSnapshot(store, base);
 });
 afterAll(() => closeRedis(store));
 
@@ -32,7 +32,7 @@ const claim = (pairs: readonly (readonly [user: string, name: string, current?: 
   Promise.all(
     pairs.map(
       async ([user, username, current]) =>
-        (await putProfile(store, base, user, { username }, { ...standing, username: current })).kind,
+        (await putProfile(store, base, user, { username }, { ...snapshot, username: current })).kind,
     ),
   );
 
@@ -109,7 +109,7 @@ describe('the index of names grows', () => {
     expect(await bucketCount('1')).toBeGreaterThanOrEqual(before);
     expect(await store.hexists(`${base}settings`, 'n0')).toBe(0);
     expect(await faults()).toEqual([]);
-    standing = await readStanding(store, base);
+    snapshot = await readWriteSnapshot(store, base);
     expect(await claim([['late', 'PLAYER-999']])).toEqual(['taken']);
   });
 

@@ -6,7 +6,7 @@ import { addToCollection, setObject } from '../../src/redis/objects.ts';
 import { saveSettings } from '../../src/redis/organizations.ts';
 import { putProfile } from '../../src/redis/profiles.ts';
 import type { Store } from '../../src/redis/scripts.ts';
-import { readStanding } from '../../src/redis/standing.ts';
+import { readWriteSnapshot } from '../../src/redis/write-snapshot.ts';
 import { setWallet } from '../../src/redis/wallets.ts';
 import { openTestStore } from '../support/store.ts';
 import { freshPrefix } from '../support/redis.ts';
@@ -28,10 +28,10 @@ beforeEach(async () => {
 afterAll(() => closeRedis(store));
 
 const wear = async () =>
-  await putProfile(store, base, 'ada', { avatar: hat }, await readStanding(store, base, 'ada'));
+  await putProfile(store, base, 'ada', { avatar: hat }, await readWriteSnapshot(store, base, 'ada'));
 
 const profile = async () => {
-  const put = await putProfile(store, base, 'ada', {}, await readStanding(store, base, 'ada'));
+  const put = await putProfile(store, base, 'ada', {}, await readWriteSnapshot(store, base, 'ada'));
   return put.kind === 'put' ? put.profile : put;
 };
 

@@ -13,11 +13,11 @@ const work = (organization: string): Workload => ({
 export const get: Section = {
   name: 'get',
   about: 'GET of a profile, against the limit and against the obvious version',
-  run: async (ground) => {
-    const { bridge, bare, afternoon } = await compare(ground, {
-      bridge: { server: ground.bridge, work: work('bridge') },
-      bare: { server: ground.bare, work: work('bare') },
-      afternoon: { server: ground.afternoon, work: work('afternoon') },
+  run: async (resources) => {
+    const { bridge, bare, afternoon } = await compare(resources, {
+      bridge: { server: resources.bridge, work: work('bridge') },
+      bare: { server: resources.bare, work: work('bare') },
+      afternoon: { server: resources.afternoon, work: work('afternoon') },
     });
     return [
       ratioRow('GET profile, of bare node:http + HMGET', ...speed(bridge, bare), { atLeast: 0.75 }),

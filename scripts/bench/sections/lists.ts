@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { Ground } from '../ground.ts';
+import type { Resources } from '../resources.ts';
 import { users } from '../load.ts';
 import { openProbe, percentile, send, type Probe } from '../probe.ts';
 import { judged, ratioRow, type Row, type Section } from '../section.ts';
@@ -33,26 +33,26 @@ interface Measured {
 export const lists: Section = {
   name: 'lists',
   about: `what a ban, an overwrite and a delete of ${title} names do to reads meanwhile`,
-  run: async (ground) => {
+  run: async (resources) => {
     const measured: Record<'ban' | 'overwrite' | 'delete', Measured[]> = {
       ban: [],
       overwrite: [],
       delete: [],
     };
     const idles: number[] = [];
-    const probe = openProbe(`${ground.bridge.url}/api/profile/`, readers());
-    await ground.store.config('SET', 'slowlog-log-slower-than', 200, 'slowlog-max-len', 10_000);
+    const probe = openProbe(`${resources.bridge.url}/api/profile/`, readers());
+    await resources.store.config('SET', 'slowlog-log-slower-than', 200, 'slowlog-max-len', 10_000);
     try {
       // What has just started answers slowly, idle or not.
       await watch(probe, () => sleep(2000));
-      for (let round = 0; round < ground.rounds; round++) {
-        await rename(ground.store, baseOf('bridge'), (user) => held(round, user));
+      for (let round = 0; round < resources.rounds; round++) {
+        await rename(resources.store, baseOf('bridge'), (user) => held(round, user));
         // The overwrite replaces a list as long, which has to go.
         const changes = { ban: ban(round), overwrite: overwrite(round), delete: remove(round) };
         const idle: number[] = [];
         for (const what of ['ban', 'overwrite', 'delete'] as const) {
           idle.push(...(await watch(probe, () => sleep(idleTime))));
-          measured[what].push(await measure(ground, probe, changes[what]));
+          measured[what].push(await measure(resources, probe, changes[what]));
         }
         idle.push(...(await watch(probe, () => sleep(idleTime))));
         idles.push(
@@ -64,7 +64,7 @@ export const lists: Section = {
       }
     } finally {
       await probe.close();
-      await ground.store.config('SET', 'slowlog-log-slower-than', 1000, 'slowlog-max-len', 1000);
+      await resources.store.config('SET', 'slowlog-log-slower-than', 1000, 'slowlog-max-len', 1000);
     }
     return Object.entries(measured).flatMap(([what, rounds]) =>
       rowsOf(`${what} of ${title} names`, rounds, idles),
@@ -109,15 +109,15 @@ const overwrite = (round: number): Change => ({
   status: 204,
 });
 
-async function measure(ground: Ground, probe: Probe, asked: Change): Promise<Measured> {
-  await ground.store.slowlog('RESET');
+async function measure(resources: Resources, probe: Probe, asked: Change): Promise<Measured> {
+  await resources.store.slowlog('RESET');
   let took = 0;
   const busy = await watch(probe, async () => {
     const began = performance.now();
-    await change(ground, asked);
+    await change(resources, asked);
     took = performance.now() - began;
   });
-  const scripts = await notedScripts(ground);
+  const scripts = await notedScripts(resources);
   return {
     busy: percentile(busy, 0.99),
     longest: percentile(busy, 1),
@@ -139,7 +139,7 @@ function readers(): Record<string, string>[] {
   return Array.from({ length: users }, (_, user) => ({ ...organization, 'x-api-key': key(user) }));
 }
 
-async function change({ bridge }: Ground, { method, path, body, status }: Change): Promise<void> {
+async function change({ bridge }: Resources, { method, path, body, status }: Change): Promise<void> {
   const url = `${bridge.url}/api/profile/username/${path}/`;
   const headers = { ...organization, 'x-api-key': adminKey, 'content-type': 'application/json' };
   const answered = await send(method, url, headers, body);
@@ -147,7 +147,7 @@ async function change({ bridge }: Ground, { method, path, body, status }: Change
 }
 
 /** How long scripts held Redis, in ms by its own clock, ascending: of those that it notes. */
-async function notedScripts({ store }: Ground): Promise<number[]> {
+async function notedScripts({ store }: Resources): Promise<number[]> {
   const entries = (await store.slowlog('GET', 10_000)) as [
     id: number,
     at: number,

@@ -3,7 +3,7 @@ import { defaultSettings } from '../../../src/domain/settings.ts';
 import { defineMigrationScripts } from '../../../src/migration/engine/scripts.ts';
 import { saveSettings } from '../../../src/redis/organizations.ts';
 import type { Store } from '../../../src/redis/scripts.ts';
-import { openStore, usedMemory } from '../ground.ts';
+import { openStore, usedMemory } from '../resources.ts';
 import { judged, type Row, type Section } from '../section.ts';
 import { avatar, baseOf, pictureUrl, userId, wallet } from '../seed.ts';
 

@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import { encodeReference } from '../../../src/domain/objects.ts';
 import { namesBucketKey, profileKey, settingsKey } from '../../../src/redis/keys.ts';
 import { bucketOf, bucketsFor, command } from '../pipe.ts';
-import { openStore } from '../ground.ts';
+import { openStore } from '../resources.ts';
 import { ratioRow, type Section } from '../section.ts';
 import { avatar, avatarUrl, baseOf, pictureUrl, userId, wallet } from '../seed.ts';
 import { ratio } from '../stats.ts';

@@ -1,5 +1,5 @@
 import { compare, speed, type Contender } from '../compare.ts';
-import type { Ground } from '../ground.ts';
+import type { Resources } from '../resources.ts';
 import { users, type Workload } from '../load.ts';
 import { ratioRow, type Section } from '../section.ts';
 import { adminKey, baseOf, playerKey, rename } from '../seed.ts';
@@ -23,7 +23,7 @@ const ban = (organization: string): Workload => ({
   body: '{"banned-{user}-{turn}":"banned-{user}-{nextTurn}"}',
 });
 
-const bans = ({ store }: Ground, server: Served, organization: string): Contender => ({
+const bans = ({ store }: Resources, server: Served, organization: string): Contender => ({
   server,
   work: ban(organization),
   prepare: (first) => rename(store, baseOf(organization), (user) => `banned-${user}-${first / users}`),
@@ -32,14 +32,14 @@ const bans = ({ store }: Ground, server: Served, organization: string): Contende
 export const names: Section = {
   name: 'names',
   about: 'username change and ban, against a bare server that calls the same script',
-  run: async (ground) => {
-    const changed = await compare(ground, {
-      bridge: { server: ground.bridge, work: change('bridge') },
-      bare: { server: ground.bare, work: change('bare') },
+  run: async (resources) => {
+    const changed = await compare(resources, {
+      bridge: { server: resources.bridge, work: change('bridge') },
+      bare: { server: resources.bare, work: change('bare') },
     });
-    const banned = await compare(ground, {
-      bridge: bans(ground, ground.bridge, 'bridge'),
-      bare: bans(ground, ground.bare, 'bare'),
+    const banned = await compare(resources, {
+      bridge: bans(resources, resources.bridge, 'bridge'),
+      bare: bans(resources, resources.bare, 'bare'),
     });
     const aim = { atLeast: 0.6 };
     return [

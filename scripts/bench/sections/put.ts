@@ -14,10 +14,10 @@ const work = (organization: string): Workload => ({
 export const put: Section = {
   name: 'put',
   about: 'PUT of an avatar reference, against the obvious version',
-  run: async (ground) => {
-    const { bridge, afternoon } = await compare(ground, {
-      bridge: { server: ground.bridge, work: work('bridge') },
-      afternoon: { server: ground.afternoon, work: work('afternoon') },
+  run: async (resources) => {
+    const { bridge, afternoon } = await compare(resources, {
+      bridge: { server: resources.bridge, work: work('bridge') },
+      afternoon: { server: resources.afternoon, work: work('afternoon') },
     });
     return [
       ratioRow('PUT reference, times afternoon Express', ...speed(bridge, afternoon), { atLeast: 1.5 }),

@@ -11,10 +11,10 @@ export const workers: Section = {
   about: 'GET of a profile and resident memory, WORKERS=2 against WORKERS=1 (only when named)',
   // It says more of the machine's cores than of the bridge.
   onlyWhenNamed: true,
-  run: async (ground) => {
-    const one = await ground.openBridge({ WORKERS: '1' });
-    const two = await ground.openBridge({ WORKERS: '2' });
-    const measured = await compare(ground, { two: { server: two, work }, one: { server: one, work } });
+  run: async (resources) => {
+    const one = await resources.openBridge({ WORKERS: '1' });
+    const two = await resources.openBridge({ WORKERS: '2' });
+    const measured = await compare(resources, { two: { server: two, work }, one: { server: one, work } });
     return [
       ratioRow('GET profile, 2 workers, times 1 worker', ...speed(measured.two, measured.one)),
       memoryRow(two, one),

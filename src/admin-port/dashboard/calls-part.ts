@@ -1,13 +1,13 @@
 import { counted, number } from '../../lib/numbers.ts';
 import { html, type Html } from '../../lib/html.ts';
 import { colouredOperations } from './chart-data.ts';
-import type { Findings } from './findings.ts';
+import type { DashboardData } from './findings.ts';
 import { sparkline } from './sparkline.ts';
 import { ago, date, label, percent } from './text.ts';
 import { trendText } from './trend.ts';
 
 /** What is said where there is no call to draw: whether that means anything. */
-export function silence({ days, operations }: Findings): Html | undefined {
+export function silence({ days, operations }: DashboardData): Html | undefined {
   if (days.calls > 0) return undefined;
   const period = counted(days.rows.length, 'day');
   const before = operations.rows.some(({ lastSeen }) => lastSeen !== null);
@@ -31,7 +31,7 @@ export function silence({ days, operations }: Findings): Html | undefined {
 }
 
 /** The operations with their colours: the chart's legend, and its numbers. */
-export function operationsPart(findings: Findings): Html {
+export function operationsPart(findings: DashboardData): Html {
   const { operations, days, now } = findings;
   const rows = colouredOperations(operations.rows.map(({ operation }) => operation ?? '')).flatMap(
     ({ name, colour }) =>
@@ -82,7 +82,7 @@ export function callsText(calls: number | null): Html {
 }
 
 /** The chart once more as a table, the latest day first. */
-export function daysPart({ days, operations }: Findings): Html {
+export function daysPart({ days, operations }: DashboardData): Html {
   const names = colouredOperations(
     operations.rows.filter((row) => (row.calls ?? 0) > 0).map(({ operation }) => operation ?? ''),
   ).map(({ name }) => name);

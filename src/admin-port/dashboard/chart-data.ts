@@ -1,6 +1,6 @@
 import { routes } from '../../contract/routes.ts';
 import { dayMs } from '../../deprecation/ledger/days.ts';
-import type { Findings } from './findings.ts';
+import type { DashboardData } from './findings.ts';
 import { visible } from './text.ts';
 
 /** What the chart draws. Times are in seconds, as the chart library has them. */
@@ -24,7 +24,7 @@ export function colouredOperations(names: readonly string[]): { name: string; co
 }
 
 /** The chart's numbers: days that were not measured and saw no call have none, rather than nought. */
-export function chartData({ days, operations, now }: Findings): ChartData {
+export function chartData({ days, operations, now }: DashboardData): ChartData {
   const start = Date.parse(days.from) / 1000;
   const names = operations.rows.filter((row) => (row.calls ?? 0) > 0).map((row) => row.operation ?? '');
   return {

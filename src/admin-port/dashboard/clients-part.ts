@@ -2,7 +2,7 @@ import { counted, number } from '../../lib/numbers.ts';
 import { html, type Content, type Html } from '../../lib/html.ts';
 import { callsText } from './calls-part.ts';
 import { splitClients, quietDays, type ClientRow } from './clients.ts';
-import type { Findings } from './findings.ts';
+import type { DashboardData } from './findings.ts';
 import { addressOf, type DashboardQuery } from './query.ts';
 import { sparkline } from './sparkline.ts';
 import { ago, date, label } from './text.ts';
@@ -14,7 +14,7 @@ type Column = readonly [title: string, kind: '' | 'number', cell: (row: ClientRo
 const mostRows = 50;
 
 /** Whoever still calls, by last call. */
-export function callingPart(findings: Findings, query: DashboardQuery): Html {
+export function callingPart(findings: DashboardData, query: DashboardQuery): Html {
   const { calling } = splitClients(findings);
   if (calling.length === 0) {
     return html`<p class="none">
@@ -37,7 +37,7 @@ export function callingPart(findings: Findings, query: DashboardQuery): Html {
 }
 
 /** Whoever has fallen silent, the latest first, and whether anybody listened meanwhile. */
-export function quietPart(findings: Findings, query: DashboardQuery): Html {
+export function quietPart(findings: DashboardData, query: DashboardQuery): Html {
   const { quiet } = splitClients(findings);
   if (quiet.length === 0) return html`<p class="none">No client has gone quiet.</p>`;
   const columns: readonly Column[] = [
@@ -62,7 +62,7 @@ export function quietPart(findings: Findings, query: DashboardQuery): Html {
 }
 
 /** Calls that came without a valid key, by the organization they claimed. */
-export function unattributedPart(findings: Findings): Html {
+export function unattributedPart(findings: DashboardData): Html {
   const { unattributed } = splitClients(findings);
   const rows = unattributed.filter((row) => (row.calls ?? 0) > 0);
   if (rows.length === 0) {

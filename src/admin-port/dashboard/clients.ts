@@ -2,7 +2,7 @@ import { dayMs } from '../../deprecation/ledger/days.ts';
 import type { UsageReport } from '../../deprecation/reports/report.ts';
 import { unattributedKey } from '../../deprecation/ledger/tally.ts';
 import { clientName } from '../../deprecation/reports/usage-groups.ts';
-import type { Findings } from './findings.ts';
+import type { DashboardData } from './findings.ts';
 
 export type ClientRow = UsageReport['rows'][number];
 
@@ -10,7 +10,7 @@ export type ClientRow = UsageReport['rows'][number];
 export const quietDays = 7;
 
 /** The clients still calling and those gone quiet, the latest call first; and the calls of nobody known. */
-export function splitClients({ clients, now }: Findings): {
+export function splitClients({ clients, now }: DashboardData): {
   calling: ClientRow[];
   quiet: ClientRow[];
   unattributed: ClientRow[];

@@ -1,13 +1,13 @@
 import { counted } from '../../lib/numbers.ts';
 import { html, type Html } from '../../lib/html.ts';
 import { minuteMs } from '../../deprecation/ledger/days.ts';
-import type { Findings } from './findings.ts';
+import type { DashboardData } from './findings.ts';
 import { length, span } from './text.ts';
 
 const mostGaps = 5;
 
 /** When calls may have gone uncounted. */
-export function coveragePart({ days }: Findings): Html {
+export function coveragePart({ days }: DashboardData): Html {
   const gaps = days.gaps.toReversed();
   if (gaps.length === 0) {
     return html`<p>

@@ -3,12 +3,12 @@ import { html, type Content, type Html } from '../../lib/html.ts';
 import { minuteMs } from '../../deprecation/ledger/days.ts';
 import type { UsageReport } from '../../deprecation/reports/report.ts';
 import { splitClients } from './clients.ts';
-import type { Findings } from './findings.ts';
+import type { DashboardData } from './findings.ts';
 
 import { trendText } from './trend.ts';
 
 /** The few numbers that answer first. */
-export function figuresPart(findings: Findings): Html {
+export function figuresPart(findings: DashboardData): Html {
   const { days, operations } = findings;
   const { calling, quiet } = splitClients(findings);
   const { measured } = days;
@@ -53,7 +53,7 @@ function weekOnWeek({ rows }: UsageReport): Html {
 }
 
 /** Rounded down, so that only a whole is called one. */
-function measuredShare({ days, now }: Findings): Content {
+function measuredShare({ days, now }: DashboardData): Content {
   const start = Date.parse(days.from);
   const minutes = (Math.min(now, Date.parse(days.to) + 24 * 60 * minuteMs) - start) / minuteMs;
   const missing = days.gaps.reduce((sum, gap) => sum + gap.minutes, 0);

@@ -6,7 +6,7 @@ import type { UsageQuery } from '../../deprecation/reports/usage-query.ts';
 import { readUsage } from '../../deprecation/reports/usage.ts';
 
 /** What the ledger says, in the three ways the page shows it, as of `now` (ms). */
-export interface Findings {
+export interface DashboardData {
   now: number;
   days: UsageReport;
   operations: UsageReport;
@@ -23,7 +23,7 @@ async function readFindings(
   prefix: string,
   query: UsageQuery,
   now: number,
-): Promise<Findings> {
+): Promise<DashboardData> {
   const [usage, organizations] = await Promise.all([
     readUsage(client, prefix, query, now),
     client.zrevrange(activeOrganizationsKey(prefix), 0, mostOrganizations - 1),
@@ -46,8 +46,8 @@ export function createFindings(
   client: RedisClient,
   prefix: string,
   now: () => number,
-): (query: UsageQuery) => Promise<Findings> {
-  const readings = new Map<string, { at: number; findings: Promise<Findings> }>();
+): (query: UsageQuery) => Promise<DashboardData> {
+  const readings = new Map<string, { at: number; findings: Promise<DashboardData> }>();
   return async ({ firstDay, lastDay, organizationId, groupBy }) => {
     const query = { firstDay, lastDay, groupBy, ...(organizationId !== undefined && { organizationId }) };
     const id = JSON.stringify(query);

@@ -9,7 +9,7 @@ import { callingPart, quietPart, unattributedPart } from './clients-part.ts';
 import { coveragePart } from './coverage-part.ts';
 import { figuresPart } from './figures-part.ts';
 import { filters } from './filters.ts';
-import type { Findings } from './findings.ts';
+import type { DashboardData } from './findings.ts';
 import { policyPart } from './policy-part.ts';
 import { addressOf, csvAddress, type DashboardQuery } from './query.ts';
 import { renderShell } from './shell.ts';
@@ -18,7 +18,7 @@ import { moment } from './text.ts';
 export interface DashboardOptions {
   policy: DeprecationPolicy;
   query: DashboardQuery;
-  findings: Findings;
+  findings: DashboardData;
   /** Whether there is a session to end. */
   signedIn: boolean;
 }

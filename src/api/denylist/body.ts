@@ -8,7 +8,7 @@ import {
 } from '../../contract/schemas.ts';
 import type { BodyError } from '../../contract/types.gen.ts';
 import { createSketch } from '../../lib/sketch.ts';
-import { inTurns } from '../../lib/time-slices.ts';
+import { yieldingChunks } from '../../lib/time-slices.ts';
 import { NotFlat, stringsIn } from './flat-json.ts';
 import { createBodyReader, parseJson } from '../middleware/json-body.ts';
 
@@ -73,7 +73,7 @@ async function ifFlat<Result>(reading: Promise<Result>): Promise<Result | undefi
 async function errorsAmong(names: Iterable<string>): Promise<BodyError[]> {
   const errors: BodyError[] = [];
   let position = 0;
-  for await (const chunk of inTurns(names)) {
+  for await (const chunk of yieldingChunks(names)) {
     const checked = validateUsernames(chunk);
     for (const { path, message } of checked.ok ? [] : checked.errors) {
       if (errors.length < maxErrors) errors.push({ path: `/${position + Number(path.slice(1))}`, message });
@@ -87,7 +87,7 @@ async function wrongAmong(
   pairs: Iterable<readonly [string, string]>,
 ): Promise<(readonly [string, string])[]> {
   const wrong: (readonly [string, string])[] = [];
-  for await (const chunk of inTurns(pairs)) {
+  for await (const chunk of yieldingChunks(pairs)) {
     if (!validateUsernames(chunk.flat()).ok) {
       wrong.push(...chunk.filter((pair) => !validateUsernames(pair).ok));
     }
@@ -98,14 +98,14 @@ async function wrongAmong(
 /** Whether a property is given twice; it may seem so by chance. */
 async function hasTwice(pairs: Iterable<readonly [string, string]>): Promise<boolean> {
   const seen = createSketch();
-  for await (const chunk of inTurns(pairs)) if (chunk.some(([name]) => seen.add(name))) return true;
+  for await (const chunk of yieldingChunks(pairs)) if (chunk.some(([name]) => seen.add(name))) return true;
   return false;
 }
 
 /** A property given twice counts once, by its last value. */
 async function toMap(pairs: Iterable<readonly [string, string]>): Promise<Map<string, string>> {
   const map = new Map<string, string>();
-  for await (const chunk of inTurns(pairs)) for (const [name, value] of chunk) map.set(name, value);
+  for await (const chunk of yieldingChunks(pairs)) for (const [name, value] of chunk) map.set(name, value);
   return map;
 }
 

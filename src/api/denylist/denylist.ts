@@ -64,9 +64,9 @@ async function openAsAdmin(
   response: Response,
   options: DenylistOptions,
 ): Promise<DenylistContext> {
-  const { base, caller, standing } = await authenticateRequest(request, response, options);
+  const { base, caller, snapshot } = await authenticateRequest(request, response, options);
   requireAdmin(caller);
-  return { store: options.store, base, keyId: caller.keyId, standing };
+  return { store: options.store, base, keyId: caller.keyId, snapshot };
 }
 
 function busy(): ProblemError {

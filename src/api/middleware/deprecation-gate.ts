@@ -1,7 +1,7 @@
 import type { Request, Response } from 'express';
 import { problem, ProblemError } from '../../contract/problems.ts';
 import {
-  mustKnowCaller,
+  requiresAuthentication,
   verdictAt,
   type DeprecationPolicy,
   type Verdict,
@@ -23,7 +23,8 @@ export function refuseWhenGone(policy: () => DeprecationPolicy, options: Authent
   ): Promise<void> => {
     const claimed = claimedOrganization(request, options.organizationHeader);
     if (claimed !== undefined) callOf(response).organizationId = claimed;
-    const known = mustKnowCaller(policy(), now, claimed) && (await isAuthentic(request, response, options));
+    const known =
+      requiresAuthentication(policy(), now, claimed) && (await isAuthentic(request, response, options));
     const { organizationId, caller } = callOf(response);
     if (!known || verdictAt(policy(), now, { organizationId, keyId: caller?.keyId }) !== 'serve') {
       throw gone(verdict, now);

@@ -30,8 +30,8 @@ export function putProfile(options: PutProfileOptions): RequestHandler {
   const { store, pictures } = options;
 
   const put = async (session: Session, change: ProfileChange): Promise<PutOutcome> => {
-    const { base, caller, standing } = session;
-    const outcome = await putStoredProfile(store, base, requireUser(caller), change, standing);
+    const { base, caller, snapshot } = session;
+    const outcome = await putStoredProfile(store, base, requireUser(caller), change, snapshot);
     if (outcome.kind === 'put' && outcome.unusedFile !== undefined) {
       await pictures.discard(base, outcome.unusedFile);
     }

@@ -1,11 +1,11 @@
 import { readConfig, type Config } from '../../config.ts';
-import { createLifetime } from '../../lib/releasers.ts';
+import { createReleasers } from '../../lib/releasers.ts';
 import { reachStore } from '../../redis/connection/open.ts';
 import { organizationBase } from '../../redis/keys.ts';
 import type { Store } from '../../redis/scripts.ts';
 
 /** What the tool has around it; tests bring their own. */
-export interface Surroundings {
+export interface CliEnvironment {
   env: NodeJS.ProcessEnv;
   out: (text: string) => void;
   err: (text: string) => void;
@@ -14,7 +14,7 @@ export interface Surroundings {
 }
 
 /** What the commands share. */
-export interface AdminContext extends Omit<Surroundings, 'env'> {
+export interface AdminContext extends Omit<CliEnvironment, 'env'> {
   /** Throws a ConfigError. */
   config: () => Config;
   /** The service's store, opened when first asked for. */
@@ -38,8 +38,8 @@ export type Report =
 
 const exitCodes: Record<Report['kind'], number> = { done: 0, problem: 1, usage: 2, interrupted: 130 };
 
-export function createContext({ env, out, err, signal }: Surroundings): AdminContext {
-  const lifetime = createLifetime();
+export function createContext({ env, out, err, signal }: CliEnvironment): AdminContext {
+  const releasers = createReleasers();
   let config: Config | undefined;
   let store: Promise<Store> | undefined;
   let exitCode = 0;
@@ -49,7 +49,7 @@ export function createContext({ env, out, err, signal }: Surroundings): AdminCon
     err,
     signal,
     config: () => (config ??= readConfig(env)),
-    store: async () => await (store ??= reachStore(context.config(), lifetime)),
+    store: async () => await (store ??= reachStore(context.config(), releasers)),
     organization: async (id) => ({
       store: await context.store(),
       base: organizationBase(context.config().keyPrefix, id),
@@ -62,7 +62,7 @@ export function createContext({ env, out, err, signal }: Surroundings): AdminCon
       if (report.kind !== 'done') err(`error: ${report.message}\n`);
     },
     exitCode: () => exitCode,
-    close: lifetime.close,
+    close: releasers.close,
   };
   return context;
 }

@@ -1,9 +1,9 @@
 import { Command, CommanderError } from 'commander';
 import { ConfigError } from '../../config.ts';
-import { adminCommand, describeError, speakPlainly } from '../command-line.ts';
+import { adminCommand, describeError, configureErrorOutput } from '../command-line.ts';
 import { auditCommand } from './audit.ts';
 import { collectionCommand } from './collection.ts';
-import { createContext, type AdminContext, type Surroundings } from './context.ts';
+import { createContext, type AdminContext, type CliEnvironment } from './context.ts';
 import { deprecationCommand } from './deprecation.ts';
 import { fsckCommand } from './fsck.ts';
 import { keyCommand } from './key.ts';
@@ -29,28 +29,28 @@ const groups: ((context: AdminContext) => Command)[] = [
  * Runs the operator's tool. Returns the exit code: 0 done, 1 ran and found a problem, 2 wrong usage or
  * configuration, 130 interrupted. Every error is one line with the remedy.
  */
-export async function runAdmin(args: readonly string[], surroundings: Surroundings): Promise<number> {
-  const context = createContext(surroundings);
+export async function runAdmin(args: readonly string[], environment: CliEnvironment): Promise<number> {
+  const context = createContext(environment);
   try {
-    await createProgram(context, surroundings).parseAsync(args, { from: 'user' });
+    await createProgram(context, environment).parseAsync(args, { from: 'user' });
     return context.exitCode();
   } catch (error) {
     if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : 2;
-    surroundings.err(`error: ${describeError(error)}\n`);
+    environment.err(`error: ${describeError(error)}\n`);
     return error instanceof ConfigError ? 2 : 1;
   } finally {
     await context.close();
   }
 }
 
-function createProgram(context: AdminContext, surroundings: Surroundings): Command {
+function createProgram(context: AdminContext, environment: CliEnvironment): Command {
   const program = new Command(adminCommand)
     .description("The operator's tool of Profile Bridge: it works on the store that the service uses.")
     // A command's options are those after its name: `usage retire-check --org` is not `usage --org`.
     .enablePositionalOptions()
     .addHelpText('after', programHelp);
   for (const group of groups) program.addCommand(group(context));
-  speakPlainly(program, surroundings.out, surroundings.err);
+  configureErrorOutput(program, environment.out, environment.err);
   return program;
 }
 

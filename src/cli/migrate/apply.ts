@@ -20,7 +20,7 @@ import { prune, type Pruned } from '../../migration/engine/prune.ts';
 import { organizationsOf } from '../../migration/engine/verify.ts';
 import { noteIgnored } from './ignored.ts';
 import type { PlanChoice } from './plan.ts';
-import { withSession, type Outcome, type Surroundings } from './session.ts';
+import { withSession, type Outcome, type CliEnvironment } from './session.ts';
 
 export interface ApplyChoice extends PlanChoice {
   fresh?: boolean | undefined;
@@ -32,7 +32,7 @@ export interface ApplyChoice extends PlanChoice {
 }
 
 /** `migrate apply`: brings the source's records in, and can be stopped at any time. */
-export async function apply(surroundings: Surroundings, choice: ApplyChoice): Promise<Outcome> {
+export async function apply(environment: CliEnvironment, choice: ApplyChoice): Promise<Outcome> {
   const startedAt = Date.now();
   const chosen = await openChosen(choice);
   try {
@@ -42,7 +42,7 @@ export async function apply(surroundings: Surroundings, choice: ApplyChoice): Pr
         ? chosen.scope.size
         : Math.max(1, Math.min(choice.batch ?? 500, Math.ceil(choice.rate / 4)));
     const scoped = { ...chosen, scope: { ...chosen.scope, size } };
-    return await withSession(surroundings, choice, async (context) => {
+    return await withSession(environment, choice, async (context) => {
       let pruned: Pruned = { removed: new Map(), spared: new Map() };
       let pictures: Copied | undefined;
       const applied = await applyRun(scoped, context, {
@@ -55,7 +55,7 @@ export async function apply(surroundings: Surroundings, choice: ApplyChoice): Pr
             pruned = await prune(scope, inner, await organizationsOf(inner, past, choice.org));
           }
           if (choice.copyPictures !== undefined) {
-            pictures = await copy(surroundings, choice, scope, inner);
+            pictures = await copy(environment, choice, scope, inner);
           }
         },
       });
@@ -117,7 +117,7 @@ function titleOf({ kind, run, isResumed }: Applied, source: string): string {
 }
 
 async function copy(
-  { config, awsCredentials }: Surroundings,
+  { config, awsCredentials }: CliEnvironment,
   { copyPictures: place, allowPrivateAddresses = false, rate }: ApplyChoice,
   scope: Scope,
   context: MigrationContext,

@@ -3,7 +3,7 @@ import { entityNames, type Entity } from '../../migration/records/records.ts';
 import { counted, number } from '../../lib/numbers.ts';
 import { table } from '../../lib/terminal.ts';
 import { listWarnings, pace } from './summary.ts';
-import { withSession, type Outcome, type Surroundings } from './session.ts';
+import { withSession, type Outcome, type CliEnvironment } from './session.ts';
 
 export interface ExportChoice {
   to: string;
@@ -12,9 +12,9 @@ export interface ExportChoice {
 }
 
 /** `migrate export`: what Redis holds, as the records that apply takes. */
-export async function exportAll(surroundings: Surroundings, choice: ExportChoice): Promise<Outcome> {
+export async function exportAll(environment: CliEnvironment, choice: ExportChoice): Promise<Outcome> {
   const startedAt = Date.now();
-  return await withSession(surroundings, {}, async (context) => {
+  return await withSession(environment, {}, async (context) => {
     const entities = choice.entities ?? entityNames;
     const { written } = await exportRecords(context, choice.to, entities, choice.org);
     let sum = 0;

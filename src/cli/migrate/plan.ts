@@ -11,16 +11,16 @@ import {
   sumOf,
 } from './summary.ts';
 import { noteIgnored } from './ignored.ts';
-import { withSession, type Outcome, type SessionChoice, type Surroundings } from './session.ts';
+import { withSession, type Outcome, type SessionChoice, type CliEnvironment } from './session.ts';
 
 export type PlanChoice = SourceChoice & SessionChoice;
 
 /** `migrate plan`: reads everything, writes nothing, and tells what an apply would meet and do. */
-export async function plan(surroundings: Surroundings, choice: PlanChoice): Promise<Outcome> {
+export async function plan(environment: CliEnvironment, choice: PlanChoice): Promise<Outcome> {
   const startedAt = Date.now();
   const chosen = await openChosen(choice);
   try {
-    return await withSession(surroundings, choice, async (context) => {
+    return await withSession(environment, choice, async (context) => {
       const made = await makePlan(chosen.scope, context);
       const { issues } = context;
       const figures = planFigures(made, issues);

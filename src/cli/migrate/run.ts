@@ -6,10 +6,10 @@ import { apply } from './apply.ts';
 import { exportAll } from './export.ts';
 import { entityNames } from '../../migration/records/records.ts';
 import { plan } from './plan.ts';
-import type { Outcome, Surroundings } from './session.ts';
+import type { Outcome, CliEnvironment } from './session.ts';
 import { verify } from './verify.ts';
 import { status } from './status.ts';
-import { describeError, examplesText, migrateCommand, speakPlainly } from '../command-line.ts';
+import { describeError, examplesText, migrateCommand, configureErrorOutput } from '../command-line.ts';
 import {
   addConflictOption,
   addReadingOptions,
@@ -23,7 +23,7 @@ import {
 interface ToolSurroundings {
   env: NodeJS.ProcessEnv;
   out: (text: string) => void;
-  err: Surroundings['err'];
+  err: CliEnvironment['err'];
   signal: AbortSignal;
 }
 
@@ -37,7 +37,7 @@ export async function runMigrate(
 ): Promise<number> {
   let exitCode = 0;
   const does =
-    <Own>(command: (surroundings: Surroundings, flags: Own) => Promise<Outcome>) =>
+    <Own>(command: (environment: CliEnvironment, flags: Own) => Promise<Outcome>) =>
     async (flags: Own & Flags): Promise<void> => {
       const outcome = await command(
         { config: readConfig(env), awsCredentials: readBucketCredentials(env), err, signal },
@@ -62,10 +62,10 @@ export async function runMigrate(
 }
 
 type Does = <Own>(
-  command: (surroundings: Surroundings, flags: Own) => Promise<Outcome>,
+  command: (environment: CliEnvironment, flags: Own) => Promise<Outcome>,
 ) => (flags: Own & Flags) => Promise<void>;
 
-function createProgram(does: Does, out: (text: string) => void, err: Surroundings['err']): Command {
+function createProgram(does: Does, out: (text: string) => void, err: CliEnvironment['err']): Command {
   const program = new Command(migrateCommand)
     .description('Moves legacy data into Redis: plan, apply, verify; again as often as you like.')
     .addHelpText('after', programHelp);
@@ -131,7 +131,7 @@ function createProgram(does: Does, out: (text: string) => void, err: Surrounding
     'export --to ./acme --org acme --entities profiles,denylist',
   ]);
 
-  speakPlainly(program, out, (text) => err.write(text));
+  configureErrorOutput(program, out, (text) => err.write(text));
   return program;
 }
 

@@ -1,4 +1,4 @@
-import { createLifetime } from '../../lib/releasers.ts';
+import { createReleasers } from '../../lib/releasers.ts';
 import { isStoreUnavailable } from '../../redis/connection/connect.ts';
 import { reachStore, type StoreConfig } from '../../redis/connection/open.ts';
 import type { BucketCredentials } from '../../media/s3.ts';
@@ -20,7 +20,7 @@ interface MigrationConfig extends StoreConfig {
 }
 
 /** What a command has around it. */
-export interface Surroundings {
+export interface CliEnvironment {
   config: MigrationConfig;
   /** For a media store in a bucket. */
   awsCredentials: BucketCredentials;
@@ -50,22 +50,22 @@ const usualConcurrency = 4;
 
 /** Opens what a command works with, and closes it afterwards, also when the work fails. */
 export async function withSession<Result>(
-  { config, err, signal }: Surroundings,
+  { config, err, signal }: CliEnvironment,
   choice: SessionChoice,
   work: (context: MigrationContext) => Promise<Result>,
 ): Promise<Result> {
-  const lifetime = createLifetime();
+  const releasers = createReleasers();
   const progress = createProgress(err);
   try {
     const issues = await openIssues(choice.report);
-    lifetime.onClose('report', issues.close);
-    const store = defineMigrationScripts(await reachStore(config, lifetime));
+    releasers.onClose('report', issues.close);
+    const store = defineMigrationScripts(await reachStore(config, releasers));
     const lost = new AbortController();
     // A store that comes back may have forgotten what it had already confirmed; only a new start, which goes by the
     // cursor in that same store, is safe.
     store.on('reconnecting', () => lost.abort(storeLost()));
     const workspace = createWorkspace();
-    lifetime.onClose('temporary files', workspace.close);
+    releasers.onClose('temporary files', workspace.close);
     const organizations = createOrganizations(store, config.keyPrefix);
     const mediaUrl = mediaUrlOf(config);
     const context: MigrationContext = {
@@ -87,7 +87,7 @@ export async function withSession<Result>(
     throw error instanceof Error && isStoreUnavailable(error) ? storeLost(error) : error;
   } finally {
     progress.stop();
-    await lifetime.close();
+    await releasers.close();
   }
 }
 

@@ -5,7 +5,7 @@ import { readRun, runsKey, type RunState } from '../../migration/runs/runs.ts';
 import { MigrationError } from '../../migration/engine/issues.ts';
 import { number } from '../../lib/numbers.ts';
 import { table } from '../../lib/terminal.ts';
-import { withSession, type Outcome, type Surroundings } from './session.ts';
+import { withSession, type Outcome, type CliEnvironment } from './session.ts';
 
 /** Where a run stands: `reading` is before its first write, or before that of its next round. */
 type Phase = 'reading' | 'running' | 'interrupted' | 'finished';
@@ -25,10 +25,10 @@ interface Run {
 
 /** `migrate status`: where the runs stand, killed or not; of one run, entity by entity. */
 export async function status(
-  surroundings: Surroundings,
+  environment: CliEnvironment,
   { run: wanted }: { run?: string | undefined },
 ): Promise<Outcome> {
-  return await withSession(surroundings, {}, async (context) => {
+  return await withSession(environment, {}, async (context) => {
     const all = await readRuns(context);
     const runs = wanted === undefined ? all : all.filter(({ name }) => name === wanted);
     if (wanted !== undefined && runs.length === 0) {

@@ -7,16 +7,16 @@ import { table } from '../../lib/terminal.ts';
 import { head, listIssues, pace } from './summary.ts';
 import { verify as compareBoth, type Verified } from '../../migration/engine/verify.ts';
 import { noteIgnored } from './ignored.ts';
-import { withSession, type Outcome, type SessionChoice, type Surroundings } from './session.ts';
+import { withSession, type Outcome, type SessionChoice, type CliEnvironment } from './session.ts';
 
 export type VerifyChoice = SourceChoice & SessionChoice;
 
 /** `migrate verify`: compares the source with Redis, every record and field, in both directions. */
-export async function verify(surroundings: Surroundings, choice: VerifyChoice): Promise<Outcome> {
+export async function verify(environment: CliEnvironment, choice: VerifyChoice): Promise<Outcome> {
   const startedAt = Date.now();
   const chosen = await openChosen(choice);
   try {
-    return await withSession(surroundings, choice, async (context) => {
+    return await withSession(environment, choice, async (context) => {
       const { store, prefix, issues } = context;
       const state = await readRun(store, prefix, chosen.run);
       const onConflict = state?.onConflict ?? 'abort';

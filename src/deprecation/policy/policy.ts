@@ -133,7 +133,7 @@ export function verdictAt(policy: DeprecationPolicy, now: number, claimant: Clai
  * exemption lives for the organization the call claims to come from, or for some key. Otherwise `verdictAt`
  * with an empty claimant is final, before any other work. If authentication then fails, that verdict holds too.
  */
-export function mustKnowCaller(
+export function requiresAuthentication(
   policy: DeprecationPolicy,
   now: number,
   claimedOrganizationId: string | undefined,

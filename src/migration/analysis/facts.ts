@@ -1,6 +1,6 @@
 import { encodeReference } from '../../domain/objects.ts';
 import type { Crosscheck, Side } from './crosscheck.ts';
-import { formIn, type Organization } from '../engine/organizations.ts';
+import { normalizedIn, type Organization } from '../engine/organizations.ts';
 import type { Entity, RecordOf } from '../records/records.ts';
 
 /** The questions that records are crosschecked by. */
@@ -38,7 +38,7 @@ export function identityOf(entity: Entity, record: RecordOf[Entity], organizatio
       return `${own.userId}\u0003${encodeReference(own)}`;
     }
     case 'denylist':
-      return formIn(organization, (record as RecordOf['denylist']).username);
+      return normalizedIn(organization, (record as RecordOf['denylist']).username);
     case 'profiles':
       return (record as RecordOf['profiles']).userId;
     default:
@@ -59,7 +59,8 @@ export function visitFacts(
   if (entity === 'profiles') {
     visit(key, identity, 'a', checks.users, 'a');
     const { username } = record as RecordOf['profiles'];
-    if (username !== undefined) visit(formIn(organization, username), checks.names, 'a', checks.denied, 'b');
+    if (username !== undefined)
+      visit(normalizedIn(organization, username), checks.names, 'a', checks.denied, 'b');
   } else if (entity === 'denylist') {
     visit(key, identity, 'a', checks.denied, 'a');
   } else {

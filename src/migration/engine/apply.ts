@@ -1,20 +1,20 @@
 import type { MigrationContext } from './context.ts';
 import { groupBy } from '../../lib/group-by.ts';
 import { createPacer } from './pacer.ts';
-import { addTo, decided, rehearse, type Rehearsal } from './rehearse.ts';
+import { addTo, applyDecisions, dryRun, type DryRun } from './dry-run.ts';
 import type { Release } from './renames.ts';
 import type { Entity } from '../records/records.ts';
 import { saveEntity, saveRound, type EntityState, type RunState } from '../runs/runs.ts';
 import { chunksOf, type Scope } from '../sources/scope.ts';
 import { surveySource, type Survey } from '../analysis/survey.ts';
-import { createWindow } from './window.ts';
-import { formIn } from './organizations.ts';
-import { unfenced } from './fence.ts';
+import { createOrderedPool } from './ordered-pool.ts';
+import { normalizedIn } from './organizations.ts';
+import { withCurrentIndex } from './current-index.ts';
 import { emptyTally, type Notes, type Tally } from './writer.ts';
 
 export interface Plan {
   survey: Survey;
-  rehearsal: Rehearsal;
+  rehearsal: DryRun;
   /** Records that stop an apply, unless --on-conflict says else. */
   problems: number;
 }
@@ -26,7 +26,7 @@ export async function makePlan(
   onChunk?: Parameters<typeof surveySource>[2],
 ): Promise<Plan> {
   const survey = await surveySource(scope, context, onChunk);
-  const rehearsal = await rehearse(scope, context, survey);
+  const rehearsal = await dryRun(scope, context, survey);
   const { issues } = context;
   return { survey, rehearsal, problems: issues.count('invalid') + issues.count('username-conflict') };
 }
@@ -69,12 +69,12 @@ export async function applyPlan(
     const decisions = survey.decisions[entity].reader();
     const notes = notesFor(context);
     const save = createSaver(async () => await saveEntity(store, prefix, run, entity, state));
-    const window = createWindow<Tally>(context.concurrency, (own) => addTo(state.tally, own));
+    const window = createOrderedPool<Tally>(context.concurrency, (own) => addTo(state.tally, own));
     if (start !== undefined) await decisions.upTo(start.seq);
 
     for await (const chunk of chunksOf(scope, entity, start)) {
       if (signal.aborted) break;
-      const items = await decided(chunk, decisions);
+      const items = await applyDecisions(chunk, decisions);
       await pacer.wait(items.length);
       if (signal.aborted) break;
       context.progress.advance(`writing ${entity}`, chunk.read, chunk.progress);
@@ -124,10 +124,10 @@ async function releaseNames(context: MigrationContext, releases: readonly Releas
   for (const [id, own] of groupBy(releases, ({ organizationId }) => organizationId)) {
     const organization = await organizations.find(id);
     for (let done = 0; done < own.length; done += releasedAtOnce) {
-      await unfenced({ organizations, organization }, async () => {
+      await withCurrentIndex({ organizations, organization }, async () => {
         const rows = own
           .slice(done, done + releasedAtOnce)
-          .map(({ userId, username }) => [userId, username, formIn(organization, username)]);
+          .map(({ userId, username }) => [userId, username, normalizedIn(organization, username)]);
         return await store.migrateRelease(organization.base, organization.index, JSON.stringify(rows));
       });
     }

@@ -6,7 +6,7 @@ import type { MigrationContext } from './context.ts';
 import { isWrittenHere } from './extras.ts';
 import { identityOf } from '../analysis/facts.ts';
 import { groupBy } from '../../lib/group-by.ts';
-import { formIn, type Organization } from './organizations.ts';
+import { normalizedIn, type Organization } from './organizations.ts';
 import type { Entity, RecordOf } from '../records/records.ts';
 import { apiKeyRecord, organizationRecord, organizationSettings, profileFields } from '../records/stored.ts';
 
@@ -56,7 +56,9 @@ type Comparer<E extends Entity> = (
 ) => Promise<Comparison[]>;
 
 const compareProfiles: Comparer<'profiles'> = async ({ store, mediaUrl }, organization, records) => {
-  const forms = records.map(({ username }) => (username === undefined ? '' : formIn(organization, username)));
+  const forms = records.map(({ username }) =>
+    username === undefined ? '' : normalizedIn(organization, username),
+  );
   const rows = records.map(({ userId }, position) => [userId, forms[position]]);
   const found = await store.migrateRead(organization.base, organization.index, JSON.stringify(rows));
   return records.map((record, position) => {
@@ -159,7 +161,7 @@ const compareCollections: Comparer<'collections'> = async ({ store }, { base }, 
 };
 
 const compareDenylist: Comparer<'denylist'> = async ({ store }, organization, records) => {
-  const forms = records.map(({ username }) => formIn(organization, username));
+  const forms = records.map(({ username }) => normalizedIn(organization, username));
   const found = await store.hmget(denylistKey(organization.base, organization.index), ...forms);
   return records.map(({ username }, position): Comparison => {
     const spelled = found[position] ?? null;

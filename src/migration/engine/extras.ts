@@ -174,7 +174,8 @@ export async function isWrittenHere(
   { store }: Pick<MigrationContext, 'store'>,
   { entity, organization: { base }, key }: Extra,
 ): Promise<boolean> {
-  const marked = async (mark: string): Promise<boolean> => (await store.sismember(`${base}here`, mark)) === 1;
+  const marked = async (mark: string): Promise<boolean> =>
+    (await store.sismember(`${base}local-writes`, mark)) === 1;
   switch (entity) {
     case 'profiles':
       return (await store.hget(profileKey(base, key), 'b')) !== null;

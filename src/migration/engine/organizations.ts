@@ -1,7 +1,7 @@
 import type { OrganizationSettings } from '../../domain/settings.ts';
 import { comparisonForm } from '../../domain/usernames.ts';
 import { organizationBase, organizationsKey, settingsKey } from '../../redis/keys.ts';
-import { readStanding } from '../../redis/standing.ts';
+import { readWriteSnapshot } from '../../redis/write-snapshot.ts';
 import type { MigrationStore } from './scripts.ts';
 import { settingsArguments } from '../records/stored.ts';
 
@@ -39,9 +39,12 @@ export function createOrganizations(store: MigrationStore, prefix: string): Orga
 
   const look = async (id: string): Promise<Organization> => {
     const base = organizationBase(prefix, id);
-    const [standing, found] = await Promise.all([readStanding(store, base), store.exists(settingsKey(base))]);
+    const [snapshot, found] = await Promise.all([
+      readWriteSnapshot(store, base),
+      store.exists(settingsKey(base)),
+    ]);
     const exists = found === 1;
-    const { settings, index } = standing;
+    const { settings, index } = snapshot;
     const before = known.get(id);
     if (before === undefined) {
       const organization = { id, base, exists, index, settings, namesToCome: 0, isKnown: exists };
@@ -82,7 +85,7 @@ export function createOrganizations(store: MigrationStore, prefix: string): Orga
 const ascii = /^[\0-\x7f]*$/;
 
 /** The form under which a name is compared in the organization. Most names are ASCII, and need no more than a look. */
-export function formIn({ settings: { comparison } }: Organization, name: string): string {
+export function normalizedIn({ settings: { comparison } }: Organization, name: string): string {
   if (!ascii.test(name)) return comparisonForm(name, comparison);
   return comparison === 'exact' ? name : name.toLowerCase();
 }

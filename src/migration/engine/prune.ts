@@ -1,10 +1,10 @@
 import { profileKey } from '../../redis/keys.ts';
 import type { MigrationContext } from './context.ts';
 import { emptySearch, findExtras, type Extra } from './extras.ts';
-import { formIn, type Organization } from './organizations.ts';
+import { normalizedIn, type Organization } from './organizations.ts';
 import type { Entity } from '../records/records.ts';
 import type { Scope } from '../sources/scope.ts';
-import { unfenced } from './fence.ts';
+import { withCurrentIndex } from './current-index.ts';
 
 const prunedAtOnce = 300;
 
@@ -59,11 +59,11 @@ async function pruneBatch(
     entity === 'profiles'
       ? await Promise.all(extras.map(({ key }) => store.hget(profileKey(organization.base, key), 'u')))
       : [];
-  const [, outcomes] = await unfenced({ organizations, organization }, async () => {
+  const [, outcomes] = await withCurrentIndex({ organizations, organization }, async () => {
     const rows = extras.map(({ key }, position) => {
       if (entity === 'collections') return key.split('\u0003');
       const name = names[position] ?? '';
-      return entity === 'profiles' ? [key, name, formIn(organization, name)] : [key];
+      return entity === 'profiles' ? [key, name, normalizedIn(organization, name)] : [key];
     });
     return await store.migratePrune(organization.base, entity, organization.index, JSON.stringify(rows));
   });

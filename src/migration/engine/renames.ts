@@ -1,7 +1,7 @@
 import type { MigrationContext } from './context.ts';
 import type { Decisions } from '../analysis/decisions.ts';
 import { createSorter } from '../analysis/sorter.ts';
-import { formIn, type Organizations } from './organizations.ts';
+import { normalizedIn, type Organizations } from './organizations.ts';
 import type { OnConflict } from '../sources/scope.ts';
 import type { Notes } from './writer.ts';
 
@@ -69,7 +69,7 @@ export function createRenames({ workspace, issues, organizations }: MigrationCon
       onTaken: (item, holder) => {
         const { organizationId, userId, username = '' } = item.record;
         const wanted = { organizationId, seq: item.seq, where: item.where(), userId, username, holder };
-        note(organizationId, formOf(organizations, organizationId, username), 'b', wanted);
+        note(organizationId, normalizedName(organizations, organizationId, username), 'b', wanted);
       },
     },
     flush: async () => {
@@ -118,8 +118,8 @@ function keyOf({ organizationId, userId }: { organizationId: string; userId: str
   return organizationId + separator + userId;
 }
 
-function formOf(organizations: Organizations, id: string, username: string): string {
+function normalizedName(organizations: Organizations, id: string, username: string): string {
   const organization = organizations.find(id);
   if (organization instanceof Promise) throw new Error('an organization that Redis was asked about is known');
-  return formIn(organization, username);
+  return normalizedIn(organization, username);
 }

@@ -42,13 +42,13 @@ export type MigrationStore = Store & Commands;
 /** Each script: its file, and the parts of src/redis/lua/lib that it uses. */
 const scripts: Record<keyof ScriptReplies, { file: string; uses: string[]; readOnly?: true }> = {
   migrateProfiles: { file: 'apply_profiles', uses: ['clock', 'names'] },
-  migrateDenylist: { file: 'apply_denylist', uses: ['names', 'here'] },
+  migrateDenylist: { file: 'apply_denylist', uses: ['names', 'local_writes'] },
   migrateOrganization: { file: 'apply_organization', uses: [] },
   migrateKeys: { file: 'apply_keys', uses: ['clock'] },
-  migrateObjects: { file: 'apply_objects', uses: ['here'] },
+  migrateObjects: { file: 'apply_objects', uses: ['local_writes'] },
   migrateCollections: { file: 'apply_collections', uses: [] },
   migrateRelease: { file: 'release_names', uses: ['names'] },
-  migratePrune: { file: 'prune', uses: ['clock', 'names', 'here'] },
+  migratePrune: { file: 'prune', uses: ['clock', 'names', 'local_writes'] },
   migrateRead: { file: 'read_profiles', uses: ['names'], readOnly: true },
   migratePicture: { file: 'put_picture', uses: ['clock'] },
   migrateLock: { file: 'lock', uses: [] },

@@ -5,12 +5,12 @@ import type { Item } from '../sources/chunks.ts';
 import type { MigrationContext } from './context.ts';
 import { emptySearch, findExtras, isWrittenHere, placeOf, storedKeys } from './extras.ts';
 import type { Issue, Reason } from './issues.ts';
-import { formIn, type Organization } from './organizations.ts';
-import { decided } from './rehearse.ts';
+import { normalizedIn, type Organization } from './organizations.ts';
+import { applyDecisions } from './dry-run.ts';
 import type { Entity } from '../records/records.ts';
 import { chunksOf, type Scope } from '../sources/scope.ts';
 import { surveySource } from '../analysis/survey.ts';
-import { createWindow } from './window.ts';
+import { createOrderedPool } from './ordered-pool.ts';
 
 export interface Verified {
   /** Records of the source compared with Redis, by entity. */
@@ -42,14 +42,14 @@ export async function verify(
   for (const entity of scope.entities) {
     const decisions = survey.decisions[entity].reader();
     let count = 0;
-    const window = createWindow<Map<Item, Comparison>>(context.concurrency, (found) => {
+    const window = createOrderedPool<Map<Item, Comparison>>(context.concurrency, (found) => {
       for (const [item, comparison] of found) report(context, entity, item, comparison, hasAccepted);
       count += found.size;
     });
     for await (const chunk of chunksOf(scope, entity)) {
       signal.throwIfAborted();
       progress.advance(`verifying ${entity}`, chunk.read, chunk.progress);
-      await window.add(compare(context, entity, await decided(chunk, decisions)));
+      await window.add(compare(context, entity, await applyDecisions(chunk, decisions)));
     }
     await window.drain();
     compared.set(entity, count);
@@ -147,7 +147,7 @@ async function verifyIndex(
   among: ReadonlyMap<string, Organization>,
 ): Promise<number> {
   let count = 0;
-  const window = createWindow<number>(bucketsAtOnce, (entries) => {
+  const window = createOrderedPool<number>(bucketsAtOnce, (entries) => {
     count += entries;
     context.progress.advance('verifying the name index', entries, 0);
   });
@@ -174,7 +174,7 @@ async function verifyBucket(
     );
     for (const [position, [form, user]] of entries.entries()) {
       const name = names[position] ?? null;
-      if (name !== null && formIn(organization, name) === form) continue;
+      if (name !== null && normalizedIn(organization, name) === form) continue;
       const detail = `leads from ${JSON.stringify(form)} to user ${JSON.stringify(user)}, whose username is ${name === null ? 'absent' : JSON.stringify(name)}: run npm run -s admin -- fsck --repair`;
       issues.add({
         entity: 'profiles',

@@ -1,9 +1,9 @@
 import { encodeReference } from '../../domain/objects.ts';
 import { newKeyId } from '../../redis/api-keys.ts';
 import type { Item } from '../sources/chunks.ts';
-import { patience, unfenced, waitUntil } from './fence.ts';
+import { indexTimeout, withCurrentIndex, waitUntil } from './current-index.ts';
 import { groupBy } from '../../lib/group-by.ts';
-import { formIn, type Organization, type Organizations } from './organizations.ts';
+import { normalizedIn, type Organization, type Organizations } from './organizations.ts';
 import type { Entity } from '../records/records.ts';
 import type { MigrationStore, Mode } from './scripts.ts';
 import { organizationSettings, profileFields, settingsArguments } from '../records/stored.ts';
@@ -120,8 +120,8 @@ const putCollections: Putter<'collections'> = async ({ store, organization, mode
 
 const putDenylist: Putter<'denylist'> = async (place, items) => {
   const { store, organization, mode, notes, count } = place;
-  const reply = await unfenced(place, async () => {
-    const rows = items.map(({ record }) => [record.username, formIn(organization, record.username)]);
+  const reply = await withCurrentIndex(place, async () => {
+    const rows = items.map(({ record }) => [record.username, normalizedIn(organization, record.username)]);
     return await store.migrateDenylist(organization.base, mode, organization.index, JSON.stringify(rows));
   });
   for (const [position, item] of items.entries()) count(item, reply[1].charAt(position));
@@ -139,7 +139,7 @@ interface ProfileRow {
 
 const putProfiles: Putter<'profiles'> = async (place, items) => {
   let rows: ProfileRow[] = items.map((item) => ({ item, seen: '' }));
-  for (const deadline = Date.now() + patience; rows.length > 0;) {
+  for (const deadline = Date.now() + indexTimeout; rows.length > 0;) {
     const again: ProfileRow[] = [];
     if (await putOnce(place, rows, again)) await waitUntil(deadline, place.organization.id);
     rows = again;
@@ -149,16 +149,16 @@ const putProfiles: Putter<'profiles'> = async (place, items) => {
 /** One call. Rows to come back with are added to `again`; says whether it is better to wait before. */
 async function putOnce(place: Place, rows: readonly ProfileRow[], again: ProfileRow[]): Promise<boolean> {
   const { store, organization, mediaUrl, mode, notes, count } = place;
-  const [, outcomes, names, denied] = await unfenced(place, async () => {
+  const [, outcomes, names, denied] = await withCurrentIndex(place, async () => {
     const encoded = rows.map(({ item: { record }, seen }) => {
       const fields = profileFields(record, mediaUrl);
       const file = fields.indexOf('pf');
       return [
         record.userId,
-        record.username === undefined ? '' : formIn(organization, record.username),
+        record.username === undefined ? '' : normalizedIn(organization, record.username),
         fields[fields.length - 1],
         seen,
-        seen === '' ? '' : formIn(organization, seen),
+        seen === '' ? '' : normalizedIn(organization, seen),
         file === -1 ? '' : fields[file + 1],
         ...fields,
       ];
@@ -181,7 +181,7 @@ async function putOnce(place: Place, rows: readonly ProfileRow[], again: Profile
       continue;
     }
     if (seen !== '' && (letter === 'u' || letter === 't')) {
-      notes.onRename?.(item, seen, formIn(organization, seen));
+      notes.onRename?.(item, seen, normalizedIn(organization, seen));
     }
     if (letter === 't') notes.onTaken?.(item, names[named++] ?? '');
     count(item, letter);

@@ -12,7 +12,7 @@ export type Fetched = { kind: 'fetched'; bytes: Buffer } | { kind: 'failed'; rea
 const maxBytes = 5 * 1024 * 1024;
 const maxRedirects = 5;
 /** For one request, its redirects apart, in ms. */
-const patience = 15_000;
+const downloadTimeout = 15_000;
 
 export interface FetchOptions {
   /** Whether addresses of the own network and machine may be asked. */
@@ -47,7 +47,7 @@ async function ask(target: URL, { allowPrivate, signal }: FetchOptions): Promise
   // A literal address is never looked up.
   if (!allowPrivate && isIP(host) !== 0 && !isPublicAddress(host)) throw new PrivateAddress();
   const request = target.protocol === 'https:' ? requestHttps : requestHttp;
-  const limit = AbortSignal.any([signal, AbortSignal.timeout(patience)]);
+  const limit = AbortSignal.any([signal, AbortSignal.timeout(downloadTimeout)]);
   const response = await new Promise<IncomingMessage>((resolve, reject) => {
     const sent = request(
       target,

@@ -1,7 +1,7 @@
 import { Cluster } from 'ioredis';
 import type { Log } from '../../log.ts';
 import { type ClientOptions, createClient, mastersOf, type RedisClient } from './client.ts';
-import { findObstacle } from './requirements.ts';
+import { checkRequirements } from './requirements.ts';
 import { parseRedisUrl, type RedisAddress } from './url.ts';
 
 export type { RedisClient } from './client.ts';
@@ -17,7 +17,7 @@ export interface ConnectOptions extends Partial<ClientOptions> {
 
 /**
  * Connects to the store named by `url` (forms: see parseRedisUrl) and checks that it can serve the bridge:
- * see findObstacle; of a cluster every master is asked. Resolves to a client that is ready; close it by
+ * see checkRequirements; of a cluster every master is asked. Resolves to a client that is ready; close it by
  * `closeRedis`. Rejects with an Error of one line with the remedy, without passwords.
  *
  * From then on a lost store is reconnected to for ever, and meanwhile every command is refused at once, with
@@ -37,10 +37,10 @@ export async function connectRedis(url: string, options: ConnectOptions = {}): P
   try {
     await untilReady(client, options.startTimeout ?? 5000);
     const obstacle = await inspect(client, address, options.allowEviction ?? false);
-    if (obstacle !== undefined) throw new UnfitStore(obstacle);
+    if (obstacle !== undefined) throw new UnsupportedStoreError(obstacle);
   } catch (error) {
     client.disconnect();
-    throw error instanceof UnfitStore ? error : unreachable(address, lastError ?? error);
+    throw error instanceof UnsupportedStoreError ? error : unreachable(address, lastError ?? error);
   }
   if (options.log !== undefined) reportOutages(client, address, options.log);
   return client;
@@ -97,7 +97,7 @@ function untilReady(client: RedisClient, milliseconds: number): Promise<void> {
   });
 }
 
-class UnfitStore extends Error {}
+class UnsupportedStoreError extends Error {}
 
 async function inspect(
   client: RedisClient,
@@ -107,7 +107,7 @@ async function inspect(
   const cluster = client instanceof Cluster;
   for (const node of mastersOf(client)) {
     const where = cluster ? `${node.options.host}:${node.options.port}` : address.display;
-    const obstacle = findObstacle(await node.info(), `Redis at ${where}`, { cluster, allowEviction });
+    const obstacle = checkRequirements(await node.info(), `Redis at ${where}`, { cluster, allowEviction });
     if (obstacle !== undefined) return obstacle;
   }
   return undefined;

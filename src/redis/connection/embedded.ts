@@ -24,7 +24,7 @@ export interface Embedded {
  * only one on its data. Rejects with an Error of one line with the remedy.
  */
 export function openEmbedded({ dataDir, log }: { dataDir: string; log?: Log }): Promise<Embedded> {
-  // Patience for the Redis of a bridge that has just been killed to end.
+  // RetryBudget for the Redis of a bridge that has just been killed to end.
   return untilReached(dataDir, 4000, (place, closing) => startServer(place, closing.signal), log);
 }
 
@@ -33,7 +33,7 @@ export function openEmbedded({ dataDir, log }: { dataDir: string; log?: Log }): 
  * until `close`. Rejects like openEmbedded.
  */
 export function reachEmbedded(dataDir: string): Promise<Embedded> {
-  // Patience for a bridge that is just starting, and may have much to load.
+  // RetryBudget for a bridge that is just starting, and may have much to load.
   return untilReached(dataDir, 30_000, async (place, closing) =>
     (await answers(place.socket)) ? 'running' : startServer(place, closing.signal),
   );
@@ -41,13 +41,13 @@ export function reachEmbedded(dataDir: string): Promise<Embedded> {
 
 async function untilReached(
   dataDir: string,
-  patience: number,
+  startTimeout: number,
   attempt: (place: Place, closing: AbortController) => Promise<Server | 'running' | 'locked'>,
   log?: Log,
 ): Promise<Embedded> {
   const place = preparePlace(dataDir);
   const closing = new AbortController();
-  const deadline = Date.now() + patience;
+  const deadline = Date.now() + startTimeout;
   for (;;) {
     const reached = await attempt(place, closing);
     if (reached === 'running') return { url: place.url, close: async () => {} };

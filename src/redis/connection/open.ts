@@ -1,4 +1,4 @@
-import type { Lifetime } from '../../lib/releasers.ts';
+import type { Releasers } from '../../lib/releasers.ts';
 import type { Log } from '../../log.ts';
 import { closeRedis, connectRedis, type ConnectOptions } from './connect.ts';
 import { openEmbedded, reachEmbedded, type Embedded } from './embedded.ts';
@@ -20,11 +20,11 @@ export interface StoreConfig {
  */
 export async function openStore(
   config: StoreConfig,
-  lifetime: Lifetime,
+  releasers: Releasers,
   log: Log,
 ): Promise<{ store: Store; redisUrl: string; isEmbedded: boolean }> {
   const embed = (): Promise<Embedded> => openEmbedded({ dataDir: config.dataDir, log });
-  const opened = await connect(config, lifetime, embed, { log });
+  const opened = await connect(config, releasers, embed, { log });
   return { ...opened, isEmbedded: config.redisUrl === undefined };
 }
 
@@ -32,24 +32,24 @@ export async function openStore(
  * Reaches the service's store for an operator's tool: the same URL, or the embedded Redis, whether or not the
  * bridge is running. A tool may wait longer for an answer than a request may.
  */
-export async function reachStore(config: StoreConfig, lifetime: Lifetime): Promise<Store> {
+export async function reachStore(config: StoreConfig, releasers: Releasers): Promise<Store> {
   const reach = (): Promise<Embedded> => reachEmbedded(config.dataDir);
-  return (await connect(config, lifetime, reach, { commandTimeout: 30_000 })).store;
+  return (await connect(config, releasers, reach, { commandTimeout: 30_000 })).store;
 }
 
 async function connect(
   { redisUrl, allowEviction, redisSecrets }: StoreConfig,
-  lifetime: Lifetime,
+  releasers: Releasers,
   embed: () => Promise<Embedded>,
   options: ConnectOptions,
 ): Promise<{ store: Store; redisUrl: string }> {
   let url = redisUrl;
   if (url === undefined) {
     const embedded = await embed();
-    lifetime.onClose('embedded Redis', embedded.close);
+    releasers.onClose('embedded Redis', embedded.close);
     url = embedded.url;
   }
   const client = await connectRedis(url, { ...readSecrets(redisSecrets), ...options, allowEviction });
-  lifetime.onClose('Redis connection', () => closeRedis(client));
+  releasers.onClose('Redis connection', () => closeRedis(client));
   return { store: defineScripts(client), redisUrl: url };
 }

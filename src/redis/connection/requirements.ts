@@ -3,7 +3,7 @@
  * well. Asked are: a master, Redis 7.0 or Valkey 7.2 (scripts that declare their keys and flags), and a
  * memory policy that never evicts. INFO only, since CONFIG is refused by managed services.
  */
-export function findObstacle(
+export function checkRequirements(
   info: string,
   where: string,
   expected: { cluster: boolean; allowEviction: boolean },

@@ -1,5 +1,5 @@
 import type { Store } from '../scripts.ts';
-import type { Standing } from '../standing.ts';
+import type { WriteSnapshot } from '../write-snapshot.ts';
 
 /** What fsck can find; README.md beside the folder says what each means. */
 export type FaultKind =
@@ -51,7 +51,7 @@ export interface Check extends Teller {
   store: Store;
   base: string;
   /** Read anew where a script says that it is stale. */
-  standing: Standing;
+  snapshot: WriteSnapshot;
   counts: Counts;
 }
 

@@ -1,7 +1,7 @@
 import { nameFault } from '../../domain/usernames.ts';
 import { namesBucketKey } from '../keys.ts';
 import { scanPairs } from '../scan.ts';
-import { formOf, readStanding } from '../standing.ts';
+import { normalizedName, readWriteSnapshot } from '../write-snapshot.ts';
 import { chunksOf, quote, tell, type Check } from './check.ts';
 
 export interface NamedUser {
@@ -26,12 +26,12 @@ export async function checkNames(check: Check, users: readonly NamedUser[]): Pro
 
 async function checkChunk(check: Check, users: readonly NamedUser[]): Promise<void> {
   const { store, base } = check;
-  const { index } = check.standing;
-  const named = users.map((user) => ({ ...user, form: formOf(check.standing, user.username) }));
+  const { index } = check.snapshot;
+  const named = users.map((user) => ({ ...user, form: normalizedName(check.snapshot, user.username) }));
   const triples = named.flatMap(({ userId, username, form }) => [userId, username, form]);
   const reply = await store.fsckLookNames(base, index, ...triples);
   if (reply[0] === 'stale') {
-    check.standing = await readStanding(store, base);
+    check.snapshot = await readWriteSnapshot(store, base);
     return await checkChunk(check, users);
   }
   for (const [position, verdict] of reply[1].entries()) {
@@ -59,12 +59,12 @@ async function tellUnindexed(
   rival: string,
   rivalName: string | null,
 ): Promise<void> {
-  const { store, base, standing } = check;
-  const isShared = rivalName !== null && formOf(standing, rivalName) === form;
+  const { store, base, snapshot } = check;
+  const isShared = rivalName !== null && normalizedName(snapshot, rivalName) === form;
   const claim = async () =>
     await store.fsckClaimName(
       base,
-      standing.index,
+      snapshot.index,
       userId,
       username,
       form,
@@ -83,8 +83,8 @@ async function tellUnindexed(
 
 /** Proves that every entry of a bucket is some profile's name. */
 export async function checkBucket(check: Check, bucket: string): Promise<void> {
-  const { store, base, standing } = check;
-  const key = namesBucketKey(base, standing.index, bucket);
+  const { store, base, snapshot } = check;
+  const key = namesBucketKey(base, snapshot.index, bucket);
   const type = await store.type(key);
   if (type === 'none') return;
   if (type !== 'hash') {
@@ -103,8 +103,8 @@ async function checkEntries(
   bucket: string,
   entries: readonly (readonly [form: string, user: string])[],
 ): Promise<void> {
-  const { store, base, standing } = check;
-  const { index } = standing;
+  const { store, base, snapshot } = check;
+  const { index } = snapshot;
   const reply = await store.fsckLookHolders(base, index, bucket, ...entries.flat());
   // The whole generation is on its way out; the profiles are held against the next one.
   if (reply[0] === 'stale') return;
@@ -112,7 +112,7 @@ async function checkEntries(
     const [form = '', user = ''] = entries[position] ?? [];
     if (verdict[0] === 'changed') continue;
     const [place, username] = verdict;
-    const isTheirs = username !== null && formOf(standing, username) === form;
+    const isTheirs = username !== null && normalizedName(snapshot, username) === form;
     if (isTheirs && place === 'named') continue;
     const instead = username === null ? 'has no username' : `is ${quote(username)}`;
     const detail = `the index says ${quote(form)} is user ${quote(user)}, who ${instead}`;

@@ -2,7 +2,7 @@ import { comparisonForm, nameFault } from '../../domain/usernames.ts';
 import { settingsFaults } from '../../domain/settings.ts';
 import { apiKeyIdsKey, auditKey, denylistKey, looseMediaKey, objectsKey, settingsKey } from '../keys.ts';
 import { scanPairs } from '../scan.ts';
-import { readStanding } from '../standing.ts';
+import { readWriteSnapshot } from '../write-snapshot.ts';
 import { quote, tell, type Check } from './check.ts';
 import { checkKeyList } from './keys.ts';
 import { checkObjects } from './references.ts';
@@ -18,7 +18,7 @@ export async function checkOrganization(check: Check): Promise<void> {
     if (found !== 'none') await tell(check, 'wrong-type', `${quote(key)} is no ${type}: remove it`);
     return false;
   };
-  if (await hasType(denylistKey(base, check.standing.index), 'hash')) await checkDenylist(check);
+  if (await hasType(denylistKey(base, check.snapshot.index), 'hash')) await checkDenylist(check);
   if (await hasType(apiKeyIdsKey(base), 'hash')) await checkKeyList(check);
   if (await hasType(objectsKey(base), 'hash')) await checkObjects(check);
   if (await hasType(looseMediaKey(base), 'zset')) await checkLooseFiles(check);
@@ -32,9 +32,9 @@ async function checkSettings(check: Check): Promise<void> {
     'comparison',
     'index',
     'building',
-    `n${check.standing.index}`,
+    `n${check.snapshot.index}`,
   );
-  const faults = settingsFaults(check.standing.settings);
+  const faults = settingsFaults(check.snapshot.settings);
   if (comparison !== 'exact' && comparison !== 'case-insensitive') {
     faults.push(`the comparison is ${quote(comparison ?? '')}`);
   }
@@ -54,7 +54,7 @@ async function checkSettings(check: Check): Promise<void> {
 /** A denied name stands under its form; the value is how it was given, '' where that is the form. */
 async function checkDenylist(check: Check): Promise<void> {
   const { store, base } = check;
-  const { index, settings } = check.standing;
+  const { index, settings } = check.snapshot;
   for await (const page of scanPairs(store, denylistKey(base, index))) {
     check.counts.deniedNames += page.length;
     for (const [field, value] of page) {
@@ -62,8 +62,8 @@ async function checkDenylist(check: Check): Promise<void> {
       const form = comparisonForm(name, settings.comparison);
       if (form === field && nameFault(name) === undefined) continue;
       // The comparison was changed meanwhile, and with it the list.
-      check.standing = await readStanding(store, base);
-      if (check.standing.index !== index) return await checkDenylist(check);
+      check.snapshot = await readWriteSnapshot(store, base);
+      if (check.snapshot.index !== index) return await checkDenylist(check);
       if (nameFault(name) === undefined) {
         const detail = `denied name ${quote(name)} stands under ${quote(field)}, where nobody finds it`;
         await tell(check, 'denied-name-misfiled', detail, async () =>

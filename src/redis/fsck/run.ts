@@ -9,7 +9,7 @@ import {
   settingsKey,
 } from '../keys.ts';
 import type { Store } from '../scripts.ts';
-import { readStanding } from '../standing.ts';
+import { readWriteSnapshot } from '../write-snapshot.ts';
 import { tell, type Check, type Counts, type Fault, type Teller } from './check.ts';
 import { checkKeyRecord } from './keys.ts';
 import { checkBucket } from './names.ts';
@@ -60,8 +60,8 @@ export function createRun(store: Store, prefix: string, { repair, counts, report
         return 'mended';
       });
     }
-    const standing = await readStanding(store, base);
-    const check: Check = { ...teller, store, base, standing, counts };
+    const snapshot = await readWriteSnapshot(store, base);
+    const check: Check = { ...teller, store, base, snapshot, counts };
     checks.set(base, check);
     await checkOrganization(check);
     return true;
@@ -79,7 +79,7 @@ export function createRun(store: Store, prefix: string, { repair, counts, report
   const examineKey = async (check: Check, key: string): Promise<void> => {
     const rest = key.slice(check.base.length);
     const generation = generationOf(check.base, key);
-    if (generation !== undefined && generation !== check.standing.index) {
+    if (generation !== undefined && generation !== check.snapshot.index) {
       leftovers.set(check, (leftovers.get(check) ?? new Set()).add(generation));
     } else if (generation !== undefined && rest.startsWith('n')) {
       await checkBucket(check, rest.slice(rest.indexOf(':') + 1));
@@ -116,7 +116,7 @@ export function createRun(store: Store, prefix: string, { repair, counts, report
 /** A generation that is neither in force nor being built or removed is a dead rebuild's. */
 async function checkLeftovers(check: Check, generations: ReadonlySet<string>): Promise<void> {
   const { store, base } = check;
-  const { index } = await readStanding(store, base);
+  const { index } = await readWriteSnapshot(store, base);
   if ((await store.exists(rebuildKey(base))) === 1) return;
   for (const generation of generations) {
     if (generation === index) continue;

@@ -6,5 +6,5 @@
 --
 -- 'added', 'present' or 'unknown-organization'
 if redis.call('EXISTS', KEYS[1] .. 'settings') == 0 then return 'unknown-organization' end
-done_here('c', ARGV[1] .. '\n' .. ARGV[2])
+mark_local_write('c', ARGV[1] .. '\n' .. ARGV[2])
 return redis.call('SADD', KEYS[1] .. 'c:' .. ARGV[1], ARGV[2]) == 1 and 'added' or 'present'

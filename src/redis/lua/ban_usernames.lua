@@ -11,8 +11,8 @@
 --                                   replacement-denied; fewer than asked where a denylist overwrite has yet to
 --                                   decide about a replacement: come back with the rest
 local base, index, key_id = KEYS[1], ARGV[1], ARGV[2]
-local fenced = fence(index)
-if fenced then return { fenced } end
+local refused = check_generation(index)
+if refused then return { refused } end
 
 local outcomes = {}
 local now = now_ms()
@@ -36,13 +36,13 @@ for i = 3, #ARGV, 4 do
   end
   if outcome == 'added' then
     redis.call('HSET', base .. 'd' .. index, form, form == name and '' or name)
-    done_here('d', form)
+    mark_local_write('d', form)
     audit('ban', key_id, 'username', name)
     if user then
       local profile = base .. 'p:' .. user
       local from = redis.call('HGET', profile, 'u') or name
-      let_go(index, form)
-      take(index, new_form, user)
+      release(index, form)
+      claim(index, new_form, user)
       redis.call('HSET', profile, 'u', replacement, 't', now, 'b', '1')
       audit('rename', key_id, 'from', from, 'to', replacement, 'user', user)
     end

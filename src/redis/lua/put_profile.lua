@@ -21,8 +21,8 @@
 local base, user, index = KEYS[1], ARGV[1], ARGV[2]
 local profile = base .. 'p:' .. user
 if ARGV[5] ~= '' then
-  local fenced = fence(index)
-  if fenced then return { fenced } end
+  local refused = check_generation(index)
+  if refused then return { refused } end
 end
 local before = redis.call('HMGET', profile, 'u', 'pf')
 if (before[1] or '') ~= ARGV[3] then return { 'stale' } end
@@ -58,8 +58,8 @@ end
 -- Nothing below refuses.
 redis.call('HSET', profile, 't', now, 'b', '1')
 if ARGV[5] ~= '' then
-  if ARGV[3] ~= '' and ARGV[4] ~= ARGV[6] then let_go(index, ARGV[4]) end
-  take(index, ARGV[6], user)
+  if ARGV[3] ~= '' and ARGV[4] ~= ARGV[6] then release(index, ARGV[4]) end
+  claim(index, ARGV[6], user)
   redis.call('HSET', profile, 'u', ARGV[5])
 end
 

@@ -8,8 +8,8 @@
 -- {'stale'} {'frozen'}              nothing was done: look again, and come back
 -- {'removed', outcomes}             one for each name: deleted | in-use | absent
 local index, key_id = ARGV[1], ARGV[2]
-local fenced = fence(index)
-if fenced then return { fenced } end
+local refused = check_generation(index)
+if refused then return { refused } end
 
 local outcomes = {}
 for i = 3, #ARGV, 2 do
@@ -19,7 +19,7 @@ for i = 3, #ARGV, 2 do
     outcome = 'in-use'
   elseif redis.call('HDEL', KEYS[1] .. 'd' .. index, form) == 1 then
     outcome = 'deleted'
-    done_here('d', form)
+    mark_local_write('d', form)
     audit('remove', key_id, 'username', name)
   end
   outcomes[#outcomes + 1] = outcome

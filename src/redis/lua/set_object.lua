@@ -7,5 +7,5 @@
 -- 'set' or 'unknown-organization'
 if redis.call('EXISTS', KEYS[1] .. 'settings') == 0 then return 'unknown-organization' end
 redis.call('HSET', KEYS[1] .. 'objects', ARGV[1], ARGV[2])
-done_here('o', ARGV[1])
+mark_local_write('o', ARGV[1])
 return 'set'

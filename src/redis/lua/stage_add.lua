@@ -12,8 +12,8 @@
 -- {'staged', positions}             the names in use, counted from 0
 local stage = KEYS[1] .. 'stage'
 if redis.call('GET', KEYS[1] .. 'stage-owner') ~= ARGV[1] then return { 'lapsed' } end
-local fenced = fence(ARGV[3])
-if fenced then return { fenced } end
+local refused = check_generation(ARGV[3])
+if refused then return { refused } end
 
 local in_use = {}
 for i = 4, #ARGV, 2 do

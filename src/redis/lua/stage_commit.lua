@@ -10,8 +10,8 @@
 local base = KEYS[1]
 local list, stage, old = base .. 'd' .. ARGV[2], base .. 'stage', base .. 'stage-old'
 if redis.call('GET', base .. 'stage-owner') ~= ARGV[1] then return 'lapsed' end
-local fenced = fence(ARGV[2])
-if fenced then return fenced end
+local refused = check_generation(ARGV[2])
+if refused then return refused end
 
 local before, after = redis.call('HLEN', list), redis.call('HLEN', stage)
 if before > 0 then
@@ -23,6 +23,6 @@ if after > 0 then
   redis.call('RENAME', stage, list)
 end
 redis.call('DEL', base .. 'stage-owner')
-done_here('d', '')
+mark_local_write('d', '')
 audit('overwrite', ARGV[3], 'before', before, 'after', after)
 return 'committed'

@@ -1,6 +1,6 @@
 import { comparisonForm, type UsernameComparison } from '../../domain/usernames.ts';
 import { generationOf } from './generations.ts';
-import { denylistKey, hereKey, profileKey } from '../keys.ts';
+import { denylistKey, localWritesKey, profileKey } from '../keys.ts';
 import { scanKeys, scanMembers, scanPairs } from '../scan.ts';
 import type { Store } from '../scripts.ts';
 
@@ -104,11 +104,11 @@ export async function addDenied(rebuild: Rebuild): Promise<Added | Stopped> {
 /** Names that were denied or undenied here stay so for a migration, also under their next forms. */
 export async function keepMarks({ store, base, comparison }: Rebuild): Promise<void> {
   const mark = 'd\n';
-  for await (const page of scanMembers(store, hereKey(base))) {
+  for await (const page of scanMembers(store, localWritesKey(base))) {
     const marks = page
       .filter((member) => member.startsWith(mark))
       .map((member) => mark + comparisonForm(member.slice(mark.length), comparison));
-    for (const chunk of chunksOf(marks)) await store.sadd(hereKey(base), chunk);
+    for (const chunk of chunksOf(marks)) await store.sadd(localWritesKey(base), chunk);
   }
 }
 

@@ -3,7 +3,7 @@ import * as fc from 'fast-check';
 import {
   checkPolicy,
   layerPolicy,
-  mustKnowCaller,
+  requiresAuthentication,
   phaseAt,
   readPolicyFields,
   verdictAt,
@@ -168,13 +168,13 @@ describe('exemptions', () => {
   });
 
   test('the caller must be known only while gone, and only where an exemption could save the call', () => {
-    expect(mustKnowCaller(gone, NOON - 1, 'acme')).toBe(false);
-    expect(mustKnowCaller(gone, NOON, 'acme')).toBe(true);
-    expect(mustKnowCaller(gone, NOON, 'other')).toBe(false);
-    expect(mustKnowCaller(gone, NOON, undefined)).toBe(false);
-    expect(mustKnowCaller(gone, NOON + HOUR, 'acme')).toBe(false);
-    expect(mustKnowCaller(withKey, NOON, 'other')).toBe(true);
-    expect(mustKnowCaller(withKey, NOON + HOUR, 'other')).toBe(false);
+    expect(requiresAuthentication(gone, NOON - 1, 'acme')).toBe(false);
+    expect(requiresAuthentication(gone, NOON, 'acme')).toBe(true);
+    expect(requiresAuthentication(gone, NOON, 'other')).toBe(false);
+    expect(requiresAuthentication(gone, NOON, undefined)).toBe(false);
+    expect(requiresAuthentication(gone, NOON + HOUR, 'acme')).toBe(false);
+    expect(requiresAuthentication(withKey, NOON, 'other')).toBe(true);
+    expect(requiresAuthentication(withKey, NOON + HOUR, 'other')).toBe(false);
   });
 
   test('where the caller need not be known, no caller of that organization would get another verdict', () => {
@@ -189,7 +189,7 @@ describe('exemptions', () => {
     });
     fc.assert(
       fc.property(policies, time, id, id, (policy, now, organizationId, keyId) => {
-        fc.pre(!mustKnowCaller(policy, now, organizationId));
+        fc.pre(!requiresAuthentication(policy, now, organizationId));
         expect(verdictAt(policy, now, { organizationId, keyId })).toEqual(verdictAt(policy, now, {}));
       }),
     );

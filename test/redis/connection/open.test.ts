@@ -4,7 +4,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
-import { createLifetime, type Lifetime } from '../../../src/lib/releasers.ts';
+import { createReleasers, type Releasers } from '../../../src/lib/releasers.ts';
 import { createLog } from '../../../src/log.ts';
 import { openStore } from '../../../src/redis/connection/open.ts';
 import { startRedis, unusedPort, type RedisProcess } from '../../support/redis.ts';
@@ -13,12 +13,12 @@ const log = createLog('error');
 let folder: string;
 let redis: RedisProcess;
 let url: string;
-let lifetime: Lifetime;
+let releasers: Releasers;
 const file = (name: string): string => join(folder, name);
 
 beforeAll(async () => {
   folder = mkdtempSync(join(tmpdir(), 'secrets-'));
-  lifetime = createLifetime();
+  releasers = createReleasers();
   makeCertificate();
   writeFileSync(file('password'), 'from a file\n');
   // ACL files split at blanks: such a password is given by its hash.
@@ -42,7 +42,7 @@ beforeAll(async () => {
   url = `rediss://bridge@127.0.0.1:${port}`;
 });
 afterAll(async () => {
-  await lifetime.close();
+  await releasers.close();
   await redis.stop();
   rmSync(folder, { recursive: true });
 });
@@ -86,7 +86,7 @@ test('opens a store behind TLS with a client certificate, an ACL user and a pass
         password: file('password'),
       },
     },
-    lifetime,
+    releasers,
     log,
   );
   expect(isEmbedded).toBe(false);
@@ -99,7 +99,7 @@ test('opens a store behind TLS with a client certificate, an ACL user and a pass
 test('a secret that cannot be read is one line with the remedy', async () => {
   const open = openStore(
     { redisUrl: url, dataDir: folder, allowEviction: false, redisSecrets: { password: file('nothing') } },
-    lifetime,
+    releasers,
     log,
   );
   await expect(open).rejects.toThrow(/nothing cannot be read \(ENOENT\): let this user read it/);

@@ -1,5 +1,5 @@
 import { expect, test } from '@jest/globals';
-import { findObstacle } from '../../../src/redis/connection/requirements.ts';
+import { checkRequirements } from '../../../src/redis/connection/requirements.ts';
 
 /** As servers answer INFO. */
 const info = (facts: Record<string, string>): string =>
@@ -18,7 +18,7 @@ test.each([
   { redis_version: '' },
   { redis_version: '7.2.4', valkey_version: '7.1.0' },
 ])('a server older than Redis 7.0 or Valkey 7.2 is refused with the remedy: %j', (facts) => {
-  expect(findObstacle(info({ ...good, ...facts }), 'redis://h', expected)).toMatch(
+  expect(checkRequirements(info({ ...good, ...facts }), 'redis://h', expected)).toMatch(
     /^redis:\/\/h is .*: upgrade it to Redis 7\.0, Valkey 7\.2 or newer$/,
   );
 });
@@ -31,5 +31,5 @@ test.each([
   { redis_version: '7.2.4', valkey_version: '7.2.5' },
   { redis_version: '7.2.4', valkey_version: '8.1.0' },
 ])('newer ones serve: %j', (facts) => {
-  expect(findObstacle(info({ ...good, ...facts }), 'redis://h', expected)).toBeUndefined();
+  expect(checkRequirements(info({ ...good, ...facts }), 'redis://h', expected)).toBeUndefined();
 });

@@ -10,7 +10,7 @@ import { putProfile } from '../../../src/redis/profiles.ts';
 import { changeComparison } from '../../../src/redis/reindex/reindex.ts';
 import { scanKeys } from '../../../src/redis/scan.ts';
 import type { Store } from '../../../src/redis/scripts.ts';
-import { readStanding } from '../../../src/redis/standing.ts';
+import { readWriteSnapshot } from '../../../src/redis/write-snapshot.ts';
 import { openTestStore } from '../../support/store.ts';
 import { startCluster } from '../../support/redis-cluster.ts';
 import { freshPrefix } from '../../support/redis.ts';
@@ -31,11 +31,11 @@ async function newOrganization(comparison: UsernameComparison = 'exact', on = st
 }
 
 async function put(base: string, user: string, username: string, on = store): Promise<string> {
-  return (await putProfile(on, base, user, { username }, await readStanding(on, base, user))).kind;
+  return (await putProfile(on, base, user, { username }, await readWriteSnapshot(on, base, user))).kind;
 }
 
 async function context(base: string) {
-  return { store, base, keyId: 'k_test', standing: await readStanding(store, base) };
+  return { store, base, keyId: 'k_test', snapshot: await readWriteSnapshot(store, base) };
 }
 
 /** The generations of the name index and the denylist that have keys. */
@@ -118,15 +118,15 @@ describe('changing how names are compared', () => {
     expect(collisions).toHaveLength(1);
     expect(collisions[0]?.map(({ username }) => username).sort()).toEqual(['ADA', 'Ada', 'ada']);
     expect(await generations(base)).toEqual(new Set(['0']));
-    expect((await readStanding(store, base)).settings.comparison).toBe('exact');
+    expect((await readWriteSnapshot(store, base)).settings.comparison).toBe('exact');
     expect(await put(base, 'bob', 'BOB')).toBe('put');
   });
 
   test('leaves to no migration what was denied or undenied here', async () => {
     const base = await newOrganization();
-    await store.sadd(`${base}here`, 'd\nRoot', 'd\n', 'o\nHats\nTop');
+    await store.sadd(`${base}local-writes`, 'd\nRoot', 'd\n', 'o\nHats\nTop');
     await changeComparison(store, base, 'case-insensitive');
-    expect(new Set(await store.smembers(`${base}here`))).toEqual(
+    expect(new Set(await store.smembers(`${base}local-writes`))).toEqual(
       new Set(['d\nRoot', 'd\nroot', 'd\n', 'o\nHats\nTop']),
     );
   });
@@ -186,7 +186,7 @@ describe('changing how names are compared', () => {
     const given = await context(base);
     const refused = [put(base, 'ada', 'Ada Lovelace'), banUsernames(given, new Map([['Ada', 'x']]))];
     expect(await Promise.all<unknown>(refused)).toEqual(['busy', { kind: 'busy' }]);
-    expect((await readStanding(store, base, 'ada')).username).toBe('Ada');
+    expect((await readWriteSnapshot(store, base, 'ada')).username).toBe('Ada');
     await store.reindexClose(base, 'slow', 0);
     expect(await put(base, 'ada', 'Ada Lovelace')).toBe('put');
   });

@@ -14,8 +14,8 @@
 -- 'changed'                         what the caller saw is no more: nothing was done
 -- 'mended'
 local base, index, user, name, form, rival = KEYS[1], ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5]
-local fenced = fence(index)
-if fenced then return fenced end
+local refused = check_generation(index)
+if refused then return refused end
 if is_staged(form) then return 'staged' end
 if fields_of(user, 'u')[1] ~= name or (holder_of_safely(index, form) or '') ~= rival then return 'changed' end
 local other = rival ~= '' and fields_of(rival, 'u', 't') or {}
@@ -28,8 +28,8 @@ if ARGV[7] == '1' then
 end
 local key = bucket(index, form)
 if not is_type(key, 'hash') then redis.call('DEL', key) end
-let_go(index, form)
-take(index, form, keeper)
+release(index, form)
+claim(index, form, keeper)
 if loser then
   local lost = loser == user and name or other[1]
   redis.call('HDEL', base .. 'p:' .. loser, 'u')

@@ -9,8 +9,8 @@
 -- ARGV[6]  '1' where that is the name, and the entry only stands in a bucket where nobody looks for it
 --
 -- 'stale', 'frozen', 'changed' or 'mended'
-local fenced = fence(ARGV[1])
-if fenced then return fenced end
+local refused = check_generation(ARGV[1])
+if refused then return refused end
 local key = KEYS[1] .. 'n' .. ARGV[1] .. ':' .. ARGV[2]
 if redis.call('HGET', key, ARGV[3]) ~= ARGV[4] then return 'changed' end
 if (fields_of(ARGV[4], 'u')[1] or '') ~= ARGV[5] then return 'changed' end

@@ -8,7 +8,7 @@
 -- {'stale'}
 -- {'seen', verdicts}                for each {'changed'} (the entry is another by now), {'named', username or
 --                                   false}, or {'misplaced', username or false} (nobody looks in this bucket for it)
-if fence(ARGV[1]) == 'stale' then return { 'stale' } end
+if check_generation(ARGV[1]) == 'stale' then return { 'stale' } end
 local key = KEYS[1] .. 'n' .. ARGV[1] .. ':' .. ARGV[2]
 local verdicts = {}
 for i = 3, #ARGV, 2 do

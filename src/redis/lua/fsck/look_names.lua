@@ -8,7 +8,7 @@
 -- {'seen', verdicts}                for each {'changed'} (the user has another name by now), {'indexed'}, {'free'}
 --                                   or {'held', holder, holder's username or false}
 local index = ARGV[1]
-if fence(index) == 'stale' then return { 'stale' } end
+if check_generation(index) == 'stale' then return { 'stale' } end
 local verdicts = {}
 for i = 2, #ARGV, 3 do
   local user, name, form = ARGV[i], ARGV[i + 1], ARGV[i + 2]

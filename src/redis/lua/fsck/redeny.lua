@@ -8,8 +8,8 @@
 -- ARGV[5]  the value it should have there
 --
 -- 'stale', 'frozen', 'changed' or 'mended'
-local fenced = fence(ARGV[1])
-if fenced then return fenced end
+local refused = check_generation(ARGV[1])
+if refused then return refused end
 local key = KEYS[1] .. 'd' .. ARGV[1]
 if redis.call('HGET', key, ARGV[2]) ~= ARGV[3] then return 'changed' end
 redis.call('HDEL', key, ARGV[2])

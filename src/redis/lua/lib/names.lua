@@ -72,7 +72,7 @@ local function holder_of(index, form)
 end
 
 -- Gives a form to a user, unless somebody holds it; whether it did.
-local function take(index, form, user)
+local function claim(index, form, user)
   local key, place = bucket(index, form)
   if redis.call('HSETNX', key, form, user) == 0 then return false end
   -- One name in four looks how full its bucket is: that is often enough, and costs three others nothing.
@@ -80,7 +80,7 @@ local function take(index, form, user)
   return true
 end
 
-local function let_go(index, form)
+local function release(index, form)
   redis.call('HDEL', bucket(index, form), form)
 end
 
@@ -95,7 +95,7 @@ end
 
 -- Why forms of this generation must not be written now: 'stale' where the organization has another comparison
 -- by now, 'frozen' while its index is being rebuilt, nil where all is well.
-local function fence(index)
+local function check_generation(index)
   local now = redis.call('HMGET', KEYS[1] .. 'settings', 'index', 'frozen', 'n' .. index)
   remember(index, tonumber(now[3] or 1))
   if (now[1] or '0') ~= index then return 'stale' end

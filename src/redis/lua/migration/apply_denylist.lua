@@ -10,10 +10,10 @@
 -- {'applied', outcomes, used}       outcomes: a letter for each name: c created, u spelled anew, = is here already,
 --                                   k kept: changed here; used: positions (from 0) of names in use
 local is_dry, index = ARGV[1] == 'dry', ARGV[2]
-local fenced = fence(index)
-if fenced then return { fenced } end
+local refused = check_generation(index)
+if refused then return { refused } end
 local list = KEYS[1] .. 'd' .. index
-local is_all_ours = was_done_here('d', '')
+local is_all_ours = is_local_write('d', '')
 local outcomes, used = {}, {}
 for position, row in ipairs(cjson.decode(ARGV[3])) do
   local name, form = row[1], row[2]
@@ -22,7 +22,7 @@ for position, row in ipairs(cjson.decode(ARGV[3])) do
   local outcome = have and 'u' or 'c'
   if have == value then
     outcome = '='
-  elseif is_all_ours or was_done_here('d', form) then
+  elseif is_all_ours or is_local_write('d', form) then
     outcome = 'k'
   elseif not is_dry then
     redis.call('HSET', list, form, value)

@@ -13,7 +13,7 @@ for position, row in ipairs(cjson.decode(ARGV[2])) do
   local outcome = have and 'u' or 'c'
   if have == row[2] then
     outcome = '='
-  elseif have and was_done_here('o', row[1]) then
+  elseif have and is_local_write('o', row[1]) then
     outcome = 'k'
   elseif not is_dry then
     redis.call('HSET', objects, row[1], row[2])

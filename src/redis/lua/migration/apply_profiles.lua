@@ -23,8 +23,8 @@
 --          names: for each r the current username, for each t the user who has it, in order
 --          denied: positions (from 0) of those written under a username that is on the denylist
 local base, index, is_dry = KEYS[1], ARGV[1], ARGV[2] == 'dry'
-local fenced = fence(index)
-if fenced then return { fenced } end
+local refused = check_generation(index)
+if refused then return { refused } end
 if not is_dry then make_room(index, tonumber(ARGV[4])) end
 local has_stage = redis.call('EXISTS', base .. 'stage') == 1
 local rows = cjson.decode(ARGV[3])
@@ -69,8 +69,8 @@ local function pick(fields, name)
 end
 
 -- Takes the username, unless this is dry. 't' or 'w' where it cannot be had now, nil where it is the user's.
-local function claim(user, form)
-  if not is_dry and not has_stage and take(index, form, user) then return end
+local function claim_for(user, form)
+  if not is_dry and not has_stage and claim(index, form, user) then return end
   local holder = holder_of(index, form)
   if holder == user then return end
   if holder then
@@ -78,13 +78,13 @@ local function claim(user, form)
     return 't'
   end
   if has_stage and is_staged(form) then return 'w' end
-  if not is_dry then take(index, form, user) end
+  if not is_dry then claim(index, form, user) end
 end
 
 -- Takes the row's username, if it has one; why it cannot be had, or nil.
 local function refuse_name(user, form, position)
   if form == '' then return end
-  local refused = claim(user, form)
+  local refused = claim_for(user, form)
   if not refused and forms_denied[position] then denied[#denied + 1] = position - 1 end
   return refused
 end
@@ -114,7 +114,7 @@ local function update(row, position, profile, old)
   if refused then return refused end
   if is_dry then return 'u' end
 
-  if have.u and have.u == row[4] and row[5] ~= form and holder_of(index, row[5]) == user then let_go(index, row[5]) end
+  if have.u and have.u == row[4] and row[5] ~= form and holder_of(index, row[5]) == user then release(index, row[5]) end
   local file = pick(fields, 'pf')
   if have.pf and have.pf ~= file then redis.call('ZADD', base .. 'media', now_ms(), have.pf) end
   if have.po and have.pf == file then fields[#fields + 1], fields[#fields + 2] = 'po', have.po end

@@ -8,20 +8,20 @@
 -- {'stale'} {'frozen'}              nothing was done: look again, and come back
 -- {'pruned', outcomes}              a letter for each record: d deleted, k kept
 local base, index = KEYS[1], ARGV[2]
-local fenced = fence(index)
-if fenced then return { fenced } end
+local refused = check_generation(index)
+if refused then return { refused } end
 
 local prune = {
   profiles = function(user, name, form)
     local profile = base .. 'p:' .. user
     local now = redis.call('HMGET', profile, 'u', 'b', 'pf', 't')
     if now[2] or not now[4] or (now[1] or '') ~= name then return false end
-    if name ~= '' and holder_of(index, form) == user then let_go(index, form) end
+    if name ~= '' and holder_of(index, form) == user then release(index, form) end
     if now[3] then redis.call('ZADD', base .. 'media', now_ms(), now[3]) end
     return redis.call('DEL', profile) == 1
   end,
   denylist = function(form)
-    if was_done_here('d', '') or was_done_here('d', form) then return false end
+    if is_local_write('d', '') or is_local_write('d', form) then return false end
     return redis.call('HDEL', base .. 'd' .. index, form) == 1
   end,
   ['api-keys'] = function(sha256)
@@ -32,11 +32,11 @@ local prune = {
     return redis.call('DEL', record) == 1
   end,
   objects = function(reference)
-    if was_done_here('o', reference) then return false end
+    if is_local_write('o', reference) then return false end
     return redis.call('HDEL', base .. 'objects', reference) == 1
   end,
   collections = function(user, reference)
-    if was_done_here('c', user .. '\n' .. reference) then return false end
+    if is_local_write('c', user .. '\n' .. reference) then return false end
     return redis.call('SREM', base .. 'c:' .. user, reference) == 1
   end,
 }

@@ -7,15 +7,15 @@
 --
 -- {'stale'} {'frozen'}              nothing was done: look again, and come back
 -- {'released', count}               names that are free now; not those that the bridge has given since
-local fenced = fence(ARGV[1])
-if fenced then return { fenced } end
+local refused = check_generation(ARGV[1])
+if refused then return { refused } end
 local count = 0
 for _, row in ipairs(cjson.decode(ARGV[2])) do
   local profile = KEYS[1] .. 'p:' .. row[1]
   local now = redis.call('HMGET', profile, 'u', 'b')
   if now[1] == row[2] and not now[2] and holder_of(ARGV[1], row[3]) == row[1] then
     redis.call('HDEL', profile, 'u')
-    let_go(ARGV[1], row[3])
+    release(ARGV[1], row[3])
     count = count + 1
   end
 end

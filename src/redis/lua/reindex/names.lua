@@ -13,7 +13,7 @@ if not freeze(ARGV[1], ARGV[2]) then return { 'lapsed' } end
 local count, collisions = 0, {}
 for i = 4, #ARGV, 2 do
   local user, form = ARGV[i], ARGV[i + 1]
-  if take(ARGV[3], form, user) then
+  if claim(ARGV[3], form, user) then
     count = count + 1
   else
     local holder = holder_of(ARGV[3], form)

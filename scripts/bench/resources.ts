@@ -1,4 +1,4 @@
-import { createLifetime } from '../../src/lib/releasers.ts';
+import { createReleasers } from '../../src/lib/releasers.ts';
 import { closeRedis, connectRedis } from '../../src/redis/connection/connect.ts';
 import { defineScripts, type Store } from '../../src/redis/scripts.ts';
 import { startRedis } from '../../test/support/redis.ts';
@@ -13,14 +13,14 @@ export interface Plan {
 }
 
 /** What the sections measure on: one private Redis, and the bridge as it would run in production. */
-export interface Ground extends Plan {
+export interface Resources extends Plan {
   redisUrl: string;
   store: Store;
   bridge: Served;
   /** The limit, and what one would write in an afternoon (servers/). */
   bare: Served;
   afternoon: Served;
-  /** Another bridge on the same Redis, until the ground is closed. */
+  /** Another bridge on the same Redis, until the resources is closed. */
   openBridge: (environment: Record<string, string>) => Promise<Served>;
   say: (line: string) => void;
   close: () => Promise<void>;
@@ -47,12 +47,12 @@ export async function usedMemory(store: Store): Promise<number> {
   return Number(/^used_memory:(\d+)/m.exec(await store.info('memory'))?.[1]);
 }
 
-/** Opens the ground, with 1,000 users for each of the three servers. The bridge must have been compiled. */
-export async function openGround(plan: Plan, say: (line: string) => void): Promise<Ground> {
-  const lifetime = createLifetime();
+/** Opens the resources, with 1,000 users for each of the three servers. The bridge must have been compiled. */
+export async function openResources(plan: Plan, say: (line: string) => void): Promise<Resources> {
+  const releasers = createReleasers();
   try {
     const { url: redisUrl, store, close } = await openStore();
-    lifetime.onClose('redis', close);
+    releasers.onClose('redis', close);
 
     const seeding = [
       seedOrganization(store, 'bridge'),
@@ -63,7 +63,7 @@ export async function openGround(plan: Plan, say: (line: string) => void): Promi
 
     const kept = async (serving: Promise<Served>): Promise<Served> => {
       const server = await serving;
-      lifetime.onClose('server', server.stop);
+      releasers.onClose('server', server.stop);
       return server;
     };
     const openBridge = async (environment: Record<string, string>): Promise<Served> =>
@@ -78,10 +78,10 @@ export async function openGround(plan: Plan, say: (line: string) => void): Promi
       afternoon: await open('servers/afternoon.ts'),
       openBridge,
       say,
-      close: lifetime.close,
+      close: releasers.close,
     };
   } catch (error) {
-    await lifetime.close();
+    await releasers.close();
     throw error;
   }
 }

@@ -3,15 +3,15 @@ import { MigrationError } from './issues.ts';
 import type { Organization, Organizations } from './organizations.ts';
 
 /** How long names may be held by another operation before a migration gives up, in ms. */
-export const patience = 60_000;
+export const indexTimeout = 60_000;
 const pause = 50;
 
 /** Repeats a call until the name index that it was made for is the one in force, and not being rebuilt. */
-export async function unfenced<Reply extends readonly [string, ...unknown[]]>(
+export async function withCurrentIndex<Reply extends readonly [string, ...unknown[]]>(
   { organizations, organization }: { organizations: Organizations; organization: Organization },
   call: () => Promise<Reply>,
 ): Promise<Exclude<Reply, readonly ['stale'] | readonly ['frozen']>> {
-  for (const deadline = Date.now() + patience; ;) {
+  for (const deadline = Date.now() + indexTimeout; ;) {
     const reply = await call();
     if (reply[0] !== 'stale' && reply[0] !== 'frozen') {
       return reply as Exclude<Reply, readonly ['stale'] | readonly ['frozen']>;

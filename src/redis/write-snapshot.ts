@@ -8,7 +8,7 @@ import type { JsonText, SettingsReply, Store } from './scripts.ts';
  * What a write is judged by before its script runs. The script refuses as `stale` what was judged by an index
  * generation or a current name that no longer hold, so settings need no cache and names no lock.
  */
-export interface Standing {
+export interface WriteSnapshot {
   settings: OrganizationSettings;
   /** The generation of the name index, which belongs to the settings' comparison. */
   index: string;
@@ -17,16 +17,16 @@ export interface Standing {
 }
 
 /** Reads what a write has to be judged by now. */
-export async function readStanding(store: Store, base: string, userId?: string): Promise<Standing> {
+export async function readWriteSnapshot(store: Store, base: string, userId?: string): Promise<WriteSnapshot> {
   const [settings, username] = await Promise.all([
     store.hmget(settingsKey(base), 'comparison', 'min', 'max', 'pattern', 'template', 'ownership', 'index'),
     userId === undefined ? null : store.hget(profileKey(base, userId), 'u'),
   ]);
-  return toStanding(settings.map((value) => value ?? false) as SettingsReply, username ?? false);
+  return toWriteSnapshot(settings.map((value) => value ?? false) as SettingsReply, username ?? false);
 }
 
-/** The standing in a script's reply. */
-export function toStanding(reply: SettingsReply, username: JsonText): Standing {
+/** The snapshot in a script's reply. */
+export function toWriteSnapshot(reply: SettingsReply, username: JsonText): WriteSnapshot {
   const [comparison, min, max, pattern, template, ownership, index] = reply;
   return {
     settings: {
@@ -42,16 +42,16 @@ export function toStanding(reply: SettingsReply, username: JsonText): Standing {
   };
 }
 
-/** The form of a name under this standing's comparison. */
-export function formOf(standing: Standing, name: string): string {
-  return comparisonForm(name, standing.settings.comparison);
+/** The form of a name under this snapshot's comparison. */
+export function normalizedName(snapshot: WriteSnapshot, name: string): string {
+  return comparisonForm(name, snapshot.settings.comparison);
 }
 
 /** How long a write waits for another operation to decide before it gives up, in ms: less than a client would. */
-const patience = 1500;
+const retryBudgetMs = 1500;
 const pause = 25;
 
-export interface Patience {
+export interface RetryBudget {
   /** Waits a moment and says whether there was still time to. */
   wait: () => Promise<boolean>;
   /** What was waited for has come: the next wait is another one. */
@@ -59,11 +59,11 @@ export interface Patience {
 }
 
 /** The time one request may spend on coming back after `frozen`, `staged` or `stale`. */
-export function createPatience(): Patience {
+export function createRetryBudget(): RetryBudget {
   let end = 0;
   return {
     wait: async () => {
-      if (end === 0) end = performance.now() + patience;
+      if (end === 0) end = performance.now() + retryBudgetMs;
       if (performance.now() >= end) return false;
       await sleep(pause);
       return true;

@@ -6,7 +6,7 @@ export interface Window<Result> {
   drain: () => Promise<void>;
 }
 
-export function createWindow<Result>(width: number, onResult: (result: Result) => void): Window<Result> {
+export function createOrderedPool<Result>(width: number, onResult: (result: Result) => void): Window<Result> {
   const works: { work: Promise<Result>; onDone: (() => void) | undefined }[] = [];
   const finishFirst = async (): Promise<void> => {
     const first = works.shift();

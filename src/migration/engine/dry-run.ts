@@ -6,17 +6,17 @@ import type { Organizations } from './organizations.ts';
 import type { Entity, RecordOf } from '../records/records.ts';
 import { chunksOf, type Scope } from '../sources/scope.ts';
 import type { Survey } from '../analysis/survey.ts';
-import { createWindow } from './window.ts';
+import { createOrderedPool } from './ordered-pool.ts';
 import { emptyTally, type Notes, type Tally } from './writer.ts';
 
-export interface Rehearsal {
+export interface DryRun {
   /** What would become of the records. */
   readonly tallies: Readonly<Record<string, Tally>>;
   readonly releases: readonly Release[];
 }
 
 /** A chunk's records as they are to be brought in, by the decisions on them. */
-export async function decided<E extends Entity>(
+export async function applyDecisions<E extends Entity>(
   chunk: Chunk<E>,
   decisions: DecisionReader,
 ): Promise<readonly Item<E>[]> {
@@ -39,7 +39,7 @@ export async function decided<E extends Entity>(
  * Asks Redis what an apply would do with each record that the survey lets through. A username that another user has
  * in Redis is a conflict, unless that user gets another one in the source. Writes nothing.
  */
-export async function rehearse(scope: Scope, context: MigrationContext, survey: Survey): Promise<Rehearsal> {
+export async function dryRun(scope: Scope, context: MigrationContext, survey: Survey): Promise<DryRun> {
   const tallies: Record<string, Tally> = {};
   const names = createRenames(context);
   const notes: Notes = { ...names.notes, ...warningsFor(context) };
@@ -51,11 +51,11 @@ export async function rehearse(scope: Scope, context: MigrationContext, survey: 
       continue;
     }
     const decisions = survey.decisions[entity].reader();
-    const window = createWindow<Tally>(context.concurrency, (own) => addTo(tally, own));
+    const window = createOrderedPool<Tally>(context.concurrency, (own) => addTo(tally, own));
     for await (const chunk of chunksOf(scope, entity)) {
       context.signal.throwIfAborted();
       context.progress.advance(`comparing ${entity} with Redis`, chunk.read, chunk.progress);
-      const items = await decided(chunk, decisions);
+      const items = await applyDecisions(chunk, decisions);
       await window.add(context.writer.put(entity, items, 'dry', notes));
       await names.flush();
     }

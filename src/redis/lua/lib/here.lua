@@ -1,9 +1,0 @@
--- What was written here, through the bridge or by its operator: a migration leaves it alone. Kinds: 'o' reference,
--- 'c' user and reference, 'd' comparison form of a denied or undenied name, 'd' and '' the whole denylist.
-local function done_here(kind, what)
-  redis.call('SADD', KEYS[1] .. 'here', kind .. '\n' .. what)
-end
-
-local function was_done_here(kind, what)
-  return redis.call('SISMEMBER', KEYS[1] .. 'here', kind .. '\n' .. what) == 1
-end
