@@ -1,4 +1,4 @@
-import { readInstant } from './instants.ts';
+import { Temporal } from 'temporal-polyfill';
 
 /** A stretch of time in ms: `start <= t < end`. */
 export interface Window {
@@ -10,7 +10,31 @@ export type Parsed<T> = { kind: 'ok'; value: T } | { kind: 'invalid'; reason: st
 
 const invalid = (reason: string): { kind: 'invalid'; reason: string } => ({ kind: 'invalid', reason });
 
-const dateForm = /^\d{4}-\d{2}-\d{2}$/;
+const latest = Date.UTC(9999, 11, 31, 23, 59, 59, 999);
+
+// What JSON.stringify writes, on a day that every month has. Date.parse reads it ten times faster than Temporal.
+const commonForm =
+  /^(?:19[7-9]|[2-9]\d\d)\d-(?:0[1-9]|1[0-2])-(?:0[1-9]|1\d|2[0-8])T(?:[01]\d|2[0-3]):[0-5]\d:[0-5]\d(?:\.\d{3})?Z$/;
+
+/**
+ * Reads an ISO 8601 date and time with a zone, as people, JSON, PostgreSQL and MySQL write it: milliseconds since
+ * the epoch, anything finer is cut off. Undefined for anything else, and for times before 1970 or after 9999.
+ */
+export function readInstant(text: string): number | 'no-zone' | undefined {
+  if (commonForm.test(text)) return Date.parse(text);
+  return epochMilliseconds(text) ?? (epochMilliseconds(`${text}Z`) === undefined ? undefined : 'no-zone');
+}
+
+function epochMilliseconds(text: string): number | undefined {
+  // Databases put a space before the zone, and some write more digits than Temporal reads.
+  const form = text.replace(/ (?=[Zz+-])/, '').replace(/([.,]\d{9})\d+/, '$1');
+  try {
+    const value = Temporal.Instant.from(form).epochMilliseconds;
+    return value >= 0 && value <= latest ? value : undefined;
+  } catch {
+    return undefined;
+  }
+}
 
 /**
  * Reads an ISO 8601 date (`2027-01-31`, midnight UTC) or date-time with a zone (`2027-01-31T12:00:00Z`) as
@@ -18,49 +42,28 @@ const dateForm = /^\d{4}-\d{2}-\d{2}$/;
  */
 export function parseInstant(text: string): Parsed<number> {
   const given = text.trim();
-  const value = readInstant(dateForm.test(given) ? `${given}T00:00Z` : given);
+  const value = readInstant(/^\d{4}-\d{2}-\d{2}$/.test(given) ? `${given}T00:00Z` : given);
   return typeof value === 'number'
     ? { kind: 'ok', value }
-    : invalid(`"${text}" is no ISO 8601 time with a zone; write it like 2027-01-31T12:00:00Z`);
+    : invalid(`"${text}" is not an ISO 8601 time with a zone; write it like 2027-01-31T12:00:00Z`);
 }
-
-const durationForm =
-  /^P(?=.)(?:(\d+)Y)?(?:(\d+)M)?(?:(\d+)W)?(?:(\d+)D)?(?:T(?=.)(?:(\d+)H)?(?:(\d+)M)?(?:(\d+(?:[.,]\d+)?)S)?)?$/;
 
 /**
  * The instant (ms) that lies an ISO 8601 duration (`PT30M`, `P1DT12H`, `P2W`, `P1M`) after `start` (ms).
  * Years and months are calendar ones in UTC; a day the month lacks becomes the month's last.
  */
-export function addDuration(start: number, duration: string): Parsed<number> {
-  const match = durationForm.exec(duration.trim().toUpperCase());
-  if (match === null) {
-    return invalid(`"${duration}" is no ISO 8601 duration; write it like PT30M, PT2H or P1D`);
+export function addDuration(start: number, text: string): Parsed<number> {
+  try {
+    const duration = Temporal.Duration.from(text.trim());
+    const from = Temporal.Instant.fromEpochMilliseconds(start).toZonedDateTimeISO('UTC');
+    const value = from.add(duration).epochMilliseconds;
+    if (duration.sign >= 0 && value <= latest) return { kind: 'ok', value };
+  } catch {
+    // Neither is a text that is not a duration, nor one that no calendar reaches.
   }
-  const [years, months, weeks, days, hours, minutes, seconds] = match
-    .slice(1)
-    .map((part: string | undefined) => Number((part ?? '0').replace(',', '.')));
-  const moved = addMonths(start, (years ?? 0) * 12 + (months ?? 0));
-  const total =
-    ((weeks ?? 0) * 7 + (days ?? 0)) * 86_400_000 +
-    (hours ?? 0) * 3_600_000 +
-    (minutes ?? 0) * 60_000 +
-    Math.round((seconds ?? 0) * 1000);
-  const value = moved + total;
-  if (!(value <= latest)) return invalid(`"${duration}" reaches beyond the year 9999`);
-  return { kind: 'ok', value };
-}
-
-const latest = Date.UTC(9999, 11, 31, 23, 59, 59, 999);
-
-function addMonths(start: number, months: number): number {
-  if (months === 0) return start;
-  const from = new Date(start);
-  const to = new Date(start);
-  to.setUTCDate(1);
-  to.setUTCMonth(from.getUTCMonth() + months);
-  const daysInMonth = new Date(Date.UTC(to.getUTCFullYear(), to.getUTCMonth() + 1, 0)).getUTCDate();
-  to.setUTCDate(Math.min(from.getUTCDate(), daysInMonth));
-  return to.getTime();
+  return invalid(
+    `"${text}" is not an ISO 8601 duration that ends before the year 10000; write it like PT30M, PT2H or P1D`,
+  );
 }
 
 /** Reads a window as ISO 8601 writes an interval: `START/DURATION` or `START/END`. It holds `start <= t < end`. */
@@ -68,7 +71,7 @@ export function parseWindow(text: string): Parsed<Window> {
   const [startText, endText, ...rest] = text.split('/');
   if (startText === undefined || endText === undefined || rest.length > 0) {
     return invalid(
-      `"${text}" is no window; write START/DURATION like 2027-01-31T12:00:00Z/PT30M, or START/END`,
+      `"${text}" is not a window; write START/DURATION like 2027-01-31T12:00:00Z/PT30M, or START/END`,
     );
   }
   const start = parseInstant(startText);

@@ -1,6 +1,6 @@
 import { describe, expect, test } from '@jest/globals';
 import * as fc from 'fast-check';
-import { addDuration, formatInstant, parseInstant, parseWindow } from '../../src/lib/iso8601.ts';
+import { addDuration, formatInstant, parseInstant, parseWindow, readInstant } from '../../src/lib/iso8601.ts';
 
 const at = (text: string) => Date.parse(text);
 const instants = fc.integer({ min: at('1970-01-01T00:00:00Z'), max: at('9998-12-31T23:59:59Z') });
@@ -29,7 +29,7 @@ describe('parseInstant', () => {
   ])('refuses "%s" and says how to write a time', (text) => {
     expect(parseInstant(text)).toEqual({
       kind: 'invalid',
-      reason: `"${text}" is no ISO 8601 time with a zone; write it like 2027-01-31T12:00:00Z`,
+      reason: `"${text}" is not an ISO 8601 time with a zone; write it like 2027-01-31T12:00:00Z`,
     });
   });
 
@@ -37,6 +37,41 @@ describe('parseInstant', () => {
     fc.assert(
       fc.property(instants, (ms) => {
         expect(parseInstant(formatInstant(ms))).toEqual({ kind: 'ok', value: ms });
+      }),
+    );
+  });
+});
+
+describe('readInstant', () => {
+  test.each([
+    ['2027-01-31 12:00:00+00', '2027-01-31T12:00:00Z'],
+    ['2027-01-31 12:00:00.123456 +0200', '2027-01-31T10:00:00.123Z'],
+    ['2027-01-31 12:00:00+05:30:15', '2027-01-31T06:29:45Z'],
+    ['2027-01-31T12:00:00.12345678901234Z', '2027-01-31T12:00:00.123Z'],
+    ['2027-01-31t12:00:00,5z', '2027-01-31T12:00:00.500Z'],
+  ])('reads %s, as databases write it', (text, expected) => {
+    expect(readInstant(text)).toBe(at(expected));
+  });
+
+  test.each(['2027-01-31T12:00:00', '2027-01-31 12:00:00.123456', '2027-01-31 12:00'])(
+    'says that %s has no zone',
+    (text) => {
+      expect(readInstant(text)).toBe('no-zone');
+    },
+  );
+
+  test.each(['1969-12-31T23:59:59Z', '2027-02-30T00:00:00Z', '2027-01-31', '2027-01-31T12:00:00+24:00', 'x'])(
+    'does not read %s',
+    (text) => {
+      expect(readInstant(text)).toBeUndefined();
+    },
+  );
+
+  test('reads the common form as it reads any other, for any instant', () => {
+    fc.assert(
+      fc.property(instants, (ms) => {
+        const text = new Date(ms).toISOString();
+        expect([readInstant(text), readInstant(text.replace('Z', '+00:00'))]).toEqual([ms, ms]);
       }),
     );
   });

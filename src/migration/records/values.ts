@@ -1,4 +1,4 @@
-import { readInstant } from '../../lib/instants.ts';
+import { readInstant } from '../../lib/iso8601.ts';
 import { walletForm } from '../../domain/wallets.ts';
 import { nameFault } from '../../domain/usernames.ts';
 
