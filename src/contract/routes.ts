@@ -9,7 +9,7 @@ export interface Route {
   path: string;
 }
 
-/** Every route of the contract (section 4) is a row. */
+/** Every route of the contract (README.md, section 4). */
 export const routes: readonly Route[] = [
   { operation: 'getProfile', method: 'get', path: '/api/profile/' },
   { operation: 'putProfile', method: 'put', path: '/api/profile/' },

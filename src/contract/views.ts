@@ -15,6 +15,7 @@ export function toGetView(profile: Profile, mediaUrl: MediaUrl): ProfileView {
         ? { datasourceId, objectDefinitionId }
         : { url: avatar.url, datasourceId, objectDefinitionId };
   }
+  // "only if the user has linked an EVM wallet and the address is verified" (contract 2.1): others are never read.
   if (wallet !== undefined) view.evmLinkedWalletAddress = wallet;
   return view;
 }

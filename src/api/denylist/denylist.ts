@@ -20,6 +20,7 @@ export function banUsernames(options: DenylistOptions): RequestHandler {
     const context = await openAsAdmin(request, response, options);
     const outcome = await ban(context, await options.read.replacements(request, response));
     if (outcome.kind === 'busy') throw busy();
+    // "The request may succeed in part; the response then lists the usernames that could not be added." (contract 4.3.5)
     if (outcome.failures.length === 0) sendNothing(response);
     else {
       const usernamesNotAdded = outcome.failures.map(({ username }) => username);
@@ -47,6 +48,7 @@ export function overwriteDenylist(options: DenylistOptions): RequestHandler {
       case 'overwritten':
         sendNothing(response);
         break;
+      // "If any of its names is in use, nothing changes, and the response lists those names." (contract 4.5.2)
       case 'in-use':
         throw new ProblemError(
           problem('usernames-in-use', 'Some of these usernames are in use; the denylist is as it was.', {

@@ -20,6 +20,7 @@ for i = 3, #ARGV, 4 do
   local name, form, replacement, new_form = ARGV[i], ARGV[i + 1], ARGV[i + 2], ARGV[i + 3]
   local outcome = 'added'
   local user = false
+  -- "A name that is already denied is skipped." (contract 4.3.3)
   if is_denied(index, form) then
     outcome = 'skipped'
   else
@@ -38,6 +39,7 @@ for i = 3, #ARGV, 4 do
     redis.call('HSET', base .. 'd' .. index, form, form == name and '' or name)
     mark_local_write('d', form)
     audit('ban', key_id, 'username', name)
+    -- "If a name is in use, its user gets the replacement instead." (contract 4.3.2)
     if user then
       local profile = base .. 'p:' .. user
       local from = redis.call('HGET', profile, 'u') or name

@@ -56,6 +56,7 @@ if ARGV[7] == 'file' then
 end
 
 -- Nothing below refuses.
+-- "PUT creates the user's profile if there is none, and updates it otherwise." (contract 3.1)
 redis.call('HSET', profile, 't', now, 'b', '1')
 if ARGV[5] ~= '' then
   if ARGV[3] ~= '' and ARGV[4] ~= ARGV[6] then release(index, ARGV[4]) end

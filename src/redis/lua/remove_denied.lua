@@ -15,6 +15,7 @@ local outcomes = {}
 for i = 3, #ARGV, 2 do
   local name, form = ARGV[i], ARGV[i + 1]
   local outcome = 'absent'
+  -- "A username in use cannot be removed; it is skipped and returned." (contract 4.4.1)
   if holder_of(index, form) then
     outcome = 'in-use'
   elseif redis.call('HDEL', KEYS[1] .. 'd' .. index, form) == 1 then
