@@ -5,193 +5,195 @@ export type { ProblemBody, ProblemCode };
 interface ProblemKind {
   status: number;
   title: string;
+  /** The cause, as the documentation explains it. */
   when: string;
+  /** What the caller can do. */
   remedy: string;
 }
 
-/** Every problem the service can answer with, by its stable code. Clients may branch on the code, never on the text. */
+/** Every problem the service can report, by its stable code. Clients may rely on the code, not on the texts. */
 export const problemKinds = {
   'malformed-request': {
     status: 400,
-    title: 'The request is malformed',
-    when: 'What was sent is no HTTP request, or lacks its Host header.',
-    remedy: 'Send HTTP/1.1, through a proxy or a client that keeps to it.',
+    title: 'Malformed request',
+    when: 'The bytes received are not a valid HTTP request, or the Host header is missing.',
+    remedy: 'Send HTTP/1.1 with a Host header. Look for a proxy that rewrites requests.',
   },
   'invalid-json': {
     status: 400,
-    title: 'The body is not JSON',
-    when: 'The request body could not be read as JSON in UTF-8, or it is missing.',
-    remedy: 'Send one well-formed JSON value, encoded as UTF-8.',
+    title: 'Invalid JSON',
+    when: 'The body is missing, is not well-formed JSON, or is not encoded as UTF-8.',
+    remedy: 'Send one well-formed JSON value in UTF-8.',
   },
   'invalid-body': {
     status: 400,
-    title: 'The body breaks the contract',
-    when: 'The body is JSON, but not of the documented shape, or a name breaks the hard limits of names.',
+    title: 'Invalid body',
+    when: 'The body is JSON but does not match the schema of the operation.',
     remedy: 'Correct the places listed in errors.',
   },
   'invalid-multipart': {
     status: 400,
-    title: 'The upload is not usable',
-    when: 'The multipart body is broken, holds no file or more than one, or sets the picture twice.',
-    remedy: 'Send exactly one file, and no profilePictureObjectDefinitionId beside it.',
+    title: 'Invalid upload',
+    when: 'The multipart body is malformed, has no file or more than one, or also sets profilePictureObjectDefinitionId.',
+    remedy: 'Send exactly one file, text parts in UTF-8, and no profilePictureObjectDefinitionId.',
   },
   'missing-credentials': {
     status: 401,
-    title: 'Credentials are missing',
-    when: 'The API key header or the organization header is absent or empty.',
+    title: 'Missing credentials',
+    when: 'The API key header or the organization header is missing or empty.',
     remedy: 'Send both headers with every request.',
   },
   'invalid-api-key': {
     status: 401,
-    title: 'The API key is not valid',
-    when: 'The key is unknown, revoked, expired, or belongs to another organization; the answer does not tell which.',
-    remedy: 'Check the key and the organization, or ask the operator for a new key.',
+    title: 'Invalid API key',
+    when: 'The API key is unknown, revoked or expired, or belongs to another organization. The response does not say which.',
+    remedy: 'Check the key and the organization ID, or ask the operator for a new key.',
   },
   'admin-required': {
     status: 403,
-    title: 'An admin key is required',
-    when: 'A player key was used on a denylist operation.',
-    remedy: 'Use a key with the admin role.',
+    title: 'Admin key required',
+    when: 'A denylist operation was requested with a player key.',
+    remedy: 'Use an API key with the admin role.',
   },
   'no-user': {
     status: 403,
-    title: 'The API key acts for no user',
-    when: 'A key that is bound to no user was used on a profile operation.',
-    remedy: 'Use the key of the player whose profile is meant.',
+    title: 'API key without a user',
+    when: 'A profile operation was requested with an API key that is not bound to a user.',
+    remedy: 'Use the API key of the player whose profile you want.',
   },
   'profile-not-found': {
     status: 404,
-    title: 'There is no profile yet',
+    title: 'Profile not found',
     when: 'The user has no profile yet.',
-    remedy: 'Create it with a PUT; an empty object is enough.',
+    remedy: 'Create it with PUT; an empty object is enough.',
   },
   'not-found': {
     status: 404,
-    title: 'There is nothing here',
-    when: 'The path is none of this service.',
-    remedy: 'Check the path against the documentation.',
+    title: 'Not found',
+    when: 'The path does not exist.',
+    remedy: 'Compare the path with the documentation.',
   },
   'method-not-allowed': {
     status: 405,
-    title: 'The method is not allowed here',
-    when: 'The path exists, but not with this method.',
-    remedy: 'Use one of the methods in the Allow header.',
+    title: 'Method not allowed',
+    when: 'The path exists but does not support this method.',
+    remedy: 'Use a method listed in the Allow header.',
   },
   'request-timeout': {
     status: 408,
-    title: 'The request took too long',
-    when: 'The headers did not arrive within 20 seconds, or the whole request not within 60; both are looked at every 30 seconds.',
-    remedy: 'Send the request without pauses; sending it again is safe.',
+    title: 'Request timeout',
+    when: 'The headers or the body did not arrive in time.',
+    remedy: 'Send the request again; this is safe. On a very slow connection, send less.',
   },
   'username-taken': {
     status: 409,
-    title: 'The username is taken',
+    title: 'Username taken',
     when: 'Another user of the organization has this username.',
     remedy: 'Choose another username.',
   },
   'usernames-in-use': {
     status: 409,
-    title: 'Usernames are in use',
-    when: 'Some of the given usernames are in use; the denylist was left as it was.',
+    title: 'Usernames in use',
+    when: 'Some of the given usernames are in use. The denylist was not changed.',
     remedy: 'Ban and replace the names listed in usernamesInUse, then send the list again.',
   },
   sunset: {
     status: 410,
-    title: 'The service has been retired',
+    title: 'Service retired',
     when: 'The sunset date has passed and the operator has switched the service off.',
-    remedy: 'Move to the successor named in the Link header.',
+    remedy: 'Use the successor given in the Link header.',
   },
   brownout: {
     status: 410,
-    title: 'The service is switched off for a while',
-    when: 'The operator switched the deprecated service off for a while, so that forgotten callers are noticed.',
-    remedy: 'Try again after Retry-After, and move to the successor named in the Link header.',
+    title: 'Scheduled brownout',
+    when: 'The operator has switched the deprecated service off temporarily, so that remaining callers notice.',
+    remedy: 'Retry after the time in Retry-After, and move to the successor given in the Link header.',
   },
   'payload-too-large': {
     status: 413,
-    title: 'The body is too large',
-    when: 'The body, or the file in it, is larger than this operation accepts.',
-    remedy: 'Send less: a picture may have up to 5 MiB.',
+    title: 'Payload too large',
+    when: 'The body, or the file in it, exceeds the limit of this operation.',
+    remedy: 'Send a smaller body; a picture may have up to 5 MiB.',
   },
   'unsupported-media-type': {
     status: 415,
-    title: 'The media type is not supported',
-    when: 'The Content-Type is none this operation reads, or the file is not JPEG, PNG, WebP or GIF by its bytes.',
-    remedy: 'Send one of the documented types; a file name or a declared type does not make a picture.',
+    title: 'Unsupported media type',
+    when: 'The operation does not accept this Content-Type, or the content of the file is not JPEG, PNG, WebP or GIF.',
+    remedy: 'Send a documented type. The type of a picture is detected from its content, not from its name.',
   },
   'username-not-allowed': {
     status: 422,
-    title: 'The username is not allowed',
-    when: "The username breaks the length or the pattern of the organization's settings.",
-    remedy: 'Choose a username that keeps to them.',
+    title: 'Username not allowed',
+    when: "The username violates the organization's rules on length or characters.",
+    remedy: 'Choose a username that follows them.',
   },
   'username-denied': {
     status: 422,
-    title: 'The username is denied',
+    title: 'Username denied',
     when: "The username is on the organization's denylist.",
     remedy: 'Choose another username.',
   },
   'object-not-found': {
     status: 422,
-    title: 'The object does not exist',
-    when: 'The reference names no object the organization knows.',
+    title: 'Object not found',
+    when: 'The object reference is unknown in this organization.',
     remedy: 'Check datasourceId and objectDefinitionId.',
   },
   'object-not-in-collection': {
     status: 422,
-    title: 'The object is not in the collection',
-    when: "The organization demands ownership, and the object is not in the user's collection.",
-    remedy: "Choose an object of the user's collection.",
+    title: 'Object not in collection',
+    when: "The organization requires ownership, and the object is not in the user's collection.",
+    remedy: "Choose an object from the user's collection.",
   },
   'invalid-image': {
     status: 422,
-    title: 'The image cannot be read',
-    when: 'The file starts like a picture but does not decode, or has more than 40,000,000 pixels.',
-    remedy: 'Send a whole picture of reasonable size.',
+    title: 'Invalid image',
+    when: 'The file cannot be decoded as a picture, or it has more than 40,000,000 pixels.',
+    remedy: 'Send an intact picture of reasonable size.',
   },
   'rate-limited': {
     status: 429,
-    title: 'Too many requests',
-    when: 'The operator configured a rate limit, and this client exceeded it.',
-    remedy: 'Wait as long as Retry-After says.',
+    title: 'Rate limit exceeded',
+    when: 'More requests arrived than the operator allows.',
+    remedy: 'Wait for the time in Retry-After.',
   },
   'headers-too-large': {
     status: 431,
-    title: 'The headers are too large',
-    when: 'The headers of the request have more than 16 KiB.',
+    title: 'Request headers too large',
+    when: 'The request headers exceed 16 KiB.',
     remedy: 'Send fewer or shorter headers.',
   },
   'internal-error': {
     status: 500,
-    title: 'Something broke',
-    when: 'A mistake in the service itself.',
-    remedy: 'Tell the operator the requestId.',
+    title: 'Internal error',
+    when: 'The service failed unexpectedly.',
+    remedy: 'Report the requestId to the operator.',
   },
   'store-unavailable': {
     status: 503,
-    title: 'The store is not available',
-    when: 'The store is away, full, or too slow to answer in time.',
-    remedy: 'Try again after Retry-After; sending the same request again is safe.',
+    title: 'Store unavailable',
+    when: 'Redis or the picture store is unreachable, full, or too slow to respond in time.',
+    remedy: 'Retry after the time in Retry-After. Sending the same request again is safe.',
   },
   overloaded: {
     status: 503,
-    title: 'The service is overloaded',
-    when: 'The process has more to do than it can answer in time.',
-    remedy: 'Try again after Retry-After, with growing pauses.',
+    title: 'Service overloaded',
+    when: 'There are more requests at once than this instance can process, or a change of the denylist blocks this one.',
+    remedy: 'Retry after the time in Retry-After, with increasing delays.',
   },
 } as const satisfies Record<ProblemCode, ProblemKind>;
 
-/** What some problems carry besides their text. */
+/** What some problems carry in addition to their text. */
 export interface ProblemExtras {
-  /** `invalid-body`: the broken rules. */
+  /** `invalid-body`: the violations of the schema. */
   errors?: BodyError[];
-  /** `usernames-in-use`: the names in question, in the request's spelling. */
+  /** `usernames-in-use`: those names, in the request's spelling. */
   usernamesInUse?: string[];
-  /** 429, 503 and `brownout`: whole seconds until a retry makes sense. */
+  /** 429, 503 and `brownout`: whole seconds to wait before a retry; 1 by default. */
   retryAfterSeconds?: number;
-  /** `method-not-allowed`: the methods that are. */
+  /** `method-not-allowed`: the allowed methods. */
   allow?: readonly string[];
-  /** Further response headers, such as the RateLimit fields; they win over the standard ones. */
+  /** Further response headers, such as the RateLimit fields; they take precedence. */
   headers?: Readonly<Record<string, string>>;
 }
 
@@ -202,7 +204,7 @@ export interface Problem {
   detail: string;
   errors?: BodyError[];
   usernamesInUse?: string[];
-  /** The response headers this problem demands. */
+  /** The response headers that belong to this problem. */
   headers: Readonly<Record<string, string>>;
 }
 
@@ -210,7 +212,7 @@ const defaultRetrySeconds = 1;
 
 function headersOf(code: ProblemCode, extras: ProblemExtras): Record<string, string> {
   const { status } = problemKinds[code];
-  // No problem is worth a cache's while: 404, 405 and 410 would otherwise be cacheable by default (RFC 9111 §4.2.2).
+  // 404, 405 and 410 are cacheable by default (RFC 9110 §15.1).
   const headers: Record<string, string> = { 'Cache-Control': 'private, no-store' };
   if (status === 401) headers['WWW-Authenticate'] = 'ApiKey realm="profile-bridge"';
   if (status === 405) headers.Allow = (extras.allow ?? []).join(', ');
@@ -222,9 +224,9 @@ function headersOf(code: ProblemCode, extras: ProblemExtras): Record<string, str
 }
 
 /**
- * A problem as plain data, ready to be answered: `detail` says what is wrong with this very request, in one sentence.
- * Its headers hold what the status demands: `Allow` (RFC 9110 §15.5.6), `WWW-Authenticate` (§15.5.2), `Retry-After`
- * (§10.2.3), and `Cache-Control: private, no-store`.
+ * A problem as plain data. `detail` says in one sentence what is wrong with this request. The headers include those
+ * that the status requires: `Allow` (RFC 9110 §15.5.6), `WWW-Authenticate` (§15.5.2), `Retry-After` (§10.2.3), and
+ * `Cache-Control: private, no-store`.
  */
 export function problem(code: ProblemCode, detail: string, extras: ProblemExtras = {}): Problem {
   const { status, title } = problemKinds[code];
@@ -239,7 +241,7 @@ export function problem(code: ProblemCode, detail: string, extras: ProblemExtras
   };
 }
 
-/** Thrown by handlers to answer with a problem. */
+/** Thrown to respond with a problem. */
 export class ProblemError extends Error {
   readonly problem: Problem;
 
@@ -250,12 +252,12 @@ export class ProblemError extends Error {
   }
 }
 
-/** The problem's type: a reference into the documentation page, which explains it there (RFC 9457 §3.1.1). */
+/** The problem's type (RFC 9457 §3.1.1): a link to its explanation in the documentation. */
 export function problemType(code: ProblemCode): string {
   return `/docs/#problem-${code}`;
 }
 
-/** The JSON object to send as `application/problem+json` (RFC 9457). */
+/** The body to send as `application/problem+json` (RFC 9457). */
 export function renderProblem(carried: Problem, requestId: string): ProblemBody {
   const { code, status, title, detail, errors, usernamesInUse } = carried;
   return {

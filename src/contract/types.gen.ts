@@ -1,16 +1,16 @@
 /* Generated from openapi.yaml by `npm run generate`. Do not edit. */
 
 /**
- * A name. Well-formed Unicode of 1 to 256 code points, without control characters.
+ * A username. Well-formed Unicode of 1 to 256 code points, without control characters.
  */
 export type Username = string;
 export type ObjectId = string;
 /**
- * A list of usernames. Names given twice count once.
+ * A list of usernames. Duplicates count once.
  */
 export type Usernames = Username[];
 /**
- * The stable code of an error. `malformed-request`, `request-timeout` and `headers-too-large` may be answered on any connection, before the request is known to be one of an operation.
+ * The stable code of an error. `malformed-request`, `request-timeout` and `headers-too-large` can occur on any connection, before the operation is known.
  */
 export type ProblemCode =
   | 'malformed-request'
@@ -43,7 +43,7 @@ export type ProblemCode =
   | 'overloaded';
 
 /**
- * Points to an image object.
+ * Reference to an image object.
  */
 export interface ObjectReference {
   /**
@@ -56,7 +56,7 @@ export interface ObjectReference {
   objectDefinitionId: string;
 }
 /**
- * A profile, as GET answers it.
+ * A profile, as GET returns it.
  */
 export interface Profile {
   username?: Username;
@@ -65,7 +65,7 @@ export interface Profile {
    */
   profilePictureUrl?: string;
   /**
-   * The avatar. The URL is absent when the object is not known any more.
+   * The avatar. The URL is absent if the object is no longer known.
    */
   avatar?: {
     /**
@@ -81,7 +81,7 @@ export interface Profile {
   evmLinkedWalletAddress?: string;
 }
 /**
- * A profile, as PUT answers it.
+ * A profile, as PUT returns it.
  */
 export interface ChangedProfile {
   username?: Username;
@@ -92,25 +92,25 @@ export interface ChangedProfile {
   avatarObjectDefinitionId?: ObjectReference;
 }
 /**
- * What to change. All fields are optional; fields not listed are ignored.
+ * The fields to change. All are optional; unknown fields are ignored.
  */
 export interface ProfileChange {
   username?: Username;
   /**
-   * Must not be set in a JSON body. A picture file comes as multipart/form-data.
+   * Must not be set in a JSON body. Send a picture file as multipart/form-data.
    */
   profilePicture?: never;
   /**
-   * Takes the profile picture from the user's collection. Null unsets it.
+   * Chooses the profile picture from the user's collection. Null removes it.
    */
   profilePictureObjectDefinitionId?: ObjectReference | null;
   /**
-   * Sets the avatar. Null unsets it.
+   * Sets the avatar. Null removes it.
    */
   avatarObjectDefinitionId?: ObjectReference | null;
 }
 /**
- * A picture file, and what to change besides. The file may stand under any field name.
+ * A picture file, and other fields to change. The file may have any field name.
  */
 export interface ProfileUpload {
   /**
@@ -119,7 +119,7 @@ export interface ProfileUpload {
   profilePicture?: string;
   username?: Username;
   /**
-   * Sets the avatar, as a JSON text. Null unsets it.
+   * Sets the avatar, as JSON. Null removes it.
    */
   avatarObjectDefinitionId?: ObjectReference | null;
 }
@@ -153,12 +153,12 @@ export interface BanFailure {
   username: Username;
   replacement: Username;
   /**
-   * What is wrong with the replacement.
+   * Why the replacement was rejected.
    */
   reason: 'replacement-in-use' | 'replacement-denied';
 }
 /**
- * What became of the usernames to remove.
+ * The result of a removal.
  */
 export interface RemovalOutcome {
   /**
@@ -175,7 +175,7 @@ export interface RemovalOutcome {
  */
 export interface Health {
   /**
-   * Whether everything works.
+   * Whether this instance serves requests, and whether everything works.
    */
   status: 'ok' | 'degraded' | 'unavailable';
   /**
@@ -184,11 +184,11 @@ export interface Health {
   degraded?: string[];
 }
 /**
- * An error, after RFC 9457.
+ * An error (RFC 9457).
  */
 export interface Problem {
   /**
-   * Reference to the explanation of this kind of error.
+   * Link to the explanation of this kind of error.
    */
   type: string;
   /**
@@ -196,42 +196,42 @@ export interface Problem {
    */
   title: string;
   /**
-   * The HTTP status again.
+   * The HTTP status code.
    */
   status: number;
   /**
-   * What was wrong with this request.
+   * What is wrong with this request.
    */
   detail: string;
   code: ProblemCode;
   /**
-   * The request's ID, as in the X-Request-Id header. Tell it when you ask the operator.
+   * The ID of the request, as in the X-Request-Id header. Include it when you report a problem.
    */
   requestId: string;
   /**
-   * With `invalid-body`, the broken rules, the first 20 at most.
+   * With `invalid-body`, the violations of the schema, at most 20.
    *
    * @minItems 1
    * @maxItems 20
    */
   errors?: BodyError[];
   /**
-   * With `usernames-in-use`, the usernames in question.
+   * With `usernames-in-use`, the usernames that are in use.
    *
    * @minItems 1
    */
   usernamesInUse?: Username[];
 }
 /**
- * One broken rule of a request body.
+ * A violation of the schema.
  */
 export interface BodyError {
   /**
-   * Where, as a JSON pointer. Empty for the whole body.
+   * Location in the body, as a JSON pointer. Empty for the body itself.
    */
   path: string;
   /**
-   * What must be different there.
+   * What is expected there.
    */
   message: string;
 }

@@ -20,15 +20,15 @@ function responsesOf(statuses: Record<string, Response | { $ref: string }>): [st
   return Object.entries(statuses).map(([status, response]) => [status, resolve(contractDocument, response)]);
 }
 
-/** Holds the examples against the schema they stand beside; gives how many they were. */
-function judge(media: MediaType | undefined): number {
+/** Validates the examples against their schema and returns how many there are. */
+function validateExamples(media: MediaType | undefined): number {
   const examples = Object.values(media?.examples ?? {});
   for (const { value } of examples) expect(schemaFaults(media?.schema ?? {}, value)).toEqual([]);
   return examples.length;
 }
 
 describe('openapi.yaml', () => {
-  test('describes the five operations of the contract, and the methods HTTP adds', () => {
+  test('describes the five operations of the contract, plus HEAD and OPTIONS', () => {
     const described = ofTheContract
       .filter(({ method }) => method !== 'options' && method !== 'head')
       .map(({ path, method, operation }) => ({ operation: operation.operationId, method, path }));
@@ -36,7 +36,7 @@ describe('openapi.yaml', () => {
     expect(ofTheContract).toHaveLength(routes.length + 4);
   });
 
-  test('marks the contract as deprecated, with its facts, and nothing else', () => {
+  test('marks the operations of the contract as deprecated, and no others', () => {
     for (const { path, operation } of operations) {
       const facts = operation['x-deprecation'];
       expect(operation.deprecated === true).toBe(path.startsWith('/api/'));
@@ -45,7 +45,7 @@ describe('openapi.yaml', () => {
     }
   });
 
-  test('promises the retirement headers with every answer of the contract, and with no other', () => {
+  test('documents the deprecation headers for every response of the contract, and for no other', () => {
     for (const { path, operation } of operations) {
       for (const [, { headers = {} }] of responsesOf(operation.responses)) {
         const names = Object.keys(headers);
@@ -56,36 +56,37 @@ describe('openapi.yaml', () => {
     }
   });
 
-  test('promises the headers a status demands', () => {
-    const demanded: Record<string, string> = {
+  test('documents the headers that a status requires', () => {
+    const required: Record<string, string> = {
       401: 'WWW-Authenticate',
       429: 'Retry-After',
       503: 'Retry-After',
     };
     for (const { operation } of ofTheContract) {
       for (const [status, { headers = {} }] of responsesOf(operation.responses)) {
-        const name = demanded[status];
+        const name = required[status];
         const header = name === undefined ? undefined : headers[name];
         if (name !== undefined) expect(header && resolve(contractDocument, header).required).toBe(true);
       }
     }
   });
 
-  test('has examples that keep to their schemas', () => {
-    let judged = 0;
+  test('has examples that match their schemas', () => {
+    let validated = 0;
     for (const { operation } of operations) {
-      for (const media of Object.values(operation.requestBody?.content ?? {})) judged += judge(media);
+      for (const media of Object.values(operation.requestBody?.content ?? {}))
+        validated += validateExamples(media);
       for (const [, { content = {} }] of responsesOf(operation.responses)) {
-        for (const media of Object.values(content)) judged += judge(media);
+        for (const media of Object.values(content)) validated += validateExamples(media);
       }
     }
-    expect(judged).toBeGreaterThan(50);
+    expect(validated).toBeGreaterThan(50);
     for (const { schema, example } of Object.values(components.headers)) {
       if (example !== undefined) expect(schemaFaults(schema, example)).toEqual([]);
     }
   });
 
-  test('is what the generated types were made from', async () => {
+  test('is the source of the generated types', async () => {
     const root = new URL('../../', import.meta.url);
     await promisify(execFile)(
       process.execPath,

@@ -1,5 +1,5 @@
 import { describe, expect, test } from '@jest/globals';
-import { contractDocument } from '../../src/contract/document.ts';
+import { contractDocument, contractText } from '../../src/contract/document.ts';
 import {
   problem,
   ProblemError,
@@ -16,11 +16,11 @@ const schemas = contractDocument.components.schemas;
 const retryAfter = (extras: ProblemExtras = {}) => problem('overloaded', '', extras).headers['Retry-After'];
 
 describe('the catalogue of problems', () => {
-  test('has exactly the codes openapi.yaml names', () => {
+  test('has exactly the codes of openapi.yaml', () => {
     expect(codes).toEqual(schemas['ProblemCode']?.enum);
   });
 
-  test.each(codes)('renders %s as openapi.yaml describes problems', (code) => {
+  test.each(codes)('renders %s as described in openapi.yaml', (code) => {
     const rendered = renderProblem(problem(code, 'Because.'), 'r1');
     expect(schemaFaults(schemas['Problem'] ?? {}, rendered)).toEqual([]);
     expect(rendered).toMatchObject({
@@ -31,7 +31,15 @@ describe('the catalogue of problems', () => {
     });
   });
 
-  test('keeps what a problem carries', () => {
+  test('has the titles and statuses of the examples in openapi.yaml', () => {
+    const examples = [...contractText.matchAll(/#problem-([a-z-]+)\n +title: (.*)\n +status: (\d+)\n/g)];
+    expect(examples.length).toBeGreaterThan(10);
+    for (const [, code, title, status] of examples) {
+      expect(problemKinds[code as ProblemCode]).toMatchObject({ title, status: Number(status) });
+    }
+  });
+
+  test('includes the details of a problem', () => {
     const errors = [{ path: '/username', message: 'must not be empty' }];
     expect(renderProblem(problem('invalid-body', 'No.', { errors }), 'r1').errors).toEqual(errors);
     expect(
@@ -39,7 +47,7 @@ describe('the catalogue of problems', () => {
     ).toEqual(['Ada']);
   });
 
-  test('leaves out what a problem does not carry', () => {
+  test('leaves out details that a problem does not have', () => {
     expect(Object.keys(renderProblem(problem('not-found', 'No.'), 'r1')).toSorted()).toEqual([
       'code',
       'detail',
@@ -52,39 +60,39 @@ describe('the catalogue of problems', () => {
 });
 
 describe('the headers of a problem', () => {
-  test('never let a cache keep it', () => {
+  test('forbid caching', () => {
     for (const code of codes) expect(problem(code, '').headers['Cache-Control']).toContain('no-store');
   });
 
-  test('challenge the caller with every 401, and with nothing else', () => {
+  test('include a challenge with every 401 and with nothing else', () => {
     for (const code of codes) {
       const challenge = problem(code, '').headers['WWW-Authenticate'];
       expect(challenge !== undefined).toBe(problemKinds[code].status === 401);
     }
   });
 
-  test('tell when to retry: whole seconds, at least one', () => {
+  test('say when to retry, in whole seconds, at least one', () => {
     expect(retryAfter()).toBe('1');
     const rounded = [0, 0.2, 2.1, 60].map((retryAfterSeconds) => retryAfter({ retryAfterSeconds }));
     expect(rounded).toEqual(['1', '1', '3', '60']);
   });
 
-  test('tell when to retry with 429, 503 and a brownout, and with nothing else', () => {
+  test('say when to retry with 429, 503 and a brownout, and with nothing else', () => {
     const retried = codes.filter((code) => problem(code, '').headers['Retry-After'] !== undefined);
     expect(retried.toSorted()).toEqual(['brownout', 'overloaded', 'rate-limited', 'store-unavailable']);
   });
 
-  test('tell the allowed methods with 405', () => {
+  test('list the allowed methods with 405', () => {
     expect(problem('method-not-allowed', '', { allow: ['GET', 'PUT'] }).headers['Allow']).toBe('GET, PUT');
   });
 
-  test('take on what the caller adds', () => {
+  test('include those that the caller adds', () => {
     const { headers } = problem('rate-limited', '', { headers: { RateLimit: '"default";r=0;t=9' } });
     expect(headers).toMatchObject({ RateLimit: '"default";r=0;t=9', 'Retry-After': '1' });
   });
 });
 
-test('a ProblemError carries its problem, and says it in a log', () => {
+test('a ProblemError carries its problem and describes it in a log', () => {
   const carried = problem('username-taken', 'Another user has it.');
   const error = new ProblemError(carried);
   expect(error.problem).toBe(carried);

@@ -48,7 +48,7 @@ describe('a name', () => {
     expect(errorsOf(validateUsernames(['ok', name]))).toEqual({ '/1': message });
   });
 
-  test('is judged by the schema exactly as by the domain', () => {
+  test('is validated by the schema exactly as by the domain', () => {
     const unit = fc.oneof(
       fc.string({ unit: 'binary', maxLength: 4 }),
       fc.integer({ min: 0, max: 0xffff }).map((code) => String.fromCharCode(code)),
@@ -122,7 +122,7 @@ describe('a profile change', () => {
     expect(changeErrors(body)).toEqual(errors);
   });
 
-  test('is not fooled by a __proto__ property', () => {
+  test('treats __proto__ as an ordinary property', () => {
     const body: unknown = JSON.parse('{"__proto__": {"username": "Eve", "profilePicture": 1}}');
     const validated = validateProfileChange(body);
     expect(validated.ok && validated.value.username).toBeUndefined();
@@ -130,7 +130,7 @@ describe('a profile change', () => {
 });
 
 describe('replacements', () => {
-  test('may have any name as a property, those of the language included', () => {
+  test('may have any property name, including __proto__ and constructor', () => {
     const body = JSON.parse('{"__proto__": "a", "constructor": "b", "toString": "c", "123": "d"}') as object;
     const validated = validateReplacements(body);
     expect(validated.ok && new Map(Object.entries(validated.value))).toEqual(
@@ -143,14 +143,14 @@ describe('replacements', () => {
     );
   });
 
-  test('are judged under such a property too', () => {
+  test('are also validated under such a property', () => {
     expect(errorsOf(validateReplacements(JSON.parse('{"__proto__": 1, "constructor": null}')))).toEqual({
       '/__proto__': 'must be a string',
       '/constructor': 'must be a string',
     });
   });
 
-  test('tell a bad name from a bad replacement', () => {
+  test('distinguish an invalid name from an invalid replacement', () => {
     expect(errorsOf(validateReplacements({ '': 'x', 'a/b~c\n': 'y', ok: '' }))).toEqual({
       '/': 'its name must not be empty',
       '/a~1b~0c\n': 'its name must not contain control characters',
@@ -162,7 +162,7 @@ describe('replacements', () => {
     expect(errorsOf(validateReplacements(body))).toEqual({ '': 'must be an object' });
   });
 
-  test('never echo a megabyte, nor a lone surrogate', () => {
+  test('do not echo very long names or lone surrogates in errors', () => {
     const validated = validateReplacements({ ['x'.repeat(1_000_000)]: 'a', '\uD800': 'b' });
     expect(JSON.stringify(validated).length).toBeLessThan(500);
     expect(JSON.stringify(validated)).not.toContain('\\ud800');
@@ -178,14 +178,14 @@ describe('a list of usernames', () => {
     expect(validateUsernames([])).toEqual({ ok: true, value: [] });
   });
 
-  test('of many bad names gives the first 20', () => {
+  test('reports the first 20 of many invalid names', () => {
     const validated = validateUsernames(Array.from({ length: 200_000 }, () => ''));
     expect(validated.ok ? [] : validated.errors.map(({ path }) => path)).toEqual(
       Array.from({ length: 20 }, (_, index) => `/${index}`),
     );
   });
 
-  test('finds the one bad name among 200,000', () => {
+  test('reports a single invalid name among 200,000', () => {
     const names = Array.from({ length: 200_000 }, (_, index) => `name-${index}`);
     expect(validateUsernames(names).ok).toBe(true);
     names.push('\t');
