@@ -1,13 +1,6 @@
 import { runAdmin } from '../src/cli/admin/run.ts';
+import { runFromShell } from '../src/cli/shell.ts';
 
-const interrupt = new AbortController();
-for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, () => interrupt.abort());
-// Whoever reads has seen enough, as in `admin audit … | head`.
-process.stdout.on('error', () => process.exit(0));
-
-process.exitCode = await runAdmin(process.argv.slice(2), {
-  env: process.env,
-  out: (text) => process.stdout.write(text),
-  err: (text) => process.stderr.write(text),
-  signal: interrupt.signal,
-});
+await runFromShell((shell) =>
+  runAdmin(process.argv.slice(2), { ...shell, err: (text) => shell.err.write(text) }),
+);

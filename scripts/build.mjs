@@ -1,7 +1,7 @@
-// Compiles to dist/, which mirrors the top level, so that a file finds openapi.yaml and its assets beside
-// itself by the same relative path whether it runs from source or compiled.
+// Compiles to dist/, which mirrors the top level, so that relative paths to openapi.yaml, package.json and assets are
+// the same whether a file runs from source or compiled.
 import { spawnSync } from 'node:child_process';
-import { cpSync, rmSync } from 'node:fs';
+import { chmodSync, cpSync, rmSync } from 'node:fs';
 
 rmSync('dist', { recursive: true, force: true });
 const tsc = spawnSync(
@@ -13,4 +13,5 @@ const tsc = spawnSync(
 );
 if (tsc.status !== 0) process.exit(tsc.status ?? 1);
 cpSync('src', 'dist/src', { recursive: true, filter: (path) => !path.endsWith('.ts') });
-cpSync('openapi.yaml', 'dist/openapi.yaml');
+for (const file of ['openapi.yaml', 'package.json']) cpSync(file, `dist/${file}`);
+chmodSync('dist/scripts/profile-bridge.js', 0o755);

@@ -86,7 +86,7 @@ const answerTheRest: RequestHandler = (request, response) => {
       status: 405,
       title: 'The method is not allowed here',
       detail: `This path answers GET and HEAD, not ${request.method}.`,
-      remedy: 'The policy is changed by npm run admin -- deprecation, not here.',
+      remedy: 'The policy is changed by profile-bridge admin deprecation, not here.',
       headers: { Allow: 'GET, HEAD' },
     });
   } else {

@@ -2,9 +2,9 @@ import type { Command } from 'commander';
 import { ConfigError } from '../config.ts';
 import { isStoreUnavailable } from '../redis/connection/connect.ts';
 
-/** How the two tools are called, so that lines can be pasted. */
-export const adminCommand = 'npm run -s admin --';
-export const migrateCommand = 'npm run -s migrate --';
+/** How the two tools are called, as examples and remedies show it. */
+export const adminCommand = 'profile-bridge admin';
+export const migrateCommand = 'profile-bridge migrate';
 
 /** What a help text ends with; the examples come without the tool's own name. */
 export function examplesText(tool: string, examples: readonly string[]): string {

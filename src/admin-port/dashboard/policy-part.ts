@@ -62,11 +62,11 @@ function situation(
   return phase === 'none'
     ? {
         headline: html`No deprecation is announced`,
-        sentence: html`Announce it by <code>npm run admin -- deprecation set --deprecated-at …</code>`,
+        sentence: html`Announce it by <code>profile-bridge admin deprecation set --deprecated-at …</code>`,
       }
     : {
         headline: html`No sunset date yet`,
-        sentence: html`${since} Set one by <code>npm run admin -- deprecation set --sunset …</code>`,
+        sentence: html`${since} Set one by <code>profile-bridge admin deprecation set --sunset …</code>`,
       };
 }
 

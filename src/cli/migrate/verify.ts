@@ -92,7 +92,7 @@ function remedies(entities: readonly Entity[], issues: Issues, hasAccepted: bool
   const canPrune = entities.some((entity) => isExtra(entity) && isReadable(entity));
   return [
     ...(mustCorrect ? ['correct the source'] : []),
-    ...(has('index') ? ['mend the index by npm run -s admin -- fsck --repair'] : []),
+    ...(has('index') ? ['mend the index with profile-bridge admin fsck --repair'] : []),
     ...(canPrune
       ? ['apply again with --prune']
       : mustCorrect || has('missing', 'different')

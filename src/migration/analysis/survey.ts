@@ -101,7 +101,7 @@ async function requireKnown(
   if (organizationId === undefined || organizations.all().some(({ id }) => id === organizationId)) return;
   if ((await organizations.find(organizationId)).exists) return;
   throw new UsageError(
-    `neither ${source.name} nor Redis knows an organization ${JSON.stringify(organizationId)}: correct --org; npm run -s admin -- org list tells those in Redis`,
+    `neither ${source.name} nor Redis knows an organization ${JSON.stringify(organizationId)}: correct --org; profile-bridge admin org list tells those in Redis`,
   );
 }
 

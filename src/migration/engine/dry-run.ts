@@ -96,7 +96,7 @@ function warningsFor({ issues }: MigrationContext): Notes {
         entity: 'organizations',
         reason: 'comparison-kept',
         where: item.where(),
-        detail: `organization ${JSON.stringify(organizationId)} goes on comparing names as it does: npm run -s admin -- org set changes that`,
+        detail: `organization ${JSON.stringify(organizationId)} goes on comparing names as it does: profile-bridge admin org set changes that`,
         organizationId,
       });
     },

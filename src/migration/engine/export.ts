@@ -97,7 +97,7 @@ async function organizationsIn(
     if (organization.exists) all.set(id, organization);
     else if (only !== undefined) {
       throw new UsageError(
-        `there is no organization ${JSON.stringify(only)}: see npm run -s admin -- org list`,
+        `there is no organization ${JSON.stringify(only)}: see profile-bridge admin org list`,
       );
     }
   }

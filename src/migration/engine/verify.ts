@@ -175,7 +175,7 @@ async function verifyBucket(
     for (const [position, [form, user]] of entries.entries()) {
       const name = names[position] ?? null;
       if (name !== null && normalizedIn(organization, name) === form) continue;
-      const detail = `leads from ${JSON.stringify(form)} to user ${JSON.stringify(user)}, whose username is ${name === null ? 'absent' : JSON.stringify(name)}: run npm run -s admin -- fsck --repair`;
+      const detail = `leads from ${JSON.stringify(form)} to user ${JSON.stringify(user)}, whose username is ${name === null ? 'absent' : JSON.stringify(name)}: run profile-bridge admin fsck --repair`;
       issues.add({
         entity: 'profiles',
         reason: 'index',

@@ -322,7 +322,7 @@ test('help has examples everywhere', async () => {
   ]) {
     const { code, out } = await admin([...group.split(' ').filter(Boolean), '--help']);
     expect(code).toBe(0);
-    expect(out).toMatch(/Examples:\n {2}\$ npm run -s admin -- /);
+    expect(out).toMatch(/Examples:\n {2}\$ profile-bridge admin /);
   }
   for (const group of ['object set', 'collection add', 'wallet set', 'audit', 'fsck']) {
     const { out } = await admin([...group.split(' '), '--help']);

@@ -1,0 +1,71 @@
+#!/usr/bin/env node
+import { Command, CommanderError } from 'commander';
+import { configureErrorOutput } from '../src/cli/command-line.ts';
+import { runFromShell } from '../src/cli/shell.ts';
+import { version } from '../src/version.ts';
+
+const program = new Command('profile-bridge')
+  .description("Keeps the deprecated User Profile Service's HTTP API available on Redis.")
+  .version(version)
+  .enablePositionalOptions()
+  .addHelpText(
+    'after',
+    `
+Examples:
+  $ REDIS_URL=redis://127.0.0.1:6379 profile-bridge serve
+  $ profile-bridge admin key create --org acme --role player --user u-1
+  $ profile-bridge migrate plan --source ./legacy
+
+Configuration is read from environment variables; the README lists them.`,
+  );
+
+program
+  .command('serve')
+  .description('run the service; SIGTERM stops it after answering pending requests')
+  .action(async () => {
+    await import('../src/main.ts');
+  });
+
+addTool(
+  'admin',
+  'manage organizations, API keys, objects and the deprecation; see who still calls',
+  async () => {
+    const { runAdmin } = await import('../src/cli/admin/run.ts');
+    await runFromShell((shell) =>
+      runAdmin(toolArguments(), { ...shell, err: (text) => shell.err.write(text) }),
+    );
+  },
+);
+
+addTool('migrate', 'move legacy data into Redis: plan, apply, verify, export', async () => {
+  const { runMigrate } = await import('../src/cli/migrate/run.ts');
+  await runFromShell((shell) => runMigrate(toolArguments(), shell));
+});
+
+/** Adds a command that parses its own arguments, `--help` included. */
+function addTool(name: string, description: string, run: () => Promise<void>): void {
+  program
+    .command(name)
+    .description(description)
+    .helpOption(false)
+    .argument('[arguments...]')
+    .passThroughOptions()
+    .allowUnknownOption()
+    .action(run);
+}
+
+function toolArguments(): string[] {
+  return process.argv.slice(3);
+}
+
+configureErrorOutput(
+  program,
+  (text) => process.stdout.write(text),
+  (text) => process.stderr.write(text),
+);
+try {
+  await program.parseAsync();
+} catch (error) {
+  if (!(error instanceof CommanderError)) throw error;
+  process.exitCode = error.exitCode === 0 ? 0 : 2;
+}

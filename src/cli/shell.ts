@@ -1,0 +1,32 @@
+/** What a command-line tool gets from the shell that started it. */
+export interface Shell {
+  env: NodeJS.ProcessEnv;
+  out: (text: string) => void;
+  /** Errors and progress. */
+  err: NodeJS.WriteStream;
+  /** Aborted when the tool is to stop at the next safe point. */
+  signal: AbortSignal;
+}
+
+/**
+ * Runs a command-line tool in this process and leaves its exit code to the process. The first SIGINT or SIGTERM
+ * aborts `signal`, the second one ends the process at once. Ends quietly if the reader of standard output has seen
+ * enough, as in `… | head`.
+ */
+export async function runFromShell(run: (shell: Shell) => Promise<number>): Promise<void> {
+  const interrupt = new AbortController();
+  for (const signal of ['SIGINT', 'SIGTERM'] as const) {
+    process.on(signal, () => {
+      if (interrupt.signal.aborted) process.exit(130);
+      interrupt.abort();
+    });
+  }
+  process.stdout.on('error', () => process.exit(0));
+
+  process.exitCode = await run({
+    env: process.env,
+    out: (text) => process.stdout.write(text),
+    err: process.stderr,
+    signal: interrupt.signal,
+  });
+}

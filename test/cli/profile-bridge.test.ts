@@ -1,0 +1,48 @@
+import { execFile } from 'node:child_process';
+import { readFileSync } from 'node:fs';
+import { describe, expect, test } from '@jest/globals';
+
+interface Result {
+  code: number;
+  out: string;
+  err: string;
+}
+
+/** Runs the command as a shell would. */
+async function profileBridge(...args: string[]): Promise<Result> {
+  return await new Promise((resolve) => {
+    execFile(
+      process.execPath,
+      ['--import', 'tsx', 'scripts/profile-bridge.ts', ...args],
+      { env: { PATH: process.env['PATH'] } },
+      (error, out, err) => resolve({ code: Number(error?.code ?? 0), out, err }),
+    );
+  });
+}
+
+const { version } = JSON.parse(readFileSync('package.json', 'utf8')) as { version: string };
+
+describe('profile-bridge', () => {
+  test('--version prints the version of package.json', async () => {
+    expect(await profileBridge('--version')).toEqual({ code: 0, out: `${version}\n`, err: '' });
+  });
+
+  test('--help lists the commands', async () => {
+    const { code, out } = await profileBridge('--help');
+    expect(code).toBe(0);
+    for (const command of ['serve', 'admin', 'migrate'])
+      expect(out).toMatch(new RegExp(`^ {2}${command}`, 'm'));
+  });
+
+  test.each(['admin', 'migrate'])('%s passes its arguments on to the tool, --help included', async (tool) => {
+    const { code, out } = await profileBridge(tool, '--help');
+    expect(code).toBe(0);
+    expect(out).toContain(`Usage: profile-bridge ${tool} [options] [command]`);
+  });
+
+  test('an unknown command is one line with the way to the help, and exit code 2', async () => {
+    const { code, err } = await profileBridge('sevre');
+    expect(code).toBe(2);
+    expect(err).toMatch(/^error: unknown command 'sevre'.* profile-bridge --help\n$/);
+  });
+});
