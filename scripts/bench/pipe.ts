@@ -25,7 +25,7 @@ export function bucketOf(form: string, buckets: number): string {
 }
 
 /**
- * Loads profiles by `redis-cli --pipe`, in the very keys that put_profile.lua leaves: a hash of a name, a picture
+ * Loads profiles by `redis-cli --pipe`, in the very keys that lua/profile/put.lua leaves: a hash of a name, a picture
  * URL, an avatar by reference, a wallet and a time, and its entry in the name index.
  */
 export async function pipeProfiles(port: number, { organizations, profilesEach }: Crowd): Promise<void> {

@@ -5,7 +5,7 @@ import type { Store } from '../redis/scripts.ts';
 
 /**
  * How long a file may be loose before it is swept, in ms. A profile refuses a file announced more than half as
- * long ago (put_profile.lua), so the sweep never takes one that is about to be put to use.
+ * long ago (lua/profile/put.lua), so the sweep never takes one that is about to be put to use.
  */
 const sweepAge = 600_000;
 /** How often there is a sweep, in ms, by whichever process comes first. */

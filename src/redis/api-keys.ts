@@ -3,7 +3,20 @@ import type { Caller } from '../domain/caller.ts';
 import { hashApiKey } from './credentials.ts';
 import { apiKeyIdsKey, apiKeyKey } from './keys.ts';
 import { scanPairs } from './scan.ts';
-import type { Store } from './scripts.ts';
+import type { RedisClient } from './connection/client.ts';
+import type { ScriptCommand, ScriptFiles } from './script-loader.ts';
+
+export interface ApiKeyScripts {
+  createKey: ScriptCommand<string[], 'created' | 'unknown-organization' | 'exists'>;
+  revokeKey: ScriptCommand<[keyId: string], 'revoked' | 'already' | 'unknown'>;
+}
+
+type ApiKeyStore = RedisClient & ApiKeyScripts;
+
+export const apiKeyScripts: ScriptFiles<ApiKeyScripts> = {
+  createKey: 'api_key/create',
+  revokeKey: 'api_key/revoke',
+};
 
 /** What an API key is made for. `expiresAt` in ms. */
 export interface NewApiKey {
@@ -29,7 +42,11 @@ export function newKeyId(): string {
 }
 
 /** Makes a key of 256 random bits and stores its SHA-256; only the caller ever sees the key itself. */
-export async function createApiKey(store: Store, base: string, key: NewApiKey): Promise<CreateKeyOutcome> {
+export async function createApiKey(
+  store: ApiKeyStore,
+  base: string,
+  key: NewApiKey,
+): Promise<CreateKeyOutcome> {
   const apiKey = `pb_${randomBytes(32).toString('base64url')}`;
   const keyId = newKeyId();
   const outcome = await store.createKey(
@@ -48,7 +65,7 @@ export async function createApiKey(store: Store, base: string, key: NewApiKey): 
 
 /** Revokes a key by its public id, for every instance and from its next request on; `already`: it was before. */
 export async function revokeApiKey(
-  store: Store,
+  store: ApiKeyStore,
   base: string,
   keyId: string,
 ): Promise<'revoked' | 'already' | 'unknown'> {
@@ -56,7 +73,7 @@ export async function revokeApiKey(
 }
 
 /** All keys of an organization, revoked and expired ones too, oldest first. */
-export async function listApiKeys(store: Store, base: string): Promise<ApiKeyRecord[]> {
+export async function listApiKeys(store: RedisClient, base: string): Promise<ApiKeyRecord[]> {
   const records = new Map<string, ApiKeyRecord>();
   for await (const page of scanPairs(store, apiKeyIdsKey(base))) {
     for (const record of await Promise.all(page.map((pair) => readRecord(store, base, pair)))) {
@@ -68,7 +85,7 @@ export async function listApiKeys(store: Store, base: string): Promise<ApiKeyRec
 
 /** Undefined where an outside hand took the record away (fsck tells). */
 async function readRecord(
-  store: Store,
+  store: RedisClient,
   base: string,
   [keyId, sha256]: readonly [string, string],
 ): Promise<ApiKeyRecord | undefined> {

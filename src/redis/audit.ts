@@ -1,5 +1,5 @@
 import { auditKey } from './keys.ts';
-import type { Store } from './scripts.ts';
+import type { RedisClient } from './connection/client.ts';
 
 /** One entry of an organization's audit trail (lua/lib/audit.lua). */
 export interface AuditEntry {
@@ -15,7 +15,7 @@ export interface AuditEntry {
 const pageSize = 500;
 
 /** The organization's audit trail, oldest first, in pages. Redis keeps about the last 100,000 entries. */
-export async function* readAudit(store: Store, base: string): AsyncGenerator<AuditEntry[]> {
+export async function* readAudit(store: RedisClient, base: string): AsyncGenerator<AuditEntry[]> {
   let from = '-';
   for (;;) {
     const page = await store.xrange(auditKey(base), from, '+', 'COUNT', pageSize);

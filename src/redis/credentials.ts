@@ -1,9 +1,31 @@
 import { hash } from 'node:crypto';
 import type { Caller } from '../domain/caller.ts';
 import type { Profile } from '../domain/profile.ts';
-import { toProfile } from './profiles.ts';
-import type { KeyReply, Store } from './scripts.ts';
-import { toWriteSnapshot, type WriteSnapshot } from './write-snapshot.ts';
+import type { RedisClient } from './connection/client.ts';
+import { toProfile, type ProfileReply } from './profiles.ts';
+import type { ScriptCommand, ScriptFiles } from './script-loader.ts';
+import { toWriteSnapshot, type JsonText, type SettingsReply, type WriteSnapshot } from './write-snapshot.ts';
+
+/** The reply of lua/lib/credentials.lua. */
+type KeyReply = [id: string, role: string, user: JsonText, client: JsonText];
+
+export interface CredentialScripts {
+  readProfile: ScriptCommand<
+    [sha256: string],
+    ['unknown'] | ['no-user' | 'none', KeyReply] | ['profile', KeyReply, ProfileReply]
+  >;
+  authenticate: ScriptCommand<
+    [sha256: string],
+    ['unknown'] | ['known', KeyReply, SettingsReply, username: JsonText]
+  >;
+}
+
+type CredentialStore = RedisClient & CredentialScripts;
+
+export const credentialScripts: ScriptFiles<CredentialScripts> = {
+  readProfile: 'profile/read',
+  authenticate: 'api_key/authenticate',
+};
 
 export type ReadOutcome =
   | { kind: 'unknown' }
@@ -23,7 +45,11 @@ export function hashApiKey(apiKey: string | Buffer): string {
  * Authenticates and reads the caller's own profile in one round trip (contract 4.1). A key that is unknown,
  * revoked, expired, or of another organization is `unknown`.
  */
-export async function readOwnProfile(store: Store, base: string, sha256: string): Promise<ReadOutcome> {
+export async function readOwnProfile(
+  store: CredentialStore,
+  base: string,
+  sha256: string,
+): Promise<ReadOutcome> {
   const reply = await store.readProfile(base, sha256);
   switch (reply[0]) {
     case 'unknown':
@@ -37,7 +63,7 @@ export async function readOwnProfile(store: Store, base: string, sha256: string)
 
 /** Authenticates, and brings along what a write by this caller has to be judged by. */
 export async function authenticate(
-  store: Store,
+  store: CredentialStore,
   base: string,
   sha256: string,
 ): Promise<AuthenticationOutcome> {

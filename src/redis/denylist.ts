@@ -1,18 +1,43 @@
 import { randomUUID } from 'node:crypto';
 import { createSketch } from '../lib/sketch.ts';
 import { yieldingChunks } from '../lib/time-slices.ts';
-import type { Store } from './scripts.ts';
+import type { RedisClient } from './connection/client.ts';
+import type { ScriptCommand, ScriptFiles } from './script-loader.ts';
 import {
   createRetryBudget,
   normalizedName,
   readWriteSnapshot,
+  type Refusal,
   type RetryBudget,
   type WriteSnapshot,
 } from './write-snapshot.ts';
 
+export interface DenylistScripts {
+  banUsernames: ScriptCommand<
+    string[],
+    [Refusal] | ['banned', ('added' | 'skipped' | 'replacement-in-use' | 'replacement-denied')[]]
+  >;
+  removeDenied: ScriptCommand<string[], [Refusal] | ['removed', ('deleted' | 'in-use' | 'absent')[]]>;
+  stageOpen: ScriptCommand<[token: string, leaseMs: number], 'opened' | 'busy'>;
+  stageAdd: ScriptCommand<(string | number)[], [Refusal | 'lapsed'] | ['staged', positionsInUse: number[]]>;
+  stageCommit: ScriptCommand<[token: string, index: string, keyId: string], 'committed' | 'lapsed' | Refusal>;
+  stageDrop: ScriptCommand<[token: string], 'dropped' | 'lapsed'>;
+}
+
+type DenylistStore = RedisClient & DenylistScripts;
+
+export const denylistScripts: ScriptFiles<DenylistScripts> = {
+  banUsernames: 'denylist/ban',
+  removeDenied: 'denylist/remove',
+  stageOpen: 'denylist/stage_open',
+  stageAdd: 'denylist/stage_add',
+  stageCommit: 'denylist/stage_commit',
+  stageDrop: 'denylist/stage_drop',
+};
+
 /** A denylist operation's place: the organization, the key that asked (for the audit trail), what it was judged by. */
 export interface DenylistContext {
-  store: Store;
+  store: DenylistStore;
   base: string;
   keyId: string;
   snapshot: WriteSnapshot;
@@ -193,7 +218,12 @@ export async function overwriteDenylist(
   }
 }
 
-async function openStage(store: Store, base: string, token: string, budget: RetryBudget): Promise<boolean> {
+async function openStage(
+  store: DenylistStore,
+  base: string,
+  token: string,
+  budget: RetryBudget,
+): Promise<boolean> {
   while ((await store.stageOpen(base, token, stageLease)) === 'busy') {
     if (!(await budget.wait())) return false;
   }
@@ -201,7 +231,7 @@ async function openStage(store: Store, base: string, token: string, budget: Retr
 }
 
 async function fillStage(
-  store: Store,
+  store: DenylistStore,
   base: string,
   token: string,
   snapshot: WriteSnapshot,

@@ -3,7 +3,8 @@ import { createRun } from './fsck/run.ts';
 import { organizationBase } from './keys.ts';
 import { listOrganizations } from './organizations.ts';
 import { scanKeys } from './scan.ts';
-import type { Store } from './scripts.ts';
+import type { FsckStore } from './fsck/scripts.ts';
+import type { ReindexStore } from './reindex/scripts.ts';
 
 export type { Counts, Fault, FaultKind } from './fsck/check.ts';
 
@@ -31,7 +32,7 @@ const remembered = 100_000;
  * each repair looks again in the script that does it. Memory stays flat however large the store.
  */
 export async function fsck(
-  store: Store,
+  store: FsckStore & ReindexStore,
   prefix: string,
   { organizationId, repair, onFault, signal }: FsckOptions,
 ): Promise<FsckOutcome> {

@@ -1,9 +1,25 @@
 import { encodeReference, type ObjectReference } from '../domain/objects.ts';
-import type { Store } from './scripts.ts';
+import type { RedisClient } from './connection/client.ts';
+import type { ScriptCommand, ScriptFiles } from './script-loader.ts';
+
+export interface ObjectScripts {
+  setObject: ScriptCommand<[reference: string, url: string], 'set' | 'unknown-organization'>;
+  addToCollection: ScriptCommand<
+    [user: string, reference: string],
+    'added' | 'present' | 'unknown-organization'
+  >;
+}
+
+type ObjectStore = RedisClient & ObjectScripts;
+
+export const objectScripts: ScriptFiles<ObjectScripts> = {
+  setObject: 'object/set',
+  addToCollection: 'object/add_to_collection',
+};
 
 /** Puts an object into the organization's catalogue, or gives it another URL; every profile follows at once. */
 export async function setObject(
-  store: Store,
+  store: ObjectStore,
   base: string,
   reference: ObjectReference,
   url: string,
@@ -13,7 +29,7 @@ export async function setObject(
 
 /** Puts an object into a user's collection; `present` where it was in it. */
 export async function addToCollection(
-  store: Store,
+  store: ObjectStore,
   base: string,
   userId: string,
   reference: ObjectReference,

@@ -7,8 +7,19 @@ import {
   organizationsKey,
   settingsKey,
 } from './keys.ts';
-import type { Store } from './scripts.ts';
+import type { RedisClient } from './connection/client.ts';
+import type { ScriptCommand, ScriptFiles } from './script-loader.ts';
 import { readWriteSnapshot } from './write-snapshot.ts';
+
+export interface OrganizationScripts {
+  saveSettings: ScriptCommand<(string | number)[], 'created' | 'changed'>;
+}
+
+type OrganizationStore = RedisClient & OrganizationScripts;
+
+export const organizationScripts: ScriptFiles<OrganizationScripts> = {
+  saveSettings: 'organization/save_settings',
+};
 
 /**
  * Stores an organization's settings, and creates it where it is new. The comparison of one that exists stays as
@@ -16,7 +27,7 @@ import { readWriteSnapshot } from './write-snapshot.ts';
  * `settingsFaults`; an empty pattern or template is none.
  */
 export async function saveSettings(
-  store: Store,
+  store: OrganizationStore,
   prefix: string,
   organizationId: string,
   settings: OrganizationSettings,
@@ -36,7 +47,7 @@ export async function saveSettings(
 
 /** The organization's settings; undefined where it does not exist. */
 export async function findSettings(
-  store: Store,
+  store: RedisClient,
   prefix: string,
   organizationId: string,
 ): Promise<OrganizationSettings | undefined> {
@@ -46,13 +57,13 @@ export async function findSettings(
 }
 
 /** The ids of all organizations, in code-unit order. */
-export async function listOrganizations(store: Store, prefix: string): Promise<string[]> {
+export async function listOrganizations(store: RedisClient, prefix: string): Promise<string[]> {
   return (await store.smembers(organizationsKey(prefix))).sort();
 }
 
 /** How much an organization holds, as far as Redis can tell at once. */
 export async function countHoldings(
-  store: Store,
+  store: RedisClient,
   base: string,
 ): Promise<{ deniedUsernames: number; objects: number; apiKeys: number }> {
   const { index } = await readWriteSnapshot(store, base);

@@ -1,13 +1,50 @@
 import { decodeReference, encodeReference, fillTemplate } from '../domain/objects.ts';
 import type { Picture, Profile, ProfileChange, ReferencedImage } from '../domain/profile.ts';
 import { ruleBroken } from '../domain/usernames.ts';
-import type { JsonText, ProfileReply, Store } from './scripts.ts';
+import type { RedisClient } from './connection/client.ts';
+import type { ScriptCommand, ScriptFiles } from './script-loader.ts';
 import {
   createRetryBudget,
   normalizedName,
   readWriteSnapshot,
+  type JsonText,
+  type Refusal,
   type WriteSnapshot,
 } from './write-snapshot.ts';
+
+/** The reply of lua/lib/profiles.lua. */
+export type ProfileReply = [
+  username: JsonText,
+  pictureFile: JsonText,
+  pictureReference: JsonText,
+  pictureUrl: JsonText,
+  avatarReference: JsonText,
+  avatarUrl: JsonText,
+  wallet: JsonText,
+  pictureCatalogueUrl: JsonText,
+  avatarCatalogueUrl: JsonText,
+  template: JsonText,
+];
+
+export interface ProfileScripts {
+  putProfile: ScriptCommand<
+    string[],
+    | ['put', unusedFile: JsonText, ProfileReply]
+    | [Refusal | 'staged' | 'denied' | 'taken' | 'lapsed']
+    | ['object-not-found' | 'object-not-in-collection', field: 'picture' | 'avatar']
+  >;
+  setWallet: ScriptCommand<
+    [user: string, address: string, field: 'w' | 'wu'],
+    'set' | 'unknown-organization'
+  >;
+}
+
+type ProfileStore = RedisClient & ProfileScripts;
+
+export const profileScripts: ScriptFiles<ProfileScripts> = {
+  putProfile: 'profile/put',
+  setWallet: 'profile/set_wallet',
+};
 
 export type PutOutcome =
   /** `unusedFile`: the picture file that the profile referred to before, and no longer does. */
@@ -26,7 +63,7 @@ export type PutOutcome =
  * user's own current name leaves it alone, whatever the rules say of it.
  */
 export async function putProfile(
-  store: Store,
+  store: ProfileStore,
   base: string,
   userId: string,
   change: ProfileChange,
@@ -72,6 +109,19 @@ export async function putProfile(
         return { kind: reply[0] };
     }
   }
+}
+
+/**
+ * Links a wallet to a user in place of any other; only a verified one is ever shown (contract 2.1). A user
+ * without a profile gets one.
+ */
+export async function setWallet(
+  store: ProfileStore,
+  base: string,
+  userId: string,
+  wallet: { address: string; isVerified: boolean },
+): Promise<'set' | 'unknown-organization'> {
+  return await store.setWallet(base, userId, wallet.address, wallet.isVerified ? 'w' : 'wu');
 }
 
 /** The profile in a script's reply (lib/profiles.lua). */

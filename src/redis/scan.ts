@@ -1,5 +1,4 @@
-import { mastersOf } from './connection/client.ts';
-import type { Store } from './scripts.ts';
+import { mastersOf, type RedisClient } from './connection/client.ts';
 
 /** How many slots of the keyspace, or entries of one key, Redis looks at in one call: well under a millisecond. */
 const scanCount = 1000;
@@ -8,7 +7,7 @@ const scanCount = 1000;
  * All keys that begin with `start`, in batches, a cluster's masters one after the other. A key that is there all
  * the time is found, perhaps twice. An empty batch is given too, so that the caller can do what is due meanwhile.
  */
-export async function* scanKeys(store: Store, start: string): AsyncGenerator<string[]> {
+export async function* scanKeys(store: RedisClient, start: string): AsyncGenerator<string[]> {
   const pattern = `${start.replace(/[*?[\]\\^]/g, String.raw`\$&`)}*`;
   for (const node of mastersOf(store)) {
     let cursor = '0';
@@ -21,7 +20,10 @@ export async function* scanKeys(store: Store, start: string): AsyncGenerator<str
 }
 
 /** All fields and values of a hash, in batches; one that is there all the time is found, perhaps twice. */
-export async function* scanPairs(store: Store, key: string): AsyncGenerator<(readonly [string, string])[]> {
+export async function* scanPairs(
+  store: RedisClient,
+  key: string,
+): AsyncGenerator<(readonly [string, string])[]> {
   let cursor = '0';
   do {
     const [next, flat] = await store.hscan(key, cursor, 'COUNT', scanCount);
@@ -31,7 +33,7 @@ export async function* scanPairs(store: Store, key: string): AsyncGenerator<(rea
 }
 
 /** All members of a set, in batches; one that is there all the time is found, perhaps twice. */
-export async function* scanMembers(store: Store, key: string): AsyncGenerator<string[]> {
+export async function* scanMembers(store: RedisClient, key: string): AsyncGenerator<string[]> {
   let cursor = '0';
   do {
     const [next, members] = await store.sscan(key, cursor, 'COUNT', scanCount);

@@ -2,7 +2,26 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { defaultSettings, type OrganizationSettings } from '../domain/settings.ts';
 import { comparisonForm } from '../domain/usernames.ts';
 import { profileKey, settingsKey } from './keys.ts';
-import type { JsonText, SettingsReply, Store } from './scripts.ts';
+import type { RedisClient } from './connection/client.ts';
+
+/** A value in a reply that travels as JSON: what is absent is false. */
+export type JsonText = string | false;
+
+export type SettingsReply = [
+  comparison: JsonText,
+  min: JsonText,
+  max: JsonText,
+  pattern: JsonText,
+  template: JsonText,
+  ownership: JsonText,
+  index: JsonText,
+];
+
+/**
+ * Why a script has not judged names: `stale`, their forms are of another generation of the name index than the one in
+ * force; `frozen`, the index is being rebuilt (lua/lib/names.lua, check_generation).
+ */
+export type Refusal = 'stale' | 'frozen';
 
 /**
  * What a write is judged by before its script runs. The script refuses as `stale` what was judged by an index
@@ -17,7 +36,11 @@ export interface WriteSnapshot {
 }
 
 /** Reads what a write has to be judged by now. */
-export async function readWriteSnapshot(store: Store, base: string, userId?: string): Promise<WriteSnapshot> {
+export async function readWriteSnapshot(
+  store: RedisClient,
+  base: string,
+  userId?: string,
+): Promise<WriteSnapshot> {
   const [settings, username] = await Promise.all([
     store.hmget(settingsKey(base), 'comparison', 'min', 'max', 'pattern', 'template', 'ownership', 'index'),
     userId === undefined ? null : store.hget(profileKey(base, userId), 'u'),

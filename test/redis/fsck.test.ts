@@ -13,7 +13,7 @@ import { putProfile } from '../../src/redis/profiles.ts';
 import { changeComparison } from '../../src/redis/reindex/reindex.ts';
 import type { Store } from '../../src/redis/scripts.ts';
 import { readWriteSnapshot } from '../../src/redis/write-snapshot.ts';
-import { setWallet } from '../../src/redis/wallets.ts';
+import { setWallet } from '../../src/redis/profiles.ts';
 import { openTestStore } from '../support/store.ts';
 import { startCluster } from '../support/redis-cluster.ts';
 import { freshPrefix } from '../support/redis.ts';

@@ -1,5 +1,5 @@
 import { Command } from 'commander';
-import { setWallet } from '../../redis/wallets.ts';
+import { setWallet } from '../../redis/profiles.ts';
 import { unknownOrganization, type AdminContext } from './context.ts';
 import { addExamples, idOption, organizationOption, parseWallet, withExamples } from './options.ts';
 import { printable } from '../../lib/terminal.ts';

@@ -4,7 +4,7 @@ import type { KeyTally } from './tally.ts';
 /** Uses (key × operation) in one script call, so that none holds Redis for more than a millisecond or two. */
 const usesPerBatch = 150;
 
-/** What lua/record_usage.lua takes as JSON. */
+/** What lua/deprecation/record_usage.lua takes as JSON. */
 interface Batch {
   days: [day: string, expiresAtSeconds: number][];
   keys: [
@@ -20,7 +20,7 @@ interface Batch {
   ][];
 }
 
-/** Cuts the tallies of one organization's keys into batches for lua/record_usage.lua, as JSON. */
+/** Cuts the tallies of one organization's keys into batches for lua/deprecation/record_usage.lua, as JSON. */
 export function cutBatches(keys: Iterable<readonly [string, KeyTally]>, retentionDays: number): string[] {
   const batches: string[] = [];
   let batch: Batch = { days: [], keys: [] };

@@ -1,4 +1,5 @@
-import type { Store } from '../scripts.ts';
+import type { ReindexStore } from '../reindex/scripts.ts';
+import type { FsckStore } from './scripts.ts';
 import type { WriteSnapshot } from '../write-snapshot.ts';
 
 /** What fsck can find; README.md beside the folder says what each means. */
@@ -48,7 +49,7 @@ export interface Teller {
 
 /** One organization under examination. */
 export interface Check extends Teller {
-  store: Store;
+  store: FsckStore & ReindexStore;
   base: string;
   /** Read anew where a script says that it is stale. */
   snapshot: WriteSnapshot;

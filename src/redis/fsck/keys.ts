@@ -46,7 +46,7 @@ export async function checkKeyList(check: Check): Promise<void> {
         check,
         'key-list-stale',
         `the list of keys has ${quote(id)}, of which there is no record`,
-        async () => store.fsckDrop(base, 'hash', 'keys', id, sha256),
+        async () => store.fsckDrop(base, 'hash', apiKeyIdsKey(base), id, sha256),
       );
     }
   }

@@ -90,7 +90,7 @@ export async function checkBucket(check: Check, bucket: string): Promise<void> {
   if (type !== 'hash') {
     // It can be rebuilt: fsck finds the names missing from the index.
     return await tell(check, 'wrong-type', `${quote(key)} is no hash`, async () =>
-      store.fsckDropMisfit(base, key.slice(base.length), 'hash'),
+      store.fsckDropMisfit(base, key, 'hash'),
     );
   }
   for await (const page of scanPairs(store, key)) {

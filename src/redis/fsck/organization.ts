@@ -72,7 +72,7 @@ async function checkDenylist(check: Check): Promise<void> {
       } else {
         const detail = `denied name ${quote(name)} ${nameFault(name) ?? ''}, so nobody can have it`;
         await tell(check, 'denied-name-misfiled', detail, async () =>
-          store.fsckDrop(base, 'hash', `d${index}`, field, value),
+          store.fsckDrop(base, 'hash', denylistKey(base, index), field, value),
         );
       }
     }

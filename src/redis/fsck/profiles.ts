@@ -1,5 +1,5 @@
 import { profileKey } from '../keys.ts';
-import type { LookedProfile } from '../scripts.ts';
+import type { LookedProfile } from './scripts.ts';
 import { chunksOf, quote, tell, type Check } from './check.ts';
 import { checkNames, type NamedUser } from './names.ts';
 import { isReference } from './references.ts';
@@ -64,7 +64,7 @@ async function checkProfile(
       check,
       'reference-unreadable',
       `${field === 'pr' ? 'picture' : 'avatar'} reference ${quote(reference)} of user ${quote(userId)} cannot be read`,
-      async () => await store.fsckDrop(base, 'hash', `p:${userId}`, field, reference),
+      async () => await store.fsckDrop(base, 'hash', key, field, reference),
     );
   }
   return username ?? undefined;

@@ -23,7 +23,7 @@ export async function checkObjects(check: Check): Promise<void> {
       if (isReference(reference)) continue;
       const detail = `object ${quote(reference)} of the catalogue cannot be read`;
       await tell(check, 'reference-unreadable', detail, async () =>
-        store.fsckDrop(base, 'hash', 'objects', reference, url),
+        store.fsckDrop(base, 'hash', objectsKey(base), reference, url),
       );
     }
   }
@@ -42,7 +42,7 @@ export async function checkCollection(check: Check, userId: string): Promise<voi
       if (isReference(reference)) continue;
       const detail = `reference ${quote(reference)} in the collection of user ${quote(userId)} cannot be read`;
       await tell(check, 'reference-unreadable', detail, async () =>
-        store.fsckDrop(base, 'set', `c:${userId}`, reference, ''),
+        store.fsckDrop(base, 'set', key, reference, ''),
       );
     }
   }

@@ -8,7 +8,8 @@ import {
   rebuildKey,
   settingsKey,
 } from '../keys.ts';
-import type { Store } from '../scripts.ts';
+import type { ReindexStore } from '../reindex/scripts.ts';
+import type { FsckStore } from './scripts.ts';
 import { readWriteSnapshot } from '../write-snapshot.ts';
 import { tell, type Check, type Counts, type Fault, type Teller } from './check.ts';
 import { checkKeyRecord } from './keys.ts';
@@ -38,7 +39,11 @@ interface RunOptions {
 }
 
 /** One fsck under way. */
-export function createRun(store: Store, prefix: string, { repair, counts, report }: RunOptions): Run {
+export function createRun(
+  store: FsckStore & ReindexStore,
+  prefix: string,
+  { repair, counts, report }: RunOptions,
+): Run {
   /** By the organization's base; undefined where it cannot be examined. */
   const checks = new Map<string, Check | undefined>();
   const leftovers = new Map<Check, Set<string>>();

@@ -1,5 +1,5 @@
 import { denylistKey, namesBucketKey, settingsKey } from '../keys.ts';
-import type { Store } from '../scripts.ts';
+import type { RedisClient } from '../connection/client.ts';
 
 const chunkSize = 128;
 
@@ -9,7 +9,7 @@ export function generationOf(base: string, key: string): string | undefined {
 }
 
 /** Removes a generation of the name index and the denylist, which must not be in force. Redis frees it aside. */
-export async function dropGeneration(store: Store, base: string, generation: string): Promise<void> {
+export async function dropGeneration(store: RedisClient, base: string, generation: string): Promise<void> {
   await store.unlink(denylistKey(base, generation));
   const sizeField = `n${generation}`;
   const buckets = Number(await store.hget(settingsKey(base), sizeField)) || 1;

@@ -3,7 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { UsernameComparison } from '../../domain/usernames.ts';
 import { dropGeneration } from './generations.ts';
 import { addDenied, addNames, keepMarks, type Collision, type Rebuild } from './steps.ts';
-import type { Store } from '../scripts.ts';
+import type { ReindexStore } from './scripts.ts';
 
 export type ReindexOutcome =
   | { kind: 'rebuilt'; usernames: number; denied: number }
@@ -32,7 +32,7 @@ interface ReindexOptions {
  * point, the freeze ends with its lease, the generation in force is untouched, and a later call begins anew.
  */
 export async function changeComparison(
-  store: Store,
+  store: ReindexStore,
   base: string,
   comparison: UsernameComparison,
   { signal, lease = 10_000 }: ReindexOptions = {},
@@ -61,7 +61,7 @@ export async function changeComparison(
 
 /** Another tool may still be removing the generation it has replaced: that takes a second or so. */
 async function open(
-  store: Store,
+  store: ReindexStore,
   base: string,
   token: string,
   lease: number,
@@ -78,7 +78,7 @@ async function open(
 
 /** Lets names change again, then removes a generation; until that is done, no other rebuild begins. */
 async function discard(
-  store: Store,
+  store: ReindexStore,
   base: string,
   token: string,
   lease: number,

@@ -2,11 +2,11 @@ import { comparisonForm, type UsernameComparison } from '../../domain/usernames.
 import { generationOf } from './generations.ts';
 import { denylistKey, localWritesKey, profileKey } from '../keys.ts';
 import { scanKeys, scanMembers, scanPairs } from '../scan.ts';
-import type { Store } from '../scripts.ts';
+import type { ReindexStore } from './scripts.ts';
 
 /** A rebuild of one organization's name index under way: see reindex.ts. */
 export interface Rebuild {
-  store: Store;
+  store: ReindexStore;
   base: string;
   token: string;
   /** ms */

@@ -1,3 +1,5 @@
+#!lua
+-- @include keys
 -- Adds one batch of counted calls to an organization's ledger, once, however often it is sent.
 -- README.md of src/deprecation describes the keys.
 --
@@ -14,8 +16,7 @@
 --
 -- 'recorded'
 -- 'already'   this batch has been recorded before
-local base = KEYS[1] .. 'use:'
-local done = base .. 'flush:' .. ARGV[1]
+local done = usage_flush_key(ARGV[1])
 local latest = redis.call('GET', done)
 if latest and tonumber(latest) >= tonumber(ARGV[2]) then return 'already' end
 redis.call('SET', done, ARGV[2], 'EX', 86400)
@@ -46,7 +47,7 @@ end
 local batch = cjson.decode(ARGV[6])
 for _, key in ipairs(batch.keys) do
   local id, client, uses, agents = key[1], key[2], key[3], key[4]
-  local own = base .. 'key:' .. id
+  local own = used_key_key(id)
   local seen = 0
   for _, use in ipairs(uses) do
     local operation, first, last = use[1], use[2], use[3]
@@ -56,16 +57,16 @@ for _, key in ipairs(batch.keys) do
     redis.call('HSET', own, 'f:' .. operation, first, 'l:' .. operation, last)
     seen = math.max(seen, tonumber(last))
     for _, count in ipairs(use[4]) do
-      local day = base .. batch.days[count[1] + 1][1]
+      local day = usage_day_key(batch.days[count[1] + 1][1])
       redis.call('HINCRBY', day, id .. '|' .. operation .. '|' .. count[2], count[3])
     end
   end
   if client ~= '' then redis.call('HSET', own, 'c', client) end
   for _, agent in ipairs(agents) do remember(own, agent[1], agent[2]) end
   redis.call('EXPIRE', own, ARGV[3])
-  redis.call('ZADD', base .. 'keys', 'GT', seen, id)
+  redis.call('ZADD', used_keys_key(), 'GT', seen, id)
 end
-for _, day in ipairs(batch.days) do redis.call('EXPIREAT', base .. day[1], day[2]) end
-redis.call('ZREMRANGEBYSCORE', base .. 'keys', '-inf', '(' .. ARGV[4])
-redis.call('EXPIRE', base .. 'keys', ARGV[3])
+for _, day in ipairs(batch.days) do redis.call('EXPIREAT', usage_day_key(day[1]), day[2]) end
+redis.call('ZREMRANGEBYSCORE', used_keys_key(), '-inf', '(' .. ARGV[4])
+redis.call('EXPIRE', used_keys_key(), ARGV[3])
 return 'recorded'

@@ -1,3 +1,5 @@
+#!lua
+-- @key any
 -- Replaces the operator's deprecation policy, unless someone else has changed it since it was read.
 --
 -- KEYS[1]  <prefix>deprecation:policy

@@ -1,3 +1,5 @@
+#!lua
+-- @include audit clock keys names names_safely
 -- Puts a user's name into the index. Where another user has it too, the profile changed last keeps it, the other
 -- loses it.
 --
@@ -13,7 +15,7 @@
 -- 'stale', 'frozen', 'staged'       nothing was done: look again
 -- 'changed'                         what the caller saw is no more: nothing was done
 -- 'mended'
-local base, index, user, name, form, rival = KEYS[1], ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5]
+local index, user, name, form, rival = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5]
 local refused = check_generation(index)
 if refused then return refused end
 if is_staged(form) then return 'staged' end
@@ -32,8 +34,8 @@ release(index, form)
 claim(index, form, keeper)
 if loser then
   local lost = loser == user and name or other[1]
-  redis.call('HDEL', base .. 'p:' .. loser, 'u')
-  redis.call('HSET', base .. 'p:' .. loser, 't', now_ms(), 'b', '1')
+  redis.call('HDEL', profile_key(loser), 'u')
+  redis.call('HSET', profile_key(loser), 't', now_ms(), 'b', '1')
   audit('repair', 'operator', 'removed', 'username', 'user', loser, 'username', lost, 'kept-by', keeper)
 end
 return 'mended'

@@ -1,13 +1,15 @@
+#!lua
+-- @include audit
 -- Removes what cannot be read from a hash or a set; the audit trail keeps it.
 --
 -- KEYS[1]  <prefix>{organization}:
 -- ARGV[1]  hash | set
--- ARGV[2]  the rest of the key
+-- ARGV[2]  the key
 -- ARGV[3]  field or member
 -- ARGV[4]  the value it was found with, '' for a set
 --
 -- 'changed' or 'mended'
-local key = KEYS[1] .. ARGV[2]
+local key = ARGV[2]
 if ARGV[1] == 'set' then
   if redis.call('SREM', key, ARGV[3]) == 0 then return 'changed' end
 else

@@ -1,3 +1,5 @@
+#!lua
+-- @include keys names names_safely
 -- Removes an entry of the name index that no profile bears out.
 --
 -- KEYS[1]  <prefix>{organization}:
@@ -11,7 +13,7 @@
 -- 'stale', 'frozen', 'changed' or 'mended'
 local refused = check_generation(ARGV[1])
 if refused then return refused end
-local key = KEYS[1] .. 'n' .. ARGV[1] .. ':' .. ARGV[2]
+local key = names_key(ARGV[1], ARGV[2])
 if redis.call('HGET', key, ARGV[3]) ~= ARGV[4] then return 'changed' end
 if (fields_of(ARGV[4], 'u')[1] or '') ~= ARGV[5] then return 'changed' end
 if ARGV[6] == '1' and bucket(ARGV[1], ARGV[3]) == key then return 'changed' end

@@ -1,3 +1,5 @@
+#!lua flags=no-writes
+-- @include keys names names_safely
 -- The names that the users have whom a bucket of the index names.
 --
 -- KEYS[1]  <prefix>{organization}:
@@ -9,7 +11,7 @@
 -- {'seen', verdicts}                for each {'changed'} (the entry is another by now), {'named', username or
 --                                   false}, or {'misplaced', username or false} (nobody looks in this bucket for it)
 if check_generation(ARGV[1]) == 'stale' then return { 'stale' } end
-local key = KEYS[1] .. 'n' .. ARGV[1] .. ':' .. ARGV[2]
+local key = names_key(ARGV[1], ARGV[2])
 local verdicts = {}
 for i = 3, #ARGV, 2 do
   local form, user = ARGV[i], ARGV[i + 1]

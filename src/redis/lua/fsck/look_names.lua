@@ -1,3 +1,5 @@
+#!lua flags=no-writes
+-- @include names names_safely
 -- Whether the index knows the names of some users.
 --
 -- KEYS[1]  <prefix>{organization}:

@@ -1,3 +1,5 @@
+#!lua flags=no-writes
+-- @include keys names
 -- What fsck needs of some profiles, each as of one instant.
 --
 -- KEYS[1]  <prefix>{organization}:
@@ -7,11 +9,11 @@
 -- reference, loose}: false where unset; loose is not false where the picture file counts as loose
 local replies = {}
 for position, user in ipairs(ARGV) do
-  local key = KEYS[1] .. 'p:' .. user
+  local key = profile_key(user)
   local kind = redis.call('TYPE', key).ok
   if kind == 'hash' then
     local p = redis.call('HMGET', key, 'u', 't', 'pf', 'pr', 'ar')
-    local loose = p[3] and is_type(KEYS[1] .. 'media', 'zset') and redis.call('ZSCORE', KEYS[1] .. 'media', p[3])
+    local loose = p[3] and is_type(unreferenced_pictures_key(), 'zset') and redis.call('ZSCORE', unreferenced_pictures_key(), p[3])
     replies[position] = { 'profile', p[1], p[2], p[3], p[4], p[5], loose or false }
   else
     replies[position] = { kind == 'none' and 'none' or 'wrong-type' }

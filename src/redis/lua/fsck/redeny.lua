@@ -1,3 +1,5 @@
+#!lua
+-- @include keys names
 -- Files a denied name under its own form.
 --
 -- KEYS[1]  <prefix>{organization}:
@@ -10,7 +12,7 @@
 -- 'stale', 'frozen', 'changed' or 'mended'
 local refused = check_generation(ARGV[1])
 if refused then return refused end
-local key = KEYS[1] .. 'd' .. ARGV[1]
+local key = denylist_key(ARGV[1])
 if redis.call('HGET', key, ARGV[2]) ~= ARGV[3] then return 'changed' end
 redis.call('HDEL', key, ARGV[2])
 redis.call('HSETNX', key, ARGV[4], ARGV[5])

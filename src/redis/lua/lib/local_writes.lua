@@ -1,9 +1,10 @@
+-- @include keys
 -- What was written here, through the bridge or by its operator: a migration leaves it alone. Kinds: 'o' reference,
 -- 'c' user and reference, 'd' comparison form of a denied or undenied name, 'd' and '' the whole denylist.
 local function mark_local_write(kind, what)
-  redis.call('SADD', KEYS[1] .. 'local-writes', kind .. '\n' .. what)
+  redis.call('SADD', local_writes_key(), kind .. '\n' .. what)
 end
 
 local function is_local_write(kind, what)
-  return redis.call('SISMEMBER', KEYS[1] .. 'local-writes', kind .. '\n' .. what) == 1
+  return redis.call('SISMEMBER', local_writes_key(), kind .. '\n' .. what) == 1
 end

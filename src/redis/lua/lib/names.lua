@@ -1,3 +1,4 @@
+-- @include keys
 -- The username index and the denylist. Both hold comparison forms, which the caller computes; `index` is the
 -- generation of the index that his forms belong to.
 --
@@ -13,7 +14,7 @@ local known = {}
 local function remember(index, count)
   local range = 1
   while range < count do range = range * 2 end
-  known[index] = { count = count, range = range, start = KEYS[1] .. 'n' .. index .. ':' }
+  known[index] = { count = count, range = range }
   return known[index]
 end
 
@@ -23,7 +24,7 @@ local function is_type(key, wanted)
 end
 
 local function size_of(index)
-  return known[index] or remember(index, tonumber(redis.call('HGET', KEYS[1] .. 'settings', 'n' .. index) or 1))
+  return known[index] or remember(index, tonumber(redis.call('HGET', settings_key(), 'n' .. index) or 1))
 end
 
 local function digest(form)
@@ -37,7 +38,7 @@ local function bucket(index, form)
   local number = place % size.range
   -- Not split yet in this turn.
   if number >= size.count then number = place % (size.range / 2) end
-  return size.start .. number, place
+  return names_key(index, number), place
 end
 
 -- Adds a bucket: the next in turn gives up the forms that belong there from now on. Not where an outside hand has
@@ -46,7 +47,7 @@ local function split(index)
   local size = size_of(index)
   local count, range = size.count, size.range
   if count == range then range = range * 2 end
-  local from, to = size.start .. (count - range / 2), size.start .. count
+  local from, to = names_key(index, count - range / 2), names_key(index, count)
   if not is_type(from, 'hash') or not is_type(to, 'hash') then return end
   local entries = redis.call('HGETALL', from)
   for i = 1, #entries, 2 do
@@ -55,15 +56,15 @@ local function split(index)
       redis.call('HDEL', from, entries[i])
     end
   end
-  redis.call('HSET', KEYS[1] .. 'settings', 'n' .. index, count + 1)
+  redis.call('HSET', settings_key(), 'n' .. index, count + 1)
   remember(index, count + 1)
 end
 
 -- Gives an index that is still empty the buckets that so many names need: then none has to be split on the way.
 local function make_room(index, names)
-  if size_of(index).count > 1 or redis.call('EXISTS', KEYS[1] .. 'n' .. index .. ':0') == 1 then return end
+  if size_of(index).count > 1 or redis.call('EXISTS', names_key(index, 0)) == 1 then return end
   local count = math.max(1, math.ceil(names / usual))
-  redis.call('HSET', KEYS[1] .. 'settings', 'n' .. index, count)
+  redis.call('HSET', settings_key(), 'n' .. index, count)
   remember(index, count)
 end
 
@@ -85,18 +86,18 @@ local function release(index, form)
 end
 
 local function is_denied(index, form)
-  return redis.call('HEXISTS', KEYS[1] .. 'd' .. index, form) == 1
+  return redis.call('HEXISTS', denylist_key(index), form) == 1
 end
 
 -- A name on a list that is about to become the denylist: whether it may be claimed is not yet decided.
 local function is_staged(form)
-  return redis.call('HEXISTS', KEYS[1] .. 'stage', form) == 1
+  return redis.call('HEXISTS', stage_key(), form) == 1
 end
 
 -- Why forms of this generation must not be written now: 'stale' where the organization has another comparison
 -- by now, 'frozen' while its index is being rebuilt, nil where all is well.
 local function check_generation(index)
-  local now = redis.call('HMGET', KEYS[1] .. 'settings', 'index', 'frozen', 'n' .. index)
+  local now = redis.call('HMGET', settings_key(), 'index', 'frozen', 'n' .. index)
   remember(index, tonumber(now[3] or 1))
   if (now[1] or '0') ~= index then return 'stale' end
   if now[2] and tonumber(now[2]) > tonumber(redis.call('TIME')[1]) * 1000 then return 'frozen' end

@@ -1,6 +1,7 @@
+-- @include keys names
 -- For looking at what an outside hand may have broken: a key of the wrong type counts as none.
 local function fields_of(user, ...)
-  local key = KEYS[1] .. 'p:' .. user
+  local key = profile_key(user)
   if not is_type(key, 'hash') then return {} end
   return redis.call('HMGET', key, ...)
 end

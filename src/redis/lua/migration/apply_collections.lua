@@ -1,3 +1,5 @@
+#!lua
+-- @include keys
 -- Puts objects into users' collections.
 --
 -- KEYS[1]  <prefix>{organization}:
@@ -8,7 +10,7 @@
 local is_dry = ARGV[1] == 'dry'
 local outcomes = {}
 for position, row in ipairs(cjson.decode(ARGV[2])) do
-  local collection = KEYS[1] .. 'c:' .. row[1]
+  local collection = collection_key(row[1])
   local is_new
   if is_dry then
     is_new = redis.call('SISMEMBER', collection, row[2]) == 0

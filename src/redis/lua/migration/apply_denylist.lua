@@ -1,3 +1,5 @@
+#!lua
+-- @include keys local_writes names
 -- Brings denied names in. A name that is in use stays its user's (contract 4.4 knows that state). Where the list was
 -- overwritten here, or the name was denied or removed here, that stays.
 --
@@ -12,7 +14,7 @@
 local is_dry, index = ARGV[1] == 'dry', ARGV[2]
 local refused = check_generation(index)
 if refused then return { refused } end
-local list = KEYS[1] .. 'd' .. index
+local list = denylist_key(index)
 local is_all_ours = is_local_write('d', '')
 local outcomes, used = {}, {}
 for position, row in ipairs(cjson.decode(ARGV[3])) do

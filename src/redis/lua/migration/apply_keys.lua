@@ -1,3 +1,5 @@
+#!lua
+-- @include clock keys
 -- Brings API keys in. One that was made or revoked here stays as it is.
 --
 -- KEYS[1]  <prefix>{organization}:
@@ -9,7 +11,7 @@
 local is_dry = ARGV[1] == 'dry'
 local outcomes = {}
 local function apply(row)
-  local record = KEYS[1] .. 'key:' .. row[1]
+  local record = api_key_key(row[1])
   local have = redis.call('HMGET', record, 'r', 'u', 'c', 'e', 'x', 'b')
   local is_new = not have[1]
   if not is_new then
@@ -22,7 +24,7 @@ local function apply(row)
   if is_dry then return is_new and 'c' or 'u' end
   if is_new then
     redis.call('HSET', record, 'i', row[2], 't', now_ms())
-    redis.call('HSET', KEYS[1] .. 'keys', row[2], row[1])
+    redis.call('HSET', api_key_ids_key(), row[2], row[1])
   end
   redis.call('HSET', record, 'r', row[3])
   for position, field in ipairs({ 'u', 'c', 'e' }) do

@@ -1,3 +1,5 @@
+#!lua
+-- @include keys local_writes
 -- Brings objects into the organization's catalogue. What an operator has set here stays.
 --
 -- KEYS[1]  <prefix>{organization}:
@@ -6,7 +8,7 @@
 --
 -- a letter for each object: c created, u updated, = is here already, k kept: set here
 local is_dry = ARGV[1] == 'dry'
-local objects = KEYS[1] .. 'objects'
+local objects = objects_key()
 local outcomes = {}
 for position, row in ipairs(cjson.decode(ARGV[2])) do
   local have = redis.call('HGET', objects, row[1])

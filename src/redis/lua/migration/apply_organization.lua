@@ -1,3 +1,5 @@
+#!lua
+-- @include keys
 -- Brings an organization's settings in. How names are compared is only set for a new one; settings that were made
 -- here stay.
 --
@@ -8,7 +10,7 @@
 --          the organization but that it is there
 --
 -- 'c' created, 'u' updated, '=' is here already, 'k' kept: changed here; 'x' compares names otherwise here
-local settings = KEYS[1] .. 'settings'
+local settings = settings_key()
 local is_dry = ARGV[1] == 'dry'
 local have = redis.call('HMGET', settings, 'comparison', 'min', 'max', 'pattern', 'template', 'ownership', 'b')
 if have[1] and #ARGV == 2 then return '=' end

@@ -1,3 +1,5 @@
+#!lua
+-- @include clock keys names
 -- Brings profiles of the source in, each of them whole or not at all; index and profile change together. What the
 -- bridge itself has written since, and what is newer here, stays.
 --
@@ -22,20 +24,20 @@
 --            w nothing was done: a denylist overwrite has yet to decide about the username; come back
 --          names: for each r the current username, for each t the user who has it, in order
 --          denied: positions (from 0) of those written under a username that is on the denylist
-local base, index, is_dry = KEYS[1], ARGV[1], ARGV[2] == 'dry'
+local index, is_dry = ARGV[1], ARGV[2] == 'dry'
 local refused = check_generation(index)
 if refused then return { refused } end
 if not is_dry then make_room(index, tonumber(ARGV[4])) end
-local has_stage = redis.call('EXISTS', base .. 'stage') == 1
+local has_stage = redis.call('EXISTS', stage_key()) == 1
 local rows = cjson.decode(ARGV[3])
 local outcomes, names, denied = {}, {}, {}
 
 -- All at once: most organizations deny few names, or none.
 local forms_denied = {}
-if redis.call('EXISTS', base .. 'd' .. index) == 1 then
+if redis.call('EXISTS', denylist_key(index)) == 1 then
   local forms = {}
   for position, row in ipairs(rows) do forms[position] = row[2] end
-  for position, name in ipairs(redis.call('HMGET', base .. 'd' .. index, unpack(forms))) do
+  for position, name in ipairs(redis.call('HMGET', denylist_key(index), unpack(forms))) do
     forms_denied[position] = name and true
   end
 end
@@ -93,7 +95,7 @@ local function create(row, position, profile)
   local refused = refuse_name(row[1], row[2], position)
   if refused then return refused end
   if not is_dry then
-    if row[6] ~= '' then redis.call('ZREM', base .. 'media', row[6]) end
+    if row[6] ~= '' then redis.call('ZREM', unreferenced_pictures_key(), row[6]) end
     redis.call('HSET', profile, unpack(row, 7))
   end
   return 'c'
@@ -116,16 +118,16 @@ local function update(row, position, profile, old)
 
   if have.u and have.u == row[4] and row[5] ~= form and holder_of(index, row[5]) == user then release(index, row[5]) end
   local file = pick(fields, 'pf')
-  if have.pf and have.pf ~= file then redis.call('ZADD', base .. 'media', now_ms(), have.pf) end
+  if have.pf and have.pf ~= file then redis.call('ZADD', unreferenced_pictures_key(), now_ms(), have.pf) end
   if have.po and have.pf == file then fields[#fields + 1], fields[#fields + 2] = 'po', have.po end
-  if file and have.pf ~= file then redis.call('ZREM', base .. 'media', file) end
+  if file and have.pf ~= file then redis.call('ZREM', unreferenced_pictures_key(), file) end
   redis.call('DEL', profile)
   redis.call('HSET', profile, unpack(fields))
   return 'u'
 end
 
 for position, row in ipairs(rows) do
-  local profile = base .. 'p:' .. row[1]
+  local profile = profile_key(row[1])
   local old = redis.call('HGETALL', profile)
   outcomes[position] = #old == 0 and create(row, position, profile) or update(row, position, profile, old)
 end

@@ -1,3 +1,5 @@
+#!lua
+-- @key any
 -- Takes, keeps or gives back the lock of a run.
 --
 -- KEYS[1]  <prefix>migration:lock:<run>

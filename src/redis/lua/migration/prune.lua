@@ -1,3 +1,5 @@
+#!lua
+-- @include clock keys local_writes names
 -- Removes what is no longer in the source. What was written here stays.
 --
 -- KEYS[1]  <prefix>{organization}:
@@ -7,37 +9,37 @@
 --
 -- {'stale'} {'frozen'}              nothing was done: look again, and come back
 -- {'pruned', outcomes}              a letter for each record: d deleted, k kept
-local base, index = KEYS[1], ARGV[2]
+local index = ARGV[2]
 local refused = check_generation(index)
 if refused then return { refused } end
 
 local prune = {
   profiles = function(user, name, form)
-    local profile = base .. 'p:' .. user
+    local profile = profile_key(user)
     local now = redis.call('HMGET', profile, 'u', 'b', 'pf', 't')
     if now[2] or not now[4] or (now[1] or '') ~= name then return false end
     if name ~= '' and holder_of(index, form) == user then release(index, form) end
-    if now[3] then redis.call('ZADD', base .. 'media', now_ms(), now[3]) end
+    if now[3] then redis.call('ZADD', unreferenced_pictures_key(), now_ms(), now[3]) end
     return redis.call('DEL', profile) == 1
   end,
   denylist = function(form)
     if is_local_write('d', '') or is_local_write('d', form) then return false end
-    return redis.call('HDEL', base .. 'd' .. index, form) == 1
+    return redis.call('HDEL', denylist_key(index), form) == 1
   end,
   ['api-keys'] = function(sha256)
-    local record = base .. 'key:' .. sha256
+    local record = api_key_key(sha256)
     local now = redis.call('HMGET', record, 'i', 'b', 'x')
     if not now[1] or now[2] or now[3] then return false end
-    redis.call('HDEL', base .. 'keys', now[1])
+    redis.call('HDEL', api_key_ids_key(), now[1])
     return redis.call('DEL', record) == 1
   end,
   objects = function(reference)
     if is_local_write('o', reference) then return false end
-    return redis.call('HDEL', base .. 'objects', reference) == 1
+    return redis.call('HDEL', objects_key(), reference) == 1
   end,
   collections = function(user, reference)
     if is_local_write('c', user .. '\n' .. reference) then return false end
-    return redis.call('SREM', base .. 'c:' .. user, reference) == 1
+    return redis.call('SREM', collection_key(user), reference) == 1
   end,
 }
 

@@ -1,3 +1,5 @@
+#!lua flags=no-writes
+-- @include keys names
 -- Profiles as they are stored, with who has their usernames.
 --
 -- KEYS[1]  <prefix>{organization}:
@@ -9,7 +11,7 @@
 local found = {}
 for position, row in ipairs(cjson.decode(ARGV[2])) do
   found[position] = {
-    redis.call('HGETALL', KEYS[1] .. 'p:' .. row[1]),
+    redis.call('HGETALL', profile_key(row[1])),
     row[2] ~= '' and holder_of(ARGV[1], row[2]) or false,
   }
 end

@@ -1,3 +1,5 @@
+#!lua
+-- @include keys names
 -- Takes usernames from users who get another one in the source, so that whoever has it there can be given it. The
 -- users get theirs when their own profiles are brought in.
 --
@@ -11,7 +13,7 @@ local refused = check_generation(ARGV[1])
 if refused then return { refused } end
 local count = 0
 for _, row in ipairs(cjson.decode(ARGV[2])) do
-  local profile = KEYS[1] .. 'p:' .. row[1]
+  local profile = profile_key(row[1])
   local now = redis.call('HMGET', profile, 'u', 'b')
   if now[1] == row[2] and not now[2] and holder_of(ARGV[1], row[3]) == row[1] then
     redis.call('HDEL', profile, 'u')

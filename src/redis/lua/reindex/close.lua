@@ -1,3 +1,5 @@
+#!lua
+-- @include keys
 -- Another comparison, at the end or given up: names may change again.
 --
 -- KEYS[1]  <prefix>{organization}:
@@ -5,7 +7,7 @@
 -- ARGV[2]  lease in ms for cleaning up, 0 when that is done
 --
 -- 'lapsed' or 'closed'
-if redis.call('GET', KEYS[1] .. 'reindex') ~= ARGV[1] then return 'lapsed' end
-redis.call('HDEL', KEYS[1] .. 'settings', 'frozen')
-redis.call('PEXPIRE', KEYS[1] .. 'reindex', ARGV[2])
+if redis.call('GET', rebuild_key()) ~= ARGV[1] then return 'lapsed' end
+redis.call('HDEL', settings_key(), 'frozen')
+redis.call('PEXPIRE', rebuild_key(), ARGV[2])
 return 'closed'

@@ -1,3 +1,5 @@
+#!lua
+-- @include freeze keys
 -- Another comparison, last step: in one instant for every client the comparison, its index and its denylist
 -- hold, and names may change again. The rebuild stays this tool's until it has removed the old generation.
 --
@@ -9,6 +11,6 @@
 --
 -- 'lapsed' or 'committed'
 if not freeze(ARGV[1], ARGV[2]) then return 'lapsed' end
-redis.call('HSET', KEYS[1] .. 'settings', 'comparison', ARGV[4], 'index', ARGV[3])
-redis.call('HDEL', KEYS[1] .. 'settings', 'frozen')
+redis.call('HSET', settings_key(), 'comparison', ARGV[4], 'index', ARGV[3])
+redis.call('HDEL', settings_key(), 'frozen')
 return 'committed'

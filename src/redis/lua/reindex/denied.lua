@@ -1,3 +1,5 @@
+#!lua
+-- @include freeze keys
 -- Another comparison, for a part of the denylist: puts the names into its next generation. Of spellings that are
 -- the same from now on, the first stays.
 --
@@ -13,6 +15,6 @@ if not freeze(ARGV[1], ARGV[2]) then return { 'lapsed' } end
 local count = 0
 for i = 4, #ARGV, 2 do
   local name, form = ARGV[i], ARGV[i + 1]
-  count = count + redis.call('HSETNX', KEYS[1] .. 'd' .. ARGV[3], form, form == name and '' or name)
+  count = count + redis.call('HSETNX', denylist_key(ARGV[3]), form, form == name and '' or name)
 end
 return { 'added', count }

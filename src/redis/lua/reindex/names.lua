@@ -1,3 +1,5 @@
+#!lua
+-- @include freeze names
 -- Another comparison, for a part of the users: puts their names into the next generation of the index.
 --
 -- KEYS[1]  <prefix>{organization}:

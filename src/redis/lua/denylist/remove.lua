@@ -1,3 +1,5 @@
+#!lua
+-- @include audit keys local_writes names
 -- Contract 4.4, for a part of the request: removes names from the denylist, save those in use.
 --
 -- KEYS[1]  <prefix>{organization}:
@@ -18,7 +20,7 @@ for i = 3, #ARGV, 2 do
   -- "A username in use cannot be removed; it is skipped and returned." (contract 4.4.1)
   if holder_of(index, form) then
     outcome = 'in-use'
-  elseif redis.call('HDEL', KEYS[1] .. 'd' .. index, form) == 1 then
+  elseif redis.call('HDEL', denylist_key(index), form) == 1 then
     outcome = 'deleted'
     mark_local_write('d', form)
     audit('remove', key_id, 'username', name)

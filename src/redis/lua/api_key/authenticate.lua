@@ -1,3 +1,6 @@
+#!lua flags=no-writes
+-- @reply json
+-- @include credentials keys
 -- Who is calling, and what a write needs to know before it is judged.
 --
 -- KEYS[1]  <prefix>{organization}:
@@ -9,6 +12,6 @@
 --                                   current username or false
 local key = credentials(ARGV[1])
 if not key then return { 'unknown' } end
-local settings = redis.call('HMGET', KEYS[1] .. 'settings', 'comparison', 'min', 'max', 'pattern', 'template', 'ownership', 'index')
-local name = key[3] and redis.call('HGET', KEYS[1] .. 'p:' .. key[3], 'u') or false
+local settings = redis.call('HMGET', settings_key(), 'comparison', 'min', 'max', 'pattern', 'template', 'ownership', 'index')
+local name = key[3] and redis.call('HGET', profile_key(key[3]), 'u') or false
 return { 'known', key, settings, name }

@@ -1,3 +1,5 @@
+#!lua
+-- @include clock keys
 -- Links a wallet to a user, who gets a profile where they have none. The change counts as made here (b), so that
 -- no later migration undoes it.
 --
@@ -7,8 +9,8 @@
 -- ARGV[3]  field: w verified | wu unverified
 --
 -- 'set' or 'unknown-organization'
-local profile = KEYS[1] .. 'p:' .. ARGV[1]
-if redis.call('EXISTS', KEYS[1] .. 'settings') == 0 then return 'unknown-organization' end
+local profile = profile_key(ARGV[1])
+if redis.call('EXISTS', settings_key()) == 0 then return 'unknown-organization' end
 redis.call('HDEL', profile, 'w', 'wu')
 redis.call('HSET', profile, ARGV[3], ARGV[2], 't', now_ms(), 'b', '1')
 return 'set'

@@ -1,3 +1,6 @@
+#!lua flags=no-writes
+-- @reply json
+-- @include credentials profiles
 -- Contract 4.1 in one round trip: who is calling, and what does their profile say?
 --
 -- KEYS[1]  <prefix>{organization}:

@@ -1,3 +1,5 @@
+#!lua
+-- @include keys
 -- Contract 4.5, first step: opens the one stage an organization has for its next denylist.
 --
 -- KEYS[1]  <prefix>{organization}:
@@ -5,6 +7,6 @@
 -- ARGV[2]  lease in ms: a stage whose owner has died is gone by then
 --
 -- 'opened', or 'busy' while another overwrite holds the stage
-if not redis.call('SET', KEYS[1] .. 'stage-owner', ARGV[1], 'NX', 'PX', ARGV[2]) then return 'busy' end
-redis.call('UNLINK', KEYS[1] .. 'stage')
+if not redis.call('SET', stage_owner_key(), ARGV[1], 'NX', 'PX', ARGV[2]) then return 'busy' end
+redis.call('UNLINK', stage_key())
 return 'opened'

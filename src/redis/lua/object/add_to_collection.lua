@@ -1,3 +1,5 @@
+#!lua
+-- @include keys local_writes
 -- Puts an object into a user's collection, where no later migration takes it away.
 --
 -- KEYS[1]  <prefix>{organization}:
@@ -5,6 +7,6 @@
 -- ARGV[2]  reference
 --
 -- 'added', 'present' or 'unknown-organization'
-if redis.call('EXISTS', KEYS[1] .. 'settings') == 0 then return 'unknown-organization' end
+if redis.call('EXISTS', settings_key()) == 0 then return 'unknown-organization' end
 mark_local_write('c', ARGV[1] .. '\n' .. ARGV[2])
-return redis.call('SADD', KEYS[1] .. 'c:' .. ARGV[1], ARGV[2]) == 1 and 'added' or 'present'
+return redis.call('SADD', collection_key(ARGV[1]), ARGV[2]) == 1 and 'added' or 'present'

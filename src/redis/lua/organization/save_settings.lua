@@ -1,3 +1,5 @@
+#!lua
+-- @include keys
 -- Stores an organization's settings, and so creates it where it is new. The comparison is only set for a new one:
 -- changing it later means to rebuild the name index (reindex/). They count as made here (b), so that no later
 -- migration changes them.
@@ -11,7 +13,7 @@
 -- ARGV[6]  ownership: 1 | 0
 --
 -- 'created' or 'changed'
-local settings = KEYS[1] .. 'settings'
+local settings = settings_key()
 local is_new = redis.call('HSETNX', settings, 'comparison', ARGV[1]) == 1
 redis.call('HSET', settings, 'min', ARGV[2], 'max', ARGV[3], 'ownership', ARGV[6], 'b', '1')
 for position, field in ipairs({ 'pattern', 'template' }) do

@@ -1,3 +1,5 @@
+#!lua
+-- @include keys local_writes
 -- Puts an object into the organization's catalogue, where no later migration changes it.
 --
 -- KEYS[1]  <prefix>{organization}:
@@ -5,7 +7,7 @@
 -- ARGV[2]  URL of its image
 --
 -- 'set' or 'unknown-organization'
-if redis.call('EXISTS', KEYS[1] .. 'settings') == 0 then return 'unknown-organization' end
-redis.call('HSET', KEYS[1] .. 'objects', ARGV[1], ARGV[2])
+if redis.call('EXISTS', settings_key()) == 0 then return 'unknown-organization' end
+redis.call('HSET', objects_key(), ARGV[1], ARGV[2])
 mark_local_write('o', ARGV[1])
 return 'set'

@@ -1,3 +1,6 @@
+#!lua
+-- @reply json
+-- @include clock keys names profiles
 -- Contract 4.2: creates or changes a profile, all of it or nothing; index and profile change together.
 --
 -- KEYS[1]   <prefix>{organization}:
@@ -18,8 +21,8 @@
 -- {'denied'} {'taken'}
 -- {'object-not-found', field} {'object-not-in-collection', field}    field: picture | avatar
 -- {'lapsed'}                        the picture file was announced too long ago: it may be swept any time
-local base, user, index = KEYS[1], ARGV[1], ARGV[2]
-local profile = base .. 'p:' .. user
+local user, index = ARGV[1], ARGV[2]
+local profile = profile_key(user)
 if ARGV[5] ~= '' then
   local refused = check_generation(index)
   if refused then return { refused } end
@@ -34,10 +37,10 @@ if ARGV[5] ~= '' then
   if holder and holder ~= user then return { 'taken' } end
 end
 
-local rules = redis.call('HMGET', base .. 'settings', 'template', 'ownership')
+local rules = redis.call('HMGET', settings_key(), 'template', 'ownership')
 local function object_refused(reference)
-  if not rules[1] and redis.call('HEXISTS', base .. 'objects', reference) == 0 then return 'object-not-found' end
-  if rules[2] == '1' and redis.call('SISMEMBER', base .. 'c:' .. user, reference) == 0 then
+  if not rules[1] and redis.call('HEXISTS', objects_key(), reference) == 0 then return 'object-not-found' end
+  if rules[2] == '1' and redis.call('SISMEMBER', collection_key(user), reference) == 0 then
     return 'object-not-in-collection'
   end
 end
@@ -51,7 +54,7 @@ if ARGV[9] == 'reference' then
 end
 local now = now_ms()
 if ARGV[7] == 'file' then
-  local announced = redis.call('ZSCORE', base .. 'media', ARGV[8])
+  local announced = redis.call('ZSCORE', unreferenced_pictures_key(), ARGV[8])
   if not announced or now - announced > 300000 then return { 'lapsed' } end
 end
 
@@ -68,9 +71,9 @@ local unused = false
 if ARGV[7] ~= 'keep' then
   unused = before[2]
   redis.call('HDEL', profile, 'pf', 'pr', 'pu')
-  if unused then redis.call('ZADD', base .. 'media', now, unused) end
+  if unused then redis.call('ZADD', unreferenced_pictures_key(), now, unused) end
   if ARGV[7] == 'file' then
-    redis.call('ZREM', base .. 'media', ARGV[8])
+    redis.call('ZREM', unreferenced_pictures_key(), ARGV[8])
     redis.call('HSET', profile, 'pf', ARGV[8])
   elseif ARGV[7] == 'reference' then
     redis.call('HSET', profile, 'pr', ARGV[8])

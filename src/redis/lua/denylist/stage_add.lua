@@ -1,3 +1,5 @@
+#!lua
+-- @include keys names
 -- Contract 4.5, second step, for a part of the list: from here on nobody can claim these names, so what is
 -- found unused stays unused until the stage is committed or dropped.
 --
@@ -10,8 +12,8 @@
 -- {'lapsed'}                        the stage is not this overwrite's (any more): start again
 -- {'stale'} {'frozen'}              nothing was done: look again, and come back
 -- {'staged', positions}             the names in use, counted from 0
-local stage = KEYS[1] .. 'stage'
-if redis.call('GET', KEYS[1] .. 'stage-owner') ~= ARGV[1] then return { 'lapsed' } end
+local stage = stage_key()
+if redis.call('GET', stage_owner_key()) ~= ARGV[1] then return { 'lapsed' } end
 local refused = check_generation(ARGV[3])
 if refused then return { refused } end
 
@@ -22,5 +24,5 @@ for i = 4, #ARGV, 2 do
   if holder_of(ARGV[3], form) then in_use[#in_use + 1] = (i - 4) / 2 end
 end
 redis.call('PEXPIRE', stage, ARGV[2])
-redis.call('PEXPIRE', KEYS[1] .. 'stage-owner', ARGV[2])
+redis.call('PEXPIRE', stage_owner_key(), ARGV[2])
 return { 'staged', in_use }

@@ -1,9 +1,11 @@
+#!lua
+-- @include keys
 -- Contract 4.5, when names are in use: the stage goes, the denylist stays as it was.
 --
 -- KEYS[1]  <prefix>{organization}:
 -- ARGV[1]  token of this overwrite
 --
 -- 'dropped', or 'lapsed' where the stage was not this overwrite's
-if redis.call('GET', KEYS[1] .. 'stage-owner') ~= ARGV[1] then return 'lapsed' end
-redis.call('UNLINK', KEYS[1] .. 'stage', KEYS[1] .. 'stage-owner')
+if redis.call('GET', stage_owner_key()) ~= ARGV[1] then return 'lapsed' end
+redis.call('UNLINK', stage_key(), stage_owner_key())
 return 'dropped'

@@ -1,3 +1,5 @@
+#!lua
+-- @include audit clock keys local_writes names
 -- Contract 4.3, for a part of the request: denies each name and renames its user, both or neither.
 --
 -- KEYS[1]  <prefix>{organization}:
@@ -10,7 +12,7 @@
 -- {'banned', outcomes}              one for each name: added | skipped | replacement-in-use |
 --                                   replacement-denied; fewer than asked where a denylist overwrite has yet to
 --                                   decide about a replacement: come back with the rest
-local base, index, key_id = KEYS[1], ARGV[1], ARGV[2]
+local index, key_id = ARGV[1], ARGV[2]
 local refused = check_generation(index)
 if refused then return { refused } end
 
@@ -36,12 +38,12 @@ for i = 3, #ARGV, 4 do
     end
   end
   if outcome == 'added' then
-    redis.call('HSET', base .. 'd' .. index, form, form == name and '' or name)
+    redis.call('HSET', denylist_key(index), form, form == name and '' or name)
     mark_local_write('d', form)
     audit('ban', key_id, 'username', name)
     -- "If a name is in use, its user gets the replacement instead." (contract 4.3.2)
     if user then
-      local profile = base .. 'p:' .. user
+      local profile = profile_key(user)
       local from = redis.call('HGET', profile, 'u') or name
       release(index, form)
       claim(index, new_form, user)
