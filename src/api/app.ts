@@ -13,7 +13,7 @@ import { documentation } from './docs/documentation.ts';
 import { getProfile } from './profile/get-profile.ts';
 import { livez, readyz } from './health.ts';
 import { createJsonReader } from './middleware/json-body.ts';
-import { createListReader } from './denylist/body.ts';
+import { createListReader } from './denylist/list-body.ts';
 import { shedLoad } from './middleware/load-shedding.ts';
 import type { Pictures } from '../media/upload.ts';
 import { putProfile } from './profile/put-profile.ts';

@@ -2,75 +2,55 @@ import { Ajv2020, type ErrorObject, type ValidateFunction } from 'ajv/dist/2020.
 import formats from 'ajv-formats';
 import { nameFault } from '../domain/usernames.ts';
 import { contractDocument } from './document.ts';
-import type { BodyError, ProfileChange, Replacements, Usernames } from './types.gen.ts';
+import type { BodyError, ProfileChange } from './types.gen.ts';
 
-/** What came of holding a body against its schema. The errors are at least one and at most 20. */
+/** The outcome of validating a body against its schema. There are 1 to 20 errors. */
 export type Validated<T> = { ok: true; value: T } | { ok: false; errors: BodyError[] };
 
-/** The greatest number of errors that one answer tells of. */
+/** An answer lists at most this many errors. */
 export const maxErrors = 20;
 const maxPointerPart = 64;
 
-function compilerOf(options: { allErrors: boolean }): <T>(name: string) => ValidateFunction<T> {
-  const ajv = new Ajv2020({ ...options, verbose: true, strict: true, validateSchema: false });
-  formats.default(ajv);
-  // The document itself is no schema; its schemas are reached through it.
-  ajv.addVocabulary(Object.keys(contractDocument));
-  ajv.addSchema(contractDocument, 'contract');
-  return <T>(name: string) => ajv.compile<T>({ $ref: `contract#/components/schemas/${name}` });
-}
+const ajv = new Ajv2020({ allErrors: true, verbose: true, strict: true, validateSchema: false });
+formats.default(ajv);
+// The document itself is not a schema; its schemas are reached through it.
+ajv.addVocabulary(Object.keys(contractDocument));
+ajv.addSchema(contractDocument, 'contract');
+const validatorOf = <T>(name: string): ValidateFunction<T> =>
+  ajv.compile<T>({ $ref: `contract#/components/schemas/${name}` });
 
-// Whole lists stop at the first fault; only then are their parts gone through one by one, up to the cap.
-const whole = compilerOf({ allErrors: false });
-const thorough = compilerOf({ allErrors: true });
+const isProfileChange = validatorOf<ProfileChange>('ProfileChange');
+const isUsername = validatorOf<string>('Username');
 
-const isProfileChange = thorough<ProfileChange>('ProfileChange');
-const isUsername = thorough<string>('Username');
-const isUsernames = whole<Usernames>('Usernames');
-const isReplacements = whole<Replacements>('Replacements');
-
-/** Holds a JSON body of PUT profile (contract 4.2), or the text parts of an upload, against its schema. */
+/** Validates a JSON body of PUT profile (contract 4.2), or the text parts of an upload, against its schema. */
 export function validateProfileChange(body: unknown): Validated<ProfileChange> {
   if (isProfileChange(body)) return { ok: true, value: body };
   return { ok: false, errors: bodyErrors(isProfileChange.errors ?? []).slice(0, maxErrors) };
 }
 
-/** Holds the body of ban and replace (contract 4.3) against its schema. Every own property is a name. */
-export function validateReplacements(body: unknown): Validated<Replacements> {
-  if (isReplacements(body)) return { ok: true, value: body };
-  if (!isObject(body)) return { ok: false, errors: bodyErrors(isReplacements.errors ?? []) };
-  const errors: BodyError[] = [];
-  for (const [banned, replacement] of Object.entries(body)) {
-    const path = `/${pointerPart(banned)}`;
-    errors.push(...nameErrors(banned, path).map((error) => ({ path, message: `its name ${error.message}` })));
-    errors.push(...nameErrors(replacement, path));
-    if (errors.length >= maxErrors) break;
-  }
-  return { ok: false, errors: errors.slice(0, maxErrors) };
-}
-
-/** Holds a list of usernames (contract 4.4 and 4.5) against its schema. */
-export function validateUsernames(body: unknown): Validated<Usernames> {
-  if (isUsernames(body)) return { ok: true, value: body };
-  if (!Array.isArray(body)) return { ok: false, errors: bodyErrors(isUsernames.errors ?? []) };
-  const errors: BodyError[] = [];
-  for (const [index, name] of body.entries()) {
-    errors.push(...nameErrors(name, `/${index}`));
-    if (errors.length >= maxErrors) break;
-  }
-  return { ok: false, errors: errors.slice(0, maxErrors) };
-}
-
-function isObject(value: unknown): value is object {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
-}
-
-/** One fault is enough for one name. */
-function nameErrors(name: unknown, path: string): BodyError[] {
+/**
+ * What is wrong with one name of a list (contract 4.4 and 4.5), none where it is valid. `path` is its place in the
+ * body. One error is enough for one name.
+ */
+export function nameErrors(name: unknown, path: string): BodyError[] {
   if (isUsername(name)) return [];
   return bodyErrors(isUsername.errors ?? [])
     .slice(0, 1)
     .map(({ message }) => ({ path, message }));
+}
+
+/** What is wrong with one property of a ban (contract 4.3): its name, its value, or both. */
+export function replacementErrors(banned: string, replacement: unknown): BodyError[] {
+  if (isUsername(banned) && isUsername(replacement)) return [];
+  const path = `/${pointerPart(banned)}`;
+  return [
+    ...nameErrors(banned, path).map(({ message }) => ({ path, message: `its name ${message}` })),
+    ...nameErrors(replacement, path),
+  ];
+}
+
+function isObject(value: unknown): value is object {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
 function bodyErrors(errors: ErrorObject[]): BodyError[] {

@@ -1,19 +1,19 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 
-/** How long work may go on before others have their turn, in ms: little beside what a request takes anyway. */
-const share = 0.5;
+/** How long work may go on before the event loop has its turn, in ms: little compared with what a request takes. */
+const sliceMs = 0.5;
 
-let line: Promise<unknown> = Promise.resolve();
+let queue: Promise<unknown> = Promise.resolve();
 
-/** Waits for a turn of the event loop that nobody else who waits here gets: two long works take no longer turns than one. */
-function turn(): Promise<unknown> {
-  line = line.then(() => nextTurn());
-  return line;
+/** Waits for a turn of the event loop. Each waiter gets a turn of its own, so two long jobs do not make turns longer. */
+function ownTurn(): Promise<unknown> {
+  queue = queue.then(() => nextTurn());
+  return queue;
 }
 
 /**
- * The items in chunks of at most `size`, for work on very many of them: whenever it has gone on for half a
- * millisecond, the process first does what else has come in.
+ * The items in chunks of at most `size`, for work on very many of them: after every half millisecond of work the
+ * event loop first handles what else has arrived.
  */
 export async function* yieldingChunks<Item>(items: Iterable<Item>, size = 200): AsyncGenerator<Item[], void> {
   let begun = performance.now();
@@ -23,8 +23,8 @@ export async function* yieldingChunks<Item>(items: Iterable<Item>, size = 200): 
     if (chunk.length < size) continue;
     yield chunk;
     chunk = [];
-    if (performance.now() - begun < share) continue;
-    await turn();
+    if (performance.now() - begun < sliceMs) continue;
+    await ownTurn();
     begun = performance.now();
   }
   if (chunk.length > 0) yield chunk;

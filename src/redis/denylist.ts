@@ -1,5 +1,4 @@
 import { randomUUID } from 'node:crypto';
-import { createSketch } from '../lib/sketch.ts';
 import { yieldingChunks } from '../lib/time-slices.ts';
 import type { RedisClient } from './connection/client.ts';
 import type { ScriptCommand, ScriptFiles } from './script-loader.ts';
@@ -66,17 +65,18 @@ const stageLease = 5000;
 
 /**
  * Denies each name and renames its user, per name both or neither (contract 4.3). Of two entries that want the
- * same replacement the first gets it. The replacements are gone through several times; each name is there once.
+ * same replacement the first gets it.
  */
 export async function banUsernames(
   context: DenylistContext,
-  replacements: Iterable<readonly [string, string]>,
+  replacements: ReadonlyMap<string, string>,
 ): Promise<BanOutcome> {
   const { store, base, keyId } = context;
   const budget = createRetryBudget();
   const failures: BanFailure[] = [];
   let snapshot = context.snapshot;
-  let denied = await deniedReplacements(snapshot, replacements);
+  // A replacement that this very request denies is refused, whatever the order.
+  let denied = await normalizedNames(snapshot, replacements.keys());
 
   for await (const chunk of yieldingChunks(replacements, namesAtOnce.ban)) {
     for (let rest = chunk; rest.length > 0;) {
@@ -99,46 +99,24 @@ export async function banUsernames(
       if (!(await budget.wait())) return { kind: 'busy' };
       if (reply[0] === 'stale') {
         snapshot = await readWriteSnapshot(store, base);
-        denied = await deniedReplacements(snapshot, replacements);
+        denied = await normalizedNames(snapshot, replacements.keys());
       }
     }
   }
   return { kind: 'banned', failures };
 }
 
-/**
- * The forms of those replacements that the request denies itself. Few are, so all of its names need not be kept to
- * tell which: a sketch of them leaves few to be looked for.
- */
-async function deniedReplacements(
-  snapshot: WriteSnapshot,
-  replacements: Iterable<readonly [string, string]>,
-): Promise<ReadonlySet<string>> {
-  const sketch = createSketch();
-  for await (const chunk of yieldingChunks(replacements)) {
-    for (const [username] of chunk) sketch.add(normalizedName(snapshot, username));
+async function normalizedNames(snapshot: WriteSnapshot, names: Iterable<string>): Promise<Set<string>> {
+  const normalized = new Set<string>();
+  for await (const chunk of yieldingChunks(names)) {
+    for (const name of chunk) normalized.add(normalizedName(snapshot, name));
   }
-  const suspects = new Set<string>();
-  for await (const chunk of yieldingChunks(replacements)) {
-    for (const [, replacement] of chunk) {
-      const form = normalizedName(snapshot, replacement);
-      if (sketch.has(form)) suspects.add(form);
-    }
-  }
-  const denied = new Set<string>();
-  if (suspects.size === 0) return denied;
-  for await (const chunk of yieldingChunks(replacements)) {
-    for (const [username] of chunk) {
-      const form = normalizedName(snapshot, username);
-      if (suspects.has(form)) denied.add(form);
-    }
-  }
-  return denied;
+  return normalized;
 }
 
 /**
- * Removes names from the denylist, save those in use (contract 4.4); in the request's order and spelling. The names
- * are gone through several times.
+ * Removes names from the denylist, except those in use (contract 4.4). The outcome is in the request's order and
+ * spelling.
  */
 export async function removeDenied(
   context: DenylistContext,
@@ -148,9 +126,8 @@ export async function removeDenied(
   const budget = createRetryBudget();
   const deleted: string[] = [];
   const inUse: string[] = [];
-  let snapshot = context.snapshot;
-  let repeated = await repeatedForms(snapshot, usernames);
   const seen = new Set<string>();
+  let snapshot = context.snapshot;
 
   for await (const chunk of yieldingChunks(usernames, namesAtOnce.remove)) {
     for (;;) {
@@ -159,7 +136,7 @@ export async function removeDenied(
       const reply = await store.removeDenied(base, snapshot.index, keyId, ...fresh.flat());
       if (reply[0] === 'removed') {
         for (const [position, [name, form]] of fresh.entries()) {
-          if (repeated.has(form)) seen.add(form);
+          seen.add(form);
           if (reply[1][position] === 'deleted') deleted.push(name);
           if (reply[1][position] === 'in-use') inUse.push(name);
         }
@@ -168,32 +145,15 @@ export async function removeDenied(
       }
       if (!(await budget.wait())) return { kind: 'busy' };
       snapshot = await readWriteSnapshot(store, base);
-      repeated = await repeatedForms(snapshot, usernames);
     }
   }
   return { kind: 'removed', deleted, inUse };
 }
 
-/** The forms that come more than once; by chance one more. */
-async function repeatedForms(
-  snapshot: WriteSnapshot,
-  usernames: Iterable<string>,
-): Promise<ReadonlySet<string>> {
-  const sketch = createSketch();
-  const repeated = new Set<string>();
-  for await (const chunk of yieldingChunks(usernames)) {
-    for (const name of chunk) {
-      const form = normalizedName(snapshot, name);
-      if (sketch.add(form)) repeated.add(form);
-    }
-  }
-  return repeated;
-}
-
 /**
  * Replaces the whole denylist, or leaves it as it was when a given name is in use (contract 4.5). The list is
  * staged in parts, and no staged name can be claimed; so what was found unused is unused still when the stage
- * becomes the denylist in one step. A stage whose owner dies expires. The names may be gone through several times.
+ * becomes the denylist in one step. A stage whose owner dies expires.
  */
 export async function overwriteDenylist(
   context: DenylistContext,

@@ -8,7 +8,7 @@ import {
 } from '../../redis/denylist.ts';
 import { sendLists, sendNothing } from '../respond.ts';
 import { authenticateRequest, requireAdmin, type AuthenticationOptions } from '../authentication.ts';
-import type { ListReader } from './body.ts';
+import type { ListReader } from './list-body.ts';
 
 export interface DenylistOptions extends AuthenticationOptions {
   read: ListReader;

@@ -1,5 +1,6 @@
 import express, { type Request, type Response } from 'express';
 import { problem, ProblemError } from '../../contract/problems.ts';
+import type { BodyError } from '../../contract/types.gen.ts';
 import { hasBody, readWithin } from './body-size.ts';
 
 /** Reads the value that a request's JSON body is. */
@@ -16,7 +17,7 @@ export function createJsonReader(limit: number): JsonReader {
   return async (request, response) => parseJson(await readBytes(request, response));
 }
 
-/** Reads the bytes of a JSON body, inflated; refuses as createJsonReader does, save that nobody has parsed them yet. */
+/** Reads the bytes of a JSON body, inflated; refuses as createJsonReader does; they are not parsed. */
 export function createBodyReader(limit: number): (request: Request, response: Response) => Promise<Buffer> {
   const readBytes = express.raw({ type: () => true, limit });
   return async (request, response) => {
@@ -34,19 +35,28 @@ export function createBodyReader(limit: number): (request: Request, response: Re
   };
 }
 
-/** Parses a body; `invalid-json` where it is none. */
-export function parseJson(body: Buffer): unknown {
+/** Parses a body; throws `invalid-json` where it is not JSON. */
+function parseJson(body: Buffer): unknown {
   try {
     return JSON.parse(utf8.decode(body)) as unknown;
   } catch (error) {
-    const reason = error instanceof SyntaxError ? 'is not well-formed JSON' : 'is not well-formed UTF-8';
-    throw new ProblemError(problem('invalid-json', `The body ${reason}.`));
+    throw invalidJson(error instanceof SyntaxError ? 'is not well-formed JSON' : 'is not well-formed UTF-8');
   }
+}
+
+/** `invalid-json`; `reason` continues the words "The body". */
+export function invalidJson(reason: string): ProblemError {
+  return new ProblemError(problem('invalid-json', `The body ${reason}.`));
+}
+
+/** `invalid-body`, with what is wrong with it. */
+export function invalidBody(errors: BodyError[]): ProblemError {
+  return new ProblemError(problem('invalid-body', 'The body does not follow the contract.', { errors }));
 }
 
 function requireJson(request: Request): void {
   if (!hasBody(request)) {
-    throw new ProblemError(problem('invalid-json', 'The request has no body; it needs one in JSON.'));
+    throw new ProblemError(problem('invalid-json', 'The request needs a JSON body and has none.'));
   }
   const charset = /;\s*charset="?([^";\s]+)/i.exec(request.headers['content-type'] ?? '')?.[1];
   if (!request.is('application/json') || (charset !== undefined && !/^(utf-?8|us-ascii)$/i.test(charset))) {
@@ -63,16 +73,17 @@ function toBodyProblem(error: unknown, limit: number): unknown {
       return tooLarge(limit);
     case 'encoding.unsupported':
       return new ProblemError(
-        problem('unsupported-media-type', 'The Content-Encoding is none this service reads.'),
+        problem(
+          'unsupported-media-type',
+          'The Content-Encoding is not supported: send gzip, deflate, br or none.',
+        ),
       );
     case 'request.aborted':
     case 'request.size.invalid':
-      return new ProblemError(problem('invalid-json', 'The body ended before its announced length.'));
+      return invalidJson('ended before its announced length');
     default:
       // Such as a gzip body that does not inflate: the bytes are the client's, and they are wrong.
-      return (error as { status?: number }).status === 400
-        ? new ProblemError(problem('invalid-json', 'The body could not be read.'))
-        : error;
+      return (error as { status?: number }).status === 400 ? invalidJson('could not be decompressed') : error;
   }
 }
 

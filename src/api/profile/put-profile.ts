@@ -11,7 +11,7 @@ import {
   type AuthenticationOptions,
   type Session,
 } from '../authentication.ts';
-import type { JsonReader } from '../middleware/json-body.ts';
+import { invalidBody, type JsonReader } from '../middleware/json-body.ts';
 import { readUpload } from './multipart-body.ts';
 import { shedLoad } from '../middleware/load-shedding.ts';
 import type { Pictures } from '../../media/upload.ts';
@@ -66,11 +66,7 @@ function isUpload(request: Request): boolean {
 
 function toChange(body: unknown): ProfileChange {
   const checked = validateProfileChange(body);
-  if (!checked.ok) {
-    throw new ProblemError(
-      problem('invalid-body', 'The body does not follow the contract.', { errors: checked.errors }),
-    );
-  }
+  if (!checked.ok) throw invalidBody(checked.errors);
   const { username, profilePictureObjectDefinitionId, avatarObjectDefinitionId } = checked.value;
   const change: ProfileChange = {};
   if (username !== undefined) change.username = username;

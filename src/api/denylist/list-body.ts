@@ -1,0 +1,111 @@
+import { isUtf8 } from 'node:buffer';
+import { Tokenizer, TokenParser, TokenType } from '@streamparser/json';
+import type { Request, Response } from 'express';
+import { ProblemError } from '../../contract/problems.ts';
+import { maxErrors, nameErrors, replacementErrors } from '../../contract/schemas.ts';
+import type { BodyError } from '../../contract/types.gen.ts';
+import { yieldingChunks } from '../../lib/time-slices.ts';
+import { createBodyReader, invalidBody, invalidJson } from '../middleware/json-body.ts';
+
+/** Reads the bodies of the denylist operations. */
+export interface ListReader {
+  usernames: (request: Request, response: Response) => Promise<readonly string[]>;
+  /**
+   * In the order of the body, which decides between two bans that want the same replacement. A property that is
+   * given twice counts once: at its first position, with its last value, as in JSON.parse.
+   */
+  replacements: (request: Request, response: Response) => Promise<ReadonlyMap<string, string>>;
+}
+
+/**
+ * Reads lists of at most `limit` bytes, parsed in time slices: to parse 200,000 properties in one go would stop every
+ * other request for up to 0.9 s. Reading stops at the twentieth error.
+ */
+export function createListReader(limit: number): ListReader {
+  const readBytes = createBodyReader(limit);
+  return {
+    usernames: async (request, response) => await parseUsernames(await readBytes(request, response)),
+    replacements: async (request, response) => await parseReplacements(await readBytes(request, response)),
+  };
+}
+
+/** Parses a JSON array of names (contract 4.4 and 4.5). */
+export async function parseUsernames(bytes: Buffer): Promise<readonly string[]> {
+  const names: string[] = [];
+  const errors: BodyError[] = [];
+  await readMembers(bytes, 'array', (index, name) => {
+    const found = nameErrors(name, `/${index}`);
+    if (found.length === 0) names.push(name as string);
+    else if (errors.push(...found) >= maxErrors) throw invalidBody(errors);
+  });
+  if (errors.length > 0) throw invalidBody(errors);
+  return names;
+}
+
+/** Parses a JSON object of names and their replacements (contract 4.3). Every own property is a name. */
+export async function parseReplacements(bytes: Buffer): Promise<ReadonlyMap<string, string>> {
+  const replacements = new Map<string, string>();
+  const errors = new Map<string, BodyError[]>();
+  await readMembers(bytes, 'object', (name, replacement) => {
+    const found = replacementErrors(name as string, replacement);
+    // An invalid value keeps the position: a later one may replace it.
+    replacements.set(name as string, found.length === 0 ? (replacement as string) : '');
+    if (found.length > 0) errors.set(name as string, found);
+    else if (errors.size > 0) errors.delete(name as string);
+    if (errors.size >= maxErrors) throw invalidBody([...errors.values()].flat().slice(0, maxErrors));
+  });
+  if (errors.size > 0) throw invalidBody([...errors.values()].flat().slice(0, maxErrors));
+  return replacements;
+}
+
+/** Bytes parsed at a time: well below a millisecond's work. */
+const sliceBytes = 2048;
+
+/** Longer strings are collected in parts: otherwise a huge one would take many times its size in memory. */
+const stringBufferSize = 2048;
+
+/** No member of a list may be an array or object; one with more tokens than this is not read to its end. */
+const maxNestedTokens = 1000;
+
+/**
+ * Calls `onMember` for each member of the array or object that the text is, in the order of the text. Throws an
+ * `invalid-json` problem for a text that is not JSON (RFC 8259), `invalid-body` for one of another type.
+ */
+async function readMembers(
+  bytes: Buffer,
+  type: 'array' | 'object',
+  onMember: (key: string | number, value: unknown) => void,
+): Promise<void> {
+  if (!isUtf8(bytes)) throw invalidJson('is not well-formed UTF-8');
+  const wrongType = { path: '', message: `must be an ${type} of strings` };
+  const start = type === 'array' ? TokenType.LEFT_BRACKET : TokenType.LEFT_BRACE;
+  let isWanted: boolean | undefined;
+  let depth = 0;
+  let nestedTokens = 0;
+
+  const parser = new TokenParser({ paths: ['$.*'], keepStack: false });
+  parser.onValue = ({ key, value }) => {
+    if (isWanted && key !== undefined) onMember(key, value);
+  };
+  const tokenizer = new Tokenizer({ stringBufferSize, numberBufferSize: stringBufferSize });
+  tokenizer.onToken = (token) => {
+    isWanted ??= token.token === start;
+    if (token.token === TokenType.LEFT_BRACKET || token.token === TokenType.LEFT_BRACE) depth++;
+    if (depth > 1 && ++nestedTokens > maxNestedTokens) throw invalidBody([wrongType]);
+    parser.write(token);
+    if (token.token === TokenType.RIGHT_BRACKET || token.token === TokenType.RIGHT_BRACE) depth--;
+  };
+
+  try {
+    for await (const [slice] of yieldingChunks(slicesOf(bytes), 1)) if (slice) tokenizer.write(slice);
+    tokenizer.end();
+  } catch (error) {
+    throw error instanceof ProblemError ? error : invalidJson('is not well-formed JSON');
+  }
+  if (!parser.isEnded) throw invalidJson('is not well-formed JSON');
+  if (!isWanted) throw invalidBody([wrongType]);
+}
+
+function* slicesOf(bytes: Buffer): Generator<Buffer, void> {
+  for (let at = 0; at < bytes.length; at += sliceBytes) yield bytes.subarray(at, at + sliceBytes);
+}
