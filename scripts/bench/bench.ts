@@ -3,8 +3,8 @@ import { writeFileSync } from 'node:fs';
 import { availableParallelism, cpus } from 'node:os';
 import { Command, InvalidArgumentError } from 'commander';
 import { openResources, type Plan } from './resources.ts';
-import { generator } from './load.ts';
-import type { Row, Section } from './section.ts';
+import { generator } from './load/load.ts';
+import type { Row, Section } from './report/section.ts';
 import { get } from './sections/get.ts';
 import { lists } from './sections/lists.ts';
 import { memory } from './sections/memory.ts';
@@ -12,7 +12,7 @@ import { migrate } from './sections/migrate.ts';
 import { names } from './sections/names.ts';
 import { put } from './sections/put.ts';
 import { workers } from './sections/workers.ts';
-import { table } from './table.ts';
+import { table } from './report/table.ts';
 
 const sections: readonly Section[] = [get, workers, put, names, lists, memory, migrate];
 
@@ -31,7 +31,7 @@ const program = new Command('npm run bench --')
 Sections:
 ${sections.map(({ name, about }) => `  ${name.padEnd(8)} ${about}`).join('\n')}
 
-Ratios count: medians of rounds measured in turn, with the least and the greatest. Absolute figures are true of
+Ratios count: medians of rounds measured in turn, with the lowest and the highest. Absolute figures hold for
 this machine in this minute. A ratio whose rounds disagree is not shown.`,
   )
   .action(run);

@@ -3,7 +3,7 @@ import { hash } from 'node:crypto';
 import { once } from 'node:events';
 import { encodeReference } from '../../src/domain/objects.ts';
 import { namesBucketKey, profileKey, settingsKey } from '../../src/redis/keys.ts';
-import { avatar, baseOf, pictureUrl, userId, wallet } from './seed.ts';
+import { avatar, baseOf, pictureUrl, userId, wallet } from './load/seed.ts';
 
 /** Which profiles to load: as many of each organization. */
 export interface Crowd {

@@ -2,8 +2,8 @@ import { createReleasers } from '../../src/lib/releasers.ts';
 import { closeRedis, connectRedis } from '../../src/redis/connection/connect.ts';
 import { defineScripts, type Store } from '../../src/redis/scripts.ts';
 import { startRedis } from '../../test/support/redis.ts';
-import { seedAfternoon, seedOrganization } from './seed.ts';
-import { serve, serveBridge, type Served } from './serve.ts';
+import { seedAfternoon, seedOrganization } from './load/seed.ts';
+import { serve, serveBridge, type Served } from './servers/serve.ts';
 
 export interface Plan {
   /** How often every contender is measured, in turn with the others. */
@@ -20,7 +20,7 @@ export interface Resources extends Plan {
   /** The limit, and what one would write in an afternoon (servers/). */
   bare: Served;
   afternoon: Served;
-  /** Another bridge on the same Redis, until the resources is closed. */
+  /** Another bridge on the same Redis, until the resources are closed. */
   openBridge: (environment: Record<string, string>) => Promise<Served>;
   say: (line: string) => void;
   close: () => Promise<void>;
@@ -74,8 +74,8 @@ export async function openResources(plan: Plan, say: (line: string) => void): Pr
       redisUrl,
       store,
       bridge: await openBridge({}),
-      bare: await open('servers/bare.ts'),
-      afternoon: await open('servers/afternoon.ts'),
+      bare: await open('bare.ts'),
+      afternoon: await open('afternoon.ts'),
       openBridge,
       say,
       close: releasers.close,

@@ -1,7 +1,7 @@
-import { compare, speed, tail } from '../compare.ts';
-import type { Workload } from '../load.ts';
-import { ratioRow, type Section } from '../section.ts';
-import { playerKey } from '../seed.ts';
+import { compare, speed, tail } from '../report/compare.ts';
+import type { Workload } from '../load/load.ts';
+import { ratioRow, type Section } from '../report/section.ts';
+import { playerKey } from '../load/seed.ts';
 
 const work = (organization: string): Workload => ({
   method: 'GET',

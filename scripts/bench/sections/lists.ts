@@ -1,10 +1,10 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Resources } from '../resources.ts';
-import { users } from '../load.ts';
-import { openProbe, percentile, send, type Probe } from '../probe.ts';
-import { judged, ratioRow, type Row, type Section } from '../section.ts';
-import { adminKey, baseOf, playerKey, rename } from '../seed.ts';
-import { median, ratio } from '../stats.ts';
+import { users } from '../load/load.ts';
+import { openProbe, percentile, send, type Probe } from '../load/probe.ts';
+import { judged, ratioRow, type Row, type Section } from '../report/section.ts';
+import { adminKey, baseOf, playerKey, rename } from '../load/seed.ts';
+import { median, ratio } from '../report/stats.ts';
 
 const names = 200_000;
 const title = names.toLocaleString('en');
@@ -165,8 +165,8 @@ async function notedScripts({ store }: Resources): Promise<number[]> {
 function rowsOf(what: string, rounds: readonly Measured[], idles: readonly number[]): Row[] {
   const all = (name: keyof Measured) => rounds.map((round) => round[name]);
   const ms = (value: number) => `${value.toFixed(1)} ms`;
-  const least = (label: string, name: keyof Measured, noise = ''): Row => ({
-    what: `${what}: ${label}, least of ${rounds.length} rounds`,
+  const lowest = (label: string, name: keyof Measured, noise = ''): Row => ({
+    what: `${what}: ${label}, lowest of ${rounds.length} rounds`,
     result: ms(Math.min(...all(name))),
     spread: `${Math.min(...all(name)).toFixed(1)}..${Math.max(...all(name)).toFixed(1)}`,
     noise: `median ${ms(median(all(name)))}${noise}`,
@@ -180,9 +180,9 @@ function rowsOf(what: string, rounds: readonly Measured[], idles: readonly numbe
       `${busy} : ${idle}; it took ${(took / 1000).toFixed(1)} s`,
       { atMost: 3 },
     ),
-    least('longest read', 'longest'),
+    lowest('longest read', 'longest'),
     judged(
-      least('slowest script', 'slowest', `; 99 % within ${ms(median(all('script99')))}`),
+      lowest('slowest script', 'slowest', `; 99 % within ${ms(median(all('script99')))}`),
       Math.min(...all('slowest')),
       { atMost: 5 },
     ),

@@ -4,8 +4,8 @@ import { defineMigrationScripts } from '../../../src/migration/engine/scripts.ts
 import { saveSettings } from '../../../src/redis/organizations.ts';
 import type { Store } from '../../../src/redis/scripts.ts';
 import { openStore, usedMemory } from '../resources.ts';
-import { judged, type Row, type Section } from '../section.ts';
-import { avatar, baseOf, pictureUrl, userId, wallet } from '../seed.ts';
+import { judged, type Row, type Section } from '../report/section.ts';
+import { avatar, baseOf, pictureUrl, userId, wallet } from '../load/seed.ts';
 
 const profiles = 200_000;
 const batch = 500;

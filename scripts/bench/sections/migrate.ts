@@ -8,9 +8,9 @@ import { encodeReference } from '../../../src/domain/objects.ts';
 import { namesBucketKey, profileKey, settingsKey } from '../../../src/redis/keys.ts';
 import { bucketOf, bucketsFor, command } from '../pipe.ts';
 import { openStore } from '../resources.ts';
-import { ratioRow, type Section } from '../section.ts';
-import { avatar, avatarUrl, baseOf, pictureUrl, userId, wallet } from '../seed.ts';
-import { ratio } from '../stats.ts';
+import { ratioRow, type Section } from '../report/section.ts';
+import { avatar, avatarUrl, baseOf, pictureUrl, userId, wallet } from '../load/seed.ts';
+import { ratio } from '../report/stats.ts';
 
 const profiles = 300_000;
 const organization = 'migrate';

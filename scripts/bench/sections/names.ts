@@ -1,9 +1,9 @@
-import { compare, speed, type Contender } from '../compare.ts';
+import { compare, speed, type Contender } from '../report/compare.ts';
 import type { Resources } from '../resources.ts';
-import { users, type Workload } from '../load.ts';
-import { ratioRow, type Section } from '../section.ts';
-import { adminKey, baseOf, playerKey, rename } from '../seed.ts';
-import type { Served } from '../serve.ts';
+import { users, type Workload } from '../load/load.ts';
+import { ratioRow, type Section } from '../report/section.ts';
+import { adminKey, baseOf, playerKey, rename } from '../load/seed.ts';
+import type { Served } from '../servers/serve.ts';
 
 /** Every request sets a name that nobody has had. */
 const change = (organization: string): Workload => ({

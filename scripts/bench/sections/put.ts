@@ -1,7 +1,7 @@
-import { compare, speed } from '../compare.ts';
-import type { Workload } from '../load.ts';
-import { ratioRow, type Section } from '../section.ts';
-import { avatar, playerKey } from '../seed.ts';
+import { compare, speed } from '../report/compare.ts';
+import type { Workload } from '../load/load.ts';
+import { ratioRow, type Section } from '../report/section.ts';
+import { avatar, playerKey } from '../load/seed.ts';
 
 const work = (organization: string): Workload => ({
   method: 'PUT',

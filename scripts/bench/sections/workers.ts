@@ -1,8 +1,8 @@
-import { compare, speed } from '../compare.ts';
-import type { Workload } from '../load.ts';
-import { ratioRow, type Row, type Section } from '../section.ts';
-import { playerKey } from '../seed.ts';
-import type { Served } from '../serve.ts';
+import { compare, speed } from '../report/compare.ts';
+import type { Workload } from '../load/load.ts';
+import { ratioRow, type Row, type Section } from '../report/section.ts';
+import { playerKey } from '../load/seed.ts';
+import type { Served } from '../servers/serve.ts';
 
 const work: Workload = { method: 'GET', path: '/api/profile/', organization: 'bridge', apiKey: playerKey };
 

@@ -5,7 +5,7 @@ import type { AddressInfo } from 'node:net';
 import { Redis } from 'ioredis';
 import { profileKey } from '../../../src/redis/keys.ts';
 import { defineScripts } from '../../../src/redis/scripts.ts';
-import { baseOf, playerKey, userId } from '../seed.ts';
+import { baseOf, playerKey, userId } from '../load/seed.ts';
 
 const store = defineScripts(new Redis(process.env['REDIS_URL'] ?? '', { enableAutoPipelining: true }));
 const base = baseOf('bare');

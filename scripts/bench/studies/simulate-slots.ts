@@ -1,10 +1,10 @@
-import { organizationBase } from '../../src/redis/keys.ts';
+import { organizationBase } from '../../../src/redis/keys.ts';
 
 // How unevenly organizations burden the masters of a cluster, when their sizes follow Zipf's law (the n-th largest
 // has 1/n^s of the largest), as sizes of customers do. Compared: slots dealt out in equal ranges, as
 // `redis-cli --cluster create` does; whole slots moved to even out their weight, as an operator can; and, to see
 // whether it would be worth building, the largest organizations split over several slots on top.
-//   npx tsx scripts/bench/simulate-slots.ts [ORGANIZATIONS=10000] [S=1]
+//   npx tsx scripts/bench/studies/simulate-slots.ts [ORGANIZATIONS=10000] [S=1]
 
 const [organizations = 10_000, s = 1] = process.argv.slice(2).map(Number);
 const slotCount = 16_384;

@@ -1,6 +1,6 @@
-import { load, type Load, type Workload } from './load.ts';
-import type { Resources } from './resources.ts';
-import type { Served } from './serve.ts';
+import { load, type Load, type Workload } from '../load/load.ts';
+import type { Resources } from '../resources.ts';
+import type { Served } from '../servers/serve.ts';
 import { median, ratio, type Ratio } from './stats.ts';
 
 export interface Contender {

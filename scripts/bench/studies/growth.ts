@@ -1,21 +1,21 @@
 import { hash } from 'node:crypto';
-import { defaultSettings } from '../../src/domain/settings.ts';
-import { createReleasers } from '../../src/lib/releasers.ts';
-import { closeRedis, connectRedis } from '../../src/redis/connection/connect.ts';
-import { setObject } from '../../src/redis/objects.ts';
-import { saveSettings } from '../../src/redis/organizations.ts';
-import { defineScripts, type Store } from '../../src/redis/scripts.ts';
-import { usedMemory } from './resources.ts';
-import { startRedis } from '../../test/support/redis.ts';
-import { load, users, type Workload } from './load.ts';
-import { pipeProfiles, type Crowd } from './pipe.ts';
-import { avatar, avatarUrl, baseOf, playerKey, userId } from './seed.ts';
-import { serveBridge, type Served } from './serve.ts';
-import { median } from './stats.ts';
+import { defaultSettings } from '../../../src/domain/settings.ts';
+import { createReleasers } from '../../../src/lib/releasers.ts';
+import { closeRedis, connectRedis } from '../../../src/redis/connection/connect.ts';
+import { setObject } from '../../../src/redis/objects.ts';
+import { saveSettings } from '../../../src/redis/organizations.ts';
+import { defineScripts, type Store } from '../../../src/redis/scripts.ts';
+import { usedMemory } from '../resources.ts';
+import { startRedis } from '../../../test/support/redis.ts';
+import { load, users, type Workload } from '../load/load.ts';
+import { pipeProfiles, type Crowd } from '../pipe.ts';
+import { avatar, avatarUrl, baseOf, playerKey, userId } from '../load/seed.ts';
+import { serveBridge, type Served } from '../servers/serve.ts';
+import { median } from '../report/stats.ts';
 
 // Does the cost of a call grow with what is stored? Two bridges, each on a Redis of its own, one with few profiles
 // and one with many, measured in turn. Build first (npm run build); then:
-//   npx tsx scripts/bench/growth.ts [MANY=3000000] [FEW=3000] [ROUNDS=5] [SECONDS=2]
+//   npx tsx scripts/bench/studies/growth.ts [MANY=3000000] [FEW=3000] [ROUNDS=5] [SECONDS=2]
 
 const [many = 3_000_000, few = 3000, rounds = 5, seconds = 2] = process.argv.slice(2).map(Number);
 const organization = 'bridge';

@@ -1,5 +1,5 @@
 import type { Ratio } from './stats.ts';
-import type { Resources } from './resources.ts';
+import type { Resources } from '../resources.ts';
 
 /** One group of rows; `npm run bench -- NAME` runs it alone. */
 export interface Section {
@@ -14,7 +14,7 @@ export interface Section {
 export interface Row {
   what: string;
   result: string;
-  /** Of a ratio: the least and the greatest of the rounds. */
+  /** Of a ratio: the lowest and the highest of the rounds. */
   spread?: string;
   aim?: string;
   /** Whether the aim is met; absent where there is none, or where the measurement says nothing. */

@@ -53,7 +53,7 @@ export async function serveBridge(
   environment: Record<string, string> = {},
 ): Promise<Served> {
   const dataDir = await mkdtemp(join(tmpdir(), 'pb-bench-'));
-  const served = await serve('../../dist/src/main.js', {
+  const served = await serve('../../../dist/src/main.js', {
     REDIS_URL: redisUrl,
     DATA_DIR: dataDir,
     PORT: '0',

@@ -1,15 +1,15 @@
 import { execFileSync } from 'node:child_process';
 import { hash } from 'node:crypto';
-import { createReleasers } from '../../src/lib/releasers.ts';
-import { closeRedis, connectRedis } from '../../src/redis/connection/connect.ts';
-import { defineScripts, type Store } from '../../src/redis/scripts.ts';
-import { startRedis } from '../../test/support/redis.ts';
-import { avatar, baseOf, playerKey, seedOrganization, userId } from './seed.ts';
-import { encodeReference } from '../../src/domain/objects.ts';
+import { createReleasers } from '../../../src/lib/releasers.ts';
+import { closeRedis, connectRedis } from '../../../src/redis/connection/connect.ts';
+import { defineScripts, type Store } from '../../../src/redis/scripts.ts';
+import { startRedis } from '../../../test/support/redis.ts';
+import { avatar, baseOf, playerKey, seedOrganization, userId } from '../load/seed.ts';
+import { encodeReference } from '../../../src/domain/objects.ts';
 
 // What one Redis process, and so one organization, can do at most: redis-benchmark sends the real scripts to one
 // slot, without the bridge.
-//   npx tsx scripts/bench/one-slot.ts
+//   npx tsx scripts/bench/studies/one-slot.ts
 
 const base = baseOf('bridge');
 const releasers = createReleasers();

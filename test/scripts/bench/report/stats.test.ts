@@ -1,5 +1,5 @@
 import { describe, expect, test } from '@jest/globals';
-import { median, ratio } from '../../../scripts/bench/stats.ts';
+import { median, ratio } from '../../../../scripts/bench/report/stats.ts';
 
 describe('a ratio of two things measured in turn', () => {
   test('is the median of the rounds, each compared with its own neighbour', () => {

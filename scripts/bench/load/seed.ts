@@ -1,12 +1,12 @@
 import { hash } from 'node:crypto';
-import type { ObjectReference } from '../../src/domain/objects.ts';
-import { defaultSettings } from '../../src/domain/settings.ts';
-import { organizationBase, profileKey } from '../../src/redis/keys.ts';
-import { setObject } from '../../src/redis/objects.ts';
-import { saveSettings } from '../../src/redis/organizations.ts';
-import { putProfile } from '../../src/redis/profiles.ts';
-import type { Store } from '../../src/redis/scripts.ts';
-import type { WriteSnapshot } from '../../src/redis/write-snapshot.ts';
+import type { ObjectReference } from '../../../src/domain/objects.ts';
+import { defaultSettings } from '../../../src/domain/settings.ts';
+import { organizationBase, profileKey } from '../../../src/redis/keys.ts';
+import { setObject } from '../../../src/redis/objects.ts';
+import { saveSettings } from '../../../src/redis/organizations.ts';
+import { putProfile } from '../../../src/redis/profiles.ts';
+import type { Store } from '../../../src/redis/scripts.ts';
+import type { WriteSnapshot } from '../../../src/redis/write-snapshot.ts';
 import { users } from './load.ts';
 
 export const adminKey = 'admin-key-of-the-bench';

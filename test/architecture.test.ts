@@ -1,0 +1,74 @@
+import { readdirSync, readFileSync } from 'node:fs';
+import { dirname, join, relative } from 'node:path';
+import { describe, expect, test } from '@jest/globals';
+
+const root = join(import.meta.dirname, '..');
+const src = join(root, 'src');
+
+/** Each layer imports only from layers of a smaller number. */
+const layers: Record<string, number> = {
+  lib: 0,
+  domain: 1,
+  contract: 2,
+  redis: 2,
+  media: 3,
+  deprecation: 3,
+  migration: 4,
+  api: 5,
+  'admin-port': 5,
+  cli: 6,
+};
+
+/** Files at the root of src: what every layer may use, and what assembles the whole. */
+const shared = new Set(['log.ts']);
+const configuration = new Set(['config.ts', 'version.ts']);
+
+function filesUnder(folder: string): string[] {
+  return readdirSync(folder, { recursive: true, withFileTypes: true })
+    .filter((entry) => entry.isFile())
+    .map((entry) => join(entry.parentPath, entry.name));
+}
+
+function importsOf(file: string): string[] {
+  const text = readFileSync(file, 'utf8');
+  return [...text.matchAll(/\bfrom\s+'(\.[^']+)'/g), ...text.matchAll(/\bimport\(\s*'(\.[^']+)'/g)].map(
+    ([, path = '']) => join(dirname(file), path),
+  );
+}
+
+/** The folder of src that a file is in, or its name where it lies at the root of src. */
+function partOf(file: string): string {
+  return relative(src, file).split('/')[0] ?? '';
+}
+
+/** The imports that point from a layer to itself's equal or to one above it. */
+function backwardImports(): string[] {
+  const found: string[] = [];
+  for (const file of filesUnder(src).filter((name) => name.endsWith('.ts'))) {
+    const from = partOf(file);
+    const layer = layers[from];
+    if (layer === undefined) continue;
+    for (const imported of importsOf(file)) {
+      const to = partOf(imported);
+      if (to === from || shared.has(to) || (from === 'cli' && configuration.has(to))) continue;
+      const target = layers[to];
+      if (target === undefined || target >= layer) {
+        found.push(`${relative(root, file)} imports ${relative(root, imported)}`);
+      }
+    }
+  }
+  return found;
+}
+
+describe('the architecture', () => {
+  test('lets imports point one way only', () => {
+    expect(backwardImports()).toEqual([]);
+  });
+
+  test('keeps every folder of src to a dozen files at its root', () => {
+    const counts = new Map<string, number>();
+    for (const file of filesUnder(src)) counts.set(dirname(file), (counts.get(dirname(file)) ?? 0) + 1);
+    const crowded = [...counts].filter(([, count]) => count > 12);
+    expect(crowded.map(([folder, count]) => `${relative(root, folder)}: ${count}`)).toEqual([]);
+  });
+});
