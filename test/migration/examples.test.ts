@@ -4,7 +4,7 @@ import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { describeWithMariadb, runMariadb, startMariadb } from '../support/mariadb.ts';
 import { describeWithPostgres, runPostgres, startPostgres } from '../support/postgres.ts';
 import type { PrivateServer } from '../support/private-server.ts';
-import { LEGACY_TABLES } from './sources/legacy-tables.ts';
+import { LEGACY_TABLES } from './sources/databases/legacy-tables.ts';
 import { createTool, newFolder, type Call, type Tool } from './tool.ts';
 
 const runbook = readFileSync('src/migration/README.md', 'utf8');

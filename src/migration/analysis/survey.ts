@@ -50,8 +50,8 @@ export async function surveySource(
       onChunk?.(entity, chunk);
       context.progress.advance(`reading ${entity}`, chunk.read, chunk.progress);
       read.set(entity, (read.get(entity) ?? 0) + chunk.read);
-      for (const { where, reason } of chunk.invalid)
-        issues.add({ entity, reason: 'invalid', where, detail: reason });
+      for (const { where, reason, ...names } of chunk.invalid)
+        issues.add({ entity, reason: 'invalid', where, detail: reason, ...names });
       for (const item of chunk.items) {
         const id = item.record.organizationId;
         if (entity === 'organizations') {

@@ -81,7 +81,7 @@ export async function applyPlan(
       await window.add(context.writer.put(entity, items, 'write', notes), () => {
         state.read += chunk.read;
         state.progress = chunk.progress;
-        state.cursor = chunk.end;
+        if (chunk.end !== undefined) state.cursor = chunk.end;
         save.soon();
       });
     }

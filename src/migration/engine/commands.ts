@@ -10,7 +10,7 @@ import { entityNames, type Entity } from '../records/records.ts';
 import { defaultRunName, readRun, runKey, saveRound, type EntityState, type RunState } from '../runs/runs.ts';
 import { openSource } from '../sources/open.ts';
 import { SourceError, type Source } from '../sources/source.ts';
-import { isDatabaseUrl } from '../sources/urls.ts';
+import { isDatabaseUrl } from '../sources/databases/urls.ts';
 import type { OnConflict, Scope } from '../sources/scope.ts';
 
 /** Such that a name is denied before it may be found in use, and its organization known before all. */
@@ -123,7 +123,8 @@ export async function applyRun(
     const scope: Scope = { ...chosen.scope, since: round.since };
     const from = new Map<Entity, { position: string; seq: number }>();
     const plan = await makePlan(scope, context, (entity, { end, endSeq }) => {
-      if (round.entities[entity]?.cursor === end) from.set(entity, { position: end, seq: endSeq });
+      if (end !== undefined && round.entities[entity]?.cursor === end)
+        from.set(entity, { position: end, seq: endSeq });
     });
     const entities = round.entities;
     const before = rowsOf(round);
@@ -149,7 +150,8 @@ export async function applyRun(
     if (context.signal.aborted) return outcome('interrupted');
     round.finishedAt = Date.now();
     round.refused = outer.issues.count('invalid') + outer.issues.count('username-conflict');
-    round.highWater = Math.min(Math.max(plan.survey.newest, round.highWater ?? 0), round.startedAt);
+    const newest = Math.max(plan.survey.newest, round.highWater ?? 0);
+    round.highWater = Math.min(newest, round.startedAt, chosen.source.settledUntil);
     await saveRound(store, prefix, run, round);
     return outcome('applied');
   } finally {

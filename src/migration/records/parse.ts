@@ -104,6 +104,24 @@ export function parseRecord<E extends Entity>(entity: E, raw: unknown): Parsed<E
   return warnings.length === 0 ? { ok: true, record: finished } : { ok: true, record: finished, warnings };
 }
 
+/** What an issue about a record is called by, where the row has it. */
+export interface RecordNames {
+  readonly organizationId?: string;
+  readonly userId?: string;
+  readonly username?: string;
+}
+
+/** The names in a row that is not a record, as far as each could be a record's. */
+export function namesIn(raw: unknown): RecordNames {
+  const names: { -readonly [Name in keyof RecordNames]: RecordNames[Name] } = {};
+  for (const field of ['organizationId', 'userId', 'username'] as const) {
+    const value = isFields(raw) && Object.hasOwn(raw, field) ? raw[field] : undefined;
+    const name = value === undefined || value === '' ? undefined : id(value);
+    if (typeof name === 'string') names[field] = name;
+  }
+  return names;
+}
+
 /** Every name under which a source may give a field of the entity, the dotted ones included. */
 export function fieldNames(entity: Entity): readonly string[] {
   return [...shapeOf[entity].fields.keys()];

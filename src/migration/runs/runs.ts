@@ -3,7 +3,7 @@ import { basename, resolve } from 'node:path';
 import type { Entity } from '../records/records.ts';
 import type { OnConflict } from '../sources/scope.ts';
 import type { MigrationStore } from '../engine/scripts.ts';
-import { isDatabaseUrl } from '../sources/urls.ts';
+import { isDatabaseUrl } from '../sources/databases/urls.ts';
 import type { Tally } from '../engine/writer.ts';
 
 /** Keys of the migrations' own state; src/redis/README.md has them, too. */

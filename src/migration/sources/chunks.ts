@@ -1,4 +1,4 @@
-import { parseRecord } from '../records/parse.ts';
+import { namesIn, parseRecord, type RecordNames } from '../records/parse.ts';
 import type { Entity, RecordOf } from '../records/records.ts';
 import type { Batch, Position, Source } from './source.ts';
 
@@ -25,9 +25,15 @@ export class Item<E extends Entity = Entity> {
     this.#index = index;
   }
 
-  /** For people: its place in the source. */
+  /** For people: its place in the source, which no other record of the entity has. */
   where(): string {
     return this.#batch.where(this.#index);
+  }
+
+  /** About how many bytes its row has. */
+  get bytes(): number {
+    const row = this.#batch.rows[this.#index];
+    return row?.error === undefined ? (row?.bytes ?? 0) : 0;
   }
 
   /** The same place with another record. */
@@ -36,12 +42,19 @@ export class Item<E extends Entity = Entity> {
   }
 }
 
+/** A row that is not a record, with the organization and user or name it is about where they can be read. */
+export interface InvalidRow extends RecordNames {
+  readonly where: string;
+  readonly reason: string;
+}
+
 export interface Chunk<E extends Entity = Entity> {
   readonly items: readonly Item<E>[];
-  readonly invalid: readonly { readonly where: string; readonly reason: string }[];
+  readonly invalid: readonly InvalidRow[];
   /** Rows in it. */
   readonly read: number;
-  readonly end: Position;
+  /** Where reading can go on after it; undefined where it cannot, and has to begin anew. */
+  readonly end: Position | undefined;
   /** `seq` of the row after it. */
   readonly endSeq: number;
   readonly progress: number;
@@ -64,7 +77,7 @@ export async function* readChunks<E extends Entity>(
   let seq = from?.seq ?? 0;
   for await (const batch of source.read(entity, { organizationId, size, since, after: from?.position })) {
     const items: Item<E>[] = [];
-    const invalid: { where: string; reason: string }[] = [];
+    const invalid: InvalidRow[] = [];
     for (let index = 0; index < batch.rows.length; index += 1) {
       const row = batch.rows[index];
       if (row === undefined) continue;
@@ -74,7 +87,7 @@ export async function* readChunks<E extends Entity>(
       }
       const parsed = parseRecord(entity, row.raw);
       if (parsed.ok) items.push(new Item(seq + index, parsed.record, batch, index, parsed.warnings));
-      else invalid.push({ where: batch.where(index), reason: parsed.reason });
+      else invalid.push({ where: batch.where(index), reason: parsed.reason, ...namesIn(row.raw) });
     }
     seq += batch.rows.length;
     const { end, progress } = batch;

@@ -1,19 +1,23 @@
+import { openMysql } from './databases/mysql.ts';
+import { openPostgres } from './databases/postgres.ts';
+import { openTables } from './databases/tables.ts';
+import { isDatabaseUrl, parseDatabaseUrl } from './databases/urls.ts';
+import { openFiles } from './files/folder.ts';
 import type { Mapping } from './mapping.ts';
-import { openFiles } from './files.ts';
-import { openMysql } from './mysql.ts';
-import { openPostgres } from './postgres.ts';
 import { SourceError } from './source.ts';
 import type { Source } from './source.ts';
-import { openTables } from './tables.ts';
-import { isDatabaseUrl, parseDatabaseUrl } from './urls.ts';
 
 /**
- * Opens what --source names: a folder, a file or a database URL. The mapping and, in a database, every
- * query are checked here, so that a mistake is known before anything is read. Failures are SourceErrors.
+ * Opens what --source names: a folder, a file or a database URL. The mapping and, in a database, every query are
+ * checked here, so that a mistake is known before anything is read. Failures are SourceErrors.
  */
-export async function openSource(location: string, mapping?: Mapping): Promise<Source> {
+export async function openSource(
+  location: string,
+  mapping?: Mapping,
+  env: NodeJS.ProcessEnv = {},
+): Promise<Source> {
   if (!isDatabaseUrl(location)) return openFiles(location, mapping);
-  const address = parseDatabaseUrl(location);
+  const address = parseDatabaseUrl(location, env);
   if (mapping === undefined) {
     throw new SourceError(
       `${address.shown} needs a mapping: name the queries in a file and give it as --mapping`,

@@ -1,6 +1,6 @@
 import type { Entity } from '../records/records.ts';
 
-/** A mistake an operator can mend: the message is one plain line with the remedy, free of passwords and API keys. */
+/** A mistake an operator can correct: the message is one plain line with the remedy, free of passwords and API keys. */
 export class SourceError extends Error {
   override readonly name = 'SourceError';
 }
@@ -8,15 +8,16 @@ export class SourceError extends Error {
 /** Where reading can go on later, also in another process: opaque text, without secrets. */
 export type Position = string;
 
-/** One row as the source gives it: something for parseRecord, or the reason why it cannot even be read. */
-export type Row = { readonly raw: unknown; readonly error?: undefined } | { readonly error: string };
+/** One row as the source gives it: something for parseRecord, with its size, or the reason why it cannot be read. */
+export type Row =
+  { readonly raw: unknown; readonly bytes: number; readonly error?: undefined } | { readonly error: string };
 
 export interface Batch {
   readonly rows: readonly Row[];
-  /** For people: where rows[index] stands in the source, such as `profiles.ndjson:17`. */
+  /** For people: where rows[index] stands in the source, such as `profiles.ndjson:17`. No two rows have the same. */
   where: (index: number) => string;
-  /** Reading after this position yields exactly the rows after this batch. */
-  readonly end: Position;
+  /** Reading after this position yields exactly the rows after this batch. A database has none. */
+  readonly end?: Position | undefined;
   /** The share of the entity that has been read by the end of this batch, from 0 to 1. */
   readonly progress: number;
 }
@@ -29,7 +30,7 @@ export interface ReadOptions {
   readonly after?: Position | undefined;
   /** Only rows of this organization, and rows that cannot be read. */
   readonly organizationId?: string | undefined;
-  /** Rows per batch at most. A batch holds fewer, even none, at the end, or where rows were left out. */
+  /** Rows per batch at most. A batch holds fewer, even none, at the end, where rows are wide or were left out. */
   readonly size?: number | undefined;
   /** Epoch milliseconds: rows surely last changed before then may be left out, where that saves reading them. */
   readonly since?: number | undefined;
@@ -43,17 +44,15 @@ export interface Source {
   readonly entities: readonly Entity[];
   /** File names in the folder that name no entity and are not read. */
   readonly ignored: readonly string[];
-  /** Streams an entity in a stable order; throws SourceError for an entity the source does not hold. */
+  /**
+   * Epoch milliseconds: every change made before then is in what is read. A later change may still be missing, in a
+   * transaction that was open when reading began. Infinity for files; 0 where a database does not say.
+   */
+  readonly settledUntil: number;
+  /**
+   * Streams an entity, one reading at a time; throws SourceError for an entity the source does not hold, and where a
+   * second reading finds another state than the first. Breaking off a reading may close the source.
+   */
   read: (entity: Entity, options?: ReadOptions) => AsyncIterable<Batch>;
   close: () => Promise<void>;
-}
-
-/** Rows per batch unless the caller asks for another number. */
-export const usualBatchSize = 500;
-
-/** Whether a row belongs to the organization that was asked for; any row does when none was. */
-export function isOf(organizationId: string | undefined, raw: unknown): boolean {
-  if (organizationId === undefined) return true;
-  const own = (raw as { organizationId?: unknown } | null)?.organizationId;
-  return own === organizationId || (typeof own === 'number' && String(own) === organizationId);
 }

@@ -30,9 +30,9 @@ export async function readRows(
   source: Source,
   entity: Entity,
   options?: ReadOptions,
-): Promise<{ rows: Seen[]; ends: Position[]; counts: number[]; progress: number[] }> {
+): Promise<{ rows: Seen[]; ends: (Position | undefined)[]; counts: number[]; progress: number[] }> {
   const rows: Seen[] = [];
-  const ends: Position[] = [];
+  const ends: (Position | undefined)[] = [];
   const counts: number[] = [];
   const progress: number[] = [];
   for await (const batch of source.read(entity, options)) {

@@ -1,43 +1,32 @@
 import { isAscii, isUtf8 } from 'node:buffer';
-import { fileVersion, fromPosition, maxRowBytes, openBytes, toPosition } from './file.ts';
-import type { DataFile } from './file.ts';
-import { usualBatchSize, isOf } from './source.ts';
-import type { Batch, ReadOptions, Row } from './source.ts';
+import { belongsTo, createBatchBuilder } from '../batches.ts';
+import type { Batch, ReadOptions, Row } from '../source.ts';
+import { fromPosition, maxRowBytes, openBytes, toPosition } from './file.ts';
+import type { DataFile, FileVersion } from './file.ts';
 
 const lineFeed = 10;
 const openingBrace = 123;
 const cutShort = 'is cut short: the file ends in the middle of this line';
 
 /**
- * Streams the objects of a newline-delimited JSON file. A line that is no JSON object becomes an error of its own;
+ * Streams the objects of a newline-delimited JSON file. A line that is not a JSON object becomes an error of its own;
  * it never hides the lines after it. Empty lines, a byte order mark and CRLF are fine.
  */
 export async function* readNdjson(
   file: DataFile,
+  version: FileVersion,
   options: ReadOptions,
   project?: (row: unknown) => unknown,
 ): AsyncGenerator<Batch> {
-  const size = options.size ?? usualBatchSize;
-  const version = await fileVersion(file);
   const start = fromPosition(options.after, version);
   const { chunks, consumed } = openBytes(file, start.offset);
+  const batch = createBatchBuilder<number>(options.size, (number) => `${file.name}:${number}`);
   let { offset, line } = start;
-  let rows: Row[] = [];
-  let lines: number[] = [];
   let cutAt = offset;
-
   const cut = (): Batch => {
-    const numbers = lines;
-    const batch = {
-      rows,
-      where: (index: number) => `${file.name}:${numbers[index] ?? 0}`,
-      end: toPosition({ offset, line }, version),
-      progress: version.size === 0 ? 1 : Math.min(1, consumed() / version.size),
-    };
-    rows = [];
-    lines = [];
     cutAt = offset;
-    return batch;
+    const progress = version.size === 0 ? 1 : Math.min(1, consumed() / version.size);
+    return batch.cut({ progress, end: toPosition({ offset, line }, version) });
   };
 
   for await (const block of wholeLines(chunks)) {
@@ -48,11 +37,10 @@ export async function* readNdjson(
       line += 1;
       offset = blockStart + end;
       if (row === undefined) continue;
-      const kept = project !== undefined && row.error === undefined ? { raw: project(row.raw) } : row;
-      if (kept.error === undefined && !isOf(options.organizationId, kept.raw)) continue;
-      rows.push(kept);
-      lines.push(line);
-      if (rows.length === size) yield cut();
+      const kept = project !== undefined && row.error === undefined ? { ...row, raw: project(row.raw) } : row;
+      if (kept.error === undefined && !belongsTo(options.organizationId, kept.raw)) continue;
+      batch.add(kept, line);
+      if (batch.isFull) yield cut();
     }
   }
   if (offset > cutAt) yield cut();
@@ -145,7 +133,7 @@ function readLine(json: string, open: boolean): Row | undefined {
   if (!usual && json.trim() === '') return undefined;
   try {
     const raw: unknown = JSON.parse(json);
-    return usual || isObject(raw) ? { raw } : { error: 'is not a JSON object' };
+    return usual || isObject(raw) ? { raw, bytes: json.length } : { error: 'is not a JSON object' };
   } catch (error) {
     if (open) return { error: cutShort };
     if (json.includes('\0')) return { error: 'is not valid JSON: it holds NUL bytes' };

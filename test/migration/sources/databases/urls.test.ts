@@ -1,7 +1,7 @@
 import { describe, expect, test } from '@jest/globals';
-import { openSource } from '../../../src/migration/sources/open.ts';
-import { isDatabaseUrl, parseDatabaseUrl } from '../../../src/migration/sources/urls.ts';
-import { messageOf } from './reading.ts';
+import { openSource } from '../../../../src/migration/sources/open.ts';
+import { isDatabaseUrl, parseDatabaseUrl } from '../../../../src/migration/sources/databases/urls.ts';
+import { messageOf } from '../reading.ts';
 
 describe('a source URL', () => {
   test.each([
@@ -14,7 +14,7 @@ describe('a source URL', () => {
     ['MySQL://reader:top-secret%40%2F@[::1]/game', 'mysql', 'mysql://reader@[::1]/game'],
     ['mariadb://:top-secret@db/game#x', 'mysql', 'mariadb://db/game'],
   ])('%j is shown without its password', (url, dialect, shown) => {
-    expect(parseDatabaseUrl(url)).toMatchObject({ dialect, shown });
+    expect(parseDatabaseUrl(url, {})).toMatchObject({ dialect, shown });
   });
 
   test.each([
@@ -25,7 +25,7 @@ describe('a source URL', () => {
     'mysql://reader:secret@db:notaport/game',
     'mysql://reader:100%secret@db/game',
   ])('%j, whose password spoils it, is refused without showing any of it', async (url) => {
-    const said = await messageOf(() => parseDatabaseUrl(url));
+    const said = await messageOf(() => parseDatabaseUrl(url, {}));
     expect(said).toBe(
       'SourceError: the source URL is not valid: percent-encode special characters in its user and password',
     );

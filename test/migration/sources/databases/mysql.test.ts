@@ -1,11 +1,12 @@
 import { readFile } from 'node:fs/promises';
 import { beforeAll, expect, test } from '@jest/globals';
-import { parseMapping } from '../../../src/migration/sources/mapping.ts';
-import { openSource } from '../../../src/migration/sources/open.ts';
-import { describeWithMariadb, runMariadb, startMariadb } from '../../support/mariadb.ts';
+import { createConnection } from 'mysql2/promise';
+import { parseMapping } from '../../../../src/migration/sources/mapping.ts';
+import { openSource } from '../../../../src/migration/sources/open.ts';
+import { describeWithMariadb, runMariadb, startMariadb } from '../../../support/mariadb.ts';
 import { behavesAsDatabase } from './database-suite.ts';
 import { expectLegacyRecords, LEGACY_TABLES } from './legacy-tables.ts';
-import { messageOf, readRecords, readRows, withSource } from './reading.ts';
+import { messageOf, readRecords, readRows, withSource } from '../reading.ts';
 
 describeWithMariadb('a MySQL or MariaDB source', () => {
   const server = behavesAsDatabase({
@@ -14,8 +15,20 @@ describeWithMariadb('a MySQL or MariaDB source', () => {
     run: runMariadb,
     quote: (name) => `\`${name}\``,
     numbers: (count) => `SELECT seq AS n FROM seq_1_to_${count}`,
-    caseless: 'varchar(50) CHARACTER SET utf8mb4 COLLATE utf8mb4_general_ci',
-    prepare: ['ALTER DATABASE legacy CHARACTER SET utf8mb4'],
+    bytes: 'varbinary(32)',
+    byteLiteral: (hex) => `X'${hex}'`,
+    openTransaction: async (url, statement) => {
+      const connection = await createConnection({ uri: url });
+      await connection.query('START TRANSACTION');
+      await connection.query(statement);
+      // The server's table of transactions is up to a tenth of a second old.
+      await connection.query('DO SLEEP(0.2)');
+      return async () => {
+        await connection.query('COMMIT');
+        await connection.query('DO SLEEP(0.2)');
+        await connection.end();
+      };
+    },
   });
   let url = '';
   beforeAll(async () => {
@@ -31,7 +44,7 @@ describeWithMariadb('a MySQL or MariaDB source', () => {
     }
   });
 
-  test('keys of every orderable type are continued without losing precision', async () => {
+  test('keys of any type identify their rows, without losing precision', async () => {
     const columns: Record<string, string> = {
       big: 'CAST(seq AS UNSIGNED) + 18446744073709551000',
       price: 'CAST(seq * 0.000000001 + 12345678901234567890 AS DECIMAL(40, 9))',
@@ -47,46 +60,17 @@ describeWithMariadb('a MySQL or MariaDB source', () => {
     for (const [name, expression] of Object.entries(columns)) {
       const query = `SELECT 'a?' AS organizationId, seq AS userId, ${expression} AS k FROM seq_1_to_40`;
       const yaml = `entities: {profiles: {query: ${JSON.stringify(query)}, key: [k]}}`;
-      const whole = await withSource(url, yaml, (source) => readRows(source, 'profiles', { size: 1 }));
-      expect([name, whole.rows.length]).toEqual([name, 40]);
-      for (const [index, after] of whole.ends.entries()) {
-        if (index % 13 !== 0) continue;
-        const rest = await withSource(url, yaml, (source) => readRows(source, 'profiles', { after }));
-        expect([name, rest.rows]).toEqual([name, whole.rows.slice(index + 1)]);
-      }
+      const { rows } = await withSource(url, yaml, (source) => readRows(source, 'profiles'));
+      expect([name, new Set(rows.map(({ at }) => at)).size]).toEqual([name, 40]);
     }
-  }, 60_000);
+  });
 
   test.each([
-    [
-      'an ENUM as a key',
-      'SELECT 1 AS organizationId, 2 AS userId, e AS k FROM kinds',
-      'k',
-      /k is an ENUM or SET.*CAST it AS CHAR/,
-    ],
-    [
-      'a floating-point key',
-      'SELECT 1 AS organizationId, 2 AS userId, f AS k FROM kinds',
-      'k',
-      /k is a floating-point number/,
-    ],
-    [
-      'a BIT as a key',
-      'SELECT 1 AS organizationId, 2 AS userId, b AS k FROM kinds',
-      'k',
-      /k is a BIT: CAST it AS UNSIGNED/,
-    ],
     [
       'a moment without a zone',
       'SELECT 1 AS organizationId, 2 AS userId, d AS updatedAt FROM kinds',
       'userId',
-      /updatedAt is a time without a zone: write it as CONCAT/,
-    ],
-    [
-      'a column given twice',
-      'SELECT 1 AS organizationId, 2 AS userId, 3 AS userId',
-      'userId',
-      /Duplicate column name 'userId'/,
+      /updatedAt is a time without a zone: write it as UNIX_TIMESTAMP/,
     ],
   ])('opening names %s, with the remedy', async (_, query, key, message) => {
     await runMariadb(
@@ -135,19 +119,22 @@ describeWithMariadb('a MySQL or MariaDB source', () => {
     wrong.password = 'top-secret';
     const mapping = parseMapping('entities: {profiles: {query: SELECT 1, key: [a]}}', 'mapping.yaml');
     expect(await messageOf(() => openSource(wrong.href, mapping))).toBe(
-      `SourceError: mysql://root@${wrong.host}/typed refuses the user or password: check both in the URL`,
+      `SourceError: mysql://root@${wrong.host}/typed refuses the user or password: check the user in the URL, and SOURCE_PASSWORD or SOURCE_PASSWORD_FILE`,
     );
   });
 
   test('a lost connection is one line that tells how to go on', async () => {
-    const query = 'SELECT seq AS organizationId, seq AS userId FROM seq_1_to_20000';
+    const query = 'SELECT seq AS organizationId, seq AS userId FROM seq_1_to_1000000';
     const yaml = `entities: {profiles: {query: '${query}', key: [userId]}}`;
     const killOthers =
       "BEGIN NOT ATOMIC DECLARE other BIGINT; SELECT MAX(id) INTO other FROM information_schema.processlist WHERE db = 'typed' AND id <> CONNECTION_ID(); IF other IS NOT NULL THEN KILL other; END IF; END";
     const said = await messageOf(() =>
       withSource(url, yaml, async (source) => {
-        for await (const { rows } of source.read('profiles'))
-          if (rows.length > 0) await runMariadb(server().url(''), killOthers);
+        let isKilled = false;
+        for await (const { rows } of source.read('profiles')) {
+          if (rows.length > 0 && !isKilled) await runMariadb(server().url(''), killOthers);
+          isKilled = true;
+        }
       }),
     );
     expect(said).toMatch(

@@ -1,44 +1,53 @@
-import type { EntityMapping, Mapping } from './mapping.ts';
-import { fieldNames, requiredFields, unknownField } from '../records/parse.ts';
-import { entityNames } from '../records/records.ts';
-import type { Entity } from '../records/records.ts';
-import { readTable } from './paging.ts';
-import type { Column, Database, Table } from './paging.ts';
-import { SourceError } from './source.ts';
-import type { Source } from './source.ts';
+import type { EntityMapping, Mapping } from '../mapping.ts';
+import { fieldNames, requiredFields, unknownField } from '../../records/parse.ts';
+import { entityNames } from '../../records/records.ts';
+import type { Entity } from '../../records/records.ts';
+import { createWorkspace } from '../../analysis/workspace.ts';
+import { SourceError } from '../source.ts';
+import type { Source } from '../source.ts';
+import type { Column, Database } from './database.ts';
+import { createTableReader, type Table, type TableReader } from './read-table.ts';
 import { plainSelect } from './statement.ts';
 import type { DatabaseUrl } from './urls.ts';
 
-/** Reads entities through a mapping's queries, page by page along their keys, all from one snapshot. */
+/** Reads entities through a mapping's queries, each as one stream, all from one snapshot. */
 export async function openTables<C extends Column>(
   address: DatabaseUrl,
   database: Database<C>,
   mapping: Mapping,
 ): Promise<Source> {
-  const tables = new Map<Entity, Table<C>>();
+  const workspace = createWorkspace();
+  const readers = new Map<Entity, TableReader>();
+  const close = async (): Promise<void> => {
+    workspace.close();
+    await database.close();
+  };
   try {
     for (const entity of entityNames) {
       const own = mapping.get(entity);
-      if (own !== undefined) tables.set(entity, await openTable(address, database, entity, own));
+      if (own === undefined) continue;
+      const table = await openTable(address, database, entity, own);
+      readers.set(entity, createTableReader(database, workspace, table));
     }
   } catch (error) {
-    await database.close();
+    await close();
     throw error;
   }
   return {
     name: address.shown,
-    entities: [...tables.keys()],
+    entities: [...readers.keys()],
     ignored: [],
+    settledUntil: database.settledUntil,
     read: (entity, options = {}) => {
-      const table = tables.get(entity);
-      if (table === undefined) {
+      const reader = readers.get(entity);
+      if (reader === undefined) {
         throw new SourceError(
           `the mapping names no ${entity}: add entities.${entity}, or leave ${entity} out`,
         );
       }
-      return readTable(database, entity, table, options);
+      return reader(options);
     },
-    close: database.close,
+    close,
   };
 }
 
@@ -51,32 +60,33 @@ async function openTable<C extends Column>(
   const where = `entities.${entity}`;
   if (mapping.query === undefined)
     throw new SourceError(`${where}.query is missing: a database needs a SELECT`);
-  if (mapping.key === undefined) {
-    throw new SourceError(`${where}.key is missing: name the columns that order the query's rows uniquely`);
-  }
+  if (mapping.key === undefined)
+    throw new SourceError(`${where}.key is missing: name the columns that identify a row`);
   const select = plainSelect(mapping.query, address.dialect, `${where}.query`);
   const columns = await database.describe(select, `${where}.query`);
   const names = columns.map(({ name }) => name);
+  const twice = names.find((name, index) => names.indexOf(name) < index);
+  if (twice !== undefined)
+    throw new SourceError(`${where}.query: the query gives the column ${JSON.stringify(twice)} twice`);
   const key = mapping.key.map((name) => keyColumn(columns, name, where));
   const fields =
     mapping.fields === undefined
       ? fieldsByName(entity, names, new Set(mapping.key), where)
       : fieldsByMapping(names, mapping.fields, where);
-  for (const [index, { name, noMoment }] of columns.entries()) {
-    const moment = fields[index] === 'updatedAt' || fields[index] === 'expiresAt';
-    if (moment && noMoment !== undefined) throw new SourceError(`${where}.query: ${name} ${noMoment}`);
+  for (const [index, { name, noMoment, bytesToText }] of columns.entries()) {
+    const field = fields[index];
+    if (noMoment !== undefined && (field === 'updatedAt' || field === 'expiresAt'))
+      throw new SourceError(`${where}.query: ${name} ${noMoment}`);
+    if (bytesToText !== undefined && field !== undefined && field !== 'apiKeySha256')
+      throw new SourceError(`${where}.query: ${name} holds bytes, not text: write it as ${bytesToText}`);
   }
-  const query = { select, where: `${where}.query`, columns, key };
-  await database.page(query, 0);
-  return { query, fields, where };
+  return { entity, select, columns, key, fields, where };
 }
 
 function keyColumn(columns: readonly Column[], name: string, where: string): number {
   const index = columns.findIndex((column) => column.name === name);
-  const column = columns[index];
-  if (column === undefined)
+  if (index === -1)
     throw new SourceError(`${where}.key: the query gives no column ${nearest(columns, name)}`);
-  if (column.noKey !== undefined) throw new SourceError(`${where}.key: ${name} ${column.noKey}`);
   return index;
 }
 

@@ -1,9 +1,9 @@
 import { createReadStream } from 'node:fs';
 import { stat } from 'node:fs/promises';
 import { createGunzip } from 'node:zlib';
-import type { Entity } from '../records/records.ts';
-import { SourceError } from './source.ts';
-import type { Position } from './source.ts';
+import type { Entity } from '../../records/records.ts';
+import { SourceError } from '../source.ts';
+import type { Position } from '../source.ts';
 
 export interface DataFile {
   readonly path: string;
@@ -27,29 +27,30 @@ export interface Place {
 /** What tells one state of a file from another. */
 export interface FileVersion {
   readonly size: number;
-  readonly modified: number;
+  /** Size, time of the last change and inode. */
+  readonly token: string;
 }
 
 /** The file's version now. */
 export async function fileVersion(file: DataFile): Promise<FileVersion> {
   try {
-    const { size, mtimeMs } = await stat(file.path);
-    return { size, modified: Math.floor(mtimeMs) };
+    const { size, mtimeNs, ino } = await stat(file.path, { bigint: true });
+    return { size: Number(size), token: `${size}-${mtimeNs}-${ino}` };
   } catch (error) {
     throw unreadable(file, error);
   }
 }
 
 /** A place as a resumable position. */
-export function toPosition(place: Place, version: FileVersion): Position {
-  return JSON.stringify([place.offset, place.line, version.size, version.modified]);
+export function toPosition({ offset, line }: Place, { token }: FileVersion): Position {
+  return JSON.stringify([offset, line, token]);
 }
 
 /** The place to go on from: the position's, or the beginning if there is none or the file has changed since. */
-export function fromPosition(position: Position | undefined, version: FileVersion): Place {
+export function fromPosition(position: Position | undefined, { token }: FileVersion): Place {
   if (position === undefined) return { offset: 0, line: 0 };
-  const [offset = 0, line = 0, size, modified] = JSON.parse(position) as number[];
-  return size === version.size && modified === version.modified ? { offset, line } : { offset: 0, line: 0 };
+  const [offset, line, own] = JSON.parse(position) as [number, number, string];
+  return own === token ? { offset, line } : { offset: 0, line: 0 };
 }
 
 /** The file's uncompressed bytes from the offset on; `consumed` tells how many bytes of the file itself are read. */
@@ -68,11 +69,26 @@ export function openBytes(
 }
 
 async function* readAll(file: DataFile, stream: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
+  let isFirst = true;
   try {
-    yield* stream;
+    for await (const chunk of stream) {
+      if (isFirst && isUtf16(chunk)) {
+        throw new SourceError(
+          `${file.name} is UTF-16: convert it to UTF-8 first, such as by iconv -f UTF-16 -t UTF-8`,
+        );
+      }
+      isFirst = false;
+      yield chunk;
+    }
   } catch (error) {
     throw unreadable(file, error);
   }
+}
+
+/** Whether text begins with UTF-16's byte order mark, or has a zero in every other byte as ASCII then does. */
+function isUtf16([a = 1, b = 1, c = 1, d = 1]: Buffer): boolean {
+  if ((a === 0xff && b === 0xfe) || (a === 0xfe && b === 0xff)) return true;
+  return (a === 0) !== (b === 0) && (a === 0) === (c === 0) && (b === 0) === (d === 0);
 }
 
 async function* skip(chunks: AsyncIterable<Buffer>, count: number): AsyncGenerator<Buffer> {

@@ -1,11 +1,12 @@
 import { isUtf8 } from 'node:buffer';
 import { pipeline, Readable } from 'node:stream';
 import { CsvError, parse } from 'csv-parse';
+import { belongsTo, createBatchBuilder } from '../batches.ts';
+import { SourceError } from '../source.ts';
+import type { Batch, ReadOptions, Row } from '../source.ts';
 import { columnsOf, type CsvColumns } from './csv-columns.ts';
-import { fileVersion, fromPosition, maxRowBytes, openBytes, toPosition } from './file.ts';
-import type { DataFile } from './file.ts';
-import { usualBatchSize, isOf, SourceError } from './source.ts';
-import type { Batch, ReadOptions, Row } from './source.ts';
+import { fromPosition, maxRowBytes, openBytes, toPosition } from './file.ts';
+import type { DataFile, FileVersion } from './file.ts';
 
 interface RowError {
   readonly line: number;
@@ -17,51 +18,59 @@ interface CsvRecord {
   readonly line: number;
 }
 
-/** Reads a CSV file's first line and tells what its columns give, as `columnsOf`. */
+/** What a CSV file's first line says. */
+export interface CsvHeader {
+  readonly delimiter: string;
+  readonly columns: CsvColumns;
+}
+
+/** Reads a CSV file's first line: what separates its cells, and what its columns give, as `columnsOf`. */
 export async function readCsvHeader(
   file: DataFile,
   fields: ReadonlyMap<string, string> | undefined,
-): Promise<CsvColumns> {
-  for await (const { cells } of openRecords(file, () => {}).records) {
+): Promise<CsvHeader> {
+  const delimiter = await findDelimiter(file);
+  for await (const { cells } of openRecords(file, delimiter, () => {}).records) {
     const names = cells.map((cell) => (decode(cell) ?? '').trim());
-    return columnsOf(file, names, fields);
+    return { delimiter, columns: columnsOf(file, names, fields) };
   }
   throw new SourceError(`${file.name} is empty: its first line must name the columns`);
+}
+
+/** Comma, semicolon or tab: whichever the first line has most of outside quotes. */
+async function findDelimiter(file: DataFile): Promise<string> {
+  for await (const chunk of openBytes(file, 0).chunks) {
+    const [line = ''] = chunk
+      .toString('latin1')
+      .replaceAll(/"[^"]*"/g, '')
+      .split(/[\r\n]/, 1);
+    const count = (delimiter: string): number => line.split(delimiter).length;
+    return [',', ';', '\t'].reduce((best, next) => (count(next) > count(best) ? next : best));
+  }
+  return ',';
 }
 
 /** Streams the records of a CSV file as fields; an empty cell is an absent field. Resuming reads past what is done. */
 export async function* readCsv(
   file: DataFile,
-  columns: CsvColumns,
+  { delimiter, columns }: CsvHeader,
+  version: FileVersion,
   options: ReadOptions,
 ): AsyncGenerator<Batch> {
-  const size = options.size ?? usualBatchSize;
-  const version = await fileVersion(file);
   const done = fromPosition(options.after, version).line;
   const errors: RowError[] = [];
-  const { records, consumed } = openRecords(file, (error) => errors.push(error));
-  let rows: Row[] = [];
-  let lines: number[] = [];
+  const { records, consumed } = openRecords(file, delimiter, (error) => errors.push(error));
+  const batch = createBatchBuilder<number>(options.size, (number) => `${file.name}:${number}`);
   let line = done;
-
   const cut = (): Batch => {
-    const numbers = lines;
-    const batch = {
-      rows,
-      where: (index: number) => `${file.name}:${numbers[index] ?? 0}`,
-      end: toPosition({ offset: 0, line }, version),
-      progress: version.size === 0 ? 1 : Math.min(1, consumed() / version.size),
-    };
-    rows = [];
-    lines = [];
-    return batch;
+    const progress = version.size === 0 ? 1 : Math.min(1, consumed() / version.size);
+    return batch.cut({ progress, end: toPosition({ offset: 0, line }, version) });
   };
   const add = (row: Row, at: number): void => {
     if (at <= done) return;
     line = at;
-    if (row.error === undefined && !isOf(options.organizationId, row.raw)) return;
-    rows.push(row);
-    lines.push(at);
+    if (row.error === undefined && !belongsTo(options.organizationId, row.raw)) return;
+    batch.add(row, at);
   };
   // The parser runs ahead of its reader, so every error before a record is known by the time the record arrives.
   const addErrorsBefore = (at: number): void => {
@@ -71,15 +80,15 @@ export async function* readCsv(
     }
   };
 
-  let first = true;
+  let isHeader = true;
   for await (const record of records) {
-    if (first) {
-      first = false;
+    if (isHeader) {
+      isHeader = false;
       continue;
     }
     addErrorsBefore(record.line);
     add(toRow(record.cells, columns), record.line);
-    if (rows.length >= size) yield cut();
+    if (batch.isFull) yield cut();
   }
   addErrorsBefore(Number.POSITIVE_INFINITY);
   if (line > done) yield cut();
@@ -90,26 +99,31 @@ function toRow(cells: readonly string[], columns: CsvColumns): Row {
     return { error: `has ${cells.length} cells where the first line has ${columns.length}` };
   }
   const raw: Record<string, string> = {};
+  let bytes = 0;
   for (const [index, cell] of cells.entries()) {
     const field = columns[index];
     if (field === undefined || cell === '') continue;
     const text = decode(cell);
     if (text === undefined) return { error: 'is not valid UTF-8' };
+    if (text === '\\N')
+      return { error: `has \\N, a database's mark for NULL, as ${field}: leave such a cell empty` };
     raw[field] = text;
+    bytes += cell.length;
   }
-  return { raw };
+  return { raw, bytes };
 }
 
-/**
- * The parser's records, as Latin-1: one character is one byte, so that invalid UTF-8 can be told from U+FFFD. What
- * the parser cannot read goes to onError with its line, never with its content.
- */
+/** The file's records, of the bytes as Latin-1: the parser would silently replace what is not valid UTF-8. */
 function openRecords(
   file: DataFile,
+  delimiter: string,
   onError: (error: RowError) => void,
 ): { records: AsyncIterable<CsvRecord>; consumed: () => number } {
   const { chunks, consumed } = openBytes(file, 0);
   const parser = parse({
+    delimiter,
+    // Any of them ends a record, however they are mixed.
+    record_delimiter: ['\r\n', '\n', '\r'],
     encoding: 'latin1',
     info: true,
     relax_column_count: true,
@@ -161,11 +175,11 @@ function unreadableFrom(file: DataFile, error: unknown): SourceError {
   const faults: Readonly<Record<string, string>> = {
     CSV_QUOTE_NOT_CLOSED: 'a quote is opened and never closed',
     CSV_MAX_RECORD_SIZE: 'a row is longer than 1 MiB, perhaps for a quote left open',
-    CSV_INVALID_CLOSING_QUOTE: 'there is text behind a closing quote',
+    CSV_INVALID_CLOSING_QUOTE: 'there is text after a closing quote',
   };
   const fault = faults[code] ?? `the file is not valid CSV (${code})`;
   return new SourceError(
-    `${file.name}:${lineOf(error)}: ${fault}; mend the quoting, nothing behind it can be read`,
+    `${file.name}:${lineOf(error)}: ${fault}; correct the quoting, nothing after it can be read`,
   );
 }
 

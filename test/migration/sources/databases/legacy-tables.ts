@@ -1,8 +1,8 @@
 import { createHash } from 'node:crypto';
 import { expect } from '@jest/globals';
-import type { Entity } from '../../../src/migration/records/records.ts';
-import type { Source } from '../../../src/migration/sources/source.ts';
-import { readRecords } from './reading.ts';
+import type { Entity } from '../../../../src/migration/records/records.ts';
+import type { Source } from '../../../../src/migration/sources/source.ts';
+import { readRecords } from '../reading.ts';
 
 /** How a database spells what its dialect decides. */
 interface Spelling {

@@ -1,5 +1,6 @@
+import { readFileSync } from 'node:fs';
 import type { Dialect } from './statement.ts';
-import { SourceError } from './source.ts';
+import { SourceError } from '../source.ts';
 
 const dialects: Readonly<Record<string, Dialect>> = {
   'postgres:': 'postgresql',
@@ -7,6 +8,9 @@ const dialects: Readonly<Record<string, Dialect>> = {
   'mysql:': 'mysql',
   'mariadb:': 'mysql',
 };
+
+/** Where clients of each database look for a password. */
+const passwordVariables: Readonly<Record<Dialect, string>> = { postgresql: 'PGPASSWORD', mysql: 'MYSQL_PWD' };
 
 /** A database to read, with what may be shown of it. */
 export interface DatabaseUrl {
@@ -21,8 +25,12 @@ export function isDatabaseUrl(location: string): boolean {
   return /^[a-z][a-z0-9+.-]*:\/\//i.test(location);
 }
 
-/** Reads a database's URL; an unusable one is refused without showing it, for its password would be shown too. */
-export function parseDatabaseUrl(location: string): DatabaseUrl {
+/**
+ * Reads a database's URL; an unusable one is refused without showing it, for its password would be shown too. A
+ * password that it does not have comes from SOURCE_PASSWORD, from the file that SOURCE_PASSWORD_FILE names, or from
+ * the database's own variable.
+ */
+export function parseDatabaseUrl(location: string, env: NodeJS.ProcessEnv): DatabaseUrl {
   const scheme = location.slice(0, location.indexOf(':') + 1).toLowerCase();
   const dialect = dialects[scheme];
   if (dialect === undefined) {
@@ -38,7 +46,19 @@ export function parseDatabaseUrl(location: string): DatabaseUrl {
     );
   }
   const user = url.username === '' ? '' : `${url.username}@`;
+  if (url.password === '') url.password = encodeURIComponent(passwordFrom(env, dialect) ?? '');
   return { dialect, url, shown: `${scheme}//${user}${url.host}${url.pathname}` };
+}
+
+function passwordFrom(env: NodeJS.ProcessEnv, dialect: Dialect): string | undefined {
+  const { SOURCE_PASSWORD: password, SOURCE_PASSWORD_FILE: file } = env;
+  if (!file) return password ?? env[passwordVariables[dialect]];
+  try {
+    return readFileSync(file, 'utf8').replace(/\r?\n$/, '');
+  } catch (error) {
+    const code = (error as NodeJS.ErrnoException).code ?? 'error';
+    throw new SourceError(`cannot read the password in ${file} (${code}): check SOURCE_PASSWORD_FILE`);
+  }
 }
 
 function isDecodable(url: URL): boolean {

@@ -1,4 +1,4 @@
-import { SourceError } from './source.ts';
+import { SourceError } from '../source.ts';
 
 type Fields = Record<string, unknown>;
 

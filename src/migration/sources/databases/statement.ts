@@ -1,4 +1,4 @@
-import { SourceError } from './source.ts';
+import { SourceError } from '../source.ts';
 
 export type Dialect = 'postgresql' | 'mysql';
 

@@ -4,11 +4,11 @@ import { join } from 'node:path';
 import { gzipSync } from 'node:zlib';
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
-import { parseMapping } from '../../../src/migration/sources/mapping.ts';
-import { openSource } from '../../../src/migration/sources/open.ts';
-import type { ReadOptions } from '../../../src/migration/sources/source.ts';
-import { messageOf, readRecords, readRows } from './reading.ts';
-import type { Seen } from './reading.ts';
+import { parseMapping } from '../../../../src/migration/sources/mapping.ts';
+import { openSource } from '../../../../src/migration/sources/open.ts';
+import type { ReadOptions } from '../../../../src/migration/sources/source.ts';
+import { messageOf, readRecords, readRows } from '../reading.ts';
+import type { Seen } from '../reading.ts';
 
 let folder = '';
 beforeEach(async () => {
@@ -65,7 +65,7 @@ describe('a folder', () => {
     await put('profiles.ndjson', '');
     await put('profiles.csv', 'organizationId,userId');
     expect(await messageOf(() => openSource(folder))).toBe(
-      `SourceError: ${folder} holds both profiles.csv and profiles.ndjson: keep the one that is meant`,
+      `SourceError: ${folder} holds both profiles.csv and profiles.ndjson: remove one of them`,
     );
   });
 
@@ -74,7 +74,7 @@ describe('a folder', () => {
     expect(await profiles({}, path)).toEqual(['1 u1']);
     const other = await put('users.ndjson', line('u1'));
     expect(await messageOf(() => openSource(other))).toMatch(
-      /users\.ndjson does not tell what it holds: name it after an entity/,
+      /users\.ndjson does not say what it holds: name it after an entity/,
     );
     expect(await messageOf(() => openSource(join(folder, 'gone')))).toMatch(
       /cannot read .*gone \(ENOENT\): check --source/,
@@ -365,10 +365,13 @@ describe('a CSV file', () => {
   });
 
   test.each([
-    ['acme,1\nacme,"2\nacme,3\n', /profiles\.csv:\d+: a quote is opened and never closed; mend the quoting/],
+    [
+      'acme,1\nacme,"2\nacme,3\n',
+      /profiles\.csv:\d+: a quote is opened and never closed; correct the quoting/,
+    ],
     [
       'acme,1\nacme,"2"x\nacme,3\n',
-      /profiles\.csv:3: there is text behind a closing quote; mend the quoting/,
+      /profiles\.csv:3: there is text after a closing quote; correct the quoting/,
     ],
     [`acme,1\nacme,"${'2'.repeat(1 << 21)}"\n`, /profiles\.csv:3: a row is longer than 1 MiB/],
   ])('is not read beyond a fault behind which rows cannot be told apart', async (content, message) => {

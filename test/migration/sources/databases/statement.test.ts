@@ -1,6 +1,6 @@
 import { describe, expect, test } from '@jest/globals';
-import { plainSelect } from '../../../src/migration/sources/statement.ts';
-import { messageOf } from './reading.ts';
+import { plainSelect } from '../../../../src/migration/sources/databases/statement.ts';
+import { messageOf } from '../reading.ts';
 
 describe('a query', () => {
   test.each([

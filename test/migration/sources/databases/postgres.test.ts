@@ -1,11 +1,12 @@
 import { readFile } from 'node:fs/promises';
 import { beforeAll, expect, test } from '@jest/globals';
-import { parseMapping } from '../../../src/migration/sources/mapping.ts';
-import { openSource } from '../../../src/migration/sources/open.ts';
-import { describeWithPostgres, runPostgres, startPostgres } from '../../support/postgres.ts';
+import { Client } from 'pg';
+import { parseMapping } from '../../../../src/migration/sources/mapping.ts';
+import { openSource } from '../../../../src/migration/sources/open.ts';
+import { describeWithPostgres, runPostgres, startPostgres } from '../../../support/postgres.ts';
 import { behavesAsDatabase } from './database-suite.ts';
 import { expectLegacyRecords, LEGACY_TABLES } from './legacy-tables.ts';
-import { messageOf, readRecords, readRows, withSource } from './reading.ts';
+import { messageOf, readRecords, readRows, withSource } from '../reading.ts';
 
 describeWithPostgres('a PostgreSQL source', () => {
   const server = behavesAsDatabase({
@@ -14,10 +15,15 @@ describeWithPostgres('a PostgreSQL source', () => {
     run: runPostgres,
     quote: (name) => `"${name}"`,
     numbers: (count) => `SELECT n FROM generate_series(1, ${count}) AS n`,
-    caseless: 'varchar(50) COLLATE caseless',
-    prepare: [
-      `CREATE COLLATION caseless (provider = icu, locale = 'und-u-ks-level2', deterministic = false)`,
-    ],
+    bytes: 'bytea',
+    byteLiteral: (hex) => `'\\x${hex}'`,
+    openTransaction: async (url, statement) => {
+      const client = new Client({ connectionString: url });
+      await client.connect();
+      await client.query('BEGIN');
+      await client.query(statement);
+      return () => client.end();
+    },
   });
   let url = '';
   beforeAll(async () => {
@@ -31,7 +37,7 @@ describeWithPostgres('a PostgreSQL source', () => {
     await withSource(url, yaml, expectLegacyRecords);
   });
 
-  test('keys of every orderable type are continued without losing precision', async () => {
+  test('keys of any type identify their rows, without losing precision', async () => {
     const columns: Record<string, string> = {
       id: `n::bigint * 999999999999`,
       uuid: `md5(n::text)::uuid`,
@@ -54,15 +60,10 @@ describeWithPostgres('a PostgreSQL source', () => {
       const count = name === 'enumerated' ? 3 : name === 'truth' ? 2 : 40;
       const query = `SELECT 'a' AS "organizationId", n AS "userId", ${expression} AS k FROM generate_series(1, ${count}) AS n`;
       const yaml = `entities: {profiles: {query: ${JSON.stringify(query)}, key: [k]}}`;
-      const whole = await withSource(url, yaml, (source) => readRows(source, 'profiles', { size: 1 }));
-      expect([name, whole.rows.length]).toEqual([name, count]);
-      for (const [index, after] of whole.ends.entries()) {
-        if (index % 13 !== 0) continue;
-        const rest = await withSource(url, yaml, (source) => readRows(source, 'profiles', { after }));
-        expect([name, rest.rows]).toEqual([name, whole.rows.slice(index + 1)]);
-      }
+      const { rows } = await withSource(url, yaml, (source) => readRows(source, 'profiles'));
+      expect([name, new Set(rows.map(({ at }) => at)).size]).toEqual([name, count]);
     }
-  }, 60_000);
+  });
 
   test.each([
     ['unquoted names', 'SELECT 1 AS organizationId, 2 AS userId', 'x', /no column "x"/],
@@ -83,12 +84,6 @@ describeWithPostgres('a PostgreSQL source', () => {
       `SELECT 1 AS "organizationId", 2 AS "userId", now()::timestamp AS "updatedAt"`,
       'userId',
       /updatedAt is a time without a zone: write it as \("updatedAt" AT TIME ZONE 'UTC'\)/,
-    ],
-    [
-      'a key without an order',
-      `SELECT 1 AS "organizationId", 2 AS "userId", '{}'::json AS k`,
-      'k',
-      /ordering operator/,
     ],
   ])('opening names %s, with the remedy', async (_, query, key, message) => {
     const yaml = `entities: {profiles: {query: ${JSON.stringify(query)}, key: [${key}]}}`;

@@ -1,7 +1,7 @@
-import { fieldNames, requiredFields, unknownField } from '../records/parse.ts';
-import type { Entity } from '../records/records.ts';
+import { fieldNames, requiredFields, unknownField } from '../../records/parse.ts';
+import type { Entity } from '../../records/records.ts';
 import type { DataFile } from './file.ts';
-import { SourceError } from './source.ts';
+import { SourceError } from '../source.ts';
 
 /** Which record field each column of a file gives; undefined for a column that is not read. */
 export type CsvColumns = readonly (string | undefined)[];

@@ -1,0 +1,199 @@
+import { createConnection } from 'mysql2';
+import type { Connection, FieldPacket } from 'mysql2';
+import { SourceError } from '../source.ts';
+import { fromQuery, withoutPadding, type Cell, type Column, type Database } from './database.ts';
+import type { DatabaseUrl } from './urls.ts';
+
+const types = {
+  numbers: [0, 1, 2, 3, 8, 9, 13, 246],
+  timestamp: 7,
+  date: 10,
+  datetime: 12,
+  bit: 16,
+  /** VARCHAR, BLOB and TEXT of all lengths, CHAR; with the binary character set they hold bytes. */
+  strings: [15, 249, 250, 251, 252, 253, 254],
+  char: 254,
+};
+const binaryCharset = 63;
+
+// Writes of a transaction that is open when the snapshot is taken are not in it. Without the PROCESS privilege
+// nothing says when the oldest one began.
+const settledQuery = `
+  SELECT FLOOR(1000 * COALESCE(MIN(UNIX_TIMESTAMP(trx_started)), UNIX_TIMESTAMP(NOW(3))))
+  FROM information_schema.innodb_trx
+  WHERE trx_is_read_only = 0 AND trx_mysql_thread_id <> CONNECTION_ID()`;
+
+const sessionSettings = [
+  // A reading may pause for as long as Redis makes it wait.
+  "SET NAMES utf8mb4, time_zone = '+00:00', wait_timeout = 86400, net_write_timeout = 86400, " +
+    "sql_mode = REPLACE(@@sql_mode, 'PAD_CHAR_TO_FULL_LENGTH', '')",
+  'SET TRANSACTION ISOLATION LEVEL REPEATABLE READ',
+  'START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY',
+];
+
+/** A column, and how its bytes become text. */
+interface MysqlColumn extends Column {
+  readonly read: (bytes: Buffer) => string;
+}
+
+type Bytes = (Buffer | null)[];
+
+const pageRows = 64;
+
+/** Connects to MySQL or MariaDB, inside one consistent snapshot (of InnoDB's tables) that lasts until close. */
+export async function openMysql(address: DatabaseUrl): Promise<Database<MysqlColumn>> {
+  const { connection, settledUntil } = await connect(address);
+  let isReading = false;
+  const run = async (name: string, sql: string): Promise<{ rows: Bytes[]; fields: FieldPacket[] }> => {
+    try {
+      // No values are given apart from the text, so a ? of the operator's query stays what it is.
+      const [rows, fields] = await connection.promise().query({ sql, rowsAsArray: true, typeCast: false });
+      return { rows: rows as unknown as Bytes[], fields };
+    } catch (error) {
+      throw explain(error, address, name);
+    }
+  };
+
+  return {
+    settledUntil,
+    quote,
+    describe: async (select, name) => {
+      const { fields } = await run(name, `SELECT * ${fromQuery(select)} LIMIT 0`);
+      return fields.map(describeColumn);
+    },
+    estimate: async (select, name) => {
+      const { rows, fields } = await run(name, `EXPLAIN ${select}`);
+      const estimated = fields.findIndex((field) => field.name === 'rows');
+      let product = 1;
+      for (const row of rows)
+        if (String(row[0]) === '1') product *= Number(row[estimated]?.toString() ?? 1) || 1;
+      return product;
+    },
+    stream: async function* (sql, name, columns) {
+      isReading = true;
+      const rows = connection
+        .query({ sql, rowsAsArray: true, typeCast: false })
+        .stream({ highWaterMark: pageRows });
+      // A lost connection is told to the connection alone, and the stream would wait for ever.
+      const onLost = (error: Error): unknown => rows.destroy(error);
+      connection.once('error', onLost);
+      let page: Cell[][] = [];
+      try {
+        for await (const row of rows as AsyncIterable<Bytes>) {
+          page.push(columns.map(({ read }, index) => (row[index] == null ? null : read(row[index]))));
+          if (page.length < pageRows) continue;
+          yield page;
+          page = [];
+        }
+        isReading = false;
+      } catch (error) {
+        throw explain(error, address, name);
+      } finally {
+        connection.off('error', onLost);
+      }
+      if (page.length > 0) yield page;
+    },
+    close: async () => {
+      // The server would first send all that is left of a reading that was broken off.
+      if (isReading) connection.destroy();
+      else await connection.promise().end();
+    },
+  };
+}
+
+async function connect(address: DatabaseUrl): Promise<{ connection: Connection; settledUntil: number }> {
+  const { url } = address;
+  const socketPath = url.searchParams.get('socketPath');
+  const encrypted = ['ssl', 'tls', 'sslmode', 'ssl-mode'].some((name) =>
+    /^(?:1|true|require)/i.test(url.searchParams.get(name) ?? ''),
+  );
+  const connection = createConnection({
+    host: url.hostname.replaceAll(/^\[|\]$/g, ''),
+    port: url.port === '' ? 3306 : Number(url.port),
+    user: decodeURIComponent(url.username),
+    password: decodeURIComponent(url.password),
+    database: decodeURIComponent(url.pathname.slice(1)),
+    charset: 'utf8mb4',
+    connectTimeout: 10_000,
+    ...(socketPath === null ? {} : { socketPath }),
+    ...(encrypted ? { ssl: {} } : {}),
+  });
+  // A lost connection fails the query that waits for it; without a listener the event would end the process.
+  connection.on('error', () => {});
+  const ask = async (sql: string): Promise<unknown> => {
+    const [rows] = await connection.promise().query({ sql, rowsAsArray: true });
+    return (rows as unknown[][])[0]?.[0];
+  };
+  try {
+    // The table of transactions has times of the server's own zone.
+    await ask("SET time_zone = 'SYSTEM'");
+    const settledUntil = Number((await ask(settledQuery).catch(() => 0)) ?? 0);
+    for (const sql of sessionSettings) await ask(sql);
+    // MySQL and MariaDB each have their own limit on a query's time.
+    for (const limit of ['max_execution_time', 'max_statement_time'])
+      await ask(`SET SESSION ${limit} = 0`).catch(() => {});
+    return { connection, settledUntil };
+  } catch (error) {
+    connection.destroy();
+    throw unreachable(error, address);
+  }
+}
+
+const asText = (bytes: Buffer): string => bytes.toString('utf8');
+
+function describeColumn(field: FieldPacket): MysqlColumn {
+  const { name } = field;
+  const type = field.columnType ?? field.type ?? 0;
+  const column = { name, read: asText };
+  if (types.numbers.includes(type)) return { ...column, newer: (quoted, time) => `${quoted} >= ${time}` };
+  if (type === types.timestamp) {
+    const newer = (quoted: string, time: number): string => `${quoted} >= FROM_UNIXTIME(${time / 1000})`;
+    return { name, read: (bytes) => `${asText(bytes)}Z`, newer };
+  }
+  if (type === types.datetime || type === types.date) {
+    const noMoment = 'is a time without a zone: write it as UNIX_TIMESTAMP(…) * 1000 if it is in UTC';
+    return { ...column, noMoment };
+  }
+  if (type === types.bit) return { name, read: (bytes) => BigInt(`0x${bytes.toString('hex')}`).toString() };
+  if (!types.strings.includes(type)) return column;
+  if (field.characterSet === binaryCharset) {
+    const bytesToText = 'CONVERT(… USING utf8mb4), or LOWER(HEX(…))';
+    return { name, read: (bytes) => bytes.toString('hex'), bytesToText };
+  }
+  return type === types.char ? { name, read: (bytes) => withoutPadding(asText(bytes)) } : column;
+}
+
+function quote(name: string): string {
+  return `\`${name.replaceAll('`', '``')}\``;
+}
+
+interface MysqlError {
+  readonly code?: string;
+  readonly sqlState?: string;
+  readonly fatal?: boolean;
+  readonly sqlMessage?: string;
+}
+
+function explain(error: unknown, address: DatabaseUrl, name: string): SourceError {
+  const { code, sqlState, sqlMessage, fatal } = error as MysqlError;
+  if (sqlState !== undefined && sqlMessage !== undefined && fatal !== true) {
+    return new SourceError(`${name}: ${sqlMessage}`.replaceAll(/\s+/g, ' '));
+  }
+  return new SourceError(
+    `lost the connection to ${address.shown} (${code ?? 'closed'}): run the same command again to go on`,
+  );
+}
+
+function unreachable(error: unknown, address: DatabaseUrl): SourceError {
+  const code = (error as MysqlError).code ?? 'connection closed';
+  if (/ACCESS_DENIED|NOT_SUPPORTED_AUTH/.test(code)) {
+    return new SourceError(
+      `${address.shown} refuses the user or password: check the user in the URL, and SOURCE_PASSWORD or SOURCE_PASSWORD_FILE`,
+    );
+  }
+  if (code === 'ER_BAD_DB_ERROR')
+    return new SourceError(`${address.shown}: there is no such database: check the URL's path`);
+  return new SourceError(
+    `cannot reach ${address.shown} (${code}): check the host and port, and that the server runs`,
+  );
+}

@@ -1,0 +1,179 @@
+import { Client, DatabaseError } from 'pg';
+import type { CustomTypesConfig, QueryArrayResult } from 'pg';
+import Cursor from 'pg-cursor';
+import { SourceError } from '../source.ts';
+import { fromQuery, withoutPadding, type Cell, type Column, type Database } from './database.ts';
+import type { DatabaseUrl } from './urls.ts';
+
+const typeIds = {
+  bytea: 17,
+  char: 1042,
+  date: 1082,
+  timestamp: 1114,
+  timestamptz: 1184,
+  numbers: [20, 23, 1700, 701],
+};
+
+// Every value crosses as the text PostgreSQL writes, so no precision is ever lost.
+const types = {
+  getTypeParser: (type: number) => (text: string) => {
+    if (type === typeIds.char) return withoutPadding(text);
+    return type === typeIds.bytea ? text.slice(2) : text;
+  },
+} as unknown as CustomTypesConfig;
+
+const sessionSettings = [
+  'BEGIN ISOLATION LEVEL REPEATABLE READ, READ ONLY',
+  "SET LOCAL TIME ZONE 'UTC'",
+  "SET LOCAL DateStyle = 'ISO'",
+  "SET LOCAL bytea_output = 'hex'",
+  'SET LOCAL extra_float_digits = 3',
+  'SET LOCAL statement_timeout = 0',
+  'SET LOCAL idle_in_transaction_session_timeout = 0',
+  // Two readings of one table come in the same order.
+  'SET LOCAL synchronize_seqscans = off',
+];
+
+// When the oldest transaction that is still open began: what it has written is not in a snapshot taken now. A
+// transaction whose session may not be looked at (that takes pg_read_all_stats), one that is prepared, or one that
+// runs on the primary of this replica may have begun at any time.
+const settledQuery = `
+  SELECT CASE
+    WHEN pg_is_in_recovery()
+      OR EXISTS (SELECT FROM pg_prepared_xacts WHERE database = current_database())
+      OR bool_or(coalesce(state, 'disabled') = 'disabled' AND EXISTS (
+        SELECT FROM pg_locks WHERE pg_locks.pid = activity.pid AND locktype = 'virtualxid'))
+    THEN 0
+    ELSE floor(extract(epoch FROM least(statement_timestamp(), min(xact_start))) * 1000) END
+  FROM pg_stat_activity AS activity
+  WHERE datname = current_database() AND pid <> pg_backend_pid()
+    AND backend_type IS DISTINCT FROM 'autovacuum worker'`;
+
+const maxPageRows = 256;
+const pageBytes = 512 * 1024;
+
+/** Connects to PostgreSQL, inside one REPEATABLE READ snapshot that lasts until close. */
+export async function openPostgres(address: DatabaseUrl): Promise<Database> {
+  const client = new Client({
+    connectionString: address.url.href,
+    connectionTimeoutMillis: 10_000,
+    application_name: 'profile-bridge-migrate',
+    types,
+  });
+  // A lost connection fails the query that waits for it; without a listener the event would end the process.
+  client.on('error', () => {});
+  const ended = new Promise((resolve) => client.once('end', resolve));
+  const run = async (name: string, text: string): Promise<QueryArrayResult<Cell[]>> => {
+    try {
+      return await client.query<Cell[]>({ text, rowMode: 'array' });
+    } catch (error) {
+      throw explain(error, address, name);
+    }
+  };
+  let settledUntil = 0;
+  try {
+    await client.connect();
+    const settled = await run('transactions', settledQuery).catch(() => undefined);
+    settledUntil = Number(settled?.rows[0]?.[0] ?? 0);
+    await client.query(sessionSettings.join(';'));
+  } catch (error) {
+    await client.end().catch(() => {});
+    throw unreachable(error, address);
+  }
+
+  return {
+    settledUntil,
+    quote,
+    describe: async (select, name) => {
+      const { fields } = await run(name, `SELECT * ${fromQuery(select)} LIMIT 0`);
+      return fields.map((field) => describeColumn(field.name, field.dataTypeID));
+    },
+    estimate: async (select, name) => {
+      const { rows } = await run(name, `EXPLAIN (FORMAT JSON) ${select}`);
+      const [plan] = JSON.parse(rows[0]?.[0] ?? '[]') as { Plan: { 'Plan Rows': number } }[];
+      return plan?.Plan['Plan Rows'] ?? 0;
+    },
+    stream: async function* (select, name) {
+      const cursor = client.query(new Cursor<Cell[]>(select, [], { rowMode: 'array', types }));
+      let isBroken = false;
+      const read = async (rows: number): Promise<Cell[][]> => {
+        try {
+          return await cursor.read(rows);
+        } catch (error) {
+          isBroken = true;
+          throw explain(error, address, name);
+        }
+      };
+      let next = read(1);
+      try {
+        for (let page = await next; page.length > 0; page = await next) {
+          // The next page is on its way while this one is used.
+          next = read(pageSizeAfter(page));
+          next.catch(() => {});
+          yield page;
+        }
+      } finally {
+        if (!isBroken) await Promise.race([cursor.close(), ended]);
+      }
+    },
+    close: () => client.end(),
+  };
+}
+
+/** As many rows as this page's width promises to fit. */
+function pageSizeAfter(page: readonly Cell[][]): number {
+  let bytes = 0;
+  for (const row of page) for (const cell of row) bytes += cell?.length ?? 0;
+  const fitting = Math.floor((pageBytes * page.length) / Math.max(1, bytes));
+  return Math.max(1, Math.min(maxPageRows, fitting));
+}
+
+function describeColumn(name: string, type: number): Column {
+  const zoned = `is a time without a zone: write it as ("${name}" AT TIME ZONE 'UTC'), with the zone it is in`;
+  if (type === typeIds.bytea) return { name, bytesToText: "convert_from(…, 'UTF8'), or encode(…, 'hex')" };
+  if (type === typeIds.timestamp || type === typeIds.date) return { name, noMoment: zoned };
+  if (type === typeIds.timestamptz)
+    return { name, newer: (column, time) => `${column} >= to_timestamp(${time / 1000})` };
+  if (typeIds.numbers.includes(type)) return { name, newer: (column, time) => `${column} >= ${time}` };
+  return { name };
+}
+
+function quote(name: string): string {
+  return `"${name.replaceAll('"', '""')}"`;
+}
+
+function explain(error: unknown, address: DatabaseUrl, name: string): SourceError {
+  if (error instanceof DatabaseError && !/^(?:08|57)/.test(error.code ?? '')) {
+    const hint = error.hint === undefined ? '' : ` (${error.hint})`;
+    return new SourceError(`${name}: ${error.message}${hint}`.replaceAll(/\s+/g, ' '));
+  }
+  return new SourceError(
+    `lost the connection to ${address.shown} (${codeOf(error)}): run the same command again to go on`,
+  );
+}
+
+function unreachable(error: unknown, address: DatabaseUrl): SourceError {
+  const code = codeOf(error);
+  if (code.startsWith('28')) return wrongPassword(address);
+  if (code === '3D000')
+    return new SourceError(`${address.shown}: there is no such database: check the URL's path`);
+  // What pg says where a password is asked for and none is there.
+  if (/password must be a string/.test(String(error))) return wrongPassword(address);
+  return new SourceError(
+    `cannot reach ${address.shown} (${code}): check the host and port, and that the server runs`,
+  );
+}
+
+function wrongPassword({ shown }: DatabaseUrl): SourceError {
+  return new SourceError(
+    `${shown} refuses the user or password: check the user in the URL, and SOURCE_PASSWORD or SOURCE_PASSWORD_FILE`,
+  );
+}
+
+function codeOf(error: unknown): string {
+  const { code, message } = error as { code?: unknown; message?: unknown };
+  if (typeof code === 'string') return code;
+  const [first] = error instanceof AggregateError ? (error.errors as unknown[]) : [];
+  if (first !== undefined) return codeOf(first);
+  return /timeout/i.test(String(message)) ? 'timeout' : 'connection closed';
+}

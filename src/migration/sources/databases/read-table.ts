@@ -1,0 +1,135 @@
+import { printable } from '../../../lib/terminal.ts';
+import { fingerprint } from '../../analysis/fingerprint.ts';
+import { createFingerprintSet } from '../../analysis/fingerprint-set.ts';
+import { createMarks, type Marks } from '../../analysis/marks.ts';
+import type { Workspace } from '../../analysis/workspace.ts';
+import type { Entity } from '../../records/records.ts';
+import { belongsTo, createBatchBuilder } from '../batches.ts';
+import { SourceError } from '../source.ts';
+import type { Batch, ReadOptions } from '../source.ts';
+import { fromQuery, type Cell, type Column, type Database } from './database.ts';
+
+/** An entity's query, checked. */
+export interface Table<C extends Column> {
+  readonly entity: Entity;
+  readonly select: string;
+  readonly columns: readonly C[];
+  /** Indices of the columns that identify a row. */
+  readonly key: readonly number[];
+  /** The record field each column gives, if any. */
+  readonly fields: readonly (string | undefined)[];
+  /** Names the table in errors. */
+  readonly where: string;
+}
+
+export type TableReader = (options: ReadOptions) => AsyncGenerator<Batch>;
+
+type Key = readonly string[];
+
+/**
+ * Streams a query's rows. The first reading checks that the key identifies a row: it notes a fingerprint of each key,
+ * and only where two are equal the query runs once more, to compare those keys exactly.
+ */
+export function createTableReader<C extends Column>(
+  database: Database<C>,
+  workspace: Workspace,
+  table: Table<C>,
+): TableReader {
+  const { entity, columns, fields, where } = table;
+  const query = `${where}.query`;
+  const apiKey = fields.indexOf('apiKey');
+  const names = `(${table.key.map((index) => columns[index]?.name ?? '').join(', ')})`;
+  /** Rows of the queries that were read to their end. */
+  const counted = new Map<string, number>();
+
+  const keyOf = (cells: readonly Cell[]): Key => {
+    const key: string[] = [];
+    for (const index of table.key) {
+      const cell = cells[index];
+      if (cell == null) {
+        throw new SourceError(`${where}.key: ${names} is null in a row: choose columns that are never null`);
+      }
+      if (apiKey !== -1 && cell === cells[apiKey]) {
+        throw new SourceError(
+          `${where}.key holds API keys, and reports show a row's key: identify the rows by another column`,
+        );
+      }
+      key.push(cell);
+    }
+    return key;
+  };
+
+  const refuseRepeated = async (select: string, suspects: Marks): Promise<void> => {
+    const seen = new Set<string>();
+    for await (const page of database.stream(select, query, columns)) {
+      for (const key of page.map(keyOf)) {
+        const text = JSON.stringify(key);
+        if (!suspects.has(fingerprint(text, ''))) continue;
+        if (seen.has(text)) {
+          throw new SourceError(
+            `${where}.key: ${names} is not unique, ${show(key)} comes more than once: add a column`,
+          );
+        }
+        seen.add(text);
+      }
+    }
+  };
+
+  return async function* ({ size, since, organizationId }) {
+    const select = selectSince(database, table, since);
+    const total = counted.get(select) ?? (await database.estimate(select, query));
+    const keys = counted.has(select) ? undefined : createFingerprintSet(workspace);
+    const batch = createBatchBuilder<Key>(size, (key) => `${entity} row ${show(key)}`);
+    let read = 0;
+    for await (const page of database.stream(select, query, columns)) {
+      for (const cells of page) {
+        const key = keyOf(cells);
+        keys?.add(fingerprint(JSON.stringify(key), ''));
+        read += 1;
+        const row = toRow(cells, fields);
+        if (belongsTo(organizationId, row.raw)) batch.add(row, key);
+        if (batch.isFull) yield batch.cut({ progress: Math.min(0.99, read / Math.max(1, total)) });
+      }
+    }
+    if (keys !== undefined) {
+      const suspects = createMarks();
+      keys.markRepeated(suspects);
+      keys.close();
+      if (!suspects.isEmpty) await refuseRepeated(select, suspects);
+    }
+    counted.set(select, read);
+    yield batch.cut({ progress: 1 });
+  };
+}
+
+/** The query, without rows that surely did not change since then where the type of updatedAt can tell. */
+function selectSince<C extends Column>(
+  { quote }: Database<C>,
+  { select, columns, fields }: Table<C>,
+  since: number | undefined,
+): string {
+  const updated = columns[fields.indexOf('updatedAt')];
+  if (since === undefined || updated?.newer === undefined) return select;
+  const name = `source.${quote(updated.name)}`;
+  return `SELECT * ${fromQuery(select)} WHERE ${updated.newer(name, since)} OR ${name} IS NULL`;
+}
+
+function toRow(
+  cells: readonly Cell[],
+  fields: readonly (string | undefined)[],
+): { raw: Record<string, string>; bytes: number } {
+  const raw: Record<string, string> = {};
+  let bytes = 0;
+  for (const [index, field] of fields.entries()) {
+    const cell = cells[index];
+    if (field === undefined || typeof cell !== 'string') continue;
+    raw[field] = cell;
+    bytes += cell.length;
+  }
+  return { raw, bytes };
+}
+
+/** A key for people. */
+function show(key: Key): string {
+  return `(${key.map(printable).join(', ')})`;
+}

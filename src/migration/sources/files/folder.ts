@@ -1,0 +1,155 @@
+import { readdir, stat } from 'node:fs/promises';
+import { basename, dirname, join } from 'node:path';
+import { entityNames, isEntity } from '../../records/records.ts';
+import type { Entity } from '../../records/records.ts';
+import type { Mapping } from '../mapping.ts';
+import { SourceError } from '../source.ts';
+import type { Batch, ReadOptions, Source } from '../source.ts';
+import { readCsv, readCsvHeader } from './csv.ts';
+import { fileVersion } from './file.ts';
+import type { DataFile, FileVersion } from './file.ts';
+import { checkDigest, exportedName, manifestName, readManifest, type Manifest } from './manifest.ts';
+import { readNdjson } from './ndjson.ts';
+import { projectByPointers } from './pointers.ts';
+
+const exampleNames = entityNames.map((entity) => `${entity}.ndjson`).join(', ');
+const formats = ['ndjson', 'ndjson.gz', 'csv'] as const;
+
+type Reader = (options: ReadOptions) => AsyncIterable<Batch>;
+
+/** Opens a folder, or one file, whose files are named after the entities. Nothing is read but CSV headers. */
+export async function openFiles(location: string, mapping: Mapping | undefined): Promise<Source> {
+  const { files, ignored, manifest } = await findFiles(location);
+  for (const entity of mapping?.keys() ?? []) {
+    if (!files.has(entity))
+      throw new SourceError(`the mapping names ${entity}, but ${location} holds no ${entity} file`);
+  }
+  const readers = new Map<Entity, Reader>();
+  for (const entity of entityNames) {
+    const file = files.get(entity);
+    if (file !== undefined) readers.set(entity, await openFile(file, mapping, manifest));
+  }
+  return {
+    name: location,
+    entities: [...readers.keys()],
+    ignored,
+    settledUntil: Number.POSITIVE_INFINITY,
+    read: (entity, options = {}) => {
+      const reader = readers.get(entity);
+      if (reader === undefined)
+        throw new SourceError(
+          `${location} holds no ${entity}: add the file ${entity}.ndjson, or leave ${entity} out`,
+        );
+      return reader(options);
+    },
+    close: async () => {},
+  };
+}
+
+async function openFile(
+  file: DataFile,
+  mapping: Mapping | undefined,
+  manifest: Manifest | undefined,
+): Promise<Reader> {
+  const own = mapping?.get(file.entity);
+  const where = `entities.${file.entity}`;
+  if (own?.query !== undefined || own?.key !== undefined)
+    throw new SourceError(`${where}: query and key are for databases; a file takes fields alone`);
+  if (own !== undefined && own.fields === undefined)
+    throw new SourceError(`${where} maps nothing: add fields, or leave the entity out`);
+  const version = await fileVersion(file);
+  const unchanged = (read: Reader): Reader => readUnchanged(file, version, manifest, read);
+  if (file.format === 'csv') {
+    const header = await readCsvHeader(file, own?.fields);
+    return unchanged((options) => readCsv(file, header, version, options));
+  }
+  const project = own?.fields === undefined ? undefined : projectByPointers(own.fields, where);
+  return unchanged((options) => readNdjson(file, version, options, project));
+}
+
+/** Reads only the version of the file that was opened, and, where it is part of an export, only what was exported. */
+function readUnchanged(
+  file: DataFile,
+  version: FileVersion,
+  manifest: Manifest | undefined,
+  read: Reader,
+): Reader {
+  const check = async (): Promise<void> => {
+    if ((await fileVersion(file)).token === version.token) return;
+    throw new SourceError(
+      `${file.name} has changed since it was opened: wait until nothing writes to it, then run the same command again`,
+    );
+  };
+  let isChecked = false;
+  return async function* (options) {
+    await check();
+    if (!isChecked) await checkDigest(file, manifest);
+    isChecked = true;
+    yield* read(options);
+    await check();
+  };
+}
+
+interface Found {
+  files: Map<Entity, DataFile>;
+  ignored: string[];
+  manifest: Manifest | undefined;
+}
+
+async function findFiles(location: string): Promise<Found> {
+  let folder: boolean;
+  try {
+    folder = (await stat(location)).isDirectory();
+  } catch (error) {
+    throw new SourceError(
+      `cannot read ${location} (${(error as NodeJS.ErrnoException).code ?? 'error'}): check --source`,
+    );
+  }
+  if (!folder) {
+    const file = asDataFile(location);
+    if (file === undefined) {
+      throw new SourceError(
+        `${basename(location)} does not say what it holds: name it after an entity, such as ${exampleNames} (or .ndjson.gz, .csv)`,
+      );
+    }
+    const manifest = await readManifest(dirname(location));
+    return { files: new Map([[file.entity, file]]), ignored: [], manifest };
+  }
+  const manifest = await readManifest(location);
+  const files = new Map<Entity, DataFile>();
+  const ignored: string[] = [];
+  for (const name of (await readdir(location)).sort()) {
+    const file = asDataFile(join(location, name));
+    if (file === undefined) {
+      const isRead = name.startsWith('.') || (name === manifestName && manifest !== undefined);
+      if (!isRead) ignored.push(name);
+      continue;
+    }
+    const other = files.get(file.entity);
+    if (other !== undefined) {
+      throw new SourceError(`${location} holds both ${other.name} and ${file.name}: remove one of them`);
+    }
+    files.set(file.entity, file);
+  }
+  if (files.size === 0) {
+    throw new SourceError(
+      `${location} holds no known file: name files after the entities, such as ${exampleNames} (or .ndjson.gz, .csv)`,
+    );
+  }
+  for (const name of manifest?.keys() ?? []) {
+    if ([...files.values()].some((file) => exportedName(file) === name)) continue;
+    throw new SourceError(
+      `${location} is not a whole export: ${name} is missing; copy it again, or export again`,
+    );
+  }
+  return { files, ignored, manifest };
+}
+
+function asDataFile(path: string): DataFile | undefined {
+  const name = basename(path);
+  for (const format of formats) {
+    const entity = name.endsWith(`.${format}`) ? name.slice(0, -format.length - 1) : '';
+    if (isEntity(entity)) return { path, name, entity, format };
+  }
+  return undefined;
+}

@@ -1,0 +1,55 @@
+import { createHash } from 'node:crypto';
+import { readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { SourceError } from '../source.ts';
+import { openBytes, type DataFile } from './file.ts';
+
+/** The file beside an export that tells a whole one from a part of one. */
+export const manifestName = 'manifest.json';
+const format = 'profile-bridge-export';
+
+/** What an export says of one of its files. */
+export interface ManifestEntry {
+  readonly records: number;
+  /** Of the file's bytes before any compression, in hexadecimal. */
+  readonly sha256: string;
+}
+
+/** File names of an export, each with what it holds. */
+export type Manifest = ReadonlyMap<string, ManifestEntry>;
+
+/** A manifest as JSON text; equal exports have equal manifests. */
+export function formatManifest(manifest: Manifest): string {
+  return `${JSON.stringify({ format, files: Object.fromEntries(manifest) }, null, 2)}\n`;
+}
+
+/** The manifest of a folder; undefined where there is none of ours. */
+export async function readManifest(folder: string): Promise<Manifest | undefined> {
+  const path = join(folder, manifestName);
+  let manifest: { format?: unknown; files?: unknown } | null;
+  try {
+    manifest = JSON.parse(await readFile(path, 'utf8')) as typeof manifest;
+  } catch (error) {
+    if (!(error instanceof SyntaxError)) return undefined;
+    throw new SourceError(`${path} is not valid JSON: copy the export again, or delete this file`);
+  }
+  if (manifest?.format !== format || typeof manifest.files !== 'object') return undefined;
+  return new Map(Object.entries(manifest.files as Record<string, ManifestEntry>));
+}
+
+/** The name under which a file was exported: it may have been compressed since. */
+export function exportedName({ name }: DataFile): string {
+  return name.replace(/\.gz$/, '');
+}
+
+/** Throws a SourceError for a file that is not as it was exported. */
+export async function checkDigest(file: DataFile, manifest: Manifest | undefined): Promise<void> {
+  const entry = manifest?.get(exportedName(file));
+  if (entry === undefined) return;
+  const hash = createHash('sha256');
+  for await (const chunk of openBytes(file, 0).chunks) hash.update(chunk);
+  if (hash.digest('hex') === entry.sha256) return;
+  throw new SourceError(
+    `${file.name} is not as it was exported (${manifestName}): copy or export it again, or delete ${manifestName} if it was edited on purpose`,
+  );
+}
