@@ -5,7 +5,7 @@ import { createLedger, type Ledger } from './deprecation/ledger/ledger.ts';
 import { watchPolicy, type PolicyWatch } from './deprecation/policy/policy-store.ts';
 import { createMetrics, workersMetrics, type Metrics, type MetricsText } from './deprecation/metrics.ts';
 import type { DeprecationPolicy, PolicyLayer } from './deprecation/policy/policy.ts';
-import { createPictures } from './media/upload.ts';
+import { createPictures } from './media/lifecycle.ts';
 import { createLimiter } from './api/middleware/rate-limit.ts';
 import { listen, PortError } from './api/server.ts';
 import { createReleasers, type Releasers } from './lib/releasers.ts';
@@ -13,7 +13,7 @@ import type { Log } from './log.ts';
 import { createMediaStore } from './media/open.ts';
 import { readBucketCredentials } from './media/s3.ts';
 import type { MediaStore } from './media/store.ts';
-import { sweepLooseMedia } from './media/orphans.ts';
+import { sweepOrphans } from './media/lifecycle.ts';
 import { createOperationsApp } from './admin-port/app.ts';
 import { openStore } from './redis/connection/open.ts';
 import type { Store } from './redis/scripts.ts';
@@ -189,9 +189,9 @@ async function startHousekeeping(resources: Resources): Promise<Welcome | undefi
   const stopped = new AbortController();
   const sweep = async (): Promise<void> => {
     try {
-      await sweepLooseMedia(store, config.keyPrefix, media.remove, stopped.signal);
+      await sweepOrphans(store, config.keyPrefix, media.remove, stopped.signal);
     } catch (error) {
-      log.warn('loose picture files could not be swept', { reason: String(error) });
+      log.warn('orphaned picture files could not be removed', { reason: String(error) });
     }
   };
   let sweeping = sweep();
