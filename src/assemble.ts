@@ -14,7 +14,7 @@ import { createMediaStore } from './media/open.ts';
 import { readBucketCredentials } from './media/s3.ts';
 import type { MediaStore } from './media/store.ts';
 import { sweepOrphans } from './media/lifecycle.ts';
-import { createOperationsApp } from './admin-port/app.ts';
+import { createAdminApp } from './admin-port/app.ts';
 import { openStore } from './redis/connection/open.ts';
 import type { Store } from './redis/scripts.ts';
 import { startWorkers } from './workers.ts';
@@ -161,7 +161,7 @@ async function openAdminPort(
 ): Promise<string | undefined> {
   const { keyPrefix, adminHost, adminPort, adminToken } = config;
   const policy = (): DeprecationPolicy => deprecation.current().policy;
-  const app = createOperationsApp({ store, keyPrefix, policy, metrics, token: adminToken, log });
+  const app = createAdminApp({ store, keyPrefix, policy, metrics, token: adminToken, log });
   try {
     const server = await listen(app, adminHost, adminPort ?? defaultAdminPort, 'ADMIN_');
     releasers.onClose('admin port', server.drain);
