@@ -5,7 +5,7 @@ import { createLedger, type Ledger } from './deprecation/ledger/ledger.ts';
 import { watchPolicy, type PolicyWatch } from './deprecation/policy/policy-store.ts';
 import { createMetrics, workersMetrics, type Metrics, type MetricsText } from './deprecation/metrics.ts';
 import type { DeprecationPolicy, PolicyLayer } from './deprecation/policy/policy.ts';
-import { createPictures } from './media/lifecycle.ts';
+import { createPictures } from './media/upload.ts';
 import { createLimiter } from './api/middleware/rate-limit.ts';
 import { listen, PortError } from './api/server.ts';
 import { createReleasers, type Releasers } from './lib/releasers.ts';
@@ -13,8 +13,8 @@ import type { Log } from './log.ts';
 import { createMediaStore } from './media/open.ts';
 import { readBucketCredentials } from './media/s3.ts';
 import type { MediaStore } from './media/store.ts';
-import { sweepOrphans } from './media/lifecycle.ts';
-import { createAdminApp } from './admin-port/app.ts';
+import { sweepLooseMedia } from './media/orphans.ts';
+import { createOperationsApp } from './admin-port/app.ts';
 import { openStore } from './redis/connection/open.ts';
 import type { Store } from './redis/scripts.ts';
 import { startWorkers } from './workers.ts';
@@ -161,7 +161,7 @@ async function openAdminPort(
 ): Promise<string | undefined> {
   const { keyPrefix, adminHost, adminPort, adminToken } = config;
   const policy = (): DeprecationPolicy => deprecation.current().policy;
-  const app = createAdminApp({ store, keyPrefix, policy, metrics, token: adminToken, log });
+  const app = createOperationsApp({ store, keyPrefix, policy, metrics, token: adminToken, log });
   try {
     const server = await listen(app, adminHost, adminPort ?? defaultAdminPort, 'ADMIN_');
     releasers.onClose('admin port', server.drain);
@@ -189,9 +189,9 @@ async function startHousekeeping(resources: Resources): Promise<Welcome | undefi
   const stopped = new AbortController();
   const sweep = async (): Promise<void> => {
     try {
-      await sweepOrphans(store, config.keyPrefix, media.remove, stopped.signal);
+      await sweepLooseMedia(store, config.keyPrefix, media.remove, stopped.signal);
     } catch (error) {
-      log.warn('orphaned picture files could not be removed', { reason: String(error) });
+      log.warn('loose picture files could not be swept', { reason: String(error) });
     }
   };
   let sweeping = sweep();

@@ -2,7 +2,7 @@ import { availableParallelism } from 'node:os';
 import { readPolicyFields, type PolicyLayer } from './deprecation/policy/policy.ts';
 import type { RateLimit } from './api/middleware/rate-limit.ts';
 import { readMediaUrl } from './media/url.ts';
-import { isLoopback } from './lib/loopback.ts';
+import { isLoopback } from './admin-port/loopback.ts';
 import type { SecretFiles } from './redis/connection/secrets.ts';
 import { parseRedisUrl } from './redis/connection/url.ts';
 

@@ -1,20 +1,20 @@
 import { createHmac, randomBytes, timingSafeEqual } from 'node:crypto';
 
-/** How long an unused session lasts. */
+/** How long a session lasts that nobody uses. */
 export const sessionSeconds = 12 * 60 * 60;
 
 export interface Sessions {
-  /** Whether the token is right, in constant time. */
+  /** Whether a token is the one; takes the same time whatever it is. */
   isToken: (token: string) => boolean;
-  /** The value of a new session: proof that the token was known, which does not reveal it. */
+  /** A new session's value: it proves that somebody knew the token, and tells nothing of it. */
   issue: () => string;
-  /** Seconds left of a session; undefined for an invalid or expired one. */
+  /** Seconds left of a session; undefined where the value is none, or its time is over. */
   secondsLeft: (value: string) => number | undefined;
 }
 
 /**
- * Sessions without a store, valid on every instance and after a restart: a value is its expiry, a nonce and an HMAC
- * of both under a key derived from the token. Changing the token ends them all.
+ * Sessions without a store, so that they outlive a restart and hold on every instance: a value is its end, a nonce
+ * and an HMAC of both under a key derived from the token. Changing the token ends them all.
  */
 export function createSessions(token: string, now: () => number): Sessions {
   const mac = (key: string | Buffer, text: string): Buffer => createHmac('sha256', key).update(text).digest();

@@ -76,7 +76,7 @@ export async function startBridge(overrides: Partial<Config> = {}): Promise<Test
 }
 
 /** Makes an organization by this very id, with clients for the bridge at `url`. */
-async function createTestOrganization(
+export async function createTestOrganization(
   url: string,
   { keyPrefix, organizationHeader }: Pick<Config, 'keyPrefix' | 'organizationHeader'>,
   store: Store,

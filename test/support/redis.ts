@@ -35,19 +35,22 @@ export interface RedisProcess {
 /**
  * Starts a private redis-server on 127.0.0.1 (no persistence, unless `args` say so) and resolves once it
  * answers PING. It ends with `stop`, or with this process. `args` as on redis-server's command line;
- * `--port N` chooses the port, otherwise an unused one is taken.
+ * `--port N` chooses the port, otherwise an unused one is taken. A `folder` of the caller's keeps the data.
  */
-export async function startRedis(args: readonly string[] = []): Promise<RedisProcess> {
+export async function startRedis(args: readonly string[] = [], folder?: string): Promise<RedisProcess> {
   const chosen = args.lastIndexOf('--port');
   const port = chosen === -1 ? await unusedPort() : Number(args[chosen + 1]);
-  const dir = mkdtempSync(join(tmpdir(), 'pbtest-redis-'));
+  const dir = folder ?? mkdtempSync(join(tmpdir(), 'pbtest-redis-'));
   const place = ['--port', String(port), '--bind', '127.0.0.1'];
   // A sentinel takes its file first, and knows nothing of persistence.
   const all = args.includes('--sentinel')
     ? [...args, ...place]
     : [...place, '--save', '', '--appendonly', 'no', ...args];
   const script = fileURLToPath(new URL('redis-process.sh', import.meta.url));
-  const wrapper = spawn('sh', [script, dir, ...all], { detached: true, stdio: ['pipe', 'pipe', 'inherit'] });
+  const wrapper = spawn('sh', [script, folder === undefined ? 'remove' : 'keep', dir, ...all], {
+    detached: true,
+    stdio: ['pipe', 'pipe', 'inherit'],
+  });
   const exited = once(wrapper, 'exit');
   const [pid] = await Promise.race([once(wrapper.stdout, 'data'), exited]);
   if (wrapper.exitCode !== null) throw new Error('no redis-server found: run npm run redis:install');

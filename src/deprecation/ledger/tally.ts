@@ -1,4 +1,4 @@
-import { dayOf } from '../../lib/days.ts';
+import { dayOf } from './days.ts';
 
 /** One call of the contract, once it is answered. */
 export interface Call {

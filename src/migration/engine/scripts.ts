@@ -24,10 +24,7 @@ interface MigrationScripts {
     [Refusal] | ['pruned', outcomes: string]
   >;
   migrateRead: ScriptCommand<[index: string, rows: string], [fields: string[], holder: string | null][]>;
-  migratePicture: ScriptCommand<
-    [user: string, url: string, file: string, pendingGraceMs: number],
-    'put' | 'changed' | 'lapsed'
-  >;
+  migratePicture: ScriptCommand<[user: string, url: string, file: string], 'put' | 'changed' | 'lapsed'>;
   /** Its key is the lock. */
   migrateLock: ScriptCommand<[expected: string, wanted: string, leaseMs: number], string>;
 }

@@ -1,0 +1,70 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { Redis } from 'ioredis';
+import type { RedisCluster } from '../../../test/support/redis-cluster.ts';
+import type { RedisProcess } from '../../../test/support/redis.ts';
+import type { FaultContext } from './fault.ts';
+import type { DrilledOrganization } from './organization.ts';
+
+/** Moves the slot of an organization to another master, key by key, as `redis-cli --cluster reshard` does. */
+export async function moveSlot(
+  { deployment, random }: FaultContext,
+  { base }: DrilledOrganization,
+): Promise<void> {
+  const { masters } = clusterOf(deployment);
+  const nodes = masters.map(({ url }) => new Redis(url));
+  try {
+    const slot = Number(await nodes[0]?.cluster('KEYSLOT', base));
+    const ids = await Promise.all(nodes.map(async (node) => await node.cluster('MYID')));
+    const from = ids.indexOf(await ownerOf(nodes[0], slot));
+    const to = (from + random.between(1, 2)) % 3;
+    const [source, target] = [nodes[from], nodes[to]];
+    const { host, port } = masters[to] ?? {};
+    if (source === undefined || target === undefined) throw new Error('the slot has no master');
+
+    await target.cluster('SETSLOT', slot, 'IMPORTING', ids[from] ?? '');
+    await source.cluster('SETSLOT', slot, 'MIGRATING', ids[to] ?? '');
+    for (;;) {
+      const [next] = await source.cluster('GETKEYSINSLOT', slot, 1);
+      if (next === undefined) break;
+      await source.call('migrate', String(host), String(port), next, '0', '5000');
+      await sleep(random.between(0, 5));
+    }
+    for (const node of [target, source, ...nodes]) await node.cluster('SETSLOT', slot, 'NODE', ids[to] ?? '');
+  } finally {
+    for (const node of nodes) node.disconnect();
+  }
+}
+
+async function ownerOf(node: Redis | undefined, slot: number): Promise<string> {
+  for (const [first, last, owner] of (await node?.cluster('SLOTS')) ?? []) {
+    if (first <= slot && slot <= last && owner !== undefined) return owner[2];
+  }
+  throw new Error(`nobody serves slot ${slot}`);
+}
+
+/** Kills the master of the first organization; resolves once its replica has taken over. */
+export async function failOver({ deployment, organizations: [first] }: FaultContext): Promise<void> {
+  const { masters, replicas } = clusterOf(deployment);
+  const direct = new Redis(masters[0]?.url ?? '');
+  const slot = await direct.cluster('KEYSLOT', first?.base ?? '');
+  direct.disconnect();
+  const killed = Math.min(2, Math.floor(slot / 5461));
+  const [master, replica] = [masters[killed], replicas[killed]];
+  if (master === undefined || replica === undefined) throw new Error('the slot has no replica');
+  process.kill(master.pid, 'SIGKILL');
+  await untilMaster(replica);
+}
+
+async function untilMaster({ url }: RedisProcess): Promise<void> {
+  const replica = new Redis(url);
+  try {
+    while ((await replica.role())[0] !== 'master') await sleep(50);
+  } finally {
+    replica.disconnect();
+  }
+}
+
+function clusterOf({ cluster }: FaultContext['deployment']): RedisCluster {
+  if (cluster === undefined) throw new Error('this fault is one of a cluster');
+  return cluster;
+}

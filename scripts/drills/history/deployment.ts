@@ -1,0 +1,54 @@
+import { createReleasers } from '../../../src/lib/releasers.ts';
+import { closeRedis } from '../../../src/redis/connection/connect.ts';
+import type { Store } from '../../../src/redis/scripts.ts';
+import { startCluster, type RedisCluster } from '../../../test/support/redis-cluster.ts';
+import { openTestStore } from '../../../test/support/store.ts';
+import { startBridgeProcess, startDurableRedis, type Server } from '../processes.ts';
+
+export const keyPrefix = 'pb:';
+
+/** Two bridges on one store, which are there to be broken. */
+export interface Deployment {
+  bridges: readonly [Server, Server];
+  /** Exactly one of the two. */
+  redis: Server | undefined;
+  cluster: RedisCluster | undefined;
+  /** What the operator's tools are given. */
+  env: Record<string, string>;
+  /** A connection of the drill's own, to set things up with. */
+  store: Store;
+  close: () => Promise<void>;
+}
+
+export interface DeploymentOptions {
+  store: 'single' | 'cluster';
+  /** Of the bridges. */
+  environment?: Record<string, string>;
+}
+
+export async function openDeployment({
+  store: kind,
+  environment = {},
+}: DeploymentOptions): Promise<Deployment> {
+  const releasers = createReleasers();
+  try {
+    const cluster = kind === 'cluster' ? await startCluster({ replicas: true }) : undefined;
+    if (cluster !== undefined) releasers.onClose('cluster', cluster.stop);
+    const redis = kind === 'single' ? await startDurableRedis() : undefined;
+    if (redis !== undefined) releasers.onClose('Redis', redis.stop);
+
+    const env = { REDIS_URL: (cluster ?? redis)?.url ?? '', KEY_PREFIX: keyPrefix, ...environment };
+    const store = await openTestStore(env.REDIS_URL);
+    releasers.onClose('connection', async () => await closeRedis(store));
+    const open = async (): Promise<Server> => {
+      const bridge = await startBridgeProcess(env);
+      releasers.onClose('bridge', bridge.stop);
+      return bridge;
+    };
+    const first = await open();
+    return { bridges: [first, await open()], redis, cluster, env, store, close: releasers.close };
+  } catch (error) {
+    await releasers.close();
+    throw error;
+  }
+}

@@ -1,0 +1,108 @@
+import { spawn, type ChildProcess } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { createInterface } from 'node:readline';
+import { fileURLToPath } from 'node:url';
+import { startRedis, unusedPort, type RedisProcess } from '../../test/support/redis.ts';
+
+/** A server that can be killed as by a power cut, paused, and started again at the same address with its data. */
+export interface Server {
+  url: string;
+  /** Of the process that runs now. */
+  pid: () => number;
+  kill: () => Promise<void>;
+  /** After `kill`; resolves once it answers. */
+  restart: () => Promise<void>;
+  stop: () => Promise<void>;
+}
+
+/** Stops a process's clock: it holds its connections, and answers nothing, until `resume`. */
+export function pause(server: Server): void {
+  process.kill(server.pid(), 'SIGSTOP');
+}
+
+export function resume(server: Server): void {
+  process.kill(server.pid(), 'SIGCONT');
+}
+
+/** A redis-server that has every write on disk before it answers it. */
+export async function startDurableRedis(): Promise<Server> {
+  const folder = await mkdtemp(join(tmpdir(), 'drill-redis-'));
+  const port = await unusedPort();
+  const start = async (): Promise<RedisProcess> =>
+    await startRedis(['--port', String(port), '--appendonly', 'yes', '--appendfsync', 'always'], folder);
+  let server = await start();
+  return {
+    url: server.url,
+    pid: () => server.pid,
+    kill: async () => await server.stop(),
+    restart: async () => {
+      server = await start();
+    },
+    stop: async () => {
+      await server.stop();
+      await rm(folder, { recursive: true, force: true });
+    },
+  };
+}
+
+const main = fileURLToPath(new URL('../../src/main.ts', import.meta.url));
+
+/** The bridge, as `npm start` runs it, on a port of its own. */
+export async function startBridgeProcess(environment: Record<string, string>): Promise<Server> {
+  const folder = await mkdtemp(join(tmpdir(), 'drill-bridge-'));
+  const port = String(await unusedPort());
+  const start = async (): Promise<ChildProcess> => {
+    const child = spawn(process.execPath, ['--import', 'tsx', main], {
+      env: {
+        PATH: process.env['PATH'],
+        DATA_DIR: folder,
+        PORT: port,
+        ADMIN_PORT: '0',
+        LOG_LEVEL: 'info',
+        ...environment,
+      },
+      stdio: ['ignore', 'pipe', 'pipe'],
+    });
+    await untilListening(child);
+    return child;
+  };
+  let child = await start();
+  const kill = async (signal: NodeJS.Signals = 'SIGKILL'): Promise<void> => {
+    if (child.exitCode !== null || child.signalCode !== null) return;
+    const exited = once(child, 'exit');
+    child.kill(signal);
+    await exited;
+  };
+  return {
+    url: `http://127.0.0.1:${port}`,
+    pid: () => child.pid ?? 0,
+    kill,
+    restart: async () => {
+      child = await start();
+    },
+    stop: async () => {
+      await kill();
+      await rm(folder, { recursive: true, force: true });
+    },
+  };
+}
+
+async function untilListening(child: ChildProcess): Promise<void> {
+  let complaint = '';
+  const killWithUs = (): void => void child.kill('SIGKILL');
+  process.once('exit', killWithUs);
+  child.once('exit', () => process.off('exit', killWithUs));
+  child.stderr?.on('data', (chunk: Buffer) => (complaint += chunk.toString()));
+  await new Promise<void>((resolve, reject) => {
+    if (child.stdout !== null) {
+      createInterface(child.stdout).on('line', (line) => {
+        if (line.includes('"listening"')) resolve();
+        if (line.includes('"level":"error"')) process.stderr.write(`${line}\n`);
+      });
+    }
+    child.once('exit', (code) => reject(new Error(`the bridge ended (${code}) at its start: ${complaint}`)));
+  });
+}

@@ -1,0 +1,16 @@
+import { expect, test } from '@jest/globals';
+import { describeResults, drillHistories } from '../../../scripts/drills/history/drill.ts';
+import { faults } from '../../../scripts/drills/history/faults.ts';
+
+const few = ['bridge killed', 'Redis killed', 'org set --username-comparison, connections to Redis cut'];
+
+test('whatever is killed or cut while clients call, what they saw is linearizable', async () => {
+  const chosen = faults.filter(({ name }) => few.includes(name));
+  const results = await drillHistories(chosen, { rounds: few.length, seed: 1, say: () => {} });
+  expect(results.flatMap(({ violations }) => violations.map(({ message }) => message))).toEqual([]);
+  expect(results.map(({ fault, lostWrites }) => [fault.name, lostWrites])).toEqual(
+    few.map((name) => [name, 0]),
+  );
+  expect(results.every(({ answered }) => answered > 100)).toBe(true);
+  expect(describeResults(results)).toMatch(/^bridge killed +1 +/m);
+}, 120_000);
