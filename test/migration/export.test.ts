@@ -1,10 +1,24 @@
-import { chmodSync, existsSync, mkdirSync, writeFileSync } from 'node:fs';
+import { spawnSync } from 'node:child_process';
+import {
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  watch,
+  writeFileSync,
+} from 'node:fs';
+import { once } from 'node:events';
+import { gzipSync } from 'node:zlib';
 import { join } from 'node:path';
-import { expect, test } from '@jest/globals';
+import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import { startBridge } from '../support/bridge.ts';
 import { freshPrefix } from '../support/redis.ts';
-import { createTool, newFolder, writeSource } from './tool.ts';
+import { inSmallDisk, testWithMounts } from '../support/small-disk.ts';
+import { thisProcess } from '../../src/lib/process-identity.ts';
+import { createTool, ended, newFolder, writeSource, type Tool } from './tool.ts';
 
 const id = fc
   .oneof(
@@ -127,9 +141,149 @@ test('an export to where nothing can be written says so', async () => {
   const folder = join(newFolder(), 'closed');
   mkdirSync(folder);
   writeFileSync(join(folder, 'file'), '');
-  chmodSync(folder, 0o500);
   for (const to of [join(folder, 'file', 'below'), '/proc/nobody/export']) {
     const call = await createTool().json('export', '--to', to);
     expect(call).toMatchObject({ exitCode: 2, err: expect.stringContaining('--to') });
   }
+});
+
+/** A tool whose Redis holds this many profiles. */
+async function withProfiles(count: number): Promise<Tool> {
+  const tool = createTool();
+  const profiles = Array.from({ length: count }, (_, n) => ({
+    organizationId: 'acme',
+    userId: `u${n}`,
+    username: `name ${n}`,
+  }));
+  const source = writeSource({ organizations: [{ organizationId: 'acme' }], profiles });
+  expect(await tool.json('apply', '--source', source)).toMatchObject({ exitCode: 0 });
+  return tool;
+}
+
+describe('an export', () => {
+  test('names its files in a manifest, with their records and checksums', async () => {
+    const tool = await withProfiles(2);
+    const to = join(newFolder(), 'out');
+    await tool.json('export', '--to', to, '--entities', 'organizations,profiles');
+    expect(readdirSync(to).sort()).toEqual(['manifest.json', 'organizations.ndjson', 'profiles.ndjson']);
+    expect(JSON.parse(readFileSync(join(to, 'manifest.json'), 'utf8'))).toEqual({
+      format: 'profile-bridge-export',
+      files: {
+        'organizations.ndjson': { records: 1, sha256: expect.stringMatching(/^[0-9a-f]{64}$/) },
+        'profiles.ndjson': { records: 2, sha256: expect.stringMatching(/^[0-9a-f]{64}$/) },
+      },
+    });
+  });
+
+  test('that lost a line, or a file, is refused by plan, apply and verify; compressed it is fine', async () => {
+    const tool = await withProfiles(3);
+    const to = join(newFolder(), 'out');
+    await tool.json('export', '--to', to);
+    const path = join(to, 'profiles.ndjson');
+    const whole = readFileSync(path, 'utf8');
+    const commands = ['plan', 'apply', 'verify'];
+
+    writeFileSync(path, whole.slice(0, whole.lastIndexOf('\n', whole.length - 2) + 1));
+    for (const command of commands) {
+      const call = await createTool().json(command, '--source', to);
+      expect(call).toMatchObject({
+        exitCode: 1,
+        err: expect.stringMatching(/^error: profiles\.ndjson is not as it was exported \(manifest\.json\): /),
+      });
+    }
+    rmSync(path);
+    for (const command of commands) {
+      expect(await createTool().json(command, '--source', to)).toMatchObject({
+        exitCode: 2,
+        err: expect.stringContaining('is not a whole export: profiles.ndjson is missing'),
+      });
+    }
+    writeFileSync(`${path}.gz`, gzipSync(whole));
+    expect(await tool.json('verify', '--source', to)).toMatchObject({
+      exitCode: 0,
+      json: { differences: 0 },
+    });
+  });
+
+  test('that is killed leaves nothing that looks like an export, and the next one starts afresh', async () => {
+    const tool = await withProfiles(20_000);
+    const to = join(newFolder(), 'out');
+    mkdirSync(to);
+    const watcher = watch(to);
+    const begun = once(watcher, 'change');
+    const child = tool.start('export', '--to', to);
+    const end = ended(child);
+    await begun;
+    watcher.close();
+    child.kill('SIGKILL');
+    expect(await end).toMatchObject({ signal: 'SIGKILL' });
+    expect(readdirSync(to)).toEqual(['.incomplete']);
+    expect(await createTool().json('plan', '--source', to)).toMatchObject({
+      exitCode: 2,
+      err: expect.stringContaining('holds no known file'),
+    });
+    expect(await tool.json('export', '--to', to)).toMatchObject({
+      exitCode: 0,
+      json: { entities: { profiles: 20_000 } },
+    });
+    expect(readdirSync(to)).not.toContain('.incomplete');
+    expect(await tool.json('verify', '--source', to)).toMatchObject({ exitCode: 0 });
+  }, 60_000);
+
+  test('that is killed while its files appear is refused as a source, and the next one starts afresh', async () => {
+    const tool = await withProfiles(1);
+    const to = join(newFolder(), 'out');
+    await tool.json('export', '--to', to);
+    // Such as it is left between two renames.
+    const staging = join(to, '.incomplete');
+    mkdirSync(staging);
+    const { pid } = spawnSync('true');
+    writeFileSync(join(staging, 'owner.json'), JSON.stringify({ ...thisProcess(), pid }));
+    renameSync(join(to, 'profiles.ndjson'), join(staging, 'profiles.ndjson'));
+    expect(await createTool().json('plan', '--source', to)).toMatchObject({ exitCode: 2 });
+    expect(await tool.json('export', '--to', to, '--entities', 'profiles')).toMatchObject({ exitCode: 0 });
+    expect(readdirSync(to)).toEqual(['manifest.json', 'profiles.ndjson']);
+  });
+
+  test('keeps out of a folder that another export is writing to', async () => {
+    const tool = await withProfiles(1);
+    const to = join(newFolder(), 'out');
+    mkdirSync(join(to, '.incomplete'), { recursive: true });
+    writeFileSync(join(to, '.incomplete', 'owner.json'), JSON.stringify(thisProcess()));
+    expect(await tool.json('export', '--to', to)).toMatchObject({
+      exitCode: 2,
+      err: expect.stringContaining(`process ${process.pid}`),
+    });
+  });
+
+  testWithMounts('to a disk that is full says so in one line, and leaves nothing', async () => {
+    const tool = await withProfiles(5000);
+    const disk = newFolder();
+    const call = `${process.execPath} --import tsx scripts/migrate.ts export --to ${disk}/out; ls -A ${disk}/out >&2`;
+    const { stderr } = inSmallDisk(disk, call, { ...process.env, NODE_OPTIONS: '', ...tool.env });
+    expect(stderr).toMatch(
+      /^error: \S+profiles\.ndjson cannot be written \(ENOSPC, no space is left\): free some space, or give --to another disk.*\n$/,
+    );
+  });
+});
+
+test('a report that cannot be written is one line with the remedy, at the start or when the disk is full', async () => {
+  const nowhere = join(newFolder(), 'nowhere', 'report');
+  expect(
+    await createTool().json('plan', '--source', writeSource({ profiles: [] }), '--report', nowhere),
+  ).toMatchObject({ exitCode: 2 });
+  const profiles = Array.from({ length: 2000 }, () => ({ organizationId: 'acme' }));
+  const call = await createTool().json(
+    'plan',
+    '--source',
+    writeSource({ profiles }),
+    '--report',
+    '/dev/full',
+  );
+  expect(call).toMatchObject({
+    exitCode: 1,
+    err: expect.stringMatching(
+      /^error: \/dev\/full cannot be written \(ENOSPC, no space is left\): .*--report/,
+    ),
+  });
 });

@@ -57,7 +57,7 @@ export async function withSession<Result>(
   const releasers = createReleasers();
   const progress = createProgress(err);
   try {
-    const issues = await openIssues(choice.report);
+    const issues = openIssues(choice.report);
     releasers.onClose('report', issues.close);
     const store = defineMigrationScripts(await reachStore(config, releasers));
     const lost = new AbortController();
@@ -81,6 +81,8 @@ export async function withSession<Result>(
       signal: AbortSignal.any([signal, lost.signal]),
     };
     const result = await work(context);
+    // Here, where an error counts: a report that is cut short must not look whole.
+    issues.close();
     if (lost.signal.aborted) throw lost.signal.reason;
     return result;
   } catch (error) {

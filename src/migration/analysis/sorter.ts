@@ -1,5 +1,5 @@
-import { createReadStream, createWriteStream } from 'node:fs';
-import { once } from 'node:events';
+import { createReadStream } from 'node:fs';
+import { createTextFile } from '../../lib/text-file.ts';
 import type { Workspace } from './workspace.ts';
 
 /** Text held in memory before it goes to a file, in characters. */
@@ -62,16 +62,9 @@ async function writeLines(
   lines: Iterable<string> | AsyncIterable<string>,
 ): Promise<string> {
   const path = workspace.newFile();
-  const file = createWriteStream(path);
-  let block = '';
-  for await (const line of lines) {
-    block += `${line}\n`;
-    if (block.length < 256 * 1024) continue;
-    if (!file.write(block)) await once(file, 'drain');
-    block = '';
-  }
-  file.end(block);
-  await once(file, 'close');
+  const file = createTextFile(path, 'free some space, or set TMPDIR to a folder on another disk');
+  for await (const line of lines) file.write(`${line}\n`);
+  file.close();
   return path;
 }
 

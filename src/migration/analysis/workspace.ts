@@ -1,6 +1,7 @@
-import { mkdtempSync, rmSync } from 'node:fs';
+import { mkdtempSync, readdirSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { markOwned, ownerOf } from '../../lib/owned-folder.ts';
 
 /** A folder for what does not fit into memory, private to this process and gone with `close`. */
 export interface Workspace {
@@ -15,7 +16,7 @@ export function createWorkspace(): Workspace {
   let files = 0;
   return {
     newFile: () => {
-      folder ??= mkdtempSync(join(tmpdir(), 'profile-bridge-'));
+      folder ??= makeFolder();
       return join(folder, String(files++));
     },
     close: () => {
@@ -23,4 +24,18 @@ export function createWorkspace(): Workspace {
       folder = undefined;
     },
   };
+}
+
+const prefix = 'profile-bridge-';
+
+/** Makes the folder, and removes those that killed processes have left. */
+function makeFolder(): string {
+  for (const name of readdirSync(tmpdir())) {
+    const leftover = join(tmpdir(), name);
+    if (name.startsWith(prefix) && ownerOf(leftover) === 'ended')
+      rmSync(leftover, { recursive: true, force: true });
+  }
+  const folder = mkdtempSync(join(tmpdir(), prefix));
+  markOwned(folder);
+  return folder;
 }

@@ -1,18 +1,18 @@
-import { createWriteStream } from 'node:fs';
-import { readdir, rm } from 'node:fs/promises';
-import { once } from 'node:events';
+import { createHash } from 'node:crypto';
 import { join } from 'node:path';
 import { decodeReference } from '../../domain/objects.ts';
-import { makeFolder } from '../../lib/make-directory.ts';
+import { createTextFile } from '../../lib/text-file.ts';
 import { apiKeyKey, denylistKey, objectsKey } from '../../redis/keys.ts';
 import { listOrganizations } from '../../redis/organizations.ts';
 import type { MigrationContext } from './context.ts';
 import { createSorter, byCodeUnits } from '../analysis/sorter.ts';
 import { keysInRedis } from './extras.ts';
+import { openExportFolder } from './export-folder.ts';
 import { UsageError } from './issues.ts';
 import type { Organization } from './organizations.ts';
 import type { Entity, RecordOf } from '../records/records.ts';
 import { apiKeyRecord, organizationRecord, profileRecord } from '../records/stored.ts';
+import type { ManifestEntry } from '../sources/files/manifest.ts';
 
 export interface Exported {
   /** Records written, by entity. */
@@ -21,11 +21,13 @@ export interface Exported {
 
 const separator = '\u0001';
 const readAtOnce = 500;
+const remedy = 'free some space, or give --to another disk, then export again; nothing was exported';
 
 /**
  * Writes what Redis holds as records, one NDJSON file per entity, ordered by organization and key (code units), so
  * that equal contents give equal bytes. Streams: keys are sorted on disk. Of a store in use each record is as it is
- * at one instant. Revoked API keys are left out, for a record cannot say that a key is revoked.
+ * at one instant. Revoked API keys are left out, for a record cannot say that a key is revoked. Files appear in the
+ * folder only once all of them are whole, the manifest first: what a kill leaves there is never taken for an export.
  */
 export async function exportRecords(
   context: MigrationContext,
@@ -34,56 +36,47 @@ export async function exportRecords(
   only: string | undefined,
 ): Promise<Exported> {
   const among = await organizationsIn(context, only);
-  await prepareFolder(folder);
+  const target = await openExportFolder(folder);
   try {
-    return await writeAll(context, folder, entities, among);
+    const manifest = new Map<string, ManifestEntry>();
+    const written = new Map<Entity, number>();
+    for (const entity of entities) {
+      const name = `${entity}.ndjson`;
+      const entry = await writeEntity(context, join(target.staging, name), entity, among);
+      manifest.set(name, entry);
+      written.set(entity, entry.records);
+    }
+    target.publish(manifest);
+    return { written };
   } catch (error) {
-    // Half an export looks like a whole one.
-    for (const entity of entities) await rm(fileOf(folder, entity), { force: true });
+    target.discard();
     throw error;
   }
 }
 
-function fileOf(folder: string, entity: Entity): string {
-  return join(folder, `${entity}.ndjson`);
-}
-
-async function writeAll(
+async function writeEntity(
   context: MigrationContext,
-  folder: string,
-  entities: readonly Entity[],
+  path: string,
+  entity: Entity,
   among: ReadonlyMap<string, Organization>,
-): Promise<Exported> {
-  const written = new Map<Entity, number>();
-  for (const entity of entities) {
-    const file = createWriteStream(fileOf(folder, entity), { mode: 0o600 });
-    let count = 0;
+): Promise<ManifestEntry> {
+  const file = createTextFile(path, remedy);
+  const hash = createHash('sha256');
+  let count = 0;
+  try {
     for await (const records of recordsOf(context, entity, among)) {
       context.signal.throwIfAborted();
       let block = '';
       for (const record of records) block += `${JSON.stringify(record)}\n`;
-      if (!file.write(block)) await once(file, 'drain');
+      file.write(block);
+      hash.update(block);
       count += records.length;
       context.progress.advance(`exporting ${entity}`, records.length, 0);
     }
-    const closed = once(file, 'close');
-    file.end();
-    await closed;
-    written.set(entity, count);
+  } finally {
+    file.close();
   }
-  return { written };
-}
-
-async function prepareFolder(folder: string): Promise<void> {
-  try {
-    makeFolder(folder);
-    if ((await readdir(folder)).length === 0) return;
-  } catch (error) {
-    throw new UsageError(
-      `${folder} cannot be written (${(error as NodeJS.ErrnoException).code ?? 'error'}): give --to a folder that can`,
-    );
-  }
-  throw new UsageError(`${folder} is not empty: give --to a new folder, so that nothing is overwritten`);
+  return { records: count, sha256: hash.digest('hex') };
 }
 
 async function organizationsIn(

@@ -1,5 +1,4 @@
-import { createWriteStream, type WriteStream } from 'node:fs';
-import { once } from 'node:events';
+import { createTextFile, WriteError, type TextFile } from '../../lib/text-file.ts';
 import type { Entity } from '../records/records.ts';
 
 /** What an operator should know of a record. Problems stop an apply before it writes, unless --on-conflict says else. */
@@ -50,13 +49,14 @@ export interface Issues {
   counts: () => Partial<Record<Entity, Partial<Record<Reason, number>>>>;
   /** The first few of each kind. */
   examples: () => readonly Issue[];
-  /** Resolves when the report is on disk. */
-  close: () => Promise<void>;
+  /** Brings the report to the disk. */
+  close: () => void;
 }
 
 /** Collects issues; with `path`, each goes to that file as a line of JSON. */
-export async function openIssues(path?: string): Promise<Issues> {
-  const file = path === undefined ? undefined : await openReport(path);
+export function openIssues(path?: string): Issues {
+  const file =
+    path === undefined ? undefined : createTextFile(path, 'free some space, or give --report another file');
   const counts = new Map<Entity, Map<Reason, number>>();
   const examples: Issue[] = [];
   const denied = new Set<string>();
@@ -80,25 +80,16 @@ export async function openIssues(path?: string): Promise<Issues> {
     },
     counts: () => Object.fromEntries([...counts].map(([entity, own]) => [entity, Object.fromEntries(own)])),
     examples: () => examples,
-    close: async () => {
-      if (file === undefined) return;
-      const closed = once(file, 'close');
-      file.end();
-      await closed;
-    },
+    close: () => file?.close(),
   };
 }
 
-async function openReport(path: string): Promise<WriteStream> {
-  const file = createWriteStream(path, { mode: 0o600 });
+function openReport(path: string): TextFile {
   try {
-    await once(file, 'open');
+    return createTextFile(path, 'free some space, or give --report another file');
   } catch (error) {
-    throw new UsageError(
-      `the report ${path} cannot be written (${(error as NodeJS.ErrnoException).code ?? 'error'}): give --report a file that can`,
-    );
+    throw error instanceof WriteError ? new UsageError(error.message) : error;
   }
-  return file;
 }
 
 /** Something an operator can mend: the message is one line with the remedy, free of secrets. */

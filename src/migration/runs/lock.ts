@@ -1,6 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { readFileSync } from 'node:fs';
-import { hostname } from 'node:os';
+import { hasEnded, thisProcess, type ProcessIdentity } from '../../lib/process-identity.ts';
 import { MigrationError } from '../engine/issues.ts';
 import { runsKey } from './runs.ts';
 import type { MigrationStore } from '../engine/scripts.ts';
@@ -9,12 +8,8 @@ function lockKey(prefix: string, run: string): string {
   return `${prefix}migration:lock:${run}`;
 }
 
-interface Owner {
+interface Owner extends ProcessIdentity {
   token: string;
-  host: string;
-  pid: number;
-  /** When the process began, where the system tells: ids are used again. */
-  born: string;
 }
 
 export interface RunLock {
@@ -26,32 +21,31 @@ export interface RunLock {
 const lease = 15_000;
 
 /**
- * Keeps a second apply off a run. A lock whose process has died is taken over at once where that can be seen, that
- * is on the same host, and anywhere after its lease.
+ * Keeps a second apply off a run. A lock whose process has ended is taken over at once where that can be seen, and
+ * anywhere after its lease.
  */
 export async function lockRun(store: MigrationStore, prefix: string, run: string): Promise<RunLock> {
   const key = lockKey(prefix, run);
-  const owner: Owner = { token: randomUUID(), host: hostname(), pid: process.pid, born: bornAt(process.pid) };
-  const own = JSON.stringify(owner);
+  const own = JSON.stringify({ token: randomUUID(), ...thisProcess() } satisfies Owner);
   for (let held = ''; ;) {
     const now = await store.migrateLock(key, held, own, lease);
     if (now === '') break;
     const other = now === '?' ? undefined : (JSON.parse(now) as Owner);
-    if (other !== undefined && isAlive(other)) {
+    if (other !== undefined && !hasEnded(other)) {
       throw new MigrationError(
-        `run ${run} is being applied by process ${other.pid} on ${other.host}: wait for its end, or stop it; one that died elsewhere than here is given up after ${lease / 1000} s`,
+        `run ${run} is being applied by process ${other.pid} on ${other.host}: wait for its end, or stop it; if it has died where this cannot be seen from here, try again in ${lease / 1000} s`,
       );
     }
     held = other === undefined ? '' : now;
   }
-  // From now on status knows of it, though the first reading may take long.
+  // From now on status shows it, though the first reading may take long.
   await store.sadd(runsKey(prefix), run);
   const lost = new AbortController();
   const renewOnce = async (): Promise<void> => {
     try {
       if ((await store.migrateLock(key, own, own, lease)) !== '') lost.abort(lockLost(run));
     } catch {
-      // A store that is away is told by what is being written.
+      // A store that is away is reported by whatever is being written.
     }
   };
   const renew = setInterval(() => {
@@ -68,7 +62,7 @@ export async function lockRun(store: MigrationStore, prefix: string, run: string
 
 function lockLost(run: string): MigrationError {
   return new MigrationError(
-    `run ${run} was taken over by another process, for this one was held up too long: see status, then run the same command again if need be`,
+    `another process has taken over run ${run}, because this one was held up for too long: see status, then run the same command again if needed`,
   );
 }
 
@@ -80,25 +74,5 @@ export async function whoApplies(
 ): Promise<{ pid: number; host: string } | undefined> {
   const held = await store.get(lockKey(prefix, run));
   const owner = held === null ? undefined : (JSON.parse(held) as Owner);
-  return owner !== undefined && isAlive(owner) ? { pid: owner.pid, host: owner.host } : undefined;
-}
-
-function isAlive({ host, pid, born }: Owner): boolean {
-  if (host !== hostname()) return true;
-  try {
-    process.kill(pid, 0);
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === 'ESRCH') return false;
-  }
-  return born === '' || bornAt(pid) === born;
-}
-
-/** The process's start in clock ticks since the system's, and whether it is more than a corpse; '' where unknown. */
-function bornAt(pid: number): string {
-  try {
-    const fields = readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ')[1]?.split(' ') ?? [];
-    return fields[0] === 'Z' ? 'dead' : (fields[19] ?? '');
-  } catch {
-    return '';
-  }
+  return owner === undefined || hasEnded(owner) ? undefined : { pid: owner.pid, host: owner.host };
 }

@@ -22,6 +22,12 @@ export interface Database<C extends Column = Column> {
   estimate: (select: string, where: string) => Promise<number>;
   /** Streams the query's rows, some at a time, one query at a time. */
   stream: (select: string, where: string, columns: readonly C[]) => AsyncIterable<Cell[][]>;
+  /** A combination of values of these columns that more than one row has, byte by byte. */
+  findRepeated: (
+    select: string,
+    where: string,
+    columns: readonly string[],
+  ) => Promise<readonly string[] | undefined>;
   close: () => Promise<void>;
 }
 
@@ -33,4 +39,10 @@ export function fromQuery(select: string): string {
 /** A CHAR(n) without the blanks that fill it up: to SQL they are no part of the value. */
 export function withoutPadding(text: string): string {
   return text.replace(/ +$/, '');
+}
+
+/** The query for `findRepeated`, with the columns as expressions that compare byte by byte. */
+export function repeatedQuery(select: string, columns: readonly string[]): string {
+  const list = columns.join(', ');
+  return `SELECT ${list} ${fromQuery(select)} GROUP BY ${list} HAVING COUNT(*) > 1 LIMIT 1`;
 }

@@ -1,7 +1,14 @@
 import { createConnection } from 'mysql2';
 import type { Connection, FieldPacket } from 'mysql2';
 import { SourceError } from '../source.ts';
-import { fromQuery, withoutPadding, type Cell, type Column, type Database } from './database.ts';
+import {
+  fromQuery,
+  repeatedQuery,
+  withoutPadding,
+  type Cell,
+  type Column,
+  type Database,
+} from './database.ts';
 import type { DatabaseUrl } from './urls.ts';
 
 const types = {
@@ -92,6 +99,11 @@ export async function openMysql(address: DatabaseUrl): Promise<Database<MysqlCol
         connection.off('error', onLost);
       }
       if (page.length > 0) yield page;
+    },
+    findRepeated: async (select, name, columns) => {
+      const exact = columns.map((column) => `CAST(${quote(column)} AS BINARY)`);
+      const { rows } = await run(name, repeatedQuery(select, exact));
+      return rows[0]?.map((cell) => (cell === null ? '' : asText(cell)));
     },
     close: async () => {
       // The server would first send all that is left of a reading that was broken off.

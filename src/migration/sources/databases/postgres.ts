@@ -2,7 +2,14 @@ import { Client, DatabaseError } from 'pg';
 import type { CustomTypesConfig, QueryArrayResult } from 'pg';
 import Cursor from 'pg-cursor';
 import { SourceError } from '../source.ts';
-import { fromQuery, withoutPadding, type Cell, type Column, type Database } from './database.ts';
+import {
+  fromQuery,
+  repeatedQuery,
+  withoutPadding,
+  type Cell,
+  type Column,
+  type Database,
+} from './database.ts';
 import type { DatabaseUrl } from './urls.ts';
 
 const typeIds = {
@@ -115,6 +122,11 @@ export async function openPostgres(address: DatabaseUrl): Promise<Database> {
       } finally {
         if (!isBroken) await Promise.race([cursor.close(), ended]);
       }
+    },
+    findRepeated: async (select, name, columns) => {
+      const exact = columns.map((column) => `${quote(column)}::text COLLATE "C"`);
+      const { rows } = await run(name, repeatedQuery(select, exact));
+      return rows[0]?.map((cell) => cell ?? '');
     },
     close: () => client.end(),
   };

@@ -1,8 +1,5 @@
 import { printable } from '../../../lib/terminal.ts';
-import { fingerprint } from '../../analysis/fingerprint.ts';
-import { createFingerprintSet } from '../../analysis/fingerprint-set.ts';
-import { createMarks, type Marks } from '../../analysis/marks.ts';
-import type { Workspace } from '../../analysis/workspace.ts';
+import { createSeen } from '../../analysis/seen.ts';
 import type { Entity } from '../../records/records.ts';
 import { belongsTo, createBatchBuilder } from '../batches.ts';
 import { SourceError } from '../source.ts';
@@ -27,18 +24,15 @@ export type TableReader = (options: ReadOptions) => AsyncGenerator<Batch>;
 type Key = readonly string[];
 
 /**
- * Streams a query's rows. The first reading checks that the key identifies a row: it notes a fingerprint of each key,
- * and only where two are equal the query runs once more, to compare those keys exactly.
+ * Streams a query's rows. The first reading checks that the key identifies a row: where two keys may be equal by their
+ * hashes, the database is asked for one that comes more than once.
  */
-export function createTableReader<C extends Column>(
-  database: Database<C>,
-  workspace: Workspace,
-  table: Table<C>,
-): TableReader {
+export function createTableReader<C extends Column>(database: Database<C>, table: Table<C>): TableReader {
   const { entity, columns, fields, where } = table;
   const query = `${where}.query`;
   const apiKey = fields.indexOf('apiKey');
-  const names = `(${table.key.map((index) => columns[index]?.name ?? '').join(', ')})`;
+  const keyColumns = table.key.map((index) => columns[index]?.name ?? '');
+  const names = `(${keyColumns.join(', ')})`;
   /** Rows of the queries that were read to their end. */
   const counted = new Map<string, number>();
 
@@ -59,43 +53,28 @@ export function createTableReader<C extends Column>(
     return key;
   };
 
-  const refuseRepeated = async (select: string, suspects: Marks): Promise<void> => {
-    const seen = new Set<string>();
-    for await (const page of database.stream(select, query, columns)) {
-      for (const key of page.map(keyOf)) {
-        const text = JSON.stringify(key);
-        if (!suspects.has(fingerprint(text, ''))) continue;
-        if (seen.has(text)) {
-          throw new SourceError(
-            `${where}.key: ${names} is not unique, ${show(key)} comes more than once: add a column`,
-          );
-        }
-        seen.add(text);
-      }
-    }
-  };
-
   return async function* ({ size, since, organizationId }) {
     const select = selectSince(database, table, since);
     const total = counted.get(select) ?? (await database.estimate(select, query));
-    const keys = counted.has(select) ? undefined : createFingerprintSet(workspace);
+    const seen = counted.has(select) ? undefined : createSeen();
+    let mayRepeat = false;
     const batch = createBatchBuilder<Key>(size, (key) => `${entity} row ${show(key)}`);
     let read = 0;
     for await (const page of database.stream(select, query, columns)) {
       for (const cells of page) {
         const key = keyOf(cells);
-        keys?.add(fingerprint(JSON.stringify(key), ''));
+        if (seen?.add('', JSON.stringify(key)) === true) mayRepeat = true;
         read += 1;
         const row = toRow(cells, fields);
         if (belongsTo(organizationId, row.raw)) batch.add(row, key);
         if (batch.isFull) yield batch.cut({ progress: Math.min(0.99, read / Math.max(1, total)) });
       }
     }
-    if (keys !== undefined) {
-      const suspects = createMarks();
-      keys.markRepeated(suspects);
-      keys.close();
-      if (!suspects.isEmpty) await refuseRepeated(select, suspects);
+    const repeated = mayRepeat ? await database.findRepeated(select, query, keyColumns) : undefined;
+    if (repeated !== undefined) {
+      throw new SourceError(
+        `${where}.key: ${names} is not unique, ${show(repeated)} comes more than once: add a column`,
+      );
     }
     counted.set(select, read);
     yield batch.cut({ progress: 1 });

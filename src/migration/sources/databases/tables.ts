@@ -2,7 +2,6 @@ import type { EntityMapping, Mapping } from '../mapping.ts';
 import { fieldNames, requiredFields, unknownField } from '../../records/parse.ts';
 import { entityNames } from '../../records/records.ts';
 import type { Entity } from '../../records/records.ts';
-import { createWorkspace } from '../../analysis/workspace.ts';
 import { SourceError } from '../source.ts';
 import type { Source } from '../source.ts';
 import type { Column, Database } from './database.ts';
@@ -16,21 +15,16 @@ export async function openTables<C extends Column>(
   database: Database<C>,
   mapping: Mapping,
 ): Promise<Source> {
-  const workspace = createWorkspace();
   const readers = new Map<Entity, TableReader>();
-  const close = async (): Promise<void> => {
-    workspace.close();
-    await database.close();
-  };
   try {
     for (const entity of entityNames) {
       const own = mapping.get(entity);
       if (own === undefined) continue;
       const table = await openTable(address, database, entity, own);
-      readers.set(entity, createTableReader(database, workspace, table));
+      readers.set(entity, createTableReader(database, table));
     }
   } catch (error) {
-    await close();
+    await database.close();
     throw error;
   }
   return {
@@ -47,7 +41,7 @@ export async function openTables<C extends Column>(
       }
       return reader(options);
     },
-    close,
+    close: database.close,
   };
 }
 

@@ -1,0 +1,57 @@
+import { closeSync, fsyncSync, openSync, writeSync } from 'node:fs';
+
+/** A file could not be written; the message is one line with the remedy. */
+export class WriteError extends Error {
+  override readonly name = 'WriteError';
+}
+
+/** A file that text is written to. Errors come at the call that meets them, as WriteErrors. */
+export interface TextFile {
+  write: (text: string) => void;
+  /** Brings what was written to the disk, and closes the file. Safe to call twice. */
+  close: () => void;
+}
+
+/** Characters collected before they are written. */
+const blockLength = 64 * 1024;
+
+/** Creates a file for this user only, or empties the one that is there. `remedy` ends the message of an error. */
+export function createTextFile(path: string, remedy: string): TextFile {
+  const attempt = <Result>(work: () => Result): Result => {
+    try {
+      return work();
+    } catch (error) {
+      const { code = 'error' } = error as NodeJS.ErrnoException;
+      const isFull = code === 'ENOSPC' || code === 'EDQUOT';
+      throw new WriteError(
+        `${path} cannot be written (${isFull ? `${code}, no space is left` : code}): ${remedy}`,
+      );
+    }
+  };
+  let file: number | undefined = attempt(() => openSync(path, 'w', 0o600));
+  let text = '';
+  const flush = (): void => {
+    const bytes = Buffer.from(text);
+    text = '';
+    for (let done = 0; file !== undefined && done < bytes.length;) done += writeSync(file, bytes, done);
+  };
+  return {
+    write: (more) => {
+      text += more;
+      if (text.length >= blockLength) attempt(flush);
+    },
+    close: () => {
+      if (file === undefined) return;
+      const open = file;
+      try {
+        attempt(() => {
+          flush();
+          fsyncSync(open);
+        });
+      } finally {
+        file = undefined;
+        closeSync(open);
+      }
+    },
+  };
+}

@@ -1,0 +1,45 @@
+import { spawnSync } from 'node:child_process';
+import { expect, test } from '@jest/globals';
+import { thisProcess, type ProcessIdentity } from '../../../src/lib/process-identity.ts';
+import { closeRedis } from '../../../src/redis/connection/connect.ts';
+import { openTestStore } from '../../support/store.ts';
+import { createTool, writeSource } from '../tool.ts';
+
+const source = writeSource({ profiles: [{ organizationId: 'acme', userId: 'u1' }] });
+
+/** The id of a process that has just ended. */
+function endedPid(): number {
+  return spawnSync('true').pid;
+}
+
+/** Applies a run whose lock another process holds. */
+async function applyBeside(holder: ProcessIdentity): Promise<{ exitCode: number; err: string }> {
+  const tool = createTool();
+  const store = await openTestStore();
+  const lock = JSON.stringify({ token: 'another', ...holder });
+  await store.set(`${tool.prefix}migration:lock:r`, lock, 'PX', 15_000);
+  await closeRedis(store);
+  return await tool.json('apply', '--source', source, '--run', 'r');
+}
+
+test('a lock whose process has ended is taken over at once', async () => {
+  expect(await applyBeside({ ...thisProcess(), pid: endedPid() })).toMatchObject({ exitCode: 0 });
+});
+
+test('a lock whose process id now belongs to another process is taken over at once', async () => {
+  expect(await applyBeside({ ...thisProcess(), started: '1' })).toMatchObject({ exitCode: 0 });
+});
+
+test.each([
+  ['another PID namespace of the same host', { namespace: 'pid:[1]' }],
+  ['another machine with the same host name', { boot: 'another' }],
+])(
+  'a lock of a process in %s is left alone: nothing here can tell whether it lives',
+  async (_, elsewhere) => {
+    const pid = endedPid();
+    expect(await applyBeside({ ...thisProcess(), ...elsewhere, pid })).toMatchObject({
+      exitCode: 1,
+      err: expect.stringContaining(`is being applied by process ${pid}`),
+    });
+  },
+);
