@@ -1,4 +1,4 @@
-import { existsSync, mkdirSync, readdirSync, renameSync, rmSync, rmdirSync } from 'node:fs';
+import { existsSync, mkdirSync, readdirSync, renameSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { makeFolder } from '../../lib/make-directory.ts';
 import { markOwned, ownerOf } from '../../lib/owned-folder.ts';
@@ -64,12 +64,8 @@ async function removeLeftovers(folder: string): Promise<void> {
   const staging = join(folder, stagingName);
   if (!existsSync(staging)) return;
   const owner = ownerOf(staging);
-  if (owner === undefined) {
-    // Killed before it wrote anything.
-    rmdirSync(staging);
-    return;
-  }
-  if (owner !== 'ended') {
+  // Without an owner, it was killed before it wrote anything else.
+  if (owner !== undefined && owner !== 'ended') {
     throw new UsageError(
       `process ${owner.pid} on ${owner.host} may still be exporting to ${folder}: give --to another folder, or delete ${staging} if that process has ended`,
     );

@@ -55,8 +55,7 @@ export interface Issues {
 
 /** Collects issues; with `path`, each goes to that file as a line of JSON. */
 export function openIssues(path?: string): Issues {
-  const file =
-    path === undefined ? undefined : createTextFile(path, 'free some space, or give --report another file');
+  const file = path === undefined ? undefined : openReport(path);
   const counts = new Map<Entity, Map<Reason, number>>();
   const examples: Issue[] = [];
   const denied = new Set<string>();
