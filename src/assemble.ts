@@ -1,30 +1,31 @@
+import { createOperationsApp } from './admin-port/app.ts';
 import { createApp } from './api/app.ts';
+import { createLimiter } from './api/middleware/rate-limit.ts';
+import { listen, PortError } from './api/server.ts';
 import { defaultAdminPort, type Config } from './config.ts';
 import { describeDemo, openDemo } from './demo.ts';
 import { createLedger, type Ledger } from './deprecation/ledger/ledger.ts';
-import { watchPolicy, type PolicyWatch } from './deprecation/policy/policy-store.ts';
 import { createMetrics, workersMetrics, type Metrics, type MetricsText } from './deprecation/metrics.ts';
-import type { DeprecationPolicy, PolicyLayer } from './deprecation/policy/policy.ts';
-import { createPictures } from './media/upload.ts';
-import { createLimiter } from './api/middleware/rate-limit.ts';
-import { listen, PortError } from './api/server.ts';
+import { watchPolicy, type PolicyWatch } from './deprecation/policy/policy-store.ts';
+import type { PolicyLayer } from './deprecation/policy/policy.ts';
 import { createReleasers, type Releasers } from './lib/releasers.ts';
+import { repeat } from './lib/repeat.ts';
+import { isWildcard, serverUrl } from './lib/server-url.ts';
 import type { Log } from './log.ts';
 import { createMediaStore } from './media/open.ts';
-import { readBucketCredentials } from './media/s3.ts';
-import type { MediaStore } from './media/store.ts';
 import { sweepLooseMedia } from './media/orphans.ts';
-import { createOperationsApp } from './admin-port/app.ts';
+import type { MediaStore } from './media/store.ts';
+import { createPictures } from './media/upload.ts';
 import { openStore } from './redis/connection/open.ts';
 import type { Store } from './redis/scripts.ts';
 import { startWorkers } from './workers.ts';
 
 export interface Bridge {
-  /** The address of the public port. */
+  /** The URL of the public port. */
   url: string;
-  /** What a person who started it for the first time wants to read. */
+  /** Instructions for a person who runs the bridge with its demo organization. */
   welcome?: string;
-  /** Drains and closes everything, in the reverse order of opening. */
+  /** Answers pending requests, then closes everything in reverse order of opening. */
   close: () => Promise<void>;
 }
 
@@ -41,37 +42,46 @@ interface Resources {
 }
 
 /**
- * Opens everything that the configuration asks for, in order, and starts to answer: in this process, or in
- * `workers` of them, which this one then looks after. Where a step fails, what was opened before is closed
- * again, and the Error has one line and the remedy. `policyLayers` is the deprecation policy without the
- * operator's own layer, lowest first.
+ * Starts the bridge: opens all resources, then serves requests from this process or, with `workers` above 1, from
+ * worker processes that this one supervises. If a step fails, everything opened before is closed again; the error is
+ * one line that says what to do. `policyLayers` is the deprecation policy without the operator's own settings, lowest
+ * precedence first.
  */
 export async function assemble(
   config: Config,
   policyLayers: readonly PolicyLayer[],
   log: Log,
 ): Promise<Bridge> {
-  return await open(config, policyLayers, log, async (resources) => {
-    const welcome = await startHousekeeping(resources);
-    const counters = config.workers === 1 ? startCounting(resources) : undefined;
+  return await withResources(config, policyLayers, log, async (resources) => {
+    startHousekeeping(resources);
+    const demo = resources.isEmbedded
+      ? await openDemo(resources.store, config.keyPrefix, config.dataDir)
+      : undefined;
+    const counters = config.workers === 1 ? startCounters(resources) : undefined;
     const adminUrl = await openAdminPort(resources, counters?.metrics ?? workersMetrics());
-    const url = counters === undefined ? await answerByWorkers(resources) : await answer(resources, counters);
-    return { url, ...(welcome !== undefined && { welcome: welcome(url, adminUrl) }) };
+    const url = counters === undefined ? await serveFromWorkers(resources) : await serve(resources, counters);
+    if (config.publicBaseUrl === undefined && isWildcard(config.host)) {
+      log.warn(
+        `PUBLIC_BASE_URL is not set: picture URLs start with ${url}, which only this machine can reach`,
+      );
+    }
+    if (demo === undefined) return { url };
+    return { url, welcome: describeDemo(demo, url, adminUrl, config.organizationHeader) };
   });
 }
 
-/** What one of several processes opens: what it needs to answer, and nothing that there must be only one of. */
+/** Starts one of several worker processes: it serves requests and leaves the rest to its supervisor. */
 export async function assembleWorker(
   config: Config,
   policyLayers: readonly PolicyLayer[],
   log: Log,
 ): Promise<Bridge> {
-  return await open(config, policyLayers, log, async (resources) => ({
-    url: await answer(resources, startCounting(resources)),
+  return await withResources(config, policyLayers, log, async (resources) => ({
+    url: await serve(resources, startCounters(resources)),
   }));
 }
 
-async function open(
+async function withResources(
   config: Config,
   policyLayers: readonly PolicyLayer[],
   log: Log,
@@ -82,8 +92,7 @@ async function open(
   });
   try {
     const opened = await openStore(config, releasers, log);
-    const aws = readBucketCredentials(process.env);
-    const media = await createMediaStore(config.mediaUrl, { dataDir: config.dataDir, aws });
+    const media = await createMediaStore(config.mediaUrl, config);
     const deprecation = await watchPolicy(opened.store, config.keyPrefix, { defaults: policyLayers, log });
     releasers.onClose('deprecation policy', deprecation.close);
     const started = await start({ config, log, releasers, ...opened, media, deprecation });
@@ -94,13 +103,13 @@ async function open(
   }
 }
 
-/** What counts the calls that this process answers. */
+/** What counts the requests that this process answers. */
 interface Counters {
   ledger: Ledger;
   metrics: Metrics;
 }
 
-function startCounting({ config, log, releasers, store, deprecation }: Resources): Counters {
+function startCounters({ config, log, releasers, store, deprecation }: Resources): Counters {
   const ledger = createLedger(store, config.keyPrefix, { log });
   releasers.onClose('ledger', ledger.close);
   const metrics = createMetrics({
@@ -111,8 +120,8 @@ function startCounting({ config, log, releasers, store, deprecation }: Resources
   return { ledger, metrics };
 }
 
-/** Answers the public port from this process; returns its address. */
-async function answer(
+/** Serves the public port from this process; returns its URL. */
+async function serve(
   { config, log, releasers, store, media, deprecation }: Resources,
   { ledger, metrics }: Counters,
 ): Promise<string> {
@@ -135,7 +144,7 @@ async function answer(
     onAnswered: ({ organizationId, caller, operation = '', status, seconds, userAgent }) => {
       const { keyId, client } = caller ?? {};
       ledger.record({ organizationId, keyId, client, operation, status, userAgent });
-      // A label holds what a key has proven, nothing that anybody may claim.
+      // Only a valid key proves the organization; without one, anybody could add values to the label.
       metrics.observe({ operation, status, seconds, organizationId: caller && organizationId });
     },
     isDraining: () => isDraining(),
@@ -143,72 +152,57 @@ async function answer(
   const server = await listen(app, config.host, config.port);
   releasers.onClose('server', server.drain);
   isDraining = server.isDraining;
-  const url = addressOf(config.host, server.port);
+  const url = serverUrl(config.host, server.port);
   baseUrl = config.publicBaseUrl ?? url;
   return url;
 }
 
-async function answerByWorkers({ config, log, releasers, redisUrl }: Resources): Promise<string> {
-  const workers = await startWorkers(config.workers, { REDIS_URL: redisUrl }, log);
+async function serveFromWorkers({ config, log, releasers, redisUrl }: Resources): Promise<string> {
+  const workers = await startWorkers(config.workers, { REDIS_URL: redisUrl, REDIS_URL_FILE: '' }, log);
   releasers.onClose('workers', workers.close);
-  return addressOf(config.host, workers.port);
+  return serverUrl(config.host, workers.port);
 }
 
-/** Where nobody chose the admin port, and another has the usual one, the bridge does without: it is not why it runs. */
+/** Opens the admin port and returns its URL; goes on without it if the default port is taken and no other was chosen. */
 async function openAdminPort(
   { config, log, releasers, store, deprecation }: Resources,
   metrics: MetricsText,
 ): Promise<string | undefined> {
   const { keyPrefix, adminHost, adminPort, adminToken } = config;
-  const policy = (): DeprecationPolicy => deprecation.current().policy;
+  const policy = () => deprecation.current().policy;
   const app = createOperationsApp({ store, keyPrefix, policy, metrics, token: adminToken, log });
   try {
     const server = await listen(app, adminHost, adminPort ?? defaultAdminPort, 'ADMIN_');
     releasers.onClose('admin port', server.drain);
     if (adminToken !== undefined && adminToken.length < 16) {
-      log.warn('ADMIN_TOKEN is short enough to be guessed: set one of 16 characters or more');
+      log.warn('ADMIN_TOKEN is short enough to be guessed: use at least 16 characters');
     }
-    const url = addressOf(adminHost, server.port);
+    const url = serverUrl(adminHost, server.port);
     log.info('admin port open', { url });
     return url;
   } catch (error) {
     if (!(error instanceof PortError && error.inUse && adminPort === undefined)) throw error;
-    log.warn('there is no admin port', { reason: error.message });
+    log.warn('the admin port is not available', { reason: error.message });
     return undefined;
   }
 }
 
-/** How often it is asked whether a sweep is due, in ms. */
+/** How often to look whether a sweep is due, in ms. */
 const sweepInterval = 60_000;
 
-type Welcome = (url: string, adminUrl: string | undefined) => string;
-
-/** Does what one process of the bridge has to do; returns the demo's welcome, where there is a demo. */
-async function startHousekeeping(resources: Resources): Promise<Welcome | undefined> {
-  const { config, log, releasers, store, media } = resources;
-  const stopped = new AbortController();
+/** Starts the background work that one process does for all. */
+function startHousekeeping({ config, log, releasers, store, media }: Resources): void {
+  const stopping = new AbortController();
   const sweep = async (): Promise<void> => {
     try {
-      await sweepLooseMedia(store, config.keyPrefix, media.remove, stopped.signal);
+      await sweepLooseMedia(store, config.keyPrefix, media.remove, stopping.signal);
     } catch (error) {
-      log.warn('loose picture files could not be swept', { reason: String(error) });
+      log.warn('orphaned pictures could not be removed', { reason: String(error) });
     }
   };
-  let sweeping = sweep();
-  const sweeper = setInterval(() => {
-    sweeping = sweep();
-  }, sweepInterval).unref();
-  releasers.onClose('sweeper', async () => {
-    clearInterval(sweeper);
-    stopped.abort();
-    await sweeping;
+  const sweeping = repeat(sweep, sweepInterval);
+  releasers.onClose('housekeeping', async () => {
+    stopping.abort();
+    await sweeping.stop();
   });
-
-  if (!resources.isEmbedded) return undefined;
-  const demo = await openDemo(store, config.keyPrefix, config.dataDir);
-  return (url, adminUrl) => describeDemo(demo, url, adminUrl, config.organizationHeader);
-}
-
-function addressOf(host: string, port: number): string {
-  return `http://${host.includes(':') ? `[${host}]` : host}:${port}`;
 }

@@ -1,55 +1,68 @@
-import { availableParallelism } from 'node:os';
 import { readPolicyFields, type PolicyLayer } from './deprecation/policy/policy.ts';
 import type { RateLimit } from './api/middleware/rate-limit.ts';
+import { availableCpus } from './lib/cpu-quota.ts';
+import { readSecretFiles } from './lib/secret-files.ts';
+import type { BucketCredentials } from './media/s3.ts';
 import { readMediaUrl } from './media/url.ts';
 import { isLoopback } from './admin-port/loopback.ts';
 import type { SecretFiles } from './redis/connection/secrets.ts';
 import { parseRedisUrl } from './redis/connection/url.ts';
 
-/** Where the admin port is, unless ADMIN_PORT says otherwise. */
+/** The admin port, unless ADMIN_PORT is set. */
 export const defaultAdminPort = 8081;
 
-/** Everything the environment decides, read once. */
+/** The configuration of the service, read once from the environment. */
 export interface Config {
   port: number;
   host: string;
-  /** Undefined: defaultAdminPort, where nobody has it. */
+  /** Undefined: defaultAdminPort, if it is free. */
   adminPort: number | undefined;
   adminHost: string;
-  /** Undefined only where `adminHost` is loopback. */
+  /** Undefined only if `adminHost` is a loopback address. */
   adminToken: string | undefined;
   /** Undefined: the bridge runs a Redis of its own under `dataDir`. */
   redisUrl: string | undefined;
-  /** Files with what TLS needs, and the password. */
+  /** Files with certificates for TLS, and with the password. */
   redisSecrets: SecretFiles;
   allowEviction: boolean;
   dataDir: string;
   keyPrefix: string;
-  /** In lower case, as Node gives header names. */
+  /** In lower case, as Node.js reports header names. */
   organizationHeader: string;
-  /** Without a trailing slash; undefined: the bound address. */
+  /** Without a trailing slash. Undefined: the address of the server. */
   publicBaseUrl: string | undefined;
   mediaUrl: string | undefined;
+  /** For a media store in a bucket. Without a key, the AWS SDK's own sources apply: profiles, roles, instance metadata. */
+  aws: BucketCredentials;
   corsOrigins: readonly string[];
   rateLimit: RateLimit | undefined;
   /** The largest JSON body of a denylist operation, in bytes. */
   maxListBytes: number;
   deprecation: PolicyLayer;
-  /** How many processes answer. */
+  /** The number of processes that serve requests. */
   workers: number;
   logLevel: string;
 }
 
-/** The environment is wrong; `message` has every mistake, a line each. */
+/** The configuration is invalid; `message` has a line for each mistake. */
 export class ConfigError extends Error {}
 
 const logLevels = ['error', 'warn', 'info', 'http', 'verbose', 'debug', 'silly'];
 
-/** Reads the environment (README, "Configuration"). Throws a ConfigError that names every mistake at once. */
-export function readConfig(env: NodeJS.ProcessEnv): Config {
-  const mistakes: string[] = [];
+/** Each of them can also be given as a file, by `NAME_FILE`. */
+const secrets = [
+  'ADMIN_TOKEN',
+  'REDIS_URL',
+  'AWS_ACCESS_KEY_ID',
+  'AWS_SECRET_ACCESS_KEY',
+  'AWS_SESSION_TOKEN',
+];
 
-  /** A variable's value as `read` understands it; an empty one counts as unset. */
+/** Reads the environment (README, "Configuration"). Throws a ConfigError that names every mistake at once. */
+export function readConfig(environment: NodeJS.ProcessEnv): Config {
+  const { env, mistakes } = readSecretFiles(environment, secrets);
+
+  /** The value of a variable, parsed by `read`; an empty variable counts as unset. */
   const take = <Value, Fallback>(
     name: string,
     fallback: Fallback,
@@ -69,7 +82,7 @@ export function readConfig(env: NodeJS.ProcessEnv): Config {
     host: take('HOST', '127.0.0.1', anyText, 'a host'),
     adminPort: take('ADMIN_PORT', undefined, wholeNumber(0, 65_535), 'a port number'),
     adminHost: take('ADMIN_HOST', '127.0.0.1', anyText, 'a host'),
-    // Read by itself: a mistake in it must not be told together with the secret.
+    // Checked below: a message about a mistake must not contain the secret.
     adminToken: env['ADMIN_TOKEN']?.trim() || undefined,
     redisUrl: take('REDIS_URL', undefined, anyText, 'a URL'),
     redisSecrets: {
@@ -89,6 +102,12 @@ export function readConfig(env: NodeJS.ProcessEnv): Config {
     ),
     publicBaseUrl: take('PUBLIC_BASE_URL', undefined, baseUrl, 'an http or https URL without a query'),
     mediaUrl: take('MEDIA_URL', undefined, anyText, 'a file: or s3: URL'),
+    aws: {
+      accessKeyId: env['AWS_ACCESS_KEY_ID'] || undefined,
+      secretAccessKey: env['AWS_SECRET_ACCESS_KEY'] || undefined,
+      sessionToken: env['AWS_SESSION_TOKEN'] || undefined,
+      region: env['AWS_REGION'] || undefined,
+    },
     corsOrigins: take(
       'CORS_ORIGINS',
       [],
@@ -114,11 +133,11 @@ export function readConfig(env: NodeJS.ProcessEnv): Config {
 
   const { adminToken, adminHost, port } = config;
   if (adminToken === undefined && !isLoopback(adminHost)) {
-    mistakes.push(`ADMIN_TOKEN must be set where ADMIN_HOST (${adminHost}) can be reached from elsewhere`);
+    mistakes.push(`ADMIN_TOKEN must be set if ADMIN_HOST (${adminHost}) is not a loopback address`);
   } else if (adminToken !== undefined && !/^[\x21-\x7e]+$/.test(adminToken)) {
-    mistakes.push('ADMIN_TOKEN must be of ASCII characters, without spaces');
+    mistakes.push('ADMIN_TOKEN must consist of ASCII characters, without spaces');
   }
-  if (port !== 0 && port === config.adminPort) mistakes.push('ADMIN_PORT must not be the same as PORT');
+  if (port !== 0 && port === config.adminPort) mistakes.push('ADMIN_PORT must differ from PORT');
 
   if (config.redisUrl !== undefined) {
     try {
@@ -127,7 +146,7 @@ export function readConfig(env: NodeJS.ProcessEnv): Config {
       mistakes.push(error instanceof Error ? error.message : String(error));
     }
   }
-  const media = readMediaUrl(config.mediaUrl, { dataDir: config.dataDir, region: env['AWS_REGION'] });
+  const media = readMediaUrl(config.mediaUrl, { dataDir: config.dataDir, region: config.aws.region });
   if (media.kind === 'wrong') mistakes.push(`MEDIA_URL ${media.reason}`);
 
   const policy = readPolicyFields({
@@ -148,7 +167,7 @@ export function readConfig(env: NodeJS.ProcessEnv): Config {
 const maxWorkers = 128;
 
 function workerCount(text: string): number | undefined {
-  return text === 'auto' ? Math.min(availableParallelism(), maxWorkers) : wholeNumber(1, maxWorkers)(text);
+  return text === 'auto' ? Math.min(availableCpus(), maxWorkers) : wholeNumber(1, maxWorkers)(text);
 }
 
 const anyText = (text: string): string => text;
@@ -166,13 +185,13 @@ function flag(text: string): boolean | undefined {
 }
 
 function keyPrefix(text: string): string | undefined {
-  // Braces would be taken for the hash tag of the organization.
+  // Redis Cluster would take braces for the hash tag, which is the organization.
   return /^[^{}\s\p{Cc}]+$/u.test(text) ? text : undefined;
 }
 
 function headerName(text: string): string | undefined {
   const name = text.toLowerCase();
-  // A header that means something else already would be read as both.
+  // These have a meaning of their own.
   const taken = ['x-api-key', 'content-type', 'content-length', 'host', 'connection', 'x-request-id'];
   return /^[\w!#$%&'*+.^`|~-]+$/.test(name) && !taken.includes(name) ? name : undefined;
 }

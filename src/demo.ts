@@ -6,7 +6,7 @@ import { organizationBase } from './redis/keys.ts';
 import { findSettings, saveSettings } from './redis/organizations.ts';
 import type { Store } from './redis/scripts.ts';
 
-/** The file's shape is relied on from outside. */
+/** The content of demo-keys.json, which scripts read. */
 export interface DemoKeys {
   organizationId: string;
   playerKey: string;
@@ -14,8 +14,8 @@ export interface DemoKeys {
 }
 
 /**
- * The demo organization's keys, kept in DATA_DIR/demo-keys.json; on the first start the organization and the keys
- * are made. Only for the embedded store: whoever names a store has organizations of his own.
+ * Returns the keys of the demo organization, which are kept in DATA_DIR/demo-keys.json. The first start creates the
+ * organization and its keys. Only for the embedded Redis: any other one has organizations of its own.
  */
 export async function openDemo(store: Store, keyPrefix: string, dataDir: string): Promise<DemoKeys> {
   const file = join(dataDir, 'demo-keys.json');
@@ -26,24 +26,25 @@ export async function openDemo(store: Store, keyPrefix: string, dataDir: string)
 
   await saveSettings(store, keyPrefix, organizationId, defaultSettings);
   const base = organizationBase(keyPrefix, organizationId);
-  const make = async (key: NewApiKey): Promise<string> => {
-    const made = await createApiKey(store, base, key);
-    if (made.kind !== 'created') throw new Error('the demo organization is gone');
-    return made.apiKey;
+  const createKey = async (key: NewApiKey): Promise<string> => {
+    const created = await createApiKey(store, base, key);
+    if (created.kind !== 'created')
+      throw new Error('the demo organization was removed while its keys were created');
+    return created.apiKey;
   };
   const keys: DemoKeys = {
     organizationId,
-    playerKey: await make({ role: 'player', userId: 'demo-player', client: 'demo' }),
-    adminKey: await make({ role: 'admin', client: 'demo' }),
+    playerKey: await createKey({ role: 'player', userId: 'demo-player', client: 'demo' }),
+    adminKey: await createKey({ role: 'admin', client: 'demo' }),
   };
   await mkdir(dataDir, { recursive: true });
-  // Renamed into place: a file cut short by a crash would lock people out of the demo for good.
+  // Renamed into place: a crash must not leave half a file, since the keys cannot be read back from Redis.
   await writeFile(`${file}.new`, `${JSON.stringify(keys, null, 2)}\n`, { mode: 0o600 });
   await rename(`${file}.new`, file);
   return keys;
 }
 
-/** The demo's keys as lines to paste. */
+/** Example commands with the demo keys, ready to paste. */
 export function describeDemo(
   keys: DemoKeys,
   baseUrl: string,
@@ -53,7 +54,7 @@ export function describeDemo(
   const headers = (key: string): string =>
     `-H 'x-api-key: ${key}' -H '${organizationHeader}: ${keys.organizationId}'`;
   return `
-Profile Bridge answers at ${baseUrl}, with a demo organization. Try:
+Profile Bridge is running at ${baseUrl} with a demo organization. Try:
 
   curl -i -X PUT ${baseUrl}/api/profile/ ${headers(keys.playerKey)} \\
     -H 'content-type: application/json' -d '{"username":"ada"}'
@@ -63,6 +64,6 @@ Profile Bridge answers at ${baseUrl}, with a demo organization. Try:
   curl -i -X POST ${baseUrl}/api/profile/username/deny/ ${headers(keys.adminKey)} \\
     -H 'content-type: application/json' -d '{"ada":"player-1"}'
 
-The documentation is at ${baseUrl}/docs/${adminUrl === undefined ? '' : `, and who calls is shown at ${adminUrl}/`}.
+Documentation: ${baseUrl}/docs/${adminUrl === undefined ? '' : `\nDashboard:     ${adminUrl}/`}
 `;
 }

@@ -5,9 +5,9 @@ import { readContractPolicy } from './deprecation/policy/contract-policy.ts';
 import { checkPolicy, layerPolicy, type PolicyLayer } from './deprecation/policy/policy.ts';
 import { createLog, type Log } from './log.ts';
 
-/** Exit codes: 0 stopped as asked, 1 could not start or broke, 2 the configuration is wrong. */
+/** Runs the service. Exit codes: 0 stopped by a signal, 1 could not start, 2 invalid configuration. */
 async function main(): Promise<void> {
-  const { config, policyLayers } = configurationOrExit();
+  const { config, policyLayers } = readConfigurationOrExit();
   const log = createLog(config.logLevel);
   const bridge = await (cluster.isWorker ? assembleWorker : assemble)(config, policyLayers, log);
   if (bridge.welcome !== undefined) process.stdout.write(`${bridge.welcome}\n`);
@@ -15,35 +15,35 @@ async function main(): Promise<void> {
 
   let stopping = false;
   const stop = (signal: string): void => {
-    // npm forwards a second signal while the first is being obeyed: it must not cut anybody.
+    // npm forwards the signal that the terminal has sent already; the second one must not cut requests off.
     if (stopping) return;
     stopping = true;
     log.info('stopping', { signal });
-    void closeAndLeave(bridge, log);
+    void closeAndDisconnect(bridge, log);
   };
   process.on('SIGTERM', stop);
   process.on('SIGINT', stop);
 }
 
-async function closeAndLeave(bridge: Bridge, log: Log): Promise<void> {
+async function closeAndDisconnect(bridge: Bridge, log: Log): Promise<void> {
   await bridge.close();
   log.info('stopped');
-  // Its channel to the parent would keep a worker alive.
+  // The channel to the parent process would keep a worker alive.
   cluster.worker?.disconnect();
 }
 
-function configurationOrExit(): { config: Config; policyLayers: PolicyLayer[] } {
+function readConfigurationOrExit(): { config: Config; policyLayers: PolicyLayer[] } {
   try {
     const config = readConfig(process.env);
-    return { config, policyLayers: checkedLayers(config.deprecation) };
+    return { config, policyLayers: checkLayers(config.deprecation) };
   } catch (error) {
     if (!(error instanceof ConfigError)) throw error;
-    process.stderr.write(`The configuration is wrong:\n${error.message.replace(/^/gm, '  ')}\n`);
+    process.stderr.write(`Invalid configuration:\n${error.message.replace(/^/gm, '  ')}\n`);
     process.exit(2);
   }
 }
 
-function checkedLayers(environment: PolicyLayer): PolicyLayer[] {
+function checkLayers(environment: PolicyLayer): PolicyLayer[] {
   const layers = [readContractPolicy(), environment];
   const faults = checkPolicy(layerPolicy(...layers), Date.now());
   if (faults.length > 0) throw new ConfigError(faults.join('\n'));

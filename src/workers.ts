@@ -3,19 +3,18 @@ import { once } from 'node:events';
 import type { Log } from './log.ts';
 
 export interface Workers {
-  /** The port they share. */
+  /** The port that the workers share. */
   port: number;
-  /** Lets every worker drain and end. */
+  /** Lets every worker answer its pending requests and exit. */
   close: () => Promise<void>;
 }
 
-/** How long a worker may take to drain, in ms. */
+/** How long a worker may take to exit before it is killed, in ms. */
 const drainTimeout = 15_000;
 
 /**
- * Starts so many processes of this program, which share one port, and starts another for each that dies. Where
- * the first ones cannot start, rejects; what they had to say is on standard error. Should this process die, its
- * workers end too.
+ * Starts `count` processes of this program, which share one port, and replaces each one that exits unexpectedly.
+ * Rejects if they cannot start; the reason is on standard error. If this process dies, its workers exit too.
  */
 export async function startWorkers(count: number, env: NodeJS.ProcessEnv, log: Log): Promise<Workers> {
   let closing = false;
@@ -28,7 +27,7 @@ export async function startWorkers(count: number, env: NodeJS.ProcessEnv, log: L
     });
     worker.once('exit', (code: number, signal: string | null) => {
       if (closing) return;
-      log.error('a worker died; another takes its place', { pid: worker.process.pid, code, signal });
+      log.error('a worker exited unexpectedly and is replaced', { pid: worker.process.pid, code, signal });
       setTimeout(() => {
         if (!closing) fork();
       }, delay).unref();
@@ -41,11 +40,11 @@ export async function startWorkers(count: number, env: NodeJS.ProcessEnv, log: L
     await Promise.all(
       Object.values(cluster.workers ?? {})
         .flatMap((worker) => worker ?? [])
-        .map(end),
+        .map(stop),
     );
   };
 
-  const started = Promise.race([listening(count), firstDeath()]);
+  const started = Promise.race([listening(count), firstExit()]);
   for (let i = 0; i < count; i++) fork();
   try {
     return { port: await started, close };
@@ -55,7 +54,7 @@ export async function startWorkers(count: number, env: NodeJS.ProcessEnv, log: L
   }
 }
 
-/** The port, once so many workers listen on it. */
+/** The port, once `count` workers listen on it. */
 async function listening(count: number): Promise<number> {
   let port = 0;
   for (let ready = 0; ready < count; ready++) {
@@ -65,12 +64,12 @@ async function listening(count: number): Promise<number> {
   return port;
 }
 
-async function firstDeath(): Promise<never> {
+async function firstExit(): Promise<never> {
   await once(cluster, 'exit');
-  throw new Error('a worker could not start: see above');
+  throw new Error('a worker could not start; see the messages above');
 }
 
-async function end(worker: Worker): Promise<void> {
+async function stop(worker: Worker): Promise<void> {
   if (worker.isDead()) return;
   const late = setTimeout(() => worker.process.kill('SIGKILL'), drainTimeout);
   worker.process.kill('SIGTERM');

@@ -1,7 +1,10 @@
-import { describe, expect, test } from '@jest/globals';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { ConfigError, readConfig } from '../src/config.ts';
 
-test('an empty environment is a good one', () => {
+test('an empty environment is valid', () => {
   expect(readConfig({})).toMatchObject({
     port: 8080,
     host: '127.0.0.1',
@@ -16,11 +19,11 @@ test('an empty environment is a good one', () => {
   });
 });
 
-test('a variable that is set to nothing counts as unset', () => {
+test('an empty variable counts as unset', () => {
   expect(readConfig({ PORT: '', REDIS_URL: ' ', SUNSET_AT: '' })).toMatchObject({ port: 8080 });
 });
 
-test('every mistake is told at once, a line each', () => {
+test('all mistakes are reported at once, one per line', () => {
   const broken = {
     PORT: '80800',
     ADMIN_PORT: 'high',
@@ -56,27 +59,27 @@ describe('the admin port', () => {
   });
 
   test.each(['0.0.0.0', '::', '10.0.0.5', 'admin.example.com', '127.0.0.1.example.com'])(
-    'needs one on %s',
+    'needs a token on %s',
     (host) => {
-      expect(() => readConfig({ ADMIN_HOST: host })).toThrow(/^ADMIN_TOKEN must be set where ADMIN_HOST/);
+      expect(() => readConfig({ ADMIN_HOST: host })).toThrow(/^ADMIN_TOKEN must be set if ADMIN_HOST/);
       expect(readConfig({ ADMIN_HOST: host, ADMIN_TOKEN: '0123456789abcdef' })).toMatchObject({
         adminToken: '0123456789abcdef',
       });
     },
   );
 
-  test('takes no token that a header cannot carry', () => {
+  test('rejects a token that a header cannot carry', () => {
     for (const ADMIN_TOKEN of ['0123456789 abcdef', 'pässwörter-sind-gut']) {
-      expect(() => readConfig({ ADMIN_TOKEN })).toThrow(/of ASCII characters/);
+      expect(() => readConfig({ ADMIN_TOKEN })).toThrow(/ASCII characters/);
     }
   });
 
-  test('is not the public one', () => {
-    expect(() => readConfig({ PORT: '9000', ADMIN_PORT: '9000' })).toThrow('not be the same');
+  test('must differ from the public port', () => {
+    expect(() => readConfig({ PORT: '9000', ADMIN_PORT: '9000' })).toThrow('must differ from PORT');
   });
 });
 
-describe('values are understood as people write them', () => {
+describe('values are parsed', () => {
   test.each<[string, string, object]>([
     ['PUBLIC_BASE_URL', 'https://profiles.example/x/', { publicBaseUrl: 'https://profiles.example/x' }],
     [
@@ -91,5 +94,42 @@ describe('values are understood as people write them', () => {
     ['DEPRECATED_AT', '2026-01-01T00:00:00Z', { deprecation: { deprecatedAt: Date.UTC(2026, 0, 1) } }],
   ])('%s=%s', (name, value, expected) => {
     expect(readConfig({ [name]: value })).toMatchObject(expected);
+  });
+});
+
+describe('a secret', () => {
+  let folder = '';
+  beforeEach(() => {
+    folder = mkdtempSync(join(tmpdir(), 'secrets-'));
+  });
+  afterEach(() => rmSync(folder, { recursive: true }));
+
+  function file(content: string): string {
+    writeFileSync(join(folder, 'secret'), content);
+    return join(folder, 'secret');
+  }
+
+  test.each<[string, string, object]>([
+    ['ADMIN_TOKEN', '0123456789abcdef', { adminToken: '0123456789abcdef' }],
+    ['REDIS_URL', 'redis://:swordfish@redis:6379', { redisUrl: 'redis://:swordfish@redis:6379' }],
+    ['AWS_SECRET_ACCESS_KEY', 'swordfish', { aws: { secretAccessKey: 'swordfish' } }],
+  ])('can come from a file: %s_FILE', (name, secret, expected) => {
+    expect(readConfig({ [`${name}_FILE`]: file(`${secret}\n`) })).toMatchObject(expected);
+  });
+
+  test.each<[string, () => NodeJS.ProcessEnv, RegExp]>([
+    [
+      'the file is missing',
+      () => ({ ADMIN_TOKEN_FILE: '/nowhere' }),
+      /^ADMIN_TOKEN_FILE: \/nowhere .*ENOENT/,
+    ],
+    ['the file is empty', () => ({ ADMIN_TOKEN_FILE: file('\n') }), /^ADMIN_TOKEN_FILE: .* is empty$/],
+    [
+      'it is given twice',
+      () => ({ ADMIN_TOKEN_FILE: file('one'), ADMIN_TOKEN: 'two' }),
+      /^ADMIN_TOKEN_FILE: ADMIN_TOKEN is set as well/,
+    ],
+  ])('is reported under its variable if %s', (_name, env, message) => {
+    expect(() => readConfig(env())).toThrow(message);
   });
 });

@@ -44,7 +44,7 @@ function pathOf(command: Command): string {
 export function describeError(error: unknown): string {
   const message = error instanceof Error ? error.message : String(error);
   const line = message.trim().replaceAll(/\s*\n\s*/g, '; ');
-  if (error instanceof ConfigError) return `the configuration is wrong: ${line}`;
+  if (error instanceof ConfigError) return `invalid configuration: ${line}`;
   if (isStoreUnavailable(error)) {
     return `the store does not answer (${line}): see that it runs and that REDIS_URL is right, then run this again`;
   }

@@ -1,11 +1,11 @@
 import { openFolder } from './disk.ts';
-import { openBucket, type BucketCredentials } from './s3.ts';
+import type { BucketCredentials } from './s3.ts';
 import type { MediaStore } from './store.ts';
 import { readMediaUrl } from './url.ts';
 
 /**
- * Opens the store that MEDIA_URL names (see readMediaUrl) and proves that it can be written. Rejects with
- * one line and the remedy for an address it cannot use.
+ * Opens the picture store that MEDIA_URL names (see readMediaUrl) after a test write. Rejects with one line that says
+ * what to do if it cannot be used. The S3 client is loaded only for a bucket.
  */
 export async function createMediaStore(
   mediaUrl: string | undefined,
@@ -13,5 +13,7 @@ export async function createMediaStore(
 ): Promise<MediaStore> {
   const address = readMediaUrl(mediaUrl, { dataDir, region: aws.region });
   if (address.kind === 'wrong') throw new Error(`MEDIA_URL ${address.reason}.`);
-  return address.kind === 'folder' ? openFolder(address.folder) : openBucket(address, aws);
+  if (address.kind === 'folder') return openFolder(address.folder);
+  const { openBucket } = await import('./s3.ts');
+  return openBucket(address, aws);
 }

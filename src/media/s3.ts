@@ -1,10 +1,17 @@
-import { S3mini, S3ServiceError } from 's3mini';
+import { setTimeout as sleep } from 'node:timers/promises';
+import {
+  DeleteObjectCommand,
+  GetObjectCommand,
+  PutObjectCommand,
+  S3Client,
+  S3ServiceException,
+} from '@aws-sdk/client-s3';
 import { errorCode, MediaUnavailableError } from './errors.ts';
 import { newPictureName, pictureTypeOf } from './names.ts';
 import type { MediaStore } from './store.ts';
 import type { BucketAddress } from './url.ts';
 
-/** From the standard AWS environment variables: AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, AWS_SESSION_TOKEN, AWS_REGION. */
+/** From the standard variables AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, AWS_SESSION_TOKEN and AWS_REGION. */
 export interface BucketCredentials {
   accessKeyId?: string | undefined;
   secretAccessKey?: string | undefined;
@@ -12,66 +19,58 @@ export interface BucketCredentials {
   region?: string | undefined;
 }
 
-/** What the environment has of them. */
-export function readBucketCredentials(env: NodeJS.ProcessEnv): BucketCredentials {
-  const { AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, AWS_SESSION_TOKEN, AWS_REGION } = env;
-  return {
-    accessKeyId: AWS_ACCESS_KEY_ID,
-    secretAccessKey: AWS_SECRET_ACCESS_KEY,
-    sessionToken: AWS_SESSION_TOKEN,
-    region: AWS_REGION,
-  };
-}
-
-// With the decoding before it, a bucket that does not answer is still told as such in time.
-const requestMilliseconds = 2500;
-
-/** Leaves the content length to fetch: given by the caller too, it is sent twice, which newer HTTP clients refuse. */
-const fetchCounting: typeof fetch = async (input, init) => {
-  const headers = new Headers(init?.headers);
-  headers.delete('Content-Length');
-  return fetch(input, { ...init, headers });
-};
-
-function reason(error: unknown): string {
-  if (!(error instanceof S3ServiceError)) return errorCode(error);
-  return error.serviceCode === undefined || error.serviceCode === 'Unknown'
-    ? `status ${error.status}`
-    : error.serviceCode;
-}
+/** The time limit of an operation with all its retries, in ms: together with decoding, a request stays below 3 s. */
+const operationTimeout = 2500;
+/** How long to wait for a connection before it is tried again, in ms. */
+const connectionTimeout = 1000;
 
 /**
- * A bucket of any S3-compatible service, addressed by path. Proves by a small object, written and removed
- * again, that it can be used, which needs no right but those the store needs (put, get, delete); rejects with
- * one line and the remedy when it cannot.
+ * A bucket of any S3-compatible service, addressed by path. Opening it writes and removes a small object, so the
+ * access key needs no permissions beyond those for pictures (get, put, delete). Rejects with one line that says what to
+ * do if that fails. Without an access key the SDK's default sources apply, such as roles and profiles.
  */
 export async function openBucket(
   address: BucketAddress,
-  credentials: BucketCredentials,
+  { accessKeyId = '', secretAccessKey = '', sessionToken }: BucketCredentials,
 ): Promise<MediaStore> {
-  const { accessKeyId = '', secretAccessKey = '', sessionToken = '' } = credentials;
-  if (accessKeyId === '' || secretAccessKey === '')
-    throw new Error('MEDIA_URL names a bucket; set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY as well.');
-  if (sessionToken !== '')
-    throw new Error(
-      'AWS_SESSION_TOKEN is set, but temporary credentials cannot be used; give an access key that has no session token.',
-    );
-
-  const s3 = new S3mini({
-    accessKeyId,
-    secretAccessKey,
-    endpoint: `${address.endpoint}/${address.bucket}`,
-    region: address.region,
-    requestAbortTimeout: requestMilliseconds,
-    fetch: fetchCounting,
+  const { bucket, endpoint, region, prefix } = address;
+  if ((accessKeyId === '') !== (secretAccessKey === '')) {
+    throw new Error('MEDIA_URL: AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY must be set together.');
+  }
+  const s3 = new S3Client({
+    endpoint,
+    region,
+    forcePathStyle: true,
+    requestHandler: { connectionTimeout },
+    // Services other than Amazon's often lack the checksums that the SDK adds by default.
+    requestChecksumCalculation: 'WHEN_REQUIRED',
+    responseChecksumValidation: 'WHEN_REQUIRED',
+    ...(accessKeyId !== '' && {
+      credentials: { accessKeyId, secretAccessKey, ...(sessionToken !== undefined && { sessionToken }) },
+    }),
   });
-  const where = `the bucket ${address.bucket} at ${address.endpoint}`;
-  const key = (name: string): string => `${address.prefix}${name}`;
-  const reach = async <T>(deed: string, work: () => Promise<T>): Promise<T> => {
+
+  const objectOf = (name: string) => ({ Bucket: bucket, Key: `${prefix}${name}` });
+  /** Runs an operation within the time limit; undefined if there is no such object. */
+  const run = async <T>(
+    verb: string,
+    operation: (options: { abortSignal: AbortSignal }) => Promise<T>,
+  ): Promise<T | undefined> => {
+    const timeout = new AbortController();
     try {
-      return await work();
+      // The signal ends requests, but not the SDK's search for credentials.
+      const late = sleep(operationTimeout, undefined, { signal: timeout.signal }).then(() => {
+        throw new DOMException('no response in time', 'TimeoutError');
+      });
+      return await Promise.race([operation({ abortSignal: timeout.signal }), late]);
     } catch (error) {
-      throw new MediaUnavailableError(`Cannot ${deed} ${where} (${reason(error)}).`, { cause: error });
+      if (error instanceof S3ServiceException && error.name === 'NoSuchKey') return undefined;
+      throw new MediaUnavailableError(
+        `Cannot ${verb} the bucket ${bucket} at ${endpoint} (${errorCode(error)}).`,
+        { cause: error },
+      );
+    } finally {
+      timeout.abort();
     }
   };
 
@@ -79,34 +78,31 @@ export async function openBucket(
     save: async (name, bytes) => {
       const type = pictureTypeOf(name);
       if (type === undefined) throw new TypeError('not the name of a picture');
-      await reach('write to', async () => s3.putObject(key(name), bytes, type));
+      const object = new PutObjectCommand({ ...objectOf(name), Body: bytes, ContentType: type });
+      await run('write to', (options) => s3.send(object, options));
     },
     read: async (name) => {
       const type = pictureTypeOf(name);
       if (type === undefined) return undefined;
-      const found = await reach('read from', async () => s3.getObjectArrayBuffer(key(name)));
-      return found === null ? undefined : { bytes: Buffer.from(found), type };
+      const bytes = await run('read from', async (options) => {
+        const { Body } = await s3.send(new GetObjectCommand(objectOf(name)), options);
+        return await Body?.transformToByteArray();
+      });
+      return bytes && { bytes: Buffer.from(bytes), type };
     },
     remove: async (name) => {
       if (pictureTypeOf(name) === undefined) return;
-      await reach('remove from', async () => {
-        try {
-          await s3.deleteObject(key(name));
-        } catch (error) {
-          // Amazon's own answer is 204 for an absent key, but not every service's.
-          if (!(error instanceof S3ServiceError && error.serviceCode === 'NoSuchKey')) throw error;
-        }
-      });
+      await run('remove from', (options) => s3.send(new DeleteObjectCommand(objectOf(name)), options));
     },
   };
 
   try {
-    const proof = newPictureName('gif');
-    await store.save(proof, Buffer.from('GIF89a'));
-    await store.remove(proof);
+    const name = newPictureName('gif');
+    await store.save(name, Buffer.from('GIF89a'));
+    await store.remove(name);
   } catch (error) {
     throw new Error(
-      `MEDIA_URL: ${error instanceof MediaUnavailableError ? error.message : String(error)} Check the bucket's name, endpoint and region, and that the access key may put, get and delete there.`,
+      `MEDIA_URL: ${error instanceof MediaUnavailableError ? error.message : String(error)} Check the bucket's name, endpoint and region, and that AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY (or a role) allow to get, put and delete objects there.`,
       { cause: error },
     );
   }

@@ -117,14 +117,14 @@ function titleOf({ kind, run, isResumed }: Applied, source: string): string {
 }
 
 async function copy(
-  { config, awsCredentials }: CliEnvironment,
+  { config }: CliEnvironment,
   { copyPictures: place, allowPrivateAddresses = false, rate }: ApplyChoice,
   scope: Scope,
   context: MigrationContext,
 ): Promise<Copied> {
   // It brings the picture decoder along, which takes its time to load.
   const { copyPictures } = await import('../../migration/pictures/copy.ts');
-  const media = await createMediaStore(config.mediaUrl, { dataDir: config.dataDir, aws: awsCredentials });
+  const media = await createMediaStore(config.mediaUrl, config);
   return await copyPictures(scope, context, {
     media,
     folder: place === true ? undefined : place,

@@ -1,6 +1,5 @@
 import { Command, CommanderError } from 'commander';
 import { ConfigError, readConfig } from '../../config.ts';
-import { readBucketCredentials } from '../../media/s3.ts';
 import { UsageError } from '../../migration/engine/issues.ts';
 import { apply } from './apply.ts';
 import { exportAll } from './export.ts';
@@ -39,10 +38,7 @@ export async function runMigrate(
   const does =
     <Own>(command: (environment: CliEnvironment, flags: Own) => Promise<Outcome>) =>
     async (flags: Own & Flags): Promise<void> => {
-      const outcome = await command(
-        { config: readConfig(env), awsCredentials: readBucketCredentials(env), err, signal },
-        flags,
-      );
+      const outcome = await command({ config: readConfig(env), err, signal }, flags);
       out(flags.json === true ? `${JSON.stringify(outcome.json, null, 2)}\n` : `${outcome.text}\n`);
       if (outcome.error !== undefined) err.write(`error: ${outcome.error}\n`);
       exitCode = outcome.exitCode;

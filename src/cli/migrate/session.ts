@@ -1,4 +1,5 @@
 import { createReleasers } from '../../lib/releasers.ts';
+import { serverUrl } from '../../lib/server-url.ts';
 import { isStoreUnavailable } from '../../redis/connection/connect.ts';
 import { reachStore, type StoreConfig } from '../../redis/connection/open.ts';
 import type { BucketCredentials } from '../../media/s3.ts';
@@ -14,6 +15,7 @@ import { createWriter } from '../../migration/engine/writer.ts';
 interface MigrationConfig extends StoreConfig {
   keyPrefix: string;
   mediaUrl: string | undefined;
+  aws: BucketCredentials;
   publicBaseUrl: string | undefined;
   host: string;
   port: number;
@@ -22,8 +24,6 @@ interface MigrationConfig extends StoreConfig {
 /** What a command has around it. */
 export interface CliEnvironment {
   config: MigrationConfig;
-  /** For a media store in a bucket. */
-  awsCredentials: BucketCredentials;
   /** Where progress is shown. */
   err: { isTTY?: boolean | undefined; write: (text: string) => unknown };
   /** Aborted when the command is to stop. */
@@ -103,6 +103,5 @@ function storeLost(cause?: Error): MigrationError {
 
 /** What the URLs of our own picture files begin with: the same as the service's, as far as its address is fixed. */
 function mediaUrlOf({ publicBaseUrl, host, port }: MigrationConfig): string {
-  const bound = `http://${host.includes(':') ? `[${host}]` : host}:${port}`;
-  return `${publicBaseUrl ?? bound}/media/`;
+  return `${publicBaseUrl ?? serverUrl(host, port)}/media/`;
 }

@@ -1,0 +1,64 @@
+import { existsSync, readFileSync } from 'node:fs';
+import { availableParallelism } from 'node:os';
+import { dirname, join } from 'node:path';
+
+/**
+ * How many processes can run at the same time: the number of CPUs this process may use, or fewer where a CPU quota
+ * (a container's `--cpus`, a Kubernetes limit, systemd's CPUQuota) allows less; at least 1. Node.js itself does not
+ * consider quotas. `root` is where the kernel's file systems are mounted.
+ */
+export function availableCpus(root = '/'): number {
+  return Math.max(1, Math.min(availableParallelism(), Math.floor(cpuQuota(root))));
+}
+
+/** The smallest CPU quota of this process's control groups, in CPUs; Infinity without one, or where there are no control groups. */
+function cpuQuota(root: string): number {
+  let smallest = Infinity;
+  for (const line of readText(join(root, 'proc/self/cgroup')).split('\n')) {
+    // hierarchy:controllers:path, as in cgroups(7); version 2 names no controllers.
+    const [, controllers, path] = /^\d+:([^:]*):(.*)$/.exec(line) ?? [];
+    if (controllers === undefined || path === undefined) continue;
+    if (controllers === '')
+      smallest = Math.min(smallest, ...quotas(join(root, 'sys/fs/cgroup'), path, readV2));
+    else if (controllers.split(',').includes('cpu')) {
+      smallest = Math.min(smallest, ...quotas(join(root, 'sys/fs/cgroup/cpu'), path, readV1));
+    }
+  }
+  return smallest;
+}
+
+/** The quotas of a group and of all groups around it: each of them limits the process. */
+function quotas(mount: string, path: string, read: (folder: string) => number): number[] {
+  // In a container the path may be the host's, while the mount shows only the container's own group.
+  let folder = existsSync(join(mount, path)) ? join(mount, path) : mount;
+  const found = [read(folder)];
+  while (folder.length > mount.length) {
+    folder = dirname(folder);
+    found.push(read(folder));
+  }
+  return found;
+}
+
+/** `cpu.max`: "quota period" or "max period". */
+function readV2(folder: string): number {
+  const [quota, period] = readText(join(folder, 'cpu.max')).split(' ').map(Number);
+  return toCpus(quota, period);
+}
+
+/** A quota of -1 is none. */
+function readV1(folder: string): number {
+  const read = (file: string): number => Number(readText(join(folder, file)) || Number.NaN);
+  return toCpus(read('cpu.cfs_quota_us'), read('cpu.cfs_period_us'));
+}
+
+function toCpus(quota = Number.NaN, period = Number.NaN): number {
+  return quota > 0 && period > 0 ? quota / period : Infinity;
+}
+
+function readText(file: string): string {
+  try {
+    return readFileSync(file, 'utf8');
+  } catch {
+    return '';
+  }
+}
