@@ -1,4 +1,4 @@
-import { mkdir, mkdtemp, readFile, rm, utimes, writeFile } from 'node:fs/promises';
+import { appendFile, mkdir, mkdtemp, readFile, rename, rm, stat, utimes, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { gzipSync } from 'node:zlib';
@@ -193,7 +193,7 @@ describe('an NDJSON file', () => {
         fc.integer({ min: 1, max: 5 }),
         async (pieces, zipped, size) => {
           const bytes = Buffer.concat(
-            pieces.map((part) => Buffer.concat([Buffer.from(part as string), Buffer.from('\n')])),
+            ['', ...pieces].map((part) => Buffer.concat([Buffer.from(part as string), Buffer.from('\n')])),
           );
           await rm(join(folder, 'profiles.ndjson.gz'), { force: true });
           await rm(join(folder, 'profiles.ndjson'), { force: true });
@@ -232,6 +232,52 @@ describe('an NDJSON file', () => {
     expect(await profiles({ after: ends[0] })).toEqual(['2 u2']);
     await utimes(path, 1, 1);
     expect(await profiles({ after: ends[0] })).toEqual(['1 u1', '2 u2']);
+  });
+
+  test.each([
+    ['grows', (path: string) => appendFile(path, `${line('u9')}\n`)],
+    ['is touched', (path: string) => utimes(path, 1, 1)],
+    [
+      'is replaced by one of the same size and time',
+      async (path: string) => {
+        const { atime, mtime } = await stat(path);
+        await writeFile(`${path}.new`, `${line('u1')}\n${line('u9')}\n`);
+        await utimes(`${path}.new`, atime, mtime);
+        await rename(`${path}.new`, path);
+      },
+    ],
+  ])('that %s while or after it is read is named', async (_, change) => {
+    const path = await put('profiles.ndjson', `${line('u1')}\n${line('u2')}\n`);
+    const changed =
+      /^SourceError: profiles\.ndjson has changed since it was opened: wait until nothing writes to it/;
+    const source = await openSource(folder);
+    expect(
+      await messageOf(async () => {
+        for await (const { rows } of source.read('profiles', { size: 1 }))
+          if (rows.length > 0) await change(path);
+      }),
+    ).toMatch(changed);
+    expect(await messageOf(() => readRows(source, 'profiles'))).toMatch(changed);
+    expect(await messageOf(() => readRows(source, 'profiles'))).toMatch(changed);
+  });
+
+  test('of wide rows comes in batches bounded by bytes', async () => {
+    const wide = line('u', { profilePictureUrl: 'x'.repeat(128 * 1024) });
+    await put('profiles.ndjson', `${wide}\n`.repeat(20));
+    const { counts } = await readRows(await openSource(folder), 'profiles');
+    expect(counts).toEqual(Array.from({ length: 10 }, (_, batch) => 2 * (batch + 1)));
+  });
+
+  test('in UTF-16 is refused by name, with or without a byte order mark', async () => {
+    for (const text of [line('u1'), `\uFEFF${line('u1')}`]) {
+      const little = Buffer.from(text, 'utf16le');
+      for (const bytes of [little, Buffer.from(little).swap16()]) {
+        await put('profiles.ndjson', bytes);
+        expect(await messageOf(() => profiles())).toBe(
+          'SourceError: profiles.ndjson is UTF-16: convert it to UTF-8 first, such as by iconv -f UTF-16 -t UTF-8',
+        );
+      }
+    }
   });
 
   test('can be read for one organization; lines that cannot be read are told all the same', async () => {
@@ -333,6 +379,34 @@ describe('a CSV file', () => {
     const said = await messageOf(() => openSource(folder));
     expect(said).toMatch(message);
     expect(said).not.toContain('very-private');
+  });
+
+  test.each([
+    ['semicolons', 'organizationId;userId;username\nacme;u1;a,b\nacme;u2;"a;b"\n', ['a,b', 'a;b']],
+    ['tabs', 'organizationId\tuserId\tusername\nacme\tu1\ta,b\nacme\tu2\t"c\td"\n', ['a,b', 'c\td']],
+    ['CRLF and LF mixed', 'organizationId,userId,username\r\nacme,u1,a\nacme,u2,"b\nc"\r\n', ['a', 'b\nc']],
+    ['LF and CRLF mixed', 'organizationId,userId,username\nacme,u1,a\r\nacme,u2,b\n', ['a', 'b']],
+    ['CR', 'organizationId,userId,username\racme,u1,a\racme,u2,b\r', ['a', 'b']],
+  ])('with %s is read like any other', async (_, content, names) => {
+    await put('profiles.csv', content);
+    const { rows } = await readRows(await openSource(folder), 'profiles');
+    expect(rows.map(({ at, raw }) => [at, (raw as { username: string }).username])).toEqual([
+      ['profiles.csv:2', names[0]],
+      [expect.stringMatching(/^profiles\.csv:[34]$/), names[1]],
+    ]);
+  });
+
+  test("with a database's mark for NULL, or in UTF-16, is refused by name", async () => {
+    await put('profiles.csv', 'organizationId,userId,username\nacme,u1,\\N\nacme,u2,a\\N\n');
+    expect(await profiles()).toEqual([
+      String.raw`2! has \N, a database's mark for NULL, as username: leave such a cell empty`.replace(
+        '\\\\',
+        '\\',
+      ),
+      '3 u2',
+    ]);
+    await put('profiles.csv', Buffer.from('\uFEFForganizationId,userId\n', 'utf16le'));
+    expect(await messageOf(() => profiles())).toMatch(/^SourceError: profiles\.csv is UTF-16/);
   });
 
   test('with fields, reads the columns they name and ignores the others', async () => {
