@@ -60,6 +60,11 @@ export function localWritesKey(base: string): string {
   return `${base}local-writes`;
 }
 
+/** Renames of a migration that were begun and not all made yet (lua/migration/rename.lua): user → [old, new] in JSON. */
+export function pendingRenamesKey(base: string): string {
+  return `${base}renames`;
+}
+
 export function objectsKey(base: string): string {
   return `${base}objects`;
 }

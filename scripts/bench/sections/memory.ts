@@ -66,6 +66,7 @@ async function migrateProfiles(store: Store, organization: string, reference: st
       'write',
       JSON.stringify(rows),
       0,
+      '',
     );
     if (reply[0] !== 'applied') throw new Error(`the migration replied ${reply[0]}`);
   }

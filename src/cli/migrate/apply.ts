@@ -1,107 +1,97 @@
-import { applyRun, openChosen, runOrganizationsKey, type Applied } from '../../migration/engine/commands.ts';
-import {
-  applyFigures,
-  figuresTable,
-  head,
-  listProblems,
-  listWarnings,
-  pace,
-  planFigures,
-  recordsWithProblems,
-  sumOf,
-} from './summary.ts';
 import { counted, number } from '../../lib/numbers.ts';
 import { createMediaStore } from '../../media/open.ts';
+import { applyRun, type Applied } from '../../migration/engine/apply.ts';
+import { openChosen } from '../../migration/engine/choose.ts';
 import type { MigrationContext } from '../../migration/engine/context.ts';
 import { createPacer } from '../../migration/engine/pacer.ts';
 import type { Copied } from '../../migration/pictures/copy.ts';
 import type { Scope } from '../../migration/sources/scope.ts';
-import { prune, type Pruned } from '../../migration/engine/prune.ts';
-import { organizationsOf } from '../../migration/engine/verify.ts';
-import { noteIgnored } from './ignored.ts';
+import {
+  describeIgnored,
+  describePruning,
+  describeSpared,
+  figuresOf,
+  figuresTable,
+  head,
+  listProblems,
+  listWarnings,
+  organizationFigures,
+  pace,
+  remedyFor,
+  sumOf,
+} from './summary.ts';
 import type { PlanChoice } from './plan.ts';
 import { withSession, type Outcome, type CliEnvironment } from './session.ts';
 
 export interface ApplyChoice extends PlanChoice {
   fresh?: boolean | undefined;
   rate?: number | undefined;
-  prune?: boolean | undefined;
   /** True, or the folder where the files lie. */
   copyPictures?: true | string | undefined;
   allowPrivateAddresses?: boolean | undefined;
 }
 
-/** `migrate apply`: brings the source's records in, and can be stopped at any time. */
+/** `migrate apply`: writes the source's records, and can be stopped at any time. */
 export async function apply(environment: CliEnvironment, choice: ApplyChoice): Promise<Outcome> {
   const startedAt = Date.now();
   const chosen = await openChosen(choice);
   try {
-    // A write of 500 records has its time; with a rate, fewer at once spread it evenly.
-    const size =
-      choice.rate === undefined
-        ? chosen.scope.size
-        : Math.max(1, Math.min(choice.batch ?? 500, Math.ceil(choice.rate / 4)));
-    const scoped = { ...chosen, scope: { ...chosen.scope, size } };
     return await withSession(environment, choice, async (context) => {
-      let pruned: Pruned = { removed: new Map(), spared: new Map() };
       let pictures: Copied | undefined;
-      const applied = await applyRun(scoped, context, {
-        fresh: choice.fresh,
-        rate: choice.rate,
-        everything: choice.prune === true || choice.copyPictures !== undefined,
+      const applied = await applyRun(chosen, context, {
+        ...choice,
+        everything: choice.copyPictures !== undefined,
         afterwards: async (scope, inner) => {
-          if (choice.prune === true) {
-            const past = await inner.store.smembers(runOrganizationsKey(inner.prefix, chosen.run));
-            pruned = await prune(scope, inner, await organizationsOf(inner, past, choice.org));
-          }
-          if (choice.copyPictures !== undefined) {
-            pictures = await copy(environment, choice, scope, inner);
-          }
+          if (choice.copyPictures !== undefined) pictures = await copy(environment, choice, scope, inner);
         },
       });
       const { issues } = context;
-      const isRefused = applied.kind === 'refused';
-      const figures = isRefused ? planFigures(applied.plan, issues) : applyFigures(applied, issues);
+      const { kind, assessment, tallies, pruning, pruned, pendingRenames } = applied;
+      const isWritten = kind === 'applied' || kind === 'interrupted';
+      const figures = figuresOf(assessment.reading, tallies, issues);
       const sum = sumOf(figures);
-      const written = isRefused ? 0 : sum.created + sum.updated;
+      const written = isWritten ? sum.created + sum.updated : 0;
       // With the problems accepted, only what the writing itself has found is one.
-      const late = sum.conflicts + sum.invalid - applied.plan.problems;
-      const isFine = applied.kind === 'applied' && (chosen.scope.onConflict !== 'abort' || late === 0);
+      const late = sum.conflicts + sum.invalid - assessment.problems;
+      const isFine = kind === 'applied' && (chosen.scope.onConflict !== 'abort' || late === 0);
       return {
-        exitCode: applied.kind === 'interrupted' ? 130 : isFine ? 0 : 1,
+        exitCode: kind === 'interrupted' ? 130 : isFine ? 0 : 1,
         json: {
           ...head('apply', chosen),
           ok: isFine,
-          state: applied.kind,
+          state: kind,
           resumed: applied.isResumed,
           ...sum,
           written,
-          problems: applied.plan.problems + late,
+          problems: assessment.problems + late,
+          ...(pendingRenames > 0 && { pendingRenames }),
           ...(choice.prune === true && {
-            pruned: Object.fromEntries(pruned.removed),
-            notPruned: Object.fromEntries(pruned.spared),
+            pruned: Object.fromEntries(pruned?.removed ?? []),
+            notPruned: Object.fromEntries(pruning?.spared ?? []),
           }),
           ...(pictures !== undefined && { pictures }),
-          ...pace(startedAt, applied.handled),
+          ...pace(startedAt, sum.read),
           writingSeconds: applied.writingMs / 1000,
           entities: Object.fromEntries(figures),
+          organizations: organizationFigures(tallies),
           issues: issues.counts(),
           examples: issues.examples(),
           ignored: chosen.source.ignored,
         },
         text: [
           titleOf(applied, chosen.source.name),
-          ...noteIgnored(chosen.source),
+          ...describeIgnored(chosen.source),
           '',
           figuresTable(figures),
-          ...listProblems(issues, isRefused ? 'Problems:' : 'Refused:'),
+          ...listProblems(issues, isWritten ? 'Refused:' : 'Problems:'),
           ...listWarnings(issues),
-          ...(choice.prune === true ? ['', ...describePruned(pruned)] : []),
+          ...(pruned === undefined ? [] : describePruned(applied)),
+          ...(kind === 'prune-refused' && pruning !== undefined ? describePruning(pruning) : []),
           ...(pictures === undefined ? [] : ['', describeCopied(pictures)]),
           '',
-          speed(startedAt, applied, written),
+          speed(startedAt, applied, sum.read, written),
         ].join('\n'),
-        ...(!isFine && { error: errorOf(applied, late) }),
+        ...(!isFine && { error: errorOf(applied, late, context) }),
       };
     });
   } finally {
@@ -111,9 +101,9 @@ export async function apply(environment: CliEnvironment, choice: ApplyChoice): P
 
 function titleOf({ kind, run, isResumed }: Applied, source: string): string {
   const where = `run ${run} from ${source}`;
-  if (kind === 'refused') return `Nothing was written by ${where}; this is what it found.`;
   if (kind === 'interrupted') return `Stopped ${where}, in good order.`;
-  return `Applied ${where}${isResumed ? ', going on where it had stopped' : ''}.`;
+  if (kind !== 'applied') return `Nothing was written by ${where}; this is what it found.`;
+  return `Applied ${where}${isResumed ? ', resuming where it had stopped' : ''}.`;
 }
 
 async function copy(
@@ -137,30 +127,39 @@ function describeCopied({ copied, failed }: Copied): string {
   return `${counted(copied, 'picture')} copied; not to be copied, and left with their URLs: ${number(failed)}.`;
 }
 
-function describePruned({ removed, spared }: Pruned): string[] {
-  const counts = [...removed]
+function describePruned({ pruned, pruning }: Applied): string[] {
+  const counts = [...(pruned?.removed ?? [])]
     .filter(([, count]) => count > 0)
     .map(([entity, count]) => `${number(count)} ${entity}`);
   return [
+    '',
     `Removed because the source no longer has them: ${counts.length === 0 ? 'nothing' : counts.join(', ')}.`,
-    ...[...spared].map(
-      ([entity, rows]) =>
-        `Not removed: what looks gone from ${entity}, for it may be among what is no record there (${counted(rows, 'row')}); correct that, then prune again.`,
-    ),
+    ...describeSpared(pruning?.spared ?? new Map()),
   ];
 }
 
-function speed(startedAt: number, { handled, writingMs }: Applied, written: number): string {
-  const { seconds, recordsPerSecond } = pace(startedAt, handled);
+function speed(startedAt: number, { writingMs }: Applied, read: number, written: number): string {
+  const { seconds, recordsPerSecond } = pace(startedAt, read);
   const writing = Math.round(writingMs) / 1000;
-  return `${counted(handled, 'record')} in ${seconds} s (${number(recordsPerSecond)}/s), ${writing} s of it writing; ${number(written)} written.`;
+  return `${counted(read, 'record')} in ${seconds} s (${number(recordsPerSecond)}/s), ${writing} s of it writing; ${number(written)} written.`;
 }
 
-function errorOf({ kind, plan }: Applied, late: number): string {
-  if (kind === 'interrupted')
-    return 'interrupted: run the same command again, and it goes on where it stopped';
+function errorOf(
+  { kind, assessment, pruning, pendingRenames }: Applied,
+  late: number,
+  { issues }: MigrationContext,
+): string {
+  if (kind === 'interrupted') {
+    return pendingRenames === 0
+      ? 'interrupted: run the same command again to resume'
+      : `interrupted with ${counted(pendingRenames, 'rename')} pending: run the same command again; it completes them first`;
+  }
+  if (kind === 'prune-refused') {
+    return `${pruning?.refusal ?? ''}, so nothing was written: check that the source is whole, then allow it with --prune-at-most N`;
+  }
   if (kind === 'refused') {
-    return `${recordsWithProblems(plan.problems)}, so nothing was written: correct the source, or use --on-conflict skip or drop-username`;
+    const or = ', so nothing was written: correct the source, or use';
+    return remedyFor(assessment.problems, issues, assessment.reading, or);
   }
   return `taken through the bridge while this ran: ${counted(late, 'username')}; see the report, and apply again once that is settled`;
 }

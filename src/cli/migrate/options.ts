@@ -22,7 +22,7 @@ export function addSourceOptions(command: Command): Command {
 export function addReadingOptions(command: Command): Command {
   return command
     .option('--batch <rows>', 'rows in one call (default: 500)', parseBatch)
-    .option('--concurrency <calls>', 'calls under way at once (default: 4)', parseConcurrency)
+    .option('--concurrency <calls>', 'calls in progress at once (default: 4)', parseConcurrency)
     .option('--report <file>', 'write every record with a problem or a warning there, as NDJSON');
 }
 
@@ -38,12 +38,27 @@ export function addConflictOption(command: Command): Command {
   );
 }
 
+/** What becomes of records that the source no longer has, or that are newer in Redis. */
+export function addPruneOptions(command: Command): Command {
+  return command
+    .option('--prune', 'remove what is no longer in the source, except what was written here')
+    .option('--prune-at-most <records>', 'let --prune remove up to this many records', parseCount)
+    .option(
+      '--trust-source',
+      'overwrite profiles that are newer in Redis too, unless they were changed here',
+    );
+}
+
 export function runOption(): Option {
   return new Option('--run <name>', "the run's name (default: made from the source)").argParser(parseRunName);
 }
 
 export function parseRate(value: string): number {
   return wholeNumber(value, 1, 10_000_000);
+}
+
+function parseCount(value: string): number {
+  return wholeNumber(value, 0, 999_999_999);
 }
 
 function parseBatch(value: string): number {

@@ -1,47 +1,60 @@
 import { makePlan } from '../../migration/engine/apply.ts';
-import { openChosen, type SourceChoice } from '../../migration/engine/commands.ts';
+import { openChosen, type SourceChoice } from '../../migration/engine/choose.ts';
 import {
+  describeIgnored,
+  describePruning,
+  figuresOf,
   figuresTable,
   head,
+  listIssues,
   listProblems,
   listWarnings,
+  organizationFigures,
   pace,
-  planFigures,
-  recordsWithProblems,
+  remedyFor,
   sumOf,
 } from './summary.ts';
-import { noteIgnored } from './ignored.ts';
 import { withSession, type Outcome, type SessionChoice, type CliEnvironment } from './session.ts';
 
-export type PlanChoice = SourceChoice & SessionChoice;
+export interface PlanChoice extends SourceChoice, SessionChoice {
+  prune?: boolean | undefined;
+  pruneAtMost?: number | undefined;
+}
 
-/** `migrate plan`: reads everything, writes nothing, and tells what an apply would meet and do. */
+/** `migrate plan`: reads everything, writes nothing, and shows what an apply would meet and do. */
 export async function plan(environment: CliEnvironment, choice: PlanChoice): Promise<Outcome> {
   const startedAt = Date.now();
   const chosen = await openChosen(choice);
   try {
     return await withSession(environment, choice, async (context) => {
-      const made = await makePlan(chosen.scope, context);
+      const { assessment, tallies, pruning } = await makePlan(chosen, context, choice);
       const { issues } = context;
-      const figures = planFigures(made, issues);
+      const { reading, problems } = assessment;
+      const figures = figuresOf(reading, tallies, issues);
       const sum = sumOf(figures);
-      const isFine = made.problems === 0;
+      const isFine = problems === 0 && pruning?.refusal === undefined;
+      const error =
+        problems > 0
+          ? remedyFor(problems, issues, reading, ': correct the source, or apply with')
+          : `${pruning?.refusal ?? ''}: check that the source is whole, then allow it with --prune-at-most N`;
       return {
         exitCode: isFine ? 0 : 1,
         json: {
           ...head('plan', chosen),
           ok: isFine,
           ...sum,
-          problems: made.problems,
+          problems,
+          ...(pruning !== undefined && { toPrune: Object.fromEntries(pruning.toRemove) }),
           ...pace(startedAt, sum.read),
           entities: Object.fromEntries(figures),
+          organizations: organizationFigures(tallies),
           issues: issues.counts(),
           examples: issues.examples(),
           ignored: chosen.source.ignored,
         },
         text: [
           `Plan for ${chosen.source.name}; nothing was written.`,
-          ...noteIgnored(chosen.source),
+          ...describeIgnored(chosen.source),
           '',
           figuresTable(figures),
           ...listProblems(
@@ -49,10 +62,10 @@ export async function plan(environment: CliEnvironment, choice: PlanChoice): Pro
             'Problems (any of them stops an apply before it writes, unless --on-conflict says otherwise):',
           ),
           ...listWarnings(issues),
+          ...(pruning === undefined ? [] : describePruning(pruning)),
+          ...listIssues(issues, 'To be removed:', ['to-prune']),
         ].join('\n'),
-        ...(!isFine && {
-          error: `${recordsWithProblems(made.problems)}: correct the source, or apply with --on-conflict skip or drop-username`,
-        }),
+        ...(!isFine && { error }),
       };
     });
   } finally {

@@ -11,6 +11,7 @@ import { status } from './status.ts';
 import { describeError, examplesText, migrateCommand, configureErrorOutput } from '../command-line.ts';
 import {
   addConflictOption,
+  addPruneOptions,
   addReadingOptions,
   addSourceOptions,
   parseEntities,
@@ -72,7 +73,7 @@ function createProgram(does: Does, out: (text: string) => void, err: CliEnvironm
       'reads everything and writes nothing: what is wrong with the source, and what apply would do',
     )
     .action(does(plan));
-  addConflictOption(addReadingOptions(addSourceOptions(planning)));
+  addPruneOptions(addConflictOption(addReadingOptions(addSourceOptions(planning))));
   withExamples(planning, [
     'plan --source ./legacy',
     'plan --source postgres://reader@db/game --mapping map.yaml',
@@ -83,14 +84,13 @@ function createProgram(does: Does, out: (text: string) => void, err: CliEnvironm
     .description('brings the records in; stop it at any time, and the same command goes on')
     .option('--rate <records>', 'records written per second at most', parseRate)
     .option('--fresh', 'begin the run anew instead of going on with it')
-    .option('--prune', 'remove what is no longer in the source, save what was written here')
     .option(
       '--copy-pictures [folder]',
       'copy the pictures behind profilePictureUrl too, from their URLs or from a folder',
     )
     .option('--allow-private-addresses', 'let --copy-pictures ask private and loopback addresses')
     .action(does(apply));
-  addConflictOption(addReadingOptions(addSourceOptions(applying)));
+  addPruneOptions(addConflictOption(addReadingOptions(addSourceOptions(applying))));
   withExamples(applying, [
     'apply --source ./legacy',
     'apply --source ./legacy --on-conflict skip --report refused.ndjson',

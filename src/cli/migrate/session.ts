@@ -43,6 +43,7 @@ export interface Outcome {
 export interface SessionChoice {
   report?: string | undefined;
   concurrency?: number | undefined;
+  trustSource?: boolean | undefined;
 }
 
 /** Calls under way at once, unless the operator says otherwise. */
@@ -74,7 +75,10 @@ export async function withSession<Result>(
       mediaUrl,
       workspace,
       organizations,
-      writer: createWriter(store, organizations, mediaUrl),
+      writer: createWriter(store, organizations, {
+        mediaUrl,
+        trustsSource: choice.trustSource === true,
+      }),
       issues,
       progress,
       concurrency: choice.concurrency ?? usualConcurrency,

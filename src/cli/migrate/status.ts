@@ -1,3 +1,5 @@
+import { runOrganizations } from '../../migration/engine/apply.ts';
+import { countPendingRenames } from '../../migration/engine/renames.ts';
 import type { MigrationContext } from '../../migration/engine/context.ts';
 import { entityNames } from '../../migration/records/records.ts';
 import { whoApplies } from '../../migration/runs/lock.ts';
@@ -21,6 +23,8 @@ interface Run {
   /** What it, or its last round, has done so far. */
   state: RunState | undefined;
   owner: Owner | undefined;
+  /** Renames on record that are still to be made. */
+  pendingRenames: number;
 }
 
 /** `migrate status`: where the runs stand, killed or not; of one run, entity by entity. */
@@ -37,11 +41,12 @@ export async function status(
         `there is no run ${wanted}: ${names.length === 0 ? 'none was begun yet' : `there are ${names.join(', ')}`}`,
       );
     }
-    const json = runs.map(({ name, phase, state, owner }) => ({
+    const json = runs.map(({ name, phase, state, owner, pendingRenames }) => ({
       run: name,
       phase,
       ...(state !== undefined && shown(state)),
       ...(owner !== undefined && { owner }),
+      ...(pendingRenames > 0 && { pendingRenames }),
     }));
     return {
       exitCode: 0,
@@ -52,12 +57,14 @@ export async function status(
 }
 
 /** Runs that are under way or have written something, by name. */
-async function readRuns({ store, prefix }: MigrationContext): Promise<Run[]> {
+async function readRuns(context: MigrationContext): Promise<Run[]> {
+  const { store, prefix } = context;
   const names = (await store.smembers(runsKey(prefix))).sort();
   const runs = names.map(async (name): Promise<Run[]> => {
     const [state, owner] = await Promise.all([readRun(store, prefix, name), whoApplies(store, prefix, name)]);
     if (state === undefined && owner === undefined) return [];
-    return [{ name, phase: phaseOf(state, owner), state, owner }];
+    const pendingRenames = await countPendingRenames(context, await runOrganizations(context, name));
+    return [{ name, phase: phaseOf(state, owner), state, owner, pendingRenames }];
   });
   return (await Promise.all(runs)).flat();
 }
@@ -68,7 +75,6 @@ function phaseOf(state: RunState | undefined, owner: Owner | undefined): Phase {
   return isDone ? 'finished' : 'interrupted';
 }
 
-/** Where to go on is nobody else's business. */
 function shown({ source, onConflict, startedAt, finishedAt, refused, entities }: RunState) {
   const own = Object.entries(entities).map(([entity, { read, tally, progress, isDone }]) => [
     entity,
@@ -77,7 +83,7 @@ function shown({ source, onConflict, startedAt, finishedAt, refused, entities }:
   return { source, onConflict, startedAt, finishedAt, refused, entities: Object.fromEntries(own) as unknown };
 }
 
-function describe({ name, phase, state, owner }: Run): string {
+function describe({ name, phase, state, owner, pendingRenames }: Run): string {
   const by = owner === undefined ? '' : ` (process ${owner.pid} on ${owner.host})`;
   if (state === undefined) return `Run ${name}: reading the source${by}; nothing is written yet`;
   const { source, startedAt, finishedAt, entities, refused } = state;
@@ -86,7 +92,7 @@ function describe({ name, phase, state, owner }: Run): string {
   const stand = {
     reading: `reading the source again${by}; the round before has ${finished}`,
     running: `running${by}, begun ${began}`,
-    interrupted: `interrupted, begun ${began}: run the same apply again, and it goes on where it stopped`,
+    interrupted: `interrupted, begun ${began}: run the same apply again, and it resumes`,
     finished,
   }[phase];
   const rows = entityNames.flatMap((entity) => {
@@ -102,6 +108,10 @@ function describe({ name, phase, state, owner }: Run): string {
     ];
   });
   const figures = ['done', 'read', 'created', 'updated', 'unchanged', 'kept', 'refused'];
-  const head = `Run ${name} from ${source}: ${stand}`;
+  const pending =
+    pendingRenames === 0
+      ? ''
+      : `\n${number(pendingRenames)} renames are pending: the next apply of this run completes them first`;
+  const head = `Run ${name} from ${source}: ${stand}${pending}`;
   return rows.length === 0 ? head : `${head}\n${table(['', ...figures], rows, figures)}`;
 }

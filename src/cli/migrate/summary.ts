@@ -1,10 +1,12 @@
 import { counted, number } from '../../lib/numbers.ts';
 import { printable, table } from '../../lib/terminal.ts';
-import type { Applied, Chosen } from '../../migration/engine/commands.ts';
-import type { Plan } from '../../migration/engine/apply.ts';
+import type { Tallies, Tally } from '../../migration/analysis/outcomes.ts';
+import type { Chosen } from '../../migration/engine/choose.ts';
 import type { Issue, Issues, Reason } from '../../migration/engine/issues.ts';
+import type { PrunePlan } from '../../migration/engine/prune.ts';
+import type { Reading } from '../../migration/engine/reading.ts';
 import type { Entity } from '../../migration/records/records.ts';
-import type { Tally } from '../../migration/engine/writer.ts';
+import type { Source } from '../../migration/sources/source.ts';
 
 /** Numbers of one entity, or of all. */
 export interface Figures {
@@ -16,7 +18,7 @@ export interface Figures {
   unchanged: number;
   /** Left as they are in Redis, because they were changed here, or are newer here. */
   kept: number;
-  /** Rows that another row of the same key supersedes. */
+  /** Rows that another row with the same identity supersedes. */
   duplicates: number;
   /** Rows that are no records. */
   invalid: number;
@@ -40,46 +42,39 @@ const warnings: readonly Reason[] = [
   'revoked-key-left-out',
 ];
 
-/** What a plan found, by entity. */
-export function planFigures({ survey, rehearsal }: Plan, issues: Issues): Map<Entity, Figures> {
+/** What became of the rows that were read, or would become of them, by entity. */
+export function figuresOf({ read }: Reading, tallies: Tallies, issues: Issues): Map<Entity, Figures> {
   const all = new Map<Entity, Figures>();
-  for (const [entity, read] of survey.read) {
-    all.set(entity, figuresOf(entity, read, rehearsal.tallies[entity], survey, issues));
+  for (const [entity, rows] of read) {
+    const invalid = issues.count('invalid', entity);
+    const own = fatesOf(tallies.of(entity));
+    all.set(entity, {
+      read: rows,
+      ...own,
+      invalid,
+      conflicts: issues.count('username-conflict', entity),
+      refused: own.refused + invalid,
+      warnings: warnings.reduce((sum, reason) => sum + issues.count(reason, entity), 0),
+    });
   }
   return all;
 }
 
-/** What an apply has done, by entity. */
-export function applyFigures({ entities, plan }: Applied, issues: Issues): Map<Entity, Figures> {
-  const all = new Map<Entity, Figures>();
-  for (const entity of plan.survey.read.keys()) {
-    const state = entities[entity];
-    const read = state?.read ?? 0;
-    all.set(entity, figuresOf(entity, read, state?.tally, plan.survey, issues));
-  }
-  return all;
-}
-
-function figuresOf(
-  entity: Entity,
-  read: number,
-  tally: Tally | undefined,
-  { decisions }: Plan['survey'],
-  issues: Issues,
-): Figures {
-  const invalid = issues.count('invalid', entity);
+function fatesOf({ created, updated, unchanged, kept, newer, duplicate, refused, taken }: Tally) {
   return {
-    read,
-    created: tally?.created ?? 0,
-    updated: tally?.updated ?? 0,
-    unchanged: tally?.unchanged ?? 0,
-    kept: (tally?.kept ?? 0) + (tally?.newer ?? 0),
-    duplicates: decisions[entity].count('superseded'),
-    invalid,
-    conflicts: issues.count('username-conflict', entity),
-    refused: invalid + decisions[entity].count('refused') + (tally?.taken ?? 0),
-    warnings: warnings.reduce((sum, reason) => sum + issues.count(reason, entity), 0),
+    created,
+    updated,
+    unchanged,
+    kept: kept + newer,
+    duplicates: duplicate,
+    refused: refused + taken,
   };
+}
+
+/** The same for each organization, of the rows that are records. */
+export function organizationFigures(tallies: Tallies): Record<string, object> {
+  const all = [...tallies.byOrganization()].map(([id, tally]) => [id, fatesOf(tally)] as const);
+  return Object.fromEntries(all);
 }
 
 /** The sum of all entities' figures. */
@@ -134,11 +129,23 @@ export function listIssues(issues: Issues, title: string, reasons: readonly Reas
     if (first === undefined) continue;
     const count = issues.count(first.reason, first.entity);
     lines.push(`  ${kind}: ${number(count)}`);
-    for (const { where, detail } of examples) lines.push(`    ${printable(where)}  ${printable(detail)}`);
+    for (const issue of examples) {
+      lines.push(`    ${printable(`${issue.where}${subjectOf(issue)}`)}  ${printable(issue.detail)}`);
+    }
     if (count > examples.length)
       lines.push(`    … and ${number(count - examples.length)} more (--report FILE lists all)`);
   }
   return lines.length === 0 ? [] : ['', title, ...lines];
+}
+
+/** Whose record an issue is about. */
+function subjectOf({ organizationId, userId, username, entity }: Issue): string {
+  const parts = [
+    ...(organizationId === undefined ? [] : [`organization ${JSON.stringify(organizationId)}`]),
+    ...(userId === undefined ? [] : [`user ${JSON.stringify(userId)}`]),
+    ...(entity === 'denylist' && username !== undefined ? [`name ${JSON.stringify(username)}`] : []),
+  ];
+  return parts.length === 0 ? '' : ` (${parts.join(', ')})`;
 }
 
 export function listProblems(issues: Issues, title: string): string[] {
@@ -149,9 +156,39 @@ export function listWarnings(issues: Issues): string[] {
   return listIssues(issues, 'Warnings (the records are taken as they are):', warnings);
 }
 
-/** How many records keep an apply from writing. */
-export function recordsWithProblems(found: number): string {
-  return `${counted(found, 'record')} ${found === 1 ? 'has a problem' : 'have problems'}`;
+/** The remedy for records with problems. Where most rows fail in one way, the mapping is wrong, not the rows. */
+export function remedyFor(count: number, issues: Issues, { read }: Reading, prefix: string): string {
+  for (const [entity, rows] of read) {
+    const common = issues.mostCommonInvalid(entity);
+    if (common === undefined || common.count < 3 || common.count * 2 < rows) continue;
+    const { where, detail } = common.example;
+    return `the mapping of ${entity} is wrong: ${number(common.count)} of ${counted(rows, 'row')} fail in the same way, such as ${printable(where)}: ${printable(detail)}`;
+  }
+  return `${counted(count, 'record')} ${count === 1 ? 'has a problem' : 'have problems'}${prefix} --on-conflict skip or drop-username`;
+}
+
+/** What a prune removes, for people. */
+export function describePruning({ toRemove, spared }: PrunePlan): string[] {
+  const counts = [...toRemove].map(([entity, count]) => `${number(count)} ${entity}`);
+  return [
+    '',
+    `--prune removes what the source no longer has: ${counts.length === 0 ? 'nothing' : counts.join(', ')}.`,
+    ...describeSpared(spared),
+  ];
+}
+
+export function describeSpared(spared: ReadonlyMap<Entity, number>): string[] {
+  return [...spared].map(
+    ([entity, rows]) =>
+      `Not removed: what looks gone from ${entity}, since it may be among its invalid rows (${counted(rows, 'row')}); correct those, then prune again.`,
+  );
+}
+
+/** Says which files of the source's folder are not read: one may be misspelt. */
+export function describeIgnored({ ignored }: Source): string[] {
+  return ignored.length === 0
+    ? []
+    : [`Not read, since they are not named after an entity: ${ignored.join(', ')}`];
 }
 
 /** Time and speed of a command's work. */

@@ -1,12 +1,12 @@
-import { openChosen, runOrganizationsKey, type SourceChoice } from '../../migration/engine/commands.ts';
+import { runOrganizations } from '../../migration/engine/apply.ts';
+import { openChosen, type SourceChoice } from '../../migration/engine/choose.ts';
 import type { Issues, Reason } from '../../migration/engine/issues.ts';
 import type { Entity } from '../../migration/records/records.ts';
-import { readRun } from '../../migration/runs/runs.ts';
+import { readAllNext, readRun } from '../../migration/runs/runs.ts';
 import { counted, number } from '../../lib/numbers.ts';
 import { table } from '../../lib/terminal.ts';
-import { head, listIssues, pace } from './summary.ts';
+import { describeIgnored, head, listIssues, pace } from './summary.ts';
 import { verify as compareBoth, type Verified } from '../../migration/engine/verify.ts';
-import { noteIgnored } from './ignored.ts';
 import { withSession, type Outcome, type SessionChoice, type CliEnvironment } from './session.ts';
 
 export type VerifyChoice = SourceChoice & SessionChoice;
@@ -22,13 +22,12 @@ export async function verify(environment: CliEnvironment, choice: VerifyChoice):
       const onConflict = state?.onConflict ?? 'abort';
       const hasAccepted = onConflict !== 'abort';
       const scope = { ...chosen.scope, onConflict };
-      const past = await store.smembers(runOrganizationsKey(prefix, chosen.run));
+      const past = await runOrganizations(context, chosen.run);
       const verified = await compareBoth(scope, context, { hasAccepted, past });
       const { differences } = verified;
-      const accepted = hasAccepted
-        ? issues.count('invalid') + issues.count('username-conflict') + issues.count('refused')
-        : 0;
+      const accepted = hasAccepted ? issues.count('invalid') + issues.count('username-conflict') : 0;
       const isFine = differences === 0;
+      if (!isFine) await readAllNext(store, prefix, chosen.run);
       return {
         exitCode: isFine ? 0 : 1,
         json: {
@@ -36,7 +35,8 @@ export async function verify(environment: CliEnvironment, choice: VerifyChoice):
           ok: isFine,
           differences,
           missing: issues.count('missing'),
-          different: issues.count('different'),
+          different: issues.count('different') + issues.count('newer-in-redis'),
+          newerInRedis: issues.count('newer-in-redis'),
           extra: issues.count('extra'),
           index: issues.count('index'),
           refused: accepted,
@@ -50,21 +50,18 @@ export async function verify(environment: CliEnvironment, choice: VerifyChoice):
         },
         text: [
           `Verified ${chosen.source.name} against Redis${choice.org === undefined ? '' : `, organization ${choice.org} alone`}.`,
-          ...noteIgnored(chosen.source),
+          ...describeIgnored(chosen.source),
           '',
           coverage(verified),
           ...listIssues(
             issues,
             'Differences:',
-            hasAccepted
-              ? ['missing', 'different', 'extra', 'index']
-              : ['missing', 'different', 'extra', 'index', 'invalid', 'username-conflict'],
+            hasAccepted ? differing : [...differing, 'invalid', 'username-conflict'],
           ),
           ...(hasAccepted
             ? listIssues(issues, `Refused, as --on-conflict ${onConflict} accepts (no failure):`, [
                 'invalid',
                 'username-conflict',
-                'refused',
               ])
             : []),
           ...listIssues(issues, 'Changed here since (no failure):', ['changed-here']),
@@ -81,6 +78,8 @@ export async function verify(environment: CliEnvironment, choice: VerifyChoice):
   }
 }
 
+const differing: readonly Reason[] = ['missing', 'different', 'newer-in-redis', 'extra', 'index'];
+
 /** What ends the differences found. What is extra may be a row that is no record: pruning would spare it. */
 function remedies(entities: readonly Entity[], issues: Issues, hasAccepted: boolean): string[] {
   const has = (...reasons: Reason[]): boolean => reasons.some((reason) => issues.count(reason) > 0);
@@ -92,12 +91,15 @@ function remedies(entities: readonly Entity[], issues: Issues, hasAccepted: bool
   const canPrune = entities.some((entity) => isExtra(entity) && isReadable(entity));
   return [
     ...(mustCorrect ? ['correct the source'] : []),
-    ...(has('index') ? ['mend the index with profile-bridge admin fsck --repair'] : []),
+    ...(has('index') ? ['repair the index with profile-bridge admin fsck --repair'] : []),
     ...(canPrune
       ? ['apply again with --prune']
       : mustCorrect || has('missing', 'different')
-        ? ['apply again']
+        ? ['apply again (it will read everything)']
         : []),
+    ...(has('newer-in-redis')
+      ? ['apply with --trust-source if the source is right where Redis is newer']
+      : []),
   ];
 }
 

@@ -2,6 +2,9 @@ import { createReadStream } from 'node:fs';
 import { createTextFile } from '../../lib/text-file.ts';
 import type { Workspace } from './workspace.ts';
 
+/** Between the parts of a line; no text of a record holds it. */
+export const separator = '\u0001';
+
 /** Text held in memory before it goes to a file, in characters. */
 const memoryLimit = 24 * 1024 * 1024;
 /** Files merged at once, few enough for every system's limit of open files. */
@@ -22,7 +25,7 @@ export function createSorter(workspace: Workspace, limit = memoryLimit): Sorter 
   const files: string[] = [];
 
   const spill = async (): Promise<void> => {
-    const batch = lines.sort(byCodeUnits);
+    const batch = lines.sort();
     lines = [];
     length = 0;
     files.push(await writeLines(workspace, batch));
@@ -37,7 +40,7 @@ export function createSorter(workspace: Workspace, limit = memoryLimit): Sorter 
     },
     sorted: async function* () {
       if (files.length === 0) {
-        if (!isSorted) lines.sort(byCodeUnits);
+        if (!isSorted) lines.sort();
         isSorted = true;
         yield* lines;
         return;

@@ -1,149 +1,224 @@
-import type { MigrationContext } from './context.ts';
-import { groupBy } from '../../lib/group-by.ts';
-import { createPacer } from './pacer.ts';
-import { addTo, applyDecisions, dryRun, type DryRun } from './dry-run.ts';
-import type { Release } from './renames.ts';
+import type { Tallies } from '../analysis/outcomes.ts';
 import type { Entity } from '../records/records.ts';
-import { saveEntity, saveRound, type EntityState, type RunState } from '../runs/runs.ts';
-import { chunksOf, type Scope } from '../sources/scope.ts';
-import { surveySource, type Survey } from '../analysis/survey.ts';
-import { createOrderedPool } from './ordered-pool.ts';
-import { normalizedIn } from './organizations.ts';
-import { withCurrentIndex } from './current-index.ts';
-import { emptyTally, type Notes, type Tally } from './writer.ts';
+import { lockRun } from '../runs/lock.ts';
+import { readRun, runKey, saveEntity, saveRound, type RunState } from '../runs/runs.ts';
+import type { Scope } from '../sources/scope.ts';
+import { assessSource, entriesToWrite, type Assessment } from './assess.ts';
+import type { Chosen } from './choose.ts';
+import type { MigrationContext } from './context.ts';
+import { createExtras } from './extras.ts';
+import { UsageError } from './issues.ts';
+import type { Organization } from './organizations.ts';
+import { createPacer } from './pacer.ts';
+import { planPrune, prune, type Pruned, type PrunePlan } from './prune.ts';
+import { completeRenames, makeRenames } from './renames.ts';
+import { writeEntries } from './write.ts';
 
 export interface Plan {
-  survey: Survey;
-  rehearsal: DryRun;
-  /** Records that stop an apply, unless --on-conflict says else. */
-  problems: number;
+  assessment: Assessment;
+  /** What would become of the records. */
+  tallies: Tallies;
+  pruning: PrunePlan | undefined;
+}
+
+interface PruneChoice {
+  prune?: boolean | undefined;
+  pruneAtMost?: number | undefined;
 }
 
 /** Reads everything and writes nothing: what is wrong with the source, and what an apply would do. */
 export async function makePlan(
-  scope: Scope,
+  { scope, run }: Chosen,
   context: MigrationContext,
-  onChunk?: Parameters<typeof surveySource>[2],
+  choice: PruneChoice,
 ): Promise<Plan> {
-  const survey = await surveySource(scope, context, onChunk);
-  const rehearsal = await dryRun(scope, context, survey);
-  const { issues } = context;
-  return { survey, rehearsal, problems: issues.count('invalid') + issues.count('username-conflict') };
+  const { assessment, pruning } = await assess(scope, context, run, choice);
+  const { tallies } = assessment;
+  for await (const { entity, record, outcome } of entriesToWrite(assessment, tallies)) {
+    // Whoever still has the username leaves it.
+    tallies.add(entity, record.organizationId, outcome === 'taken' ? 'updated' : outcome);
+  }
+  return { assessment, tallies, pruning };
 }
 
-export interface ApplyOptions {
-  run: string;
-  /** The round to go on with; a new one if it is empty. */
-  round: RunState;
-  /** Records per second at most. */
-  rate?: number | undefined;
-  /** Where rounds broken off went on to, as `seq` of the cursors. */
-  from: ReadonlyMap<Entity, { position: string; seq: number }>;
-}
-
-/**
- * Brings in what the plan lets through. After each chunk, once it is in Redis, the run's cursor is saved; so at
- * whatever instant the process dies, the same command goes on from there, and what is repeated is unchanged.
- * Returns whether it came to its end; otherwise the signal stopped it between two chunks.
- */
-export async function applyPlan(
+async function assess(
   scope: Scope,
   context: MigrationContext,
-  { survey, rehearsal }: Plan,
-  { run, round, rate, from }: ApplyOptions,
-): Promise<'finished' | 'interrupted'> {
-  const { store, prefix, signal } = context;
-  await saveRound(store, prefix, run, round);
-  await releaseNames(context, rehearsal.releases);
-  const pacer = createPacer(rate, signal);
-
-  for (const entity of scope.entities) {
-    const before = round.entities[entity];
-    if (before?.isDone === true) continue;
-    const start = from.get(entity);
-    const state: EntityState =
-      before !== undefined && start !== undefined
-        ? before
-        : { read: 0, tally: emptyTally(), progress: 0, isDone: false };
-    round.entities[entity] = state;
-    const decisions = survey.decisions[entity].reader();
-    const notes = notesFor(context);
-    const save = createSaver(async () => await saveEntity(store, prefix, run, entity, state));
-    const window = createOrderedPool<Tally>(context.concurrency, (own) => addTo(state.tally, own));
-    if (start !== undefined) await decisions.upTo(start.seq);
-
-    for await (const chunk of chunksOf(scope, entity, start)) {
-      if (signal.aborted) break;
-      const items = await applyDecisions(chunk, decisions);
-      await pacer.wait(items.length);
-      if (signal.aborted) break;
-      context.progress.advance(`writing ${entity}`, chunk.read, chunk.progress);
-      await window.add(context.writer.put(entity, items, 'write', notes), () => {
-        state.read += chunk.read;
-        state.progress = chunk.progress;
-        if (chunk.end !== undefined) state.cursor = chunk.end;
-        save.soon();
-      });
-    }
-    await window.drain();
-    if (signal.aborted) {
-      await save.now();
-      return 'interrupted';
-    }
-    state.isDone = true;
-    state.progress = 1;
-    await save.now();
-  }
-  return 'finished';
-}
-
-/** What only the writing itself can find: the bridge goes on meanwhile. */
-function notesFor({ issues }: MigrationContext): Notes {
+  run: string,
+  { prune: isPruning = false, pruneAtMost }: PruneChoice,
+): Promise<{ assessment: Assessment; pruning: PrunePlan | undefined }> {
+  const extras = isPruning ? createExtras(context, scope.entities) : undefined;
+  const assessment = await assessSource(scope, context, { phase: 'reading', extras, isPruning });
+  if (extras === undefined) return { assessment, pruning: undefined };
+  const among = await organizationsOf(context, await runOrganizations(context, run), scope.organizationId);
   return {
-    onTaken: (item, holder) => {
-      const { organizationId, userId, username = '' } = item.record;
-      const detail = `username ${JSON.stringify(username)} has just been taken by user ${JSON.stringify(holder)}`;
-      issues.add({
-        entity: 'profiles',
-        reason: 'username-conflict',
-        where: item.where(),
-        detail,
-        organizationId,
-        userId,
-        username,
-      });
-    },
+    assessment,
+    pruning: await planPrune(context, assessment.reading, extras, among, pruneAtMost),
   };
 }
 
-const releasedAtOnce = 500;
+/** How far back a later round looks before what an earlier one has seen, in ms: clocks and transactions differ. */
+const overlap = 5 * 60_000;
 
-/** Frees usernames that change hands between users of the source. */
-async function releaseNames(context: MigrationContext, releases: readonly Release[]): Promise<void> {
-  const { store, organizations } = context;
-  for (const [id, own] of groupBy(releases, ({ organizationId }) => organizationId)) {
-    const organization = await organizations.find(id);
-    for (let done = 0; done < own.length; done += releasedAtOnce) {
-      await withCurrentIndex({ organizations, organization }, async () => {
-        const rows = own
-          .slice(done, done + releasedAtOnce)
-          .map(({ userId, username }) => [userId, username, normalizedIn(organization, username)]);
-        return await store.migrateRelease(organization.base, organization.index, JSON.stringify(rows));
-      });
+export interface Applied {
+  /** Nothing was written where it was refused: for problems of records, or for what a prune would remove. */
+  kind: 'applied' | 'refused' | 'prune-refused' | 'interrupted';
+  run: string;
+  /** Whether it went on with a round that was broken off. */
+  isResumed: boolean;
+  assessment: Assessment;
+  /** What became of the records; where nothing was written, what would have become of them. */
+  tallies: Tallies;
+  pruning: PrunePlan | undefined;
+  pruned: Pruned | undefined;
+  /** Renames on record that are still to be made. */
+  pendingRenames: number;
+  /** How long this process wrote, after reading, in ms. */
+  writingMs: number;
+}
+
+export interface ApplyChoice extends PruneChoice {
+  fresh?: boolean | undefined;
+  rate?: number | undefined;
+  /** Reads everything again, however little has changed. */
+  everything?: boolean | undefined;
+  /** What is left to do once all records are there, before the round counts as finished. */
+  afterwards?: ((scope: Scope, context: MigrationContext) => Promise<void>) | undefined;
+}
+
+/** Applies a run: resumes a round that was broken off, or begins a new one. One process at a time. */
+export async function applyRun(
+  chosen: Chosen,
+  outer: MigrationContext,
+  choice: ApplyChoice,
+): Promise<Applied> {
+  const { store, prefix } = outer;
+  const { run } = chosen;
+  const lock = await lockRun(store, prefix, run);
+  const context = { ...outer, signal: AbortSignal.any([outer.signal, lock.lost]) };
+  try {
+    const { round, isResumed } = await nextRound(chosen, context, choice);
+    const scope: Scope = { ...chosen.scope, since: round.since };
+    await completeRenames(context, await runOrganizations(context, run));
+    const { assessment, pruning } = await assess(scope, context, run, choice);
+    const { tallies } = assessment;
+    let pendingRenames = 0;
+    let pruned: Pruned | undefined;
+    const startedAt = Date.now();
+    const outcome = (kind: Applied['kind']): Applied => ({
+      kind,
+      run,
+      isResumed,
+      assessment,
+      tallies,
+      pruning,
+      pruned,
+      pendingRenames,
+      writingMs: Date.now() - startedAt,
+    });
+    const isRefused = scope.onConflict === 'abort' && assessment.problems > 0;
+    if (isRefused || pruning?.refusal !== undefined) {
+      for await (const { entity, record, outcome: would } of entriesToWrite(assessment, tallies)) {
+        tallies.add(entity, record.organizationId, would === 'taken' ? 'updated' : would);
+      }
+      return outcome(isRefused ? 'refused' : 'prune-refused');
     }
+
+    await rememberOrganizations(context, run);
+    const saving = await beginRound(context, run, round, assessment);
+    pendingRenames = await makeRenames(context, assessment.renames);
+    const pacer = createPacer(choice.rate, context.signal);
+    await writeEntries(context, assessment, tallies, {
+      size: sizeFor(chosen.scope.size, choice.rate),
+      pacer,
+      onWritten: saving.soon,
+    });
+    lock.lost.throwIfAborted();
+    if (!context.signal.aborted && pruning !== undefined) pruned = await prune(context, pruning);
+    if (!context.signal.aborted) await choice.afterwards?.({ ...scope, since: undefined }, context);
+    lock.lost.throwIfAborted();
+    await saving.now();
+    if (context.signal.aborted) return outcome('interrupted');
+    round.finishedAt = Date.now();
+    round.refused = outer.issues.count('invalid') + outer.issues.count('username-conflict');
+    const seen = Math.max(assessment.reading.newest, round.highWater ?? 0);
+    round.highWater = Math.min(seen, round.startedAt, chosen.source.settledUntil);
+    round.readAll = false;
+    await saveRound(store, prefix, run, round);
+    return outcome('applied');
+  } finally {
+    await lock.release().catch(() => {});
   }
 }
 
-/** Milliseconds between two savings of a cursor: what a kill makes the next start repeat. */
+/** A write of 500 records takes its time; with a rate, fewer at once spread them evenly. */
+function sizeFor(size: number | undefined, rate: number | undefined): number | undefined {
+  return rate === undefined ? size : Math.max(1, Math.min(size ?? 500, Math.ceil(rate / 4)));
+}
+
+async function nextRound(
+  { source, scope, run, fingerprint, selection }: Chosen,
+  { store, prefix }: MigrationContext,
+  { fresh = false, everything = false, prune: isPruning = false }: ApplyChoice,
+): Promise<{ round: RunState; isResumed: boolean }> {
+  const last = fresh ? undefined : await readRun(store, prefix, run);
+  if (last !== undefined && last.fingerprint !== fingerprint) {
+    throw new UsageError(
+      `run ${run} was begun with another source or mapping (${last.source}): name this one by --run, or begin it anew by --fresh`,
+    );
+  }
+  const isSame = last?.selection === selection;
+  // Rows that were refused, or that a verify found to differ, may be older than the last round.
+  const readsAll = everything || isPruning || last?.refused !== 0 || last.readAll === true;
+  if (last !== undefined && isSame && last.finishedAt === undefined) {
+    const since = everything || isPruning || last.readAll === true ? undefined : last.since;
+    return { round: { ...last, onConflict: scope.onConflict, since, entities: {} }, isResumed: true };
+  }
+  const highWater = isSame ? last?.highWater : undefined;
+  const round: RunState = {
+    source: source.name,
+    fingerprint,
+    selection,
+    onConflict: scope.onConflict,
+    startedAt: Date.now(),
+    refused: 0,
+    highWater,
+    since: readsAll || highWater === undefined ? undefined : Math.max(0, highWater - overlap),
+    readAll: last?.readAll ?? false,
+    entities: {},
+  };
+  return { round, isResumed: false };
+}
+
+/** Milliseconds between two savings of how far a round is. */
 const saveInterval = 200;
 
-/** Saves now and then, one saving at a time. */
-function createSaver(save: () => Promise<void>) {
+/** Saves a round that begins to write, and from then on how far it is, now and then, one saving at a time. */
+async function beginRound(
+  { store, prefix }: MigrationContext,
+  run: string,
+  round: RunState,
+  { reading, tallies }: Assessment,
+) {
+  const stateOf = (entity: Entity, progress: number) => ({
+    read: reading.read.get(entity) ?? 0,
+    tally: tallies.of(entity),
+    progress,
+    isDone: progress === 1,
+  });
+  for (const entity of reading.read.keys()) round.entities[entity] = stateOf(entity, 0);
+  await saveRound(store, prefix, run, round);
   let last = Date.now();
+  let share = 0;
   let running: Promise<void> = Promise.resolve();
   let failed: unknown;
+  const save = async (): Promise<void> => {
+    for (const entity of reading.read.keys())
+      await saveEntity(store, prefix, run, entity, (round.entities[entity] = stateOf(entity, share)));
+  };
   return {
-    soon: (): void => {
+    soon: (reached: number): void => {
+      share = reached;
       if (failed !== undefined) throw failed;
       if (Date.now() - last < saveInterval) return;
       last = Date.now();
@@ -156,4 +231,37 @@ function createSaver(save: () => Promise<void>) {
       await save();
     },
   };
+}
+
+function runOrganizationsKey(prefix: string, run: string): string {
+  return `${runKey(prefix, run)}:organizations`;
+}
+
+/** The organizations whose records a run has brought in: those in which it later may miss something. */
+export async function runOrganizations(
+  { store, prefix }: Pick<MigrationContext, 'store' | 'prefix'>,
+  run: string,
+): Promise<string[]> {
+  return await store.smembers(runOrganizationsKey(prefix, run));
+}
+
+async function rememberOrganizations(
+  { store, prefix, organizations }: MigrationContext,
+  run: string,
+): Promise<void> {
+  const ids = organizations.all().map(({ id }) => id);
+  for (let done = 0; done < ids.length; done += 1000) {
+    await store.sadd(runOrganizationsKey(prefix, run), ids.slice(done, done + 1000));
+  }
+}
+
+/** The organizations a search for extras is about: those of the source, and those the run has brought in before. */
+export async function organizationsOf(
+  { organizations }: MigrationContext,
+  past: readonly string[],
+  only: string | undefined,
+): Promise<Map<string, Organization>> {
+  if (only === undefined) for (const id of past) await organizations.find(id);
+  const all = organizations.all().filter(({ id, exists }) => exists && (only === undefined || id === only));
+  return new Map(all.map((organization) => [organization.id, organization]));
 }

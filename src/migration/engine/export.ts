@@ -6,8 +6,8 @@ import { apiKeyKey, denylistKey, objectsKey } from '../../redis/keys.ts';
 import { listOrganizations } from '../../redis/organizations.ts';
 import type { MigrationContext } from './context.ts';
 import { createSorter, byCodeUnits } from '../analysis/sorter.ts';
-import { keysInRedis } from './extras.ts';
 import { openExportFolder } from './export-folder.ts';
+import { scanRecords } from './stored-keys.ts';
 import { UsageError } from './issues.ts';
 import type { Organization } from './organizations.ts';
 import type { Entity, RecordOf } from '../records/records.ts';
@@ -108,7 +108,7 @@ async function* recordsOf(
     return;
   }
   const sorter = createSorter(context.workspace);
-  for await (const { organization, key } of keysInRedis(context, entity, among)) {
+  for await (const { organization, key } of scanRecords(context, [entity], among)) {
     await sorter.add(organization.id + separator + key.replace('\n', '\u0002'));
   }
   let batch: { organization: Organization; key: string }[] = [];

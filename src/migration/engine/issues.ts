@@ -18,11 +18,14 @@ export type Reason =
   | 'revoked-key-left-out'
   /** What a verify finds. */
   | 'missing'
+  /** Newer in Redis, without a local write: apply leaves it alone unless told to trust the source. */
+  | 'newer-in-redis'
   | 'different'
   | 'extra'
+  /** What a prune would remove. */
+  | 'to-prune'
   | 'index'
   /** What a verify lists apart. */
-  | 'refused'
   | 'changed-here';
 
 export interface Issue {
@@ -32,19 +35,22 @@ export interface Issue {
   where: string;
   /** One plain sentence. */
   detail: string;
-  organizationId?: string;
-  userId?: string;
-  username?: string;
+  organizationId?: string | undefined;
+  userId?: string | undefined;
+  username?: string | undefined;
 }
 
 /** Issues shown of each kind; the report has all. */
 const shown = 10;
-/** Names remembered, so that one denied by the source and by Redis is told once. */
+/** Names remembered, so that one denied by the source and by Redis is reported once. */
 const remembered = 100_000;
+const rememberedKinds = 1000;
 
 export interface Issues {
   add: (issue: Issue) => void;
   count: (reason: Reason, entity?: Entity) => number;
+  /** The reason for which most rows of an entity are invalid, with how many they are and the first of them. */
+  mostCommonInvalid: (entity: Entity) => { count: number; example: Issue } | undefined;
   /** Issues by entity and reason. */
   counts: () => Partial<Record<Entity, Partial<Record<Reason, number>>>>;
   /** The first few of each kind. */
@@ -59,6 +65,7 @@ export function openIssues(path?: string): Issues {
   const counts = new Map<Entity, Map<Reason, number>>();
   const examples: Issue[] = [];
   const denied = new Set<string>();
+  const invalid = new Map<string, { count: number; example: Issue }>();
   return {
     add: (issue) => {
       if (issue.reason === 'denied-name-in-use') {
@@ -70,12 +77,26 @@ export function openIssues(path?: string): Issues {
       const count = (own.get(issue.reason) ?? 0) + 1;
       counts.set(issue.entity, own.set(issue.reason, count));
       if (count <= shown) examples.push(issue);
+      if (issue.reason === 'invalid') {
+        // Values differ from row to row; what is wrong with them does not.
+        const kind = `${issue.entity} ${issue.detail.replaceAll(/"(?:[^"\\]|\\.)*"|\d+/g, '…')}`;
+        const same = invalid.get(kind);
+        if (same !== undefined) same.count += 1;
+        else if (invalid.size < rememberedKinds) invalid.set(kind, { count: 1, example: issue });
+      }
       file?.write(`${JSON.stringify(issue)}\n`);
     },
     count: (reason, entity) => {
       let sum = 0;
       for (const [of, own] of counts) if (entity === undefined || of === entity) sum += own.get(reason) ?? 0;
       return sum;
+    },
+    mostCommonInvalid: (entity) => {
+      const own = [...invalid.values()].filter(({ example }) => example.entity === entity);
+      return own.reduce<(typeof own)[0] | undefined>(
+        (most, next) => (most === undefined || next.count > most.count ? next : most),
+        undefined,
+      );
     },
     counts: () => Object.fromEntries([...counts].map(([entity, own]) => [entity, Object.fromEntries(own)])),
     examples: () => examples,

@@ -1,125 +1,109 @@
+import { orderRenames, type Chain, type RenameStep } from '../analysis/chains.ts';
+import type { Rename } from '../analysis/names.ts';
+import { groupBy } from '../../lib/group-by.ts';
+import { pendingRenamesKey } from '../../redis/keys.ts';
 import type { MigrationContext } from './context.ts';
-import type { Decisions } from '../analysis/decisions.ts';
-import { createSorter } from '../analysis/sorter.ts';
-import { normalizedIn, type Organizations } from './organizations.ts';
-import type { OnConflict } from '../sources/scope.ts';
-import type { Notes } from './writer.ts';
+import { withCurrentIndex } from './current-index.ts';
+import { normalizedIn, type Organization } from './organizations.ts';
 
-/** A username that has to become free before whoever gets it in the source can be given it. */
-export interface Release {
-  organizationId: string;
-  userId: string;
-  username: string;
+/** Renames of one call: some milliseconds of work at most. */
+const renamedAtOnce = 200;
+const recordedAtOnce = 1000;
+
+type RenameContext = Pick<MigrationContext, 'store' | 'organizations' | 'progress' | 'signal'>;
+
+/**
+ * Makes renames that depend on each other. All of an organization's are put on record in Redis before the first one
+ * is made, and each leaves the record in the script that makes it; so a run that is broken off loses no name, and the
+ * next one completes what is left. A cycle is one script; a longer chain is made from its free end, where every user
+ * has the old or the new name at any time. Returns how many are left, because the signal came.
+ */
+export async function makeRenames(context: RenameContext, renames: readonly Rename[]): Promise<number> {
+  const { store, organizations } = context;
+  const groups = groupBy(renames, ({ organizationId }) => organizationId);
+  for (const [id, own] of groups) {
+    const { base } = await organizations.find(id);
+    for (let done = 0; done < own.length; done += recordedAtOnce) {
+      const rows = own.slice(done, done + recordedAtOnce);
+      const record = rows.map(({ userId, from, to }) => [userId, JSON.stringify([from, to])] as const);
+      await store.hset(pendingRenamesKey(base), new Map(record));
+    }
+  }
+  let left = 0;
+  for (const [id, own] of groups) left += await renameIn(context, await organizations.find(id), own);
+  return left;
 }
 
-interface Wanted {
-  organizationId: string;
-  seq: number;
-  where: string;
-  userId: string;
-  username: string;
-  holder: string;
-}
-
-/** Brings usernames that are taken in Redis together with those that their users leave. */
-export interface Renames {
-  /** For a rehearsal's writer. */
-  notes: Notes;
-  /** Puts away what was noted; now and then, so that it does not pile up. */
-  flush: () => Promise<void>;
-  /**
-   * Decides on the records whose usernames other users keep. Says which usernames must be released first, and how
-   * many records that helps.
-   */
-  settle: (
-    onConflict: OnConflict,
-    decisions: Decisions,
-  ) => Promise<{ releases: Release[]; resolved: number }>;
-}
-
-const separator = '\u0001';
-
-export function createRenames({ workspace, issues, organizations }: MigrationContext): Renames {
-  const sorter = createSorter(workspace);
-  let lines: string[] = [];
-  // Of one form, the user who leaves it (a) comes before those who want it (b).
-  const note = (organizationId: string, form: string, side: 'a' | 'b', payload: unknown): void => {
-    lines.push([organizationId, form, side, JSON.stringify(payload)].join(separator));
-  };
-
-  const refuse = async (wanted: Wanted, onConflict: OnConflict, decisions: Decisions): Promise<void> => {
-    const { organizationId, seq, where, userId, username, holder } = wanted;
-    const detail = `username ${JSON.stringify(username)} is that of user ${JSON.stringify(holder)} in Redis`;
-    issues.add({
-      entity: 'profiles',
-      reason: 'username-conflict',
-      where,
-      detail,
-      organizationId,
-      userId,
-      username,
+/** Completes the renames that an earlier run put on record; how many are left, because the signal came. */
+export async function completeRenames(
+  context: RenameContext,
+  organizationIds: readonly string[],
+): Promise<number> {
+  const { store, organizations } = context;
+  let left = 0;
+  for (const id of organizationIds) {
+    const organization = await organizations.find(id);
+    const pending = await store.hgetall(pendingRenamesKey(organization.base));
+    const renames = Object.entries(pending).map(([userId, record]): Rename => {
+      const [from, to] = JSON.parse(record) as [string, string];
+      return { organizationId: id, userId, from, to };
     });
-    await decisions.add(seq, onConflict === 'drop-username' ? 'nameless' : 'refused');
-  };
-
-  return {
-    notes: {
-      onRename: ({ record }, username, form) =>
-        note(record.organizationId, form, 'a', { userId: record.userId, username }),
-      onTaken: (item, holder) => {
-        const { organizationId, userId, username = '' } = item.record;
-        const wanted = { organizationId, seq: item.seq, where: item.where(), userId, username, holder };
-        note(organizationId, normalizedName(organizations, organizationId, username), 'b', wanted);
-      },
-    },
-    flush: async () => {
-      for (const line of lines.splice(0)) await sorter.add(line);
-    },
-    settle: async (onConflict, decisions) => {
-      lines = [];
-      const stay = new Set<string>();
-      let waiting: { wanted: Wanted; release: Release }[] = [];
-      let form = '';
-      let leaving: Release | undefined;
-      for await (const line of sorter.sorted()) {
-        const [organizationId = '', own = '', side, ...payload] = line.split(separator);
-        const given = JSON.parse(payload.join(separator)) as Wanted;
-        if (organizationId + separator + own !== form) leaving = undefined;
-        form = organizationId + separator + own;
-        if (side === 'a') {
-          leaving = { ...given, organizationId };
-        } else if (leaving?.userId === given.holder) {
-          waiting.push({ wanted: given, release: leaving });
-        } else {
-          stay.add(keyOf(given));
-          await refuse(given, onConflict, decisions);
-        }
-      }
-      // Who is refused does not leave the name, so whoever waits for it is refused, too.
-      for (let found = onConflict !== 'drop-username'; found;) {
-        const left: typeof waiting = [];
-        for (const each of waiting) {
-          if (!stay.has(keyOf(each.release))) {
-            left.push(each);
-            continue;
-          }
-          stay.add(keyOf(each.wanted));
-          await refuse(each.wanted, onConflict, decisions);
-        }
-        found = left.length < waiting.length;
-        waiting = left;
-      }
-      return { releases: waiting.map(({ release }) => release), resolved: waiting.length };
-    },
-  };
+    left += await renameIn(context, organization, renames);
+  }
+  return left;
 }
 
-function keyOf({ organizationId, userId }: { organizationId: string; userId: string }): string {
-  return organizationId + separator + userId;
+/** How many renames of these organizations are on record. */
+export async function countPendingRenames(
+  { store, organizations }: Pick<MigrationContext, 'store' | 'organizations'>,
+  organizationIds: readonly string[],
+): Promise<number> {
+  const counts = organizationIds.map(async (id) => {
+    const { base } = await organizations.find(id);
+    return await store.hlen(pendingRenamesKey(base));
+  });
+  return (await Promise.all(counts)).reduce((sum, count) => sum + count, 0);
 }
 
-function normalizedName(organizations: Organizations, id: string, username: string): string {
-  const organization = organizations.find(id);
-  if (organization instanceof Promise) throw new Error('an organization that Redis was asked about is known');
-  return normalizedIn(organization, username);
+async function renameIn(
+  context: RenameContext,
+  organization: Organization,
+  renames: readonly Rename[],
+): Promise<number> {
+  const chains = orderRenames(renames.map((rename) => stepOf(organization, rename)));
+  let left = renames.length;
+  for (const { steps, isCycle } of chains) {
+    const size = isCycle ? steps.length : renamedAtOnce;
+    for (let done = 0; done < steps.length; done += size) {
+      if (context.signal.aborted) return left;
+      await renameOnce(context, organization, { steps: steps.slice(done, done + size), isCycle });
+      const count = Math.min(size, steps.length - done);
+      left -= count;
+      context.progress.advance('renaming users', count, 1 - left / renames.length);
+    }
+  }
+  return left;
+}
+
+async function renameOnce(
+  { store, organizations }: RenameContext,
+  organization: Organization,
+  { steps, isCycle }: Chain,
+): Promise<void> {
+  await withCurrentIndex({ organizations, organization }, async () => {
+    // The organization's comparison may have changed while this waited.
+    const rows = steps
+      .map(({ userId, from, to }) => stepOf(organization, { userId, from, to }))
+      .map(({ userId, from, fromForm, to, toForm }) => [userId, from, fromForm, to, toForm]);
+    const kind = isCycle ? 'cycle' : 'chain';
+    return await store.migrateRename(organization.base, organization.index, kind, JSON.stringify(rows));
+  });
+}
+
+function stepOf(
+  organization: Organization,
+  { userId, from, to }: Pick<Rename, 'userId' | 'from' | 'to'>,
+): RenameStep {
+  const form = (name: string): string => (name === '' ? '' : normalizedIn(organization, name));
+  return { userId, from, fromForm: form(from), to, toForm: form(to) };
 }

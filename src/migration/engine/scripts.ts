@@ -1,5 +1,6 @@
 import { loadScripts, type ScriptCommand, type ScriptFiles } from '../../redis/script-loader.ts';
 import type { Store } from '../../redis/scripts.ts';
+import type { Outcome } from '../analysis/outcomes.ts';
 import type { Refusal } from '../../redis/write-snapshot.ts';
 
 export type Mode = 'write' | 'dry';
@@ -7,23 +8,30 @@ export type Mode = 'write' | 'dry';
 /** The migration's scripts (src/redis/lua/migration); the .lua files say what each takes and returns. */
 interface MigrationScripts {
   migrateProfiles: ScriptCommand<
-    [index: string, mode: Mode, rows: string, namesToCome: number],
-    [Refusal] | ['applied', outcomes: string, names: string[], denied: number[]]
+    [index: string, mode: Mode, rows: string, namesToCome: number, trust: 'trust-source' | ''],
+    [Refusal] | ['applied', outcomes: (Outcome | 'renamed' | 'staged')[], names: string[], denied: number[]]
   >;
   migrateDenylist: ScriptCommand<
     [mode: Mode, index: string, rows: string],
-    [Refusal] | ['applied', outcomes: string, used: number[]]
+    [Refusal] | ['applied', outcomes: Outcome[], used: number[]]
   >;
-  migrateOrganization: ScriptCommand<[mode: Mode, ...settings: string[]], 'c' | 'u' | '=' | 'k' | 'x'>;
-  migrateKeys: ScriptCommand<[mode: Mode, rows: string], string>;
-  migrateObjects: ScriptCommand<[mode: Mode, rows: string], string>;
-  migrateCollections: ScriptCommand<[mode: Mode, rows: string], string>;
-  migrateRelease: ScriptCommand<[index: string, rows: string], [Refusal] | ['released', number]>;
+  migrateOrganization: ScriptCommand<[mode: Mode, ...settings: string[]], Outcome>;
+  migrateKeys: ScriptCommand<[mode: Mode, rows: string], Outcome[]>;
+  migrateObjects: ScriptCommand<[mode: Mode, rows: string], Outcome[]>;
+  migrateCollections: ScriptCommand<[mode: Mode, rows: string], Outcome[]>;
+  migrateRename: ScriptCommand<
+    [index: string, kind: 'chain' | 'cycle', rows: string],
+    [Refusal] | ['renamed', outcomes: ('renamed' | 'done' | 'changed' | 'taken')[]]
+  >;
   migratePrune: ScriptCommand<
     [entity: string, index: string, rows: string],
-    [Refusal] | ['pruned', outcomes: string]
+    [Refusal] | ['pruned', count: number]
   >;
   migrateRead: ScriptCommand<[index: string, rows: string], [fields: string[], holder: string | null][]>;
+  migrateReadNames: ScriptCommand<
+    [index: string, bucket: string],
+    [count: number, others: [form: string, user: string, username: string | null][]]
+  >;
   migratePicture: ScriptCommand<[user: string, url: string, file: string], 'put' | 'changed' | 'lapsed'>;
   /** Its key is the lock. */
   migrateLock: ScriptCommand<[expected: string, wanted: string, leaseMs: number], string>;
@@ -39,9 +47,10 @@ const files: ScriptFiles<MigrationScripts> = {
   migrateKeys: 'migration/apply_keys',
   migrateObjects: 'migration/apply_objects',
   migrateCollections: 'migration/apply_collections',
-  migrateRelease: 'migration/release_names',
+  migrateRename: 'migration/rename',
   migratePrune: 'migration/prune',
   migrateRead: 'migration/read_profiles',
+  migrateReadNames: 'migration/read_names',
   migratePicture: 'migration/put_picture',
   migrateLock: 'migration/lock',
 };

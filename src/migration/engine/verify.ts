@@ -1,15 +1,14 @@
-import { namesBucketKey, profileKey } from '../../redis/keys.ts';
-import { scanPairs } from '../../redis/scan.ts';
-import { compare, type Comparison } from './compare.ts';
-import type { Item } from '../sources/chunks.ts';
+import type { Entity, RecordOf } from '../records/records.ts';
+import type { Scope } from '../sources/scope.ts';
+import { createTallies } from '../analysis/outcomes.ts';
+import type { Decided } from '../analysis/spool.ts';
+import { organizationsOf } from './apply.ts';
+import { assessSource, entriesToWrite } from './assess.ts';
 import type { MigrationContext } from './context.ts';
-import { emptySearch, findExtras, isWrittenHere, placeOf, storedKeys } from './extras.ts';
-import type { Issue, Reason } from './issues.ts';
+import { describeDifferences, differencesOf, type Difference } from './differences.ts';
+import { createExtras, isLocalWrite, placeOf, type Extras } from './extras.ts';
+import type { Reason } from './issues.ts';
 import { normalizedIn, type Organization } from './organizations.ts';
-import { applyDecisions } from './dry-run.ts';
-import type { Entity } from '../records/records.ts';
-import { chunksOf, type Scope } from '../sources/scope.ts';
-import { surveySource } from '../analysis/survey.ts';
 import { createOrderedPool } from './ordered-pool.ts';
 
 export interface Verified {
@@ -24,167 +23,186 @@ export interface Verified {
   differences: number;
 }
 
-const failures: readonly Reason[] = ['missing', 'different', 'extra', 'index'];
+const failures: readonly Reason[] = ['missing', 'different', 'newer-in-redis', 'extra', 'index'];
+const comparedAtOnce = 200;
 
 /**
  * Compares the source with Redis in both directions: every record field by field, what Redis has besides, and the
- * name index with the profiles. `hasAccepted`: the run has left out what the survey refuses, so that is no
- * difference. `past`: organizations that the run knew and the source may no longer name.
+ * name index with the profiles. Reads the source once and Redis once. `hasAccepted`: the run has left out what has a
+ * problem, so that is no difference. `past`: organizations that the run knew and the source may no longer name.
  */
 export async function verify(
   scope: Scope,
   context: MigrationContext,
   { hasAccepted, past }: { hasAccepted: boolean; past: readonly string[] },
 ): Promise<Verified> {
-  const { issues, progress, signal } = context;
-  const survey = await surveySource(scope, context);
-  const compared = new Map<Entity, number>();
-  for (const entity of scope.entities) {
-    const decisions = survey.decisions[entity].reader();
-    let count = 0;
-    const window = createOrderedPool<Map<Item, Comparison>>(context.concurrency, (found) => {
-      for (const [item, comparison] of found) report(context, entity, item, comparison, hasAccepted);
-      count += found.size;
-    });
-    for await (const chunk of chunksOf(scope, entity)) {
-      signal.throwIfAborted();
-      progress.advance(`verifying ${entity}`, chunk.read, chunk.progress);
-      await window.add(compare(context, entity, await applyDecisions(chunk, decisions)));
-    }
-    await window.drain();
-    compared.set(entity, count);
-  }
-
-  const among = await organizationsOf(context, past, scope.organizationId);
-  const searched = emptySearch();
-  for await (const extra of findExtras(scope, context, among, searched)) {
-    const isOurs = await isWrittenHere(context, extra);
-    const where = placeOf(extra);
-    const organizationId = extra.organization.id;
-    const absent = `is not in the source${searched.unreadable.has(extra.entity) ? ', as far as its rows are records' : ''}`;
-    const detail = isOurs ? `was written here and ${absent}` : absent;
-    issues.add({
-      entity: extra.entity,
-      reason: isOurs ? 'changed-here' : 'extra',
-      where,
-      detail,
-      organizationId,
-    });
-  }
-  await verifyOrganizations(scope, context, among);
-  const indexed = scope.entities.includes('profiles') ? await verifyIndex(context, among) : 0;
-
-  let read = 0;
-  for (const count of survey.read.values()) read += count;
-  const unaccepted = hasAccepted ? 0 : issues.count('invalid') + issues.count('username-conflict');
-  const differences = failures.reduce((sum, reason) => sum + issues.count(reason), unaccepted);
-  return { compared, stored: searched.stored, indexed, read, differences };
-}
-
-function report(
-  { issues }: MigrationContext,
-  entity: Entity,
-  item: Item,
-  comparison: Comparison,
-  hasAccepted: boolean,
-): void {
-  if (comparison.kind === 'equal') return;
-  const { organizationId, userId, username } = item.record as Partial<Issue> & { organizationId: string };
-  const refused: Reason = hasAccepted ? 'refused' : 'different';
-  issues.add({
-    entity,
-    reason: comparison.kind === 'taken' ? refused : comparison.kind,
-    where: item.where(),
-    detail: comparison.kind === 'missing' ? 'is not in Redis' : comparison.detail,
-    organizationId,
-    ...(userId !== undefined && { userId }),
-    ...(username !== undefined && { username }),
-  });
-}
-
-/** The organizations a search for extras is about: those of the source, and those the run has brought in before. */
-export async function organizationsOf(
-  { organizations }: MigrationContext,
-  past: readonly string[],
-  only: string | undefined,
-): Promise<Map<string, Organization>> {
-  if (only === undefined) for (const id of past) await organizations.find(id);
-  const all = organizations.all().filter(({ id, exists }) => exists && (only === undefined || id === only));
-  return new Map(all.map((organization) => [organization.id, organization]));
-}
-
-/** Organizations the source no longer describes. */
-async function verifyOrganizations(
-  scope: Scope,
-  context: MigrationContext,
-  among: ReadonlyMap<string, Organization>,
-): Promise<void> {
-  if (!scope.entities.includes('organizations')) return;
+  const { issues } = context;
+  const extras = createExtras(context, scope.entities);
   const described = new Set<string>();
-  for await (const chunk of chunksOf(scope, 'organizations')) {
-    for (const { record } of chunk.items) described.add(record.organizationId);
+  const assessment = await assessSource(scope, context, {
+    phase: 'verifying',
+    keepsDiffering: true,
+    extras: {
+      ...extras,
+      note: (entity, organization, record) => {
+        if (entity === 'organizations') described.add(organization.id);
+        return extras.note(entity, organization, record);
+      },
+    },
+  });
+  const compared = new Map<Entity, number>();
+  const tallies = createTallies();
+  let batch: Decided[] = [];
+  for await (const entry of entriesToWrite(assessment, tallies, { withDiffering: true })) {
+    if (batch[0] !== undefined && (batch[0].entity !== entry.entity || batch.length >= comparedAtOnce)) {
+      await reportEntries(context, batch);
+      batch = [];
+    }
+    batch.push(entry);
   }
-  for (const organization of among.values()) {
-    if (described.has(organization.id)) continue;
-    const extra = { entity: 'organizations', organization, key: '' } as const;
-    const isOurs = await isWrittenHere(context, extra);
-    context.issues.add({
-      entity: 'organizations',
-      reason: 'changed-here',
-      where: placeOf(extra),
-      detail: isOurs ? 'was written here and is not in the source' : 'is not described in the source',
-      organizationId: organization.id,
-    });
+  await reportEntries(context, batch);
+
+  const { read, invalid } = assessment.reading;
+  const among = await organizationsOf(context, past, scope.organizationId);
+  const stored = new Map<Entity, number>();
+  const indexed = await findExtras(context, { scope, extras, among, stored, invalid });
+  if (scope.entities.includes('organizations')) await reportUndescribed(context, among, described);
+
+  let sum = 0;
+  for (const entity of scope.entities) {
+    const rows = read.get(entity) ?? 0;
+    sum += rows;
+    const { duplicate, refused } = tallies.of(entity);
+    compared.set(entity, rows - (invalid.get(entity) ?? 0) - duplicate - refused);
+  }
+  const unaccepted = hasAccepted ? 0 : issues.count('invalid') + issues.count('username-conflict');
+  const differences = failures.reduce((all, reason) => all + issues.count(reason), unaccepted);
+  return { compared, stored, indexed, read: sum, differences };
+}
+
+/** Reports entries of one entity that do not agree with Redis. */
+async function reportEntries(context: MigrationContext, entries: readonly Decided[]): Promise<void> {
+  const [first] = entries;
+  if (first === undefined) return;
+  const differences = await differencesOf(context, first.entity, entries);
+  const results = await context.writer.put(first.entity, entries, 'dry');
+  for (const [position, { entity, record, where }] of entries.entries()) {
+    const { outcome = 'unchanged', holder } = results[position] ?? {};
+    const found = differences[position] ?? [];
+    const { reason, detail } = judge(record, outcome, found, holder);
+    if (reason === undefined) continue;
+    const { organizationId, userId, username } = record as Partial<RecordOf['profiles']>;
+    context.issues.add({ entity, reason, where, detail, organizationId, userId, username });
   }
 }
 
-/** Buckets of the name index looked at at once: each is small, and waits for Redis twice. */
+function judge(
+  record: RecordOf[Entity],
+  outcome: Decided['outcome'],
+  differences: readonly Difference[],
+  holder: string | undefined,
+): { reason: Reason | undefined; detail: string } {
+  const fields = describeDifferences(differences);
+  switch (outcome) {
+    case 'created':
+      return { reason: 'missing', detail: 'is not in Redis' };
+    case 'updated':
+      return { reason: differences[0]?.field === 'name index' ? 'index' : 'different', detail: fields };
+    case 'kept':
+      return { reason: 'changed-here', detail: `was changed here${fields && `: ${fields}`}` };
+    case 'newer':
+      return { reason: 'newer-in-redis', detail: `is newer in Redis, though not changed here: ${fields}` };
+    case 'taken': {
+      const { username } = record as RecordOf['profiles'];
+      const detail = `username ${JSON.stringify(username)} is that of user ${JSON.stringify(holder)}`;
+      return { reason: 'different', detail };
+    }
+    default:
+      return { reason: undefined, detail: '' };
+  }
+}
+
+interface ExtrasChoice {
+  scope: Scope;
+  extras: Extras;
+  among: ReadonlyMap<string, Organization>;
+  stored: Map<Entity, number>;
+  invalid: ReadonlyMap<Entity, number>;
+}
+
+/** Buckets of the name index looked at at once. */
 const bucketsAtOnce = 64;
 
-/** Every entry of the name index must lead to a user of that very name. */
-async function verifyIndex(
+/** Reports what Redis has besides the source; returns how many entries of the name index were looked up. */
+async function findExtras(
   context: MigrationContext,
-  among: ReadonlyMap<string, Organization>,
+  { scope, extras, among, stored, invalid }: ExtrasChoice,
 ): Promise<number> {
-  let count = 0;
-  const window = createOrderedPool<number>(bucketsAtOnce, (entries) => {
-    count += entries;
-    context.progress.advance('verifying the name index', entries, 0);
+  const { issues, progress } = context;
+  let indexed = 0;
+  const buckets = createOrderedPool<number>(bucketsAtOnce, (entries) => {
+    indexed += entries;
+    progress.advance('reading Redis', entries, 0);
   });
-  for await (const { organization, rest } of storedKeys(context, among, 'n')) {
-    const [index, bucket] = rest.split(':');
-    if (index !== organization.index || bucket === undefined) continue;
-    await window.add(verifyBucket(context, organization, bucket));
+  const onOtherKey = (organization: Organization, rest: string): Promise<void> | undefined => {
+    const [kind, bucket] = rest.split(':');
+    if (kind !== `n${organization.index}` || bucket === undefined) return undefined;
+    return buckets.add(verifyBucket(context, organization, bucket));
+  };
+  const withIndex = scope.entities.includes('profiles') ? onOtherKey : undefined;
+  for await (const extra of extras.find(among, stored, withIndex)) {
+    const absent = `is not in the source${invalid.get(extra.entity) === undefined ? '' : ', as far as its rows are records'}`;
+    issues.add({
+      entity: extra.entity,
+      reason: extra.isLocal ? 'changed-here' : 'extra',
+      where: placeOf(extra),
+      detail: extra.isLocal ? `was written here and ${absent}` : absent,
+      organizationId: extra.organization.id,
+      userId: extra.entity === 'profiles' ? extra.key : undefined,
+    });
   }
-  await window.drain();
-  return count;
+  await buckets.drain();
+  return indexed;
 }
 
-/** Gives how many entries the bucket has. */
+/** Every entry of the name index must lead to a user of that very name. Returns how many entries the bucket has. */
 async function verifyBucket(
   { store, issues }: MigrationContext,
   organization: Organization,
   bucket: string,
 ): Promise<number> {
-  let count = 0;
-  const key = namesBucketKey(organization.base, organization.index, bucket);
-  for await (const entries of scanPairs(store, key)) {
-    const names = await Promise.all(
-      entries.map(([, user]) => store.hget(profileKey(organization.base, user), 'u')),
-    );
-    for (const [position, [form, user]] of entries.entries()) {
-      const name = names[position] ?? null;
-      if (name !== null && normalizedIn(organization, name) === form) continue;
-      const detail = `leads from ${JSON.stringify(form)} to user ${JSON.stringify(user)}, whose username is ${name === null ? 'absent' : JSON.stringify(name)}: run profile-bridge admin fsck --repair`;
-      issues.add({
-        entity: 'profiles',
-        reason: 'index',
-        where: key,
-        detail,
-        organizationId: organization.id,
-      });
-    }
-    count += entries.length;
+  const [count, others] = await store.migrateReadNames(organization.base, organization.index, bucket);
+  for (const [form, user, name] of others) {
+    if (name !== null && normalizedIn(organization, name) === form) continue;
+    const detail = `leads from ${JSON.stringify(form)} to user ${JSON.stringify(user)}, whose username is ${name === null ? 'absent' : JSON.stringify(name)}: run profile-bridge admin fsck --repair`;
+    issues.add({
+      entity: 'profiles',
+      reason: 'index',
+      where: `name index of organization ${JSON.stringify(organization.id)}`,
+      detail,
+      organizationId: organization.id,
+      userId: user,
+    });
   }
   return count;
+}
+
+/** Organizations the source no longer describes. */
+async function reportUndescribed(
+  context: MigrationContext,
+  among: ReadonlyMap<string, Organization>,
+  described: ReadonlySet<string>,
+): Promise<void> {
+  for (const organization of among.values()) {
+    if (described.has(organization.id)) continue;
+    const place = { entity: 'organizations', organization, key: '' } as const;
+    const isLocal = await isLocalWrite(context, place);
+    context.issues.add({
+      entity: 'organizations',
+      reason: 'changed-here',
+      where: placeOf(place),
+      detail: isLocal ? 'was written here and is not in the source' : 'is not described in the source',
+      organizationId: organization.id,
+    });
+  }
 }

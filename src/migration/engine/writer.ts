@@ -1,100 +1,120 @@
 import { encodeReference } from '../../domain/objects.ts';
 import { newKeyId } from '../../redis/api-keys.ts';
-import type { Item } from '../sources/chunks.ts';
+import type { Outcome } from '../analysis/outcomes.ts';
 import { indexTimeout, withCurrentIndex, waitUntil } from './current-index.ts';
 import { groupBy } from '../../lib/group-by.ts';
+import { MigrationError } from './issues.ts';
 import { normalizedIn, type Organization, type Organizations } from './organizations.ts';
-import type { Entity } from '../records/records.ts';
+import type { Entity, RecordOf } from '../records/records.ts';
 import type { MigrationStore, Mode } from './scripts.ts';
 import { organizationSettings, profileFields, settingsArguments } from '../records/stored.ts';
 
 /** What became of a record, or would. */
-type Outcome = 'created' | 'updated' | 'unchanged' | 'kept' | 'newer' | 'taken';
-
-const outcomeOf: Readonly<Record<string, Outcome>> = {
-  c: 'created',
-  u: 'updated',
-  '=': 'unchanged',
-  k: 'kept',
-  n: 'newer',
-  t: 'taken',
-};
-
-/** Told of the records whose outcome alone does not say all. */
-export interface Notes {
-  /** Another user has the username. */
-  onTaken?: (item: Item<'profiles'>, holder: string) => void;
-  /** The user has another username in Redis, which would become free. */
-  onRename?: (item: Item<'profiles'>, username: string, form: string) => void;
+export interface Result {
+  outcome: Outcome;
+  /** The other user who has the username. */
+  holder?: string | undefined;
+  /** The user's username in Redis, where it is another one. */
+  previous?: string | undefined;
   /** The name, of a profile or of the denylist, is both in use and denied. */
-  onDenied?: (entity: 'profiles' | 'denylist', item: Item) => void;
+  isDenied?: boolean;
   /** The organization goes on comparing names otherwise than the source says. */
-  onComparisonKept?: (item: Item<'organizations'>) => void;
-  onOutcome?: (item: Item, outcome: Outcome) => void;
+  keepsComparison?: boolean;
 }
 
-export type Tally = Record<Outcome, number>;
-
-export function emptyTally(): Tally {
-  return { created: 0, updated: 0, unchanged: 0, kept: 0, newer: 0, taken: 0 };
+interface Writable<E extends Entity> {
+  readonly record: RecordOf[E];
 }
 
 export interface Writer {
-  /** Brings records in, by the scripts; `dry` only tells what would become of them. */
-  put: <E extends Entity>(entity: E, items: readonly Item<E>[], mode: Mode, notes?: Notes) => Promise<Tally>;
+  /** Writes records by the scripts, and says what became of each; `dry` only says what would. */
+  put: <E extends Entity>(entity: E, items: readonly Writable<E>[], mode: Mode) => Promise<Result[]>;
 }
 
-/** Brings records into Redis, an organization at a time, waiting where names are just being decided about. */
-export function createWriter(store: MigrationStore, organizations: Organizations, mediaUrl: string): Writer {
+interface WriterOptions {
+  mediaUrl: string;
+  /** Also overwrites profiles that are newer in Redis, unless they were changed here. */
+  trustsSource: boolean;
+}
+
+/** Text that one call carries at most, so that wide rows keep no script busy for long. */
+const maxCallLength = 512 * 1024;
+
+/** Writes records to Redis, an organization at a time, waiting where names are just being decided about. */
+export function createWriter(
+  store: MigrationStore,
+  organizations: Organizations,
+  options: WriterOptions,
+): Writer {
   return {
-    put: async (entity, items, mode, notes = {}) => {
-      const tally = emptyTally();
+    put: async (entity, items, mode) => {
+      const results = new Map<Writable<Entity>, Result>();
       for (const [id, own] of groupBy(items, ({ record }) => record.organizationId)) {
         const organization = await organizations.find(id);
         if (mode === 'write' && entity !== 'organizations') await organizations.ensure(organization);
-        const count = (item: Item, letter: string): void => {
-          const outcome = outcomeOf[letter] ?? 'kept';
-          tally[outcome] += 1;
-          notes.onOutcome?.(item, outcome);
-        };
-        const place: Place = { store, organizations, organization, mediaUrl, mode, notes, count };
-        await (putters[entity] as Putter<typeof entity>)(place, own);
+        const place: Place = { store, organizations, organization, mode, ...options };
+        const put = putters[entity] as Putter<typeof entity>;
+        const found = await put(
+          place,
+          own.map(({ record }) => record),
+        );
+        for (const [position, item] of own.entries()) {
+          results.set(item, found[position] ?? resultOf(entity, undefined));
+        }
       }
-      return tally;
+      return items.map((item) => results.get(item) as Result);
     },
   };
 }
 
-interface Place {
+interface Place extends WriterOptions {
   store: MigrationStore;
   organizations: Organizations;
   organization: Organization;
-  mediaUrl: string;
   mode: Mode;
-  notes: Notes;
-  count: (item: Item, letter: string) => void;
 }
 
-type Putter<E extends Entity> = (place: Place, items: readonly Item<E>[]) => Promise<void>;
+type Putter<E extends Entity> = (place: Place, records: readonly RecordOf[E][]) => Promise<Result[]>;
 
-const putOrganizations: Putter<'organizations'> = async (place, items) => {
-  const { store, organizations, organization, mode, notes, count } = place;
-  for (const item of items) {
-    const settings = organizationSettings(item.record);
+const known: ReadonlySet<string> = new Set<Outcome>([
+  'created',
+  'updated',
+  'unchanged',
+  'kept',
+  'newer',
+  'taken',
+]);
+
+function resultOf(entity: Entity, outcome: Outcome | undefined): Result {
+  if (outcome !== undefined && known.has(outcome)) return { outcome };
+  throw new MigrationError(
+    `Redis gave an unknown reply for ${entity} (${JSON.stringify(outcome)}): another version of this tool may be running; stop it, then run the same command again`,
+  );
+}
+
+function resultsOf(entity: Entity, records: readonly unknown[], outcomes: readonly Outcome[]): Result[] {
+  return records.map((_, position) => resultOf(entity, outcomes[position]));
+}
+
+const putOrganizations: Putter<'organizations'> = async (place, records) => {
+  const { store, organizations, organization, mode } = place;
+  const results: Result[] = [];
+  for (const record of records) {
+    const settings = organizationSettings(record);
     const isNew = !organization.exists;
-    await organizations.plan(organization.id, settings);
     if (mode === 'write') await organizations.ensure(organization);
     const [comparison = '', ...rest] = settingsArguments(settings);
-    const letter = isNew
-      ? 'c'
+    const outcome = isNew
+      ? 'created'
       : await store.migrateOrganization(organization.base, mode, comparison, ...rest);
-    if (organization.settings.comparison !== settings.comparison) notes.onComparisonKept?.(item);
-    count(item, letter === 'x' ? 'u' : letter);
+    const keepsComparison = organization.settings.comparison !== settings.comparison;
+    results.push({ ...resultOf('organizations', outcome), keepsComparison });
   }
+  return results;
 };
 
-const putKeys: Putter<'api-keys'> = async ({ store, organization, mode, count }, items) => {
-  const rows = items.map(({ record }) => [
+const putKeys: Putter<'api-keys'> = async ({ store, organization, mode }, records) => {
+  const rows = records.map((record) => [
     record.apiKeySha256,
     newKeyId(),
     record.role,
@@ -103,54 +123,80 @@ const putKeys: Putter<'api-keys'> = async ({ store, organization, mode, count },
     String(record.expiresAt ?? ''),
   ]);
   const outcomes = await store.migrateKeys(organization.base, mode, JSON.stringify(rows));
-  for (const [position, item] of items.entries()) count(item, outcomes.charAt(position));
+  return resultsOf('api-keys', records, outcomes);
 };
 
-const putObjects: Putter<'objects'> = async ({ store, organization, mode, count }, items) => {
-  const rows = items.map(({ record }) => [encodeReference(record), record.url]);
+const putObjects: Putter<'objects'> = async ({ store, organization, mode }, records) => {
+  const rows = records.map((record) => [encodeReference(record), record.url]);
   const outcomes = await store.migrateObjects(organization.base, mode, JSON.stringify(rows));
-  for (const [position, item] of items.entries()) count(item, outcomes.charAt(position));
+  return resultsOf('objects', records, outcomes);
 };
 
-const putCollections: Putter<'collections'> = async ({ store, organization, mode, count }, items) => {
-  const rows = items.map(({ record }) => [record.userId, encodeReference(record)]);
+const putCollections: Putter<'collections'> = async ({ store, organization, mode }, records) => {
+  const rows = records.map((record) => [record.userId, encodeReference(record)]);
   const outcomes = await store.migrateCollections(organization.base, mode, JSON.stringify(rows));
-  for (const [position, item] of items.entries()) count(item, outcomes.charAt(position));
+  return resultsOf('collections', records, outcomes);
 };
 
-const putDenylist: Putter<'denylist'> = async (place, items) => {
-  const { store, organization, mode, notes, count } = place;
-  const reply = await withCurrentIndex(place, async () => {
-    const rows = items.map(({ record }) => [record.username, normalizedIn(organization, record.username)]);
+const putDenylist: Putter<'denylist'> = async (place, records) => {
+  const { store, organization, mode } = place;
+  const [, outcomes, used] = await withCurrentIndex(place, async () => {
+    const rows = records.map(({ username }) => [username, normalizedIn(organization, username)]);
     return await store.migrateDenylist(organization.base, mode, organization.index, JSON.stringify(rows));
   });
-  for (const [position, item] of items.entries()) count(item, reply[1].charAt(position));
-  for (const position of reply[2]) {
-    const item = items[position];
-    if (item !== undefined) notes.onDenied?.('denylist', item);
-  }
+  const results = resultsOf('denylist', records, outcomes);
+  for (const position of used) if (results[position] !== undefined) results[position].isDenied = true;
+  return results;
 };
 
 interface ProfileRow {
-  item: Item<'profiles'>;
+  record: RecordOf['profiles'];
+  position: number;
   /** The user's username in Redis, as last seen. */
   seen: string;
 }
 
-const putProfiles: Putter<'profiles'> = async (place, items) => {
-  let rows: ProfileRow[] = items.map((item) => ({ item, seen: '' }));
+const putProfiles: Putter<'profiles'> = async (place, records) => {
+  const results: Result[] = [];
+  let rows: ProfileRow[] = records.map((record, position) => ({ record, position, seen: '' }));
   for (const deadline = Date.now() + indexTimeout; rows.length > 0;) {
     const again: ProfileRow[] = [];
-    if (await putOnce(place, rows, again)) await waitUntil(deadline, place.organization.id);
+    let isHeld = false;
+    for (const part of partsOf(rows)) if (await putOnce(place, part, results, again)) isHeld = true;
+    if (isHeld) await waitUntil(deadline, place.organization.id);
     rows = again;
   }
+  return results;
 };
 
-/** One call. Rows to come back with are added to `again`; says whether it is better to wait before. */
-async function putOnce(place: Place, rows: readonly ProfileRow[], again: ProfileRow[]): Promise<boolean> {
-  const { store, organization, mediaUrl, mode, notes, count } = place;
+/** Cuts rows into parts of bounded size. */
+function* partsOf(rows: readonly ProfileRow[]): Generator<ProfileRow[]> {
+  let part: ProfileRow[] = [];
+  let length = 0;
+  for (const row of rows) {
+    const { profilePictureUrl = '', avatar } = row.record;
+    const own = 200 + profilePictureUrl.length + (avatar?.url?.length ?? 0);
+    if (part.length > 0 && length + own > maxCallLength) {
+      yield part;
+      part = [];
+      length = 0;
+    }
+    part.push(row);
+    length += own;
+  }
+  if (part.length > 0) yield part;
+}
+
+/** One call. Rows to be sent once more are added to `again`; returns whether it is better to wait before. */
+async function putOnce(
+  place: Place,
+  rows: readonly ProfileRow[],
+  results: Result[],
+  again: ProfileRow[],
+): Promise<boolean> {
+  const { store, organization, mediaUrl, mode, trustsSource } = place;
   const [, outcomes, names, denied] = await withCurrentIndex(place, async () => {
-    const encoded = rows.map(({ item: { record }, seen }) => {
+    const encoded = rows.map(({ record, seen }) => {
       const fields = profileFields(record, mediaUrl);
       const file = fields.indexOf('pf');
       return [
@@ -164,31 +210,30 @@ async function putOnce(place: Place, rows: readonly ProfileRow[], again: Profile
       ];
     });
     const { base, index, namesToCome } = organization;
-    return await store.migrateProfiles(base, index, mode, JSON.stringify(encoded), namesToCome);
+    const trust = trustsSource ? 'trust-source' : '';
+    return await store.migrateProfiles(base, index, mode, JSON.stringify(encoded), namesToCome, trust);
   });
 
   let isHeld = false;
   let named = 0;
-  for (const [position, { item, seen }] of rows.entries()) {
-    const letter = outcomes.charAt(position);
-    if (letter === 'r') {
-      again.push({ item, seen: names[named++] ?? '' });
+  for (const [at, { record, position, seen }] of rows.entries()) {
+    const outcome = outcomes[at];
+    if (outcome === 'renamed') {
+      again.push({ record, position, seen: names[named++] ?? '' });
       continue;
     }
-    if (letter === 'w') {
-      again.push({ item, seen });
+    if (outcome === 'staged') {
+      again.push({ record, position, seen });
       isHeld = true;
       continue;
     }
-    if (seen !== '' && (letter === 'u' || letter === 't')) {
-      notes.onRename?.(item, seen, normalizedIn(organization, seen));
-    }
-    if (letter === 't') notes.onTaken?.(item, names[named++] ?? '');
-    count(item, letter);
+    const holder = outcome === 'taken' ? names[named++] : undefined;
+    const previous = seen === '' ? undefined : seen;
+    results[position] = { ...resultOf('profiles', outcome), holder, previous };
   }
-  for (const position of denied) {
-    const row = rows[position];
-    if (row !== undefined) notes.onDenied?.('profiles', row.item);
+  for (const at of denied) {
+    const result = results[rows[at]?.position ?? -1];
+    if (result !== undefined) result.isDenied = true;
   }
   return isHeld;
 }

@@ -4,7 +4,7 @@ import type { Entity } from '../records/records.ts';
 import type { OnConflict } from '../sources/scope.ts';
 import type { MigrationStore } from '../engine/scripts.ts';
 import { isDatabaseUrl } from '../sources/databases/urls.ts';
-import type { Tally } from '../engine/writer.ts';
+import type { Tally } from '../analysis/outcomes.ts';
 
 /** Keys of the migrations' own state; src/redis/README.md has them, too. */
 export function runKey(prefix: string, run: string): string {
@@ -22,8 +22,6 @@ export interface EntityState {
   /** The share that is done, from 0 to 1. */
   progress: number;
   isDone: boolean;
-  /** Where to go on: everything before is in Redis. */
-  cursor?: string;
 }
 
 /** A run's state, as kept in Redis. Times in ms. */
@@ -43,6 +41,8 @@ export interface RunState {
   highWater?: number | undefined;
   /** From when on this round looks at profiles. */
   since?: number | undefined;
+  /** Whether the next round reads everything, since a verify has found differences. */
+  readAll?: boolean | undefined;
   entities: Partial<Record<Entity, EntityState>>;
 }
 
@@ -76,6 +76,7 @@ export async function readRun(
     refused: Number(refused ?? 0),
     ...(highWater !== undefined && { highWater: Number(highWater) }),
     ...(since !== undefined && { since: Number(since) }),
+    readAll: fields['readAll'] === '1',
     entities,
   };
 }
@@ -87,10 +88,11 @@ export async function saveRound(
   run: string,
   state: RunState,
 ): Promise<void> {
-  const { entities, finishedAt, highWater, since, ...fields } = state;
+  const { entities, finishedAt, highWater, since, readAll, ...fields } = state;
   const flat: Record<string, string | number> = { ...fields };
   if (highWater !== undefined) flat['highWater'] = highWater;
   if (since !== undefined) flat['since'] = since;
+  if (readAll === true) flat['readAll'] = 1;
   if (finishedAt !== undefined) flat['finishedAt'] = finishedAt;
   for (const [entity, own] of Object.entries(entities)) flat[`entity:${entity}`] = JSON.stringify(own);
   await store.multi().del(runKey(prefix, run)).hset(runKey(prefix, run), flat).exec();
@@ -105,4 +107,9 @@ export async function saveEntity(
   state: EntityState,
 ): Promise<void> {
   await store.hset(runKey(prefix, run), `entity:${entity}`, JSON.stringify(state));
+}
+
+/** Has the next round of a run read everything: what a verify found to differ may be older than the last one. */
+export async function readAllNext(store: MigrationStore, prefix: string, run: string): Promise<void> {
+  if ((await store.exists(runKey(prefix, run))) === 1) await store.hset(runKey(prefix, run), 'readAll', 1);
 }

@@ -1,13 +1,10 @@
 import { existsSync } from 'node:fs';
 import { dirname } from 'node:path';
-import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
+import { afterEach, beforeEach, expect, test } from '@jest/globals';
 import fc from 'fast-check';
-import { createCrosscheck, type Question } from '../../../src/migration/analysis/crosscheck.ts';
-import { createDecisions } from '../../../src/migration/analysis/decisions.ts';
-import { fingerprint } from '../../../src/migration/analysis/fingerprint.ts';
-import { createFingerprintSet } from '../../../src/migration/analysis/fingerprint-set.ts';
-import { createMarks } from '../../../src/migration/analysis/marks.ts';
+import { createSeen } from '../../../src/migration/analysis/seen.ts';
 import { byCodeUnits, createSorter } from '../../../src/migration/analysis/sorter.ts';
+import { createSpool, type Entry } from '../../../src/migration/analysis/spool.ts';
 import { createWorkspace, type Workspace } from '../../../src/migration/analysis/workspace.ts';
 
 let workspace: Workspace;
@@ -46,81 +43,39 @@ test('lines come sorted by code units, whether they fit into memory or not, as o
   );
 });
 
-test('fingerprints beyond memory are all remembered', () => {
-  const [one, other] = [createFingerprintSet(workspace), createFingerprintSet(workspace)];
-  const count = 600_000;
-  for (let at = 0; at < count; at += 1) one.add(fingerprint('o', String(at)));
-  for (let at = 0; at < count; at += 1) if (at % 100_000 !== 7) other.add(fingerprint('o', String(at)));
-  const missing = createMarks();
-  expect(one.markMissingIn(other, missing)).toBe(6);
-  for (let at = 7; at < count; at += 100_000) expect(missing.has(fingerprint('o', String(at)))).toBe(true);
-  const repeated = createMarks();
-  one.markRepeated(repeated);
-  expect(repeated.isEmpty).toBe(true);
-  one.add(fingerprint('o', '5'));
-  one.markRepeated(repeated);
-  expect(repeated.has(fingerprint('o', '5'))).toBe(true);
-  one.close();
-  other.close();
+test('a key that was added is always recognized, and hardly any other', () => {
+  const seen = createSeen();
+  expect(seen.isEmpty).toBe(true);
+  const count = 100_000;
+  let mistaken = 0;
+  for (let at = 0; at < count; at += 1) if (seen.add('profiles acme', String(at))) mistaken += 1;
+  for (let at = 0; at < count; at += 1) {
+    if (!seen.has('profiles acme', String(at))) throw new Error(`${at} is not recognized`);
+    if (seen.has('profiles other', String(at))) mistaken += 1;
+  }
+  expect(mistaken).toBeLessThan(3);
+  expect(seen.has('profiles acm', 'e0')).toBe(false);
 });
 
-test('a fingerprint knows where one text ends and the other begins', () => {
-  expect(fingerprint('ab', 'c')).not.toBe(fingerprint('a', 'bc'));
-  expect(fingerprint('ab', 'c')).toBe(fingerprint('ab', 'c'));
-  expect(Number.isSafeInteger(fingerprint('é', '👩‍👩‍👧'))).toBe(true);
-});
-
-describe('a crosscheck', () => {
-  const key = fc.constantFrom('a', 'b', 'c', 'd\ne');
-  const entry = fc.record({
-    side: fc.constantFrom('a' as const, 'b' as const),
-    id: fc.constantFrom('x', 'y'),
-    key,
+test('entries come in the order of the reading, each with the decision on it', async () => {
+  const spool = createSpool(workspace);
+  const entry = (seq: number): Entry => ({
+    seq,
+    entity: 'profiles',
+    record: { organizationId: 'acme', userId: `u${seq}` },
+    where: `profiles.ndjson:${seq}`,
+    outcome: 'created',
   });
-  const answers: Record<Question, (as: number, bs: number) => boolean> = {
-    repeated: (as) => as > 1,
-    shared: (as, bs) => as > 0 && bs > 0,
-    missing: (as, bs) => as === 0 && bs > 0,
-  };
-
-  test.each(['repeated', 'shared', 'missing'] as const)(
-    'finds exactly the keys that are %s',
-    async (question) => {
-      await fc.assert(
-        fc.asyncProperty(fc.array(entry, { maxLength: 20 }), async (entries) => {
-          const check = createCrosscheck(workspace, question);
-          for (const { side, id, key: own } of entries) check.note(side, fingerprint(id, own));
-          const isAny = check.settle();
-          for (const [seq, { side, id, key: own }] of entries.entries()) {
-            if (check.concerns(fingerprint(id, own))) await check.collect(side, id, own, seq, { seq });
-          }
-          const sought = question === 'repeated' ? 'a' : 'b';
-          const expected = entries.flatMap(({ side, id, key: own }, seq) => {
-            const same = entries.filter((other) => other.id === id && other.key === own);
-            const as = same.filter((other) => other.side === 'a').length;
-            return side === sought && answers[question](as, same.length - as) ? [seq] : [];
-          });
-          const found = await all(check.found());
-          expect(found.map(({ seq }) => seq).toSorted((a, b) => a - b)).toEqual(expected);
-          expect(found.every(({ seq, payload }) => (payload as { seq: number }).seq === seq)).toBe(true);
-          if (expected.length > 0) expect(isAny).toBe(true);
-        }),
-      );
-    },
-  );
-});
-
-test('decisions are read in the order of their places, part by part', async () => {
-  const decisions = createDecisions(workspace);
-  await decisions.add(70, 'refused');
-  await decisions.add(3, 'superseded');
-  await decisions.add(4, 'nameless');
-  const reader = decisions.reader();
-  expect([...(await reader.upTo(4))]).toEqual([[3, 'superseded']]);
-  expect([...(await reader.upTo(70))]).toEqual([[4, 'nameless']]);
-  expect([...(await reader.upTo(100))]).toEqual([[70, 'refused']]);
-  expect([...(await reader.upTo(200))]).toEqual([]);
-  expect(decisions.count('refused')).toBe(1);
+  for (const seq of [70, 3, 100, 4]) await spool.add(entry(seq));
+  await spool.decide(100, 'nameless');
+  await spool.decide(3, 'superseded');
+  expect(await all(spool.entries())).toMatchObject([
+    { ...entry(3), decision: 'superseded' },
+    entry(4),
+    entry(70),
+    { ...entry(100), decision: 'nameless' },
+  ]);
+  expect(spool.size).toBe(4);
 });
 
 test('a workspace takes its folder with it', () => {

@@ -6,7 +6,7 @@
 -- ARGV[1]  write | dry
 -- ARGV[2]  JSON, an array for each object: user, reference
 --
--- a letter for each: c created, = is here already
+-- a word for each: created, unchanged
 local is_dry = ARGV[1] == 'dry'
 local outcomes = {}
 for position, row in ipairs(cjson.decode(ARGV[2])) do
@@ -17,6 +17,6 @@ for position, row in ipairs(cjson.decode(ARGV[2])) do
   else
     is_new = redis.call('SADD', collection, row[2]) == 1
   end
-  outcomes[position] = is_new and 'c' or '='
+  outcomes[position] = is_new and 'created' or 'unchanged'
 end
-return table.concat(outcomes)
+return outcomes

@@ -1,6 +1,6 @@
 #!lua
 -- @include keys local_writes names
--- Brings denied names in. A name that is in use stays its user's (contract 4.4 knows that state). Where the list was
+-- Writes denied names. A name that is in use stays its user's (contract 4.4 knows that state). Where the list was
 -- overwritten here, or the name was denied or removed here, that stays.
 --
 -- KEYS[1]  <prefix>{organization}:
@@ -8,9 +8,9 @@
 -- ARGV[2]  generation of the name index that the forms belong to
 -- ARGV[3]  JSON, an array for each name: name, form
 --
--- {'stale'} {'frozen'}              nothing was done: look again, and come back
--- {'applied', outcomes, used}       outcomes: a letter for each name: c created, u spelled anew, = is here already,
---                                   k kept: changed here; used: positions (from 0) of names in use
+-- {'stale'} {'frozen'}              nothing was done: look again, and retry
+-- {'applied', outcomes, used}       outcomes: a word for each name: created, updated (in its spelling), unchanged,
+--                                   kept (changed here); used: positions (from 0) of names in use
 local is_dry, index = ARGV[1] == 'dry', ARGV[2]
 local refused = check_generation(index)
 if refused then return { refused } end
@@ -21,15 +21,15 @@ for position, row in ipairs(cjson.decode(ARGV[3])) do
   local name, form = row[1], row[2]
   local value = form == name and '' or name
   local have = redis.call('HGET', list, form)
-  local outcome = have and 'u' or 'c'
+  local outcome = have and 'updated' or 'created'
   if have == value then
-    outcome = '='
+    outcome = 'unchanged'
   elseif is_all_ours or is_local_write('d', form) then
-    outcome = 'k'
+    outcome = 'kept'
   elseif not is_dry then
     redis.call('HSET', list, form, value)
   end
-  if outcome ~= 'k' and holder_of(index, form) then used[#used + 1] = position - 1 end
+  if outcome ~= 'kept' and holder_of(index, form) then used[#used + 1] = position - 1 end
   outcomes[position] = outcome
 end
-return { 'applied', table.concat(outcomes), used }
+return { 'applied', outcomes, used }

@@ -1,7 +1,7 @@
 #!lua
 -- @include keys
--- Brings an organization's settings in. How names are compared is only set for a new one; settings that were made
--- here stay.
+-- Writes an organization's settings. How names are compared is only set for a new one; settings that were made here
+-- stay.
 --
 -- KEYS[1]  <prefix>{organization}:
 -- ARGV[1]  write | dry
@@ -9,20 +9,19 @@
 -- ARGV[3…] min, max, pattern, template, ownership as stored, '' for unset; none of them where nothing is known of
 --          the organization but that it is there
 --
--- 'c' created, 'u' updated, '=' is here already, 'k' kept: changed here; 'x' compares names otherwise here
+-- 'created', 'updated', 'unchanged' or 'kept' (changed here)
 local settings = settings_key()
 local is_dry = ARGV[1] == 'dry'
 local have = redis.call('HMGET', settings, 'comparison', 'min', 'max', 'pattern', 'template', 'ownership', 'b')
-if have[1] and #ARGV == 2 then return '=' end
+if have[1] and #ARGV == 2 then return 'unchanged' end
 if have[1] then
   local is_same = have[1] == ARGV[2]
   for position = 2, 6 do is_same = is_same and (have[position] or '') == ARGV[position + 1] end
-  if is_same then return '=' end
-  if have[7] then return 'k' end
+  if is_same then return 'unchanged' end
+  if have[7] then return 'kept' end
 end
 if is_dry then
-  if have[1] and have[1] ~= ARGV[2] then return 'x' end
-  return have[1] and 'u' or 'c'
+  return have[1] and 'updated' or 'created'
 end
 if not have[1] then redis.call('HSET', settings, 'comparison', ARGV[2]) end
 for position, field in ipairs({ 'min', 'max', 'pattern', 'template', 'ownership' }) do
@@ -33,5 +32,4 @@ for position, field in ipairs({ 'min', 'max', 'pattern', 'template', 'ownership'
     redis.call('HSET', settings, field, value)
   end
 end
-if have[1] and have[1] ~= ARGV[2] then return 'x' end
-return have[1] and 'u' or 'c'
+return have[1] and 'updated' or 'created'

@@ -1,28 +1,27 @@
 #!lua
 -- @include clock keys names
--- Brings profiles of the source in, each of them whole or not at all; index and profile change together. What the
--- bridge itself has written since, and what is newer here, stays.
+-- Writes profiles of the source, each whole or not at all; index and profile change together. What the bridge itself
+-- has written since stays, and so does what is newer here, unless the source is trusted.
 --
 -- KEYS[1]  <prefix>{organization}:
 -- ARGV[1]  generation of the name index that the forms belong to
--- ARGV[2]  write | dry: dry tells the same outcomes and changes nothing
+-- ARGV[2]  write | dry: dry returns the same outcomes and changes nothing
 -- ARGV[3]  JSON, an array for each profile: user, form of its username ('' for none), last change in ms ('' where
 --          unknown), the current username as the caller saw it ('' for none), that one's form, picture file ('' for
 --          none), then the fields as stored, name and value in turn, t last
 -- ARGV[4]  how many names the source has for the organization, so that an index still empty gets room for them
+-- ARGV[5]  trust-source | '': whether to overwrite profiles that are newer here
 --
--- {'stale'} {'frozen'}              nothing was done: look again, and come back (lib/names.lua)
+-- {'stale'} {'frozen'}              nothing was done: look again, and retry (lib/names.lua)
 -- {'applied', outcomes, names, denied}
---          outcomes: a letter for each profile
---            c created
---            u updated
---            = is here already
---            k kept: the bridge has changed it since
---            n kept: newer here than in the source
---            r nothing was done: the current username is another one than the caller saw; come back with its form
---            t nothing was done: another user has the username
---            w nothing was done: a denylist overwrite has yet to decide about the username; come back
---          names: for each r the current username, for each t the user who has it, in order
+--          outcomes: a word for each profile
+--            created, updated, unchanged
+--            kept     the bridge has changed it since
+--            newer    newer here than in the source: nothing was done
+--            renamed  the current username is another one than the caller saw: nothing was done; retry with its form
+--            taken    another user has the username: nothing was done
+--            staged   a denylist overwrite has yet to decide about the username: nothing was done; retry
+--          names: for each renamed the current username, for each taken the user who has it, in order
 --          denied: positions (from 0) of those written under a username that is on the denylist
 local index, is_dry = ARGV[1], ARGV[2] == 'dry'
 local refused = check_generation(index)
@@ -70,20 +69,20 @@ local function pick(fields, name)
   end
 end
 
--- Takes the username, unless this is dry. 't' or 'w' where it cannot be had now, nil where it is the user's.
+-- Takes the username, unless this is dry. Returns 'taken' or 'staged' where that cannot be done now.
 local function claim_for(user, form)
   if not is_dry and not has_stage and claim(index, form, user) then return end
   local holder = holder_of(index, form)
   if holder == user then return end
   if holder then
     names[#names + 1] = holder
-    return 't'
+    return 'taken'
   end
-  if has_stage and is_staged(form) then return 'w' end
+  if has_stage and is_staged(form) then return 'staged' end
   if not is_dry then claim(index, form, user) end
 end
 
--- Takes the row's username, if it has one; why it cannot be had, or nil.
+-- Takes the row's username, if it has one. Returns why it cannot be had, or nil.
 local function refuse_name(user, form, position)
   if form == '' then return end
   local refused = claim_for(user, form)
@@ -98,23 +97,24 @@ local function create(row, position, profile)
     if row[6] ~= '' then redis.call('ZREM', unreferenced_pictures_key(), row[6]) end
     redis.call('HSET', profile, unpack(row, 7))
   end
-  return 'c'
+  return 'created'
 end
 
 local function update(row, position, profile, old)
   local user, form, have = row[1], row[2], {}
   for i = 1, #old, 2 do have[old[i]] = old[i + 1] end
   local fields = fields_of(row, have)
-  if is_same(have, #old / 2, fields) and (form == '' or holder_of(index, form) == user) then return '=' end
-  if have.b then return 'k' end
-  if have.t and have.t ~= '' and tonumber(have.t) > (tonumber(row[3]) or -1) then return 'n' end
+  if is_same(have, #old / 2, fields) and (form == '' or holder_of(index, form) == user) then return 'unchanged' end
+  if have.b then return 'kept' end
+  local is_newer = have.t and have.t ~= '' and tonumber(have.t) > (tonumber(row[3]) or -1)
+  if is_newer and ARGV[5] == '' then return 'newer' end
   if have.u and have.u ~= row[4] and have.u ~= pick(fields, 'u') then
     names[#names + 1] = have.u
-    return 'r'
+    return 'renamed'
   end
   local refused = refuse_name(user, form, position)
   if refused then return refused end
-  if is_dry then return 'u' end
+  if is_dry then return 'updated' end
 
   if have.u and have.u == row[4] and row[5] ~= form and holder_of(index, row[5]) == user then release(index, row[5]) end
   local file = pick(fields, 'pf')
@@ -123,7 +123,7 @@ local function update(row, position, profile, old)
   if file and have.pf ~= file then redis.call('ZREM', unreferenced_pictures_key(), file) end
   redis.call('DEL', profile)
   redis.call('HSET', profile, unpack(fields))
-  return 'u'
+  return 'updated'
 end
 
 for position, row in ipairs(rows) do
@@ -131,4 +131,4 @@ for position, row in ipairs(rows) do
   local old = redis.call('HGETALL', profile)
   outcomes[position] = #old == 0 and create(row, position, profile) or update(row, position, profile, old)
 end
-return { 'applied', table.concat(outcomes), names, denied }
+return { 'applied', outcomes, names, denied }

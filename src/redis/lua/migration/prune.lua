@@ -7,8 +7,8 @@
 -- ARGV[2]  generation of the name index that the forms belong to
 -- ARGV[3]  JSON, an array for each record: user, username, form | form | SHA-256 | reference | user, reference
 --
--- {'stale'} {'frozen'}              nothing was done: look again, and come back
--- {'pruned', outcomes}              a letter for each record: d deleted, k kept
+-- {'stale'} {'frozen'}              nothing was done: look again, and retry
+-- {'pruned', count}                 how many were removed
 local index = ARGV[2]
 local refused = check_generation(index)
 if refused then return { refused } end
@@ -43,8 +43,8 @@ local prune = {
   end,
 }
 
-local outcomes = {}
-for position, row in ipairs(cjson.decode(ARGV[3])) do
-  outcomes[position] = prune[ARGV[1]](unpack(row)) and 'd' or 'k'
+local count = 0
+for _, row in ipairs(cjson.decode(ARGV[3])) do
+  if prune[ARGV[1]](unpack(row)) then count = count + 1 end
 end
-return { 'pruned', table.concat(outcomes) }
+return { 'pruned', count }

@@ -1,0 +1,59 @@
+import type { Entity } from '../records/records.ts';
+
+/** What became of a record in Redis, or would. */
+export type Outcome =
+  | 'created'
+  | 'updated'
+  /** It is in Redis already, field by field. */
+  | 'unchanged'
+  /** Changed here since: it stays as it is. */
+  | 'kept'
+  /** Redis has a later updatedAt, without a local write. */
+  | 'newer'
+  /** Another user has the username. */
+  | 'taken';
+
+/** What became of a row of the source in the end. */
+type Fate = Outcome | 'duplicate' | 'refused' | 'invalid';
+
+export type Tally = Record<Fate, number>;
+
+function emptyTally(): Tally {
+  return {
+    created: 0,
+    updated: 0,
+    unchanged: 0,
+    kept: 0,
+    newer: 0,
+    taken: 0,
+    duplicate: 0,
+    refused: 0,
+    invalid: 0,
+  };
+}
+
+/** What became of rows, by entity and by organization. */
+export interface Tallies {
+  add: (entity: Entity, organizationId: string | undefined, fate: Fate) => void;
+  /** Of one entity. */
+  of: (entity: Entity) => Tally;
+  byOrganization: () => ReadonlyMap<string, Tally>;
+}
+
+export function createTallies(): Tallies {
+  const entities = new Map<Entity, Tally>();
+  const organizations = new Map<string, Tally>();
+  const own = <Key>(all: Map<Key, Tally>, key: Key): Tally => {
+    let tally = all.get(key);
+    if (tally === undefined) all.set(key, (tally = emptyTally()));
+    return tally;
+  };
+  return {
+    add: (entity, organizationId, fate) => {
+      own(entities, entity)[fate] += 1;
+      if (organizationId !== undefined) own(organizations, organizationId)[fate] += 1;
+    },
+    of: (entity) => own(entities, entity),
+    byOrganization: () => organizations,
+  };
+}

@@ -1,0 +1,84 @@
+import type { Entity, RecordOf } from '../records/records.ts';
+import { createSorter } from './sorter.ts';
+import type { Outcome } from './outcomes.ts';
+import type { Workspace } from './workspace.ts';
+
+/** A record on its way from the reading of the source to the writing, with what the reading found out about it. */
+export interface Entry<E extends Entity = Entity> {
+  /** Its place in the reading: entries are written in this order. */
+  readonly seq: number;
+  readonly entity: E;
+  readonly record: RecordOf[E];
+  /** For people: its place in the source. */
+  readonly where: string;
+  /** What became of it in Redis when it was compared. */
+  readonly outcome: Outcome;
+  /** Who has the username in Redis, where that is another user. */
+  readonly holder?: string | undefined;
+  /** The user's username in Redis, where that is another name. */
+  readonly previous?: string | undefined;
+  /** Another record of the source may have the same identity. */
+  readonly isRepeated?: boolean | undefined;
+}
+
+/** What becomes of an entry that is not simply written. */
+type Decision =
+  /** Another record with the same identity holds. */
+  | 'superseded'
+  /** A problem keeps it out. */
+  | 'refused'
+  /** It is written without its username. */
+  | 'nameless';
+
+export type Decided = Entry & {
+  readonly decision?: Decision | undefined;
+  /** Of its text, in characters. */
+  readonly length: number;
+};
+
+/**
+ * Keeps entries between reading and writing, in memory or on disk. Decisions are made on the very entries that are
+ * written later, so a source that changes meanwhile cannot mix them up.
+ */
+export interface Spool {
+  readonly size: number;
+  /** Await it: now and then it has to wait for the disk. */
+  add: (entry: Entry) => Promise<void> | undefined;
+  decide: (seq: number, decision: Decision) => Promise<void> | undefined;
+  /** All entries in order, with the first decision on each. */
+  entries: () => AsyncGenerator<Decided>;
+}
+
+/** An empty spool. */
+export function createSpool(workspace: Workspace): Spool {
+  const sorter = createSorter(workspace);
+  let size = 0;
+  return {
+    get size() {
+      return size;
+    },
+    add: (entry) => {
+      size += 1;
+      return sorter.add(`${pad(entry.seq)}{${JSON.stringify(entry)}`);
+    },
+    // Sorts before the entry's own line.
+    decide: (seq, decision) => sorter.add(`${pad(seq)} ${decision}`),
+    entries: async function* () {
+      let decision: Decision | undefined;
+      for await (const line of sorter.sorted()) {
+        if (line[16] === ' ') {
+          decision ??= line.slice(17) as Decision;
+          continue;
+        }
+        const entry = JSON.parse(line.slice(17)) as Entry;
+        yield { ...entry, decision, length: line.length };
+        decision = undefined;
+      }
+    },
+  };
+}
+
+/** A number as text that sorts as the number does. */
+export function pad(seq: number): string {
+  return String(seq).padStart(16, '0');
+}

@@ -1,0 +1,47 @@
+#!lua
+-- @include keys names
+-- Makes renames that depend on each other, in the order given, and takes each off the record of pending renames. A
+-- rename on record is made even where the bridge has changed the profile since, unless it has changed its username.
+--
+-- KEYS[1]  <prefix>{organization}:
+-- ARGV[1]  generation of the name index that the forms belong to
+-- ARGV[2]  chain | cycle: in a cycle the first user takes the old name of the last one
+-- ARGV[3]  JSON, an array for each rename: user, old name, its form, new name, its form; '' for none
+--
+-- {'stale'} {'frozen'}    nothing was done: look again, and retry
+-- {'renamed', outcomes}   a word for each rename: renamed, done (it had been made), changed (the user has another name
+--                         by now, or is gone), taken (somebody else has the new name)
+local index, is_cycle = ARGV[1], ARGV[2] == 'cycle'
+local refused = check_generation(index)
+if refused then return { refused } end
+local rows = cjson.decode(ARGV[3])
+
+local function has_name(user, name, form)
+  return redis.call('HGET', profile_key(user), 'u') == name and holder_of(index, form) == user
+end
+
+local is_whole = is_cycle
+for _, row in ipairs(rows) do
+  if row[4] ~= '' and is_staged(row[5]) then return { 'frozen' } end
+  is_whole = is_whole and has_name(row[1], row[2], row[3])
+end
+if is_whole then release(index, rows[#rows][3]) end
+
+local function rename(user, from, from_form, to, to_form)
+  local profile = profile_key(user)
+  if redis.call('EXISTS', profile) == 0 then return 'changed' end
+  local now = redis.call('HGET', profile, 'u') or ''
+  if now == to then return 'done' end
+  if now ~= from then return 'changed' end
+  if to ~= '' and holder_of(index, to_form) ~= user and not claim(index, to_form, user) then return 'taken' end
+  if from ~= '' and from_form ~= to_form and holder_of(index, from_form) == user then release(index, from_form) end
+  if to == '' then redis.call('HDEL', profile, 'u') else redis.call('HSET', profile, 'u', to) end
+  return 'renamed'
+end
+
+local outcomes = {}
+for position, row in ipairs(rows) do
+  outcomes[position] = rename(unpack(row))
+  redis.call('HDEL', pending_renames_key(), row[1])
+end
+return { 'renamed', outcomes }

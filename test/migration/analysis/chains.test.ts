@@ -1,0 +1,48 @@
+import { expect, test } from '@jest/globals';
+import fc from 'fast-check';
+import { orderRenames, type RenameStep } from '../../../src/migration/analysis/chains.ts';
+
+/** Users hold names 0 to count - 1, and each takes the name that the permutation gives, or a new or no name. */
+const renames = fc
+  .array(fc.record({ keeps: fc.boolean(), to: fc.constantFrom('same place', 'fresh', 'none') }), {
+    maxLength: 12,
+  })
+  .chain((users) =>
+    fc
+      .shuffledSubarray(
+        users.map((_, at) => at),
+        { minLength: users.length },
+      )
+      .map((places) =>
+        users.flatMap(({ keeps, to }, at): RenameStep[] => {
+          const name = to === 'none' ? '' : to === 'fresh' ? `new ${at}` : `name ${places[at] ?? 0}`;
+          const from = `name ${at}`;
+          return keeps || name === from
+            ? []
+            : [{ userId: `u${at}`, from, fromForm: from, to: name, toForm: name }];
+        }),
+      ),
+  );
+
+test('every rename is made once, and a name is free before it is taken', () => {
+  fc.assert(
+    fc.property(renames, (all) => {
+      const chains = orderRenames(all);
+      expect(
+        chains
+          .flatMap(({ steps }) => steps)
+          .map(({ userId }) => userId)
+          .toSorted(),
+      ).toEqual(all.map(({ userId }) => userId).toSorted());
+      const held = new Set(all.map(({ from }) => from));
+      for (const { steps, isCycle } of chains) {
+        if (isCycle) held.delete(steps.at(-1)?.from ?? '');
+        for (const { from, to } of steps) {
+          expect(held.has(to)).toBe(false);
+          held.delete(from);
+          if (to !== '') held.add(to);
+        }
+      }
+    }),
+  );
+});

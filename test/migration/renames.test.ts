@@ -1,0 +1,163 @@
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import fc from 'fast-check';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { completeRenames, countPendingRenames, makeRenames } from '../../src/migration/engine/renames.ts';
+import { createOrganizations } from '../../src/migration/engine/organizations.ts';
+import { defineMigrationScripts, type MigrationStore } from '../../src/migration/engine/scripts.ts';
+import { closeRedis } from '../../src/redis/connection/connect.ts';
+import { fsck } from '../../src/redis/fsck.ts';
+import { openTestStore, startBridge } from '../support/bridge.ts';
+import { freshPrefix } from '../support/redis.ts';
+import { createTool, ended, writeSource } from './tool.ts';
+
+let store: MigrationStore;
+
+beforeAll(async () => {
+  store = defineMigrationScripts(await openTestStore());
+});
+
+afterAll(async () => {
+  await closeRedis(store);
+});
+
+/** Users u0 to u<count - 1>; the name of each is said by its number. */
+function users(count: number, nameOf: (at: number) => number | undefined): object[] {
+  return Array.from({ length: count }, (_, at) => {
+    const name = nameOf(at);
+    return {
+      organizationId: 'acme',
+      userId: `u${at}`,
+      ...(name !== undefined && { username: `name-${name}` }),
+    };
+  });
+}
+
+async function namesOf(prefix: string, count: number): Promise<(string | null)[]> {
+  const keys = Array.from({ length: count }, (_, at) => `${prefix}{acme}:p:u${at}`);
+  return await Promise.all(keys.map((key) => store.hget(key, 'u')));
+}
+
+/** What the renames work with; it is stopped after so many scripts. */
+function contextFor(prefix: string, scripts = Infinity) {
+  const stop = new AbortController();
+  let made = 0;
+  return {
+    store,
+    organizations: createOrganizations(store, prefix),
+    signal: stop.signal,
+    progress: {
+      advance: () => {
+        made += 1;
+        if (made >= scripts) stop.abort();
+      },
+      stop: () => {},
+    },
+  };
+}
+
+describe('renames that depend on each other', () => {
+  test('leave every user with a name, wherever the process is killed', async () => {
+    const tool = createTool();
+    const count = 300;
+    const first = writeSource({ profiles: users(count, (at) => at) });
+    expect(await tool.json('apply', '--source', first, '--run', 'r')).toMatchObject({ exitCode: 0 });
+    const second = writeSource({ profiles: users(count, (at) => (at + 1) % count) });
+    const args = ['apply', '--source', second, '--run', 'second', '--batch', '1', '--rate', '100'];
+    const child = tool.start(...args);
+    const end = ended(child);
+    while ((await store.hget(`${tool.prefix}{acme}:p:u0`, 'u')) === 'name-0') await sleep(1);
+    child.kill('SIGKILL');
+    await end;
+    expect((await namesOf(tool.prefix, count)).filter((name) => name === null)).toEqual([]);
+    expect(await fsck(store, tool.prefix, { repair: false, onFault: () => {} })).toMatchObject({ found: 0 });
+    expect(await tool.json('apply', '--source', second, '--run', 'second')).toMatchObject({ exitCode: 0 });
+    expect(await namesOf(tool.prefix, count)).toEqual(
+      users(count, (at) => at).map((_, at) => `name-${(at + 1) % count}`),
+    );
+  }, 60_000);
+
+  test('are on record before the first is made, and the next apply completes them, whatever the source says by then', async () => {
+    const tool = createTool();
+    const count = 500;
+    const source = writeSource({ profiles: users(count, (at) => at) });
+    await tool.json('apply', '--source', source, '--run', 'r');
+    const renames = Array.from({ length: count }, (_, at) => ({
+      organizationId: 'acme',
+      userId: `u${at}`,
+      from: `name-${at}`,
+      to: `name-${at + 1}`,
+    }));
+    const stopped = contextFor(tool.prefix, 1);
+    expect(await makeRenames(stopped, renames)).toBe(300);
+    expect(await countPendingRenames(stopped, ['acme'])).toBe(300);
+    const names = await namesOf(tool.prefix, count);
+    expect(new Set(names).size).toBe(count);
+    expect(names).not.toContain(null);
+    expect((await tool.json('status', '--run', 'r')).json).toMatchObject({ pendingRenames: 300 });
+    expect((await tool.text('status', '--run', 'r')).out).toContain('300 renames are pending');
+
+    // A change of anything but the name does not keep a name that somebody waits for.
+    await store.hset(`${tool.prefix}{acme}:p:u5`, 'b', '1');
+    expect(await completeRenames(contextFor(tool.prefix), ['acme'])).toBe(0);
+    expect(await namesOf(tool.prefix, count)).toEqual(renames.map(({ to }) => to));
+    expect(await countPendingRenames(contextFor(tool.prefix), ['acme'])).toBe(0);
+  });
+
+  test('leave alone whoever has chosen another name through the bridge meanwhile', async () => {
+    const bridge = await startBridge({ keyPrefix: freshPrefix() });
+    try {
+      const tool = createTool(bridge.config.redisUrl, bridge.config.keyPrefix);
+      const organization = await bridge.newOrganization({}, 'acme');
+      await tool.json('apply', '--source', writeSource({ profiles: users(3, (at) => at) }));
+      const player = await organization.player('u1');
+      await player.request('PUT', '/api/profile/', { json: { username: 'chosen' } });
+      const rename = (at: number, to: number) => ({
+        organizationId: 'acme',
+        userId: `u${at}`,
+        from: `name-${at}`,
+        to: `name-${to}`,
+      });
+      // A cycle that is none any more.
+      await makeRenames(contextFor(tool.prefix), [rename(0, 1), rename(1, 2), rename(2, 0)]);
+      expect(await namesOf(tool.prefix, 3)).toEqual(['name-1', 'chosen', 'name-0']);
+      expect(await fsck(store, tool.prefix, { repair: false, onFault: () => {} })).toMatchObject({
+        found: 0,
+      });
+    } finally {
+      await bridge.close();
+    }
+  });
+
+  test('give everybody the name the source says, whatever the permutation', async () => {
+    await fc.assert(
+      fc.asyncProperty(
+        fc.array(fc.option(fc.nat(11), { nil: undefined }), { minLength: 1, maxLength: 8 }),
+        async (wanted) => {
+          const tool = createTool();
+          const count = wanted.length;
+          await tool.json(
+            'apply',
+            '--source',
+            writeSource({ profiles: users(count, (at) => at) }),
+            '--run',
+            'r',
+          );
+          const taken = new Set<number>();
+          const names = wanted.map((name) => {
+            if (name === undefined || taken.has(name)) return undefined;
+            taken.add(name);
+            return name;
+          });
+          const second = writeSource({ profiles: users(count, (at) => names[at]) });
+          const args = ['--source', second, '--run', 'second'];
+          expect(await tool.json('apply', ...args)).toMatchObject({ exitCode: 0, json: { conflicts: 0 } });
+          expect(await namesOf(tool.prefix, count)).toEqual(
+            names.map((name) => (name === undefined ? null : `name-${name}`)),
+          );
+          expect(await tool.json('verify', ...args)).toMatchObject({ exitCode: 0 });
+        },
+      ),
+      { numRuns: 25 },
+    );
+  }, 60_000);
+});
