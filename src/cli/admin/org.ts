@@ -133,6 +133,11 @@ function describeRefusal(outcome: ReindexOutcome, id: string): Report | undefine
         message:
           'the usernames of this organization are being compared anew already: wait until that is done',
       };
+    case 'inconsistent':
+      return {
+        kind: 'problem',
+        message: `the name index does not agree with the profiles, so nothing was changed: run fsck --org ${JSON.stringify(id)} --repair, then this again`,
+      };
     case 'lapsed':
       return {
         kind: 'problem',

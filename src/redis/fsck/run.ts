@@ -1,4 +1,3 @@
-import { randomUUID } from 'node:crypto';
 import { dropGeneration, generationOf } from '../reindex/generations.ts';
 import {
   organizationBase,
@@ -20,8 +19,6 @@ import { checkCollection } from './references.ts';
 
 /** Keys examined at once: what travels together keeps others waiting together. */
 const atOnce = 8;
-/** How long the removal of a generation keeps rebuilds off, in ms. */
-const removalLease = 30_000;
 
 export interface Run {
   /** Examines an organization's single keys; false where there is no such organization. */
@@ -46,7 +43,7 @@ export function createRun(
 ): Run {
   /** By the organization's base; undefined where it cannot be examined. */
   const checks = new Map<string, Check | undefined>();
-  const leftovers = new Map<Check, Set<string>>();
+  const leftovers = new Map<Check, Leftovers>();
 
   const begin: Run['begin'] = async (organizationId, isRegistered) => {
     const base = organizationBase(prefix, organizationId);
@@ -85,7 +82,9 @@ export function createRun(
     const rest = key.slice(check.base.length);
     const generation = generationOf(check.base, key);
     if (generation !== undefined && generation !== check.snapshot.index) {
-      leftovers.set(check, (leftovers.get(check) ?? new Set()).add(generation));
+      const own = leftovers.get(check) ?? new Map<string, number>();
+      const bucket = Number(rest.split(':')[1] ?? 0);
+      leftovers.set(check, own.set(generation, Math.max(own.get(generation) ?? 0, bucket + 1)));
     } else if (generation !== undefined && rest.startsWith('n')) {
       await checkBucket(check, rest.slice(rest.indexOf(':') + 1));
     } else if (rest.startsWith('key:')) {
@@ -118,21 +117,19 @@ export function createRun(
   };
 }
 
-/** A generation that is neither in force nor being built or removed is a dead rebuild's. */
-async function checkLeftovers(check: Check, generations: ReadonlySet<string>): Promise<void> {
+/** A generation of which keys were seen → how many buckets it has at least. */
+type Leftovers = Map<string, number>;
+
+/** A generation that is neither in force nor being built was left by a rebuild that died. */
+async function checkLeftovers(check: Check, leftovers: Leftovers): Promise<void> {
   const { store, base } = check;
-  const { index } = await readWriteSnapshot(store, base);
-  if ((await store.exists(rebuildKey(base))) === 1) return;
-  for (const generation of generations) {
-    if (generation === index) continue;
+  for (const [generation, buckets] of leftovers) {
+    const { index } = await readWriteSnapshot(store, base);
+    if (generation === index || (await store.exists(rebuildKey(base))) === 1) continue;
     const detail = `generation ${generation} of the name index is not in force, and nobody is building it`;
-    await tell(check, 'generation-left-over', detail, async () => {
-      const token = randomUUID();
-      if ((await store.set(rebuildKey(base), token, 'PX', removalLease, 'NX')) === null) return 'frozen';
-      await dropGeneration(store, base, generation);
-      await store.reindexClose(base, token, 0);
-      return 'mended';
-    });
+    await tell(check, 'generation-left-over', detail, async () =>
+      (await dropGeneration(store, base, generation, buckets)) ? 'mended' : 'changed',
+    );
   }
 }
 

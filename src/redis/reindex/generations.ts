@@ -1,24 +1,32 @@
-import { denylistKey, namesBucketKey, settingsKey } from '../keys.ts';
-import type { RedisClient } from '../connection/client.ts';
-
-const chunkSize = 128;
+import { settingsKey } from '../keys.ts';
+import type { ReindexStore } from './scripts.ts';
 
 /** The generation that a key of the name index or the denylist belongs to; undefined for any other key. */
 export function generationOf(base: string, key: string): string | undefined {
   return /^(?:n(\d+):\d+|d(\d+))$/.exec(key.slice(base.length))?.slice(1).find(Boolean);
 }
 
-/** Removes a generation of the name index and the denylist, which must not be in force. Redis frees it aside. */
-export async function dropGeneration(store: RedisClient, base: string, generation: string): Promise<void> {
-  await store.unlink(denylistKey(base, generation));
-  const sizeField = `n${generation}`;
-  const buckets = Number(await store.hget(settingsKey(base), sizeField)) || 1;
-  for (let first = 0; first < buckets; first += chunkSize) {
-    const length = Math.min(chunkSize, buckets - first);
-    const keys = Array.from({ length }, (_, offset) =>
-      namesBucketKey(base, generation, String(first + offset)),
-    );
-    await store.unlink(keys);
+/**
+ * Removes a generation of the name index and the denylist, which Redis frees in the background. One that is in force
+ * or being built by then stays: false. `buckets`: how many it is known to have, where the settings may say less.
+ */
+export async function dropGeneration(
+  store: ReindexStore,
+  base: string,
+  generation: string,
+  buckets = 0,
+): Promise<boolean> {
+  for (;;) {
+    const outcome = await store.reindexDrop(base, generation, buckets);
+    if (outcome !== 'more') return outcome === 'dropped';
+    buckets = 0;
   }
-  await store.hdel(settingsKey(base), sizeField);
+}
+
+/** Removes every generation that is neither in force nor being built: the one before, and those of killed rebuilds. */
+export async function dropLeftovers(store: ReindexStore, base: string): Promise<void> {
+  for (const field of await store.hkeys(settingsKey(base))) {
+    const generation = /^n(\d+)$/.exec(field)?.[1];
+    if (generation !== undefined) await dropGeneration(store, base, generation);
+  }
 }

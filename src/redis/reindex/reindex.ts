@@ -1,35 +1,39 @@
 import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { UsernameComparison } from '../../domain/usernames.ts';
-import { dropGeneration } from './generations.ts';
-import { addDenied, addNames, keepMarks, type Collision, type Rebuild } from './steps.ts';
+import { settingsKey } from '../keys.ts';
+import { copyDenied, copyLocalWrites, copyNames, type Collision, type Rebuild } from './copy.ts';
+import { dropLeftovers } from './generations.ts';
 import type { ReindexStore } from './scripts.ts';
 
 export type ReindexOutcome =
   | { kind: 'rebuilt'; usernames: number; denied: number }
-  /** The comparison is the wanted one already. */
+  /** Names are compared so already. */
   | { kind: 'unchanged' }
-  /** Nothing was changed. `isComplete`: no more collisions than these. */
+  /** Nothing was changed. `isComplete`: there are no more collisions than these. */
   | { kind: 'collisions'; collisions: Collision[]; isComplete: boolean }
   | { kind: 'unknown-organization' }
   /** Another rebuild of this organization is under way. */
   | { kind: 'busy' }
-  /** This process was held up for so long that names could change again: nothing was changed. */
+  /** The index and the profiles do not agree: nothing was changed; fsck tells where, and repairs it. */
+  | { kind: 'inconsistent' }
+  /** This process was held up for longer than its lease, so names may have changed: nothing was changed. */
   | { kind: 'lapsed' }
   /** The signal came: nothing was changed. */
   | { kind: 'interrupted' };
 
 interface ReindexOptions {
   signal?: AbortSignal | undefined;
-  /** How long names stay frozen after the last sign of life of this process, in ms. */
+  /** How long names stay frozen after the last call of this process, in ms. */
   lease?: number | undefined;
 }
 
 /**
- * Changes how an organization compares names. Names cannot change meanwhile (writes that set one wait, then are
- * refused as busy), reads go on. The next generation of the index and of the denylist is built beside the one in
- * force from all profiles; where no two users' names would be one, a single step puts it in force. Killed at any
- * point, the freeze ends with its lease, the generation in force is untouched, and a later call begins anew.
+ * Changes how an organization compares names. Meanwhile names cannot change (writes that set one wait, then are
+ * refused as busy); reads go on. The next generation of the index and the denylist is copied from the one in force,
+ * by its own keys; where no two users' names would be the same and nothing is missing, a single step puts it in
+ * force. Killed at any point, the freeze ends with its lease, the generation in force is untouched, and a later call
+ * begins anew.
  */
 export async function changeComparison(
   store: ReindexStore,
@@ -40,26 +44,27 @@ export async function changeComparison(
   const token = randomUUID();
   const opened = await open(store, base, token, lease, comparison, signal);
   if (opened[0] !== 'opened') return { kind: opened[0] };
-  const [, current, next] = opened;
-  let unused = next;
+  const [, current, next, buckets] = opened;
   try {
-    const rebuild: Rebuild = { store, base, token, lease, comparison, current, next, signal };
-    const names = await addNames(rebuild);
-    if (names.kind !== 'added') return names;
-    const denied = await addDenied(rebuild);
-    if (denied.kind !== 'added') return denied;
-    await keepMarks(rebuild);
-    const committed = await store.reindexCommit(base, token, lease, next, comparison);
-    if (committed === 'lapsed') return { kind: committed };
-    unused = current;
+    const rebuild: Rebuild = { store, base, token, lease, comparison, current, next, buckets, signal };
+    const names = await copyNames(rebuild);
+    if (names.kind !== 'copied') return names;
+    const denied = await copyDenied(rebuild);
+    if (denied.kind !== 'copied') return denied;
+    const marks = await copyLocalWrites(rebuild);
+    if (marks.kind !== 'copied') return marks;
+    if (!(await commit(rebuild))) return { kind: 'lapsed' };
     return { kind: 'rebuilt', usernames: names.count, denied: denied.count };
   } finally {
     // What cannot be removed now, the next rebuild or fsck --repair removes.
-    await discard(store, base, token, lease, unused).catch(() => {});
+    await store
+      .reindexClose(base, token)
+      .then(async () => await dropLeftovers(store, base))
+      .catch(() => {});
   }
 }
 
-/** Another tool may still be removing the generation it has replaced: that takes a second or so. */
+/** Waits for another rebuild to end, or for the lease of one that was killed. */
 async function open(
   store: ReindexStore,
   base: string,
@@ -68,23 +73,22 @@ async function open(
   comparison: UsernameComparison,
   signal: AbortSignal | undefined,
 ) {
-  for (let attempts = 20; ; attempts--) {
+  const deadline = performance.now() + lease + 1000;
+  for (;;) {
     if (signal?.aborted === true) return ['interrupted'] as const;
     const opened = await store.reindexOpen(base, token, lease, comparison);
-    if (opened[0] !== 'busy' || attempts === 0) return opened;
+    if (opened[0] !== 'busy' || performance.now() > deadline) return opened;
     await sleep(100);
   }
 }
 
-/** Lets names change again, then removes a generation; until that is done, no other rebuild begins. */
-async function discard(
-  store: ReindexStore,
-  base: string,
-  token: string,
-  lease: number,
-  generation: string,
-): Promise<void> {
-  if ((await store.reindexClose(base, token, lease)) === 'lapsed') return;
-  await dropGeneration(store, base, generation);
-  await store.reindexClose(base, token, 0);
+/** Whether the next generation is in force. Where the reply is lost, the rebuild is closed, and then it is certain. */
+async function commit({ store, base, token, next, comparison }: Rebuild): Promise<boolean> {
+  try {
+    return (await store.reindexCommit(base, token, next, comparison)) === 'committed';
+  } catch (error) {
+    const closed = await store.reindexClose(base, token);
+    if (closed === 'lapsed' && (await store.hget(settingsKey(base), 'index')) === next) return true;
+    throw error;
+  }
 }

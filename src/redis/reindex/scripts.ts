@@ -4,18 +4,20 @@ import type { ScriptCommand, ScriptFiles } from '../script-loader.ts';
 export interface ReindexScripts {
   reindexOpen: ScriptCommand<
     [token: string, leaseMs: number, comparison: string],
-    ['unknown-organization'] | ['unchanged'] | ['busy'] | ['opened', generation: string, next: string]
+    | ['unknown-organization' | 'unchanged' | 'busy' | 'inconsistent']
+    | ['opened', current: string, next: string, buckets: number]
   >;
   reindexNames: ScriptCommand<
-    (string | number)[],
-    ['lapsed'] | ['added', count: number, collisions: [position: number, holder: string][]]
+    [token: string, leaseMs: number, next: string, ...pairs: string[]],
+    ['lapsed'] | ['added', collisions: [position: number, holder: string][]]
   >;
-  reindexDenied: ScriptCommand<(string | number)[], ['lapsed'] | ['added', count: number]>;
-  reindexCommit: ScriptCommand<
-    [token: string, leaseMs: number, next: string, comparison: string],
-    'lapsed' | 'committed'
+  reindexDenied: ScriptCommand<
+    [token: string, leaseMs: number, next: string, ...pairs: string[]],
+    ['lapsed'] | ['added', count: number]
   >;
-  reindexClose: ScriptCommand<[token: string, leaseMs: number], 'lapsed' | 'closed'>;
+  reindexCommit: ScriptCommand<[token: string, next: string, comparison: string], 'lapsed' | 'committed'>;
+  reindexClose: ScriptCommand<[token: string], 'lapsed' | 'closed'>;
+  reindexDrop: ScriptCommand<[generation: string, buckets: number], 'in-use' | 'more' | 'dropped'>;
 }
 
 export type ReindexStore = RedisClient & ReindexScripts;
@@ -26,4 +28,5 @@ export const reindexScripts: ScriptFiles<ReindexScripts> = {
   reindexDenied: 'reindex/denied',
   reindexCommit: 'reindex/commit',
   reindexClose: 'reindex/close',
+  reindexDrop: 'reindex/drop',
 };

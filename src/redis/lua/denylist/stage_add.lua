@@ -9,20 +9,19 @@
 -- ARGV[3]  generation of the name index that the forms belong to
 -- ARGV[4…] two for each name: name, form
 --
--- {'lapsed'}                        the stage is not this overwrite's (any more): start again
--- {'stale'} {'frozen'}              nothing was done: look again, and come back
--- {'staged', positions}             the names in use, counted from 0
+-- {'lapsed'}                        the stage is not this overwrite's any more: start again
+-- {'stale'} {'frozen'}              nothing was done: read the settings again and retry
+-- {'staged', added, positions}      how many names are new to the stage; those in use, counted from 0
 local stage = stage_key()
 if redis.call('GET', stage_owner_key()) ~= ARGV[1] then return { 'lapsed' } end
 local refused = check_generation(ARGV[3])
 if refused then return { refused } end
 
-local in_use = {}
+local added, in_use = 0, {}
 for i = 4, #ARGV, 2 do
   local name, form = ARGV[i], ARGV[i + 1]
-  redis.call('HSET', stage, form, form == name and '' or name)
+  added = added + redis.call('HSET', stage, form, form == name and '' or name)
   if holder_of(ARGV[3], form) then in_use[#in_use + 1] = (i - 4) / 2 end
 end
-redis.call('PEXPIRE', stage, ARGV[2])
 redis.call('PEXPIRE', stage_owner_key(), ARGV[2])
-return { 'staged', in_use }
+return { 'staged', added, in_use }

@@ -1,6 +1,6 @@
 #!lua
 -- @include keys
--- Contract 4.5, when names are in use: the stage goes, the denylist stays as it was.
+-- Contract 4.5, when names are in use: removes the stage; the denylist stays as it was.
 --
 -- KEYS[1]  <prefix>{organization}:
 -- ARGV[1]  token of this overwrite

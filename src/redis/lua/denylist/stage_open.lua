@@ -4,7 +4,7 @@
 --
 -- KEYS[1]  <prefix>{organization}:
 -- ARGV[1]  token of this overwrite
--- ARGV[2]  lease in ms: a stage whose owner has died is gone by then
+-- ARGV[2]  lease in ms: how long the stage counts after the last call of an owner that died
 --
 -- 'opened', or 'busy' while another overwrite holds the stage
 if not redis.call('SET', stage_owner_key(), ARGV[1], 'NX', 'PX', ARGV[2]) then return 'busy' end

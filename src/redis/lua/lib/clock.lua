@@ -1,5 +1,5 @@
--- The store's clock, in milliseconds: one clock for all instances.
+-- The store's clock, in milliseconds: one clock for all instances. As text, as Redis stores it.
 local function now_ms()
   local time = redis.call('TIME')
-  return string.format('%.0f', tonumber(time[1]) * 1000 + math.floor(tonumber(time[2]) / 1000))
+  return time[1] .. string.sub('00000' .. time[2], -6, -4)
 end

@@ -89,17 +89,20 @@ local function is_denied(index, form)
   return redis.call('HEXISTS', denylist_key(index), form) == 1
 end
 
--- A name on a list that is about to become the denylist: whether it may be claimed is not yet decided.
+-- A name on a list that is about to become the denylist: whether it may be claimed is not yet decided. A stage counts
+-- for as long as it has an owner; one whose owner died is freed in the background by whoever comes across it.
 local function is_staged(form)
-  return redis.call('HEXISTS', stage_key(), form) == 1
+  if redis.call('HEXISTS', stage_key(), form) == 0 then return false end
+  if redis.call('EXISTS', stage_owner_key()) == 1 then return true end
+  redis.call('UNLINK', stage_key())
+  return false
 end
 
 -- Why forms of this generation must not be written now: 'stale' where the organization has another comparison
 -- by now, 'frozen' while its index is being rebuilt, nil where all is well.
 local function check_generation(index)
-  local now = redis.call('HMGET', settings_key(), 'index', 'frozen', 'n' .. index)
-  remember(index, tonumber(now[3] or 1))
+  local now = redis.call('HMGET', settings_key(), 'index', 'n' .. index)
+  remember(index, tonumber(now[2] or 1))
   if (now[1] or '0') ~= index then return 'stale' end
-  if now[2] and tonumber(now[2]) > tonumber(redis.call('TIME')[1]) * 1000 then return 'frozen' end
-  return nil
+  return redis.call('EXISTS', rebuild_key()) == 1 and 'frozen' or nil
 end

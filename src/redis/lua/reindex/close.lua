@@ -1,13 +1,12 @@
 #!lua
 -- @include keys
--- Another comparison, at the end or given up: names may change again.
+-- Gives a rebuild up: names may change again, and a commit of this rebuild that is still on its way is refused.
 --
 -- KEYS[1]  <prefix>{organization}:
 -- ARGV[1]  token of this rebuild
--- ARGV[2]  lease in ms for cleaning up, 0 when that is done
 --
--- 'lapsed' or 'closed'
+-- 'closed'      it had not been committed, and never will be
+-- 'lapsed'      it does not hold the lease: it was committed, closed, or held up for too long
 if redis.call('GET', rebuild_key()) ~= ARGV[1] then return 'lapsed' end
-redis.call('HDEL', settings_key(), 'frozen')
-redis.call('PEXPIRE', rebuild_key(), ARGV[2])
+redis.call('DEL', rebuild_key())
 return 'closed'

@@ -1,7 +1,7 @@
 #!lua
--- @include freeze keys
--- Another comparison, for a part of the denylist: puts the names into its next generation. Of spellings that are
--- the same from now on, the first stays.
+-- @include keys rebuild
+-- Adds some denied names to the next generation of the denylist. Of spellings that are the same from now on, the first
+-- stays.
 --
 -- KEYS[1]  <prefix>{organization}:
 -- ARGV[1]  token of this rebuild
@@ -9,9 +9,9 @@
 -- ARGV[3]  the next generation
 -- ARGV[4…] two for each name: name, form under the wanted comparison
 --
--- {'lapsed'}                        names are no longer frozen by this tool
--- {'added', count}                  how many are new to it
-if not freeze(ARGV[1], ARGV[2]) then return { 'lapsed' } end
+-- {'lapsed'}                this rebuild was held up for longer than its lease: names may have changed
+-- {'added', count}          how many are new to the list
+if not renew_rebuild(ARGV[1], ARGV[2]) then return { 'lapsed' } end
 local count = 0
 for i = 4, #ARGV, 2 do
   local name, form = ARGV[i], ARGV[i + 1]

@@ -1,0 +1,146 @@
+import { comparisonForm, type UsernameComparison } from '../../domain/usernames.ts';
+import { denylistKey, localWritesKey, namesBucketKey, profileKey, settingsKey } from '../keys.ts';
+import { scanMembers, scanPairs } from '../scan.ts';
+import { normalizedName, readWriteSnapshot } from '../write-snapshot.ts';
+import type { ReindexStore } from './scripts.ts';
+
+/** A rebuild of one organization's name index under way: see reindex.ts. */
+export interface Rebuild {
+  store: ReindexStore;
+  base: string;
+  token: string;
+  /** ms */
+  lease: number;
+  /** The comparison that is to be. */
+  comparison: UsernameComparison;
+  /** The generation in force, and the one being built. */
+  current: string;
+  next: string;
+  /** How many buckets the generation in force has. */
+  buckets: number;
+  signal: AbortSignal | undefined;
+}
+
+/** Users whose names would be the same. */
+export type Collision = { userId: string; username: string }[];
+
+type Stopped = { kind: 'lapsed' | 'interrupted' | 'inconsistent' };
+type Copied = { kind: 'copied'; count: number };
+type Collided = { kind: 'collisions'; collisions: Collision[]; isComplete: boolean };
+
+interface Name {
+  userId: string;
+  username: string;
+}
+
+/** Buckets read at once: some 300 names, few enough that the script call for them takes a few milliseconds at most. */
+const bucketsAtOnce = 8;
+/** Denied names in one script call. */
+const deniedAtOnce = 300;
+/** Collisions that are reported: an operator needs the first few, and memory stays flat. */
+const reportedCollisions = 1000;
+
+/** Copies the names to the next generation, under their forms by the wanted comparison. */
+export async function copyNames(rebuild: Rebuild): Promise<Copied | Stopped | Collided> {
+  const { store, base, token, lease, comparison, next, buckets, signal } = rebuild;
+  const collisions = new Map<string, Name[]>();
+  let isComplete = true;
+  let count = 0;
+  for (let first = 0; first < buckets; first += bucketsAtOnce) {
+    if (signal?.aborted === true) return { kind: 'interrupted' };
+    const names = await readNames(rebuild, first);
+    if (names === undefined) return { kind: 'inconsistent' };
+    const forms = names.map(({ username }) => comparisonForm(username, comparison));
+    const pairs = names.flatMap(({ userId }, position) => [userId, forms[position] ?? '']);
+    const reply = await store.reindexNames(base, token, lease, next, ...pairs);
+    if (reply[0] === 'lapsed') return { kind: 'lapsed' };
+    count += names.length;
+    for (const [position, holder] of reply[1]) {
+      const [name, form] = [names[position], forms[position]];
+      if (name === undefined || form === undefined) continue;
+      const group = collisions.get(form);
+      if (group !== undefined) group.push(name);
+      else if (collisions.size >= reportedCollisions) isComplete = false;
+      else collisions.set(form, [{ userId: holder, username: await usernameOf(rebuild, holder) }, name]);
+    }
+  }
+  if (collisions.size > 0) return { kind: 'collisions', collisions: [...collisions.values()], isComplete };
+  return (await countNames(rebuild)) === count ? { kind: 'copied', count } : { kind: 'inconsistent' };
+}
+
+/** The names in some buckets of the generation in force; undefined where a profile does not have its name. */
+async function readNames(rebuild: Rebuild, first: number): Promise<Name[] | undefined> {
+  const { store, base, current, buckets } = rebuild;
+  const numbers = Array.from({ length: Math.min(bucketsAtOnce, buckets - first) }, (_, offset) => first + offset);
+  const read = await Promise.all(
+    numbers.map((bucket) => store.hgetall(namesBucketKey(base, current, String(bucket)))),
+  );
+  const snapshot = await readWriteSnapshot(store, base);
+  const names = await Promise.all(
+    read.flatMap(Object.entries<string>).map(async ([form, userId]) => {
+      const username = await usernameOf(rebuild, userId);
+      return normalizedName(snapshot, username) === form ? { userId, username } : undefined;
+    }),
+  );
+  return names.every((name) => name !== undefined) ? names : undefined;
+}
+
+async function usernameOf({ store, base }: Rebuild, userId: string): Promise<string> {
+  return (await store.hget(profileKey(base, userId), 'u')) ?? '';
+}
+
+/** How many names the next generation has, counted in its own buckets. */
+async function countNames({ store, base, token, lease, next }: Rebuild): Promise<number> {
+  const buckets = Number(await store.hget(settingsKey(base), `n${next}`));
+  let count = 0;
+  for (let first = 0; first < buckets; first += 500) {
+    const numbers = Array.from({ length: Math.min(500, buckets - first) }, (_, offset) => first + offset);
+    const lengths = await Promise.all(
+      numbers.map((bucket) => store.hlen(namesBucketKey(base, next, String(bucket)))),
+    );
+    count += lengths.reduce((sum, length) => sum + length, 0);
+    await store.reindexNames(base, token, lease, next);
+  }
+  return count;
+}
+
+/** Copies the denylist to the next generation; spellings that are the same from now on become one entry. */
+export async function copyDenied(rebuild: Rebuild): Promise<Copied | Stopped> {
+  const { store, base, token, lease, comparison, current, next, signal } = rebuild;
+  let count = 0;
+  for await (const page of scanPairs(store, denylistKey(base, current))) {
+    for (const chunk of chunksOf(page)) {
+      if (signal?.aborted === true) return { kind: 'interrupted' };
+      const pairs = chunk.flatMap(([form, given]) => {
+        const name = given === '' ? form : given;
+        return [name, comparisonForm(name, comparison)];
+      });
+      const reply = await store.reindexDenied(base, token, lease, next, ...pairs);
+      if (reply[0] === 'lapsed') return { kind: 'lapsed' };
+      count += reply[1];
+    }
+  }
+  return { kind: 'copied', count };
+}
+
+/** Names that were denied or removed from the denylist here stay so for a migration, also under their next forms. */
+export async function copyLocalWrites(rebuild: Rebuild): Promise<Copied | Stopped> {
+  const { store, base, token, lease, comparison, next, signal } = rebuild;
+  const mark = 'd\n';
+  let count = 0;
+  for await (const page of scanMembers(store, localWritesKey(base))) {
+    if (signal?.aborted === true) return { kind: 'interrupted' };
+    const marks = page
+      .filter((member) => member.startsWith(mark))
+      .map((member) => mark + comparisonForm(member.slice(mark.length), comparison));
+    for (const chunk of chunksOf(marks)) count += await store.sadd(localWritesKey(base), chunk);
+    if ((await store.reindexNames(base, token, lease, next))[0] === 'lapsed') return { kind: 'lapsed' };
+  }
+  return { kind: 'copied', count };
+}
+
+function chunksOf<Item>(items: readonly Item[]): Item[][] {
+  const chunks: Item[][] = [];
+  for (let at = 0; at < items.length; at += deniedAtOnce) chunks.push(items.slice(at, at + deniedAtOnce));
+  return chunks;
+}
