@@ -18,8 +18,14 @@ export interface DenylistScripts {
   >;
   removeDenied: ScriptCommand<string[], [Refusal] | ['removed', ('deleted' | 'in-use' | 'absent')[]]>;
   stageOpen: ScriptCommand<[token: string, leaseMs: number], 'opened' | 'busy'>;
-  stageAdd: ScriptCommand<(string | number)[], [Refusal | 'lapsed'] | ['staged', positionsInUse: number[]]>;
-  stageCommit: ScriptCommand<[token: string, index: string, keyId: string], 'committed' | 'lapsed' | Refusal>;
+  stageAdd: ScriptCommand<
+    (string | number)[],
+    [Refusal | 'lapsed'] | ['staged', added: number, positionsInUse: number[]]
+  >;
+  stageCommit: ScriptCommand<
+    [token: string, index: string, keyId: string, names: number],
+    'committed' | 'lapsed' | Refusal
+  >;
   stageDrop: ScriptCommand<[token: string], 'dropped' | 'lapsed'>;
 }
 
@@ -34,7 +40,7 @@ export const denylistScripts: ScriptFiles<DenylistScripts> = {
   stageDrop: 'denylist/stage_drop',
 };
 
-/** A denylist operation's place: the organization, the key that asked (for the audit trail), what it was judged by. */
+/** The organization, the key that asked (for the audit trail), and what the request is judged by. */
 export interface DenylistContext {
   store: DenylistStore;
   base: string;
@@ -55,12 +61,12 @@ export type OverwriteOutcome =
   { kind: 'overwritten' } | { kind: 'in-use'; usernames: string[] } | { kind: 'busy' };
 
 /**
- * Names in one script call: few enough that it takes half a millisecond or so, for that is what a read of anybody's
- * may have to wait. A request has one call under way at a time.
+ * Names in one script call: few enough that it takes about half a millisecond, since reads of other clients wait for
+ * it. A request has one call under way at a time.
  */
 const namesAtOnce = { ban: 60, remove: 60, stage: 120 };
 
-/** How long a stage outlives the last sign of life of its owner, in ms. */
+/** How long a stage counts after the last call of an owner that died, in ms. */
 const stageLease = 5000;
 
 /**
@@ -103,7 +109,32 @@ export async function banUsernames(
       }
     }
   }
+  await judgeByResult(snapshot, replacements, failures);
   return { kind: 'banned', failures };
+}
+
+/**
+ * A replacement that this request was to deny, but could not, is judged by the result: it is not denied, and still in
+ * use, which is why it could not be. A name that was to replace itself is no such replacement.
+ */
+async function judgeByResult(
+  snapshot: WriteSnapshot,
+  replacements: ReadonlyMap<string, string>,
+  failures: readonly BanFailure[],
+): Promise<void> {
+  if (failures.length === 0) return;
+  const names = failures.map(({ username }) => username);
+  const notDenied = await normalizedNames(snapshot, names);
+  const failed = new Set(names);
+  for await (const chunk of yieldingChunks(replacements.keys())) {
+    for (const name of chunk) if (!failed.has(name)) notDenied.delete(normalizedName(snapshot, name));
+  }
+  for (const failure of failures) {
+    const form = normalizedName(snapshot, failure.replacement);
+    if (notDenied.has(form) && form !== normalizedName(snapshot, failure.username)) {
+      failure.reason = 'replacement-in-use';
+    }
+  }
 }
 
 async function normalizedNames(snapshot: WriteSnapshot, names: Iterable<string>): Promise<Set<string>> {
@@ -153,7 +184,8 @@ export async function removeDenied(
 /**
  * Replaces the whole denylist, or leaves it as it was when a given name is in use (contract 4.5). The list is
  * staged in parts, and no staged name can be claimed; so what was found unused is unused still when the stage
- * becomes the denylist in one step. A stage whose owner dies expires.
+ * becomes the denylist in one step. A stage whose owner dies lapses with its lease, and is removed by the next
+ * overwrite, or whoever claims one of its names.
  */
 export async function overwriteDenylist(
   context: DenylistContext,
@@ -165,10 +197,9 @@ export async function overwriteDenylist(
   for (;;) {
     const token = randomUUID();
     if (!(await openStage(store, base, token, budget))) return { kind: 'busy' };
-    // Where Redis cannot be reached half-way, the stage expires by itself.
     const staged = await fillStage(store, base, token, snapshot, usernames);
     if (staged.kind === 'staged') {
-      const committed = await store.stageCommit(base, token, snapshot.index, keyId);
+      const committed = await store.stageCommit(base, token, snapshot.index, keyId, staged.names);
       if (committed === 'committed') return { kind: 'overwritten' };
     }
     await store.stageDrop(base, token);
@@ -196,18 +227,20 @@ async function fillStage(
   token: string,
   snapshot: WriteSnapshot,
   usernames: Iterable<string>,
-): Promise<{ kind: 'staged' } | { kind: 'in-use'; usernames: string[] } | { kind: 'again' }> {
+): Promise<{ kind: 'staged'; names: number } | { kind: 'in-use'; usernames: string[] } | { kind: 'again' }> {
   const inUse: (readonly [string, string])[] = [];
+  let names = 0;
   for await (const chunk of yieldingChunks(usernames, namesAtOnce.stage)) {
     const pairs = chunk.map((name) => [name, normalizedName(snapshot, name)] as const);
     const reply = await store.stageAdd(base, token, stageLease, snapshot.index, ...pairs.flat());
     if (reply[0] !== 'staged') return { kind: 'again' };
-    for (const position of reply[1]) {
+    names += reply[1];
+    for (const position of reply[2]) {
       const pair = pairs[position];
       if (pair !== undefined) inUse.push(pair);
     }
   }
-  if (inUse.length === 0) return { kind: 'staged' };
+  if (inUse.length === 0) return { kind: 'staged', names };
   return { kind: 'in-use', usernames: firstOfEachForm(inUse, new Set()).map(([name]) => name) };
 }
 

@@ -2,7 +2,7 @@ import type { Counts, Fault } from './fsck/check.ts';
 import { createRun } from './fsck/run.ts';
 import { organizationBase } from './keys.ts';
 import { listOrganizations } from './organizations.ts';
-import { scanKeys } from './scan.ts';
+import { KeysMovedError, scanKeys } from './scan.ts';
 import type { FsckStore } from './fsck/scripts.ts';
 import type { ReindexStore } from './reindex/scripts.ts';
 
@@ -64,9 +64,16 @@ export async function fsck(
     if (!(await run.begin(id, known.has(id)))) return { kind: 'unknown-organization' };
   }
   const start = organizationId === undefined ? `${prefix}{` : organizationBase(prefix, organizationId);
-  for await (const keys of scanKeys(store, start)) {
-    if (signal?.aborted === true) return { kind: 'interrupted' };
-    await run.examine(keys);
+  for (let attempts = 3; ; attempts--) {
+    try {
+      for await (const keys of scanKeys(store, start)) {
+        if (signal?.aborted === true) return { kind: 'interrupted' };
+        await run.examine(keys);
+      }
+      break;
+    } catch (error) {
+      if (!(error instanceof KeysMovedError) || attempts === 1) throw error;
+    }
   }
   await run.end();
   return { kind: 'checked', counts, found, repaired };

@@ -183,7 +183,6 @@ describe('the index of names', () => {
     await store.reindexNames(base, 'dead', 60_000, '1', 'ada', 'ada');
     expect((await check()).faults).toEqual([]);
     await store.unlink(`${base}reindex`);
-    await store.hdel(`${base}settings`, 'frozen');
     await expectMended('generation-left-over');
   });
 });

@@ -54,7 +54,12 @@ export function run(model: Model, command: Command): { outcome: unknown; after: 
         }
         denied.add(form(name));
       }
-      return answer(failures);
+      const byResult = failures.map(([name, reason]) => {
+        const replacement = form(all.get(name) ?? '');
+        const isDenied = denied.has(replacement) || replacement === form(name);
+        return [name, isDenied ? reason : 'replacement-in-use'];
+      });
+      return answer(byResult);
     }
     case 'remove': {
       const outcome: { deleted: string[]; inUse: string[] } = { deleted: [], inUse: [] };

@@ -71,7 +71,10 @@ export async function copyNames(rebuild: Rebuild): Promise<Copied | Stopped | Co
 /** The names in some buckets of the generation in force; undefined where a profile does not have its name. */
 async function readNames(rebuild: Rebuild, first: number): Promise<Name[] | undefined> {
   const { store, base, current, buckets } = rebuild;
-  const numbers = Array.from({ length: Math.min(bucketsAtOnce, buckets - first) }, (_, offset) => first + offset);
+  const numbers = Array.from(
+    { length: Math.min(bucketsAtOnce, buckets - first) },
+    (_, offset) => first + offset,
+  );
   const read = await Promise.all(
     numbers.map((bucket) => store.hgetall(namesBucketKey(base, current, String(bucket)))),
   );

@@ -71,6 +71,24 @@ describe('ban and replace', () => {
     }
   });
 
+  test('judges a replacement that could not be denied by the state that results', async () => {
+    for (const json of [
+      { a: 'b', b: 'c' },
+      { b: 'c', a: 'b' },
+    ]) {
+      const { organization, admin } = await scene({ u1: 'a', u2: 'b', u3: 'c' });
+      const { body } = await admin.request('POST', deny, { json });
+      const { failures } = body as { failures: { username: string; reason: string }[] };
+      expect(new Map(failures.map(({ username, reason }) => [username, reason]))).toEqual(
+        new Map([
+          ['a', 'replacement-in-use'],
+          ['b', 'replacement-in-use'],
+        ]),
+      );
+      expect(await denied(organization)).toEqual([]);
+    }
+  });
+
   test('per name both or neither: a replacement in use leaves the banned name undenied', async () => {
     const { organization, players, admin } = await scene({ u1: 'a', u2: 'b' });
     const answer = await admin.request('POST', deny, { json: { a: 'b', free: 'whatever' } });

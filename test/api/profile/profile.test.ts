@@ -188,7 +188,7 @@ describe('PUT profile', () => {
   test('a name that waits for an index being rebuilt is refused in time, and a profile without one is not', async () => {
     const organization = await bridge.newOrganization();
     const player = await organization.player('u1');
-    await bridge.store.hset(`${organization.base}settings`, 'frozen', String(Date.now() + 60_000));
+    await bridge.store.reindexOpen(organization.base, 'rebuild', 60_000, 'case-insensitive');
     const begun = Date.now();
     const answer = await player.request('PUT', '/api/profile/', { json: { username: 'ada' } });
     expect([answer.status, answer.body]).toMatchObject([503, { code: 'overloaded' }]);
