@@ -12,6 +12,7 @@ import { createReleasers, type Releasers } from './lib/releasers.ts';
 import { repeat } from './lib/repeat.ts';
 import { isWildcard, serverUrl } from './lib/server-url.ts';
 import type { Log } from './log.ts';
+import { watchMedia } from './media/availability.ts';
 import { createMediaStore } from './media/open.ts';
 import { sweepLooseMedia } from './media/orphans.ts';
 import type { MediaStore } from './media/store.ts';
@@ -38,6 +39,7 @@ interface Resources {
   redisUrl: string;
   isEmbedded: boolean;
   media: MediaStore;
+  arePicturesAvailable: () => boolean;
   deprecation: PolicyWatch;
 }
 
@@ -92,10 +94,11 @@ async function withResources(
   });
   try {
     const opened = await openStore(config, releasers, log);
-    const media = await createMediaStore(config.mediaUrl, config);
+    const watched = watchMedia(await createMediaStore(config.mediaUrl, config), log);
+    releasers.onClose('picture store', watched.close);
     const deprecation = await watchPolicy(opened.store, config.keyPrefix, { defaults: policyLayers, log });
     releasers.onClose('deprecation policy', deprecation.close);
-    const started = await start({ config, log, releasers, ...opened, media, deprecation });
+    const started = await start({ config, log, releasers, ...opened, ...watched, deprecation });
     return { ...started, close: releasers.close };
   } catch (error) {
     await releasers.close();
@@ -109,20 +112,22 @@ interface Counters {
   metrics: Metrics;
 }
 
-function startCounters({ config, log, releasers, store, deprecation }: Resources): Counters {
+function startCounters(resources: Resources): Counters {
+  const { config, log, releasers, store, arePicturesAvailable, deprecation } = resources;
   const ledger = createLedger(store, config.keyPrefix, { log });
   releasers.onClose('ledger', ledger.close);
   const metrics = createMetrics({
     policy: () => deprecation.current().policy,
     lagSeconds: ledger.lagSeconds,
     ping: () => store.ping(),
+    arePicturesAvailable,
   });
   return { ledger, metrics };
 }
 
 /** Serves the public port from this process; returns its URL. */
 async function serve(
-  { config, log, releasers, store, media, deprecation }: Resources,
+  { config, log, releasers, store, media, arePicturesAvailable, deprecation }: Resources,
   { ledger, metrics }: Counters,
 ): Promise<string> {
   const { rateLimit, keyPrefix, organizationHeader } = config;
@@ -148,6 +153,7 @@ async function serve(
       metrics.observe({ operation, status, seconds, organizationId: caller && organizationId });
     },
     isDraining: () => isDraining(),
+    arePicturesAvailable,
   });
   const server = await listen(app, config.host, config.port);
   releasers.onClose('server', server.drain);

@@ -34,6 +34,7 @@ export interface AppOptions extends AuthenticationOptions {
   /** Told of every request of the contract, once it is answered or its client has gone. */
   onAnswered: (call: AccessRecord) => void;
   isDraining: () => boolean;
+  arePicturesAvailable: () => boolean;
 }
 
 /** A profile's JSON body is small; whatever is larger is no profile. */
@@ -54,7 +55,7 @@ const exposedHeaders = [
 
 /** The public face: the contract first, since that is what nearly everybody wants; then the rest. */
 export function createApp(options: AppOptions): Express {
-  const { store, isDraining, corsOrigins, organizationHeader } = options;
+  const { store, isDraining, arePicturesAvailable, corsOrigins, organizationHeader } = options;
   const app = express();
   app.disable('x-powered-by');
   app.set('etag', false);
@@ -66,7 +67,7 @@ export function createApp(options: AppOptions): Express {
   app.use(
     readOnlyRouter({
       '/livez': livez,
-      '/readyz': readyz({ store, isDraining }),
+      '/readyz': readyz({ store, isDraining, arePicturesAvailable }),
       '/openapi.yaml': page('application/yaml; charset=utf-8', contractText),
       '/docs/': documentation(() => options.deprecation().policy),
       '/media/:file': serveMedia(options.media),

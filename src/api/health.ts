@@ -7,6 +7,7 @@ import type { Store } from '../redis/scripts.ts';
 export interface HealthOptions {
   store: Store;
   isDraining: () => boolean;
+  arePicturesAvailable: () => boolean;
 }
 
 /** `/livez`: 200 as long as the process can answer at all. */
@@ -19,7 +20,7 @@ export const livez: RequestHandler = (_request, response) => {
  * `/readyz`: 200 while this instance can read from Redis, from some master at least, and is not about to stop.
  * The body says what does not work besides.
  */
-export function readyz({ store, isDraining }: HealthOptions): RequestHandler {
+export function readyz({ store, isDraining, arePicturesAvailable }: HealthOptions): RequestHandler {
   return async (_request, response) => {
     const memory = await Promise.allSettled(mastersOf(store).map((master) => master.info('memory')));
     const answers = memory.flatMap((answer) => (answer.status === 'fulfilled' ? [answer.value] : []));
@@ -30,6 +31,7 @@ export function readyz({ store, isDraining }: HealthOptions): RequestHandler {
         ? ['store-partly-unavailable']
         : []),
       ...(answers.some(isFull) ? ['store-full'] : []),
+      ...(arePicturesAvailable() ? [] : ['pictures-unavailable']),
     ];
     const ready = answers.length > 0 && !isDraining();
     const status = !ready ? 'unavailable' : degraded.length > 0 ? 'degraded' : 'ok';

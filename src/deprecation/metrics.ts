@@ -39,6 +39,7 @@ export interface MetricsOptions {
   lagSeconds: () => number;
   /** Resolves once Redis has answered; rejects where it is away. */
   ping: () => Promise<unknown>;
+  arePicturesAvailable: () => boolean;
   /** ms */
   now?: () => number;
 }
@@ -62,7 +63,13 @@ export function workersMetrics(): MetricsText {
  * The process's metrics in Prometheus' format; a worker's are `workersMetrics` to its parent too. No label holds a
  * key, a user or a client. Calls that were not authenticated have the organization `unattributed`.
  */
-export function createMetrics({ policy, lagSeconds, ping, now = Date.now }: MetricsOptions): Metrics {
+export function createMetrics({
+  policy,
+  lagSeconds,
+  ping,
+  arePicturesAvailable,
+  now = Date.now,
+}: MetricsOptions): Metrics {
   const registry = new Registry();
   const registers = [registry];
   if (cluster.isWorker) {
@@ -134,6 +141,14 @@ export function createMetrics({ policy, lagSeconds, ping, now = Date.now }: Metr
     'Round trip of one PING just now, or how long it was waited for in vain.',
     'max',
     async (g) => g.set((await probed).seconds),
+  );
+
+  gauge(
+    registry,
+    'profile_bridge_pictures_up',
+    '1 if the latest attempt to store a picture succeeded, else 0.',
+    'min',
+    (g) => g.set(arePicturesAvailable() ? 1 : 0),
   );
 
   const named = new Set<string>();

@@ -6,8 +6,9 @@ import {
   S3Client,
   S3ServiceException,
 } from '@aws-sdk/client-s3';
+import { testWrite } from './availability.ts';
 import { errorCode, MediaUnavailableError } from './errors.ts';
-import { newPictureName, pictureTypeOf } from './names.ts';
+import { pictureTypeOf } from './names.ts';
 import type { MediaStore } from './store.ts';
 import type { BucketAddress } from './url.ts';
 
@@ -97,9 +98,7 @@ export async function openBucket(
   };
 
   try {
-    const name = newPictureName('gif');
-    await store.save(name, Buffer.from('GIF89a'));
-    await store.remove(name);
+    await testWrite(store);
   } catch (error) {
     throw new Error(
       `MEDIA_URL: ${error instanceof MediaUnavailableError ? error.message : String(error)} Check the bucket's name, endpoint and region, and that AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY (or a role) allow to get, put and delete objects there.`,

@@ -7,6 +7,7 @@ const metricsWith = (options: Partial<MetricsOptions> = {}) =>
   createMetrics({
     policy: () => layerPolicy({ deprecatedAt: NOW, sunsetAt: NOW + 36 * 3_600_000 }),
     lagSeconds: () => 1.5,
+    arePicturesAvailable: () => true,
     ping: () => Promise.resolve('PONG'),
     now: () => NOW,
     ...options,

@@ -57,7 +57,12 @@ export async function startOperations({
     store,
     keyPrefix,
     policy: () => inForce,
-    metrics: createMetrics({ policy: () => inForce, lagSeconds: () => 0, ping: () => store.ping() }),
+    metrics: createMetrics({
+      policy: () => inForce,
+      lagSeconds: () => 0,
+      ping: () => store.ping(),
+      arePicturesAvailable: () => true,
+    }),
     token,
     log: createLog('silent'),
     ...(now && { now }),
