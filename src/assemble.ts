@@ -1,4 +1,4 @@
-import { createOperationsApp } from './admin-port/app.ts';
+import { createAdminApp } from './admin-port/app.ts';
 import { createApp } from './api/app.ts';
 import { createLimiter } from './api/middleware/rate-limit.ts';
 import { listen, PortError } from './api/server.ts';
@@ -8,15 +8,14 @@ import { createLedger, type Ledger } from './deprecation/ledger/ledger.ts';
 import { createMetrics, workersMetrics, type Metrics, type MetricsText } from './deprecation/metrics.ts';
 import { watchPolicy, type PolicyWatch } from './deprecation/policy/policy-store.ts';
 import type { PolicyLayer } from './deprecation/policy/policy.ts';
+import { createPictures, sweepOrphans } from './media/lifecycle.ts';
 import { createReleasers, type Releasers } from './lib/releasers.ts';
 import { repeat } from './lib/repeat.ts';
 import { isWildcard, serverUrl } from './lib/server-url.ts';
 import type { Log } from './log.ts';
 import { watchMedia } from './media/availability.ts';
 import { createMediaStore } from './media/open.ts';
-import { sweepLooseMedia } from './media/orphans.ts';
 import type { MediaStore } from './media/store.ts';
-import { createPictures } from './media/upload.ts';
 import { openStore } from './redis/connection/open.ts';
 import type { Store } from './redis/scripts.ts';
 import { startWorkers } from './workers.ts';
@@ -176,7 +175,7 @@ async function openAdminPort(
 ): Promise<string | undefined> {
   const { keyPrefix, adminHost, adminPort, adminToken } = config;
   const policy = () => deprecation.current().policy;
-  const app = createOperationsApp({ store, keyPrefix, policy, metrics, token: adminToken, log });
+  const app = createAdminApp({ store, keyPrefix, policy, metrics, token: adminToken, log });
   try {
     const server = await listen(app, adminHost, adminPort ?? defaultAdminPort, 'ADMIN_');
     releasers.onClose('admin port', server.drain);
@@ -201,9 +200,9 @@ function startHousekeeping({ config, log, releasers, store, media }: Resources):
   const stopping = new AbortController();
   const sweep = async (): Promise<void> => {
     try {
-      await sweepLooseMedia(store, config.keyPrefix, media.remove, stopping.signal);
+      await sweepOrphans(store, config.keyPrefix, media.remove, stopping.signal);
     } catch (error) {
-      log.warn('orphaned pictures could not be removed', { reason: String(error) });
+      log.warn('orphaned picture files could not be removed', { reason: String(error) });
     }
   };
   const sweeping = repeat(sweep, sweepInterval);

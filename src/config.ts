@@ -4,7 +4,7 @@ import { availableCpus } from './lib/cpu-quota.ts';
 import { readSecretFiles } from './lib/secret-files.ts';
 import type { BucketCredentials } from './media/s3.ts';
 import { readMediaUrl } from './media/url.ts';
-import { isLoopback } from './admin-port/loopback.ts';
+import { isLoopback } from './lib/loopback.ts';
 import type { SecretFiles } from './redis/connection/secrets.ts';
 import { parseRedisUrl } from './redis/connection/url.ts';
 

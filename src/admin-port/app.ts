@@ -1,24 +1,24 @@
 import express, { type Express, type RequestHandler } from 'express';
-import { assets } from './dashboard/assets.ts';
 import type { Metrics } from '../deprecation/metrics.ts';
 import type { DeprecationPolicy } from '../deprecation/policy/policy.ts';
 import type { Log } from '../log.ts';
 import type { RedisClient } from '../redis/connection/connect.ts';
+import { assets } from './dashboard/assets.ts';
 import { dashboard } from './dashboard/route.ts';
 import { createTokenVerifier, guard, sessionOf } from './guard.ts';
-import { tellOperatorOfErrors, tellOperator } from './problem.ts';
+import { handleErrors, sendProblem } from './problem.ts';
 import { onlyThisMachine, protectBrowsers, refuseOtherSites } from './safety.ts';
 import { createSessions } from './sessions.ts';
 import { signIn } from './sign-in.ts';
 import { usage } from './usage.ts';
 
-export interface OperationsOptions {
+export interface AdminAppOptions {
   store: RedisClient;
   keyPrefix: string;
   /** The policy in force. */
   policy: () => DeprecationPolicy;
   metrics: Pick<Metrics, 'text' | 'contentType'>;
-  /** Undefined: whoever is on this machine may look. */
+  /** Undefined: only requests from this machine are answered. */
   token: string | undefined;
   log: Log;
   /** ms */
@@ -26,10 +26,10 @@ export interface OperationsOptions {
 }
 
 /**
- * The admin port: `/metrics` (Prometheus), `/usage` (JSON, CSV) and the dashboard. With a token, only for those
- * who have it; without one, only for this machine, by a loopback name. It changes nothing, whoever asks.
+ * The admin port: `/metrics` (Prometheus), `/usage` (JSON, CSV) and the dashboard at `/`. With a token, for those who
+ * have it; without one, for this machine by a loopback name. All of it is read-only.
  */
-export function createOperationsApp(options: OperationsOptions): Express {
+export function createAdminApp(options: AdminAppOptions): Express {
   const { store, keyPrefix, policy, metrics, token, log, now = Date.now } = options;
   const sessions = token === undefined ? undefined : createSessions(token, now);
   const app = express();
@@ -44,26 +44,19 @@ export function createOperationsApp(options: OperationsOptions): Express {
   app.use(refuseOtherSites);
   app.get('/assets/{*path}', serveAsset);
   if (sessions !== undefined) {
-    const judge = createTokenVerifier(sessions);
-    app.use(signIn(sessions, judge));
-    app.use(guard(sessions, judge));
+    const verify = createTokenVerifier(sessions);
+    app.use(signIn(sessions, verify), guard(sessions, verify));
   }
   app.get('/metrics', async (_request, response) => {
     response.setHeader('Content-Type', metrics.contentType);
     response.send(await metrics.text());
   });
   app.get('/usage', usage({ store, keyPrefix, now }));
-  app.use(
-    dashboard({
-      store,
-      keyPrefix,
-      policy,
-      now,
-      signedIn: (request) => sessions !== undefined && sessionOf(request, sessions) !== undefined,
-    }),
-  );
-  app.use(answerTheRest);
-  app.use(tellOperatorOfErrors(log));
+  const signedIn = (request: express.Request) =>
+    sessions !== undefined && sessionOf(request, sessions) !== undefined;
+  app.get('/', dashboard({ store, keyPrefix, policy, now, signedIn }));
+  app.use(notHere);
+  app.use(handleErrors(log));
   return app;
 }
 
@@ -78,23 +71,23 @@ const serveAsset: RequestHandler = (request, response, next) => {
   response.send(asset.bytes);
 };
 
-const pages = new Set(['/', '/live', '/metrics', '/usage']);
+const pages = new Set(['/', '/metrics', '/usage']);
 
-const answerTheRest: RequestHandler = (request, response) => {
+const notHere: RequestHandler = (request, response) => {
   if (pages.has(request.path)) {
-    tellOperator(response, {
+    sendProblem(response, {
       status: 405,
-      title: 'The method is not allowed here',
+      title: 'Method not allowed',
       detail: `This path answers GET and HEAD, not ${request.method}.`,
-      remedy: 'The policy is changed by profile-bridge admin deprecation, not here.',
+      remedy: 'The admin port is read-only. To change the policy, run: profile-bridge admin deprecation set',
       headers: { Allow: 'GET, HEAD' },
     });
   } else {
-    tellOperator(response, {
+    sendProblem(response, {
       status: 404,
-      title: 'There is nothing here',
-      detail: 'The path is none of the admin port.',
-      remedy: `There are ${[...pages].join(', ')}; the API itself answers on the public port.`,
+      title: 'Not found',
+      detail: 'The admin port has no such path.',
+      remedy: `It serves ${[...pages].join(', ')}; the API itself is on the public port.`,
     });
   }
 };

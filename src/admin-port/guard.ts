@@ -1,103 +1,93 @@
-import type { Request, RequestHandler, Response } from 'express';
+import type { CookieOptions, Request, RequestHandler, Response } from 'express';
 import { RateLimiterMemory, RateLimiterRes } from 'rate-limiter-flexible';
-import { assetPath } from './dashboard/assets.ts';
 import { html } from '../lib/html.ts';
-import { tellOperator } from './problem.ts';
+import { icon } from './dashboard/shell.ts';
+import { sendProblem } from './problem.ts';
 import { sessionSeconds, type Sessions } from './sessions.ts';
 
 const cookieName = 'pb_admin';
-const attemptsPerMinute = 10;
+const wrongTokensPerMinute = 10;
 
-/** A judgement on a token somebody sent. */
-type TokenCheck = { kind: 'right' } | { kind: 'wrong' } | { kind: 'wait'; seconds: number };
+type TokenCheck = { kind: 'valid' } | { kind: 'wrong' } | { kind: 'limited'; seconds: number };
 
 export type TokenVerifier = (request: Request, token: string) => Promise<TokenCheck>;
 
-/** Judges tokens; whoever sends ten wrong ones within a minute (by address) must wait, even with a right one. */
+/**
+ * Checks tokens. After ten wrong ones within a minute, an address gets 429 for further wrong ones. The right token is
+ * never refused: behind a proxy, everybody shares an address.
+ */
 export function createTokenVerifier(sessions: Sessions): TokenVerifier {
-  const limiter = new RateLimiterMemory({ points: attemptsPerMinute, duration: 60 });
+  const limiter = new RateLimiterMemory({ points: wrongTokensPerMinute, duration: 60 });
   return async (request, token) => {
-    const address = request.socket.remoteAddress ?? '';
+    if (sessions.isToken(token)) return { kind: 'valid' };
     try {
-      await limiter.consume(address);
+      await limiter.consume(request.socket.remoteAddress ?? '');
+      return { kind: 'wrong' };
     } catch (error) {
       if (!(error instanceof RateLimiterRes)) throw error;
-      return { kind: 'wait', seconds: Math.max(1, Math.ceil(error.msBeforeNext / 1000)) };
+      return { kind: 'limited', seconds: Math.max(1, Math.ceil(error.msBeforeNext / 1000)) };
     }
-    if (!sessions.isToken(token)) return { kind: 'wrong' };
-    await limiter.reward(address);
-    return { kind: 'right' };
   };
 }
 
 /**
- * Lets through who sends the token (`Authorization: Bearer`, RFC 6750) or has signed in. Others get 401 with
- * `WWW-Authenticate`, or where a person opens a page, the way to the sign-in form and back.
+ * Lets requests through that carry the token (`Authorization: Bearer`, RFC 6750) or a session. Others get 401 with
+ * `WWW-Authenticate`; a browser that opens a page is sent to the sign-in form instead.
  */
-export function guard(sessions: Sessions, judge: TokenVerifier): RequestHandler {
+export function guard(sessions: Sessions, verify: TokenVerifier): RequestHandler {
   return async (request, response, next) => {
     const bearer = /^Bearer +(\S+) *$/i.exec(request.headers.authorization ?? '')?.[1];
+    const secondsLeft = sessionOf(request, sessions);
     if (bearer !== undefined) {
-      const judgement = await judge(request, bearer);
-      if (judgement.kind === 'right') next();
-      else if (judgement.kind === 'wrong')
-        sendUnauthorized(response, 'The token is not the right one.', true);
-      else sendTooManyAttempts(response, judgement.seconds);
-      return;
-    }
-    const left = sessionOf(request, sessions);
-    if (left !== undefined) {
-      if (left < sessionSeconds / 2) startSession(request, response, sessions);
+      const check = await verify(request, bearer);
+      if (check.kind === 'valid') next();
+      else if (check.kind === 'wrong') sendUnauthorized(response, 'The token is wrong.', true);
+      else sendTooManyAttempts(response, check.seconds);
+    } else if (secondsLeft !== undefined) {
+      if (secondsLeft < sessionSeconds / 2) startSession(request, response, sessions);
       next();
     } else if (request.method === 'GET' && request.accepts(['json', 'html']) === 'html') {
-      if (request.headers['sec-fetch-site'] === 'cross-site') sendOnce(request, response);
-      else response.redirect(303, `/login?to=${encodeURIComponent(request.originalUrl)}`);
-    } else sendUnauthorized(response, 'No token was sent, and nobody is signed in.', false);
+      if (request.headers['sec-fetch-site'] === 'cross-site') reloadFromHere(request, response);
+      else response.redirect(303, `/login?to=${encodeURIComponent(ownPath(request.originalUrl))}`);
+    } else sendUnauthorized(response, 'This port requires a token.', false);
   };
 }
 
-/** Signs the browser in, or prolongs its session. */
-export function startSession(request: Request, response: Response, sessions: Sessions): void {
-  response.cookie(cookieName, sessions.issue(), {
-    ...cookieOptions(request),
-    maxAge: sessionSeconds * 1000,
-  });
+/** Seconds left of the request's session; undefined without a valid one. */
+export function sessionOf(request: Request, sessions: Sessions): number | undefined {
+  const cookies = (request.headers.cookie ?? '').matchAll(/(?:^|;) *pb_admin=([^;]*)/g);
+  return Array.from(cookies, ([, value = '']) => sessions.secondsLeft(value)).find(
+    (left) => left !== undefined,
+  );
 }
 
-/** Makes the browser forget its session. */
+export function startSession(request: Request, response: Response, sessions: Sessions): void {
+  response.cookie(cookieName, sessions.issue(), { ...cookieOptions(request), maxAge: sessionSeconds * 1000 });
+}
+
 export function endSession(request: Request, response: Response): void {
   response.clearCookie(cookieName, cookieOptions(request));
 }
 
-/** Seconds left of the session the browser sent. */
-export function sessionOf(request: Request, sessions: Sessions): number | undefined {
-  const cookies = (request.headers.cookie ?? '').split(/; */).map((cookie) => cookie.split('='));
-  for (const [name, value = ''] of cookies) {
-    const left = name === cookieName ? sessions.secondsLeft(value) : undefined;
-    if (left !== undefined) return left;
-  }
-  return undefined;
-}
-
-/** The text where it is a path on this very port, else the way home: nobody may be led elsewhere by it. */
+/** The text where it is a path on this port, else `/`: a link must not lead to another site. */
 export function ownPath(text: unknown): string {
   return typeof text === 'string' && /^\/(?![/\\])[\x21-\x7e]*$/.test(text) ? text : '/';
 }
 
 function sendTooManyAttempts(response: Response, seconds: number): void {
-  tellOperator(response, {
+  sendProblem(response, {
     status: 429,
     title: 'Too many wrong tokens',
-    detail: `This address has sent ${attemptsPerMinute} wrong tokens within a minute.`,
-    remedy: `Wait ${seconds} seconds, and check ADMIN_TOKEN.`,
+    detail: `More than ${wrongTokensPerMinute} wrong tokens came from this address within a minute.`,
+    remedy: `Check ADMIN_TOKEN. The right token is accepted at once, wrong ones again in ${seconds} seconds.`,
     headers: { 'Retry-After': String(seconds) },
   });
 }
 
 function sendUnauthorized(response: Response, detail: string, invalid: boolean): void {
-  tellOperator(response, {
+  sendProblem(response, {
     status: 401,
-    title: 'The admin port needs its token',
+    title: 'The admin port requires a token',
     detail,
     remedy: 'Send "Authorization: Bearer <ADMIN_TOKEN>", or sign in at /login.',
     headers: {
@@ -106,17 +96,17 @@ function sendUnauthorized(response: Response, detail: string, invalid: boolean):
   });
 }
 
-/** A strict cookie stays at home when a link on another site leads here. Coming once more from here, it is sent. */
-function sendOnce(request: Request, response: Response): void {
+/** Browsers do not send a SameSite=Strict cookie along a link from another site, but do when our own page reloads. */
+function reloadFromHere(request: Request, response: Response): void {
   const page = html`<!doctype html>
     <meta http-equiv="refresh" content="0; url=${ownPath(request.originalUrl)}" />
-    <link rel="icon" href="${assetPath('browser/icon.svg')}" />
+    ${icon}
     <title>Profile Bridge</title>`;
   response.type('html').send(page.markup);
 }
 
-function cookieOptions(request: Request) {
-  // Behind a proxy that ends TLS; whoever forges the header harms nobody but himself.
+function cookieOptions(request: Request): CookieOptions {
+  // The header of a proxy that ends TLS. A client that forges it only affects its own cookie.
   const secure = request.secure || request.headers['x-forwarded-proto'] === 'https';
-  return { httpOnly: true, sameSite: 'strict', path: '/', secure } as const;
+  return { httpOnly: true, sameSite: 'strict', path: '/', secure };
 }

@@ -1,4 +1,4 @@
-/** The query of a URL: each of these names at most once, and no others. */
+/** Reads the query of a URL: each of these names at most once, and no others. */
 export function readParameters<Name extends string>(
   url: string,
   names: readonly Name[],
@@ -8,7 +8,7 @@ export function readParameters<Name extends string>(
   const reasons: string[] = [];
   for (const [given, value] of searchParams) {
     const name = names.find((known) => known === given);
-    if (name === undefined) reasons.push(`"${given}" is no parameter; there are ${names.join(', ')}`);
+    if (name === undefined) reasons.push(`unknown parameter "${given}"; known are ${names.join(', ')}`);
     else if (fields[name] !== undefined) reasons.push(`${name} is given more than once`);
     else fields[name] = value;
   }

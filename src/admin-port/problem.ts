@@ -2,30 +2,29 @@ import type { ErrorRequestHandler, Response } from 'express';
 import type { Log } from '../log.ts';
 import { isStoreUnavailable } from '../redis/connection/connect.ts';
 
-/** What went wrong, for whoever operates the bridge: RFC 9457, and what to do about it. */
-export interface OperationsProblem {
+/** What went wrong, for the operator: the members of RFC 9457, and what to do about it. */
+export interface AdminProblem {
   status: number;
   title: string;
   detail: string;
   remedy: string;
-  headers?: Readonly<Record<string, string>>;
+  headers?: Record<string, string>;
 }
 
-/** Answers with the problem as `application/problem+json`: unlike the public one it names what to do, and no code. */
-export function tellOperator(response: Response, { headers = {}, ...problem }: OperationsProblem): void {
-  for (const [name, value] of Object.entries(headers)) response.setHeader(name, value);
-  response.status(problem.status).type('application/problem+json');
+/** Answers with the problem as `application/problem+json` (RFC 9457). */
+export function sendProblem(response: Response, { headers = {}, ...problem }: AdminProblem): void {
+  response.set(headers).status(problem.status).type('application/problem+json');
   response.send(JSON.stringify({ type: 'about:blank', ...problem }));
 }
 
-/** What an error means for the operator; undefined where it is a mistake of ours. */
-export function explainError(error: unknown): OperationsProblem | undefined {
+/** What an error means for the operator; undefined for an unexpected one. */
+export function explainError(error: unknown): AdminProblem | undefined {
   if (isStoreUnavailable(error)) {
     return {
       status: 503,
       title: 'The ledger cannot be read',
-      detail: 'Redis is away, or too slow to answer. The bridge goes on counting in memory meanwhile.',
-      remedy: 'Look after Redis (REDIS_URL); nothing here needs a restart.',
+      detail: 'Redis does not answer, or too slowly. Calls are still counted, in memory.',
+      remedy: 'Check Redis (REDIS_URL). The bridge reconnects by itself and needs no restart.',
       headers: { 'Retry-After': '5' },
     };
   }
@@ -34,15 +33,15 @@ export function explainError(error: unknown): OperationsProblem | undefined {
     return {
       status,
       title: 'The request cannot be read',
-      detail: 'Its path or its body is malformed or too large.',
-      remedy: 'Send it as the page or the documentation does.',
+      detail: 'Its path or body is malformed, or too large.',
+      remedy: 'Check the request; the README describes the admin port.',
     };
   }
   return undefined;
 }
 
-/** The admin port's error handler: turns whatever a handler threw into a problem, and logs what nobody expected. */
-export function tellOperatorOfErrors(log: Log): ErrorRequestHandler {
+/** The error handler of the admin port: answers with a problem, and logs what is unexpected. */
+export function handleErrors(log: Log): ErrorRequestHandler {
   return (error: unknown, request, response, _next) => {
     if (response.headersSent) {
       response.destroy();
@@ -53,13 +52,13 @@ export function tellOperatorOfErrors(log: Log): ErrorRequestHandler {
       const text = error instanceof Error ? error.stack : String(error);
       log.error('a request to the admin port failed', { path: request.path, error: text });
     }
-    tellOperator(
+    sendProblem(
       response,
       known ?? {
         status: 500,
-        title: 'Something broke',
-        detail: 'The request could not be served, by a mistake that is not yours.',
-        remedy: 'The log tells what happened; please report it.',
+        title: 'Internal error',
+        detail: 'The request failed because of a bug in Profile Bridge.',
+        remedy: 'The log has the details; please report them.',
       },
     );
   };

@@ -1,7 +1,7 @@
 import type { RequestHandler } from 'express';
 import helmet from 'helmet';
-import { isLoopback, namesLoopback } from './loopback.ts';
-import { tellOperator } from './problem.ts';
+import { isLoopback, namesLoopback } from '../lib/loopback.ts';
+import { sendProblem } from './problem.ts';
 
 const self = ["'self'"];
 const none = ["'none'"];
@@ -27,52 +27,52 @@ const browserRules = helmet({
   strictTransportSecurity: false,
 });
 
-/** What browsers may do with the answers: run and show our own files, keep nothing, frame nothing. */
+/** Headers that keep browsers from caching and framing the answers, and from loading anything but our own files. */
 export const protectBrowsers: RequestHandler = (request, response, next) => {
   response.setHeader('Cache-Control', 'no-store');
   browserRules(request, response, next);
 };
 
 /**
- * Without a token only this machine may call, and only by a loopback name and the port's own number: 421 for any
- * other name (DNS rebinding), 403 where the connection came in by another address.
+ * Without a token, only this machine may call, and only by a loopback name with the right port: 421 for any other
+ * name (DNS rebinding), 403 for a connection to another address.
  */
 export const onlyThisMachine: RequestHandler = (request, response, next) => {
   const { localAddress = '', localPort = 0 } = request.socket;
   if (!isLoopback(localAddress)) {
-    tellOperator(response, {
+    sendProblem(response, {
       status: 403,
-      title: 'This port is not open',
-      detail: 'Without ADMIN_TOKEN the admin port answers this machine only.',
+      title: 'The admin port is not public',
+      detail: 'Without ADMIN_TOKEN, the admin port only answers requests from this machine.',
       remedy: 'Set ADMIN_TOKEN, or ADMIN_HOST=127.0.0.1.',
     });
   } else if (!namesLoopback(request.headers.host, localPort)) {
-    tellOperator(response, {
+    sendProblem(response, {
       status: 421,
-      title: 'This is not the name of this port',
-      detail: 'Without ADMIN_TOKEN the admin port answers to loopback names and its own port number only.',
+      title: 'Misdirected request',
+      detail: 'Without ADMIN_TOKEN, the admin port only answers to loopback names with its own port number.',
       remedy: `Open http://127.0.0.1:${localPort}/ (a tunnel must keep the port number), or set ADMIN_TOKEN.`,
     });
   } else next();
 };
 
 /**
- * Pages of other sites may lead people here, and nothing else: whatever else they make a browser send is 403, so
- * that they can neither change anything (CSRF) nor embed or time an answer.
+ * Other sites may link here, and nothing else: any other request of theirs is 403, so that they can neither change
+ * anything (CSRF) nor embed or time an answer.
  */
 export const refuseOtherSites: RequestHandler = (request, response, next) => {
   const { 'sec-fetch-site': site, 'sec-fetch-mode': mode, 'sec-fetch-dest': dest, origin } = request.headers;
   const reads = request.method === 'GET' || request.method === 'HEAD';
   const isOwn =
     site === undefined ? origin === undefined || hostOf(origin) === request.headers.host : ownSites.has(site);
-  const isVisit = reads && mode === 'navigate' && dest === 'document';
-  if (isOwn || isVisit) next();
+  const isLink = reads && mode === 'navigate' && dest === 'document';
+  if (isOwn || isLink) next();
   else {
-    tellOperator(response, {
+    sendProblem(response, {
       status: 403,
-      title: 'Another site sent this request',
-      detail: 'The admin port takes requests from its own pages and from machines, not from other sites.',
-      remedy: 'Use the page at this very address, or send a Bearer token without a browser.',
+      title: 'Request from another site',
+      detail: 'The admin port accepts requests from its own pages and from programs, not from other sites.',
+      remedy: 'Open the page at this address, or send a Bearer token from a program.',
     });
   }
 };

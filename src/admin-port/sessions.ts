@@ -1,20 +1,20 @@
 import { createHmac, randomBytes, timingSafeEqual } from 'node:crypto';
 
-/** How long a session lasts that nobody uses. */
+/** How long an unused session lasts. */
 export const sessionSeconds = 12 * 60 * 60;
 
 export interface Sessions {
-  /** Whether a token is the one; takes the same time whatever it is. */
+  /** Whether the token is right, in constant time. */
   isToken: (token: string) => boolean;
-  /** A new session's value: it proves that somebody knew the token, and tells nothing of it. */
+  /** The value of a new session: proof that the token was known, which does not reveal it. */
   issue: () => string;
-  /** Seconds left of a session; undefined where the value is none, or its time is over. */
+  /** Seconds left of a session; undefined for an invalid or expired one. */
   secondsLeft: (value: string) => number | undefined;
 }
 
 /**
- * Sessions without a store, so that they outlive a restart and hold on every instance: a value is its end, a nonce
- * and an HMAC of both under a key derived from the token. Changing the token ends them all.
+ * Sessions without a store, valid on every instance and after a restart: a value is its expiry, a nonce and an HMAC
+ * of both under a key derived from the token. Changing the token ends them all.
  */
 export function createSessions(token: string, now: () => number): Sessions {
   const mac = (key: string | Buffer, text: string): Buffer => createHmac('sha256', key).update(text).digest();

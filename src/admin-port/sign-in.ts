@@ -1,11 +1,11 @@
 import express, { Router } from 'express';
-import { renderShell } from './dashboard/shell.ts';
 import { html } from '../lib/html.ts';
+import { renderShell } from './dashboard/shell.ts';
 import { endSession, ownPath, sessionOf, startSession, type TokenVerifier } from './guard.ts';
 import type { Sessions } from './sessions.ts';
 
-/** The sign-in form, its answer, and the way out: `/login` and `/logout`. */
-export function signIn(sessions: Sessions, judge: TokenVerifier): Router {
+/** The sign-in form at `/login`, and `/logout`. */
+export function signIn(sessions: Sessions, verify: TokenVerifier): Router {
   const router = Router();
   router.get('/login', (request, response) => {
     const to = ownPath(new URL(request.originalUrl, 'http://x').searchParams.get('to'));
@@ -14,18 +14,15 @@ export function signIn(sessions: Sessions, judge: TokenVerifier): Router {
   });
   router.post('/login', express.urlencoded({ extended: false, limit: '4kb' }), async (request, response) => {
     const { token, to } = (request.body ?? {}) as Record<string, unknown>;
-    const judgement = await judge(request, typeof token === 'string' ? token.trim() : '');
-    if (judgement.kind === 'right') {
+    const check = await verify(request, typeof token === 'string' ? token.trim() : '');
+    if (check.kind === 'valid') {
       startSession(request, response, sessions);
       response.redirect(303, ownPath(to));
-    } else if (judgement.kind === 'wrong') {
-      response
-        .status(401)
-        .send(renderForm(ownPath(to), 'That is not the token. Please check and try again.'));
+    } else if (check.kind === 'wrong') {
+      response.status(401).send(renderForm(ownPath(to), 'Wrong token. Please check it and try again.'));
     } else {
-      response.setHeader('Retry-After', String(judgement.seconds));
-      const wait = `Too many wrong tokens. Please wait ${judgement.seconds} seconds, then try again.`;
-      response.status(429).send(renderForm(ownPath(to), wait));
+      response.setHeader('Retry-After', String(check.seconds));
+      response.status(429).send(renderForm(ownPath(to), 'Too many wrong tokens. Please check it first.'));
     }
   });
   router.post('/logout', (request, response) => {
@@ -35,9 +32,7 @@ export function signIn(sessions: Sessions, judge: TokenVerifier): Router {
   return router;
 }
 
-function renderForm(to: string, trouble?: string): string {
-  const mistake =
-    trouble === undefined ? undefined : html`<p class="trouble" id="trouble" role="alert">${trouble}</p>`;
+function renderForm(to: string, error?: string): string {
   const body = html`<main class="sign-in">
     <h1>Profile Bridge</h1>
     <p>Sign in to see who still calls the deprecated API.</p>
@@ -51,12 +46,12 @@ function renderForm(to: string, trouble?: string): string {
         autocomplete="current-password"
         required
         autofocus
-        ${trouble === undefined ? undefined : html`aria-invalid="true" aria-describedby="trouble"`}
+        ${error === undefined ? undefined : html`aria-invalid="true" aria-describedby="error"`}
       />
-      ${mistake}
+      ${error === undefined ? undefined : html`<p class="error" id="error" role="alert">${error}</p>`}
       <button>Sign in</button>
     </form>
-    <p class="hint">The token is what the operator set as <code>ADMIN_TOKEN</code>.</p>
+    <p class="hint">The operator has set it as <code>ADMIN_TOKEN</code>.</p>
   </main>`;
   return renderShell({ title: 'Sign in · Profile Bridge', body, live: false });
 }

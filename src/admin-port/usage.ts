@@ -3,7 +3,7 @@ import { reportCsv, reportUsage } from '../deprecation/reports/report.ts';
 import { readUsageQuery } from '../deprecation/reports/usage-query.ts';
 import type { RedisClient } from '../redis/connection/connect.ts';
 import { readParameters } from './parameters.ts';
-import { tellOperator } from './problem.ts';
+import { sendProblem } from './problem.ts';
 
 interface UsageOptions {
   store: RedisClient;
@@ -11,7 +11,7 @@ interface UsageOptions {
   now: () => number;
 }
 
-/** `/usage`: who called what, as JSON (a `UsageReport`) or CSV; 400 names everything wrong with the question. */
+/** `/usage`: who called what, as JSON (a `UsageReport`) or CSV. A 400 names everything wrong with the query. */
 export function usage({ store, keyPrefix, now }: UsageOptions): RequestHandler {
   return async (request, response) => {
     const { fields, reasons } = readParameters(request.originalUrl, [
@@ -26,12 +26,12 @@ export function usage({ store, keyPrefix, now }: UsageOptions): RequestHandler {
     const read = readUsageQuery(fields, now());
     if (read.kind === 'invalid') reasons.push(...read.reasons);
     if (read.kind === 'invalid' || reasons.length > 0) {
-      tellOperator(response, {
+      sendProblem(response, {
         status: 400,
-        title: 'The question cannot be answered',
+        title: 'Invalid query',
         detail: reasons.join('; '),
         remedy:
-          'Ask like /usage?from=2027-01-01&to=2027-01-31&organization=ID&group=day|organization|client|operation|status&format=json|csv; all of it may be left out.',
+          'Example: /usage?from=2027-01-01&to=2027-01-31&organization=ID&group=day|organization|client|operation|status&format=json|csv; every parameter is optional.',
       });
       return;
     }

@@ -15,7 +15,7 @@ import { livez, readyz } from './health.ts';
 import { createJsonReader } from './middleware/json-body.ts';
 import { createListReader } from './denylist/list-body.ts';
 import { shedLoad } from './middleware/load-shedding.ts';
-import type { Pictures } from '../media/upload.ts';
+import type { Pictures } from '../media/lifecycle.ts';
 import { putProfile } from './profile/put-profile.ts';
 import { refuseWhenGone } from './middleware/deprecation-gate.ts';
 import type { Log } from '../log.ts';

@@ -8,7 +8,7 @@ import {
   Registry,
   type Aggregator,
 } from 'prom-client';
-import { dayMs } from './ledger/days.ts';
+import { dayMs } from '../lib/days.ts';
 import { phaseAt, type DeprecationPolicy, type Phase } from './policy/policy.ts';
 
 /** One answered call of the contract. */

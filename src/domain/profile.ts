@@ -19,6 +19,14 @@ export interface ReferencedImage {
   url?: string;
 }
 
+/**
+ * How long an uploaded file may be pending, in ms, before a profile can no longer take it; and how long a pending or
+ * orphaned file is kept before the sweep removes it. The second is longer than the first by far, so that the sweep
+ * never removes a file that a profile is about to refer to.
+ */
+export const pendingGraceMs = 300_000;
+export const orphanGraceMs = 600_000;
+
 /** What one PUT asks for: absent is unchanged, null unsets (contract 4.2). */
 export interface ProfileChange {
   username?: string;

@@ -77,12 +77,12 @@ export function auditKey(base: string): string {
   return `${base}audit`;
 }
 
-/** Picture files that no profile refers to, yet or any more. */
-export function looseMediaKey(base: string): string {
+/** Picture files that are pending or orphaned, with the time since when (media/lifecycle.ts). */
+export function unreferencedPicturesKey(base: string): string {
   return `${base}media`;
 }
 
-/** There while no other sweep of loose picture files is due. */
+/** Exists until the next sweep of orphaned pictures is due. */
 export function sweepKey(prefix: string): string {
   return `${prefix}sweep`;
 }

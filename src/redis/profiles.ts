@@ -1,5 +1,11 @@
 import { decodeReference, encodeReference, fillTemplate } from '../domain/objects.ts';
-import type { Picture, Profile, ProfileChange, ReferencedImage } from '../domain/profile.ts';
+import {
+  pendingGraceMs,
+  type Picture,
+  type Profile,
+  type ProfileChange,
+  type ReferencedImage,
+} from '../domain/profile.ts';
 import { ruleBroken } from '../domain/usernames.ts';
 import type { RedisClient } from './connection/client.ts';
 import type { ScriptCommand, ScriptFiles } from './script-loader.ts';
@@ -55,7 +61,7 @@ export type PutOutcome =
   | { kind: 'object-not-found' | 'object-not-in-collection'; field: 'picture' | 'avatar' }
   /** Another operation held the names for longer than a request may wait. */
   | { kind: 'busy' }
-  /** The uploaded file took so long that it was swept: nothing was changed. */
+  /** The uploaded file was pending for too long: nothing was changed. */
   | { kind: 'lapsed' };
 
 /**
@@ -86,6 +92,7 @@ export async function putProfile(
       username === undefined ? '' : normalizedName(snapshot, username),
       ...pictureArguments(change.picture),
       ...avatarArguments(change.avatar),
+      String(pendingGraceMs),
     );
     switch (reply[0]) {
       case 'put':

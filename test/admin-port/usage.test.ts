@@ -1,13 +1,13 @@
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
-import { dayMs, dayName, dayOf } from '../../src/deprecation/ledger/days.ts';
+import { dayMs, dayName, dayOf } from '../../src/lib/days.ts';
 import { closeRedis, connectRedis, type RedisClient } from '../../src/redis/connection/connect.ts';
-import { startOperations, type TestOperations } from '../support/operations.ts';
+import { startAdminPort, type TestAdminPort } from '../support/admin-port.ts';
 import { freshPrefix, startRedis, testRedisUrl } from '../support/redis.ts';
 import { writeHistory } from '../support/usage-history.ts';
 
 const now = Date.UTC(2027, 2, 31, 12);
 let store: RedisClient;
-let port: TestOperations;
+let port: TestAdminPort;
 
 beforeAll(async () => {
   store = await connectRedis(testRedisUrl(), { allowEviction: true });
@@ -25,7 +25,7 @@ beforeAll(async () => {
       { organizationId: 'acme', status: 401, at: now - 3000, times: 4 },
     ],
   );
-  port = await startOperations({ store, keyPrefix, now: () => now });
+  port = await startAdminPort({ store, keyPrefix, now: () => now });
 });
 afterAll(async () => {
   await port.close();
@@ -116,7 +116,7 @@ test('a question that cannot be answered is told everything that is wrong with i
 test('with Redis away it is 503 with the remedy, and metrics go on', async () => {
   const redis = await startRedis();
   const lost = await connectRedis(redis.url, { allowEviction: true });
-  const alone = await startOperations({ store: lost, keyPrefix: freshPrefix() });
+  const alone = await startAdminPort({ store: lost, keyPrefix: freshPrefix() });
   await redis.stop();
   const told = await alone.ask('/usage');
   expect([told.status, told.headers['retry-after']]).toEqual([503, '5']);

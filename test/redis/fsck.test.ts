@@ -6,7 +6,7 @@ import { hashApiKey } from '../../src/redis/credentials.ts';
 import { banUsernames, overwriteDenylist } from '../../src/redis/denylist.ts';
 import { fsck, type Fault, type FaultKind } from '../../src/redis/fsck.ts';
 import { organizationBase } from '../../src/redis/keys.ts';
-import { announceMedia } from '../../src/media/orphans.ts';
+import { trackPending } from '../../src/media/lifecycle.ts';
 import { addToCollection, setObject } from '../../src/redis/objects.ts';
 import { listOrganizations, saveSettings } from '../../src/redis/organizations.ts';
 import { putProfile } from '../../src/redis/profiles.ts';
@@ -48,7 +48,7 @@ async function fill(on = store): Promise<void> {
   await put('ada', 'Ada', on);
   await put('bob', 'bob', on);
   await put('bob', 'Bo\u0301b', on);
-  await announceMedia(on, base, file);
+  await trackPending(on, base, file);
   await putProfile(
     on,
     base,

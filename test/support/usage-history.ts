@@ -1,4 +1,4 @@
-import { dayMs } from '../../src/deprecation/ledger/days.ts';
+import { dayMs } from '../../src/lib/days.ts';
 import { createLedger } from '../../src/deprecation/ledger/ledger.ts';
 import type { Call } from '../../src/deprecation/ledger/tally.ts';
 import { createLog } from '../../src/log.ts';

@@ -1,26 +1,19 @@
-import { counted } from '../../lib/numbers.ts';
+import { dayName } from '../../lib/days.ts';
 import { html, type Html } from '../../lib/html.ts';
-import { dayName } from '../../deprecation/ledger/days.ts';
+import { counted } from '../../lib/numbers.ts';
+import { visible } from './components/text.ts';
 import { addressOf, periods, type DashboardQuery } from './query.ts';
-import { visible } from './text.ts';
 
-/** Whose calls, and of which days: plain links and forms, so that the address says it all. */
+/** The choice of an organization and a period: plain links and forms, so that the address says it all. */
 export function filters(query: DashboardQuery, organizations: readonly string[]): Html {
   const { organizationId, days, firstDay, lastDay } = query;
-  const from = dayName(firstDay);
-  const to = dayName(lastDay);
+  const [from, to] = [dayName(firstDay), dayName(lastDay)];
+  const field = (name: string, value: string | number | undefined) =>
+    value === undefined ? undefined : html`<input type="hidden" name="${name}" value="${value}" />`;
   const isListed = organizationId === undefined || organizations.includes(organizationId);
   const listed = isListed ? organizations : [organizationId, ...organizations];
-  const period =
-    days === undefined
-      ? html`<input type="hidden" name="from" value="${from}" /><input
-            type="hidden"
-            name="to"
-            value="${to}"
-          />`
-      : html`<input type="hidden" name="days" value="${days}" />`;
   return html`<div class="filters">
-    <form class="organizations" action="/">
+    <form action="/">
       <label for="organization">Organization</label>
       <select id="organization" name="organization">
         <option value="">All organizations</option>
@@ -33,7 +26,7 @@ export function filters(query: DashboardQuery, organizations: readonly string[])
               </option>`,
           )}
       </select>
-      ${period}
+      ${days === undefined ? [field('from', from), field('to', to)] : field('days', days)}
       <button>Show</button>
     </form>
     <nav aria-label="Period">
@@ -51,11 +44,7 @@ export function filters(query: DashboardQuery, organizations: readonly string[])
     <details id="dates" ${days === undefined ? 'open' : undefined}>
       <summary>Other dates</summary>
       <form action="/">
-        ${
-          organizationId === undefined
-            ? undefined
-            : html`<input type="hidden" name="organization" value="${organizationId}" />`
-        }
+        ${field('organization', organizationId)}
         <label for="from">From</label>
         <input id="from" name="from" type="date" required value="${from}" />
         <label for="to">To</label>
@@ -68,7 +57,7 @@ export function filters(query: DashboardQuery, organizations: readonly string[])
 
 const letters = new Intl.Segmenter('en');
 
-/** An option has no room for more. */
+/** An id as it fits an option. */
 function shortened(id: string): string {
   const characters = Array.from(letters.segment(visible(id)), ({ segment }) => segment);
   return characters.length > 40 ? `${characters.slice(0, 39).join('')}…` : characters.join('');

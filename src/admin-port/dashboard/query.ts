@@ -1,11 +1,12 @@
-import { dayMs, dayName, ledgerDays } from '../../deprecation/ledger/days.ts';
+import { dayName, dayOf } from '../../lib/days.ts';
+import { ledgerDays } from '../../deprecation/ledger/keys.ts';
 import { readUsageQuery, type UsageQuery } from '../../deprecation/reports/usage-query.ts';
 
 /** What a dashboard's address asks for. */
 export interface DashboardQuery extends UsageQuery {
-  /** The period where it moves with today; otherwise it is from the first to the last day. */
+  /** The length of a period that ends today; undefined where the address has its own first and last day. */
   days: number | undefined;
-  /** Whether every client is wanted, however many there are. */
+  /** Whether every client is listed, however many there are. */
   all: boolean;
 }
 
@@ -27,31 +28,29 @@ export function readDashboardQuery(fields: Fields, now: number): ReadDashboardQu
       reasons: [`days is a number from 1 to ${ledgerDays}, not "${fields.days ?? ''}"`],
     };
   }
-  const since = days === undefined ? from : dayName(Math.floor(now / dayMs) - days + 1);
+  const since = days === undefined ? from : dayName(dayOf(now) - days + 1);
   const read = readUsageQuery({ organization, from: since, to }, now);
-  return read.kind === 'invalid'
-    ? read
-    : { kind: 'ok', query: { ...read.query, days, all: clients === 'all' } };
+  if (read.kind === 'invalid') return read;
+  return { kind: 'ok', query: { ...read.query, days, all: clients === 'all' } };
 }
 
-type Change = { days?: number; all?: boolean };
-
 /** The query part of the address that shows this, with a change. */
-export function addressOf(query: DashboardQuery, change: Change = {}): string {
+export function addressOf(query: DashboardQuery, change: { days?: number; all?: boolean } = {}): string {
   const { organizationId, days, firstDay, lastDay, all } = { ...query, ...change };
-  const fields = new URLSearchParams();
-  if (organizationId !== undefined) fields.set('organization', organizationId);
-  if (days === undefined) {
-    fields.set('from', dayName(firstDay));
-    fields.set('to', dayName(lastDay));
-  } else fields.set('days', String(days));
-  if (all) fields.set('clients', 'all');
-  return `?${fields.toString()}`;
+  return addressWith({
+    organization: organizationId,
+    ...(days === undefined ? { from: dayName(firstDay), to: dayName(lastDay) } : { days: String(days) }),
+    clients: all ? 'all' : undefined,
+  });
 }
 
 /** Where `/usage` gives the same as CSV. */
 export function csvAddress({ organizationId, firstDay, lastDay }: DashboardQuery, group: string): string {
-  const fields = new URLSearchParams({ format: 'csv', group, from: dayName(firstDay), to: dayName(lastDay) });
-  if (organizationId !== undefined) fields.set('organization', organizationId);
-  return `/usage?${fields.toString()}`;
+  const range = { from: dayName(firstDay), to: dayName(lastDay) };
+  return `/usage${addressWith({ format: 'csv', group, ...range, organization: organizationId })}`;
+}
+
+function addressWith(fields: Record<string, string | undefined>): string {
+  const given = Object.entries(fields).filter((field): field is [string, string] => field[1] !== undefined);
+  return `?${new URLSearchParams(given).toString()}`;
 }

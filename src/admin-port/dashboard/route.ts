@@ -1,71 +1,47 @@
-import { Router, type Request, type Response } from 'express';
-import { createFindings } from './findings.ts';
-import { liveUpdate, renderDashboard, renderTrouble, type DashboardOptions } from './page.ts';
-import { dashboardParameters, readDashboardQuery } from './query.ts';
+import type { RequestHandler } from 'express';
 import type { DeprecationPolicy } from '../../deprecation/policy/policy.ts';
 import type { RedisClient } from '../../redis/connection/connect.ts';
 import { readParameters } from '../parameters.ts';
-import { explainError, tellOperator, type OperationsProblem } from '../problem.ts';
+import { explainError } from '../problem.ts';
+import { createDashboardReader } from './dashboard-data.ts';
+import { renderDashboard, renderProblem } from './page.ts';
+import { dashboardParameters, readDashboardQuery } from './query.ts';
 
-export interface DashboardRoutesOptions {
+export interface DashboardOptions {
   store: RedisClient;
   keyPrefix: string;
   policy: () => DeprecationPolicy;
   now: () => number;
-  signedIn: (request: Request) => boolean;
+  signedIn: (request: Parameters<RequestHandler>[0]) => boolean;
 }
 
-/** `/`, the page for people, and `/live`, what an open page asks for now and then. */
-export function dashboard({ store, keyPrefix, policy, now, signedIn }: DashboardRoutesOptions): Router {
-  const read = createFindings(store, keyPrefix, now);
-
-  /** What to show, or why nothing can be shown. Throws what is a mistake of ours. */
-  const look = async (request: Request): Promise<DashboardOptions | OperationsProblem> => {
+/** `/`: who calls, and since when, as a page for people. Its problems are pages too. */
+export function dashboard({ store, keyPrefix, policy, now, signedIn }: DashboardOptions): RequestHandler {
+  const read = createDashboardReader(store, keyPrefix, now);
+  return async (request, response) => {
+    const options = { policy: policy(), now: now(), signedIn: signedIn(request) };
     const { fields, reasons } = readParameters(request.originalUrl, dashboardParameters);
     const asked = readDashboardQuery(fields, now());
     if (asked.kind === 'invalid') reasons.push(...asked.reasons);
-    if (asked.kind === 'invalid' || reasons.length > 0) return badQuestion(reasons);
-    try {
-      const findings = await read(asked.query);
-      return { policy: policy(), query: asked.query, findings, signedIn: signedIn(request) };
-    } catch (error) {
-      const known = explainError(error);
-      if (known === undefined) throw error;
-      return known;
-    }
-  };
-
-  const router = Router();
-  router.get('/', async (request: Request, response: Response) => {
-    const seen = await look(request);
-    if ('findings' in seen) response.send(renderDashboard(seen));
-    else {
-      const { status, title, detail, remedy, headers = {} } = seen;
-      for (const [name, value] of Object.entries(headers)) response.setHeader(name, value);
-      const page = {
-        policy: policy(),
-        now: now(),
-        title,
-        details: [detail],
-        remedy,
-        signedIn: signedIn(request),
+    if (asked.kind === 'invalid' || reasons.length > 0) {
+      const problem = {
+        status: 400,
+        title: 'This page cannot be shown',
+        detail: `In its address, ${reasons.join('; ')}.`,
+        remedy: 'Choose an organization and a period again.',
       };
-      response.status(status).send(renderTrouble(page));
+      response.status(400).send(renderProblem(options, problem));
+      return;
     }
-  });
-  router.get('/live', async (request: Request, response: Response) => {
-    const seen = await look(request);
-    if ('findings' in seen) response.json(liveUpdate(seen));
-    else tellOperator(response, seen);
-  });
-  return router;
-}
-
-function badQuestion(reasons: readonly string[]): OperationsProblem {
-  return {
-    status: 400,
-    title: 'The address asks for something that cannot be shown',
-    detail: reasons.join('; '),
-    remedy: 'Choose an organization and a period again.',
+    try {
+      response.send(renderDashboard(options, asked.query, await read(asked.query)));
+    } catch (error) {
+      const problem = explainError(error);
+      if (problem === undefined) throw error;
+      response
+        .set(problem.headers ?? {})
+        .status(problem.status)
+        .send(renderProblem(options, problem));
+    }
   };
 }

@@ -1,13 +1,7 @@
-import { html, type Content } from '../../lib/html.ts';
+import { html, type Content, type Html } from '../../lib/html.ts';
 import { assetPath } from './assets.ts';
 
-/** What the module imports is named too, so that a browser need not find out step by step. */
-const script = html`${(['browser/chart.js', 'browser/morph.js', 'vendor/uPlot.esm.js'] as const).map(
-    (name) => html`<link rel="modulepreload" href="${assetPath(name)}" />`,
-  )}
-  <script type="module" src="${assetPath('browser/client.js')}"></script>`;
-
-/** A whole page: what all pages of the admin port have in common around `body`. */
+/** A whole page; a `live` one keeps itself up to date. */
 export function renderShell({ title, body, live }: { title: string; body: Content; live: boolean }): string {
   return html`<!doctype html>
     <html lang="en">
@@ -16,13 +10,14 @@ export function renderShell({ title, body, live }: { title: string; body: Conten
         <meta name="viewport" content="width=device-width, initial-scale=1" />
         <meta name="color-scheme" content="light dark" />
         <title>${title}</title>
-        <link rel="icon" href="${assetPath('browser/icon.svg')}" />
-        ${live ? html`<link rel="stylesheet" href="${assetPath('vendor/uPlot.min.css')}" />` : undefined}
-        <link rel="stylesheet" href="${assetPath('browser/style.css')}" />
-        ${live ? script : undefined}
+        ${icon}
+        <link rel="stylesheet" href="${assetPath('style.css')}" />
+        ${live ? html`<script type="module" src="${assetPath('client.js')}"></script>` : undefined}
       </head>
       <body>
         ${body}
       </body>
     </html> `.markup;
 }
+
+export const icon: Html = html`<link rel="icon" href="${assetPath('icon.svg')}" />`;

@@ -14,7 +14,7 @@ import {
 import { invalidBody, type JsonReader } from '../middleware/json-body.ts';
 import { readUpload } from './multipart-body.ts';
 import { shedLoad } from '../middleware/load-shedding.ts';
-import type { Pictures } from '../../media/upload.ts';
+import type { Pictures } from '../../media/lifecycle.ts';
 
 export interface PutProfileOptions extends AuthenticationOptions {
   mediaUrl: MediaUrl;
@@ -48,9 +48,9 @@ export function putProfile(options: PutProfileOptions): RequestHandler {
       await limitUploads(request, response);
       const { file, fields } = await readUpload(request, response);
       const change = toChange(fields);
-      outcome = await pictures.withStored(session.base, file, (name) =>
-        put(session, { ...change, picture: { file: name } }),
-      );
+      const picture = await storePicture(pictures, session.base, file);
+      outcome = await put(session, { ...change, picture: { file: picture } });
+      if (outcome.kind !== 'put') await pictures.discard(session.base, picture);
     } else {
       outcome = await put(session, toChange(await options.readJson(request, response)));
     }
@@ -75,6 +75,22 @@ function toChange(body: unknown): ProfileChange {
   }
   if (avatarObjectDefinitionId !== undefined) change.avatar = avatarObjectDefinitionId;
   return change;
+}
+
+async function storePicture(pictures: Pictures, base: string, bytes: Buffer): Promise<string> {
+  const stored = await pictures.store(base, bytes);
+  switch (stored.kind) {
+    case 'stored':
+      return stored.file;
+    case 'unsupported':
+      throw new ProblemError(
+        problem('unsupported-media-type', 'By its bytes the file is not a JPEG, PNG, WebP or GIF picture.'),
+      );
+    case 'invalid':
+      throw new ProblemError(problem('invalid-image', `The picture ${stored.reason}.`));
+    case 'busy':
+      throw new ProblemError(problem('overloaded', 'Too many pictures are being decoded.'));
+  }
 }
 
 function refusal(outcome: Exclude<PutOutcome, { kind: 'put' }>): Problem {

@@ -1,5 +1,5 @@
 import { Command, InvalidArgumentError, Option } from 'commander';
-import { ledgerDays } from '../../deprecation/ledger/days.ts';
+import { ledgerDays } from '../../deprecation/ledger/keys.ts';
 import { retireCheck, retireCheckLines } from '../../deprecation/reports/retire-check.ts';
 import { reportCsv, reportUsage } from '../../deprecation/reports/report.ts';
 import { reportLines } from '../../deprecation/reports/usage-lines.ts';

@@ -1,4 +1,4 @@
-import { dayMs, dayName } from './days.ts';
+import { dayMs, dayName } from '../../lib/days.ts';
 import type { KeyTally } from './tally.ts';
 
 /** Uses (key × operation) in one script call, so that none holds Redis for more than a millisecond or two. */

@@ -1,5 +1,5 @@
 import type { RedisClient } from '../../redis/connection/connect.ts';
-import { dayMs, dayName, dayOf, minuteMs } from './days.ts';
+import { dayMs, dayName, dayOf, minuteMs } from '../../lib/days.ts';
 import { coverageKey } from './keys.ts';
 import type { Window } from '../../lib/iso8601.ts';
 

@@ -1,3 +1,6 @@
+/** How long the ledger remembers a call: the longest period a report can cover. */
+export const ledgerDays = 400;
+
 /** The operator's policy. README.md beside this file has the table of all keys of this folder. */
 export function policyKey(prefix: string): string {
   return `${prefix}deprecation:policy`;

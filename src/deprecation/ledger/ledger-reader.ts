@@ -1,6 +1,6 @@
 import type { RedisClient } from '../../redis/connection/connect.ts';
 import { organizationBase } from '../../redis/keys.ts';
-import { dayName } from './days.ts';
+import { dayName } from '../../lib/days.ts';
 import { activeOrganizationsKey, dayKey, unknownOrganizationBase, usedKeyKey, usedKeysKey } from './keys.ts';
 
 /** The calls of one key (or none) by one operation and status class, day by day. */

@@ -1,4 +1,4 @@
-import { dayOf } from './days.ts';
+import { dayOf } from '../../lib/days.ts';
 
 /** One call of the contract, once it is answered. */
 export interface Call {

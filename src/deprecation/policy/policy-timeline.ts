@@ -1,4 +1,4 @@
-import { dayMs, hourMs, minuteMs } from '../ledger/days.ts';
+import { dayMs, hourMs, minuteMs } from '../../lib/days.ts';
 import { formatInstant } from '../../lib/iso8601.ts';
 import type { PolicyView } from './policy-view.ts';
 

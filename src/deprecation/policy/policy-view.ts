@@ -1,5 +1,5 @@
 import { counted } from '../../lib/numbers.ts';
-import { dayMs } from '../ledger/days.ts';
+import { dayMs } from '../../lib/days.ts';
 import { formatInstant } from '../../lib/iso8601.ts';
 import { phaseAt, type DeprecationPolicy, type Phase } from './policy.ts';
 

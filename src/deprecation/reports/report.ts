@@ -1,6 +1,6 @@
 import type { RedisClient } from '../../redis/connection/connect.ts';
 import { toCsv } from './csv.ts';
-import { dayName, minuteMs } from '../ledger/days.ts';
+import { dayName, minuteMs } from '../../lib/days.ts';
 import { formatInstant } from '../../lib/iso8601.ts';
 import type { Window } from '../../lib/iso8601.ts';
 import { groupUsage, type UsageRow } from './usage-groups.ts';

@@ -3,7 +3,7 @@ import { counted } from '../../lib/numbers.ts';
 import { organizationsKey } from '../../redis/keys.ts';
 import { printable } from '../../lib/terminal.ts';
 import { findGaps, readCoverage } from '../ledger/coverage.ts';
-import { dayMs, dayOf } from '../ledger/days.ts';
+import { dayMs, dayOf } from '../../lib/days.ts';
 import { formatInstant } from '../../lib/iso8601.ts';
 import { readLedger } from '../ledger/ledger-reader.ts';
 import { writeGap, type UsageReport } from './report.ts';

@@ -1,4 +1,4 @@
-import { dayMs, dayName } from '../ledger/days.ts';
+import { dayMs, dayName } from '../../lib/days.ts';
 import { moreKeys, unattributedKey } from '../ledger/tally.ts';
 import { measuredIn, type Measured, type Usage } from './usage.ts';
 import { rangeOf, type Group } from './usage-query.ts';

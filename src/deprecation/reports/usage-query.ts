@@ -1,4 +1,5 @@
-import { dayMs, dayName, dayOf, ledgerDays } from '../ledger/days.ts';
+import { dayMs, dayName, dayOf } from '../../lib/days.ts';
+import { ledgerDays } from '../ledger/keys.ts';
 import { parseInstant } from '../../lib/iso8601.ts';
 
 export const groups = ['day', 'organization', 'client', 'operation', 'status'] as const;

@@ -1,6 +1,6 @@
 import type { RedisClient } from '../../redis/connection/connect.ts';
 import { findGaps, readCoverage } from '../ledger/coverage.ts';
-import { dayMs } from '../ledger/days.ts';
+import { dayMs } from '../../lib/days.ts';
 import { readLedger, type KeySeen, type Series } from '../ledger/ledger-reader.ts';
 import type { Window } from '../../lib/iso8601.ts';
 import { rangeOf, type UsageQuery } from './usage-query.ts';

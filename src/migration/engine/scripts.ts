@@ -32,7 +32,10 @@ interface MigrationScripts {
     [index: string, bucket: string],
     [count: number, others: [form: string, user: string, username: string | null][]]
   >;
-  migratePicture: ScriptCommand<[user: string, url: string, file: string], 'put' | 'changed' | 'lapsed'>;
+  migratePicture: ScriptCommand<
+    [user: string, url: string, file: string, pendingGraceMs: number],
+    'put' | 'changed' | 'lapsed'
+  >;
   /** Its key is the lock. */
   migrateLock: ScriptCommand<[expected: string, wanted: string, leaseMs: number], string>;
 }

@@ -1,8 +1,9 @@
+import { pendingGraceMs } from '../../domain/profile.ts';
 import { newPictureName } from '../../media/names.ts';
 import { decodePicture, type DecodedPicture } from '../../media/picture.ts';
 import type { MediaStore } from '../../media/store.ts';
 import { profileKey } from '../../redis/keys.ts';
-import { announceMedia, forgetMedia } from '../../media/orphans.ts';
+import { trackPending, untrack } from '../../media/lifecycle.ts';
 import type { Item } from '../sources/chunks.ts';
 import type { MigrationContext } from '../engine/context.ts';
 import type { Pacer } from '../engine/pacer.ts';
@@ -29,8 +30,8 @@ const atOnce = 8;
 /**
  * Copies the pictures of the source's profiles, passing each through the same decoder as uploads, and puts our own
  * file in the place of the old URL; what fails is reported and keeps its URL. Only pictures that are not here yet
- * are fetched, so a stopped copying goes on where it stopped. A file is announced before it is stored: wherever the
- * process dies, the sweep finds what nobody refers to.
+ * are fetched, so a stopped copying goes on where it stopped. A file is tracked as pending before it is stored, so
+ * that wherever the process dies the sweep finds what no profile refers to.
  */
 export async function copyPictures(
   scope: Scope,
@@ -110,16 +111,16 @@ async function copyOne(
   if (picture.kind === 'busy') return fail('could not be decoded in time');
 
   const file = newPictureName(picture.extension);
-  await announceMedia(store, base, file);
+  await trackPending(store, base, file);
   await media.save(file, picture.bytes);
-  const outcome = await store.migratePicture(base, userId, url, file);
+  const outcome = await store.migratePicture(base, userId, url, file, pendingGraceMs);
   if (outcome === 'put') {
     counts.copied += 1;
     return;
   }
   // The user has another picture by now.
   await media.remove(file);
-  await forgetMedia(store, base, file);
+  await untrack(store, base, file);
   if (outcome === 'lapsed') fail('took too long to store');
 }
 

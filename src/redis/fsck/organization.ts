@@ -1,6 +1,13 @@
 import { comparisonForm, nameFault } from '../../domain/usernames.ts';
 import { settingsFaults } from '../../domain/settings.ts';
-import { apiKeyIdsKey, auditKey, denylistKey, looseMediaKey, objectsKey, settingsKey } from '../keys.ts';
+import {
+  apiKeyIdsKey,
+  auditKey,
+  denylistKey,
+  unreferencedPicturesKey,
+  objectsKey,
+  settingsKey,
+} from '../keys.ts';
 import { scanPairs } from '../scan.ts';
 import { readWriteSnapshot } from '../write-snapshot.ts';
 import { quote, tell, type Check } from './check.ts';
@@ -21,7 +28,7 @@ export async function checkOrganization(check: Check): Promise<void> {
   if (await hasType(denylistKey(base, check.snapshot.index), 'hash')) await checkDenylist(check);
   if (await hasType(apiKeyIdsKey(base), 'hash')) await checkKeyList(check);
   if (await hasType(objectsKey(base), 'hash')) await checkObjects(check);
-  if (await hasType(looseMediaKey(base), 'zset')) await checkLooseFiles(check);
+  if (await hasType(unreferencedPicturesKey(base), 'zset')) await checkLooseFiles(check);
   await hasType(auditKey(base), 'stream');
 }
 
@@ -84,7 +91,7 @@ const slack = 3_600_000;
 
 async function checkLooseFiles(check: Check): Promise<void> {
   const { store, base } = check;
-  const key = looseMediaKey(base);
+  const key = unreferencedPicturesKey(base);
   const [seconds] = await store.time();
   const now = Number(seconds) * 1000;
   for (const file of await store.zrangebyscore(key, now + slack, '+inf', 'LIMIT', 0, 1000)) {

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
-import type { Browser, BrowserContextOptions, Page } from 'playwright-core';
-import { dayMs } from '../../../src/deprecation/ledger/days.ts';
+import type { Browser, BrowserContextOptions } from 'playwright-core';
+import { dayMs } from '../../../src/lib/days.ts';
 import type { DeprecationPolicy } from '../../../src/deprecation/policy/policy.ts';
 import { closeRedis, connectRedis, type RedisClient } from '../../../src/redis/connection/connect.ts';
 import {
@@ -10,7 +10,7 @@ import {
   openPage,
   type Watched,
 } from '../../support/browser.ts';
-import { startOperations, TOKEN, type TestOperations } from '../../support/operations.ts';
+import { startAdminPort, TOKEN, type TestAdminPort } from '../../support/admin-port.ts';
 import { freshPrefix, startRedis, testRedisUrl } from '../../support/redis.ts';
 import { everydayCalls, writeHistory, type PastCall } from '../../support/usage-history.ts';
 
@@ -60,10 +60,10 @@ describeInBrowser('the dashboard in a browser', () => {
       token?: string;
       keyPrefix?: string;
     } = {},
-  ): Promise<TestOperations> => {
+  ): Promise<TestAdminPort> => {
     const { client = store, stretches = [[now - 40 * dayMs, now]], keyPrefix = freshPrefix() } = options;
     await writeHistory(client, keyPrefix, stretches, calls);
-    const port = await startOperations({
+    const port = await startAdminPort({
       store: client,
       keyPrefix,
       policy,
@@ -109,7 +109,7 @@ describeInBrowser('the dashboard in a browser', () => {
   const light = { colorScheme: 'light' } as const;
   const dark = { colorScheme: 'dark' } as const;
   const phone = { viewport: { width: 390, height: 844 }, reducedMotion: 'reduce' } as const;
-  test.each<[string, () => Promise<TestOperations>, BrowserContextOptions[]]>([
+  test.each<[string, () => Promise<TestAdminPort>, BrowserContextOptions[]]>([
     ['everyday', everyday, [light, dark, phone]],
     ['hostile labels', hostile, [light, phone]],
     ['empty', () => serve([], { stretches: [] }), [dark, phone]],
@@ -136,26 +136,21 @@ describeInBrowser('the dashboard in a browser', () => {
     60_000,
   );
 
-  test('draws the chart, and reads it day by day with the arrow keys', async () => {
+  test('draws a bar for each day, with its figures under the pointer', async () => {
     const port = await everyday();
     const { page, context } = await visit(`${port.url}/?days=30`);
-    const canvas = page.locator('#chart canvas');
-    await canvas.waitFor();
-    expect(await inkOn(page)).toBeGreaterThan(1000);
-    const readout = page.locator('.readout');
-    expect(await readout.textContent()).toBe('30 days. Hatched: not measured.');
-    await page.locator('.canvas').focus();
-    await page.keyboard.press('End');
-    await page.getByText('so far').waitFor();
-    expect(await readout.textContent()).toMatch(
+    const days = page.locator('.chart .day');
+    expect(await days.count()).toBe(30);
+    const figures = await days.locator('title').allTextContents();
+    expect(figures[29]).toMatch(
       /: [\d,]+ calls \(getProfile \d+, putProfile \d+.*\), not measured throughout, so far$/,
     );
-    for (let i = 0; i < 11; i += 1) await page.keyboard.press('ArrowLeft');
-    expect(await readout.textContent()).toMatch(/: not measured$/);
-    await page.keyboard.press('Tab');
-    expect(await readout.textContent()).toBe('30 days. Hatched: not measured.');
-    await page.locator('.canvas').hover({ position: { x: 300, y: 100 } });
-    expect(await readout.textContent()).toMatch(/: [\d,]+ calls \(/);
+    expect(figures[18]).toMatch(/: not measured$/);
+    const heightOf = async (selector: string) =>
+      (await days.nth(29).locator(selector).boundingBox())?.height ?? 0;
+    expect(await heightOf('.colour-0')).toBeGreaterThan(10);
+    expect(await heightOf('.colour-0')).toBeGreaterThan(await heightOf('.colour-1'));
+    expect(await days.nth(18).locator('[class^=colour]').count()).toBe(0);
     await context.close();
   });
 
@@ -184,7 +179,7 @@ describeInBrowser('the dashboard in a browser', () => {
     await context.close();
   });
 
-  test('stays up to date while it is seen, and leaves alone what its reader is at', async () => {
+  test('stays up to date while it is visible, and keeps focus, selection and opened details', async () => {
     const keyPrefix = freshPrefix();
     const ios = { organizationId: 'acme', keyId: 'k_ios', client: 'ios-4.2', userAgent: 'App/4.2' };
     const port = await serve([{ ...ios, at: now - 2000, times: 3 }], { keyPrefix });
@@ -192,7 +187,7 @@ describeInBrowser('the dashboard in a browser', () => {
     await page.clock.install();
     await page.goto(port.url);
     let asked = 0;
-    page.on('request', (request) => (asked += request.url().includes('/live') ? 1 : 0));
+    page.on('request', (request) => (asked += request.resourceType() === 'fetch' ? 1 : 0));
     const calls = page.locator('#calling td[data-name=Calls]');
     expect(await calls.textContent()).toBe('3');
     await page.locator('#calling summary').click();
@@ -221,7 +216,7 @@ describeInBrowser('the dashboard in a browser', () => {
     await hide(true);
     await page.clock.runFor(120_000);
     expect(asked).toBe(1);
-    const answered = page.waitForResponse(/\/live/);
+    const answered = page.waitForResponse(port.url + '/');
     await hide(false);
     await page.clock.runFor(10);
     await answered;
@@ -230,7 +225,7 @@ describeInBrowser('the dashboard in a browser', () => {
     await context.close();
   });
 
-  test('tells when the figures are no longer up to date, and why', async () => {
+  test('reports when the figures are out of date, and why', async () => {
     const redis = await startRedis();
     const client = await connectRedis(redis.url, { allowEviction: true });
     const port = await serve([{ at: now - 2000, organizationId: 'acme', keyId: 'k_1', client: 'ios' }], {
@@ -262,10 +257,8 @@ describeInBrowser('the dashboard in a browser', () => {
       expect(await page.locator('#calling th > bdi').getByText(text, { exact: true }).count()).toBe(1);
     }
     expect(await page.getByText('gpj.‹202E›txt‹2066›').count()).toBeGreaterThan(1);
-    expect(await page.locator('img, body script:not(#chart-data)').count()).toBe(0);
-    await page.locator('.canvas').focus();
-    await page.keyboard.press('End');
-    expect(await page.locator('.readout').textContent()).toContain(hostileLabels[0]);
+    expect(await page.locator('img, body script').count()).toBe(0);
+    expect(await page.locator('.chart .day title').last().textContent()).toContain(hostileLabels[0]);
     expect(await page.title()).not.toBe('hacked');
     expect(complaints).toEqual([]);
     await page.getByLabel('Organization').selectOption(hostileLabels[1] ?? '');
@@ -275,10 +268,10 @@ describeInBrowser('the dashboard in a browser', () => {
     await context.close();
   });
 
-  test('has all but the chart where scripts are off', async () => {
+  test('is complete without JavaScript', async () => {
     const port = await everyday();
     const { page, context } = await visit(port.url, { javaScriptEnabled: false });
-    expect(await page.locator('noscript p').isVisible()).toBe(true);
+    expect(await page.locator('.chart').isVisible()).toBe(true);
     expect(await page.locator('#calling tbody tr').count()).toBeGreaterThan(5);
     await page.getByText('Every day as a table').click();
     expect(await page.locator('#days tbody tr').count()).toBe(30);
@@ -318,37 +311,4 @@ describeInBrowser('the dashboard in a browser', () => {
     expect(complaints.filter((text) => !text.includes('401'))).toEqual([]);
     await context.close();
   });
-
-  test('500 clients over 90 days are drawn without a long pause', async () => {
-    const port = await serve(everydayCalls({ now, days: 90, clients: 500, volume: 2 }), {
-      stretches: [[now - 91 * dayMs, now]],
-    });
-    const { page, context } = await openPage(browser);
-    await page.addInitScript(
-      `window.pauses = []; new PerformanceObserver((list) => pauses.push(...list.getEntries().map(({ duration }) => duration))).observe({ type: 'longtask', buffered: true })`,
-    );
-    const times: number[] = [];
-    const longest: number[] = [];
-    for (let i = 0; i < 3; i += 1) {
-      const began = performance.now();
-      await page.goto(`${port.url}/?days=${90 - i}`);
-      await page.locator('#chart canvas').waitFor();
-      times.push(performance.now() - began);
-      longest.push((await page.evaluate('Math.max(0, ...pauses)')) as number);
-    }
-    // Other tests share the machine: by itself it is well under one.
-    expect(Math.min(...times)).toBeLessThan(3000);
-    expect(Math.min(...longest)).toBeLessThan(300);
-    expect(await page.locator('#calling tbody tr').count()).toBe(50);
-    await context.close();
-  }, 60_000);
 });
-
-/** How many pixels of the chart have been drawn on. */
-async function inkOn(page: Page): Promise<unknown> {
-  return await page.evaluate(`{
-    const { width, height } = document.querySelector('#chart canvas');
-    const { data } = document.querySelector('#chart canvas').getContext('2d').getImageData(0, 0, width, height);
-    data.filter((value, i) => i % 4 === 3 && value > 0).length;
-  }`);
-}

@@ -1,7 +1,7 @@
 import { readdir } from 'node:fs/promises';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import sharp from 'sharp';
-import { looseMediaKey } from '../../../src/redis/keys.ts';
+import { unreferencedPicturesKey } from '../../../src/redis/keys.ts';
 import { startBridge, type TestBridge } from '../../support/bridge.ts';
 import type { Client } from '../../support/client.ts';
 
@@ -32,7 +32,10 @@ async function upload(client: Client, parts: Record<string, Buffer | string>) {
 
 /** The files on disk, and what is announced as loose. */
 async function leftovers(base: string) {
-  return { files: await readdir(bridge.mediaFolder), loose: await bridge.store.zcard(looseMediaKey(base)) };
+  return {
+    files: await readdir(bridge.mediaFolder),
+    loose: await bridge.store.zcard(unreferencedPicturesKey(base)),
+  };
 }
 
 function pictureUrl(body: unknown): URL {

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
 import { parse } from 'csv-parse/sync';
 import { writeCoverage } from '../../../src/deprecation/ledger/coverage.ts';
-import { dayMs } from '../../../src/deprecation/ledger/days.ts';
+import { dayMs } from '../../../src/lib/days.ts';
 import { createLedger } from '../../../src/deprecation/ledger/ledger.ts';
 import type { UsageReport } from '../../../src/deprecation/reports/report.ts';
 import type { RetireCheck } from '../../../src/deprecation/reports/retire-check.ts';

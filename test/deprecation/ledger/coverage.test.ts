@@ -1,7 +1,7 @@
 import { describe, expect, test } from '@jest/globals';
 import * as fc from 'fast-check';
 import { findGaps, usualFlushMs, silenceMs, type Alive } from '../../../src/deprecation/ledger/coverage.ts';
-import { minuteMs } from '../../../src/deprecation/ledger/days.ts';
+import { minuteMs } from '../../../src/lib/days.ts';
 
 const at = (time: string) => Date.parse(`2027-03-01T${time}Z`);
 const NOW = at('13:00:00');

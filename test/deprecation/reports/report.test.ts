@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { createLog } from '../../../src/log.ts';
 import { writeCoverage } from '../../../src/deprecation/ledger/coverage.ts';
-import { dayMs, dayName, dayOf } from '../../../src/deprecation/ledger/days.ts';
+import { dayMs, dayName, dayOf } from '../../../src/lib/days.ts';
 import {
   activeOrganizationsKey,
   dayKey,

@@ -1,82 +1,56 @@
-import { createChart } from './chart.js';
 import { morph } from './morph.js';
 
-const refreshEvery = 15_000;
+const refreshMs = 15_000;
 
-const content = document.getElementById('content');
-const status = document.getElementById('status');
-const place = document.getElementById('chart');
-const block = document.getElementById('chart-data');
-
-/** @type {ReturnType<typeof createChart> | undefined} */
-let chart;
-
-/** @param {import('../chart-data.ts').ChartData} data */
-function show(data) {
-  const isEmpty = data.operations.length === 0;
-  if (place === null) return;
-  place.hidden = isEmpty;
-  if (isEmpty) return;
-  if (chart === undefined) chart = createChart(place, data);
-  else chart.update(data);
+/** @param {string} id */
+function element(id, page = document) {
+  const found = page.getElementById(id);
+  if (found === null) throw new Error(`The page has no #${id}`);
+  return found;
 }
 
-/**
- * @param {string} text
- * @param {boolean} [isTrouble]
- */
-function tell(text, isTrouble = false) {
-  if (status === null || status.textContent === text) return;
-  status.textContent = text;
-  status.classList.toggle('trouble', isTrouble);
+/** @param {string} text */
+function report(text) {
+  const status = element('status');
+  if (status.textContent !== text) status.textContent = text;
 }
 
 async function refresh() {
-  content?.setAttribute('aria-busy', 'true');
   try {
-    const answer = await fetch(content?.dataset['live'] ?? '', {
-      headers: { accept: 'application/json' },
-      signal: AbortSignal.timeout(refreshEvery),
-    });
-    if (answer.status === 401) {
-      tell('Signed out: reload the page to sign in again.', true);
+    const response = await fetch(location.href, { signal: AbortSignal.timeout(refreshMs) });
+    if (response.status === 401) {
+      report('Signed out: reload the page to sign in again.');
       return;
     }
-    const body = await answer.json();
-    if (!answer.ok) {
-      tell(`${body.title}. These are the last known figures.`, true);
+    const page = new DOMParser().parseFromString(await response.text(), 'text/html');
+    if (!response.ok) {
+      report(`${page.querySelector('[role=alert] h2')?.textContent}. These are the last known figures.`);
       return;
     }
-    for (const [id, markup] of Object.entries(body.parts)) {
-      const part = document.getElementById(id);
-      if (part !== null) morph(part, markup);
-    }
-    show(body.chart);
-    tell('');
+    for (const id of ['updated', 'content']) morph(element(id), element(id, page));
+    report('');
   } catch {
-    tell('The bridge does not answer. These are the last known figures.', true);
-  } finally {
-    content?.removeAttribute('aria-busy');
+    report('The bridge does not answer. These are the last known figures.');
   }
 }
 
 /** @type {ReturnType<typeof setTimeout> | undefined} */
 let timer;
-let looked = Date.now();
+let refreshedAt = Date.now();
 
-async function look() {
+function schedule() {
   clearTimeout(timer);
-  looked = Date.now();
-  await refresh();
-  later();
+  // Only pages that somebody sees are refreshed.
+  if (document.hidden) return;
+  timer = setTimeout(
+    async () => {
+      refreshedAt = Date.now();
+      await refresh();
+      schedule();
+    },
+    Math.max(0, refreshedAt + refreshMs - Date.now()),
+  );
 }
 
-function later() {
-  clearTimeout(timer);
-  // A page nobody sees asks nobody.
-  if (!document.hidden) timer = setTimeout(look, Math.max(0, looked + refreshEvery - Date.now()));
-}
-
-document.addEventListener('visibilitychange', later);
-if (block?.textContent) show(JSON.parse(block.textContent));
-later();
+document.addEventListener('visibilitychange', schedule);
+schedule();

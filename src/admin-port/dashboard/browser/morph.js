@@ -1,44 +1,22 @@
 /**
- * Makes an element's content what the markup says, touching only what differs: the focus, a selection, the scroll
- * position and what has been unfolded stay as they are.
- * @param {Element} element
- * @param {string} markup as the server rendered and escaped it
- */
-export function morph(element, markup) {
-  const template = document.createElement('template');
-  template.innerHTML = markup;
-  morphChildren(element, template.content);
-}
-
-/**
+ * Makes an element like another one, touching only what differs: the focus, a selection, the scroll position and
+ * what the reader has opened stay as they are.
  * @param {Node} from
  * @param {Node} to
  */
-function morphChildren(from, to) {
-  const old = [...from.childNodes];
-  const fresh = [...to.childNodes];
-  fresh.forEach((node, i) => {
-    const current = old[i];
-    if (current === undefined) from.appendChild(node);
-    else morphNode(current, node);
-  });
-  for (const extra of old.slice(fresh.length)) extra.remove();
-}
-
-/**
- * @param {ChildNode} from
- * @param {Node} to
- */
-function morphNode(from, to) {
+export function morph(from, to) {
   if (from.isEqualNode(to)) return;
-  if (from instanceof Element && to instanceof Element && from.tagName === to.tagName) {
-    morphAttributes(from, to);
-    morphChildren(from, to);
-  } else if (from instanceof Text && to instanceof Text) {
-    from.data = to.data;
-  } else {
-    from.replaceWith(to);
-  }
+  if (from instanceof Element && to instanceof Element) morphAttributes(from, to);
+  const current = [...from.childNodes];
+  const wanted = [...to.childNodes];
+  wanted.forEach((node, i) => {
+    const old = current[i];
+    if (old === undefined) from.appendChild(node);
+    else if (old instanceof Text && node instanceof Text) old.data = node.data;
+    else if (old.nodeName === node.nodeName) morph(old, node);
+    else old.replaceWith(node);
+  });
+  for (const extra of current.slice(wanted.length)) extra.remove();
 }
 
 /**
@@ -46,12 +24,11 @@ function morphNode(from, to) {
  * @param {Element} to
  */
 function morphAttributes(from, to) {
-  // What the reader has unfolded is the reader's.
-  const isOwn = (/** @type {string} */ name) => name === 'open' && from.tagName === 'DETAILS';
+  const isReaders = (/** @type {string} */ name) => name === 'open' && from.tagName === 'DETAILS';
   for (const name of from.getAttributeNames()) {
-    if (!to.hasAttribute(name) && !isOwn(name)) from.removeAttribute(name);
+    if (!to.hasAttribute(name) && !isReaders(name)) from.removeAttribute(name);
   }
   for (const { name, value } of to.attributes) {
-    if (from.getAttribute(name) !== value && !isOwn(name)) from.setAttribute(name, value);
+    if (from.getAttribute(name) !== value && !isReaders(name)) from.setAttribute(name, value);
   }
 }

@@ -6,14 +6,15 @@
 -- KEYS[1]  <prefix>{organization}:
 -- ARGV[1]  user
 -- ARGV[2]  URL
--- ARGV[3]  picture file, announced before
+-- ARGV[3]  picture file, pending
+-- ARGV[4]  how long a picture file may be pending, in ms
 --
--- 'put', 'changed' or 'lapsed' (announced too long ago: it may be swept any time)
+-- 'put', 'changed' or 'lapsed' (pending for too long: the sweep may remove it)
 local profile = profile_key(ARGV[1])
 local now = redis.call('HMGET', profile, 'pu', 'pr', 'pf')
 if now[1] ~= ARGV[2] or now[2] or now[3] then return 'changed' end
-local announced = redis.call('ZSCORE', unreferenced_pictures_key(), ARGV[3])
-if not announced or now_ms() - announced > 300000 then return 'lapsed' end
+local pending_since = redis.call('ZSCORE', unreferenced_pictures_key(), ARGV[3])
+if not pending_since or now_ms() - pending_since > tonumber(ARGV[4]) then return 'lapsed' end
 redis.call('ZREM', unreferenced_pictures_key(), ARGV[3])
 redis.call('HDEL', profile, 'pu')
 redis.call('HSET', profile, 'pf', ARGV[3], 'po', ARGV[2])

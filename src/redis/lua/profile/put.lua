@@ -14,13 +14,14 @@
 -- ARGV[8]   the file's name or the reference
 -- ARGV[9]   avatar: keep | unset | reference
 -- ARGV[10]  the reference
+-- ARGV[11]  how long a picture file may be pending, in ms
 --
 -- {'put', file, profile}            file: the picture file that nothing refers to any more, or false
 -- {'stale'} {'frozen'}              the name cannot be judged: look again, and come back (lib/names.lua)
 -- {'staged'}                        a denylist overwrite has yet to decide about the name: come back
 -- {'denied'} {'taken'}
 -- {'object-not-found', field} {'object-not-in-collection', field}    field: picture | avatar
--- {'lapsed'}                        the picture file was announced too long ago: it may be swept any time
+-- {'lapsed'}                        the picture file has been pending for too long: the sweep may remove it
 local user, index = ARGV[1], ARGV[2]
 local profile = profile_key(user)
 if ARGV[5] ~= '' then
@@ -54,8 +55,8 @@ if ARGV[9] == 'reference' then
 end
 local now = now_ms()
 if ARGV[7] == 'file' then
-  local announced = redis.call('ZSCORE', unreferenced_pictures_key(), ARGV[8])
-  if not announced or now - announced > 300000 then return { 'lapsed' } end
+  local pending_since = redis.call('ZSCORE', unreferenced_pictures_key(), ARGV[8])
+  if not pending_since or now - pending_since > tonumber(ARGV[11]) then return { 'lapsed' } end
 end
 
 -- Nothing below refuses.

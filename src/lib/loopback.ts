@@ -1,6 +1,6 @@
 import { isIP } from 'node:net';
 
-/** Whether a host, as one listens on it or as a socket tells it, can be reached from this machine only. */
+/** Whether a host name or address can only be reached from this machine. */
 export function isLoopback(host: string): boolean {
   const address = host.replace(/^\[(.*)\]$/, '$1').toLowerCase();
   if (address === 'localhost' || address === '::1') return true;
@@ -9,8 +9,8 @@ export function isLoopback(host: string): boolean {
 }
 
 /**
- * Whether a Host header names this very machine and port. Where nothing else protects the port this closes DNS
- * rebinding: a page whose own name has been made to point here still sends that name.
+ * Whether a Host header names this machine and port. This protects a port without a token from DNS rebinding: a page
+ * whose name was made to resolve to this machine still sends that name.
  */
 export function namesLoopback(hostHeader: string | undefined, port: number): boolean {
   const match = /^([^:[\]]+|\[[^[\]]+\])(?::(\d{1,5}))?$/.exec(hostHeader ?? '');

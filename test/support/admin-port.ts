@@ -3,12 +3,12 @@ import { createMetrics } from '../../src/deprecation/metrics.ts';
 import type { DeprecationPolicy } from '../../src/deprecation/policy/policy.ts';
 import { listen } from '../../src/api/server.ts';
 import { createLog } from '../../src/log.ts';
-import { createOperationsApp } from '../../src/admin-port/app.ts';
+import { createAdminApp } from '../../src/admin-port/app.ts';
 import type { RedisClient } from '../../src/redis/connection/connect.ts';
 
 export const TOKEN = 'correct-horse-battery-staple';
 
-export interface TestOperations {
+export interface TestAdminPort {
   url: string;
   port: number;
   /** Sends one request as it is: no header but these, Host by default this very port. */
@@ -39,13 +39,13 @@ interface Options {
 }
 
 /** Starts the admin port alone, on a port of its own. */
-export async function startOperations({
+export async function startAdminPort({
   store,
   keyPrefix,
   token,
   policy,
   now,
-}: Options): Promise<TestOperations> {
+}: Options): Promise<TestAdminPort> {
   const inForce: DeprecationPolicy = {
     afterSunset: 'gone',
     brownouts: [],
@@ -53,7 +53,7 @@ export async function startOperations({
     exemptKeys: [],
     ...policy,
   };
-  const app = createOperationsApp({
+  const app = createAdminApp({
     store,
     keyPrefix,
     policy: () => inForce,

@@ -1,4 +1,4 @@
-import { html, type Html } from '../../lib/html.ts';
+import { html, type Html } from '../../../lib/html.ts';
 
 export interface Milestone {
   kind: 'deprecated' | 'brownout' | 'today' | 'sunset';
@@ -9,28 +9,23 @@ export interface Milestone {
   when: Html;
 }
 
-/** In per cent of the line: whatever is shorter could not be seen. */
-const shortest = 0.3;
+/** The narrowest mark that can be seen, in per cent of the line. */
+const minWidth = 0.3;
 
-/** The policy's dates in order: a line to scale for the eye, and a list that says all of it. */
+/** The policy's dates in order: a line to scale for the eye, and a list with all of it as text. */
 export function timeline(milestones: readonly Milestone[], now: number): Html {
   const first = Math.min(...milestones.map(({ start }) => start));
   const last = Math.max(...milestones.map(({ end }) => end));
-  // A little room, so that the outermost marks are not cut.
+  // A little room, so that the outermost marks are not cut off.
   const at = (ms: number) => 1.5 + (97 * (ms - first)) / Math.max(1, last - first);
   const x = (ms: number) => `${at(ms).toFixed(2)}%`;
-  const marks = milestones.map(({ kind, start, end }) =>
-    kind === 'brownout'
-      ? html`<rect
-          class="brownout"
-          x="${x(start)}"
-          y="6"
-          width="${Math.max(shortest, at(end) - at(start)).toFixed(2)}%"
-          height="16"
-          rx="1.5"
-        />`
-      : html`<circle class="${kind}" cx="${x(start)}" cy="14" r="${kind === 'today' ? 6 : 5}" />`,
-  );
+  const marks = milestones.map(({ kind, start, end }) => {
+    if (kind !== 'brownout') {
+      return html`<circle class="${kind}" cx="${x(start)}" cy="14" r="${kind === 'today' ? 6 : 5}" />`;
+    }
+    const width = `${Math.max(minWidth, at(end) - at(start)).toFixed(2)}%`;
+    return html`<rect class="brownout" x="${x(start)}" y="6" width="${width}" height="16" rx="1.5" />`;
+  });
   return html`<div class="timeline">
     <svg aria-hidden="true" width="100%" height="28">
       <line class="ahead" x1="${x(first)}" x2="${x(last)}" y1="14" y2="14" />

@@ -1,0 +1,41 @@
+import { html, type Html } from '../../../lib/html.ts';
+
+const width = 120;
+const height = 24;
+const maxPoints = 60;
+
+/**
+ * A row's calls per day as a small line. Days that were not measured (null) leave a hole: the line never shows them
+ * as 0. It is hidden from screen readers, since the figures stand beside it.
+ */
+export function sparkline(daily: readonly (number | null)[]): Html {
+  const points = averaged(daily);
+  const most = Math.max(1, ...points.map((n) => n ?? 0));
+  const step = points.length > 1 ? width / (points.length - 1) : 0;
+  const path = points.map((n, i) => {
+    if (n === null) return '';
+    const at = `${round(i * step)} ${round(height - 2 - (n / most) * (height - 4))}`;
+    // A lone point needs a length to be seen.
+    return (points[i - 1] ?? null) === null ? `M${at}h0.5` : `L${at}`;
+  });
+  return html`<svg
+    class="spark"
+    aria-hidden="true"
+    viewBox="-1 0 ${width + 2} ${height}"
+    width="${width}"
+    height="${height}"
+  >
+    <path d="${path.join('')}" />
+  </svg>`;
+}
+
+/** Averages neighbouring days where there are more than can be told apart. */
+function averaged(daily: readonly (number | null)[]): (number | null)[] {
+  const size = Math.ceil(daily.length / maxPoints);
+  return Array.from({ length: Math.ceil(daily.length / size) }, (_, i) => {
+    const some = daily.slice(i * size, (i + 1) * size).filter((n) => n !== null);
+    return some.length === 0 ? null : some.reduce((a, b) => a + b, 0) / some.length;
+  });
+}
+
+const round = (n: number): string => String(Math.round(n * 10) / 10);

@@ -1,0 +1,81 @@
+import { dayMs, relativeTime } from '../../../lib/days.ts';
+import { html, type Html } from '../../../lib/html.ts';
+import { number } from '../../../lib/numbers.ts';
+import type { ReportRow } from '../../../deprecation/reports/report.ts';
+
+const percents = new Intl.NumberFormat('en', { style: 'percent', maximumFractionDigits: 1 });
+const changes = new Intl.NumberFormat('en', { style: 'percent', signDisplay: 'exceptZero' });
+const dates = new Intl.DateTimeFormat('en-GB', { dateStyle: 'medium', timeZone: 'UTC' });
+const times = new Intl.DateTimeFormat('en-GB', { timeStyle: 'short', timeZone: 'UTC' });
+
+export const percent = (ratio: number): string => percents.format(ratio);
+
+/** An instant (ms) as a date, in UTC. */
+export function date(ms: number): Html {
+  return time(ms, dates.format(ms));
+}
+
+/** An instant as date and time, in UTC. */
+export function moment(ms: number): Html {
+  return time(ms, `${dates.format(ms)}, ${times.format(ms)}`);
+}
+
+/** A stretch of time; the date is not repeated. */
+export function span(start: number, end: number): Html {
+  const sameDay = Math.floor(start / dayMs) === Math.floor((end - 1) / dayMs);
+  const until = sameDay ? time(end, end % dayMs === 0 ? '24:00' : times.format(end)) : moment(end);
+  return html`${moment(start)} – ${until}`;
+}
+
+/** How long ago an instant was. The ledger's own form is ISO 8601; null is never. */
+export function ago(instant: string | null, now: number): Html {
+  if (instant === null) return html`–`;
+  const ms = Date.parse(instant);
+  return html`<time datetime="${instant}" title="${dates.format(ms)}, ${times.format(ms)} UTC"
+    >${relativeTime(ms - now)}</time
+  >`;
+}
+
+function time(ms: number, text: string): Html {
+  return html`<time datetime="${new Date(ms).toISOString()}">${text}</time>`;
+}
+
+/** A count of calls; where nothing was measured, "not measured" rather than 0. */
+export function callsText(calls: number | null): Html {
+  return calls === null ? html`<span class="unmeasured">not measured</span>` : html`${number(calls)}`;
+}
+
+/** The last seven days compared with the seven before. */
+export function trendText(trend: ReportRow['trend']): Html {
+  if (trend === null) return html``;
+  const { last7Days, previous7Days, change, measured } = trend;
+  if (!measured && last7Days + previous7Days === 0) return callsText(null);
+  const direction = last7Days === previous7Days ? 'same' : last7Days > previous7Days ? 'up' : 'down';
+  const text =
+    change === null
+      ? last7Days === 0
+        ? 'none'
+        : 'new'
+      : change > 9.99
+        ? 'over +999%'
+        : changes.format(change).replace('-', '−');
+  const hint = `${number(last7Days)} in the last 7 days, ${number(previous7Days)} in the 7 before${measured ? '' : '; not measured throughout'}`;
+  return html`<span class="trend ${direction}" title="${hint}">${measured ? '' : '≈ '}${text}</span>`;
+}
+
+/**
+ * A text from outside, for people to read: isolated from the direction of the text around it, and with characters
+ * that would hide or reorder text made visible.
+ */
+export function label(text: string): Html {
+  const shown = visible(text);
+  return html`<bdi class="label" title="${shown}">${shown}</bdi>`;
+}
+
+/** The same where no markup is allowed. */
+export function visible(text: string): string {
+  return text.replace(
+    /[\p{Cc}\p{Cs}\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u2069\ufeff]/gu,
+    (character) => `‹${(character.codePointAt(0) ?? 0).toString(16).toUpperCase().padStart(4, '0')}›`,
+  );
+}

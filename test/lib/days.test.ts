@@ -1,0 +1,31 @@
+import { describe, expect, test } from '@jest/globals';
+import { dayMs, dayName, dayOf, durationText, hourMs, minuteMs, relativeTime } from '../../src/lib/days.ts';
+
+test('a day has a number and a name', () => {
+  expect(dayName(dayOf(Date.UTC(2027, 2, 31, 23, 59, 59, 999)))).toBe('2027-03-31');
+});
+
+describe('a duration in words', () => {
+  test.each([
+    [1, '1 minute'],
+    [3 * minuteMs, '3 minutes'],
+    [hourMs, '1 hour'],
+    [2.5 * hourMs, '2 hours 30 minutes'],
+    [dayMs, '24 hours'],
+    [2 * dayMs + 9 * hourMs, '2 days 9 hours'],
+  ])('of %i ms', (ms, expected) => {
+    expect(durationText(ms)).toBe(expected);
+  });
+});
+
+describe('the distance of an instant', () => {
+  test.each([
+    [-30_000, 'just now'],
+    [-90 * minuteMs, '90 minutes ago'],
+    [-24 * hourMs, '24 hours ago'],
+    [-10.5 * dayMs, '10 days ago'],
+    [2.5 * dayMs, 'in 3 days'],
+  ])('of %i ms', (ms, expected) => {
+    expect(relativeTime(ms)).toBe(expected);
+  });
+});
