@@ -3,10 +3,12 @@ import { Cluster } from 'ioredis';
 import type { Health } from '../contract/types.gen.ts';
 import { mastersOf } from '../redis/connection/client.ts';
 import type { Store } from '../redis/scripts.ts';
+import type { LoadShedding } from './middleware/load-shedding.ts';
 
 export interface HealthOptions {
   store: Store;
   isDraining: () => boolean;
+  load: LoadShedding;
   arePicturesAvailable: () => boolean;
 }
 
@@ -20,7 +22,7 @@ export const livez: RequestHandler = (_request, response) => {
  * `/readyz`: 200 while this instance can read from Redis, from some master at least, and is not about to stop.
  * The body says what does not work besides.
  */
-export function readyz({ store, isDraining, arePicturesAvailable }: HealthOptions): RequestHandler {
+export function readyz({ store, isDraining, load, arePicturesAvailable }: HealthOptions): RequestHandler {
   return async (_request, response) => {
     const memory = await Promise.allSettled(mastersOf(store).map((master) => master.info('memory')));
     const answers = memory.flatMap((answer) => (answer.status === 'fulfilled' ? [answer.value] : []));
@@ -31,6 +33,7 @@ export function readyz({ store, isDraining, arePicturesAvailable }: HealthOption
         ? ['store-partly-unavailable']
         : []),
       ...(answers.some(isFull) ? ['store-full'] : []),
+      ...(load.isOverloaded() ? ['overloaded'] : []),
       ...(arePicturesAvailable() ? [] : ['pictures-unavailable']),
     ];
     const ready = answers.length > 0 && !isDraining();

@@ -1,22 +1,23 @@
-import { dayMs } from '../../lib/days.ts';
-import type { Window } from '../../lib/iso8601.ts';
 import type { RedisClient } from '../../redis/connection/connect.ts';
 import { findGaps, readCoverage } from '../ledger/coverage.ts';
-import { readLedger, type LedgerContent } from '../ledger/ledger-reader.ts';
+import { dayMs } from '../../lib/days.ts';
+import { readLedger, type KeySeen, type Series } from '../ledger/ledger-reader.ts';
+import type { Window } from '../../lib/iso8601.ts';
 import { rangeOf, type UsageQuery } from './usage-query.ts';
 
 /** What the ledger says about a range of days, ready to be grouped in any way. */
-export interface Usage extends LedgerContent {
+export interface Usage {
   query: Omit<UsageQuery, 'groupBy'>;
-  /** ms */
   now: number;
   /** First day of `daily` of all series: up to 13 days before the range, for the trend. */
   readFrom: number;
-  /** When calls may have gone uncounted (ms), as far back as any figure of a report reaches. */
+  series: Series[];
+  keys: KeySeen[];
+  /** When calls may have gone uncounted (ms), from as far back as any number here speaks of. */
   gaps: Window[];
 }
 
-/** Whether a stretch of time was measured. Where it was not (`no`), a 0 means nothing. */
+/** Whether a stretch of time was measured: `yes`, `partly`, or `no`: then a zero says nothing. */
 export type Measured = 'yes' | 'partly' | 'no';
 
 /** Reads the usage of a range of days as of `now` (ms). */
@@ -27,16 +28,20 @@ export async function readUsage(
   now: number,
 ): Promise<Usage> {
   const readFrom = Math.min(query.firstDay, query.lastDay - 13);
-  const range = { firstDay: readFrom, lastDay: query.lastDay };
-  const content = await readLedger(client, prefix, range, query.organizationId);
-  let oldest = readFrom * dayMs;
-  for (const { uses } of content.keys) for (const { last } of uses.values()) oldest = Math.min(oldest, last);
+  const { series, keys } = await readLedger(
+    client,
+    prefix,
+    { firstDay: readFrom, lastDay: query.lastDay },
+    query.organizationId,
+  );
+  const lastUses = keys.flatMap(({ uses }) => Array.from(uses.values(), ({ last }) => last));
+  const oldest = lastUses.reduce((a, b) => Math.min(a, b), readFrom * dayMs);
   const span = { start: oldest, end: Math.max(now, rangeOf(query).end) };
   const gaps = findGaps(await readCoverage(client, prefix, span), span, now);
-  return { ...content, query, now, readFrom, gaps };
+  return { query, now, readFrom, series, keys, gaps };
 }
 
-/** How much of a stretch of time, up to `now`, was measured. */
+/** What of a stretch of time up to `now` was measured. */
 export function measuredIn(usage: Pick<Usage, 'gaps' | 'now'>, { start, end }: Window): Measured {
   const until = Math.min(end, usage.now);
   if (until <= start) return 'no';
@@ -45,7 +50,7 @@ export function measuredIn(usage: Pick<Usage, 'gaps' | 'now'>, { start, end }: W
   return missing >= until - start ? 'no' : 'partly';
 }
 
-/** The gaps within a stretch of time, cut to it. */
+/** The gaps that fall into a stretch of time, cut to it. */
 export function gapsIn({ gaps }: Pick<Usage, 'gaps'>, { start, end }: Window): Window[] {
   return gaps
     .filter((gap) => gap.start < end && start < gap.end)
