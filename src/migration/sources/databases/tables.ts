@@ -1,7 +1,7 @@
 import type { EntityMapping, Mapping } from '../mapping.ts';
-import { fieldNames, requiredFields, unknownField } from '../../records/parse.ts';
 import { entityNames } from '../../records/records.ts';
 import type { Entity } from '../../records/records.ts';
+import { columnsOf, indexOfColumn } from '../columns.ts';
 import { SourceError } from '../source.ts';
 import type { Source } from '../source.ts';
 import type { Column, Database } from './database.ts';
@@ -59,14 +59,9 @@ async function openTable<C extends Column>(
   const select = plainSelect(mapping.query, address.dialect, `${where}.query`);
   const columns = await database.describe(select, `${where}.query`);
   const names = columns.map(({ name }) => name);
-  const twice = names.find((name, index) => names.indexOf(name) < index);
-  if (twice !== undefined)
-    throw new SourceError(`${where}.query: the query gives the column ${JSON.stringify(twice)} twice`);
-  const key = mapping.key.map((name) => keyColumn(columns, name, where));
-  const fields =
-    mapping.fields === undefined
-      ? fieldsByName(entity, names, new Set(mapping.key), where)
-      : fieldsByMapping(names, mapping.fields, where);
+  const key = mapping.key.map((name) => indexOfColumn(names, name, `${where}.key: the query`));
+  const given = { entity, names, what: 'the query', where: `${where}.query`, others: mapping.key };
+  const fields = columnsOf(given, mapping.fields);
   for (const [index, { name, noMoment, bytesToText }] of columns.entries()) {
     const field = fields[index];
     if (noMoment !== undefined && (field === 'updatedAt' || field === 'expiresAt'))
@@ -75,62 +70,4 @@ async function openTable<C extends Column>(
       throw new SourceError(`${where}.query: ${name} holds bytes, not text: write it as ${bytesToText}`);
   }
   return { entity, select, columns, key, fields, where };
-}
-
-function keyColumn(columns: readonly Column[], name: string, where: string): number {
-  const index = columns.findIndex((column) => column.name === name);
-  if (index === -1)
-    throw new SourceError(`${where}.key: the query gives no column ${nearest(columns, name)}`);
-  return index;
-}
-
-/** Quotes a column that is missing, with the spelling the query gives it in, where only the case differs. */
-function nearest(columns: readonly { readonly name: string }[], name: string): string {
-  const found = columns.find((column) => column.name.toLowerCase() === name.toLowerCase());
-  return found === undefined
-    ? JSON.stringify(name)
-    : `${JSON.stringify(name)}, but ${JSON.stringify(found.name)}`;
-}
-
-function fieldsByName(
-  entity: Entity,
-  names: readonly string[],
-  key: ReadonlySet<string>,
-  where: string,
-): readonly (string | undefined)[] {
-  const known = new Set(fieldNames(entity));
-  for (const name of names) {
-    if (known.has(name) || key.has(name)) continue;
-    const folded = [...known].some((field) => field.toLowerCase() === name);
-    const remedy = folded ? '; PostgreSQL lowers names that are not in double quotes' : '';
-    throw new SourceError(`${where}.query: the query gives an ${unknownField(entity, name)}${remedy}`);
-  }
-  for (const group of requiredFields(entity)) {
-    if (group.some((field) => names.includes(field))) continue;
-    throw new SourceError(`${where}.query: the query gives no column ${group.join(' or ')}`);
-  }
-  return names.map((name) => (known.has(name) ? name : undefined));
-}
-
-function fieldsByMapping(
-  names: readonly string[],
-  mapped: ReadonlyMap<string, string>,
-  where: string,
-): readonly (string | undefined)[] {
-  const fields: (string | undefined)[] = names.map(() => undefined);
-  for (const [field, column] of mapped) {
-    const index = names.indexOf(column);
-    if (index === -1) {
-      const missing = nearest(
-        names.map((name) => ({ name })),
-        column,
-      );
-      throw new SourceError(`${where}.fields.${field}: the query gives no column ${missing}`);
-    }
-    if (fields[index] !== undefined) {
-      throw new SourceError(`${where}.fields gives ${fields[index]} and ${field} the same column`);
-    }
-    fields[index] = field;
-  }
-  return fields;
 }

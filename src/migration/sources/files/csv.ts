@@ -1,10 +1,11 @@
 import { isUtf8 } from 'node:buffer';
 import { pipeline, Readable } from 'node:stream';
 import { CsvError, parse } from 'csv-parse';
+import { fieldNames, requiredFields } from '../../records/parse.ts';
 import { belongsTo, createBatchBuilder } from '../batches.ts';
+import { columnsOf, type Columns } from '../columns.ts';
 import { SourceError } from '../source.ts';
 import type { Batch, ReadOptions, Row } from '../source.ts';
-import { columnsOf, type CsvColumns } from './csv-columns.ts';
 import { fromPosition, maxRowBytes, openBytes, toPosition } from './file.ts';
 import type { DataFile, FileVersion } from './file.ts';
 
@@ -21,7 +22,7 @@ interface CsvRecord {
 /** What a CSV file's first line says. */
 export interface CsvHeader {
   readonly delimiter: string;
-  readonly columns: CsvColumns;
+  readonly columns: Columns;
 }
 
 /** Reads a CSV file's first line: what separates its cells, and what its columns give, as `columnsOf`. */
@@ -32,7 +33,13 @@ export async function readCsvHeader(
   const delimiter = await findDelimiter(file);
   for await (const { cells } of openRecords(file, delimiter, () => {}).records) {
     const names = cells.map((cell) => (decode(cell) ?? '').trim());
-    return { delimiter, columns: columnsOf(file, names, fields) };
+    const { entity, name } = file;
+    // A first line without a single field name is data, perhaps with an API key in it: it must not be quoted.
+    if (fields === undefined && !names.some((column) => fieldNames(entity).includes(column))) {
+      const example = requiredFields(entity).map(([field]) => field);
+      throw new SourceError(`${name}: the first line must name the columns, such as ${example.join(',')}`);
+    }
+    return { delimiter, columns: columnsOf({ entity, names, what: 'the first line', where: name }, fields) };
   }
   throw new SourceError(`${file.name} is empty: its first line must name the columns`);
 }
@@ -94,7 +101,7 @@ export async function* readCsv(
   if (line > done) yield cut();
 }
 
-function toRow(cells: readonly string[], columns: CsvColumns): Row {
+function toRow(cells: readonly string[], columns: Columns): Row {
   if (cells.length !== columns.length) {
     return { error: `has ${cells.length} cells where the first line has ${columns.length}` };
   }

@@ -147,7 +147,7 @@ export function behavesAsDatabase(under: DatabaseUnderTest): () => PrivateServer
       4000,
     );
     expect(await messageOf(() => open(mapped('ident')))).toBe(
-      'SourceError: entities.profiles.fields.userId: the query gives no column "ident"',
+      'SourceError: entities.profiles.fields.userId: the query has no column "ident"',
     );
   });
 
@@ -156,19 +156,19 @@ export function behavesAsDatabase(under: DatabaseUnderTest): () => PrivateServer
       'a key that is no column',
       `SELECT org AS ${organization}, id AS ${user} FROM many`,
       'id',
-      'entities.profiles.key: the query gives no column "id"',
+      'entities.profiles.key: the query has no column "id"',
     ],
     [
       'a column no record has',
       `SELECT org AS ${organization}, id AS ${user}, 1 AS nickname FROM many`,
       'userId',
-      'entities.profiles.query: the query gives an unknown field "nickname"',
+      'entities.profiles.query: the query has an unknown field "nickname"',
     ],
     [
       'a field without which there is no record',
       `SELECT org AS ${organization} FROM many`,
       'organizationId',
-      'entities.profiles.query: the query gives no column userId',
+      'entities.profiles.query: the query has no column userId',
     ],
     ['a table that is not there', 'SELECT * FROM nowhere', 'a', /^entities\.profiles\.query: .*nowhere/],
     ['a column that is not there', 'SELECT nothing FROM many', 'a', /^entities\.profiles\.query: .*nothing/],
@@ -245,7 +245,7 @@ export function behavesAsDatabase(under: DatabaseUnderTest): () => PrivateServer
   test('a column given twice is named', async () => {
     const query = `SELECT 1 AS ${organization}, 2 AS ${user}, 3 AS ${user}`;
     expect(await messageOf(() => open(profiles(query, 'userId')))).toMatch(
-      /(?:gives the column "userId" twice|Duplicate column name 'userId')/,
+      /(?:has the column "userId" twice|Duplicate column name 'userId')/,
     );
   });
 

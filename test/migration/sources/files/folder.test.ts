@@ -93,7 +93,7 @@ describe('a folder', () => {
       /the mapping names denylist, but .* holds no denylist file/,
     );
     expect(await open('profiles: {fields: {organizationId: org, userId: user}}')).toMatch(
-      /profiles\.csv has no column "user", which entities\.profiles\.fields\.userId names/,
+      /entities\.profiles\.fields\.userId: the first line has no column "user"/,
     );
     expect(await open('profiles: {fields: {organizationId: org, userId: org}}')).toMatch(
       /gives organizationId and userId the same column/,
@@ -371,9 +371,9 @@ describe('a CSV file', () => {
   test.each([
     ['', /profiles\.csv is empty: its first line must name the columns/],
     ['acme,very-private\n', /the first line must name the columns, such as organizationId,userId/],
-    ['organizationId,userId,nick\n', /the first line names an unknown field "nick"/],
-    ['organizationId,userId,userId\n', /the first line names userId twice/],
-    ['organizationId\n', /the column userId is missing/],
+    ['organizationId,userId,nick\n', /the first line has an unknown field "nick"/],
+    ['organizationId,userId,userId\n', /the first line has the column "userId" twice/],
+    ['organizationId\n', /the first line has no column userId/],
   ])('that begins with %j is refused', async (content, message) => {
     await put('profiles.csv', content);
     const said = await messageOf(() => openSource(folder));

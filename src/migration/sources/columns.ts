@@ -1,0 +1,68 @@
+import { fieldNames, requiredFields, unknownField } from '../records/parse.ts';
+import type { Entity } from '../records/records.ts';
+import { SourceError } from './source.ts';
+
+/** Which record field each column gives; undefined for a column that is not read. */
+export type Columns = readonly (string | undefined)[];
+
+export interface ColumnNames {
+  readonly entity: Entity;
+  /** The columns' names, as the source has them. */
+  readonly names: readonly string[];
+  /** What has the columns, in errors, such as "the query", and where that stands. */
+  readonly what: string;
+  readonly where: string;
+  /** Columns that may be there without being fields. */
+  readonly others?: readonly string[] | undefined;
+}
+
+/**
+ * What a source's columns give: the record field of the same name, or, with a mapping's `fields`, the one that names
+ * the column. Every mistake is a SourceError that names the column.
+ */
+export function columnsOf(given: ColumnNames, fields: ReadonlyMap<string, string> | undefined): Columns {
+  const { names, what, where } = given;
+  const twice = names.find((name, index) => names.indexOf(name) < index && fields === undefined);
+  if (twice !== undefined)
+    throw new SourceError(`${where}: ${what} has the column ${JSON.stringify(twice)} twice`);
+  return fields === undefined ? columnsByName(given) : columnsByMapping(given, fields);
+}
+
+function columnsByName({ entity, names, what, where, others = [] }: ColumnNames): Columns {
+  const known = new Set(fieldNames(entity));
+  for (const name of names) {
+    if (known.has(name) || others.includes(name)) continue;
+    const isLowered = [...known].some((field) => field.toLowerCase() === name);
+    const remedy = isLowered ? '; PostgreSQL lowers names that are not in double quotes' : '';
+    throw new SourceError(`${where}: ${what} has an ${unknownField(entity, name)}${remedy}`);
+  }
+  for (const group of requiredFields(entity)) {
+    if (group.some((field) => names.includes(field))) continue;
+    throw new SourceError(`${where}: ${what} has no column ${group.join(' or ')}`);
+  }
+  return names.map((name) => (known.has(name) ? name : undefined));
+}
+
+function columnsByMapping(
+  { entity, names, what }: ColumnNames,
+  mapped: ReadonlyMap<string, string>,
+): Columns {
+  const columns: (string | undefined)[] = names.map(() => undefined);
+  for (const [field, column] of mapped) {
+    const index = indexOfColumn(names, column, `entities.${entity}.fields.${field}: ${what}`);
+    if (columns[index] !== undefined) {
+      throw new SourceError(`entities.${entity}.fields gives ${columns[index]} and ${field} the same column`);
+    }
+    columns[index] = field;
+  }
+  return columns;
+}
+
+/** The column's index; where `what` lacks it, the error has the spelling in which only the case differs. */
+export function indexOfColumn(names: readonly string[], name: string, what: string): number {
+  const index = names.indexOf(name);
+  if (index !== -1) return index;
+  const similar = names.find((other) => other.toLowerCase() === name.toLowerCase());
+  const hint = similar === undefined ? '' : `, but ${JSON.stringify(similar)}`;
+  throw new SourceError(`${what} has no column ${JSON.stringify(name)}${hint}`);
+}
