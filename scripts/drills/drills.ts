@@ -1,6 +1,7 @@
 import { Command, InvalidArgumentError } from 'commander';
 import { describeResults, drillHistories } from './history/drill.ts';
 import { faults } from './history/faults.ts';
+import { describeToolResults, drillTools } from './tools/drill.ts';
 
 const program = new Command('npm run drills --').description(
   'Breaks bridges, Redis servers and tools that it starts itself, and checks that nothing is lost. Exits 1 on a violation.',
@@ -11,7 +12,7 @@ program
   .description('injects faults while clients call, and checks that what they saw is linearizable')
   .option('--rounds <n>', 'how many rounds, shared among the faults', wholeNumber, 100)
   .option('--seed <n>', 'what calls and faults follow from', wholeNumber, 1)
-  .option('--only <text>', 'only the faults with this in their name')
+  .option('--fault <pattern>', 'only the faults whose names match', pattern, /^/)
   .addHelpText(
     'after',
     `
@@ -24,20 +25,52 @@ failover without WRITE_REPLICAS may lose any.
 
 Examples:
   $ npm run drills
-  $ npm run drills -- --rounds 20 --only killed
-  $ npm run drills -- history --only "slots move" --rounds 4 --seed 7`,
+  $ npm run drills -- --rounds 20 --fault killed
+  $ npm run drills -- history --fault "slots move$" --rounds 4 --seed 7`,
   )
-  .action(async ({ rounds, seed, only = '' }: { rounds: number; seed: number; only?: string }) => {
-    const exact = faults.filter(({ name }) => name === only);
-    const chosen = exact.length > 0 ? exact : faults.filter(({ name }) => name.includes(only));
+  .action(async ({ rounds, seed, fault }: { rounds: number; seed: number; fault: RegExp }) => {
+    const chosen = faults.filter(({ name }) => fault.test(name));
     if (chosen.length === 0)
-      program.error(`error: no fault has "${only}" in its name: see --help`, { exitCode: 2 });
+      program.error(`error: no fault matches ${String(fault)}: see --help`, { exitCode: 2 });
     const results = await drillHistories(chosen, { rounds, seed, say });
     finish(
       describeResults(results),
       results.some(({ violations }) => violations.length > 0),
     );
   });
+
+program
+  .command('tools')
+  .description("interrupts the operator's tools at every command they send to Redis, and checks what is left")
+  .option('--step <n>', 'only every n-th command', wholeNumber, 1)
+  .option('--first <n>', 'the command to begin at', wholeNumber, 1)
+  .option('--tool <pattern>', 'only the tools whose names match', pattern, /^/)
+  .option('--fault <pattern>', 'only the faults whose names match', pattern, /^/)
+  .addHelpText(
+    'after',
+    `
+At its n-th command a tool is killed, or loses the reply, or has a second run of the same tool beside it, or is stalled
+until its lease is over while others go on. Then index and profiles must agree, nothing may be lost, and the same
+command, run again, must end as if nothing had happened.
+
+Examples:
+  $ npm run drills -- tools
+  $ npm run drills -- tools --tool "org set" --fault stalled --first 9 --step 1000`,
+  )
+  .action(async ({ step, first, tool, fault }: ToolOptions) => {
+    const results = await drillTools({ tools: tool, faults: fault, step, first, say });
+    finish(
+      describeToolResults(results),
+      results.some(({ violations }) => violations.length > 0),
+    );
+  });
+
+interface ToolOptions {
+  step: number;
+  first: number;
+  tool: RegExp;
+  fault: RegExp;
+}
 
 function say(line: string): void {
   process.stderr.write(`${line}\n`);
@@ -46,6 +79,14 @@ function say(line: string): void {
 function finish(table: string, isViolated: boolean): void {
   process.stdout.write(`\n${table}\n`);
   if (isViolated) process.exitCode = 1;
+}
+
+function pattern(text: string): RegExp {
+  try {
+    return new RegExp(text);
+  } catch (error) {
+    throw new InvalidArgumentError(`It must be a regular expression (${String(error)}).`);
+  }
 }
 
 function wholeNumber(text: string): number {

@@ -45,7 +45,7 @@ export function inUseOutcome(usernames: readonly string[]): string {
 
 /** The contract's data (sections 2 and 4) as a sequential specification. */
 export function organizationModel(comparison: UsernameComparison): Model<Organization, Input> {
-  return { initial: { comparison, profiles: new Map(), denied: new Map() }, step, key };
+  return { initial: { comparison, profiles: new Map(), denied: new Map() }, step, key, isObservation };
 }
 
 const keys = new WeakMap<Organization, string>();
@@ -63,6 +63,10 @@ function makeKey({ comparison, profiles, denied }: Organization): string {
     [...map].sort(([one], [other]) => (one < other ? -1 : 1));
   const held = sorted(profiles).map(([user, { username, avatar }]) => [user, username, avatar]);
   return JSON.stringify([comparison, held, sorted(denied)]);
+}
+
+function isObservation({ kind }: Input, outcome: string): boolean {
+  return kind === 'read' || !/^(?:profile|banned|deleted|overwritten|compared)/.test(outcome);
 }
 
 function step(state: Organization, input: Input): Step<Organization>[] {

@@ -35,7 +35,9 @@ export async function drillHistories(
         say(
           `${fault.name}: round ${round + 1} of ${share} (--seed ${roundSeed}), ${number(found.operations)} operations`,
         );
-        for (const violation of found.violations) say(await describeViolation(roundSeed, violation));
+        for (const [at, violation] of found.violations.entries()) {
+          say(await describeViolation(`drill-${roundSeed}-${at}.json`, violation));
+        }
         if (fault.breaksDeployment === true) await deployments.close();
       }
       if (share > 0) results.push(result);
@@ -79,11 +81,10 @@ function createDeployments() {
 }
 
 async function describeViolation(
-  seed: number,
+  file: string,
   { message, history }: RoundResult['violations'][number],
 ): Promise<string> {
   if (history.length === 0) return `VIOLATION: ${message}`;
-  const file = `drill-${seed}.json`;
   await writeFile(file, JSON.stringify(history, null, 1));
   return `VIOLATION: ${message}\nThe history is in ${file}.`;
 }

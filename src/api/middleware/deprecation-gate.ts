@@ -6,18 +6,15 @@ import {
   type DeprecationPolicy,
   type Verdict,
 } from '../../deprecation/policy/policy.ts';
-import { authenticate } from '../../redis/credentials.ts';
-import { claimedOrganization, openSession, type AuthenticationOptions } from '../authentication.ts';
-import { callOf } from '../call.ts';
-
-/** Lets a request pass, at once or in time; or throws the problem that refuses it. */
-export type Gate = (request: Request, response: Response) => Promise<void> | undefined;
+import { callOf } from '../request-context.ts';
+import type { Guard } from '../pipeline.ts';
+import { authenticateRequest, claimedOrganization, type AuthenticationOptions } from '../authentication.ts';
 
 /**
- * Refuses requests with 410 while the policy says that the contract is gone: before any other work, and before
- * authentication unless an exemption might hold for this caller. A caller who fails to authenticate is not exempt.
+ * Answers 410 while the policy says that the contract is gone: before any other work, and before
+ * authentication unless an exemption might hold for this caller. Who then fails to authenticate is no exempt one.
  */
-export function createGate(policy: () => DeprecationPolicy, options: AuthenticationOptions): Gate {
+export function refuseWhenGone(policy: () => DeprecationPolicy, options: AuthenticationOptions): Guard {
   const refuseUnlessExempt = async (
     request: Request,
     response: Response,
@@ -40,15 +37,13 @@ export function createGate(policy: () => DeprecationPolicy, options: Authenticat
   };
 }
 
-const anyCaller = { authenticate, role: 'any', needsUser: false } as const;
-
 async function isAuthentic(
   request: Request,
   response: Response,
   options: AuthenticationOptions,
 ): Promise<boolean> {
   try {
-    await openSession(anyCaller, request, response, options);
+    await authenticateRequest(request, response, options);
     return true;
   } catch (error) {
     if (error instanceof ProblemError && error.problem.status === 401) return false;
@@ -63,12 +58,8 @@ function gone(verdict: Exclude<Verdict, 'serve'>, now: number): ProblemError {
     );
   }
   return new ProblemError(
-    problem(
-      'brownout',
-      'This deprecated API is switched off for a while, so that forgotten callers are noticed.',
-      {
-        retryAfterSeconds: (verdict.until - now) / 1000,
-      },
-    ),
+    problem('brownout', 'This deprecated API is switched off for a while, so that its callers notice.', {
+      retryAfterSeconds: (verdict.until - now) / 1000,
+    }),
   );
 }

@@ -1,42 +1,41 @@
-import type { Batch, Row } from './source.ts';
+import type { Batch, Position, Row } from './source.ts';
 
 /** Rows per batch unless the caller asks for another number. */
 const defaultBatchSize = 500;
 /** Bytes per batch, give or take a row: wide rows make neither memory nor a script's time grow. */
 const maxBatchBytes = 256 * 1024;
 
-/** Rows on their way into a batch. */
+/** Rows on their way into a batch, each with its place in the source. */
 export interface BatchBuilder<Place> {
   readonly isFull: boolean;
-  /** `bytes` is about how wide the row is. */
-  add: (row: Row, bytes: number, place: Place) => void;
-  /** The batch of what was added since the last one, by whose end this share of the entity is read. */
-  cut: (progress: number) => Batch;
+  add: (row: Row, place: Place) => void;
+  /** The batch of what was added since the last one. */
+  cut: (rest: { progress: number; end?: Position }) => Batch;
 }
 
-/** Builds batches bounded by count and by bytes; `where` shows a row's place in the source. */
+/** Builds batches bounded by count and by bytes. */
 export function createBatchBuilder<Place>(
   size = defaultBatchSize,
   where: (place: Place) => string,
 ): BatchBuilder<Place> {
   let rows: Row[] = [];
   let places: Place[] = [];
-  let width = 0;
+  let bytes = 0;
   return {
     get isFull() {
-      return rows.length >= size || width >= maxBatchBytes;
+      return rows.length >= size || bytes >= maxBatchBytes;
     },
-    add: (row, bytes, place) => {
+    add: (row, place) => {
       rows.push(row);
       places.push(place);
-      width += bytes;
+      bytes += row.error === undefined ? row.bytes : 0;
     },
-    cut: (progress) => {
+    cut: (rest) => {
       const own = places;
-      const batch: Batch = { rows, where: (index) => where(own[index] as Place), progress };
+      const batch: Batch = { rows, where: (index) => where(own[index] as Place), ...rest };
       rows = [];
       places = [];
-      width = 0;
+      bytes = 0;
       return batch;
     },
   };

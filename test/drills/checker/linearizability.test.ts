@@ -12,6 +12,7 @@ type Access = { write: number } | 'read';
 const register: Model<number, Access> = {
   initial: 0,
   key: String,
+  isObservation: (input) => input === 'read',
   step: (value, input) =>
     input === 'read' ? [{ outcome: String(value), after: value }] : [{ outcome: 'ok', after: input.write }],
 };

@@ -1,5 +1,4 @@
-#!lua flags=allow-oom
--- @read master
+#!lua flags=no-writes
 -- @reply json
 -- @include credentials keys
 -- Who is calling, and what a write needs to know before it is judged.

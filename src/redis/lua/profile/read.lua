@@ -1,5 +1,4 @@
-#!lua flags=allow-oom
--- @read master
+#!lua flags=no-writes
 -- @reply json
 -- @include credentials profiles
 -- Contract 4.1 in one round trip: who is calling, and what does their profile say?

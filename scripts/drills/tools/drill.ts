@@ -1,0 +1,245 @@
+import { mkdtemp } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { isDeepStrictEqual } from 'node:util';
+import { number } from '../../../src/lib/numbers.ts';
+import { table } from '../../../src/lib/terminal.ts';
+import { closeRedis } from '../../../src/redis/connection/connect.ts';
+import { putProfile } from '../../../src/redis/profiles.ts';
+import type { Store } from '../../../src/redis/scripts.ts';
+import { readWriteSnapshot } from '../../../src/redis/write-snapshot.ts';
+import type { Ran } from '../../../test/support/admin.ts';
+import { startRedis, type RedisProcess } from '../../../test/support/redis.ts';
+import { openTestStore } from '../../../test/support/store.ts';
+import { toolFaults, type ToolFault } from './faults.ts';
+import { brokenInvariants, copyKeys, readContents, type Contents } from './inspect.ts';
+import { startCommandProxy } from './proxy.ts';
+import { organizationId } from './records.ts';
+import { baseOf, createTools, type Tool } from './tools.ts';
+
+export interface ToolDrillOptions {
+  /** Only tools and faults whose names match. */
+  tools?: RegExp;
+  faults?: RegExp;
+  /** Every so many commands, beginning at the `first`: 1 for all. */
+  step: number;
+  first?: number | undefined;
+  say: (line: string) => void;
+}
+
+export interface ToolResult {
+  tool: string;
+  fault: string;
+  /** Commands that the tool sends. */
+  commands: number;
+  injected: number;
+  /** At most one for each fault. */
+  violations: string[];
+}
+
+/** Runs at once: most of them wait. */
+const lanes = 40;
+/** How long a tool may be refused after a fault, by leases of what was interrupted, in ms. */
+const patience = 40_000;
+
+/** Where the drill happens. */
+interface Site {
+  redis: RedisProcess;
+  store: Store;
+  env: (prefix: string, url?: string) => Record<string, string>;
+}
+
+/** Interrupts each tool at its every n-th command in each way; what is lost, broken or never done is a violation. */
+export async function drillTools(options: ToolDrillOptions): Promise<ToolResult[]> {
+  const { tools = /^/, faults = /^/, step, first = 1, say } = options;
+  const redis = await startRedis();
+  const store = await openTestStore(redis.url);
+  const folder = await mkdtemp(join(tmpdir(), 'drill-tools-'));
+  const site: Site = {
+    redis,
+    store,
+    env: (prefix, url = redis.url) => ({
+      REDIS_URL: url,
+      KEY_PREFIX: prefix,
+      ALLOW_EVICTION: '1',
+      DATA_DIR: folder,
+    }),
+  };
+  const results: ToolResult[] = [];
+  const points: (() => Promise<void>)[] = [];
+  try {
+    for (const tool of (await createTools()).filter(({ name }) => tools.test(name))) {
+      const template = await makeTemplate(site, tool);
+      for (const fault of toolFaults.filter(({ name }) => faults.test(name))) {
+        const { commands } = template;
+        const result: ToolResult = {
+          tool: tool.name,
+          fault: fault.name,
+          commands,
+          injected: 0,
+          violations: [],
+        };
+        results.push(result);
+        for (let position = first; position <= commands; position += step) {
+          points.push(async () => {
+            const { isInjected, violations } = await drillPoint(site, template, tool, fault, position);
+            if (isInjected) result.injected++;
+            if (violations.length === 0) return;
+            result.violations.push(summary(tool, fault, position, violations));
+            say(`VIOLATION: ${result.violations.at(-1)}`);
+          });
+        }
+      }
+    }
+    say(`${points.length} faults to inject`);
+    await inLanes(points);
+  } finally {
+    await closeRedis(store);
+    await redis.stop();
+  }
+  return results;
+}
+
+function summary(tool: Tool, fault: ToolFault, position: number, violations: readonly string[]): string {
+  const told = violations.slice(0, 3).join('; ');
+  const more = violations.length > 3 ? `; and ${violations.length - 3} more` : '';
+  return `${tool.name}, ${fault.name} at command ${position}: ${told}${more}`;
+}
+
+async function inLanes(jobs: readonly (() => Promise<void>)[]): Promise<void> {
+  const queue = [...jobs];
+  const lane = async (): Promise<void> => {
+    for (let job = queue.shift(); job !== undefined; job = queue.shift()) await job();
+  };
+  await Promise.all(Array.from({ length: lanes }, lane));
+}
+
+/** What a tool starts from, and what it comes to when nobody interrupts it. */
+interface Template {
+  prefix: string;
+  commands: number;
+  expected: Contents;
+  output: string;
+}
+
+async function makeTemplate(site: Site, tool: Tool): Promise<Template> {
+  const prefix = `${tool.name.replaceAll(/\W+/g, '-')}:`;
+  mustSucceed('migrate apply', await tool.prepare(site.env(prefix)));
+  await tool.damage?.(site.store, baseOf(prefix));
+  const undisturbed = `undisturbed-${prefix}`;
+  await copyKeys(site.store, prefix, undisturbed);
+  const proxy = await startCommandProxy(site.redis, () => 'forward');
+  const ran = await tool.run(site.env(undisturbed, proxy.url));
+  await proxy.close();
+  mustSucceed(tool.name, ran);
+  const expected = await readContents(site.store, undisturbed, organizationId);
+  return { prefix, commands: proxy.commands(), expected, output: ran.out };
+}
+
+function mustSucceed(name: string, { code, out, err }: Ran): void {
+  if (code !== 0) throw new Error(`${name} fails without any fault (${code}): ${err}${out}`);
+}
+
+async function drillPoint(
+  site: Site,
+  template: Template,
+  tool: Tool,
+  fault: ToolFault,
+  position: number,
+): Promise<{ isInjected: boolean; violations: string[] }> {
+  const prefix = `${position}-${fault.name.replaceAll(' ', '-')}-${template.prefix}`;
+  await copyKeys(site.store, template.prefix, prefix);
+  const env = site.env(prefix);
+  const expected = JSON.parse(JSON.stringify(template.expected)) as Contents;
+  const violations: string[] = [];
+  let hasRival = false;
+  let isInjected = false;
+
+  const proxy = await startCommandProxy(site.redis, async (at) => {
+    if (at !== position || isInjected) return 'forward';
+    isInjected = true;
+    await fault.meanwhile?.({
+      rival: async () => {
+        hasRival = true;
+        await (tool.rival ?? tool.run)(env);
+      },
+      rename: async () => {
+        for (const [user, username] of tool.renames ?? []) {
+          await rename(site.store, prefix, user, username, expected);
+        }
+      },
+    });
+    return fault.action;
+  });
+  const ran = await tool.run(site.env(prefix, proxy.url));
+  await proxy.close();
+
+  const found = await readContents(site.store, prefix, organizationId);
+  if (tool.damage === undefined) violations.push(...brokenInvariants(found));
+  if (ran.code === 0 && !hasRival) {
+    violations.push(
+      ...differences(expected, found).map((difference) => `it said it was done, yet ${difference}`),
+    );
+    if (tool.name === 'migrate export' && ran.out !== template.output)
+      violations.push('it exported something else');
+  }
+
+  violations.push(...(await runToItsEnd(tool.run, env)));
+  if (hasRival && tool.rival !== undefined) {
+    violations.push(...(await runToItsEnd(tool.rival, env)));
+    expected.settings['min'] = '2';
+  }
+  const left = await readContents(site.store, prefix, organizationId);
+  violations.push(...brokenInvariants(left), ...differences(expected, left));
+  return { isInjected, violations: [...new Set(violations)] };
+}
+
+/** Runs it again until it is done; what it says last where it never is. */
+async function runToItsEnd(run: Tool['run'], env: Record<string, string>): Promise<string[]> {
+  const deadline = performance.now() + patience;
+  for (;;) {
+    const { code, err } = await run(env);
+    if (code === 0) return [];
+    if (performance.now() > deadline) return [`run again, it does not succeed: ${err}`];
+    await sleep(1000);
+  }
+}
+
+/** As a user does it through the bridge, while the tool believes itself alone. */
+async function rename(
+  store: Store,
+  prefix: string,
+  user: string,
+  username: string,
+  expected: Contents,
+): Promise<void> {
+  const base = baseOf(prefix);
+  const snapshot = await readWriteSnapshot(store, base, user);
+  const { kind } = await putProfile(store, base, user, { username }, snapshot);
+  if (kind !== 'put') return;
+  expected.usernames[user] = username;
+  expected.rest[`p:${user}`] ??= {};
+}
+
+/** Where contents are not as expected; the index is judged by the usernames. */
+function differences(expected: Contents, found: Contents): string[] {
+  return (['usernames', 'denied', 'settings', 'rest'] as const).flatMap((part) => {
+    const names = new Set([...Object.keys(expected[part]), ...Object.keys(found[part])]);
+    return [...names].flatMap((name) => {
+      const [wanted, got] = [expected[part][name], found[part][name]];
+      if (isDeepStrictEqual(wanted, got)) return [];
+      return `${part}: ${name} is ${JSON.stringify(got)} instead of ${JSON.stringify(wanted)}`;
+    });
+  });
+}
+
+export function describeToolResults(results: readonly ToolResult[]): string {
+  const figures = ['commands', 'faults', 'violations'];
+  const rows = results.map(({ tool, fault, commands, injected, violations }) => [
+    tool,
+    fault,
+    ...[commands, injected, violations.length].map(number),
+  ]);
+  return table(['tool', 'fault', ...figures], rows, figures);
+}

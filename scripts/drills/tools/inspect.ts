@@ -1,0 +1,97 @@
+import { comparisonForm } from '../../../src/domain/usernames.ts';
+import { namesBucketKey, organizationBase, profileKey, settingsKey } from '../../../src/redis/keys.ts';
+import { scanKeys } from '../../../src/redis/scan.ts';
+import type { Store } from '../../../src/redis/scripts.ts';
+
+/** All that an organization holds, without times and without what a tool keeps for itself. */
+export interface Contents {
+  /** User → username. */
+  usernames: Record<string, string>;
+  /** Form → user, from the generation of the name index that is in force. */
+  index: Record<string, string>;
+  /** Form → name. */
+  denied: Record<string, string>;
+  settings: Record<string, string>;
+  /** Everything else, by key: API keys, objects, collections, the other fields of profiles. */
+  rest: Record<string, unknown>;
+}
+
+/** Fields that say when, or how far a tool is. */
+const passing = new Set(['t', 'b', 'index', 'building', 'frozen']);
+/** Keys that no client can tell apart: who wrote what, what is about to expire, what a dead tool has left. */
+const internal = /^(?:audit|local-writes|here|reindex|media|stage.*|n\d+:\d+|d\d+|use:.*|rate:.*)$/;
+
+/** Reads an organization's keys as the table in src/redis/README.md has them. */
+export async function readContents(store: Store, prefix: string, organizationId: string): Promise<Contents> {
+  const base = organizationBase(prefix, organizationId);
+  const all = await store.hgetall(settingsKey(base));
+  const generation = all['index'] ?? '0';
+  const contents: Contents = {
+    usernames: {},
+    index: {},
+    denied: {},
+    settings: lasting(all, /^n\d+$/),
+    rest: {},
+  };
+  const profiles = profileKey(base, '');
+  for (const key of await keysOf(store, base)) {
+    const name = key.slice(base.length);
+    if (key.startsWith(namesBucketKey(base, generation, ''))) {
+      Object.assign(contents.index, await store.hgetall(key));
+    } else if (name === `d${generation}`) {
+      for (const [form, given] of Object.entries(await store.hgetall(key))) {
+        contents.denied[form] = given === '' ? form : given;
+      }
+    } else if (key.startsWith(profiles)) {
+      const { u: username, ...fields } = lasting(await store.hgetall(key));
+      if (username !== undefined) contents.usernames[key.slice(profiles.length)] = username;
+      contents.rest[name] = fields;
+    } else if (name !== 'settings' && !internal.test(name)) {
+      contents.rest[name] =
+        (await store.type(key)) === 'set'
+          ? (await store.smembers(key)).sort()
+          : lasting(await store.hgetall(key));
+    }
+  }
+  return contents;
+}
+
+function lasting(fields: Record<string, string>, more?: RegExp): Record<string, string> {
+  return Object.fromEntries(
+    Object.entries(fields).filter(([name]) => !passing.has(name) && more?.test(name) !== true),
+  );
+}
+
+async function keysOf(store: Store, start: string): Promise<string[]> {
+  const found = new Set<string>();
+  for await (const keys of scanKeys(store, start)) for (const key of keys) found.add(key);
+  return [...found];
+}
+
+/** What is wrong with contents that must hold at every instant: index and profiles say the same, for each name one user. */
+export function brokenInvariants({ usernames, index, settings }: Contents): string[] {
+  const comparison = settings['comparison'] === 'case-insensitive' ? 'case-insensitive' : 'exact';
+  const broken: string[] = [];
+  const holders = new Map<string, string>();
+  for (const [user, username] of Object.entries(usernames)) {
+    const form = comparisonForm(username, comparison);
+    const other = holders.get(form);
+    if (other !== undefined) broken.push(`${user} and ${other} are both called ${username}`);
+    holders.set(form, user);
+    if (index[form] !== user)
+      broken.push(`${user} is called ${username}, which the index gives to ${index[form] ?? 'nobody'}`);
+  }
+  for (const [form, user] of Object.entries(index)) {
+    if (!holders.has(form))
+      broken.push(`the index has ${form} for ${user}, who is called ${usernames[user] ?? 'nothing'}`);
+  }
+  return broken;
+}
+
+/** Copies all keys with a prefix to another one, with their time to live. */
+export async function copyKeys(store: Store, from: string, to: string): Promise<void> {
+  for (const key of await keysOf(store, from)) {
+    const [data, left] = [await store.dumpBuffer(key), await store.pttl(key)];
+    if (data !== null) await store.restore(to + key.slice(from.length), Math.max(0, left), data);
+  }
+}

@@ -1,0 +1,19 @@
+import { expect, test } from '@jest/globals';
+import { describeToolResults, drillTools } from '../../../scripts/drills/tools/drill.ts';
+
+const tools = ['org set', 'fsck --repair', 'migrate apply', 'migrate verify', 'migrate export'];
+const faults = ['killed', 'reply lost', 'second run beside it'];
+
+test("an operator's tool that is interrupted loses nothing, and ends well when it is run again", async () => {
+  const say = () => {};
+  const [results, stalled] = await Promise.all([
+    drillTools({ faults: /killed|lost|second/, step: 15, say }),
+    drillTools({ tools: /org set/, faults: /stalled/, step: 5, say }),
+  ]);
+  expect([...results, ...stalled].flatMap(({ violations }) => violations)).toEqual([]);
+  expect(results.map(({ tool, fault }) => [tool, fault])).toEqual(
+    tools.flatMap((tool) => faults.map((fault) => [tool, fault])),
+  );
+  expect([...results, ...stalled].every(({ injected }) => injected > 1)).toBe(true);
+  expect(describeToolResults(stalled)).toMatch(/^org set +stalled beyond its lease +/m);
+}, 120_000);
