@@ -11,6 +11,9 @@ import { parseRedisUrl } from './redis/connection/url.ts';
 /** The admin port, unless ADMIN_PORT is set. */
 export const defaultAdminPort = 8081;
 
+/** What all keys begin with, unless KEY_PREFIX says otherwise. */
+export const defaultKeyPrefix = 'pb:';
+
 /** The configuration of the service, read once from the environment. */
 export interface Config {
   port: number;
@@ -93,7 +96,12 @@ export function readConfig(environment: NodeJS.ProcessEnv): Config {
     },
     allowEviction: take('ALLOW_EVICTION', false, flag, '1 or 0'),
     dataDir: take('DATA_DIR', './data', anyText, 'a folder'),
-    keyPrefix: take('KEY_PREFIX', 'pb:', keyPrefix, 'without braces, spaces and control characters'),
+    keyPrefix: take(
+      'KEY_PREFIX',
+      defaultKeyPrefix,
+      keyPrefix,
+      'without braces, spaces and control characters',
+    ),
     organizationHeader: take(
       'ORGANIZATION_HEADER',
       'x-platform-organization-id',

@@ -1,3 +1,5 @@
+import { createInterface } from 'node:readline/promises';
+
 /** What a command-line tool gets from the shell that started it. */
 export interface Shell {
   env: NodeJS.ProcessEnv;
@@ -6,6 +8,8 @@ export interface Shell {
   err: NodeJS.WriteStream;
   /** Aborted when the tool is to stop at the next safe point. */
   signal: AbortSignal;
+  /** Asks a question at the terminal; undefined where there is none. */
+  ask: ((question: string) => Promise<string>) | undefined;
 }
 
 /**
@@ -28,5 +32,15 @@ export async function runFromShell(run: (shell: Shell) => Promise<number>): Prom
     out: (text) => process.stdout.write(text),
     err: process.stderr,
     signal: interrupt.signal,
+    ask: process.stdin.isTTY ? askAtTerminal : undefined,
   });
+}
+
+async function askAtTerminal(question: string): Promise<string> {
+  const terminal = createInterface({ input: process.stdin, output: process.stderr });
+  try {
+    return await terminal.question(question);
+  } finally {
+    terminal.close();
+  }
 }

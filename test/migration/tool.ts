@@ -23,6 +23,8 @@ export interface Tool {
   json: (...args: string[]) => Promise<Call>;
   /** Runs it in this process, as people do. */
   text: (...args: string[]) => Promise<Call>;
+  /** Runs it in this process at a terminal, where the person gives this answer. */
+  answering: (answer: string, ...args: string[]) => Promise<Call & { question: string }>;
   /** Starts it as a process of its own, with --json. */
   start: (...args: string[]) => ChildProcess;
   /** All that Redis holds, by file name. */
@@ -39,7 +41,7 @@ export function createTool(redisUrl = testRedisUrl(), prefix = freshPrefix()): T
     PUBLIC_BASE_URL: 'https://bridge.example.com',
     DATA_DIR: newFolder(),
   };
-  const text: Tool['text'] = async (...args) => {
+  const run = async (args: readonly string[], ask?: (question: string) => Promise<string>): Promise<Call> => {
     let out = '';
     let err = '';
     const exitCode = await runMigrate(args, {
@@ -53,9 +55,11 @@ export function createTool(redisUrl = testRedisUrl(), prefix = freshPrefix()): T
         },
       },
       signal: new AbortController().signal,
+      ask,
     });
     return { exitCode, out, err, json: {} };
   };
+  const text: Tool['text'] = async (...args) => await run(args);
   const json: Tool['json'] = async (...args) => {
     const call = await text(...args, '--json');
     return { ...call, json: call.out === '' ? {} : (JSON.parse(call.out) as Record<string, unknown>) };
@@ -65,6 +69,14 @@ export function createTool(redisUrl = testRedisUrl(), prefix = freshPrefix()): T
     prefix,
     text,
     json,
+    answering: async (answer, ...args) => {
+      let question = '';
+      const call = await run(args, async (asked) => {
+        question = asked;
+        return answer;
+      });
+      return { ...call, question };
+    },
     start: (...args) =>
       spawn(process.execPath, ['--import', 'tsx', script, ...args, '--json'], {
         env: { ...process.env, NODE_OPTIONS: '', ...env },

@@ -34,7 +34,7 @@ export interface ApplyChoice extends PlanChoice {
 /** `migrate apply`: writes the source's records, and can be stopped at any time. */
 export async function apply(environment: CliEnvironment, choice: ApplyChoice): Promise<Outcome> {
   const startedAt = Date.now();
-  const chosen = await openChosen(choice);
+  const chosen = await openChosen(choice, environment.env);
   try {
     return await withSession(environment, choice, async (context) => {
       let pictures: Copied | undefined;

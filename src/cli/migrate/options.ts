@@ -49,8 +49,8 @@ export function addPruneOptions(command: Command): Command {
     );
 }
 
-export function runOption(): Option {
-  return new Option('--run <name>', "the run's name (default: made from the source)").argParser(parseRunName);
+export function runOption(what = "the run's name (default: made from the source)"): Option {
+  return new Option('--run <name>', what).argParser(parseRunName);
 }
 
 export function parseRate(value: string): number {

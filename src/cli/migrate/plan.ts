@@ -24,7 +24,7 @@ export interface PlanChoice extends SourceChoice, SessionChoice {
 /** `migrate plan`: reads everything, writes nothing, and shows what an apply would meet and do. */
 export async function plan(environment: CliEnvironment, choice: PlanChoice): Promise<Outcome> {
   const startedAt = Date.now();
-  const chosen = await openChosen(choice);
+  const chosen = await openChosen(choice, environment.env);
   try {
     return await withSession(environment, choice, async (context) => {
       const { assessment, tallies, pruning } = await makePlan(chosen, context, choice);

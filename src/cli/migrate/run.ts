@@ -3,6 +3,7 @@ import { ConfigError, readConfig } from '../../config.ts';
 import { UsageError } from '../../migration/engine/issues.ts';
 import { apply } from './apply.ts';
 import { exportAll } from './export.ts';
+import { forget } from './forget.ts';
 import { entityNames } from '../../migration/records/records.ts';
 import { plan } from './plan.ts';
 import type { Outcome, CliEnvironment } from './session.ts';
@@ -25,6 +26,7 @@ interface ToolSurroundings {
   out: (text: string) => void;
   err: CliEnvironment['err'];
   signal: AbortSignal;
+  ask?: CliEnvironment['ask'];
 }
 
 /**
@@ -33,13 +35,13 @@ interface ToolSurroundings {
  */
 export async function runMigrate(
   args: readonly string[],
-  { env, out, err, signal }: ToolSurroundings,
+  { env, out, err, signal, ask }: ToolSurroundings,
 ): Promise<number> {
   let exitCode = 0;
   const does =
     <Own>(command: (environment: CliEnvironment, flags: Own) => Promise<Outcome>) =>
     async (flags: Own & Flags): Promise<void> => {
-      const outcome = await command({ config: readConfig(env), err, signal }, flags);
+      const outcome = await command({ config: readConfig(env), env, err, signal, ask }, flags);
       out(flags.json === true ? `${JSON.stringify(outcome.json, null, 2)}\n` : `${outcome.text}\n`);
       if (outcome.error !== undefined) err.write(`error: ${outcome.error}\n`);
       exitCode = outcome.exitCode;
@@ -113,6 +115,16 @@ function createProgram(does: Does, out: (text: string) => void, err: CliEnvironm
     .option('--json', 'print JSON, for machines')
     .action(does(status));
   withExamples(asking, ['status', 'status --run legacy-1f3870be --json']);
+
+  const forgetting = program
+    .command('forget')
+    .description('removes what a run has left behind, or all that a rehearsal has written; asks first')
+    .addOption(runOption('the run to forget; its records stay'))
+    .option('--rehearsal', 'delete all keys of KEY_PREFIX, which no service may use')
+    .option('--yes', 'do not ask, for scripts')
+    .option('--json', 'print JSON, for machines')
+    .action(does(forget));
+  withExamples(forgetting, ['forget --run legacy-1f3870be', 'forget --rehearsal --yes']);
 
   const exporting = program
     .command('export')

@@ -28,6 +28,10 @@ export interface CliEnvironment {
   err: { isTTY?: boolean | undefined; write: (text: string) => unknown };
   /** Aborted when the command is to stop. */
   signal: AbortSignal;
+  /** Where a source's password may be. */
+  env: NodeJS.ProcessEnv;
+  /** Asks a question at the terminal; undefined where there is none. */
+  ask?: ((question: string) => Promise<string>) | undefined;
 }
 
 /** How a command ended. */

@@ -1,9 +1,8 @@
-import { runOrganizations } from '../../migration/engine/apply.ts';
 import { countPendingRenames } from '../../migration/engine/renames.ts';
 import type { MigrationContext } from '../../migration/engine/context.ts';
 import { entityNames } from '../../migration/records/records.ts';
 import { whoApplies } from '../../migration/runs/lock.ts';
-import { readRun, runsKey, type RunState } from '../../migration/runs/runs.ts';
+import { readRun, runOrganizations, runsKey, type RunState } from '../../migration/runs/runs.ts';
 import { MigrationError } from '../../migration/engine/issues.ts';
 import { number } from '../../lib/numbers.ts';
 import { table } from '../../lib/terminal.ts';

@@ -1,8 +1,7 @@
-import { runOrganizations } from '../../migration/engine/apply.ts';
 import { openChosen, type SourceChoice } from '../../migration/engine/choose.ts';
 import type { Issues, Reason } from '../../migration/engine/issues.ts';
 import type { Entity } from '../../migration/records/records.ts';
-import { readAllNext, readRun } from '../../migration/runs/runs.ts';
+import { readAllNext, readRun, runOrganizations } from '../../migration/runs/runs.ts';
 import { counted, number } from '../../lib/numbers.ts';
 import { table } from '../../lib/terminal.ts';
 import { describeIgnored, head, listIssues, pace } from './summary.ts';
@@ -14,7 +13,7 @@ export type VerifyChoice = SourceChoice & SessionChoice;
 /** `migrate verify`: compares the source with Redis, every record and field, in both directions. */
 export async function verify(environment: CliEnvironment, choice: VerifyChoice): Promise<Outcome> {
   const startedAt = Date.now();
-  const chosen = await openChosen(choice);
+  const chosen = await openChosen(choice, environment.env);
   try {
     return await withSession(environment, choice, async (context) => {
       const { store, prefix, issues } = context;

@@ -1,7 +1,14 @@
 import type { Tallies } from '../analysis/outcomes.ts';
 import type { Entity } from '../records/records.ts';
 import { lockRun } from '../runs/lock.ts';
-import { readRun, runKey, saveEntity, saveRound, type RunState } from '../runs/runs.ts';
+import {
+  readRun,
+  runOrganizations,
+  runOrganizationsKey,
+  saveEntity,
+  saveRound,
+  type RunState,
+} from '../runs/runs.ts';
 import type { Scope } from '../sources/scope.ts';
 import { assessSource, entriesToWrite, type Assessment } from './assess.ts';
 import type { Chosen } from './choose.ts';
@@ -231,18 +238,6 @@ async function beginRound(
       await save();
     },
   };
-}
-
-function runOrganizationsKey(prefix: string, run: string): string {
-  return `${runKey(prefix, run)}:organizations`;
-}
-
-/** The organizations whose records a run has brought in: those in which it later may miss something. */
-export async function runOrganizations(
-  { store, prefix }: Pick<MigrationContext, 'store' | 'prefix'>,
-  run: string,
-): Promise<string[]> {
-  return await store.smembers(runOrganizationsKey(prefix, run));
 }
 
 async function rememberOrganizations(

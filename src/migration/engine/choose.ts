@@ -45,9 +45,9 @@ export interface Chosen {
   selection: string;
 }
 
-/** Opens what was chosen. Mistakes are UsageErrors. */
-export async function openChosen(choice: SourceChoice): Promise<Chosen> {
-  const source = await open(choice);
+/** Opens what was chosen; the environment may have its password. Mistakes are UsageErrors. */
+export async function openChosen(choice: SourceChoice, env: NodeJS.ProcessEnv): Promise<Chosen> {
+  const source = await open(choice, env);
   const missing = choice.entities?.find((entity) => !source.entities.includes(entity));
   if (missing !== undefined) {
     await source.close();
@@ -76,9 +76,9 @@ export async function openChosen(choice: SourceChoice): Promise<Chosen> {
   };
 }
 
-async function open({ source, mapping }: SourceChoice): Promise<Source> {
+async function open({ source, mapping }: SourceChoice, env: NodeJS.ProcessEnv): Promise<Source> {
   try {
-    return await openSource(source, mapping === undefined ? undefined : await readMapping(mapping));
+    return await openSource(source, mapping === undefined ? undefined : await readMapping(mapping), env);
   } catch (error) {
     throw error instanceof SourceError ? new UsageError(error.message) : error;
   }

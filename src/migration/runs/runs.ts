@@ -15,6 +15,18 @@ export function runsKey(prefix: string): string {
   return `${prefix}migration:runs`;
 }
 
+export function runOrganizationsKey(prefix: string, run: string): string {
+  return `${runKey(prefix, run)}:organizations`;
+}
+
+/** The organizations whose records a run has brought in: those in which it later may miss something. */
+export async function runOrganizations(
+  { store, prefix }: { store: MigrationStore; prefix: string },
+  run: string,
+): Promise<string[]> {
+  return await store.smembers(runOrganizationsKey(prefix, run));
+}
+
 /** How far an entity has been brought in. */
 export interface EntityState {
   read: number;

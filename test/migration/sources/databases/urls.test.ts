@@ -1,3 +1,6 @@
+import { mkdtempSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { describe, expect, test } from '@jest/globals';
 import { openSource } from '../../../../src/migration/sources/open.ts';
 import { isDatabaseUrl, parseDatabaseUrl } from '../../../../src/migration/sources/databases/urls.ts';
@@ -28,6 +31,25 @@ describe('a source URL', () => {
     const said = await messageOf(() => parseDatabaseUrl(url, {}));
     expect(said).toBe(
       'SourceError: the source URL is not valid: percent-encode special characters in its user and password',
+    );
+  });
+
+  test('without a password takes it from the environment, or from a file, and shows it nowhere', async () => {
+    const password = (url: string, env: NodeJS.ProcessEnv): string => {
+      const parsed = parseDatabaseUrl(url, env);
+      expect(parsed.shown).not.toMatch(/s3cret/);
+      return decodeURIComponent(parsed.url.password);
+    };
+    const file = join(mkdtempSync(join(tmpdir(), 'password-')), 'password');
+    writeFileSync(file, 's3cret/@%\n');
+    const [postgres, mysql] = ['postgres://reader@db/game', 'mysql://reader@db/game'];
+    expect(password(postgres, { SOURCE_PASSWORD: 's3cret%2F' })).toBe('s3cret%2F');
+    expect(password(postgres, { SOURCE_PASSWORD_FILE: file, PGPASSWORD: 'other' })).toBe('s3cret/@%');
+    expect(password(postgres, { PGPASSWORD: 's3cret', MYSQL_PWD: 'other' })).toBe('s3cret');
+    expect(password(mysql, { PGPASSWORD: 'other', MYSQL_PWD: 's3cret' })).toBe('s3cret');
+    expect(password('mysql://reader:s3cret@db/game', { SOURCE_PASSWORD: 'other' })).toBe('s3cret');
+    expect(await messageOf(() => parseDatabaseUrl(mysql, { SOURCE_PASSWORD_FILE: '/nowhere' }))).toBe(
+      'SourceError: cannot read the password in /nowhere (ENOENT): check SOURCE_PASSWORD_FILE',
     );
   });
 

@@ -1,0 +1,77 @@
+import { defaultKeyPrefix } from '../../config.ts';
+import { counted } from '../../lib/numbers.ts';
+import { countPendingRenames } from '../../migration/engine/renames.ts';
+import type { MigrationContext } from '../../migration/engine/context.ts';
+import { MigrationError, UsageError } from '../../migration/engine/issues.ts';
+import { countRehearsal, forgetRun, removeRehearsal } from '../../migration/runs/forget.ts';
+import { readRun, runOrganizations } from '../../migration/runs/runs.ts';
+import { withSession, type CliEnvironment, type Outcome } from './session.ts';
+
+export interface ForgetChoice {
+  run?: string | undefined;
+  rehearsal?: true | undefined;
+  yes?: true | undefined;
+}
+
+/** `migrate forget`: removes what a run has left behind, or all that a rehearsal has written. */
+export async function forget(environment: CliEnvironment, choice: ForgetChoice): Promise<Outcome> {
+  const { run, rehearsal } = choice;
+  if ((run === undefined) === (rehearsal === undefined))
+    throw new UsageError('say what to forget: --run NAME, or --rehearsal for all keys of KEY_PREFIX');
+  return await withSession(environment, {}, async (context) =>
+    run === undefined
+      ? await forgetRehearsal(environment, context, choice)
+      : await forgetOne(environment, context, run, choice),
+  );
+}
+
+async function forgetOne(
+  environment: CliEnvironment,
+  context: MigrationContext,
+  run: string,
+  choice: ForgetChoice,
+): Promise<Outcome> {
+  const { store, prefix } = context;
+  const state = await readRun(store, prefix, run);
+  if (state === undefined) throw new MigrationError(`there is no run ${run}: see status`);
+  const renames = await countPendingRenames(context, await runOrganizations(context, run));
+  if (renames > 0) {
+    throw new MigrationError(
+      `run ${run} has ${counted(renames, 'rename')} to complete: run its apply again first, or names are lost`,
+    );
+  }
+  const what = `run ${run} from ${state.source}`;
+  await confirm(environment, choice, `Forget ${what}? Its records stay; the next apply reads everything.`);
+  await forgetRun(context, run);
+  return { exitCode: 0, json: { command: 'forget', run }, text: `Forgot ${what}.` };
+}
+
+async function forgetRehearsal(
+  environment: CliEnvironment,
+  context: MigrationContext,
+  choice: ForgetChoice,
+): Promise<Outcome> {
+  const { prefix } = context;
+  if (prefix === defaultKeyPrefix) {
+    throw new UsageError(
+      `${prefix} is the prefix of the service itself: set KEY_PREFIX to that of the rehearsal`,
+    );
+  }
+  const found = await countRehearsal(context);
+  if (found > 0)
+    await confirm(environment, choice, `Delete ${counted(found, 'key')} that begin with ${prefix}?`);
+  const keys = found === 0 ? 0 : await removeRehearsal(context);
+  return {
+    exitCode: 0,
+    json: { command: 'forget', prefix, keys },
+    text: `Deleted ${counted(keys, 'key')} that began with ${prefix}.`,
+  };
+}
+
+/** Throws unless the operator agrees, at the terminal or by --yes. */
+async function confirm({ ask }: CliEnvironment, { yes }: ForgetChoice, question: string): Promise<void> {
+  if (yes === true) return;
+  if (ask === undefined) throw new UsageError('there is no terminal to ask at: add --yes to confirm');
+  if (!/^y(?:es)?$/i.test((await ask(`${question} [y/N] `)).trim()))
+    throw new MigrationError('nothing was forgotten');
+}

@@ -1,0 +1,48 @@
+import { scanKeys } from '../../redis/scan.ts';
+import { coverageKey } from '../../deprecation/ledger/keys.ts';
+import type { MigrationContext } from '../engine/context.ts';
+import { MigrationError } from '../engine/issues.ts';
+import { lockRun } from './lock.ts';
+import { runKey, runOrganizationsKey, runsKey } from './runs.ts';
+
+type Place = Pick<MigrationContext, 'store' | 'prefix' | 'signal'>;
+
+/** Removes what Redis keeps of a run, but none of the records it has written. Refused while the run is applied. */
+export async function forgetRun({ store, prefix }: Place, run: string): Promise<void> {
+  const lock = await lockRun(store, prefix, run);
+  try {
+    await store.unlink(runKey(prefix, run));
+    await store.unlink(runOrganizationsKey(prefix, run));
+    await store.srem(runsKey(prefix), run);
+  } finally {
+    await lock.release();
+  }
+}
+
+/** Counts the keys of a prefix. Where a service uses or has used them, also under a longer prefix, that is an error. */
+export async function countRehearsal({ store, prefix, signal }: Place): Promise<number> {
+  const usedBy = coverageKey('', '');
+  const found = new Set<string>();
+  let count = 0;
+  for await (const keys of scanKeys(store, prefix)) {
+    signal.throwIfAborted();
+    count += keys.length;
+    for (const key of keys) if (key.includes(usedBy)) found.add(key);
+  }
+  const [used] = found;
+  if (used === undefined) return count;
+  throw new MigrationError(
+    `a service uses or has used keys that begin with ${prefix} (such as ${used}), so they are not a rehearsal's alone: check KEY_PREFIX`,
+  );
+}
+
+/** Removes every key of a prefix; how many that were. */
+export async function removeRehearsal({ store, prefix, signal }: Place): Promise<number> {
+  let count = 0;
+  for await (const keys of scanKeys(store, prefix)) {
+    signal.throwIfAborted();
+    const removed = await Promise.all(keys.map(async (key) => await store.unlink(key)));
+    for (const one of removed) count += one;
+  }
+  return count;
+}

@@ -1,0 +1,97 @@
+import { expect, test } from '@jest/globals';
+import { closeRedis } from '../../../src/redis/connection/connect.ts';
+import { startBridge } from '../../support/bridge.ts';
+import { freshPrefix } from '../../support/redis.ts';
+import { openTestStore } from '../../support/store.ts';
+import { createTool, writeSource, type Tool } from '../tool.ts';
+
+const source = writeSource({
+  organizations: [{ organizationId: 'acme' }],
+  profiles: [{ organizationId: 'acme', userId: 'u1', username: 'ann' }],
+});
+
+async function applied(): Promise<Tool> {
+  const tool = createTool();
+  expect(await tool.json('apply', '--source', source, '--run', 'first')).toMatchObject({ exitCode: 0 });
+  return tool;
+}
+
+async function keysOf(tool: Tool): Promise<string[]> {
+  const store = await openTestStore();
+  const keys = await store.keys(`${tool.prefix}*`);
+  await closeRedis(store);
+  return keys.map((key) => key.slice(tool.prefix.length)).sort();
+}
+
+test('a run is forgotten once the person agrees; its records stay', async () => {
+  const tool = await applied();
+  const before = await tool.contents();
+  const refused = await tool.answering('n', 'forget', '--run', 'first');
+  expect(refused).toMatchObject({ exitCode: 1, err: 'error: nothing was forgotten\n' });
+  expect(refused.question).toBe(
+    `Forget run first from ${source}? Its records stay; the next apply reads everything. [y/N] `,
+  );
+  expect((await tool.json('status')).json).toMatchObject({ runs: [{ run: 'first' }] });
+
+  expect(await tool.answering('y', 'forget', '--run', 'first')).toMatchObject({ exitCode: 0 });
+  expect((await tool.json('status')).json).toEqual({ command: 'status', runs: [] });
+  expect((await keysOf(tool)).filter((key) => key.startsWith('migration:'))).toEqual([]);
+  expect(await tool.contents()).toEqual(before);
+  expect(await tool.json('forget', '--run', 'first', '--yes')).toMatchObject({
+    exitCode: 1,
+    err: 'error: there is no run first: see status\n',
+  });
+});
+
+test('a rehearsal is deleted to the last key, and nothing beside it', async () => {
+  const tool = await applied();
+  const beside = createTool(undefined, `${tool.prefix.slice(0, -1)}-2:`);
+  await beside.json('apply', '--source', source);
+  const count = (await keysOf(tool)).length;
+  const call = await tool.answering('yes', 'forget', '--rehearsal');
+  expect(call).toMatchObject({
+    exitCode: 0,
+    question: `Delete ${count} keys that begin with ${tool.prefix}? [y/N] `,
+  });
+  expect(await keysOf(tool)).toEqual([]);
+  expect(await beside.json('verify', '--source', source)).toMatchObject({ exitCode: 0 });
+  expect((await tool.json('forget', '--rehearsal')).json).toMatchObject({ keys: 0 });
+});
+
+test('without a terminal nothing is forgotten unless --yes is given', async () => {
+  const tool = await applied();
+  for (const what of [['--run', 'first'], ['--rehearsal']]) {
+    expect(await tool.json('forget', ...what)).toMatchObject({
+      exitCode: 2,
+      err: 'error: there is no terminal to ask at: add --yes to confirm\n',
+    });
+  }
+  expect(await tool.json('forget', '--run', 'first', '--yes')).toMatchObject({
+    exitCode: 0,
+    json: { run: 'first' },
+  });
+  expect((await tool.json('forget', '--rehearsal', '--yes')).exitCode).toBe(0);
+});
+
+test('the keys of a service, also under a longer prefix, are no rehearsal', async () => {
+  const bridge = await startBridge({ keyPrefix: freshPrefix() });
+  await bridge.close();
+  const { keyPrefix } = bridge.config;
+  for (const prefix of [keyPrefix, keyPrefix.slice(0, -1)]) {
+    const call = await createTool(bridge.config.redisUrl, prefix).json('forget', '--rehearsal', '--yes');
+    expect(call).toMatchObject({ exitCode: 1, err: expect.stringContaining('a service uses or has used') });
+  }
+  expect(await createTool(undefined, 'pb:').json('forget', '--rehearsal', '--yes')).toMatchObject({
+    exitCode: 2,
+    err: expect.stringContaining('is the prefix of the service itself'),
+  });
+});
+
+test('what to forget has to be said', async () => {
+  for (const flags of [[], ['--run', 'a', '--rehearsal']]) {
+    expect(await createTool().json('forget', '--yes', ...flags)).toMatchObject({
+      exitCode: 2,
+      err: expect.stringContaining('say what to forget: --run NAME, or --rehearsal'),
+    });
+  }
+});
