@@ -1,5 +1,7 @@
 import { createAdminApp } from './admin-port/app.ts';
+import { createAccessLog } from './api/access-log.ts';
 import { createApp } from './api/app.ts';
+import { createLoadShedding, type LoadShedding } from './api/middleware/load-shedding.ts';
 import { createLimiter } from './api/middleware/rate-limit.ts';
 import { listen, PortError } from './api/server.ts';
 import { defaultAdminPort, type Config } from './config.ts';
@@ -109,48 +111,56 @@ async function withResources(
 interface Counters {
   ledger: Ledger;
   metrics: Metrics;
+  load: LoadShedding;
 }
 
 function startCounters(resources: Resources): Counters {
   const { config, log, releasers, store, arePicturesAvailable, deprecation } = resources;
   const ledger = createLedger(store, config.keyPrefix, { log });
   releasers.onClose('ledger', ledger.close);
+  const load = createLoadShedding();
   const metrics = createMetrics({
     policy: () => deprecation.current().policy,
     lagSeconds: ledger.lagSeconds,
     ping: () => store.ping(),
     arePicturesAvailable,
+    slotsInUse: load.slots.inUse,
+    openBodies: load.openBodies.inUse,
   });
-  return { ledger, metrics };
+  return { ledger, metrics, load };
 }
 
 /** Serves the public port from this process; returns its URL. */
 async function serve(
   { config, log, releasers, store, media, arePicturesAvailable, deprecation }: Resources,
-  { ledger, metrics }: Counters,
+  { ledger, metrics, load }: Counters,
 ): Promise<string> {
   const { rateLimit, keyPrefix, organizationHeader } = config;
 
   let baseUrl = config.publicBaseUrl ?? '';
   let isDraining = (): boolean => false;
+  const writeLog = createAccessLog(log);
   const app = createApp({
     store,
     keyPrefix,
     organizationHeader,
     limiter: rateLimit && createLimiter(store, rateLimit),
-    log,
     media,
     mediaUrl: (file) => `${baseUrl}/media/${file}`,
     pictures: createPictures(store, media, log),
     corsOrigins: config.corsOrigins,
     maxListBytes: config.maxListBytes,
     deprecation: deprecation.current,
-    onAnswered: ({ organizationId, caller, operation = '', status, seconds, userAgent }) => {
+    onSettled: (record) => {
+      writeLog(record);
+      const { organizationId, caller, operation, status, seconds, userAgent, code } = record;
+      if (operation === undefined) return;
       const { keyId, client } = caller ?? {};
       ledger.record({ organizationId, keyId, client, operation, status, userAgent });
       // Only a valid key proves the organization; without one, anybody could add values to the label.
-      metrics.observe({ operation, status, seconds, organizationId: caller && organizationId });
+      metrics.observe({ operation, status, seconds, organizationId: caller && organizationId, code });
     },
+    load,
     isDraining: () => isDraining(),
     arePicturesAvailable,
   });

@@ -1,11 +1,10 @@
 import type { Request, Response } from 'express';
 import { problem, ProblemError } from '../contract/problems.ts';
 import type { Caller } from '../domain/caller.ts';
-import { authenticate, hashApiKey } from '../redis/credentials.ts';
+import { hashApiKey, type AuthenticationOutcome } from '../redis/credentials.ts';
 import { organizationBase } from '../redis/keys.ts';
 import type { Store } from '../redis/scripts.ts';
-import type { WriteSnapshot } from '../redis/write-snapshot.ts';
-import { callOf } from './request-context.ts';
+import { callOf } from './call.ts';
 import type { Limiter } from './middleware/rate-limit.ts';
 
 export interface AuthenticationOptions {
@@ -17,18 +16,67 @@ export interface AuthenticationOptions {
   limiter?: Limiter | undefined;
 }
 
-/** What the headers of contract 5 claim. */
-export interface Credentials {
-  organizationId: string;
+/** What a look-up of a key finds: nobody, or a caller with more beside them. */
+type Found = { kind: 'unknown' } | { kind: string; caller: Caller };
+
+/** Looks a caller up by the SHA-256 of their key, in one round trip. */
+export type Authenticate<Outcome = AuthenticationOutcome> = (
+  store: Store,
+  base: string,
+  sha256: string,
+) => Promise<Outcome>;
+
+/** An authenticated caller. */
+export interface Session<Outcome = AuthenticationOutcome> {
   /** What the organization's keys in Redis begin with. */
   base: string;
-  sha256: string;
+  found: Extract<Outcome, { caller: Caller }>;
 }
 
-/** A caller who has proven to be one. */
-export interface Session extends Credentials {
-  caller: Caller;
-  snapshot: WriteSnapshot;
+/** What an operation demands of its caller. */
+export interface Demands<Outcome = AuthenticationOutcome> {
+  authenticate: Authenticate<Outcome>;
+  /** The denylist operations are for admin keys (contract 5); any other operation is for every key. */
+  role: 'admin' | 'any';
+  /** Whether it acts on the profile of the key's user. */
+  needsUser: boolean;
+}
+
+/**
+ * Authenticates a request (contract 5), records who calls, enforces the rate limit where there is one, once for each
+ * request, and checks the role. Throws a 401 `missing-credentials` or `invalid-api-key`, a 429 `rate-limited`, or a
+ * 403 `admin-required` or `no-user`.
+ */
+export async function openSession<Outcome extends Found>(
+  demands: Demands<Outcome>,
+  request: Request,
+  response: Response,
+  options: AuthenticationOptions,
+): Promise<Session<Outcome>> {
+  const { base, sha256 } = readCredentials(request, response, options);
+  const found = await demands.authenticate(options.store, base, sha256);
+  if (!('caller' in found)) throw invalidApiKey();
+  const isFirst = recordCaller(response, found.caller);
+  if (isFirst && options.limiter !== undefined) await options.limiter(response, base, found.caller.keyId);
+  requireRole(found.caller, demands);
+  return { base, found: found as Session<Outcome>['found'] };
+}
+
+/** Whether the caller was not recorded before: a request may be authenticated twice. */
+function recordCaller(response: Response, caller: Caller): boolean {
+  const call = callOf(response);
+  const isFirst = call.caller === undefined;
+  call.caller = caller;
+  return isFirst;
+}
+
+function requireRole(caller: Caller, { role, needsUser }: Omit<Demands, 'authenticate'>): void {
+  if (role === 'admin' && caller.role !== 'admin') {
+    throw new ProblemError(problem('admin-required', 'This operation needs an API key with the admin role.'));
+  }
+  if (needsUser && caller.userId === undefined) {
+    throw new ProblemError(problem('no-user', 'This API key acts for no user, so it has no profile.'));
+  }
 }
 
 // No byte may be dropped: ids that differ are different organizations.
@@ -46,12 +94,12 @@ export function claimedOrganization(request: Request, organizationHeader: string
   }
 }
 
-/** Reads both headers; a missing one is a 401 `missing-credentials`. */
-export function readCredentials(
+/** Reads both headers (contract 5); a missing one is a 401 `missing-credentials`. */
+function readCredentials(
   request: Request,
   response: Response,
   { keyPrefix, organizationHeader }: AuthenticationOptions,
-): Credentials {
+): { base: string; sha256: string } {
   const apiKey = request.headers['x-api-key'];
   const organizationId = claimedOrganization(request, organizationHeader);
   if (organizationId !== undefined) callOf(response).organizationId = organizationId;
@@ -60,60 +108,16 @@ export function readCredentials(
     throw request.headers[organizationHeader] ? invalidApiKey() : missing(organizationHeader);
   }
   return {
-    organizationId,
     base: organizationBase(keyPrefix, organizationId),
     // Header bytes reach us as Latin-1; taken as such they are the key's own UTF-8 bytes.
     sha256: hashApiKey(Buffer.from(apiKey, 'latin1')),
   };
 }
 
-/** Authenticates a request; a key that is not one is a 401 `invalid-api-key`. */
-export async function authenticateRequest(
-  request: Request,
-  response: Response,
-  options: AuthenticationOptions,
-): Promise<Session> {
-  const credentials = readCredentials(request, response, options);
-  const outcome = await authenticate(options.store, credentials.base, credentials.sha256);
-  if (outcome.kind === 'unknown') throw invalidApiKey();
-  await admit(response, credentials.base, outcome.caller, options);
-  return { ...credentials, caller: outcome.caller, snapshot: outcome.snapshot };
-}
-
-/** Takes note of who calls, and holds them to the rate limit where there is one: once for each request. */
-export function admit(
-  response: Response,
-  base: string,
-  caller: Caller,
-  { limiter }: AuthenticationOptions,
-): Promise<void> | undefined {
-  const call = callOf(response);
-  const known = call.caller !== undefined;
-  call.caller = caller;
-  return known ? undefined : limiter?.(response, base, caller.keyId);
-}
-
-/** The user whose profile is meant; a key that acts for nobody is a 403 `no-user`. */
-export function requireUser(caller: Caller): string {
-  if (caller.userId === undefined) throw noUser();
-  return caller.userId;
-}
-
-/** The denylist is for admins (contract 5): any other key is a 403 `admin-required`. */
-export function requireAdmin(caller: Caller): void {
-  if (caller.role !== 'admin') {
-    throw new ProblemError(problem('admin-required', 'This operation needs an API key with the admin role.'));
-  }
-}
-
-export function invalidApiKey(): ProblemError {
+function invalidApiKey(): ProblemError {
   return new ProblemError(
-    problem('invalid-api-key', 'The API key is not valid for this organization, or not any more.'),
+    problem('invalid-api-key', 'The API key is not valid for this organization, or no longer valid.'),
   );
-}
-
-export function noUser(): ProblemError {
-  return new ProblemError(problem('no-user', 'This API key acts for no user, so it has no profile.'));
 }
 
 function missing(header: string): ProblemError {

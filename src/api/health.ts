@@ -1,12 +1,13 @@
 import type { RequestHandler } from 'express';
-import { Cluster } from 'ioredis';
 import type { Health } from '../contract/types.gen.ts';
-import { mastersOf } from '../redis/connection/client.ts';
+import { checkHealth } from '../redis/connection/health.ts';
 import type { Store } from '../redis/scripts.ts';
+import type { LoadShedding } from './middleware/load-shedding.ts';
 
 export interface HealthOptions {
   store: Store;
   isDraining: () => boolean;
+  load: LoadShedding;
   arePicturesAvailable: () => boolean;
 }
 
@@ -17,39 +18,22 @@ export const livez: RequestHandler = (_request, response) => {
 };
 
 /**
- * `/readyz`: 200 while this instance can read from Redis, from some master at least, and is not about to stop.
- * The body says what does not work besides.
+ * `/readyz`: 200 while this instance can read from Redis, shown by a read, from some master at least, and is not about
+ * to stop. The body says what does not work besides.
  */
-export function readyz({ store, isDraining, arePicturesAvailable }: HealthOptions): RequestHandler {
+export function readyz({ store, isDraining, load, arePicturesAvailable }: HealthOptions): RequestHandler {
   return async (_request, response) => {
-    const memory = await Promise.allSettled(mastersOf(store).map((master) => master.info('memory')));
-    const answers = memory.flatMap((answer) => (answer.status === 'fulfilled' ? [answer.value] : []));
+    const { isReadable, faults } = await checkHealth(store);
     const degraded = [
       ...(isDraining() ? ['draining'] : []),
-      ...(answers.length === 0 ? ['store-unavailable'] : []),
-      ...(answers.length > 0 && (answers.length < memory.length || lacksMaster(store))
-        ? ['store-partly-unavailable']
-        : []),
-      ...(answers.some(isFull) ? ['store-full'] : []),
+      ...faults,
+      ...(load.isOverloaded() ? ['overloaded'] : []),
       ...(arePicturesAvailable() ? [] : ['pictures-unavailable']),
     ];
-    const ready = answers.length > 0 && !isDraining();
+    const ready = isReadable && !isDraining();
     const status = !ready ? 'unavailable' : degraded.length > 0 ? 'degraded' : 'ok';
     response.setHeader('Cache-Control', 'no-store');
     response.status(ready ? 200 : 503);
     response.json({ status, degraded } satisfies Health);
   };
-}
-
-/** Whether slots belong to a master that the client has no connection to: `nodes` leaves it out. */
-function lacksMaster(store: Store): boolean {
-  if (!(store instanceof Cluster)) return false;
-  const connected = new Set(mastersOf(store).map(({ options }) => `${options.host}:${options.port}`));
-  return store.slots.some(([owner]) => owner !== undefined && !connected.has(owner));
-}
-
-function isFull(memory: string): boolean {
-  const figure = (name: string): number => Number(new RegExp(`^${name}:(\\d+)`, 'm').exec(memory)?.[1] ?? 0);
-  const limit = figure('maxmemory');
-  return limit > 0 && figure('used_memory') >= limit;
 }

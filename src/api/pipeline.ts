@@ -1,80 +1,111 @@
-import cors from 'cors';
-import { Router, type Request, type RequestHandler, type Response } from 'express';
-import { problem, ProblemError } from '../contract/problems.ts';
-import { operationsByPath, type Operation } from '../contract/routes.ts';
-import { sendNothing } from './respond.ts';
-import { callOf } from './request-context.ts';
+import type { Request, RequestHandler, Response } from 'express';
+import type { DeprecationPolicy } from '../deprecation/policy/policy.ts';
+import { openSession, type AuthenticationOptions, type Session } from './authentication.ts';
+import { beginWork, callOf, endWork } from './call.ts';
+import { createGate } from './middleware/deprecation-gate.ts';
+import type { LoadShedding } from './middleware/load-shedding.ts';
+import { byPathAndMethod, type Row } from './operations.ts';
+import {
+  methodNotAllowed,
+  sendAnswer,
+  sendError,
+  sendNoContent,
+  sendProblem,
+  type Answer,
+} from './respond.ts';
 
-/** Whether a path is one of the contract's. */
-export function isContractPath(path: string): boolean {
-  return operationsByPath.has(path);
+export interface PipelineOptions extends AuthenticationOptions {
+  /** The deprecation policy in force, and the headers that every response of the contract carries for it. */
+  deprecation: () => { policy: DeprecationPolicy; headers: readonly string[] };
+  load: LoadShedding;
 }
 
-/** Lets a request pass, at once or in time; or throws what is to be answered instead. */
-export type Guard = (request: Request, response: Response) => Promise<void> | undefined;
-
 /**
- * The contract's rows, each answered by its handler once all guards have let it pass; then OPTIONS, and 405 for
- * every other method. To be called with the contract's paths only, each of which is one look-up here where a
- * Router would try pattern after pattern.
+ * Answers the paths of the contract; every other path is left to the next handler. Each request passes the same
+ * stages: gate (410), load shedding, authentication, rate limit, body, handler, response. It holds a slot while it is
+ * worked on, but not while it waits for its body.
  */
-export function contractHandler(
-  handlers: Record<Operation, RequestHandler>,
-  guards: readonly Guard[],
-): RequestHandler {
-  return async (request, response, next) => {
-    const operations = operationsByPath.get(request.path);
-    const operation = operations?.get(request.method);
-    if (operation === undefined) {
-      const methods = [...(operations?.keys() ?? []), 'OPTIONS'];
-      if (request.method !== 'OPTIONS') throw notAllowed(methods);
-      response.setHeader('Allow', methods.join(', '));
-      sendNothing(response);
+export function createPipeline(rows: readonly Row[], options: PipelineOptions): RequestHandler {
+  const { deprecation, load } = options;
+  const { slots, openBodies } = load;
+  const rowsByPath = byPathAndMethod(rows);
+  const gate = createGate(() => deprecation().policy, options);
+
+  return (request, response, next) => {
+    const byMethod = rowsByPath.get(request.path);
+    if (byMethod === undefined) {
+      next();
       return;
     }
-    callOf(response).operation = operation;
-    for (const guard of guards) {
-      const passing = guard(request, response);
-      if (passing !== undefined) await passing;
-    }
-    await handlers[operation](request, response, next);
+    const call = callOf(response);
+    call.headers = [
+      'X-Request-Id',
+      call.requestId,
+      'Cache-Control',
+      'private, no-store',
+      ...deprecation().headers,
+    ];
+    const row = byMethod.get(request.method);
+    if (row === undefined) answerOtherMethod(request, response, [...byMethod.keys(), 'OPTIONS']);
+    else void answer(row, request, response);
   };
-}
 
-/** What is there to be read only: each path answers GET and HEAD, in both forms, and 405 to every other method. */
-export function readOnlyRouter(pages: Record<string, RequestHandler<{ file: string }>>): Router {
-  const router = Router({ caseSensitive: true });
-  for (const [path, page] of Object.entries(pages)) {
-    router.get(path, page as RequestHandler);
-    router.all(path, (request, _response, next) => {
-      if (request.method !== 'GET' && request.method !== 'HEAD') throw notAllowed(['GET', 'HEAD']);
-      next();
-    });
+  async function answer(row: Row, request: Request, response: Response): Promise<void> {
+    beginWork(response, row.operation);
+    try {
+      const sending = sendAnswer(response, await serve(row, request, response));
+      if (sending !== undefined) await sending;
+    } catch (error) {
+      sendError(response, error);
+    } finally {
+      endWork(response);
+    }
   }
-  return router;
+
+  /** The stages of a request, in order. A problem that ends it early is thrown. */
+  async function serve(row: Row, request: Request, response: Response): Promise<Answer> {
+    const passing = gate(request, response);
+    if (passing !== undefined) await passing;
+
+    let isLate = false;
+    if (row.body !== undefined) {
+      // By the next microtask all that came with the headers has been parsed.
+      await Promise.resolve();
+      isLate = !request.complete;
+    }
+    let session: Session;
+    slots.enter();
+    try {
+      session = await openSession(row, request, response, options);
+      if (row.body === undefined) return await row.handler(session, undefined);
+    } finally {
+      slots.leave();
+    }
+
+    const { keyId } = session.found.caller;
+    if (isLate) openBodies.enter(keyId, request);
+    try {
+      const body = await row.body(request, response);
+      slots.enter();
+      try {
+        // A request is judged by the key and the settings that hold when its body is there.
+        if (isLate) session = await openSession(row, request, response, options);
+        return await row.handler(session, body);
+      } finally {
+        slots.leave();
+      }
+    } finally {
+      if (isLate) openBodies.leave(keyId, request);
+    }
+  }
 }
 
-function notAllowed(methods: readonly string[]): ProblemError {
-  return new ProblemError(
-    problem('method-not-allowed', `This path answers ${methods.join(', ')} only.`, { allow: methods }),
-  );
-}
-
-/**
- * Lets pages of the given origins call the contract, and read the headers that matter to them. Answers OPTIONS
- * itself only for a preflight of such a page; `Allow` is the router's to tell.
- */
-export function allowOrigins(
-  origins: readonly string[],
-  organizationHeader: string,
-  exposed: readonly string[],
-): RequestHandler {
-  return cors({
-    origin: [...origins],
-    methods: ['GET', 'HEAD', 'PUT', 'POST', 'DELETE'],
-    allowedHeaders: ['content-type', 'x-api-key', organizationHeader, 'x-request-id'],
-    exposedHeaders: [...exposed],
-    maxAge: 600,
-    preflightContinue: true,
-  });
+/** OPTIONS lists the methods of a path; any other method that it does not have is a 405. */
+function answerOtherMethod(request: Request, response: Response, methods: readonly string[]): void {
+  if (request.method !== 'OPTIONS') {
+    sendProblem(response, methodNotAllowed(methods));
+    return;
+  }
+  response.setHeader('Allow', methods.join(', '));
+  sendNoContent(response);
 }

@@ -3,18 +3,41 @@ import { problem, ProblemError, renderProblem, type Problem } from '../contract/
 import { MediaUnavailableError } from '../media/errors.ts';
 import { isStoreUnavailable } from '../redis/connection/connect.ts';
 import { yieldingChunks } from '../lib/time-slices.ts';
-import { callOf, type Call } from './request-context.ts';
+import { callOf, type Call } from './call.ts';
 
-/** Answers with a JSON body. */
-export function sendJson(response: Response, status: number, value: unknown): void {
-  send(response, status, 'application/json; charset=utf-8', JSON.stringify(value));
+/** What a handler of the contract answers with. */
+export type Answer =
+  | { kind: 'json'; body: unknown }
+  /** A JSON object of lists, however long these are. */
+  | { kind: 'lists'; lists: Record<string, readonly unknown[]> }
+  | { kind: 'no-content' }
+  | { kind: 'problem'; problem: Problem };
+
+const json = 'application/json; charset=utf-8';
+
+export function methodNotAllowed(methods: readonly string[]): Problem {
+  return problem('method-not-allowed', `This path answers ${methods.join(', ')} only.`, { allow: methods });
 }
 
-/** Answers 200 with a JSON object of lists, however long these are: its text is made in turns. */
-export async function sendLists(
-  response: Response,
-  lists: Record<string, readonly unknown[]>,
-): Promise<void> {
+/** Sends a handler's answer, at once where it is short. */
+export function sendAnswer(response: Response, answer: Answer): Promise<void> | undefined {
+  switch (answer.kind) {
+    case 'json':
+      send(response, 200, json, JSON.stringify(answer.body));
+      break;
+    case 'lists':
+      return sendLists(response, answer.lists);
+    case 'no-content':
+      sendNoContent(response);
+      break;
+    case 'problem':
+      sendProblem(response, answer.problem);
+  }
+  return undefined;
+}
+
+/** Renders the lists in time slices. */
+async function sendLists(response: Response, lists: Record<string, readonly unknown[]>): Promise<void> {
   const parts: Buffer[] = [];
   for (const [name, list] of Object.entries(lists)) {
     parts.push(Buffer.from(`${parts.length === 0 ? '{' : '],'}${JSON.stringify(name)}:[`));
@@ -25,13 +48,15 @@ export async function sendLists(
     }
   }
   parts.push(Buffer.from(']}'));
-  send(response, 200, 'application/json; charset=utf-8', Buffer.concat(parts));
+  send(response, 200, json, Buffer.concat(parts));
 }
 
 /** Answers with a problem (RFC 9457). */
 export function sendProblem(response: Response, { headers, ...carried }: Problem): void {
+  const call = callOf(response);
+  call.code = carried.code;
   for (const [name, value] of Object.entries(headers)) response.setHeader(name, value);
-  const body = renderProblem({ ...carried, headers }, callOf(response).requestId);
+  const body = renderProblem({ ...carried, headers }, call.requestId);
   send(response, carried.status, 'application/problem+json', JSON.stringify(body));
 }
 
@@ -48,33 +73,32 @@ export function page(type: string, text: string, contentSecurityPolicy?: string)
 }
 
 /** Answers 204. */
-export function sendNothing(response: Response): void {
+export function sendNoContent(response: Response): void {
   response.writeHead(204, [...callOf(response).headers]);
   response.end();
 }
 
-/**
- * Turns whatever a handler threw into a problem. What it does not know is a mistake of ours: the log learns of it,
- * with the request's id, and the caller learns nothing but that id.
- */
+/** Answers with what an error means; where the response has begun already, cuts it off. */
+export function sendError(response: Response, error: unknown): void {
+  if (response.headersSent || response.destroyed) response.destroy();
+  else sendProblem(response, toProblem(error, callOf(response)));
+}
+
 export const answerErrors: ErrorRequestHandler = (error: unknown, _request, response, _next) => {
-  if (response.headersSent || response.destroyed) {
-    response.destroy();
-    return;
-  }
-  sendProblem(response, toProblem(error, callOf(response)));
+  sendError(response, error);
 };
 
+/** An error that is not expected is a bug of ours: it goes to the log, and the client gets the request's id only. */
 function toProblem(error: unknown, call: Call): Problem {
   if (error instanceof ProblemError) return error.problem;
-  // Express decodes the parameters of a path; what does not decode names nothing.
-  if (error instanceof URIError) return problem('not-found', 'Nothing answers at this path.');
+  // Express decodes the parameters of a path.
+  if (error instanceof URIError) return problem('not-found', 'There is nothing at this path.');
   if (isStoreUnavailable(error) || error instanceof MediaUnavailableError) {
     call.failure = String(error);
     return problem('store-unavailable', 'The store cannot be reached now. Nothing is known to have changed.');
   }
   call.failure = error instanceof Error ? error.stack : String(error);
-  return problem('internal-error', 'The request could not be served, by a mistake that is not yours.');
+  return problem('internal-error', 'The request could not be served because of a bug in the service.');
 }
 
 function send(response: Response, status: number, type: string, text: string | Buffer): void {

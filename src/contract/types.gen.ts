@@ -179,7 +179,7 @@ export interface Health {
    */
   status: 'ok' | 'degraded' | 'unavailable';
   /**
-   * What does not work, such as `store-unavailable`, `store-partly-unavailable`, `store-full`, `pictures-unavailable` or `draining`.
+   * What does not work, such as `store-unavailable`, `store-partly-unavailable`, `store-full`, `pictures-unavailable`, `overloaded` or `draining`.
    */
   degraded?: string[];
 }

@@ -18,6 +18,8 @@ interface Observed {
   seconds: number;
   /** Only where the call was authenticated, so that no stranger can fill the label. */
   organizationId?: string | undefined;
+  /** Of the problem that it was refused with. */
+  code?: string | undefined;
 }
 
 /** What `/metrics` shows. */
@@ -40,6 +42,10 @@ export interface MetricsOptions {
   /** Resolves once Redis has answered; rejects where it is away. */
   ping: () => Promise<unknown>;
   arePicturesAvailable: () => boolean;
+  /** Requests that this process works on just now. */
+  slotsInUse: () => number;
+  /** Bodies that it is receiving. */
+  openBodies: () => number;
   /** ms */
   now?: () => number;
 }
@@ -68,6 +74,8 @@ export function createMetrics({
   lagSeconds,
   ping,
   arePicturesAvailable,
+  slotsInUse,
+  openBodies,
   now = Date.now,
 }: MetricsOptions): Metrics {
   const registry = new Registry();
@@ -150,6 +158,22 @@ export function createMetrics({
     'min',
     (g) => g.set(arePicturesAvailable() ? 1 : 0),
   );
+  gauge(
+    registry,
+    'profile_bridge_slots_in_use',
+    'Requests of the contract that are worked on now; beyond the limit they are refused with 503 overloaded.',
+    'sum',
+    (g) => g.set(slotsInUse()),
+  );
+  gauge(registry, 'profile_bridge_open_bodies', 'Request bodies that are being received now.', 'sum', (g) =>
+    g.set(openBodies()),
+  );
+  const refusals = new Counter({
+    name: 'profile_bridge_refusals_total',
+    help: 'Requests of the deprecated contract that were refused, by problem code.',
+    labelNames: ['operation', 'code'] as const,
+    registers,
+  });
 
   const named = new Set<string>();
   const nameOf = (organizationId: string | undefined): string => {
@@ -161,7 +185,8 @@ export function createMetrics({
   };
 
   return {
-    observe: ({ operation, status, seconds, organizationId }) => {
+    observe: ({ operation, status, seconds, organizationId, code }) => {
+      if (code !== undefined) refusals.inc({ operation, code });
       durations.observe({ operation, status: String(status) }, seconds);
       let calls = counted.get(operation);
       if (calls === undefined) counted.set(operation, (calls = new Map<string, number>()));

@@ -19,6 +19,8 @@ export type ScriptFiles<Commands> = Record<keyof Commands, string>;
  *     -- @reply json      the reply travels as one JSON text, which clients read in a third of the time that many
  *                         parts take them; an absent value is `false` in it
  *     -- @key any         KEYS[1] is a key outside every organization, and the only one
+ *     -- @read master     it only reads, but is not flagged `no-writes`, so that a server that was demoted to a
+ *                         replica refuses it; where a master takes no writes, it is run again with that flag
  */
 export function loadScripts<Client extends RedisClient, Commands>(
   client: Client,
@@ -32,6 +34,7 @@ interface Script {
   lua: string;
   isJson: boolean;
   isOfOrganization: boolean;
+  readsMaster: boolean;
 }
 
 /**
@@ -41,22 +44,35 @@ interface Script {
  * second key that never exists is declared too: of several keys not all there the new side says TRYAGAIN, and runs
  * nothing.
  */
-function define(client: RedisClient, name: string, { lua, isJson, isOfOrganization }: Script): void {
+function define(client: RedisClient, name: string, script: Script): void {
+  const { lua, isJson, isOfOrganization, readsMaster } = script;
   if (!isOfOrganization) {
     client.defineCommand(name, { numberOfKeys: 1, lua });
     return;
   }
   // ioredis' pipelines call what was defined, with both keys; everybody else calls the name, with the base.
   const defined = `${name}:`;
+  const asRead = `${name}:read`;
   client.defineCommand(defined, { numberOfKeys: 2, lua });
+  if (readsMaster) {
+    client.defineCommand(asRead, { numberOfKeys: 2, lua: lua.replace(/^#!.*/, '#!lua flags=no-writes') });
+  }
   const commands = client as unknown as Record<string, (...parts: unknown[]) => Promise<unknown>>;
+  const run = (command: string, base: unknown, rest: unknown[]): Promise<unknown> =>
+    (commands[command] as (typeof commands)[string]).call(client, base, `${String(base)}-`, ...rest);
   commands[name] = (base, ...rest) => {
-    const run = commands[defined];
-    if (run === undefined) throw new Error(`${name} is not defined`);
-    const reply = run.call(client, base, `${String(base)}-`, ...rest);
+    const reply = readsMaster
+      ? run(defined, base, rest).catch((error: unknown) => {
+          if (!takesNoWrites.test(String(error))) throw error;
+          return run(asRead, base, rest);
+        })
+      : run(defined, base, rest);
     return isJson ? reply.then((text) => JSON.parse(text as string) as unknown) : reply;
   };
 }
+
+/** A master that cannot save its data, or lacks replicas. */
+const takesNoWrites = /\b(MISCONF|NOREPLICAS)\b/;
 
 function readScript(file: string): Script {
   const text = read(file);
@@ -64,7 +80,12 @@ function readScript(file: string): Script {
   const isJson = directive(text, 'reply') === 'json';
   const body = text.slice(flags.length + 1);
   const lines = [flags, ...includes(text, new Set()), ...(isJson ? asJson(body) : [body])];
-  return { lua: lines.join('\n'), isJson, isOfOrganization: directive(text, 'key') !== 'any' };
+  return {
+    lua: lines.join('\n'),
+    isJson,
+    isOfOrganization: directive(text, 'key') !== 'any',
+    readsMaster: directive(text, 'read') === 'master',
+  };
 }
 
 /** What a file includes, in an order in which each part follows those that it needs. */

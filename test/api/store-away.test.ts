@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { Redis } from 'ioredis';
 import { startBridge, type TestBridge, type TestOrganization } from '../support/bridge.ts';
-import type { Client } from '../support/client.ts';
+import { createClient, type Client } from '../support/client.ts';
 import { startRedis, type RedisProcess } from '../support/redis.ts';
 
 let redis: RedisProcess;
@@ -60,6 +61,80 @@ describe('a store that is full', () => {
       expect([ready.status, ready.body]).toEqual([200, { status: 'degraded', degraded: ['store-full'] }]);
     } finally {
       await bridge.store.config('SET', 'maxmemory', '0');
+    }
+  });
+});
+
+describe('a store that is loading its data', () => {
+  test('is not ready, since nothing can be read from it', async () => {
+    const loading = await startRedis([
+      ...['--enable-debug-command', 'yes', '--key-load-delay', '20000'],
+      ...['--loading-process-events-interval-bytes', '1024'],
+    ]);
+    const other = await startBridge({ redisUrl: loading.url });
+    const operator = new Redis(loading.url);
+    try {
+      const client = createClient(other.url);
+      expect((await client.request('GET', '/readyz')).status).toBe(200);
+      for (let n = 0; n < 100; n++) await operator.set(`k${n}`, 'x'.repeat(100));
+      const reloaded = operator.call('DEBUG', 'RELOAD');
+      let ready = await client.request('GET', '/readyz');
+      while (ready.status === 200) ready = await client.request('GET', '/readyz');
+      expect([ready.status, ready.body]).toMatchObject([503, { degraded: ['store-unavailable'] }]);
+      await reloaded;
+      while (ready.status !== 200) ready = await client.request('GET', '/readyz');
+    } finally {
+      operator.disconnect();
+      await other.close();
+      await loading.stop();
+    }
+  });
+});
+
+describe('a store that was demoted to a replica', () => {
+  test('is not read from, and is used again once it is a master', async () => {
+    const demoted = await startRedis();
+    const other = await startBridge({ redisUrl: demoted.url });
+    const operator = new Redis(demoted.url);
+    try {
+      const user = await (await other.newOrganization()).player('u1');
+      await user.request('PUT', '/api/profile/', { json: { username: 'ada' } });
+      // Without a master to follow it keeps its data, which goes out of date.
+      await operator.replicaof('127.0.0.1', 1);
+      for (const method of ['GET', 'PUT'] as const) {
+        const json = method === 'PUT' ? { username: 'bob' } : undefined;
+        const answer = await user.request(method, '/api/profile/', json === undefined ? {} : { json });
+        expect([answer.status, answer.body]).toMatchObject([503, { code: 'store-unavailable' }]);
+      }
+      let ready = await user.request('GET', '/readyz');
+      while (JSON.stringify(ready.body).includes('store-unavailable')) {
+        ready = await user.request('GET', '/readyz');
+      }
+      expect([ready.status, ready.body]).toEqual([
+        503,
+        { status: 'unavailable', degraded: ['store-read-only'] },
+      ]);
+      await operator.replicaof('NO', 'ONE');
+      let answer = await user.request('GET', '/api/profile/');
+      while (answer.status !== 200) answer = await user.request('GET', '/api/profile/');
+      expect(answer.body).toMatchObject({ username: 'ada' });
+    } finally {
+      operator.disconnect();
+      await other.close();
+      await demoted.stop();
+    }
+  });
+});
+
+describe('a master that takes no writes', () => {
+  test('because it lacks replicas is still read from', async () => {
+    await bridge.store.config('SET', 'min-replicas-to-write', '1');
+    try {
+      const put = await player.request('PUT', '/api/profile/', { json: { username: 'carol' } });
+      expect([put.status, put.body]).toMatchObject([503, { code: 'store-unavailable' }]);
+      expect((await player.request('GET', '/api/profile/')).status).toBe(200);
+    } finally {
+      await bridge.store.config('SET', 'min-replicas-to-write', '0');
     }
   });
 });

@@ -8,6 +8,8 @@ const metricsWith = (options: Partial<MetricsOptions> = {}) =>
     policy: () => layerPolicy({ deprecatedAt: NOW, sunsetAt: NOW + 36 * 3_600_000 }),
     lagSeconds: () => 1.5,
     arePicturesAvailable: () => true,
+    slotsInUse: () => 0,
+    openBodies: () => 0,
     ping: () => Promise.resolve('PONG'),
     now: () => NOW,
     ...options,

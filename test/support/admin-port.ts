@@ -62,6 +62,8 @@ export async function startAdminPort({
       lagSeconds: () => 0,
       ping: () => store.ping(),
       arePicturesAvailable: () => true,
+      slotsInUse: () => 0,
+      openBodies: () => 0,
     }),
     token,
     log: createLog('silent'),

@@ -6,15 +6,18 @@ import {
   type DeprecationPolicy,
   type Verdict,
 } from '../../deprecation/policy/policy.ts';
-import { callOf } from '../request-context.ts';
-import type { Guard } from '../pipeline.ts';
-import { authenticateRequest, claimedOrganization, type AuthenticationOptions } from '../authentication.ts';
+import { authenticate } from '../../redis/credentials.ts';
+import { claimedOrganization, openSession, type AuthenticationOptions } from '../authentication.ts';
+import { callOf } from '../call.ts';
+
+/** Lets a request pass, at once or in time; or throws the problem that refuses it. */
+export type Gate = (request: Request, response: Response) => Promise<void> | undefined;
 
 /**
- * Answers 410 while the policy says that the contract is gone: before any other work, and before
- * authentication unless an exemption might hold for this caller. Who then fails to authenticate is no exempt one.
+ * Refuses requests with 410 while the policy says that the contract is gone: before any other work, and before
+ * authentication unless an exemption might hold for this caller. A caller who fails to authenticate is not exempt.
  */
-export function refuseWhenGone(policy: () => DeprecationPolicy, options: AuthenticationOptions): Guard {
+export function createGate(policy: () => DeprecationPolicy, options: AuthenticationOptions): Gate {
   const refuseUnlessExempt = async (
     request: Request,
     response: Response,
@@ -37,13 +40,15 @@ export function refuseWhenGone(policy: () => DeprecationPolicy, options: Authent
   };
 }
 
+const anyCaller = { authenticate, role: 'any', needsUser: false } as const;
+
 async function isAuthentic(
   request: Request,
   response: Response,
   options: AuthenticationOptions,
 ): Promise<boolean> {
   try {
-    await authenticateRequest(request, response, options);
+    await openSession(anyCaller, request, response, options);
     return true;
   } catch (error) {
     if (error instanceof ProblemError && error.problem.status === 401) return false;
@@ -58,8 +63,12 @@ function gone(verdict: Exclude<Verdict, 'serve'>, now: number): ProblemError {
     );
   }
   return new ProblemError(
-    problem('brownout', 'This deprecated API is switched off for a while, so that its callers notice.', {
-      retryAfterSeconds: (verdict.until - now) / 1000,
-    }),
+    problem(
+      'brownout',
+      'This deprecated API is switched off for a while, so that forgotten callers are noticed.',
+      {
+        retryAfterSeconds: (verdict.until - now) / 1000,
+      },
+    ),
   );
 }

@@ -1,20 +1,99 @@
+import type { Request } from 'express';
 import { problem, ProblemError } from '../../contract/problems.ts';
-import type { Guard } from '../pipeline.ts';
 
 /**
- * Refuses work beyond what this process can have under way, so that the rest is answered in time: 503
- * `overloaded` is cheap, a queue that only grows is not.
+ * Refuses work beyond what this process can do at a time, so that the rest is answered in time: a 503 is cheap, a queue
+ * that only grows is not. What enters must leave, exactly once; `enter` throws a 503 `overloaded` where there is no
+ * room.
  */
-export function shedLoad(limit: number): Guard {
-  let underWay = 0;
-  return (_request, response) => {
-    if (underWay >= limit) {
-      throw new ProblemError(problem('overloaded', 'This instance has as much to do as it can.'));
-    }
-    underWay++;
-    response.on('close', () => {
-      underWay--;
-    });
-    return undefined;
+export interface LoadShedding {
+  /** For requests that are worked on. */
+  slots: { enter: () => void; leave: () => void; inUse: () => number };
+  /** For bodies that are being received. They wait for their client and hold no slot, but memory and a socket. */
+  openBodies: {
+    enter: (keyId: string, request: Request) => void;
+    leave: (keyId: string, request: Request) => void;
+    inUse: () => number;
   };
+  /** Whether a request was refused in the last seconds. */
+  isOverloaded: () => boolean;
+}
+
+export interface LoadLimits {
+  slots: number;
+  /** Bodies above 64 KiB in this process: each may hold a whole picture or list in memory. */
+  largeBodies: number;
+  /** Bodies of one API key, so that no key can take the room of all. */
+  largeBodiesPerKey: number;
+  smallBodiesPerKey: number;
+}
+
+const defaultLimits: LoadLimits = {
+  slots: 2000,
+  largeBodies: 64,
+  largeBodiesPerKey: 16,
+  smallBodiesPerKey: 256,
+};
+
+/** How long after a refusal this process counts as overloaded, in ms. */
+const overloadedMs = 5000;
+
+export function createLoadShedding(limits = defaultLimits): LoadShedding {
+  let refusedAt = -Infinity;
+  const refuse = (detail: string): never => {
+    refusedAt = performance.now();
+    throw new ProblemError(problem('overloaded', detail));
+  };
+
+  let slotsInUse = 0;
+  let bodies = 0;
+  let largeBodies = 0;
+  const byKey = { large: new Map<string, number>(), small: new Map<string, number>() };
+
+  return {
+    slots: {
+      enter: () => {
+        if (slotsInUse >= limits.slots) refuse('This instance has too many concurrent requests.');
+        slotsInUse++;
+      },
+      leave: () => {
+        slotsInUse--;
+      },
+      inUse: () => slotsInUse,
+    },
+    openBodies: {
+      enter: (keyId, request) => {
+        const size = sizeOf(request);
+        const ofKey = byKey[size].get(keyId) ?? 0;
+        if (size === 'large' && largeBodies >= limits.largeBodies) {
+          refuse('This instance is receiving too many large bodies.');
+        }
+        if (ofKey >= (size === 'large' ? limits.largeBodiesPerKey : limits.smallBodiesPerKey)) {
+          // No sign of overload: this key has enough, others are served.
+          throw new ProblemError(
+            problem('overloaded', 'This API key is sending too many bodies at the same time.'),
+          );
+        }
+        byKey[size].set(keyId, ofKey + 1);
+        bodies++;
+        if (size === 'large') largeBodies++;
+      },
+      leave: (keyId, request) => {
+        const size = sizeOf(request);
+        const ofKey = byKey[size].get(keyId) ?? 0;
+        if (ofKey > 1) byKey[size].set(keyId, ofKey - 1);
+        else byKey[size].delete(keyId);
+        bodies--;
+        if (size === 'large') largeBodies--;
+      },
+      inUse: () => bodies,
+    },
+    isOverloaded: () => performance.now() - refusedAt < overloadedMs,
+  };
+}
+
+const smallBytes = 64 * 1024;
+
+function sizeOf({ headers }: Request): 'large' | 'small' {
+  return Number(headers['content-length'] ?? Infinity) > smallBytes ? 'large' : 'small';
 }

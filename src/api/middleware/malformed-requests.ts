@@ -4,7 +4,7 @@ import type { Duplex } from 'node:stream';
 import type { Response } from 'express';
 import { problem, renderProblem, type Problem } from '../../contract/problems.ts';
 import { sendProblem } from '../respond.ts';
-import { hasCall } from '../request-context.ts';
+import { hasCall } from '../call.ts';
 
 /** How long a client has to read its refusal, in ms, before it is cut. */
 const lingering = 1000;

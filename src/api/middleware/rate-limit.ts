@@ -3,13 +3,13 @@ import { RateLimiterRedis, RateLimiterRes } from 'rate-limiter-flexible';
 import { problem, ProblemError } from '../../contract/problems.ts';
 import type { Store } from '../../redis/scripts.ts';
 
-/** So many requests of one API key in so many seconds. */
+/** How many requests one API key may send in how many seconds. */
 export interface RateLimit {
   requests: number;
   seconds: number;
 }
 
-/** Counts a request of a key; throws a 429 `rate-limited` where it is one too many. */
+/** Counts a request of a key; throws a 429 `rate-limited` where it is above the limit. */
 export type Limiter = (response: Response, base: string, keyId: string) => Promise<void>;
 
 /**

@@ -1,99 +1,63 @@
-import type { Request, RequestHandler } from 'express';
-import { problem, ProblemError, type Problem } from '../../contract/problems.ts';
-import { validateProfileChange } from '../../contract/schemas.ts';
+import { problem, type Problem } from '../../contract/problems.ts';
 import { toPutView, type MediaUrl } from '../../contract/views.ts';
-import type { ProfileChange } from '../../domain/profile.ts';
-import { putProfile as putStoredProfile, type PutOutcome } from '../../redis/profiles.ts';
-import { sendJson } from '../respond.ts';
-import {
-  authenticateRequest,
-  requireUser,
-  type AuthenticationOptions,
-  type Session,
-} from '../authentication.ts';
-import { invalidBody, type JsonReader } from '../middleware/json-body.ts';
-import { readUpload } from './multipart-body.ts';
-import { shedLoad } from '../middleware/load-shedding.ts';
-import type { Pictures } from '../../media/lifecycle.ts';
+import type { Pictures, StoredPicture } from '../../media/lifecycle.ts';
+import { putProfile as put, type PutOutcome } from '../../redis/profiles.ts';
+import type { Store } from '../../redis/scripts.ts';
+import type { Session } from '../authentication.ts';
+import type { Answer } from '../respond.ts';
+import type { ProfileBody } from './body.ts';
 
-export interface PutProfileOptions extends AuthenticationOptions {
-  mediaUrl: MediaUrl;
-  readJson: JsonReader;
+interface PutProfileOptions {
+  store: Store;
   pictures: Pictures;
+  mediaUrl: MediaUrl;
 }
 
-/** Uploads that one process reads at a time: each may hold a whole picture in memory. */
-const maxUploads = 64;
+/**
+ * Contract 4.2: all that a request asks for takes effect together, its picture file included, or nothing does. A file
+ * that is stored but not referenced in the end is removed at once; where that fails, or the outcome is unknown, by
+ * the sweep (media/lifecycle.ts).
+ */
+export function putProfile({ store, pictures, mediaUrl }: PutProfileOptions) {
+  return async ({ base, found }: Session, { change, file }: ProfileBody): Promise<Answer> => {
+    const { caller, snapshot } = found;
+    const userId = caller.userId ?? '';
+    if (file === undefined) return await toAnswer(base, await put(store, base, userId, change, snapshot));
 
-/** Contract 4.2: all that a request asks for takes effect together, its picture file included, or nothing does. */
-export function putProfile(options: PutProfileOptions): RequestHandler {
-  const { store, pictures } = options;
-
-  const put = async (session: Session, change: ProfileChange): Promise<PutOutcome> => {
-    const { base, caller, snapshot } = session;
-    const outcome = await putStoredProfile(store, base, requireUser(caller), change, snapshot);
-    if (outcome.kind === 'put' && outcome.unusedFile !== undefined) {
-      await pictures.discard(base, outcome.unusedFile);
-    }
-    return outcome;
+    const stored = await pictures.store(base, file);
+    if (stored.kind !== 'stored') return refused(pictureProblem(stored));
+    const picture = { file: stored.file };
+    const outcome = await put(store, base, userId, { ...change, picture }, snapshot);
+    if (outcome.kind !== 'put') await pictures.discard(base, stored.file);
+    return await toAnswer(base, outcome);
   };
 
-  const limitUploads = shedLoad(maxUploads);
-
-  return async (request, response) => {
-    const session = await authenticateRequest(request, response, options);
-    requireUser(session.caller);
-    let outcome: PutOutcome;
-    if (isUpload(request)) {
-      await limitUploads(request, response);
-      const { file, fields } = await readUpload(request, response);
-      const change = toChange(fields);
-      const picture = await storePicture(pictures, session.base, file);
-      outcome = await put(session, { ...change, picture: { file: picture } });
-      if (outcome.kind !== 'put') await pictures.discard(session.base, picture);
-    } else {
-      outcome = await put(session, toChange(await options.readJson(request, response)));
-    }
-    if (outcome.kind !== 'put') throw new ProblemError(refusal(outcome));
-    sendJson(response, 200, toPutView(outcome.profile, options.mediaUrl));
-  };
-}
-
-/** By its type alone: an upload whose body is missing is a broken upload. */
-function isUpload(request: Request): boolean {
-  return /^multipart\/form-data\s*(;|$)/i.test(request.headers['content-type'] ?? '');
-}
-
-function toChange(body: unknown): ProfileChange {
-  const checked = validateProfileChange(body);
-  if (!checked.ok) throw invalidBody(checked.errors);
-  const { username, profilePictureObjectDefinitionId, avatarObjectDefinitionId } = checked.value;
-  const change: ProfileChange = {};
-  if (username !== undefined) change.username = username;
-  if (profilePictureObjectDefinitionId !== undefined) {
-    change.picture = profilePictureObjectDefinitionId && { reference: profilePictureObjectDefinitionId };
+  async function toAnswer(base: string, outcome: PutOutcome): Promise<Answer> {
+    if (outcome.kind !== 'put') return refused(outcomeProblem(outcome));
+    if (outcome.unusedFile !== undefined) await pictures.discard(base, outcome.unusedFile);
+    return { kind: 'json', body: toPutView(outcome.profile, mediaUrl) };
   }
-  if (avatarObjectDefinitionId !== undefined) change.avatar = avatarObjectDefinitionId;
-  return change;
 }
 
-async function storePicture(pictures: Pictures, base: string, bytes: Buffer): Promise<string> {
-  const stored = await pictures.store(base, bytes);
-  switch (stored.kind) {
-    case 'stored':
-      return stored.file;
+function refused(reason: Problem): Answer {
+  return { kind: 'problem', problem: reason };
+}
+
+function pictureProblem(picture: Exclude<StoredPicture, { kind: 'stored' }>): Problem {
+  switch (picture.kind) {
     case 'unsupported':
-      throw new ProblemError(
-        problem('unsupported-media-type', 'By its bytes the file is not a JPEG, PNG, WebP or GIF picture.'),
+      return problem(
+        'unsupported-media-type',
+        'By its bytes the file is not a JPEG, PNG, WebP or GIF picture.',
       );
     case 'invalid':
-      throw new ProblemError(problem('invalid-image', `The picture ${stored.reason}.`));
+      return problem('invalid-image', `The picture ${picture.reason}.`);
     case 'busy':
-      throw new ProblemError(problem('overloaded', 'Too many pictures are being decoded.'));
+      return problem('overloaded', 'Too many pictures are being decoded.');
   }
 }
 
-function refusal(outcome: Exclude<PutOutcome, { kind: 'put' }>): Problem {
+function outcomeProblem(outcome: Exclude<PutOutcome, { kind: 'put' }>): Problem {
   switch (outcome.kind) {
     case 'not-allowed':
       return problem('username-not-allowed', `The username ${outcome.reason}.`);
@@ -109,7 +73,7 @@ function refusal(outcome: Exclude<PutOutcome, { kind: 'put' }>): Problem {
         `The object referred to as the ${outcome.field} is not in your collection.`,
       );
     case 'busy':
-      return problem('overloaded', 'Usernames of this organization are being changed in bulk just now.');
+      return problem('overloaded', 'Usernames of this organization are being changed in bulk.');
     case 'lapsed':
       return problem('overloaded', 'The picture took too long to store.');
   }

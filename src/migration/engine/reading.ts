@@ -4,7 +4,7 @@ import { identityOf, scopeOf } from '../analysis/identity.ts';
 import { createSeen, type Seen } from '../analysis/seen.ts';
 import type { Entity, RecordOf } from '../records/records.ts';
 import { organizationSettings } from '../records/stored.ts';
-import type { Item } from '../sources/chunks.ts';
+import type { Item } from '../sources/scope.ts';
 import { chunksOf, type Scope } from '../sources/scope.ts';
 import type { MigrationContext } from './context.ts';
 import { UsageError } from './issues.ts';

@@ -4,7 +4,7 @@ import { decodePicture, type DecodedPicture } from '../../media/picture.ts';
 import type { MediaStore } from '../../media/store.ts';
 import { profileKey } from '../../redis/keys.ts';
 import { trackPending, untrack } from '../../media/lifecycle.ts';
-import type { Item } from '../sources/chunks.ts';
+import type { Item } from '../sources/scope.ts';
 import type { MigrationContext } from '../engine/context.ts';
 import type { Pacer } from '../engine/pacer.ts';
 import { chunksOf, type Scope } from '../sources/scope.ts';

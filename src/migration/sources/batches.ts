@@ -1,41 +1,42 @@
-import type { Batch, Position, Row } from './source.ts';
+import type { Batch, Row } from './source.ts';
 
 /** Rows per batch unless the caller asks for another number. */
 const defaultBatchSize = 500;
 /** Bytes per batch, give or take a row: wide rows make neither memory nor a script's time grow. */
 const maxBatchBytes = 256 * 1024;
 
-/** Rows on their way into a batch, each with its place in the source. */
+/** Rows on their way into a batch. */
 export interface BatchBuilder<Place> {
   readonly isFull: boolean;
-  add: (row: Row, place: Place) => void;
-  /** The batch of what was added since the last one. */
-  cut: (rest: { progress: number; end?: Position }) => Batch;
+  /** `bytes` is about how wide the row is. */
+  add: (row: Row, bytes: number, place: Place) => void;
+  /** The batch of what was added since the last one, by whose end this share of the entity is read. */
+  cut: (progress: number) => Batch;
 }
 
-/** Builds batches bounded by count and by bytes. */
+/** Builds batches bounded by count and by bytes; `where` shows a row's place in the source. */
 export function createBatchBuilder<Place>(
   size = defaultBatchSize,
   where: (place: Place) => string,
 ): BatchBuilder<Place> {
   let rows: Row[] = [];
   let places: Place[] = [];
-  let bytes = 0;
+  let width = 0;
   return {
     get isFull() {
-      return rows.length >= size || bytes >= maxBatchBytes;
+      return rows.length >= size || width >= maxBatchBytes;
     },
-    add: (row, place) => {
+    add: (row, bytes, place) => {
       rows.push(row);
       places.push(place);
-      bytes += row.error === undefined ? row.bytes : 0;
+      width += bytes;
     },
-    cut: (rest) => {
+    cut: (progress) => {
       const own = places;
-      const batch: Batch = { rows, where: (index) => where(own[index] as Place), ...rest };
+      const batch: Batch = { rows, where: (index) => where(own[index] as Place), progress };
       rows = [];
       places = [];
-      bytes = 0;
+      width = 0;
       return batch;
     },
   };

@@ -1,6 +1,6 @@
-import { readChunks, type Chunk } from './chunks.ts';
-import type { Entity } from '../records/records.ts';
-import type { Source } from './source.ts';
+import { namesIn, parseRecord, type RecordNames } from '../records/parse.ts';
+import type { Entity, RecordOf } from '../records/records.ts';
+import type { Batch, Source } from './source.ts';
 
 /** What to do with a record that has a problem. */
 export type OnConflict = 'abort' | 'skip' | 'drop-username';
@@ -8,7 +8,7 @@ export type OnConflict = 'abort' | 'skip' | 'drop-username';
 /** A look at the source: what is read, and how. */
 export interface Scope {
   readonly source: Source;
-  /** In the order they are brought in. */
+  /** In the order they are read and written. */
   readonly entities: readonly Entity[];
   readonly organizationId?: string | undefined;
   readonly size?: number | undefined;
@@ -17,16 +17,70 @@ export interface Scope {
   readonly onConflict: OnConflict;
 }
 
-/** An entity of the scope, chunk by chunk. */
-export function chunksOf<E extends Entity>(
+/** A record of the source, with where it stands. A class, for there are many: none needs a closure of its own. */
+export class Item<E extends Entity = Entity> {
+  /** Rows of the entity before it, readable or not. */
+  readonly seq: number;
+  readonly record: RecordOf[E];
+  readonly warnings: readonly string[] | undefined;
+  readonly #batch: Batch;
+  readonly #index: number;
+
+  constructor(
+    seq: number,
+    record: RecordOf[E],
+    batch: Batch,
+    index: number,
+    warnings: readonly string[] | undefined,
+  ) {
+    this.seq = seq;
+    this.record = record;
+    this.warnings = warnings;
+    this.#batch = batch;
+    this.#index = index;
+  }
+
+  /** For people: its place in the source, which no other record of the entity has. */
+  where(): string {
+    return this.#batch.where(this.#index);
+  }
+}
+
+/** A row that is not a record, with the organization and user or name it is about where they can be read. */
+interface InvalidRow extends RecordNames {
+  readonly where: string;
+  readonly reason: string;
+}
+
+export interface Chunk<E extends Entity = Entity> {
+  readonly items: readonly Item<E>[];
+  readonly invalid: readonly InvalidRow[];
+  /** Rows in it. */
+  readonly read: number;
+  /** The share of the entity that is read by its end, from 0 to 1. */
+  readonly progress: number;
+}
+
+/** Streams the rows of an entity of the scope as records, some at a time. */
+export async function* chunksOf<E extends Entity>(
   { source, organizationId, size, since }: Scope,
   entity: E,
-  from?: { position: string; seq: number },
 ): AsyncGenerator<Chunk<E>> {
-  return readChunks(source, entity, {
-    organizationId,
-    size,
-    ...(entity === 'profiles' && { since }),
-    from,
-  });
+  let before = 0;
+  const options = { organizationId, size, ...(entity === 'profiles' && { since }) };
+  for await (const batch of source.read(entity, options)) {
+    const items: Item<E>[] = [];
+    const invalid: InvalidRow[] = [];
+    for (const [index, row] of batch.rows.entries()) {
+      if (row.error !== undefined) {
+        invalid.push({ where: batch.where(index), reason: row.error });
+        continue;
+      }
+      const parsed = parseRecord(entity, row.raw);
+      if (parsed.ok) items.push(new Item(before + index, parsed.record, batch, index, parsed.warnings));
+      else invalid.push({ where: batch.where(index), reason: parsed.reason, ...namesIn(row.raw) });
+    }
+    before += batch.rows.length;
+    yield { items, invalid, read: batch.rows.length, progress: batch.progress };
+  }
 }

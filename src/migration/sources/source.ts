@@ -5,29 +5,18 @@ export class SourceError extends Error {
   override readonly name = 'SourceError';
 }
 
-/** Where reading can go on later, also in another process: opaque text, without secrets. */
-export type Position = string;
-
-/** One row as the source gives it: something for parseRecord, with its size, or the reason why it cannot be read. */
-export type Row =
-  { readonly raw: unknown; readonly bytes: number; readonly error?: undefined } | { readonly error: string };
+/** One row as the source gives it: something for parseRecord, or the reason why it cannot be read. */
+export type Row = { readonly raw: unknown; readonly error?: undefined } | { readonly error: string };
 
 export interface Batch {
   readonly rows: readonly Row[];
   /** For people: where rows[index] stands in the source, such as `profiles.ndjson:17`. No two rows have the same. */
   where: (index: number) => string;
-  /** Reading after this position yields exactly the rows after this batch. A database has none. */
-  readonly end?: Position | undefined;
   /** The share of the entity that has been read by the end of this batch, from 0 to 1. */
   readonly progress: number;
 }
 
 export interface ReadOptions {
-  /**
-   * Go on after this position. A file that has changed since is read from its beginning: applying a record twice is
-   * harmless, missing one is not.
-   */
-  readonly after?: Position | undefined;
   /** Only rows of this organization, and rows that cannot be read. */
   readonly organizationId?: string | undefined;
   /** Rows per batch at most. A batch holds fewer, even none, at the end, where rows are wide or were left out. */

@@ -29,11 +29,21 @@ function createSingle(address: Exclude<RedisAddress, { kind: 'cluster' }>, commo
     ...placeOf(address, common),
     enableOfflineQueue: false,
     retryStrategy: backoff,
-    // After a failover: the address now leads to a master again.
-    reconnectOnError: (error: Error) => error.message.startsWith('READONLY'),
+    reconnectOnError: reconnectFromReplica(),
   });
   sendTogether(client);
   return client;
+}
+
+/** After a failover the address may lead to the new master. Tried again while it does not, but not at every command. */
+function reconnectFromReplica(): (error: Error) => boolean {
+  const pause = 2000;
+  let last = -pause;
+  return ({ message }) => {
+    if (!message.startsWith('READONLY') || performance.now() - last < pause) return false;
+    last = performance.now();
+    return true;
+  };
 }
 
 /** Commands that leave in one write at most: enough that a write costs little, few enough that Redis begins early. */

@@ -2,7 +2,7 @@ import { parseMapping } from '../../../src/migration/sources/mapping.ts';
 import { parseRecord } from '../../../src/migration/records/parse.ts';
 import type { Entity } from '../../../src/migration/records/records.ts';
 import { openSource } from '../../../src/migration/sources/open.ts';
-import type { Position, ReadOptions, Source } from '../../../src/migration/sources/source.ts';
+import type { ReadOptions, Source } from '../../../src/migration/sources/source.ts';
 
 /** One row as a reader of reports sees it. */
 export interface Seen {
@@ -25,23 +25,21 @@ export async function withSource<T>(
   }
 }
 
-/** Every row of an entity, with the position after each batch and the number of rows up to there. */
+/** Every row of an entity, with the number of rows up to the end of each batch. */
 export async function readRows(
   source: Source,
   entity: Entity,
   options?: ReadOptions,
-): Promise<{ rows: Seen[]; ends: (Position | undefined)[]; counts: number[]; progress: number[] }> {
+): Promise<{ rows: Seen[]; counts: number[]; progress: number[] }> {
   const rows: Seen[] = [];
-  const ends: (Position | undefined)[] = [];
   const counts: number[] = [];
   const progress: number[] = [];
   for await (const batch of source.read(entity, options)) {
     for (const [index, row] of batch.rows.entries()) rows.push({ at: batch.where(index), ...row });
-    ends.push(batch.end);
     counts.push(rows.length);
     progress.push(batch.progress);
   }
-  return { rows, ends, counts, progress };
+  return { rows, counts, progress };
 }
 
 /** Every row of an entity as a record; a row that is none is its reason. */

@@ -65,9 +65,9 @@ export function createTableReader<C extends Column>(database: Database<C>, table
         const key = keyOf(cells);
         if (seen?.add('', JSON.stringify(key)) === true) mayRepeat = true;
         read += 1;
-        const row = toRow(cells, fields);
-        if (belongsTo(organizationId, row.raw)) batch.add(row, key);
-        if (batch.isFull) yield batch.cut({ progress: Math.min(0.99, read / Math.max(1, total)) });
+        const { raw, bytes } = toRow(cells, fields);
+        if (belongsTo(organizationId, raw)) batch.add({ raw }, bytes, key);
+        if (batch.isFull) yield batch.cut(Math.min(0.99, read / Math.max(1, total)));
       }
     }
     const repeated = mayRepeat ? await database.findRepeated(select, query, keyColumns) : undefined;
@@ -77,7 +77,7 @@ export function createTableReader<C extends Column>(database: Database<C>, table
       );
     }
     counted.set(select, read);
-    yield batch.cut({ progress: 1 });
+    yield batch.cut(1);
   };
 }
 

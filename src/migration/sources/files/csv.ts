@@ -6,7 +6,7 @@ import { belongsTo, createBatchBuilder } from '../batches.ts';
 import { columnsOf, type Columns } from '../columns.ts';
 import { SourceError } from '../source.ts';
 import type { Batch, ReadOptions, Row } from '../source.ts';
-import { fromPosition, maxRowBytes, openBytes, toPosition } from './file.ts';
+import { maxRowBytes, openBytes } from './file.ts';
 import type { DataFile, FileVersion } from './file.ts';
 
 interface RowError {
@@ -16,6 +16,7 @@ interface RowError {
 
 interface CsvRecord {
   readonly cells: readonly string[];
+  readonly bytes: number;
   readonly line: number;
 }
 
@@ -28,10 +29,11 @@ export interface CsvHeader {
 /** Reads a CSV file's first line: what separates its cells, and what its columns give, as `columnsOf`. */
 export async function readCsvHeader(
   file: DataFile,
+  version: FileVersion,
   fields: ReadonlyMap<string, string> | undefined,
 ): Promise<CsvHeader> {
-  const delimiter = await findDelimiter(file);
-  for await (const { cells } of openRecords(file, delimiter, () => {}).records) {
+  const delimiter = await findDelimiter(file, version);
+  for await (const { cells } of openRecords(file, version, delimiter, () => {}).records) {
     const names = cells.map((cell) => (decode(cell) ?? '').trim());
     const { entity, name } = file;
     // A first line without a single field name is data, perhaps with an API key in it: it must not be quoted.
@@ -45,8 +47,8 @@ export async function readCsvHeader(
 }
 
 /** Comma, semicolon or tab: whichever the first line has most of outside quotes. */
-async function findDelimiter(file: DataFile): Promise<string> {
-  for await (const chunk of openBytes(file, 0).chunks) {
+async function findDelimiter(file: DataFile, version: FileVersion): Promise<string> {
+  for await (const chunk of openBytes(file, version).chunks) {
     const [line = ''] = chunk
       .toString('latin1')
       .replaceAll(/"[^"]*"/g, '')
@@ -57,32 +59,20 @@ async function findDelimiter(file: DataFile): Promise<string> {
   return ',';
 }
 
-/** Streams the records of a CSV file as fields; an empty cell is an absent field. Resuming reads past what is done. */
+/** Streams the records of a CSV file as fields; an empty cell is an absent field. */
 export async function* readCsv(
   file: DataFile,
   { delimiter, columns }: CsvHeader,
   version: FileVersion,
   options: ReadOptions,
 ): AsyncGenerator<Batch> {
-  const done = fromPosition(options.after, version).line;
   const errors: RowError[] = [];
-  const { records, consumed } = openRecords(file, delimiter, (error) => errors.push(error));
-  const batch = createBatchBuilder<number>(options.size, (number) => `${file.name}:${number}`);
-  let line = done;
-  const cut = (): Batch => {
-    const progress = version.size === 0 ? 1 : Math.min(1, consumed() / version.size);
-    return batch.cut({ progress, end: toPosition({ offset: 0, line }, version) });
-  };
-  const add = (row: Row, at: number): void => {
-    if (at <= done) return;
-    line = at;
-    if (row.error === undefined && !belongsTo(options.organizationId, row.raw)) return;
-    batch.add(row, at);
-  };
+  const { records, progress } = openRecords(file, version, delimiter, (error) => errors.push(error));
+  const batch = createBatchBuilder<number>(options.size, (line) => `${file.name}:${line}`);
   // The parser runs ahead of its reader, so every error before a record is known by the time the record arrives.
   const addErrorsBefore = (at: number): void => {
     while (errors[0] !== undefined && errors[0].line < at) {
-      add({ error: errors[0].error }, errors[0].line);
+      batch.add(errors[0], 0, errors[0].line);
       errors.shift();
     }
   };
@@ -94,11 +84,13 @@ export async function* readCsv(
       continue;
     }
     addErrorsBefore(record.line);
-    add(toRow(record.cells, columns), record.line);
-    if (batch.isFull) yield cut();
+    const row = toRow(record.cells, columns);
+    if (row.error !== undefined || belongsTo(options.organizationId, row.raw))
+      batch.add(row, record.bytes, record.line);
+    if (batch.isFull) yield batch.cut(progress());
   }
   addErrorsBefore(Number.POSITIVE_INFINITY);
-  if (line > done) yield cut();
+  yield batch.cut(1);
 }
 
 function toRow(cells: readonly string[], columns: Columns): Row {
@@ -106,7 +98,6 @@ function toRow(cells: readonly string[], columns: Columns): Row {
     return { error: `has ${cells.length} cells where the first line has ${columns.length}` };
   }
   const raw: Record<string, string> = {};
-  let bytes = 0;
   for (const [index, cell] of cells.entries()) {
     const field = columns[index];
     if (field === undefined || cell === '') continue;
@@ -115,18 +106,18 @@ function toRow(cells: readonly string[], columns: Columns): Row {
     if (text === '\\N')
       return { error: `has \\N, a database's mark for NULL, as ${field}: leave such a cell empty` };
     raw[field] = text;
-    bytes += cell.length;
   }
-  return { raw, bytes };
+  return { raw };
 }
 
 /** The file's records, of the bytes as Latin-1: the parser would silently replace what is not valid UTF-8. */
 function openRecords(
   file: DataFile,
+  version: FileVersion,
   delimiter: string,
   onError: (error: RowError) => void,
-): { records: AsyncIterable<CsvRecord>; consumed: () => number } {
-  const { chunks, consumed } = openBytes(file, 0);
+): { records: AsyncIterable<CsvRecord>; progress: () => number } {
+  const { chunks, progress } = openBytes(file, version);
   const parser = parse({
     delimiter,
     // Any of them ends a record, however they are mixed.
@@ -148,7 +139,7 @@ function openRecords(
     },
   });
   pipeline(Readable.from(withoutMark(chunks), { objectMode: false }), parser, () => {});
-  return { records: readRecords(file, parser), consumed };
+  return { records: readRecords(file, parser), progress };
 }
 
 async function* readRecords(file: DataFile, parser: AsyncIterable<unknown>): AsyncGenerator<CsvRecord> {
@@ -157,7 +148,8 @@ async function* readRecords(file: DataFile, parser: AsyncIterable<unknown>): Asy
       info: { lines: number };
       record: string[];
     }>) {
-      yield { cells: record, line: info.lines };
+      const bytes = record.reduce((sum, cell) => sum + cell.length, 0);
+      yield { cells: record, bytes, line: info.lines };
     }
   } catch (error) {
     throw error instanceof CsvError ? unreadableFrom(file, error) : error;

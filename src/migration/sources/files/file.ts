@@ -3,7 +3,6 @@ import { stat } from 'node:fs/promises';
 import { createGunzip } from 'node:zlib';
 import type { Entity } from '../../records/records.ts';
 import { SourceError } from '../source.ts';
-import type { Position } from '../source.ts';
 
 export interface DataFile {
   readonly path: string;
@@ -17,12 +16,6 @@ export interface DataFile {
 export const maxRowBytes = 1024 * 1024;
 
 const chunkBytes = 256 * 1024;
-
-/** A place in a file: bytes (uncompressed) and lines before it. Only good for the version it was taken from. */
-export interface Place {
-  readonly offset: number;
-  readonly line: number;
-}
 
 /** What tells one state of a file from another. */
 export interface FileVersion {
@@ -41,31 +34,18 @@ export async function fileVersion(file: DataFile): Promise<FileVersion> {
   }
 }
 
-/** A place as a resumable position. */
-export function toPosition({ offset, line }: Place, { token }: FileVersion): Position {
-  return JSON.stringify([offset, line, token]);
-}
-
-/** The place to go on from: the position's, or the beginning if there is none or the file has changed since. */
-export function fromPosition(position: Position | undefined, { token }: FileVersion): Place {
-  if (position === undefined) return { offset: 0, line: 0 };
-  const [offset, line, own] = JSON.parse(position) as [number, number, string];
-  return own === token ? { offset, line } : { offset: 0, line: 0 };
-}
-
-/** The file's uncompressed bytes from the offset on; `consumed` tells how many bytes of the file itself are read. */
+/** The file's uncompressed bytes; `progress` says what share of the file is read. */
 export function openBytes(
   file: DataFile,
-  offset: number,
-): { chunks: AsyncIterable<Buffer>; consumed: () => number } {
-  const start = file.format === 'ndjson.gz' ? 0 : offset;
-  const stream = createReadStream(file.path, { start, highWaterMark: chunkBytes });
-  const consumed = (): number => start + stream.bytesRead;
-  if (file.format !== 'ndjson.gz') return { chunks: readAll(file, stream), consumed };
+  { size }: FileVersion,
+): { chunks: AsyncIterable<Buffer>; progress: () => number } {
+  const stream = createReadStream(file.path, { highWaterMark: chunkBytes });
+  const progress = (): number => (size === 0 ? 1 : Math.min(1, stream.bytesRead / size));
+  if (file.format !== 'ndjson.gz') return { chunks: readAll(file, stream), progress };
   const gunzip = createGunzip({ chunkSize: chunkBytes });
   stream.on('error', (error) => gunzip.destroy(error));
   gunzip.on('close', () => stream.destroy());
-  return { chunks: skip(readAll(file, stream.pipe(gunzip)), offset), consumed };
+  return { chunks: readAll(file, stream.pipe(gunzip)), progress };
 }
 
 async function* readAll(file: DataFile, stream: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
@@ -89,14 +69,6 @@ async function* readAll(file: DataFile, stream: AsyncIterable<Buffer>): AsyncGen
 function isUtf16([a = 1, b = 1, c = 1, d = 1]: Buffer): boolean {
   if ((a === 0xff && b === 0xfe) || (a === 0xfe && b === 0xff)) return true;
   return (a === 0) !== (b === 0) && (a === 0) === (c === 0) && (b === 0) === (d === 0);
-}
-
-async function* skip(chunks: AsyncIterable<Buffer>, count: number): AsyncGenerator<Buffer> {
-  let left = count;
-  for await (const chunk of chunks) {
-    if (left < chunk.length) yield left === 0 ? chunk : chunk.subarray(left);
-    left = Math.max(0, left - chunk.length);
-  }
 }
 
 function unreadable(file: DataFile, error: unknown): unknown {

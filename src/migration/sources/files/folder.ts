@@ -60,7 +60,7 @@ async function openFile(
   const version = await fileVersion(file);
   const unchanged = (read: Reader): Reader => readUnchanged(file, version, manifest, read);
   if (file.format === 'csv') {
-    const header = await readCsvHeader(file, own?.fields);
+    const header = await readCsvHeader(file, version, own?.fields);
     return unchanged((options) => readCsv(file, header, version, options));
   }
   const project = own?.fields === undefined ? undefined : projectByPointers(own.fields, where);
@@ -83,7 +83,7 @@ function readUnchanged(
   let isChecked = false;
   return async function* (options) {
     await check();
-    if (!isChecked) await checkDigest(file, manifest);
+    if (!isChecked) await checkDigest(file, version, manifest);
     isChecked = true;
     yield* read(options);
     await check();

@@ -1,7 +1,7 @@
 import { isAscii, isUtf8 } from 'node:buffer';
 import { belongsTo, createBatchBuilder } from '../batches.ts';
 import type { Batch, ReadOptions, Row } from '../source.ts';
-import { fromPosition, maxRowBytes, openBytes, toPosition } from './file.ts';
+import { maxRowBytes, openBytes } from './file.ts';
 import type { DataFile, FileVersion } from './file.ts';
 
 const lineFeed = 10;
@@ -18,86 +18,61 @@ export async function* readNdjson(
   options: ReadOptions,
   project?: (row: unknown) => unknown,
 ): AsyncGenerator<Batch> {
-  const start = fromPosition(options.after, version);
-  const { chunks, consumed } = openBytes(file, start.offset);
+  const { chunks, progress } = openBytes(file, version);
   const batch = createBatchBuilder<number>(options.size, (number) => `${file.name}:${number}`);
-  let { offset, line } = start;
-  let cutAt = offset;
-  const cut = (): Batch => {
-    cutAt = offset;
-    const progress = version.size === 0 ? 1 : Math.min(1, consumed() / version.size);
-    return batch.cut({ progress, end: toPosition({ offset, line }, version) });
-  };
-
+  let line = 0;
   for await (const block of wholeLines(chunks)) {
-    const blockStart = offset;
-    for (const { row, end } of block.kind === 'huge'
-      ? [hugeLine(block.length)]
-      : readLines(block, line === 0)) {
+    for (const { row, bytes } of block === 'huge' ? [hugeLine] : readLines(block, line === 0)) {
       line += 1;
-      offset = blockStart + end;
       if (row === undefined) continue;
-      const kept = project !== undefined && row.error === undefined ? { ...row, raw: project(row.raw) } : row;
+      const kept = project !== undefined && row.error === undefined ? { raw: project(row.raw) } : row;
       if (kept.error === undefined && !belongsTo(options.organizationId, kept.raw)) continue;
-      batch.add(kept, line);
-      if (batch.isFull) yield cut();
+      batch.add(kept, bytes, line);
+      if (batch.isFull) yield batch.cut(progress());
     }
   }
-  if (offset > cutAt) yield cut();
+  yield batch.cut(1);
 }
 
-interface LineBlock {
-  readonly kind: 'lines';
-  readonly bytes: Buffer;
-}
-
-/** Cuts a stream of bytes behind line feeds; a line longer than the limit is passed over and only measured. */
-async function* wholeLines(
-  chunks: AsyncIterable<Buffer>,
-): AsyncGenerator<LineBlock | { readonly kind: 'huge'; readonly length: number }> {
+/** Cuts a stream of bytes behind line feeds; a line longer than the limit is passed over as `huge`. */
+async function* wholeLines(chunks: AsyncIterable<Buffer>): AsyncGenerator<Buffer | 'huge'> {
   let rest: Buffer[] = [];
-  let restLength = 0;
-  let passedOver = 0;
+  let length = 0;
+  let isHuge = false;
   for await (const chunk of chunks) {
+    let start = 0;
     const end = chunk.lastIndexOf(lineFeed) + 1;
     if (end > 0) {
-      let bytes = chunk.subarray(0, end);
-      if (passedOver > 0) {
-        const first = chunk.indexOf(lineFeed) + 1;
-        yield { kind: 'huge', length: passedOver + restLength + first };
-        bytes = chunk.subarray(first, end);
-      } else if (restLength > 0) {
-        bytes = Buffer.concat([...rest, bytes]);
+      if (isHuge) {
+        yield 'huge';
+        rest = [];
+        start = chunk.indexOf(lineFeed) + 1;
       }
-      if (bytes.length > 0) yield { kind: 'lines', bytes };
+      const bytes = chunk.subarray(start, end);
+      if (bytes.length > 0) yield rest.length === 0 ? bytes : Buffer.concat([...rest, bytes]);
       rest = [];
-      restLength = 0;
-      passedOver = 0;
+      length = 0;
+      isHuge = false;
     }
     if (end < chunk.length) {
       rest.push(chunk.subarray(end));
-      restLength += chunk.length - end;
+      length += chunk.length - end;
     }
-    if (restLength > maxRowBytes) {
-      passedOver += restLength;
-      rest = [];
-      restLength = 0;
-    }
+    if (length <= maxRowBytes) continue;
+    isHuge = true;
+    rest = [];
   }
-  if (passedOver > 0) yield { kind: 'huge', length: passedOver + restLength };
-  else if (restLength > 0) yield { kind: 'lines', bytes: Buffer.concat(rest) };
+  if (isHuge) yield 'huge';
+  else if (length > 0) yield Buffer.concat(rest);
 }
 
 interface Line {
   /** Undefined for an empty line. */
   readonly row: Row | undefined;
-  /** Where the line ends, in bytes from the block's beginning, its line feed included. */
-  readonly end: number;
+  readonly bytes: number;
 }
 
-function hugeLine(length: number): Line {
-  return { row: { error: 'is longer than 1 MiB' }, end: length };
-}
+const hugeLine: Line = { row: { error: 'is longer than 1 MiB' }, bytes: 0 };
 
 const beyondAscii = /[\x80-\xff]/;
 
@@ -105,19 +80,19 @@ const beyondAscii = /[\x80-\xff]/;
  * Decoding a whole block as Latin-1, where a character is a byte, and slicing its text costs a fraction of decoding
  * line by line; only lines that are not ASCII are decoded by themselves.
  */
-function* readLines({ bytes }: LineBlock, first: boolean): Generator<Line> {
-  const ascii = isAscii(bytes);
-  const text = bytes.toString('latin1');
+function* readLines(block: Buffer, isFirst: boolean): Generator<Line> {
+  const ascii = isAscii(block);
+  const text = block.toString('latin1');
   for (let from = 0; from < text.length;) {
     const found = text.indexOf('\n', from);
     const to = found === -1 ? text.length : found;
-    const end = found === -1 ? to : to + 1;
     const line = text.slice(from, to);
-    const open = end === to;
-    if (to - from > maxRowBytes) yield hugeLine(end);
-    else if (ascii || !beyondAscii.test(line)) yield { row: readLine(line, open), end };
-    else yield { row: readUnicodeLine(bytes.subarray(from, to), first && from === 0, open), end };
-    from = end;
+    const isOpen = found === -1;
+    const bytes = to - from;
+    if (bytes > maxRowBytes) yield hugeLine;
+    else if (ascii || !beyondAscii.test(line)) yield { row: readLine(line, isOpen), bytes };
+    else yield { row: readUnicodeLine(block.subarray(from, to), isFirst && from === 0, isOpen), bytes };
+    from = to + 1;
   }
 }
 
@@ -133,7 +108,7 @@ function readLine(json: string, open: boolean): Row | undefined {
   if (!usual && json.trim() === '') return undefined;
   try {
     const raw: unknown = JSON.parse(json);
-    return usual || isObject(raw) ? { raw, bytes: json.length } : { error: 'is not a JSON object' };
+    return usual || isObject(raw) ? { raw } : { error: 'is not a JSON object' };
   } catch (error) {
     if (open) return { error: cutShort };
     if (json.includes('\0')) return { error: 'is not valid JSON: it holds NUL bytes' };

@@ -1,4 +1,5 @@
-#!lua flags=no-writes
+#!lua flags=allow-oom
+-- @read master
 -- @reply json
 -- @include credentials keys
 -- Who is calling, and what a write needs to know before it is judged.

@@ -1,4 +1,5 @@
-#!lua flags=no-writes
+#!lua flags=allow-oom
+-- @read master
 -- @reply json
 -- @include credentials profiles
 -- Contract 4.1 in one round trip: who is calling, and what does their profile say?

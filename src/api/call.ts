@@ -1,0 +1,170 @@
+import { randomUUID } from 'node:crypto';
+import type { Socket } from 'node:net';
+import type { RequestHandler, Response } from 'express';
+import type { Operation } from '../contract/operations.ts';
+import type { ProblemCode } from '../contract/problems.ts';
+import type { Caller } from '../domain/caller.ts';
+
+/** What is known of one request while it is served: for its response, the log and the ledger. */
+export interface Call {
+  requestId: string;
+  /** `performance.now()` when the request came in. */
+  startedAt: number;
+  operation: Operation | undefined;
+  /** Headers of every response to it: a name, its value, the next name … */
+  headers: readonly string[];
+  /** As claimed; proven only once there is a caller. */
+  organizationId: string | undefined;
+  caller: Caller | undefined;
+  /** Why the request was refused. */
+  code: ProblemCode | undefined;
+  /** What went wrong on our side, for the log. */
+  failure: string | undefined;
+  /** Whether its handler is still at work. */
+  working: boolean;
+  /** Whether its response is out, or its connection gone. */
+  closed: boolean;
+  connection: Connection;
+}
+
+/** A call that is over. */
+export type AccessRecord = Readonly<
+  Pick<Call, 'requestId' | 'operation' | 'organizationId' | 'caller' | 'code' | 'failure'>
+> & {
+  /** 0 where the connection was lost before the response was out. */
+  status: number;
+  seconds: number;
+  userAgent: string | undefined;
+  /** W3C Trace Context, as the client sent it. */
+  traceparent: string | undefined;
+};
+
+/** Fields of our own: `locals` is a dictionary, and slower to read than all that is kept here. */
+type WithCall = Response & { call?: Call };
+type WithConnection = Socket & { calls?: Connection };
+
+/** The requests of one connection, which a client may pipeline. */
+interface Connection {
+  unsettled: Set<Response>;
+  /** Parsed already, and not begun: a thunk each. */
+  waiting: (() => void)[];
+  isClosed: boolean;
+  settle: (response: Response) => void;
+}
+
+/** Requests of one connection that are worked on at a time. Others wait, and no more are read. */
+const maxUnsettled = 100;
+
+const givenRequestId = /^[\w.-]{1,64}$/;
+
+/**
+ * Begins a call for every request, and passes it to `onSettled` exactly once: when its handler has ended and its
+ * response is out, or its connection gone. Neither implies the other. A client may leave while its request is
+ * authenticated; and of pipelined requests only the one at the head has a response with a socket, so that the
+ * others never see a `close` event when the connection is lost. At most 100 requests of a connection are at work.
+ */
+export function trackCalls(onSettled: (record: AccessRecord) => void): RequestHandler {
+  function begin(response: WithCall, connection: Connection, next: () => void): void {
+    const given = response.req.headers['x-request-id'];
+    response.call = {
+      requestId: typeof given === 'string' && givenRequestId.test(given) ? given : randomUUID(),
+      startedAt: performance.now(),
+      operation: undefined,
+      headers: [],
+      organizationId: undefined,
+      caller: undefined,
+      code: undefined,
+      failure: undefined,
+      working: false,
+      closed: connection.isClosed,
+      connection,
+    };
+    connection.unsettled.add(response);
+    response.on('close', onResponseClose);
+    next();
+    if (connection.isClosed) settle(response);
+  }
+
+  function settle(response: Response): void {
+    const call = callOf(response);
+    if (call.working || !call.closed || !call.connection.unsettled.delete(response)) return;
+    onSettled(toAccessRecord(call, response));
+    if (call.connection.waiting.length > 0) setImmediate(beginNext, call.connection, response.req.socket);
+  }
+
+  function onResponseClose(this: Response): void {
+    callOf(this).closed = true;
+    settle(this);
+  }
+
+  function onConnectionClose(connection: Connection): void {
+    connection.isClosed = true;
+    for (const response of connection.unsettled) onResponseClose.call(response);
+  }
+
+  function connectionOf(socket: WithConnection): Connection {
+    if (socket.calls !== undefined) return socket.calls;
+    const connection: Connection = { unsettled: new Set(), waiting: [], isClosed: socket.destroyed, settle };
+    socket.calls = connection;
+    socket.on('close', () => onConnectionClose(connection));
+    return connection;
+  }
+
+  return (request, response, next) => {
+    const connection = connectionOf(request.socket);
+    if (connection.unsettled.size < maxUnsettled) {
+      begin(response, connection, next);
+      return;
+    }
+    connection.waiting.push(() => begin(response, connection, next));
+    request.socket.pause();
+  };
+}
+
+function beginNext(connection: Connection, socket: Socket): void {
+  connection.waiting.shift()?.();
+  if (connection.waiting.length === 0) socket.resume();
+}
+
+/** Marks the handler of a request as at work: until `endWork` its call is not over, whatever happens to its socket. */
+export function beginWork(response: Response, operation: Operation): void {
+  const call = callOf(response);
+  call.operation = operation;
+  call.working = true;
+}
+
+export function endWork(response: Response): void {
+  const call = callOf(response);
+  call.working = false;
+  call.connection.settle(response);
+}
+
+function toAccessRecord(call: Call, response: Response): AccessRecord {
+  const { requestId, startedAt, operation, organizationId, caller, code, failure } = call;
+  const { headers } = response.req;
+  const traceparent = headers['traceparent'];
+  // Field by field: to spread the call costs more than all the ledger does with it.
+  return {
+    requestId,
+    operation,
+    organizationId,
+    caller,
+    code,
+    failure,
+    status: response.writableFinished ? response.statusCode : 0,
+    seconds: (performance.now() - startedAt) / 1000,
+    userAgent: headers['user-agent'],
+    traceparent: typeof traceparent === 'string' ? traceparent : undefined,
+  };
+}
+
+/** Whether there is a call: not for a request that was refused before it reached the app. */
+export function hasCall(response: Response): boolean {
+  return (response as WithCall).call !== undefined;
+}
+
+export function callOf(response: Response): Call {
+  const { call } = response as WithCall;
+  if (call === undefined) throw new Error('this response has no call');
+  return call;
+}

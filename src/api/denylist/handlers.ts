@@ -1,0 +1,64 @@
+import { problem, type Problem } from '../../contract/problems.ts';
+import {
+  banUsernames as ban,
+  overwriteDenylist as overwrite,
+  removeDenied as remove,
+  type DenylistContext,
+} from '../../redis/denylist.ts';
+import type { Store } from '../../redis/scripts.ts';
+import type { Session } from '../authentication.ts';
+import type { Answer } from '../respond.ts';
+
+/** Contract 4.3. */
+export function banUsernames(store: Store) {
+  return async (session: Session, replacements: ReadonlyMap<string, string>): Promise<Answer> => {
+    const outcome = await ban(contextOf(store, session), replacements);
+    if (outcome.kind === 'busy') return busy;
+    // "The request may succeed in part; the response then lists the usernames that could not be added." (contract 4.3.5)
+    const { failures } = outcome;
+    if (failures.length === 0) return { kind: 'no-content' };
+    const usernamesNotAdded = failures.map(({ username }) => username);
+    return { kind: 'lists', lists: { usernamesNotAdded, failures } };
+  };
+}
+
+/** Contract 4.4. */
+export function removeDeniedUsernames(store: Store) {
+  return async (session: Session, usernames: readonly string[]): Promise<Answer> => {
+    const outcome = await remove(contextOf(store, session), usernames);
+    if (outcome.kind === 'busy') return busy;
+    return { kind: 'lists', lists: { usernamesDeleted: outcome.deleted, usernamesInUse: outcome.inUse } };
+  };
+}
+
+/** Contract 4.5. */
+export function overwriteDenylist(store: Store) {
+  return async (session: Session, usernames: readonly string[]): Promise<Answer> => {
+    const outcome = await overwrite(contextOf(store, session), usernames);
+    switch (outcome.kind) {
+      case 'overwritten':
+        return { kind: 'no-content' };
+      // "If any of its names is in use, nothing changes, and the response lists those names." (contract 4.5.2)
+      case 'in-use':
+        return refused(
+          problem('usernames-in-use', 'Some of these usernames are in use; the denylist was not changed.', {
+            usernamesInUse: outcome.usernames,
+          }),
+        );
+      case 'busy':
+        return busy;
+    }
+  };
+}
+
+function contextOf(store: Store, { base, found }: Session): DenylistContext {
+  return { store, base, keyId: found.caller.keyId, snapshot: found.snapshot };
+}
+
+function refused(reason: Problem): Answer {
+  return { kind: 'problem', problem: reason };
+}
+
+const busy = refused(
+  problem('overloaded', 'Another change of this denylist is under way. Sending this request again is safe.'),
+);

@@ -1,0 +1,43 @@
+import { Cluster, type Redis } from 'ioredis';
+import { mastersOf, type RedisClient } from './client.ts';
+
+export interface StoreHealth {
+  /** Whether some master can be read from. */
+  isReadable: boolean;
+  /** What does not work: store-unavailable, store-partly-unavailable, store-read-only, store-full. */
+  faults: string[];
+}
+
+/** Reads from every master that the client is connected to; never rejects. */
+export async function checkHealth(client: RedisClient): Promise<StoreHealth> {
+  const servers = await Promise.allSettled(mastersOf(client).map(probe));
+  const answers = servers.flatMap((server) => (server.status === 'fulfilled' ? [server.value] : []));
+  const masters = answers.filter(({ isReplica }) => !isReplica);
+  const isPartial = masters.length < servers.length || lacksMaster(client);
+  const faults = [
+    ...(answers.length === 0 ? ['store-unavailable'] : []),
+    ...(masters.length > 0 && isPartial ? ['store-partly-unavailable'] : []),
+    ...(masters.length < answers.length ? ['store-read-only'] : []),
+    ...(masters.some(({ isFull }) => isFull) ? ['store-full'] : []),
+  ];
+  return { isReadable: masters.length > 0, faults };
+}
+
+async function probe(server: Redis): Promise<{ isReplica: boolean; isFull: boolean }> {
+  // INFO is answered even while the server is loading its data; a command that reads is not.
+  const [info] = await Promise.all([server.info('memory', 'replication'), server.dbsize()]);
+  const figure = (name: string): number => Number(new RegExp(`^${name}:(\\d+)`, 'm').exec(info)?.[1] ?? 0);
+  const limit = figure('maxmemory');
+  return {
+    // Nothing is served by a replica: what it has may be out of date.
+    isReplica: /^role:slave/m.test(info),
+    isFull: limit > 0 && figure('used_memory') >= limit,
+  };
+}
+
+/** Whether slots belong to a master that the client has no connection to: `nodes` leaves it out. */
+function lacksMaster(client: RedisClient): boolean {
+  if (!(client instanceof Cluster)) return false;
+  const connected = new Set(mastersOf(client).map(({ options }) => `${options.host}:${options.port}`));
+  return client.slots.some(([owner]) => owner !== undefined && !connected.has(owner));
+}
