@@ -1,4 +1,4 @@
-import type { OrganizationSettings } from '../domain/settings.ts';
+import { defaultSettings, type OrganizationSettings } from '../domain/settings.ts';
 import {
   apiKeyIdsKey,
   denylistKey,
@@ -12,7 +12,7 @@ import type { ScriptCommand, ScriptFiles } from './script-loader.ts';
 import { readWriteSnapshot } from './write-snapshot.ts';
 
 export interface OrganizationScripts {
-  saveSettings: ScriptCommand<(string | number)[], 'created' | 'changed'>;
+  saveSettings: ScriptCommand<(string | number)[], 'created' | 'changed' | 'min-above-max'>;
 }
 
 type OrganizationStore = RedisClient & OrganizationScripts;
@@ -22,28 +22,39 @@ export const organizationScripts: ScriptFiles<OrganizationScripts> = {
 };
 
 /**
- * Stores an organization's settings, and creates it where it is new. The comparison of one that exists stays as
- * it is: changing that means to rebuild the name index (reindex.ts). The settings must be free of
- * `settingsFaults`; an empty pattern or template is none.
+ * Changes the settings that are given and no others, or creates the organization. The comparison of one that exists
+ * stays as it is: changing that means to rebuild the name index (reindex/). The settings must be free of
+ * `settingsFaults`; a pattern or template that is undefined or empty is unset. `min-above-max`: by what another has
+ * set meanwhile; nothing was changed.
  */
 export async function saveSettings(
   store: OrganizationStore,
   prefix: string,
   organizationId: string,
-  settings: OrganizationSettings,
-): Promise<'created' | 'changed'> {
+  { comparison = defaultSettings.comparison, ...given }: Partial<OrganizationSettings>,
+): Promise<'created' | 'changed' | 'min-above-max'> {
   // The registry first: an organization it does not know would be missed by everything that walks over all.
   await store.sadd(organizationsKey(prefix), organizationId);
   return await store.saveSettings(
     organizationBase(prefix, organizationId),
-    settings.comparison,
-    settings.minLength,
-    settings.maxLength,
-    settings.pattern ?? '',
-    settings.objectImageUrlTemplate ?? '',
-    settings.requireOwnership ? '1' : '0',
+    comparison,
+    defaultSettings.minLength,
+    defaultSettings.maxLength,
+    ...Object.entries(given).flatMap(([name, value]) => [
+      fields[name as keyof typeof given],
+      typeof value === 'boolean' ? Number(value) : (value ?? ''),
+    ]),
   );
 }
+
+/** Where each setting is stored; README.md has the table. */
+const fields = {
+  minLength: 'min',
+  maxLength: 'max',
+  pattern: 'pattern',
+  objectImageUrlTemplate: 'template',
+  requireOwnership: 'ownership',
+} as const;
 
 /** The organization's settings; undefined where it does not exist. */
 export async function findSettings(

@@ -62,6 +62,15 @@ describe('an API key', () => {
     expect(await authenticate(store, base, hashApiKey(apiKey))).toEqual({ kind: 'unknown' });
   });
 
+  test('lets nobody in from the very millisecond at which it expires', async () => {
+    const [seconds, microseconds] = await store.time();
+    const now = Number(seconds) * 1000 + Math.floor(Number(microseconds) / 1000);
+    const { apiKey } = await create({ role: 'admin', expiresAt: now });
+    expect(await authenticate(store, base, hashApiKey(apiKey))).toEqual({ kind: 'unknown' });
+    const later = await create({ role: 'admin', expiresAt: now + 60_000 });
+    expect(await authenticate(store, base, hashApiKey(later.apiKey))).toMatchObject({ kind: 'known' });
+  });
+
   test('needs an organization', async () => {
     const nowhere = organizationBase(freshPrefix(), 'acme');
     expect(await createApiKey(store, nowhere, { role: 'admin' })).toEqual({ kind: 'unknown-organization' });

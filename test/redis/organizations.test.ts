@@ -45,6 +45,28 @@ describe('the settings of an organization', () => {
     });
   });
 
+  test('that two commands change at once both hold', async () => {
+    const prefix = freshPrefix();
+    await saveSettings(store, prefix, 'acme', defaultSettings);
+    await Promise.all([
+      saveSettings(store, prefix, 'acme', { minLength: 3 }),
+      saveSettings(store, prefix, 'acme', { maxLength: 20 }),
+      saveSettings(store, prefix, 'acme', { pattern: '[a-z]+' }),
+    ]);
+    expect(await findSettings(store, prefix, 'acme')).toMatchObject({
+      minLength: 3,
+      maxLength: 20,
+      pattern: '[a-z]+',
+    });
+  });
+
+  test('stay as they are where two commands together would leave no length that is allowed', async () => {
+    const prefix = freshPrefix();
+    await saveSettings(store, prefix, 'acme', { minLength: 10 });
+    expect(await saveSettings(store, prefix, 'acme', { maxLength: 9 })).toBe('min-above-max');
+    expect(await findSettings(store, prefix, 'acme')).toMatchObject({ minLength: 10, maxLength: 64 });
+  });
+
   test('are none where the organization does not exist', async () => {
     expect(await findSettings(store, freshPrefix(), 'acme')).toBeUndefined();
   });

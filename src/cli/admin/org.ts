@@ -78,21 +78,27 @@ async function setOrganization(context: AdminContext, id: string, options: SetOp
   const { keyPrefix } = context.config();
   const { store, base } = await context.organization(id);
   const current = await findSettings(store, keyPrefix, id);
-  const settings = withOptions(current ?? defaultSettings, options);
-  const faults = settingsFaults(settings);
+  const given = givenSettings(options);
+  const faults = settingsFaults({ ...defaultSettings, ...current, ...given });
   if (faults.length > 0) return { kind: 'usage', message: `${faults.join('; ')}: nothing was changed` };
 
   let rebuilt = '';
-  if (current !== undefined && settings.comparison !== current.comparison) {
-    const { signal } = context;
-    const outcome = await changeComparison(store, base, settings.comparison, { signal });
+  if (current !== undefined && given.comparison !== undefined) {
+    const outcome = await changeComparison(store, base, given.comparison, { signal: context.signal });
     const refused = describeRefusal(outcome, id);
     if (refused !== undefined) return refused;
     if (outcome.kind === 'rebuilt') {
       rebuilt = `: ${counted(outcome.usernames, 'username')} and ${counted(outcome.denied, 'denied name')} compared anew`;
     }
   }
-  const saved = await saveSettings(store, keyPrefix, id, settings);
+  const saved = await saveSettings(store, keyPrefix, id, given);
+  if (saved === 'min-above-max') {
+    return {
+      kind: 'problem',
+      message: `another command has just changed the username lengths, and the minimum would be above the maximum: see org show ${JSON.stringify(id)}, then run this again`,
+    };
+  }
+  const settings = (await findSettings(store, keyPrefix, id)) ?? defaultSettings;
   return {
     kind: 'done',
     json: settingsRecord(id, settings),
@@ -100,22 +106,23 @@ async function setOrganization(context: AdminContext, id: string, options: SetOp
   };
 }
 
-function withOptions(settings: OrganizationSettings, options: SetOptions): OrganizationSettings {
+/** Only what was given: another command may be changing the rest. */
+function givenSettings(options: SetOptions): Partial<OrganizationSettings> {
   const {
-    usernameMin = settings.minLength,
-    usernameMax = settings.maxLength,
-    usernamePattern = settings.pattern,
-    usernameComparison = settings.comparison,
-    objectUrlTemplate = settings.objectImageUrlTemplate,
-    requireOwnership = String(settings.requireOwnership),
+    usernameMin,
+    usernameMax,
+    usernamePattern,
+    usernameComparison,
+    objectUrlTemplate,
+    requireOwnership,
   } = options;
   return {
-    minLength: usernameMin,
-    maxLength: usernameMax,
-    pattern: usernamePattern === '' ? undefined : usernamePattern,
-    comparison: usernameComparison,
-    objectImageUrlTemplate: objectUrlTemplate === '' ? undefined : objectUrlTemplate,
-    requireOwnership: requireOwnership === 'true',
+    ...(usernameMin !== undefined && { minLength: usernameMin }),
+    ...(usernameMax !== undefined && { maxLength: usernameMax }),
+    ...(usernamePattern !== undefined && { pattern: usernamePattern || undefined }),
+    ...(usernameComparison !== undefined && { comparison: usernameComparison }),
+    ...(objectUrlTemplate !== undefined && { objectImageUrlTemplate: objectUrlTemplate || undefined }),
+    ...(requireOwnership !== undefined && { requireOwnership: requireOwnership === 'true' }),
   };
 }
 

@@ -31,6 +31,11 @@ export function usedKeysKey(base: string): string {
   return `${base}use:keys`;
 }
 
+/** The number of an instance's last batch for the organization. */
+export function lastBatchKey(base: string, instance: string): string {
+  return `${base}use:flush:${instance}`;
+}
+
 /** Of one API key: label, first and last use per operation, user agents. */
 export function usedKeyKey(base: string, keyId: string): string {
   return `${base}use:key:${keyId}`;

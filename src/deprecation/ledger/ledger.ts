@@ -5,8 +5,7 @@ import { organizationBase, organizationsKey } from '../../redis/keys.ts';
 import { cutBatches } from './batches.ts';
 import { usualFlushMs, writeCoverage } from './coverage.ts';
 import { dayMs, dayOf } from '../../lib/days.ts';
-import { ledgerDays } from './keys.ts';
-import { activeOrganizationsKey, unknownOrganizationBase } from './keys.ts';
+import { activeOrganizationsKey, lastBatchKey, ledgerDays, unknownOrganizationBase } from './keys.ts';
 import { repeat } from '../../lib/repeat.ts';
 import { defineDeprecationScripts } from './scripts.ts';
 import { createTally, tallyLimits, type Call, type Counted, type KeyTally } from './tally.ts';
@@ -48,6 +47,8 @@ export function createLedger(client: RedisClient, prefix: string, options: Ledge
   const instance = randomBytes(6).toString('hex');
   const start = now();
   const known = new Set<string>();
+  /** Organizations in which the number of this instance's last batch is kept. */
+  const marked = new Set<string>();
   const tally = createTally((organizationId) => known.has(organizationId));
   let outbox: Outbox | undefined;
   let sequence = 0;
@@ -97,6 +98,7 @@ export function createLedger(client: RedisClient, prefix: string, options: Ledge
         first.batch,
       );
       batches.shift();
+      marked.add(base);
     }
   };
 
@@ -143,8 +145,10 @@ export function createLedger(client: RedisClient, prefix: string, options: Ledge
       await cover(outbox.until, closed && !late);
       outbox = undefined;
       // What was kept from before is written; now what has been counted meanwhile.
-      if (!late) return;
+      if (!late) break;
     }
+    // No batch of this instance can come again.
+    if (closed) await Promise.all([...marked].map((base) => store.unlink(lastBatchKey(base, instance))));
   };
 
   const attempt = async (earlier: Promise<void>, closed: boolean): Promise<void> => {

@@ -6,7 +6,7 @@
 -- KEYS[1]  <prefix>{organization}:
 -- ARGV[1]  the instance that counted
 -- ARGV[2]  number of the batch, growing per instance
--- ARGV[3]  seconds that what is known of a key outlives its last use
+-- ARGV[3]  seconds that the number of the last batch, and what is known of a key, are kept
 -- ARGV[4]  ms: keys not used since are forgotten
 -- ARGV[5]  user agents remembered per key
 -- ARGV[6]  JSON {days: [[day, expires at, seconds]…],
@@ -19,7 +19,8 @@
 local done = usage_flush_key(ARGV[1])
 local latest = redis.call('GET', done)
 if latest and tonumber(latest) >= tonumber(ARGV[2]) then return 'already' end
-redis.call('SET', done, ARGV[2], 'EX', 86400)
+-- For as long as the counts: the same batch may be sent again after an outage of any length.
+redis.call('SET', done, ARGV[2], 'EX', ARGV[3])
 
 -- The oldest agent makes room.
 local function remember(own, agent, at)

@@ -1,23 +1,26 @@
 #!lua
 -- @include keys
--- Stores an organization's settings, and so creates it where it is new. The comparison is only set for a new one:
--- changing it later means to rebuild the name index (reindex/). They count as made here (b), so that no later
--- migration changes them.
+-- Changes the given settings of an organization and no others, or creates it. How names are compared is only set for a
+-- new one: changing that means to rebuild the name index (reindex/). The settings count as made here (b), so that no
+-- later migration changes them.
 --
 -- KEYS[1]  <prefix>{organization}:
 -- ARGV[1]  comparison: exact | case-insensitive
--- ARGV[2]  least length of a username
--- ARGV[3]  greatest length of a username
--- ARGV[4]  RE2 pattern, '' for none
--- ARGV[5]  object URL template, '' for none
--- ARGV[6]  ownership: 1 | 0
+-- ARGV[2]  least length of a username where none is set
+-- ARGV[3]  greatest length of a username where none is set
+-- ARGV[4…] two for each setting given: field (min | max | pattern | template | ownership), value, '' to unset it
 --
 -- 'created' or 'changed'
-local settings = settings_key()
-local is_new = redis.call('HSETNX', settings, 'comparison', ARGV[1]) == 1
-redis.call('HSET', settings, 'min', ARGV[2], 'max', ARGV[3], 'ownership', ARGV[6], 'b', '1')
-for position, field in ipairs({ 'pattern', 'template' }) do
-  local value = ARGV[position + 3]
-  if value == '' then redis.call('HDEL', settings, field) else redis.call('HSET', settings, field, value) end
+-- 'min-above-max'                   by what another has set meanwhile: nothing was changed
+local given = {}
+for i = 4, #ARGV, 2 do given[ARGV[i]] = ARGV[i + 1] end
+local have = redis.call('HMGET', settings_key(), 'min', 'max')
+local min, max = given.min or have[1] or ARGV[2], given.max or have[2] or ARGV[3]
+if tonumber(min) > tonumber(max) then return 'min-above-max' end
+
+local is_new = redis.call('HSETNX', settings_key(), 'comparison', ARGV[1]) == 1
+redis.call('HSET', settings_key(), 'min', min, 'max', max, 'b', '1')
+for field, value in pairs(given) do
+  if value == '' then redis.call('HDEL', settings_key(), field) else redis.call('HSET', settings_key(), field, value) end
 end
 return is_new and 'created' or 'changed'

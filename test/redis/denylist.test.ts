@@ -1,0 +1,71 @@
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
+import { defaultSettings } from '../../src/domain/settings.ts';
+import { closeRedis } from '../../src/redis/connection/connect.ts';
+import { banUsernames, overwriteDenylist, removeDenied } from '../../src/redis/denylist.ts';
+import { organizationBase } from '../../src/redis/keys.ts';
+import { saveSettings } from '../../src/redis/organizations.ts';
+import { putProfile } from '../../src/redis/profiles.ts';
+import type { Store } from '../../src/redis/scripts.ts';
+import { readWriteSnapshot } from '../../src/redis/write-snapshot.ts';
+import { freshPrefix } from '../support/redis.ts';
+import { openTestStore } from '../support/store.ts';
+
+let store: Store;
+let base: string;
+beforeAll(async () => {
+  store = await openTestStore();
+});
+beforeEach(async () => {
+  const prefix = freshPrefix();
+  base = organizationBase(prefix, 'acme');
+  await saveSettings(store, prefix, 'acme', defaultSettings);
+});
+afterAll(() => closeRedis(store));
+
+const context = async () => ({ store, base, keyId: 'k', snapshot: await readWriteSnapshot(store, base) });
+const put = async (user: string, username: string) =>
+  (await putProfile(store, base, user, { username }, await readWriteSnapshot(store, base, user))).kind;
+const denied = async () => (await store.hkeys(`${base}d0`)).sort();
+
+describe('an overwrite of the denylist', () => {
+  test('is not committed once its stage has lost a name', async () => {
+    await overwriteDenylist(await context(), ['old']);
+    await store.stageOpen(base, 'mine', 60_000);
+    expect(await store.stageAdd(base, 'mine', 60_000, '0', 'a', 'a', 'b', 'b')).toEqual(['staged', 2, []]);
+    await store.unlink(`${base}stage`);
+    expect(await store.stageCommit(base, 'mine', '0', 'k', 2)).toBe('lapsed');
+    expect(await denied()).toEqual(['old']);
+  });
+
+  test('is not committed once its lease is over, and its names can be claimed', async () => {
+    await overwriteDenylist(await context(), ['old']);
+    await store.stageOpen(base, 'mine', 60_000);
+    await store.stageAdd(base, 'mine', 60_000, '0', 'a', 'a');
+    expect(await put('ada', 'a')).toBe('busy');
+    await store.pexpire(`${base}stage-owner`, 0);
+    expect(await put('ada', 'a')).toBe('put');
+    expect(await store.stageCommit(base, 'mine', '0', 'k', 1)).toBe('lapsed');
+    expect(await denied()).toEqual(['old']);
+    // Whoever came across the abandoned stage has freed it in the background.
+    expect(await store.exists(`${base}stage`)).toBe(0);
+  });
+
+  test('keeps its stage in a key that never expires, which would free it on the main thread', async () => {
+    await store.stageOpen(base, 'mine', 60_000);
+    await store.stageAdd(base, 'mine', 60_000, '0', 'a', 'a');
+    expect(await store.ttl(`${base}stage`)).toBe(-1);
+    expect(await store.ttl(`${base}stage-owner`)).toBeGreaterThan(0);
+  });
+});
+
+describe('the record of local writes', () => {
+  test('has one mark for a list that was overwritten, whatever is denied or removed afterwards', async () => {
+    await banUsernames(await context(), new Map([['before', 'x']]));
+    await overwriteDenylist(await context(), ['a', 'b']);
+    const marks = await store.scard(`${base}local-writes`);
+    await banUsernames(await context(), new Map([['after', 'x']]));
+    await removeDenied(await context(), ['a']);
+    expect(await store.scard(`${base}local-writes`)).toBe(marks);
+    expect(await denied()).toEqual(['after', 'b']);
+  });
+});
