@@ -1,5 +1,6 @@
 import type { ErrorRequestHandler, Response } from 'express';
 import type { Log } from '../log.ts';
+import { ReportTooLargeError } from '../deprecation/reports/group-usage.ts';
 import { isStoreUnavailable } from '../redis/connection/connect.ts';
 
 /** What went wrong, for the operator: the members of RFC 9457, and what to do about it. */
@@ -26,6 +27,14 @@ export function explainError(error: unknown): AdminProblem | undefined {
       detail: 'Redis does not answer, or too slowly. Calls are still counted, in memory.',
       remedy: 'Check Redis (REDIS_URL). The bridge reconnects by itself and needs no restart.',
       headers: { 'Retry-After': '5' },
+    };
+  }
+  if (error instanceof ReportTooLargeError) {
+    return {
+      status: 400,
+      title: 'The report is too large',
+      detail: error.message,
+      remedy: 'Narrow the query, or read it in parts.',
     };
   }
   const status = (error as { status?: unknown } | undefined)?.status;

@@ -1,5 +1,6 @@
 import type { RequestHandler } from 'express';
-import { reportCsv, reportUsage } from '../deprecation/reports/report.ts';
+import { reportUsage } from '../deprecation/reports/report.ts';
+import { reportCsv } from '../deprecation/reports/report-text.ts';
 import { readUsageQuery } from '../deprecation/reports/usage-query.ts';
 import type { RedisClient } from '../redis/connection/connect.ts';
 import { readParameters } from './parameters.ts';
@@ -31,13 +32,15 @@ export function usage({ store, keyPrefix, now }: UsageOptions): RequestHandler {
         title: 'Invalid query',
         detail: reasons.join('; '),
         remedy:
-          'Example: /usage?from=2027-01-01&to=2027-01-31&organization=ID&group=day|organization|client|operation|status&format=json|csv; every parameter is optional.',
+          'Example: /usage?from=2027-01-01&to=2027-01-31&organization=ID&group=client,status&format=csv. Every parameter is optional. The groups are day, organization, client, operation and status; the formats json and csv.',
       });
       return;
     }
     const report = await reportUsage(store, keyPrefix, read.query, now());
     if (format === 'csv') {
-      response.attachment(`usage-by-${report.groupBy}-${report.from}-to-${report.to}.csv`);
+      response.attachment(
+        `usage-by-${report.groupBy.replaceAll(',', '-')}-${report.from}-to-${report.to}.csv`,
+      );
       response.type('text/csv; charset=utf-8').send(reportCsv(report));
     } else response.json(report);
   };

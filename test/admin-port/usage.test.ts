@@ -74,6 +74,17 @@ test.each([
       ],
     },
   ],
+  [
+    'group=status,operation',
+    {
+      groupBy: 'operation,status',
+      rows: [
+        { operation: 'getProfile', status: '2xx', calls: 8 },
+        { operation: 'getProfile', status: '4xx', calls: 4 },
+        { operation: 'putProfile', status: '2xx', calls: 2 },
+      ],
+    },
+  ],
   ['organization=quiet', { organization: 'quiet', calls: 1 }],
   ['organization=nobody', { calls: 0, rows: [] }],
   [`from=${dayName(dayOf(now) - 39)}&organization=acme`, { calls: 18 }],

@@ -4,8 +4,8 @@ import type { Html } from '../../lib/html.ts';
 import type { RedisClient } from '../../redis/connection/connect.ts';
 import { activeOrganizationsKey } from '../../deprecation/ledger/keys.ts';
 import { unattributedKey } from '../../deprecation/ledger/tally.ts';
-import { reportOf, type ReportRow, type UsageReport } from '../../deprecation/reports/report.ts';
-import { clientName } from '../../deprecation/reports/usage-groups.ts';
+import { clientName, type ReportRow } from '../../deprecation/reports/group-usage.ts';
+import { reportOf, type UsageReport } from '../../deprecation/reports/report.ts';
 import { readUsage } from '../../deprecation/reports/usage.ts';
 import { sparkline } from './components/sparkline.ts';
 import type { DashboardQuery } from './query.ts';
@@ -16,6 +16,8 @@ export interface DashboardData {
   days: UsageReport;
   operations: UsageReport;
   clients: UsageReport;
+  /** By the groups of the query. */
+  breakdown: UsageReport;
   /** The clients that called in the last `quietDays` days, and those that did not; the latest call first. */
   calling: ReportRow[];
   quiet: ReportRow[];
@@ -41,11 +43,13 @@ async function readData(
     client.zrevrange(activeOrganizationsKey(prefix), 0, mostOrganizations - 1),
   ]);
   // Each report may take ten milliseconds or more: requests of the API are answered in between.
-  const days = reportOf(usage, 'day');
+  const days = reportOf(usage, ['day']);
   await setImmediate();
-  const operations = reportOf(usage, 'operation');
+  const operations = reportOf(usage, ['operation']);
   await setImmediate();
-  const clients = reportOf(usage, 'client');
+  const clients = reportOf(usage, ['client']);
+  await setImmediate();
+  const breakdown = reportOf(usage, query.groupBy);
   const seen = (row: ReportRow) => Date.parse(row.lastSeen ?? '') || 0;
   const kindOf = (row: ReportRow) => {
     if (row.client === clientName(unattributedKey, undefined) && row.keys === 0) return 'unattributed';
@@ -57,7 +61,7 @@ async function readData(
     unattributed: [],
   };
   for (const row of clients.rows.toSorted((a, b) => seen(b) - seen(a))) split[kindOf(row)].push(row);
-  return { now, days, operations, clients, ...split, organizations };
+  return { now, days, operations, clients, breakdown, ...split, organizations };
 }
 
 /** How long a reading of the ledger is shared by everybody who asks for the same, in ms. */
@@ -71,8 +75,8 @@ export function createDashboardReader(
 ): (query: DashboardQuery) => Promise<DashboardData> {
   const readings = new Map<string, { at: number; data: Promise<DashboardData> }>();
   return async (query) => {
-    const { firstDay, lastDay, organizationId } = query;
-    const id = JSON.stringify([firstDay, lastDay, organizationId]);
+    const { firstDay, lastDay, organizationId, groupBy } = query;
+    const id = JSON.stringify([firstDay, lastDay, organizationId, groupBy]);
     const at = now();
     for (const [old, reading] of readings) if (at - reading.at >= sharedMs) readings.delete(old);
     const shared = readings.get(id);

@@ -8,6 +8,7 @@ import { moment } from './components/text.ts';
 import type { DashboardData } from './dashboard-data.ts';
 import { filters } from './filters.ts';
 import { csvAddress, type DashboardQuery } from './query.ts';
+import { breakdownSection } from './sections/breakdown-section.ts';
 import { callsSection } from './sections/calls-section.ts';
 import { callingSection, quietSection, unattributedSection } from './sections/clients-section.ts';
 import { coverageSection } from './sections/coverage-section.ts';
@@ -33,13 +34,13 @@ export function renderDashboard(
     <main id="content">
       ${policySection(policy, now)} ${filters(query, data.organizations)} ${figuresSection(data)}
       ${callsSection(data)} ${coverageSection(data)} ${callingSection(data, query)}
-      ${quietSection(data, query)} ${unattributedSection(data)}
+      ${quietSection(data, query)} ${unattributedSection(data)} ${breakdownSection(data, query)}
     </main>
     <footer>
       <p>All times are UTC; a day is a UTC day.</p>
       <p>
         CSV:
-        ${groups.map(
+        ${[...groups, query.groupBy.join()].map(
           (group, i) => html`${i > 0 ? ' · ' : ''}<a href="${csvAddress(query, group)}">by ${group}</a>`,
         )}
       </p>

@@ -6,12 +6,13 @@ import { readUsageQuery, type UsageQuery } from '../../deprecation/reports/usage
 export interface DashboardQuery extends UsageQuery {
   /** The length of a period that ends today; undefined where the address has its own first and last day. */
   days: number | undefined;
-  /** Whether every client is listed, however many there are. */
+  /** Whether every row is listed, however many there are. */
   all: boolean;
 }
 
-export const dashboardParameters = ['organization', 'days', 'from', 'to', 'clients'] as const;
+export const dashboardParameters = ['organization', 'days', 'from', 'to', 'group', 'clients'] as const;
 export const periods = [7, 30, 90, 365] as const;
+const defaultGroup = 'client,status';
 
 type Fields = Partial<Record<(typeof dashboardParameters)[number], string>>;
 export type ReadDashboardQuery =
@@ -19,7 +20,7 @@ export type ReadDashboardQuery =
 
 /** Reads a dashboard's address; by default it shows 30 days of all organizations. */
 export function readDashboardQuery(fields: Fields, now: number): ReadDashboardQuery {
-  const { organization, from, to, clients } = fields;
+  const { organization, from, to, group = defaultGroup, clients } = fields;
   const ownDates = (from ?? '') !== '' || (to ?? '') !== '';
   const days = ownDates ? undefined : Number(fields.days ?? 30);
   if (days !== undefined && !(Number.isInteger(days) && days >= 1 && days <= ledgerDays)) {
@@ -29,17 +30,18 @@ export function readDashboardQuery(fields: Fields, now: number): ReadDashboardQu
     };
   }
   const since = days === undefined ? from : dayName(dayOf(now) - days + 1);
-  const read = readUsageQuery({ organization, from: since, to }, now);
+  const read = readUsageQuery({ organization, from: since, to, group }, now);
   if (read.kind === 'invalid') return read;
   return { kind: 'ok', query: { ...read.query, days, all: clients === 'all' } };
 }
 
 /** The query part of the address that shows this, with a change. */
-export function addressOf(query: DashboardQuery, change: { days?: number; all?: boolean } = {}): string {
-  const { organizationId, days, firstDay, lastDay, all } = { ...query, ...change };
+export function addressOf(query: DashboardQuery, change: Partial<DashboardQuery> = {}): string {
+  const { organizationId, days, firstDay, lastDay, groupBy, all } = { ...query, ...change };
   return addressWith({
     organization: organizationId,
     ...(days === undefined ? { from: dayName(firstDay), to: dayName(lastDay) } : { days: String(days) }),
+    group: groupBy.join() === defaultGroup ? undefined : groupBy.join(),
     clients: all ? 'all' : undefined,
   });
 }

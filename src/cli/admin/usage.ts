@@ -1,8 +1,8 @@
 import { Command, InvalidArgumentError, Option } from 'commander';
 import { ledgerDays } from '../../deprecation/ledger/keys.ts';
 import { retireCheck, retireCheckLines } from '../../deprecation/reports/retire-check.ts';
-import { reportCsv, reportUsage } from '../../deprecation/reports/report.ts';
-import { reportLines } from '../../deprecation/reports/usage-lines.ts';
+import { reportUsage } from '../../deprecation/reports/report.ts';
+import { reportCsv, reportLines } from '../../deprecation/reports/report-text.ts';
 import { groups, readUsageQuery } from '../../deprecation/reports/usage-query.ts';
 import { findSettings } from '../../redis/organizations.ts';
 import { unknownOrganization, type AdminContext, type Report } from './context.ts';
@@ -25,15 +25,15 @@ interface CheckOptions {
   json?: boolean;
 }
 
-/** `admin usage …`: who calls what, and whether that may end. */
+/** `admin usage`: reports on calls, and checks whether the API can be retired. */
 export function usageCommand(context: AdminContext): Command {
   const usage = new Command('usage')
-    .description('who calls what, with which client, and since when they are quiet')
+    .description('shows who calls which operations, how often, and who has stopped')
     .enablePositionalOptions()
-    .option('--from <day>', 'first day, ISO 8601, UTC (default: 29 days before the last)', readTime)
+    .option('--from <day>', 'first day, ISO 8601, UTC (default: 29 days before the last day)', readTime)
     .option('--to <day>', 'last day (default: today)', readTime)
-    .addOption(idOption('--org <organization>', 'organization id (default: all)'))
-    .addOption(new Option('--group <by>', 'what makes a row').choices(groups).default('client'))
+    .addOption(idOption('--org <organization>', 'only this organization (default: all)'))
+    .option('--group <groups>', `one or more of ${groups.join(', ')}, separated by commas`, 'client')
     .addOption(new Option('--csv', 'print CSV, for spreadsheets').conflicts('json'))
     .action(async (options: UsageOptions) => {
       context.finish(await showUsage(context, options), options);
@@ -41,15 +41,18 @@ export function usageCommand(context: AdminContext): Command {
   withExamples(usage, [
     'usage',
     'usage --from 2027-01-01 --to 2027-01-31 --org acme --group operation',
+    'usage --group client,operation,status',
     'usage --group day --csv > calls.csv',
     'usage retire-check --days 60',
   ]);
 
   const check = usage
     .command('retire-check')
-    .description('whether the API can be retired; exit code 0 only if nobody called, and that was measured')
-    .addOption(idOption('--org <organization>', 'for this organization alone (default: all)'))
-    .option('--days <n>', `for how long nobody may have called, 1 to ${ledgerDays}`, parseDays, 30)
+    .description(
+      'checks whether the API can be retired: exit code 0 if no client called and all of that time was measured, else 1',
+    )
+    .addOption(idOption('--org <organization>', 'only for this organization (default: all)'))
+    .option('--days <n>', `how many days back to check, 1 to ${ledgerDays}`, parseDays, 30)
     .action(async (options: CheckOptions) => {
       context.finish(await checkRetirement(context, options), options);
     });
@@ -82,7 +85,6 @@ async function showUsage(context: AdminContext, options: UsageOptions): Promise<
   return { kind: 'done', json: report, text: csv ? '' : reportLines(report).join('\n') };
 }
 
-/** An organization nobody knows cannot be retired either: the check says so. */
 async function checkRetirement(context: AdminContext, { org, days }: CheckOptions): Promise<Report> {
   const { keyPrefix } = context.config();
   const store = await context.store();
@@ -91,7 +93,7 @@ async function checkRetirement(context: AdminContext, { org, days }: CheckOption
   if (check.retirable) return { kind: 'done', json: check, text };
   return {
     kind: 'problem',
-    message: printable(`not to be retired yet: ${check.reasons.join('; ')}`),
+    message: printable(`cannot be retired yet: ${check.reasons.join('; ')}`),
     json: check,
     text,
   };

@@ -1,9 +1,7 @@
-import type { RedisClient } from '../../redis/connection/connect.ts';
-import { toCsv } from './csv.ts';
 import { dayName, minuteMs } from '../../lib/days.ts';
-import { formatInstant } from '../../lib/iso8601.ts';
-import type { Window } from '../../lib/iso8601.ts';
-import { groupUsage, type UsageRow } from './usage-groups.ts';
+import { formatInstant, type Window } from '../../lib/iso8601.ts';
+import type { RedisClient } from '../../redis/connection/connect.ts';
+import { groupUsage, type ReportRow } from './group-usage.ts';
 import { rangeOf, type Group, type UsageQuery } from './usage-query.ts';
 import { gapsIn, measuredIn, readUsage, type Measured, type Usage } from './usage.ts';
 
@@ -14,26 +12,24 @@ export interface UsageReport {
   from: string;
   to: string;
   organization: string | null;
-  groupBy: Group;
+  /** The groups, separated by commas. */
+  groupBy: string;
   calls: number;
   attributed: number;
   unattributed: number;
   measured: Measured;
   /** When calls in the range may have gone uncounted. */
-  gaps: { from: string; to: string; minutes: number }[];
+  gaps: Gap[];
   rows: ReportRow[];
 }
 
-/** `calls` is null where there were none and nothing was measured. */
-export type ReportRow = Omit<UsageRow, 'calls' | 'firstSeen' | 'lastSeen' | 'quietSince' | 'userAgents'> & {
-  calls: number | null;
-  firstSeen: string | null;
-  lastSeen: string | null;
-  quietSince: string | null;
-  userAgents: { userAgent: string; lastSeen: string }[];
-};
+export interface Gap {
+  from: string;
+  to: string;
+  minutes: number;
+}
 
-/** Reads the ledger and reports on it as of `now` (ms). */
+/** Reads the ledger and reports on it as of `now` (ms). Throws a ReportTooLargeError. */
 export async function reportUsage(
   client: RedisClient,
   prefix: string,
@@ -44,98 +40,27 @@ export async function reportUsage(
 }
 
 /** The report on usage that has been read. */
-export function reportOf(usage: Usage, groupBy: Group): UsageReport {
+export function reportOf(usage: Usage, groupBy: readonly Group[]): UsageReport {
   const rows = groupUsage(usage, groupBy);
   const range = rangeOf(usage.query);
-  const sum = (pick: (row: UsageRow) => number) => rows.reduce((total, row) => total + pick(row), 0);
+  const sum = (of: 'attributed' | 'unattributed') => rows.reduce((total, row) => total + row[of], 0);
+  const [attributed, unattributed] = [sum('attributed'), sum('unattributed')];
   return {
     generatedAt: formatInstant(usage.now),
     from: dayName(usage.query.firstDay),
     to: dayName(usage.query.lastDay),
     organization: usage.query.organizationId ?? null,
-    groupBy,
-    calls: sum(({ calls }) => calls),
-    attributed: sum(({ attributed }) => attributed),
-    unattributed: sum(({ unattributed }) => unattributed),
+    groupBy: groupBy.join(','),
+    calls: attributed + unattributed,
+    attributed,
+    unattributed,
     measured: measuredIn(usage, range),
-    gaps: gapsIn(usage, range).map(writeGap),
-    rows: rows.map((row) => ({
-      ...row,
-      calls: row.calls === 0 && row.measured === 'no' ? null : row.calls,
-      firstSeen: instant(row.firstSeen),
-      lastSeen: instant(row.lastSeen),
-      quietSince: instant(row.quietSince),
-      userAgents: row.userAgents.map(({ userAgent, lastSeen }) => ({
-        userAgent,
-        lastSeen: formatInstant(lastSeen),
-      })),
-    })),
+    gaps: gapsIn(usage, range).map(toGap),
+    rows,
   };
 }
 
-const instant = (ms: number | null): string | null => (ms === null ? null : formatInstant(ms));
-
-/** A gap as reports write it. */
-export function writeGap({ start, end }: Window): { from: string; to: string; minutes: number } {
+/** A gap as reports have it. */
+export function toGap({ start, end }: Window): Gap {
   return { from: formatInstant(start), to: formatInstant(end), minutes: Math.ceil((end - start) / minuteMs) };
-}
-
-type Column = [title: string, of: (row: ReportRow) => string | number | null];
-
-const nameColumns: Record<Group, Column[]> = {
-  day: [['day', ({ day }) => day ?? '']],
-  organization: [['organization', ({ organization }) => organization ?? '(unknown)']],
-  client: [
-    ['organization', ({ organization }) => organization ?? '(unknown)'],
-    ['client', ({ client }) => client ?? ''],
-  ],
-  operation: [['operation', ({ operation }) => operation ?? '']],
-  status: [['status', ({ status }) => status ?? '']],
-};
-
-const callColumns: Column[] = [
-  ['calls', ({ calls }) => calls ?? 'not measured'],
-  ['share', ({ share }) => round(share)],
-  ['unattributed', ({ unattributed }) => unattributed],
-];
-
-const measuredColumn: Column = ['measured', ({ measured }) => measured];
-
-const trendColumns: Column[] = [
-  ['last 7 days', ({ trend }) => trend?.last7Days ?? null],
-  ['7 days before', ({ trend }) => trend?.previous7Days ?? null],
-  [
-    'trend',
-    ({ trend }) => (trend?.change === undefined || trend.change === null ? null : round(trend.change)),
-  ],
-];
-
-const seenColumns: Column[] = [
-  ['first seen', ({ firstSeen }) => firstSeen],
-  ['last seen', ({ lastSeen }) => lastSeen],
-  ['quiet since', ({ quietSince }) => quietSince],
-  ['silence measured', ({ quietMeasured }) => (quietMeasured === null ? null : quietMeasured ? 'yes' : 'no')],
-];
-
-const whoColumns: Column[] = [
-  ['keys', ({ keyIds, keys }) => keyIds.join(' ') + (keys > keyIds.length ? ' …' : '')],
-  ['user agents', ({ userAgents }) => userAgents.map(({ userAgent }) => userAgent).join(' | ')],
-];
-
-const round = (ratio: number) => Math.round(ratio * 1000) / 1000;
-
-function columnsOf(groupBy: Group): Column[] {
-  const columns = [...nameColumns[groupBy], ...callColumns];
-  if (groupBy === 'day') return [...columns, measuredColumn];
-  if (groupBy === 'status') return [...columns, ...trendColumns, measuredColumn];
-  return [...columns, ...trendColumns, ...seenColumns, measuredColumn, ...whoColumns];
-}
-
-/** The report's rows as CSV with a line of titles. */
-export function reportCsv(report: UsageReport): string {
-  const columns = columnsOf(report.groupBy);
-  return toCsv([
-    columns.map(([title]) => title.replaceAll(' ', '_')),
-    ...report.rows.map((row) => columns.map(([, of]) => of(row))),
-  ]);
 }

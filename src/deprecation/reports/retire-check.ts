@@ -3,22 +3,22 @@ import { counted } from '../../lib/numbers.ts';
 import { organizationsKey } from '../../redis/keys.ts';
 import { printable } from '../../lib/terminal.ts';
 import { findGaps, readCoverage } from '../ledger/coverage.ts';
-import { dayMs, dayOf } from '../../lib/days.ts';
+import { dayMs, dayOf, durationText, minuteMs } from '../../lib/days.ts';
 import { formatInstant } from '../../lib/iso8601.ts';
 import { readLedger } from '../ledger/ledger-reader.ts';
-import { writeGap, type UsageReport } from './report.ts';
+import { toGap, type Gap } from './report.ts';
 import { unattributedKey } from '../ledger/tally.ts';
-import { clientName } from './usage-groups.ts';
-import { gapLines, lengthOf } from './usage-lines.ts';
+import { clientName } from './group-usage.ts';
+import { gapLines } from './report-text.ts';
 
 export interface RetireCheck {
-  /** Nobody known called for that long, and it was measured throughout. */
+  /** No attributed call was made in that time, and all of it was measured. */
   retirable: boolean;
   days: number;
   organization: string | null;
-  /** Why not; empty where retirable. */
+  /** Why not; empty if retirable. */
   reasons: string[];
-  /** Who called, the latest first; the calls of each are those of one key by one operation. */
+  /** Who called, the latest first: one entry for each key and operation. */
   callers: {
     organization: string | null;
     client: string;
@@ -26,7 +26,7 @@ export interface RetireCheck {
     operation: string;
     lastSeen: string;
   }[];
-  gaps: UsageReport['gaps'];
+  gaps: Gap[];
 }
 
 /**
@@ -55,25 +55,25 @@ export async function retireCheck(
       operation,
       lastSeen: formatInstant(last),
     }));
-  const gaps = findGaps(await readCoverage(client, prefix, range), range, now).map(writeGap);
+  const gaps = findGaps(await readCoverage(client, prefix, range), range, now).map(toGap);
   const reasons: string[] = [];
   if (
     organizationId !== undefined &&
     (await client.sismember(organizationsKey(prefix), organizationId)) === 0
   ) {
-    reasons.push(`no organization "${organizationId}" is known; see which are by: org list`);
+    reasons.push(`there is no organization "${organizationId}": see org list`);
   }
   const span = days === 1 ? 'day' : `${days} days`;
   const clients = new Set(callers.map((caller) => `${caller.organization ?? ''}\n${caller.client}`)).size;
   if (clients > 0) {
     reasons.push(`${counted(clients, 'client')} called in the last ${span}`);
   }
-  // The check's first minute has begun before it.
+  // Gaps are whole minutes, so the first may begin before the range.
   const minutes = Math.min(
     gaps.reduce((sum, gap) => sum + gap.minutes, 0),
     days * 1440,
   );
-  if (minutes > 0) reasons.push(`${lengthOf(minutes)} of the last ${span} were not measured`);
+  if (minutes > 0) reasons.push(`${durationText(minutes * minuteMs)} of the last ${span} were not measured`);
   return {
     retirable: reasons.length === 0,
     days,
@@ -84,7 +84,7 @@ export async function retireCheck(
   };
 }
 
-/** The answer as lines of text for a terminal. */
+/** The result as lines for a terminal. */
 export function retireCheckLines(check: RetireCheck): string[] {
   const what = check.organization === null ? 'the API' : `the API for ${check.organization}`;
   if (check.retirable) {

@@ -1,7 +1,8 @@
 import { dayMs, dayName, dayOf } from '../../lib/days.ts';
+import { parseInstant, type Window } from '../../lib/iso8601.ts';
 import { ledgerDays } from '../ledger/keys.ts';
-import { parseInstant } from '../../lib/iso8601.ts';
 
+/** What the rows of a report can be grouped by, in the order of their columns. */
 export const groups = ['day', 'organization', 'client', 'operation', 'status'] as const;
 export type Group = (typeof groups)[number];
 
@@ -10,7 +11,7 @@ export interface UsageQuery {
   firstDay: number;
   lastDay: number;
   organizationId?: string;
-  groupBy: Group;
+  groupBy: readonly Group[];
 }
 
 /** As `/usage` and `admin usage` take them. */
@@ -26,8 +27,9 @@ export type ReadQuery = { kind: 'ok'; query: UsageQuery } | { kind: 'invalid'; r
 const defaultDays = 30;
 
 /**
- * Reads what a report is asked for: whole UTC days from `from` to `to` (ISO 8601, both included, today at most), by
- * default the 30 up to today, grouped by client. Gives every reason why it cannot.
+ * Reads the query of a report: whole UTC days from `from` to `to` (ISO 8601, both included, today at most), by default
+ * the last 30; `group` is one or more groups separated by commas, by default the client. Gives every reason why it
+ * cannot be read.
  */
 export function readUsageQuery(fields: QueryFields, now: number): ReadQuery {
   const reasons: string[] = [];
@@ -43,24 +45,25 @@ export function readUsageQuery(fields: QueryFields, now: number): ReadQuery {
   const firstDay = day(fields.from) ?? lastDay - defaultDays + 1;
   if (firstDay > today) reasons.push(`from ${dayName(firstDay)} is after today (${dayName(today)})`);
   else if (firstDay > lastDay) reasons.push(`from ${dayName(firstDay)} is after to ${dayName(lastDay)}`);
-  // Days that no ledger holds would each cost a look at Redis.
+  // Each day costs a look at Redis, whether or not the ledger can still have it.
   const oldest = today - ledgerDays + 1;
   if (firstDay < oldest) {
     reasons.push(`the ledger reaches back at most ${ledgerDays} days, to ${dayName(oldest)}`);
   }
-  const groupBy = groups.find((group) => group === (fields.group ?? 'client'));
-  if (groupBy === undefined)
-    reasons.push(`group is one of ${groups.join(', ')}, not "${fields.group ?? ''}"`);
-  if (reasons.length > 0 || groupBy === undefined) return { kind: 'invalid', reasons };
+  const names = (fields.group ?? 'client').split(',').map((name) => name.trim());
+  for (const name of names) {
+    if (!groups.some((group) => group === name)) {
+      reasons.push(`group is one or more of ${groups.join(', ')}, separated by commas, not "${name}"`);
+    }
+  }
+  if (reasons.length > 0) return { kind: 'invalid', reasons };
+  const groupBy = groups.filter((group) => names.includes(group));
   const { organization } = fields;
   const of = organization === undefined || organization === '' ? {} : { organizationId: organization };
   return { kind: 'ok', query: { firstDay, lastDay, groupBy, ...of } };
 }
 
 /** The range in ms. */
-export function rangeOf({ firstDay, lastDay }: Pick<UsageQuery, 'firstDay' | 'lastDay'>): {
-  start: number;
-  end: number;
-} {
+export function rangeOf({ firstDay, lastDay }: Pick<UsageQuery, 'firstDay' | 'lastDay'>): Window {
   return { start: firstDay * dayMs, end: (lastDay + 1) * dayMs };
 }

@@ -1,23 +1,22 @@
+import { dayMs } from '../../lib/days.ts';
+import type { Window } from '../../lib/iso8601.ts';
 import type { RedisClient } from '../../redis/connection/connect.ts';
 import { findGaps, readCoverage } from '../ledger/coverage.ts';
-import { dayMs } from '../../lib/days.ts';
-import { readLedger, type KeySeen, type Series } from '../ledger/ledger-reader.ts';
-import type { Window } from '../../lib/iso8601.ts';
+import { readLedger, type LedgerContent } from '../ledger/ledger-reader.ts';
 import { rangeOf, type UsageQuery } from './usage-query.ts';
 
 /** What the ledger says about a range of days, ready to be grouped in any way. */
-export interface Usage {
+export interface Usage extends LedgerContent {
   query: Omit<UsageQuery, 'groupBy'>;
+  /** ms */
   now: number;
   /** First day of `daily` of all series: up to 13 days before the range, for the trend. */
   readFrom: number;
-  series: Series[];
-  keys: KeySeen[];
-  /** When calls may have gone uncounted (ms), from as far back as any number here speaks of. */
+  /** When calls may have gone uncounted (ms), as far back as any figure of a report reaches. */
   gaps: Window[];
 }
 
-/** Whether a stretch of time was measured: `yes`, `partly`, or `no`: then a zero says nothing. */
+/** Whether a stretch of time was measured. Where it was not (`no`), a 0 means nothing. */
 export type Measured = 'yes' | 'partly' | 'no';
 
 /** Reads the usage of a range of days as of `now` (ms). */
@@ -28,20 +27,16 @@ export async function readUsage(
   now: number,
 ): Promise<Usage> {
   const readFrom = Math.min(query.firstDay, query.lastDay - 13);
-  const { series, keys } = await readLedger(
-    client,
-    prefix,
-    { firstDay: readFrom, lastDay: query.lastDay },
-    query.organizationId,
-  );
-  const lastUses = keys.flatMap(({ uses }) => Array.from(uses.values(), ({ last }) => last));
-  const oldest = lastUses.reduce((a, b) => Math.min(a, b), readFrom * dayMs);
+  const range = { firstDay: readFrom, lastDay: query.lastDay };
+  const content = await readLedger(client, prefix, range, query.organizationId);
+  let oldest = readFrom * dayMs;
+  for (const { uses } of content.keys) for (const { last } of uses.values()) oldest = Math.min(oldest, last);
   const span = { start: oldest, end: Math.max(now, rangeOf(query).end) };
   const gaps = findGaps(await readCoverage(client, prefix, span), span, now);
-  return { query, now, readFrom, series, keys, gaps };
+  return { ...content, query, now, readFrom, gaps };
 }
 
-/** What of a stretch of time up to `now` was measured. */
+/** How much of a stretch of time, up to `now`, was measured. */
 export function measuredIn(usage: Pick<Usage, 'gaps' | 'now'>, { start, end }: Window): Measured {
   const until = Math.min(end, usage.now);
   if (until <= start) return 'no';
@@ -50,7 +45,7 @@ export function measuredIn(usage: Pick<Usage, 'gaps' | 'now'>, { start, end }: W
   return missing >= until - start ? 'no' : 'partly';
 }
 
-/** The gaps that fall into a stretch of time, cut to it. */
+/** The gaps within a stretch of time, cut to it. */
 export function gapsIn({ gaps }: Pick<Usage, 'gaps'>, { start, end }: Window): Window[] {
   return gaps
     .filter((gap) => gap.start < end && start < gap.end)

@@ -102,7 +102,7 @@ describe('the dashboard says where the deprecation stands:', () => {
   });
 });
 
-describe('what the dashboard tells of the calls', () => {
+describe('the calls on the dashboard', () => {
   let port: TestAdminPort;
   beforeAll(async () => {
     port = await history(
@@ -122,7 +122,7 @@ describe('what the dashboard tells of the calls', () => {
     );
   });
 
-  test('are clients by last call, and the quiet ones apart', async () => {
+  test('are shown by client, the latest first, and quiet clients apart', async () => {
     const { text } = await read(port);
     expect(text['calling']).toContain('ios-4.2 acme 1 key, 1 user agent k_ios App/4.2 24 hours ago 2,000');
     expect(text['calling']).not.toContain('web');
@@ -134,7 +134,7 @@ describe('what the dashboard tells of the calls', () => {
     expect(text['unattributed']).toContain('acme 7');
   });
 
-  test('are days, with "not measured" instead of 0 where nothing was counting', async () => {
+  test('are shown by day, with "not measured" instead of 0 where nothing was counting', async () => {
     const { text, page } = await read(port);
     expect(text['days']).toContain('12 Mar 2027 not measured – – – no');
     expect(text['days']).toContain('30 Mar 2027 1,200 1,200 0 0 yes');
@@ -155,7 +155,7 @@ describe('what the dashboard tells of the calls', () => {
     expect(page).toContain('<rect class="gap" x="31.667%" width="6.667%" height="240" />');
   });
 
-  test('are those of one organization, and of other days, as the address says', async () => {
+  test('are those of the organization and days in the address', async () => {
     const globex = await read(port, '?organization=globex&days=90');
     expect(globex.text['figures']).toMatch(/Calls 4 /);
     expect(globex.text['calling']).toContain('No client has called in the last 7 days.');
@@ -169,7 +169,18 @@ describe('what the dashboard tells of the calls', () => {
     );
   });
 
-  test('cannot be what the address does not say plainly', async () => {
+  test('are grouped by what the address names, by default client and status', async () => {
+    const { text, page } = await read(port);
+    expect(text['breakdown']).toMatch(
+      /Calls by client, status .* acme ios-4.2 2xx 2,000 .* acme \(unattributed\) 4xx 7 /,
+    );
+    expect(page).toContain('by client,status</a>');
+    const { text: other } = await read(port, '?days=30&group=operation,status');
+    expect(other['breakdown']).toMatch(/Calls by operation, status .* getProfile 2xx 1,203 /);
+    expect((await port.ask('/?group=colour')).status).toBe(400);
+  });
+
+  test('are not shown for an address that is wrong', async () => {
     for (const query of [
       '?days=0',
       '?days=x',
@@ -265,7 +276,7 @@ test('of 500 clients the page shows the latest 50, and all of them when asked', 
   const clients = (text: string) =>
     text.match(/<table class="wide clients">.*?<\/table>/gs)?.map((table) => table.match(/<tr>/g)?.length);
   expect(clients(page)).toEqual([51, 51]);
-  expect(textOf(page)).toContain('The latest 50 of 384.');
+  expect(textOf(page)).toContain('The first 50 of 384.');
   expect(clients((await read(port, '?days=90&clients=all')).page)).toEqual([385, 117]);
 });
 

@@ -134,14 +134,14 @@ describe('deprecation set', () => {
 
   test.each([
     ['', 'nothing to set'],
-    ['--sunset soon', 'no ISO 8601 time'],
-    ['--deprecated-at 2027-02-30', 'no ISO 8601 time'],
+    ['--sunset soon', 'not an ISO 8601 time'],
+    ['--deprecated-at 2027-02-30', 'not an ISO 8601 time'],
     ['--sunset 2027-01-01T12:00:00', 'with a zone'],
     ['--successor ftp://kv.example/', 'no link'],
     ['--documentation javascript:alert(1)', 'no link'],
     ['--after-sunset maybe', 'Allowed choices are serve, gone'],
     ['--brownout 2029-01-01T00:00:00Z', 'no window'],
-    ['--brownout 2029-01-01T00:00:00Z/1h', 'no ISO 8601 time'],
+    ['--brownout 2029-01-01T00:00:00Z/1h', 'not an ISO 8601 time'],
     ['--exempt-org acme', 'has no end: add --until'],
     ['--exempt-org a --until 2029-01-01 --exempt-key k_1', 'the exemption of key k_1 has no end'],
     ['--until 2029-01-01', 'there is none'],

@@ -141,6 +141,10 @@ describe('calls made are calls reported', () => {
       tally(made, ({ organization }) => organization),
     );
     expect((await usage('--group day')).calls).toBe(made.length);
+    const detailed = await usage('--group client,operation,status');
+    expect(told(detailed, (row) => `${row.client} ${row.operation} ${row.status}`)).toEqual(
+      tally(made, ({ client, operation, status }) => `${client} ${operation} ${Math.floor(status / 100)}xx`),
+    );
   });
 
   test('for one organization alone', async () => {
@@ -198,10 +202,10 @@ describe('usage', () => {
     const day = new Date(start).toISOString().slice(0, 10);
     const [, , titles, row] = out.split('\n');
     expect(titles).toMatch(
-      /^client +organization +calls +share .* first seen +last seen +quiet since +user agents$/,
+      /^organization +client +calls +share .* first seen +last seen +quiet since +user agents$/,
     );
     expect(row).toMatch(
-      new RegExp(`^ios-4.2 +acme +1\\? +100.0 % .* ${day} \\d\\d:\\d\\d +${day} +App/4.2$`),
+      new RegExp(`^acme +ios-4.2 +1\\? +100.0 % .* ${day} \\d\\d:\\d\\d +${day} +App/4.2$`),
     );
     expect(out).toContain('not measured: ');
     expect((await admin('usage --group day')).out).toMatch(/^\d{4}-\d\d-\d\d +not measured/m);
@@ -214,10 +218,10 @@ describe('usage', () => {
   });
 
   test.each([
-    ['--from tomorrow', 'no ISO 8601 time'],
+    ['--from tomorrow', 'not an ISO 8601 time'],
     ['--from 2030-01-02', 'is after today'],
     ['--from 2020-01-01', 'reaches back at most'],
-    ['--group user', 'Allowed choices are day, organization, client, operation, status'],
+    ['--group user', 'group is one or more of day, organization, client, operation, status'],
     ['--csv --json', 'cannot be used with'],
     ['retire-check --days 0', '1 to 400'],
     ['retire-check --days soon', 'whole number'],
@@ -276,7 +280,7 @@ describe('usage retire-check', () => {
     expect(code).toBe(1);
     expect(out).toContain(`${new Date(day(10)).toISOString().slice(0, 10)}T`);
     expect(out).toContain('acme  ios (k_1)  getProfile');
-    expect(err).toBe('error: not to be retired yet: 1 client called in the last 30 days\n');
+    expect(err).toBe('error: cannot be retired yet: 1 client called in the last 30 days\n');
     expect((await admin('usage retire-check --org globex')).code).toBe(0);
     expect((await admin('usage retire-check --org acme')).code).toBe(1);
     expect((await admin('usage retire-check --days 9')).code).toBe(0);
@@ -296,6 +300,6 @@ describe('usage retire-check', () => {
     await measured(day(40), Date.now(), false);
     const { code, err } = await admin('usage retire-check --org nobody');
     expect(code).toBe(1);
-    expect(err).toContain('no organization "nobody" is known');
+    expect(err).toContain('there is no organization "nobody"');
   });
 });

@@ -57,7 +57,7 @@ describe('deprecation set', () => {
   test.each([
     [{ brownout: ['2027-02-01T00:00:00Z/PT1H'] }, 'lies wholly in the past'],
     [{ brownout: ['2027-04-01T00:00:00Z/PT1H', '2027-04-01T00:30:00Z/PT1H'] }, 'overlap'],
-    [{ brownout: ['2027-04-01/soon'] }, 'no ISO 8601 time'],
+    [{ brownout: ['2027-04-01/soon'] }, 'not an ISO 8601 time'],
     [{ exemptions: [{ organizationId: 'acme' }] }, 'needs an end: add --until'],
     [{ exemptions: [{ keyId: 'k_1', until: '2027-01-01' }] }, 'ends in the past'],
     [{ successor: 'nowhere' }, 'is no link'],

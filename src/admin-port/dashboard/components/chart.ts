@@ -2,7 +2,8 @@ import { dayMs } from '../../../lib/days.ts';
 import { html, type Html } from '../../../lib/html.ts';
 import { counted, number } from '../../../lib/numbers.ts';
 import { operations } from '../../../contract/operations.ts';
-import type { ReportRow, UsageReport } from '../../../deprecation/reports/report.ts';
+import type { ReportRow } from '../../../deprecation/reports/group-usage.ts';
+import type { UsageReport } from '../../../deprecation/reports/report.ts';
 import { visible } from './text.ts';
 
 const plotHeight = 240;

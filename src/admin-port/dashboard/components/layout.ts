@@ -1,4 +1,6 @@
 import { html, type Content, type Html } from '../../../lib/html.ts';
+import { number } from '../../../lib/numbers.ts';
+import { addressOf, type DashboardQuery } from '../query.ts';
 
 /** A section of the page; scripts and tests find it by its id. */
 export function section(id: string, heading: Content, content: Content, lead?: string): Html {
@@ -47,4 +49,26 @@ export function table<Row>(
       )}
     </tbody>
   </table>`;
+}
+
+const shownRows = 50;
+
+/** A table of the first 50 rows, with a link to all of them. */
+export function limitedTable<Row>(
+  caption: string,
+  columns: readonly Column<Row>[],
+  rows: readonly Row[],
+  kind: string,
+  query: DashboardQuery,
+): Html {
+  const shown = rows.slice(0, query.all ? undefined : shownRows);
+  return html`${table(caption, columns, shown, kind)}
+  ${
+    rows.length > shown.length
+      ? html`<p class="more">
+          The first ${number(shown.length)} of ${number(rows.length)}.
+          <a href="${addressOf(query, { all: true })}">Show all ${number(rows.length)}</a>
+        </p>`
+      : undefined
+  }`;
 }

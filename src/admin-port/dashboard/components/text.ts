@@ -1,7 +1,7 @@
 import { dayMs, relativeTime } from '../../../lib/days.ts';
 import { html, type Html } from '../../../lib/html.ts';
 import { number } from '../../../lib/numbers.ts';
-import type { ReportRow } from '../../../deprecation/reports/report.ts';
+import type { ReportRow } from '../../../deprecation/reports/group-usage.ts';
 
 const percents = new Intl.NumberFormat('en', { style: 'percent', maximumFractionDigits: 1 });
 const changes = new Intl.NumberFormat('en', { style: 'percent', signDisplay: 'exceptZero' });

@@ -1,6 +1,6 @@
 import { html, type Html } from '../../../lib/html.ts';
 import { counted, number } from '../../../lib/numbers.ts';
-import type { ReportRow } from '../../../deprecation/reports/report.ts';
+import type { ReportRow } from '../../../deprecation/reports/group-usage.ts';
 import { callsChart, colouredOperations } from '../components/chart.ts';
 import { section, table, type Column } from '../components/layout.ts';
 import { ago, callsText, date, label, percent, trendText, visible } from '../components/text.ts';

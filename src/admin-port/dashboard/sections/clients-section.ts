@@ -1,12 +1,10 @@
 import { html, type Html } from '../../../lib/html.ts';
 import { counted, number } from '../../../lib/numbers.ts';
-import type { ReportRow } from '../../../deprecation/reports/report.ts';
-import { section, table, type Column } from '../components/layout.ts';
+import type { ReportRow } from '../../../deprecation/reports/group-usage.ts';
+import { limitedTable, section, type Column } from '../components/layout.ts';
 import { ago, callsText, date, label, trendText } from '../components/text.ts';
 import { quietDays, trendLine, type DashboardData } from '../dashboard-data.ts';
 import { addressOf, type DashboardQuery } from '../query.ts';
-
-const shownRows = 50;
 
 /** Clients that called lately, the latest first. */
 export function callingSection(data: DashboardData, query: DashboardQuery): Html {
@@ -88,16 +86,7 @@ function clientsTable(
 ): Html {
   if (clients.length === 0) return html`<p class="none">${none}</p>`;
   const name: Column<ReportRow> = { title: 'Client', cell: (row) => nameOf(row, query) };
-  const rows = clients.slice(0, query.all ? undefined : shownRows);
-  return html`${table(caption, [name, ...columns], rows, 'wide clients')}
-  ${
-    clients.length > rows.length
-      ? html`<p class="more">
-          The latest ${number(rows.length)} of ${number(clients.length)}.
-          <a href="${addressOf(query, { all: true })}">Show all ${number(clients.length)}</a>
-        </p>`
-      : undefined
-  }`;
+  return limitedTable(caption, [name, ...columns], clients, 'wide clients', query);
 }
 
 function nameOf({ client, organization, userAgents, keyIds, keys }: ReportRow, query: DashboardQuery): Html {

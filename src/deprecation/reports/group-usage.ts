@@ -1,0 +1,224 @@
+import { dayMs, dayName } from '../../lib/days.ts';
+import { formatInstant } from '../../lib/iso8601.ts';
+import type { Series } from '../ledger/ledger-reader.ts';
+import { moreKeys, unattributedKey } from '../ledger/tally.ts';
+import { rangeOf, type Group } from './usage-query.ts';
+import { measuredIn, type Measured, type Usage } from './usage.ts';
+
+/** The last seven days of the range compared with the seven before. */
+interface Trend {
+  last7Days: number;
+  previous7Days: number;
+  /** 0.5 for half as many again; null where there were none before. */
+  change: number | null;
+  /** Whether both weeks were measured throughout. */
+  measured: boolean;
+}
+
+/** What a row is about: one field for each of its groups; a client comes with its organization. */
+interface Names {
+  day?: string;
+  /** null: calls that named no organization, or an unknown one. */
+  organization?: string | null;
+  client?: string;
+  operation?: string;
+  status?: string;
+}
+
+/** A row of a report. Times are ISO 8601, and null where the ledger does not keep them for such a group. */
+export interface ReportRow extends Names {
+  /** null where there were none and nothing was measured. */
+  calls: number | null;
+  /** Of all calls in the range, 0 to 1. */
+  share: number;
+  attributed: number;
+  unattributed: number;
+  measured: Measured;
+  /** Calls on each day of the range; empty in a row about one day. */
+  daily: number[];
+  trend: Trend | null;
+  firstSeen: string | null;
+  lastSeen: string | null;
+  /** The last call, if it was a day ago or more. */
+  quietSince: string | null;
+  /** Whether the time since then was measured throughout. */
+  quietMeasured: boolean | null;
+  operations: Record<string, number>;
+  /** How many keys the calls came with, ever, and some of their public ids. */
+  keys: number;
+  keyIds: string[];
+  userAgents: { userAgent: string; lastSeen: string }[];
+}
+
+/** How a caller is named: the client label of its key, or else the key's public id. */
+export function clientName(keyId: string, label: string | undefined): string {
+  if (keyId === unattributedKey) return '(unattributed)';
+  if (keyId === moreKeys) return '(more keys)';
+  return label === undefined || label === '' ? keyId : label;
+}
+
+/** Rows of a report by day and something else: more would take this process, which serves the API, too long. */
+const maxRows = 100_000;
+
+export class ReportTooLargeError extends Error {
+  override message = `the report would have more than ${maxRows} rows: ask for fewer days, one organization, or fewer groups`;
+}
+
+/** User agents and key ids shown of a row. */
+const maxListed = 20;
+
+interface GroupTotals {
+  names: Names;
+  day: number | undefined;
+  /** Calls on each day since `usage.readFrom`; empty in a row about one day. */
+  daily: Float64Array;
+  attributed: number;
+  unattributed: number;
+  first: number;
+  last: number;
+  operations: Map<string, number>;
+  keyIds: Set<string>;
+  agents: Map<string, number>;
+}
+
+/**
+ * The usage as rows, by day and then by most calls. Everybody whom the ledger remembers has a row, even without calls
+ * in the range, unless rows are by day or status; days alone have a row each.
+ */
+export function groupUsage(usage: Usage, groupBy: readonly Group[]): ReportRow[] {
+  const { firstDay, lastDay } = usage.query;
+  const offset = firstDay - usage.readFrom;
+  const byDay = groupBy.includes('day');
+  const namesOf = namer(usage, groupBy);
+  const totals = new Map<string, GroupTotals>();
+
+  const totalsOf = (id: string, names: Names, day?: number): GroupTotals => {
+    const key = day === undefined ? id : `${day} ${id}`;
+    let found = totals.get(key);
+    if (found === undefined) {
+      if (byDay && totals.size >= maxRows) throw new ReportTooLargeError();
+      found = {
+        names: day === undefined ? names : { day: dayName(day), ...names },
+        day,
+        daily: new Float64Array(byDay ? 0 : lastDay - usage.readFrom + 1),
+        attributed: 0,
+        unattributed: 0,
+        first: Infinity,
+        last: -Infinity,
+        operations: new Map(),
+        keyIds: new Set(),
+        agents: new Map(),
+      };
+      totals.set(key, found);
+    }
+    return found;
+  };
+  const addCalls = (group: GroupTotals, { keyId, operation }: Series, calls: number): void => {
+    group[keyId === unattributedKey ? 'unattributed' : 'attributed'] += calls;
+    if (calls > 0) group.operations.set(operation, (group.operations.get(operation) ?? 0) + calls);
+  };
+
+  if (byDay && groupBy.length === 1)
+    for (let day = firstDay; day <= lastDay; day += 1) totalsOf('{}', {}, day);
+  for (const series of usage.series) {
+    const names = namesOf(series);
+    const id = JSON.stringify(names);
+    if (byDay) {
+      series.daily.subarray(offset).forEach((calls, i) => {
+        if (calls > 0) addCalls(totalsOf(id, names, firstDay + i), series, calls);
+      });
+    } else {
+      const group = totalsOf(id, names);
+      series.daily.forEach((calls, i) => (group.daily[i] = (group.daily[i] ?? 0) + calls));
+      addCalls(group, series, sum(series.daily.subarray(offset)));
+    }
+  }
+  if (!byDay && !groupBy.includes('status')) {
+    for (const key of usage.keys) {
+      for (const [operation, { first, last }] of key.uses) {
+        const names = namesOf({ ...key, operation, status: '' });
+        const group = totalsOf(JSON.stringify(names), names);
+        group.first = Math.min(group.first, first);
+        group.last = Math.max(group.last, last);
+        if (key.keyId !== unattributedKey && key.keyId !== moreKeys) group.keyIds.add(key.keyId);
+        for (const [agent, at] of key.agents) {
+          group.agents.set(agent, Math.max(group.agents.get(agent) ?? 0, at));
+        }
+      }
+    }
+  }
+  const all = [...totals.values()].toSorted(
+    (a, b) => (a.day ?? 0) - (b.day ?? 0) || callsOf(b) - callsOf(a) || b.last - a.last,
+  );
+  return rowsOf(usage, all, offset);
+}
+
+function namer(usage: Usage, groupBy: readonly Group[]): (series: Omit<Series, 'daily'>) => Names {
+  const labels = new Map(usage.keys.map((key) => [`${key.organizationId ?? ''}\n${key.keyId}`, key.client]));
+  const by = new Set(groupBy);
+  return ({ organizationId, keyId, operation, status }) => {
+    const names: Names = {};
+    if (by.has('organization') || by.has('client')) names.organization = organizationId;
+    if (by.has('client')) {
+      names.client = clientName(keyId, labels.get(`${organizationId ?? ''}\n${keyId}`));
+    }
+    if (by.has('operation')) names.operation = operation;
+    if (by.has('status')) names.status = status;
+    return names;
+  };
+}
+
+function rowsOf(usage: Usage, groups: readonly GroupTotals[], offset: number): ReportRow[] {
+  const total = groups.reduce((calls, group) => calls + callsOf(group), 0);
+  const wholeRange = measuredIn(usage, rangeOf(usage.query));
+  const ofDays = new Map<number, Measured>();
+  const measuredOn = (day: number): Measured => {
+    const measured = ofDays.get(day) ?? measuredIn(usage, rangeOf({ firstDay: day, lastDay: day }));
+    ofDays.set(day, measured);
+    return measured;
+  };
+  return groups.map((group) => {
+    const calls = callsOf(group);
+    const { day, daily, first, last } = group;
+    const measured = day === undefined ? wholeRange : measuredOn(day);
+    const lastSeen = last === -Infinity ? null : formatInstant(last);
+    const quiet = usage.now - last >= dayMs && lastSeen !== null;
+    return {
+      ...group.names,
+      calls: calls === 0 && measured === 'no' ? null : calls,
+      share: total === 0 ? 0 : calls / total,
+      attributed: group.attributed,
+      unattributed: group.unattributed,
+      measured,
+      daily: [...daily.subarray(offset)],
+      trend: day === undefined ? trendOf(usage, daily) : null,
+      firstSeen: first === Infinity ? null : formatInstant(first),
+      lastSeen,
+      quietSince: quiet ? lastSeen : null,
+      quietMeasured: quiet ? measuredIn(usage, { start: last, end: usage.now }) === 'yes' : null,
+      operations: Object.fromEntries(group.operations),
+      keys: group.keyIds.size,
+      keyIds: [...group.keyIds].slice(0, maxListed),
+      userAgents: Array.from(group.agents)
+        .toSorted(([, a], [, b]) => b - a)
+        .slice(0, maxListed)
+        .map(([userAgent, at]) => ({ userAgent, lastSeen: formatInstant(at) })),
+    };
+  });
+}
+
+/** `daily` ends with the range. */
+function trendOf(usage: Usage, daily: Float64Array): Trend {
+  const last7Days = sum(daily.subarray(-7));
+  const previous7Days = sum(daily.subarray(-14, -7));
+  const { end } = rangeOf(usage.query);
+  return {
+    last7Days,
+    previous7Days,
+    change: previous7Days === 0 ? null : last7Days / previous7Days - 1,
+    measured: measuredIn(usage, { start: end - 14 * dayMs, end }) === 'yes',
+  };
+}
+
+const callsOf = ({ attributed, unattributed }: GroupTotals): number => attributed + unattributed;
+const sum = (numbers: Float64Array): number => numbers.reduce((a, b) => a + b, 0);

@@ -1,0 +1,183 @@
+import { durationText, minuteMs } from '../../lib/days.ts';
+import { counted } from '../../lib/numbers.ts';
+import { printable, table } from '../../lib/terminal.ts';
+import { toCsv } from './csv.ts';
+import type { ReportRow } from './group-usage.ts';
+import type { Gap, UsageReport } from './report.ts';
+
+interface Column {
+  title: string;
+  csv: (row: ReportRow) => string | number | null;
+  /** What the terminal shows: by default the same; null for a column that only the CSV has. */
+  text?: ((row: ReportRow) => string) | null;
+  numeric?: boolean;
+}
+
+const nameColumns: Column[] = [
+  { title: 'day', csv: ({ day }) => day ?? null },
+  { title: 'organization', csv: ({ organization }) => organization ?? '(unknown)' },
+  { title: 'client', csv: ({ client }) => client ?? null },
+  { title: 'operation', csv: ({ operation }) => operation ?? null },
+  { title: 'status', csv: ({ status }) => status ?? null },
+];
+
+const callColumns: Column[] = [
+  {
+    title: 'calls',
+    csv: ({ calls }) => calls ?? 'not measured',
+    text: ({ calls, measured }) => (calls === null ? 'not measured' : calls + mark(measured === 'yes')),
+    numeric: true,
+  },
+  {
+    title: 'share',
+    csv: ({ share }) => rounded(share),
+    text: ({ calls, share }) => (calls === null ? '' : percent(share)),
+    numeric: true,
+  },
+  {
+    title: 'unattributed',
+    csv: ({ unattributed }) => unattributed,
+    text: ({ unattributed }) => (unattributed === 0 ? '' : String(unattributed)),
+    numeric: true,
+  },
+];
+
+const trendColumns: Column[] = [
+  { title: 'last 7 days', csv: ({ trend }) => trend?.last7Days ?? null, numeric: true },
+  { title: '7 days before', csv: ({ trend }) => trend?.previous7Days ?? null, numeric: true },
+  {
+    title: 'trend',
+    csv: ({ trend }) => (trend?.change == null ? null : rounded(trend.change)),
+    text: ({ trend }) => (trend === null ? '' : trendText(trend) + mark(trend.measured)),
+    numeric: true,
+  },
+];
+
+const seenColumns: Column[] = [
+  { title: 'first seen', csv: ({ firstSeen }) => firstSeen, text: ({ firstSeen }) => minute(firstSeen) },
+  { title: 'last seen', csv: ({ lastSeen }) => lastSeen, text: ({ lastSeen }) => minute(lastSeen) },
+  {
+    title: 'quiet since',
+    csv: ({ quietSince }) => quietSince,
+    text: ({ quietSince, quietMeasured }) => minute(quietSince).slice(0, 10) + mark(quietMeasured),
+  },
+  {
+    title: 'silence measured',
+    csv: ({ quietMeasured }) => (quietMeasured === null ? null : quietMeasured ? 'yes' : 'no'),
+    text: null,
+  },
+];
+
+const measuredColumn: Column = { title: 'measured', csv: ({ measured }) => measured, text: null };
+
+const callerColumns: Column[] = [
+  {
+    title: 'keys',
+    csv: ({ keyIds, keys }) => keyIds.join(' ') + (keys > keyIds.length ? ' …' : ''),
+    text: null,
+  },
+  {
+    title: 'user agents',
+    csv: ({ userAgents }) => userAgents.map(({ userAgent }) => userAgent).join(' | '),
+    text: ({ userAgents }) => {
+      const shown = userAgents.slice(0, 2).map(({ userAgent }) => shortened(userAgent));
+      const more = userAgents.length - shown.length;
+      return [...shown, ...(more > 0 ? [`${more} more`] : [])].join(', ');
+    },
+  },
+];
+
+function columnsOf(report: UsageReport): Column[] {
+  const by = new Set(report.groupBy.split(','));
+  if (by.has('client')) by.add('organization');
+  const hasTrend = !by.has('day');
+  const hasCallers = hasTrend && !by.has('status');
+  return [
+    ...nameColumns.filter(({ title }) => by.has(title)),
+    ...callColumns,
+    ...(hasTrend ? trendColumns : []),
+    ...(hasCallers ? seenColumns : []),
+    measuredColumn,
+    ...(hasCallers ? callerColumns : []),
+  ];
+}
+
+/** The report's rows as CSV with a line of titles. */
+export function reportCsv(report: UsageReport): string {
+  const columns = columnsOf(report);
+  return toCsv([
+    columns.map(({ title }) => title.replaceAll(' ', '_')),
+    ...report.rows.map((row) => columns.map(({ csv }) => csv(row))),
+  ]);
+}
+
+/**
+ * The report as lines for a terminal: what it covers, the rows, and what was not measured. A figure that was not
+ * measured throughout ends with `?`. Columns without any value are left out.
+ */
+export function reportLines(report: UsageReport): string[] {
+  const columns = columnsOf(report)
+    .filter(({ text }) => text !== null)
+    .map(({ title, csv, text, numeric }) => ({
+      title,
+      numeric,
+      cells: report.rows.map(text ?? ((row) => String(csv(row) ?? ''))),
+    }))
+    .filter(({ cells }) => cells.some((cell) => cell !== ''));
+  const rows = table(
+    columns.map(({ title }) => title),
+    report.rows.map((_, at) => columns.map(({ cells }) => cells[at])),
+    columns.flatMap(({ title, numeric }) => (numeric ? [title] : [])),
+  ).split('\n');
+  const scope =
+    report.organization === null ? 'all organizations' : `organization ${printable(report.organization)}`;
+  const unattributed = report.unattributed === 0 ? '' : `, ${report.unattributed} of them unattributed`;
+  const calls =
+    report.measured === 'no' && report.calls === 0
+      ? 'not measured'
+      : counted(report.calls, 'call') + unattributed;
+  const hasMarks = columns.some(({ cells }) => cells.some((cell) => cell.endsWith('?')));
+  return [
+    `${report.from} to ${report.to} (UTC), ${scope}: ${calls}`,
+    '',
+    ...(report.rows.length > 0 ? rows : [report.measured === 'yes' ? 'no calls' : 'no calls were measured']),
+    ...(hasMarks ? ['', '? not measured throughout'] : []),
+    ...(report.gaps.length > 0 ? ['', ...gapLines(report.gaps)] : []),
+  ];
+}
+
+const shownGaps = 10;
+
+/** Gaps as lines for a terminal; only the first ten are listed. */
+export function gapLines(gaps: readonly Gap[]): string[] {
+  const minutes = gaps.reduce((sum, gap) => sum + gap.minutes, 0);
+  return [
+    `not measured: ${durationText(minutes * minuteMs)} in ${counted(gaps.length, 'gap')} (UTC)`,
+    ...gaps.slice(0, shownGaps).map(({ from, to }) => `  ${minute(from)} to ${minute(to)}`),
+    ...(gaps.length > shownGaps ? [`  and ${gaps.length - shownGaps} more`] : []),
+  ];
+}
+
+function trendText({ last7Days, previous7Days, change }: NonNullable<ReportRow['trend']>): string {
+  if (change === null) return last7Days === 0 ? '' : 'new';
+  if (last7Days === previous7Days) return '=';
+  const points = Math.round(change * 100);
+  return `${points > 0 ? '+' : ''}${points} %`;
+}
+
+const rounded = (ratio: number): number => Math.round(ratio * 1000) / 1000;
+
+function percent(share: number): string {
+  return share > 0 && share < 0.001 ? '<0.1 %' : `${(share * 100).toFixed(1)} %`;
+}
+
+const mark = (isMeasured: boolean | null): string => (isMeasured === false ? '?' : '');
+
+function minute(instant: string | null): string {
+  return instant === null ? '' : `${instant.slice(0, 10)} ${instant.slice(11, 16)}`;
+}
+
+function shortened(text: string): string {
+  const characters = Array.from(text);
+  return characters.length <= 30 ? text : `${characters.slice(0, 29).join('')}…`;
+}
