@@ -97,7 +97,11 @@ async function withResources(
     const opened = await openStore(config, releasers, log);
     const watched = watchMedia(await createMediaStore(config.mediaUrl, config), log);
     releasers.onClose('picture store', watched.close);
-    const deprecation = await watchPolicy(opened.store, config.keyPrefix, { defaults: policyLayers, log });
+    const deprecation = await watchPolicy(opened.store, config.keyPrefix, {
+      defaults: policyLayers,
+      baseUrl: config.publicBaseUrl,
+      log,
+    });
     releasers.onClose('deprecation policy', deprecation.close);
     const started = await start({ config, log, releasers, ...opened, ...watched, deprecation });
     return { ...started, close: releasers.close };

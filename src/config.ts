@@ -1,4 +1,4 @@
-import { readPolicyFields, type PolicyLayer } from './deprecation/policy/policy.ts';
+import { readPolicyFields, type PolicyFields, type PolicyLayer } from './deprecation/policy/policy.ts';
 import type { RateLimit } from './api/middleware/rate-limit.ts';
 import { availableCpus } from './lib/cpu-quota.ts';
 import { readSecretFiles } from './lib/secret-files.ts';
@@ -60,6 +60,15 @@ const secrets = [
   'AWS_SECRET_ACCESS_KEY',
   'AWS_SESSION_TOKEN',
 ];
+
+const policyVariables: Record<keyof PolicyFields, string> = {
+  deprecatedAt: 'DEPRECATED_AT',
+  sunsetAt: 'SUNSET_AT',
+  successor: 'SUCCESSOR_URL',
+  documentation: 'DEPRECATION_URL',
+  sunsetDocumentation: 'SUNSET_URL',
+  afterSunset: 'AFTER_SUNSET',
+};
 
 /** Reads the environment (README, "Configuration"). Throws a ConfigError that names every mistake at once. */
 export function readConfig(environment: NodeJS.ProcessEnv): Config {
@@ -157,16 +166,10 @@ export function readConfig(environment: NodeJS.ProcessEnv): Config {
   const media = readMediaUrl(config.mediaUrl, { dataDir: config.dataDir, region: config.aws.region });
   if (media.kind === 'wrong') mistakes.push(`MEDIA_URL ${media.reason}`);
 
-  const policy = readPolicyFields({
-    deprecatedAt: env['DEPRECATED_AT'] || undefined,
-    sunsetAt: env['SUNSET_AT'] || undefined,
-    successor: env['SUCCESSOR_URL'] || undefined,
-    documentation: env['DEPRECATION_URL'] || undefined,
-    sunsetDocumentation: env['SUNSET_URL'] || undefined,
-    afterSunset: env['AFTER_SUNSET'] || undefined,
-  });
+  const given = Object.entries(policyVariables).map(([field, name]) => [field, env[name] || undefined]);
+  const policy = readPolicyFields(Object.fromEntries(given) as PolicyFields);
   if (policy.kind === 'ok') config.deprecation = policy.layer;
-  else mistakes.push(...policy.reasons.map((reason) => `the deprecation policy: ${reason}`));
+  else mistakes.push(...policy.mistakes.map(({ field, reason }) => `${policyVariables[field]}: ${reason}`));
 
   if (mistakes.length > 0) throw new ConfigError(mistakes.join('\n'));
   return config;

@@ -97,6 +97,17 @@ describe('values are parsed', () => {
   });
 });
 
+test('a mistake in the deprecation policy is reported under its variable', () => {
+  const env = { DEPRECATED_AT: 'spring', SUCCESSOR_URL: 'ftp://kv.example', AFTER_SUNSET: 'maybe' };
+  expect(() => readConfig(env)).toThrow(
+    [
+      'DEPRECATED_AT: "spring" is not an ISO 8601 time with a zone; write it like 2027-01-31T12:00:00Z',
+      'SUCCESSOR_URL: "ftp://kv.example" is not an http(s) URL without credentials',
+      'AFTER_SUNSET: "maybe" is neither serve nor gone',
+    ].join('\n'),
+  );
+});
+
 describe('a secret', () => {
   let folder = '';
   beforeEach(() => {

@@ -1,11 +1,10 @@
 import { Command, Option } from 'commander';
 import { readContractPolicy } from '../../deprecation/policy/contract-policy.ts';
-import { findVainExemptions } from '../../deprecation/policy/exempt-names.ts';
+import { findUnknownExemptions } from '../../deprecation/policy/exempt-names.ts';
 import { formatInstant } from '../../lib/iso8601.ts';
 import { setArguments } from '../../deprecation/policy/policy-command.ts';
 import type { ClearFlags, Exemption, SetFlags } from '../../deprecation/policy/policy-edits.ts';
 import { clearPolicy, readOperatorLayer, setPolicy } from '../../deprecation/policy/policy-store.ts';
-import { timelineLines } from '../../deprecation/policy/policy-timeline.ts';
 import { policyLines, viewPolicy } from '../../deprecation/policy/policy-view.ts';
 import { layerPolicy, type DeprecationPolicy, type PolicyLayer } from '../../deprecation/policy/policy.ts';
 import type { AdminContext, Report } from './context.ts';
@@ -14,15 +13,15 @@ import { addExamples, parseId, withExamples } from './options.ts';
 import { collect, collectWindowNames, collectWindows, readLink, readTime } from './policy-options.ts';
 import { printable } from '../../lib/terminal.ts';
 
-/** `admin deprecation …`: what is announced, and when the API is gone. */
+/** `admin deprecation`: shows and changes the deprecation policy. */
 export function deprecationCommand(context: AdminContext): Command {
   const group = new Command('deprecation').description(
-    'what is announced of the end of this API, and when it is gone',
+    'shows and changes the deprecation policy: dates, links, brownouts and exemptions',
   );
 
   const show = group
     .command('show')
-    .description('the policy in force and its timeline')
+    .description('shows the policy in force and its timeline')
     .action(async (options: { json?: boolean }) => {
       context.finish(await showPolicy(context), options);
     });
@@ -30,20 +29,22 @@ export function deprecationCommand(context: AdminContext): Command {
 
   const set = group
     .command('set')
-    .description('changes what is given, adds windows and exemptions; binds every instance within 5 s')
-    .option('--deprecated-at <time>', 'since when it is deprecated, ISO 8601', readTime)
-    .option('--sunset <time>', 'when it may go, ISO 8601', readTime)
-    .option('--successor <url>', 'what replaces it', readLink)
-    .option('--documentation <url>', 'where the deprecation is explained', readLink)
+    .description(
+      'changes the given settings and adds windows and exemptions; takes effect on every instance within 5 seconds',
+    )
+    .option('--deprecated-at <time>', 'date of the deprecation, ISO 8601', readTime)
+    .option('--sunset <time>', 'date from which the API may be gone, ISO 8601', readTime)
+    .option('--successor <url>', 'link to what replaces the API', readLink)
+    .option('--documentation <url>', 'link to the documentation of the deprecation', readLink)
     .addOption(
-      new Option('--after-sunset <what>', 'what happens then: nothing, or 410 to everybody').choices([
-        'serve',
-        'gone',
-      ]),
+      new Option(
+        '--after-sunset <what>',
+        'what happens after the sunset: calls are served, or answered with 410',
+      ).choices(['serve', 'gone']),
     )
     .option(
       '--brownout <window>',
-      '410 for a while: START/DURATION such as 2027-01-31T12:00:00Z/PT30M, or START/END; repeatable',
+      'window of 410 answers: START/DURATION such as 2027-01-31T12:00:00Z/PT30M, or START/END; repeatable',
       collectWindows,
     );
   const exemptions = addExemptions(set);
@@ -59,9 +60,9 @@ export function deprecationCommand(context: AdminContext): Command {
   const clear = group
     .command('clear')
     .description(
-      'removes what is named, so that environment and openapi.yaml hold again; without a name, everything ever set',
+      'removes the named settings, so that those of the environment and openapi.yaml apply again; without options, removes all',
     )
-    .option('--deprecated-at', 'the date of deprecation')
+    .option('--deprecated-at', 'the date of the deprecation')
     .option('--sunset', 'the sunset')
     .option('--successor', 'the link to the successor')
     .option('--documentation', 'the link to the documentation')
@@ -85,7 +86,7 @@ export function deprecationCommand(context: AdminContext): Command {
   ]);
 }
 
-const within = 'Every instance obeys within 5 s.';
+const within = 'The change takes effect on every instance within 5 seconds.';
 
 async function showPolicy(context: AdminContext): Promise<Report> {
   const { keyPrefix } = context.config();
@@ -93,8 +94,8 @@ async function showPolicy(context: AdminContext): Promise<Report> {
   const set = setArguments(layer, Date.now());
   const origin =
     version === 0
-      ? 'Nothing was set here: this is what openapi.yaml and this environment say.'
-      : `Change ${version}, at ${formatInstant(changedAt)}. Set here: ${set ?? 'nothing that is still to come'}`;
+      ? 'Nothing is set here: these settings come from openapi.yaml and the environment.'
+      : `Last change (number ${version}) at ${formatInstant(changedAt)}. Set here: ${set ?? 'nothing that is not over'}`;
   return describe(layerPolicy(...defaultsOf(context), layer), version, origin);
 }
 
@@ -108,7 +109,7 @@ async function change(context: AdminContext, flags: SetFlags): Promise<Report> {
   if (endless !== undefined) {
     return {
       kind: 'usage',
-      message: `the exemption of ${called(endless)} has no end: add --until 2027-01-31T12:00:00Z after it`,
+      message: `the exemption of ${nameOf(endless)} has no end: add --until 2027-01-31T12:00:00Z after it`,
     };
   }
   const { keyPrefix } = context.config();
@@ -116,8 +117,8 @@ async function change(context: AdminContext, flags: SetFlags): Promise<Report> {
   const options = { defaults: defaultsOf(context), now: Date.now() };
   const changed = await setPolicy(store, keyPrefix, flags, options);
   if (changed.kind === 'refused') return refused(changed.reasons);
-  for (const exemption of await findVainExemptions(store, keyPrefix, exemptions)) {
-    context.err(`note: there is no ${called(exemption)} yet: check that this is the right name\n`);
+  for (const exemption of await findUnknownExemptions(store, keyPrefix, exemptions)) {
+    context.err(`note: there is no ${nameOf(exemption)} yet: check the name\n`);
   }
   return describe(changed.policy, changed.version, within);
 }
@@ -130,11 +131,11 @@ async function clearFlags(context: AdminContext, flags: ClearFlags): Promise<Rep
   const changed = await clearPolicy(store, keyPrefix, flags, { defaults: defaultsOf(context), now });
   if (changed.kind === 'refused') return refused(changed.reasons);
   const isAll = Object.keys(flags).length === 0;
-  const undo = isAll && before !== undefined ? `\nTo have it back: deprecation set ${before}` : '';
+  const undo = isAll && before !== undefined ? `\nTo undo: deprecation set ${before}` : '';
   return describe(changed.policy, changed.version, within + undo);
 }
 
-/** What the operator's own settings are laid over, lowest first. */
+/** The layers below the operator's, lowest first. */
 function defaultsOf(context: AdminContext): PolicyLayer[] {
   return [readContractPolicy(), context.config().deprecation];
 }
@@ -142,12 +143,10 @@ function defaultsOf(context: AdminContext): PolicyLayer[] {
 function describe(policy: DeprecationPolicy, version: number, notes: string): Report {
   const now = Date.now();
   const view = viewPolicy(policy, now);
-  const timeline = timelineLines(view, now);
-  const lines = [...policyLines(view), ...(timeline.length > 0 ? ['', ...timeline] : []), ''];
   return {
     kind: 'done',
     json: { ...view, version },
-    text: [...lines, ...notes.split('\n')].map(printable).join('\n'),
+    text: [...policyLines(view, now), '', ...notes.split('\n')].map(printable).join('\n'),
   };
 }
 
@@ -159,7 +158,7 @@ function refused(reasons: readonly string[]): Report {
   };
 }
 
-function called(exemption: Exemption): string {
+function nameOf(exemption: Exemption): string {
   return printable(
     'keyId' in exemption
       ? `key ${exemption.keyId}`

@@ -2,21 +2,21 @@ import { InvalidArgumentError } from 'commander';
 import { parseInstant, parseWindow, type Parsed } from '../../lib/iso8601.ts';
 import { parseLink } from '../../deprecation/policy/links.ts';
 
-/** Text that reads as a time, as it was given. */
+/** Checks a time; the text is kept as given. */
 export const readTime = readable(parseInstant);
 
-/** Text that reads as a link. */
+/** Checks a link. */
 export const readLink = readable(parseLink);
 
-/** One more text that reads as START/DURATION or START/END. */
+/** Collects windows: START/DURATION or START/END. */
 export const collectWindows = collect(readable(parseWindow));
 
-/** One more window, or only its start. */
+/** Collects windows, or only their starts. */
 export const collectWindowNames = collect(
   readable((text) => (text.includes('/') ? parseWindow(text) : parseInstant(text))),
 );
 
-/** One more text that `read` takes. */
+/** Collects the values of a repeatable option. */
 export function collect(read: (text: string) => string): (text: string, before?: string[]) => string[] {
   return (text, before = []) => [...before, read(text)];
 }

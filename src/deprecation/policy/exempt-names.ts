@@ -4,8 +4,8 @@ import type { Exemption } from './policy-edits.ts';
 
 const atOnce = 500;
 
-/** The exemptions that exempt nobody today: no such organization, no such key. They may come to exist. */
-export async function findVainExemptions(
+/** The exemptions of organizations and keys that do not exist (yet). */
+export async function findUnknownExemptions(
   client: RedisClient,
   prefix: string,
   exemptions: readonly Exemption[],
@@ -14,15 +14,15 @@ export async function findVainExemptions(
   const organizations = exemptions.some((exemption) => 'keyId' in exemption)
     ? await client.smembers(registry)
     : [];
-  const vain: Exemption[] = [];
+  const unknown: Exemption[] = [];
   for (const exemption of exemptions) {
     const found =
       'keyId' in exemption
         ? await someHasKey(client, prefix, organizations, exemption.keyId)
         : (await client.sismember(registry, exemption.organizationId)) === 1;
-    if (!found) vain.push(exemption);
+    if (!found) unknown.push(exemption);
   }
-  return vain;
+  return unknown;
 }
 
 async function someHasKey(

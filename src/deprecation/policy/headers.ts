@@ -8,27 +8,26 @@ export const deprecationHeaderNames = ['Deprecation', 'Sunset', 'Link'] as const
 
 /**
  * The headers that every answer of the contract carries under this policy, to be computed once per policy:
- * `Deprecation` (RFC 9745 §2.1: a structured-field date), `Sunset` (RFC 8594 §3: an HTTP-date, left out where
- * it would precede the deprecation, RFC 9745 §4) and `Link` (RFC 8288 §3) to the deprecation document, the
- * sunset document and the successor.
+ * `Deprecation` (RFC 9745 §2.1: a structured-field date), `Sunset` (RFC 8594 §3: an HTTP-date, left out if it would
+ * precede the deprecation, RFC 9745 §4) and `Link` (RFC 8288 §3) to the deprecation document, the sunset document and
+ * the successor. Links to a path of this service begin with `baseUrl`.
  */
-export function deprecationHeaders(policy: DeprecationPolicy): readonly Header[] {
-  const { deprecatedAt, sunsetAt, documentationUrl, successorUrl } = policy;
+export function deprecationHeaders(policy: DeprecationPolicy, baseUrl = ''): readonly Header[] {
+  const { deprecatedAt, sunsetAt, documentationUrl, successorUrl, sunsetUrl = documentationUrl } = policy;
   const headers: Header[] = [];
   if (deprecatedAt !== undefined) headers.push(['Deprecation', `@${Math.floor(deprecatedAt / 1000)}`]);
   if (sunsetAt !== undefined && (deprecatedAt === undefined || sunsetAt >= deprecatedAt)) {
     headers.push(['Sunset', new Date(sunsetAt).toUTCString()]);
   }
   const links = [
-    link(documentationUrl, 'deprecation'),
-    link(policy.sunsetUrl ?? documentationUrl, 'sunset'),
-    link(successorUrl, 'successor-version'),
-  ].filter((value) => value !== undefined);
+    [documentationUrl, 'deprecation'],
+    [sunsetUrl, 'sunset'],
+    [successorUrl, 'successor-version'],
+  ].flatMap(([url, rel]) => {
+    const target = parseLink(url ?? '');
+    if (target.kind === 'invalid') return [];
+    return [`<${target.value.startsWith('/') ? baseUrl : ''}${target.value}>; rel="${rel}"`];
+  });
   if (links.length > 0) headers.push(['Link', links.join(', ')]);
   return headers;
-}
-
-function link(url: string | undefined, rel: string): string | undefined {
-  const target = url === undefined ? undefined : parseLink(url);
-  return target?.kind === 'ok' ? `<${target.value}>; rel="${rel}"` : undefined;
 }

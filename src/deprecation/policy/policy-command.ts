@@ -2,31 +2,30 @@ import { formatInstant, formatWindow } from '../../lib/iso8601.ts';
 import type { PolicyLayer } from './policy.ts';
 
 /**
- * The arguments of `admin deprecation set` that make this layer again, for a POSIX shell. Windows and exemptions
- * that are over at `now` (ms) are left out, as they would be refused; undefined where nothing is left.
+ * The options of `admin deprecation set` that create this layer, for a POSIX shell. Windows and exemptions that are
+ * over at `now` (ms) are left out, as they would be refused; undefined if nothing is left.
  */
 export function setArguments(layer: PolicyLayer, now: number): string | undefined {
-  const time = (ms: number | undefined) => (ms === undefined ? undefined : formatInstant(ms));
-  const flags: (readonly [flag: string, value: string | undefined])[] = [
-    ['--deprecated-at', time(layer.deprecatedAt)],
-    ['--sunset', time(layer.sunsetAt)],
+  const options: (readonly [flag: string, value: string | number | undefined])[] = [
+    ['--deprecated-at', layer.deprecatedAt],
+    ['--sunset', layer.sunsetAt],
     ['--successor', layer.successorUrl],
     ['--documentation', layer.documentationUrl],
     ['--after-sunset', layer.afterSunset],
     ...(layer.brownouts ?? [])
       .filter(({ end }) => end > now)
       .map((window) => ['--brownout', formatWindow(window)] as const),
-    ...(layer.exemptOrganizations ?? [])
+    ...[
+      ...(layer.exemptOrganizations ?? []).map((e) => ({ ...e, flag: '--exempt-org', id: e.organizationId })),
+      ...(layer.exemptKeys ?? []).map((e) => ({ ...e, flag: '--exempt-key', id: e.keyId })),
+    ]
       .filter(({ until }) => until > now)
-      .flatMap(({ organizationId, until }) => [
-        ['--exempt-org', organizationId] as const,
-        ['--until', time(until)] as const,
-      ]),
-    ...(layer.exemptKeys ?? [])
-      .filter(({ until }) => until > now)
-      .flatMap(({ keyId, until }) => [['--exempt-key', keyId] as const, ['--until', time(until)] as const]),
+      .flatMap(({ flag, id, until }) => [[flag, id] as const, ['--until', until] as const]),
   ];
-  const given = flags.flatMap(([flag, value]) => (value === undefined ? [] : [`${flag} ${quoted(value)}`]));
+  const given = options.flatMap(([flag, value]) => {
+    if (value === undefined) return [];
+    return [`${flag} ${typeof value === 'number' ? formatInstant(value) : quoted(value)}`];
+  });
   return given.length === 0 ? undefined : given.join(' ');
 }
 

@@ -1,7 +1,13 @@
 import { parseInstant, parseWindow, type Parsed, type Window } from '../../lib/iso8601.ts';
-import { checkPolicy, layerPolicy, readPolicyFields, type PolicyLayer } from './policy.ts';
+import {
+  checkPolicy,
+  layerPolicy,
+  readPolicyFields,
+  type DeprecationPolicy,
+  type PolicyLayer,
+} from './policy.ts';
 
-/** What `admin deprecation set` was given, as written. Exemptions keep the order of the flags. */
+/** The options of `admin deprecation set`, as written. Exemptions keep their order. */
 export interface SetFlags {
   deprecatedAt?: string | undefined;
   sunset?: string | undefined;
@@ -14,7 +20,7 @@ export interface SetFlags {
 
 export type Exemption = ({ organizationId: string } | { keyId: string }) & { until?: string | undefined };
 
-/** What `admin deprecation clear` was given; nothing at all clears everything the operator has set. */
+/** The options of `admin deprecation clear`; without any, everything the operator has set is cleared. */
 export interface ClearFlags {
   deprecatedAt?: boolean | undefined;
   sunset?: boolean | undefined;
@@ -30,9 +36,9 @@ export interface ClearFlags {
 export type Edited = { kind: 'edited'; layer: PolicyLayer } | { kind: 'refused'; reasons: string[] };
 
 /**
- * The operator's layer with the flags set: windows and exemptions are added to those there, everything else
- * replaces. Refused, with every reason, where a flag cannot be read or the policy that results over `defaults`
- * at `now` (ms) is impossible. Windows that have passed stay on record and are not judged again.
+ * The operator's layer with the flags set: windows and exemptions are added, everything else replaces what was set.
+ * Refused, with every reason, if a flag cannot be read or the resulting policy over `defaults` is invalid at `now`
+ * (ms). Windows that have passed stay on record and are not checked again.
  */
 export function setInLayer(
   layer: PolicyLayer,
@@ -40,20 +46,14 @@ export function setInLayer(
   flags: SetFlags,
   now: number,
 ): Edited {
-  const read = readPolicyFields({
-    deprecatedAt: flags.deprecatedAt,
-    sunsetAt: flags.sunset,
-    successor: flags.successor,
-    documentation: flags.documentation,
-    afterSunset: flags.afterSunset,
-  });
-  const reasons = read.kind === 'invalid' ? read.reasons : [];
+  const read = readPolicyFields({ ...flags, sunsetAt: flags.sunset });
+  const reasons = read.kind === 'invalid' ? read.mistakes.map(({ reason }) => reason) : [];
   const collect = <T>(parsed: Parsed<T>): T[] => {
     if (parsed.kind === 'ok') return [parsed.value];
     reasons.push(parsed.reason);
     return [];
   };
-  // A window that is there already is no other one: the same command twice is the same policy.
+  // The same window again is not a second one: repeating a command changes nothing.
   const isNew = (window: Window): boolean =>
     !(layer.brownouts ?? []).some(({ start, end }) => start === window.start && end === window.end);
   const added = (flags.brownout ?? []).flatMap((text) => collect(parseWindow(text))).filter(isNew);
@@ -65,21 +65,24 @@ export function setInLayer(
       reasons.push(`the exemption of "${id}" needs an end: add --until 2027-01-31T12:00:00Z`);
       continue;
     }
-    const until = collect(parseInstant(exemption.until))[0];
-    if (until === undefined) continue;
-    if (until <= now) reasons.push(`the exemption of "${id}" ends in the past (${exemption.until})`);
-    if ('keyId' in exemption) {
-      const others = (next.exemptKeys ?? []).filter(({ keyId }) => keyId !== id);
-      next.exemptKeys = [...others, { keyId: id, until }];
-    } else {
-      const others = (next.exemptOrganizations ?? []).filter(({ organizationId }) => organizationId !== id);
-      next.exemptOrganizations = [...others, { organizationId: id, until }];
+    for (const until of collect(parseInstant(exemption.until))) {
+      if (until <= now) reasons.push(`the exemption of "${id}" ends in the past (${exemption.until})`);
+      if ('keyId' in exemption) {
+        const others = (next.exemptKeys ?? []).filter(({ keyId }) => keyId !== id);
+        next.exemptKeys = [...others, { keyId: id, until }];
+      } else {
+        const others = (next.exemptOrganizations ?? []).filter(({ organizationId }) => organizationId !== id);
+        next.exemptOrganizations = [...others, { organizationId: id, until }];
+      }
     }
   }
-  const judged = (next.brownouts ?? []).filter((window) => window.end > now || added.includes(window));
-  const policy = layerPolicy(...defaults, { ...next, brownouts: judged });
+  const brownouts = (next.brownouts ?? []).filter((window) => window.end > now || added.includes(window));
+  return checked(next, reasons, layerPolicy(...defaults, { ...next, brownouts }), now);
+}
+
+function checked(layer: PolicyLayer, reasons: string[], policy: DeprecationPolicy, now: number): Edited {
   if (reasons.length === 0) reasons.push(...checkPolicy(policy, now));
-  return reasons.length > 0 ? { kind: 'refused', reasons } : { kind: 'edited', layer: next };
+  return reasons.length > 0 ? { kind: 'refused', reasons } : { kind: 'edited', layer };
 }
 
 const clearedBy = {
@@ -91,8 +94,8 @@ const clearedBy = {
 } as const;
 
 /**
- * The operator's layer without what the flags name, so that the defaults below hold again. Refused where a
- * window or an exemption is named that is not there, or where what then holds is impossible.
+ * The operator's layer without what the flags name, so that the defaults apply again. Refused if a window or an
+ * exemption is named that is not set, or if the resulting policy is invalid.
  */
 export function clearInLayer(
   layer: PolicyLayer,
@@ -105,12 +108,12 @@ export function clearInLayer(
   }
   const next: PolicyLayer = { ...layer };
   const reasons: string[] = [];
-  for (const name of ['deprecatedAt', 'sunset', 'successor', 'documentation', 'afterSunset'] as const) {
-    if (flags[name] === true) delete next[clearedBy[name]];
+  for (const [flag, field] of Object.entries(clearedBy)) {
+    if (flags[flag as keyof typeof clearedBy] === true) delete next[field];
   }
   const without = <T>(list: readonly T[] | undefined, names: readonly string[] | undefined, is: Match<T>) => {
     const missing = (names ?? []).filter((name) => !(list ?? []).some((item) => is(item, name)));
-    reasons.push(...missing.map((name) => `"${name}" is not set; see what is by: deprecation show`));
+    reasons.push(...missing.map((name) => `"${name}" is not set: see deprecation show`));
     return (list ?? []).filter((item) => !(names ?? []).some((name) => is(item, name)));
   };
   next.brownouts = without(layer.brownouts, flags.brownout, isWindow);
@@ -123,9 +126,7 @@ export function clearInLayer(
   for (const list of ['brownouts', 'exemptOrganizations', 'exemptKeys'] as const) {
     if (next[list]?.length === 0) delete next[list];
   }
-  if (reasons.length === 0)
-    reasons.push(...checkPolicy({ ...layerPolicy(...defaults, next), brownouts: [] }, now));
-  return reasons.length > 0 ? { kind: 'refused', reasons } : { kind: 'edited', layer: next };
+  return checked(next, reasons, { ...layerPolicy(...defaults, next), brownouts: [] }, now);
 }
 
 type Match<T> = (item: T, name: string) => boolean;

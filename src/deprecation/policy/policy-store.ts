@@ -17,9 +17,9 @@ export interface PolicyInForce {
 }
 
 export interface PolicyWatch {
-  /** The policy last known; never waits. */
+  /** The last known policy. */
   current: () => PolicyInForce;
-  /** Looks now. Keeps the last known policy where Redis is away; never throws. */
+  /** Reads it now. Keeps the last known policy while Redis is unavailable; never throws. */
   refresh: () => Promise<void>;
   close: () => Promise<void>;
 }
@@ -27,24 +27,26 @@ export interface PolicyWatch {
 export interface WatchOptions {
   /** openapi.yaml's layer, then the environment's. */
   defaults: readonly PolicyLayer[];
+  /** What links to a path of this service begin with in headers; by default they stay paths. */
+  baseUrl?: string | undefined;
   log: Log;
   pollMs?: number;
-  /** Told of each policy that comes into force after the first look. */
+  /** Called with each policy that comes into force after the first. */
   onChange?: (inForce: PolicyInForce) => void;
 }
 
 /**
- * Follows the operator's policy: looks once before it resolves, then every two seconds, so that a change binds
- * this instance within five. Without Redis the last known policy (at first: the defaults) holds.
+ * Follows the operator's policy: reads it once before it resolves and then every two seconds, so that a change takes
+ * effect on this instance within five. Without Redis, the last known policy (at first: the defaults) stays in force.
  */
 export async function watchPolicy(
   client: RedisClient,
   prefix: string,
-  { defaults, log, pollMs = 2000, onChange }: WatchOptions,
+  { defaults, baseUrl, log, pollMs = 2000, onChange }: WatchOptions,
 ): Promise<PolicyWatch> {
   const inForce = (layer: PolicyLayer, version: number): PolicyInForce => {
     const policy = layerPolicy(...defaults, layer);
-    return { policy, headers: deprecationHeaders(policy).flat(), version };
+    return { policy, headers: deprecationHeaders(policy, baseUrl).flat(), version };
   };
   let current = inForce({}, 0);
   let known: string | null = null;
@@ -67,10 +69,7 @@ export async function watchPolicy(
     }
     const stored = readStored(text);
     if (stored === undefined) {
-      trouble(
-        'what is stored as deprecation policy is none (deprecation clear removes it)',
-        policyKey(prefix),
-      );
+      trouble('the stored deprecation policy is invalid (deprecation clear removes it)', policyKey(prefix));
       return;
     }
     troubled = false;
@@ -83,7 +82,7 @@ export async function watchPolicy(
   return { current: () => current, refresh, close: polling.stop };
 }
 
-/** The operator's own layer, as stored. What is no policy counts as none. */
+/** The operator's own layer, as stored. An invalid one counts as empty. */
 export async function readOperatorLayer(client: RedisClient, prefix: string): Promise<StoredPolicy> {
   return readStored(await client.get(policyKey(prefix))) ?? { version: 0, changedAt: 0, layer: {} };
 }
@@ -92,13 +91,13 @@ export type Changed =
   { kind: 'changed'; policy: DeprecationPolicy; version: number } | { kind: 'refused'; reasons: string[] };
 
 interface ChangeOptions {
-  /** As for `watchPolicy`: what the operator's settings are laid over. */
+  /** As for `watchPolicy`. */
   defaults: readonly PolicyLayer[];
   /** ms */
   now: number;
 }
 
-/** `admin deprecation set`: stores the flags over what is set, or refuses with the reasons and stores nothing. */
+/** `admin deprecation set`: stores the flags, or refuses with the reasons and stores nothing. */
 export function setPolicy(
   client: RedisClient,
   prefix: string,
@@ -120,7 +119,7 @@ export function clearPolicy(
   );
 }
 
-/** Two operators changing it at once both succeed, one after the other: the later edits what the first left. */
+/** Compare and swap: of two concurrent changes, the later one edits the result of the earlier. */
 async function change(
   client: RedisClient,
   prefix: string,
@@ -132,7 +131,7 @@ async function change(
   let attempt: { text: string; changed: Changed } | undefined;
   for (;;) {
     const text = await store.get(key);
-    // The reply to an attempt may be lost on the way, and the client then sends it again.
+    // If the reply to an attempt is lost, the client sends it again.
     if (attempt !== undefined && text === attempt.text) return attempt.changed;
     const stored = readStored(text) ?? { version: 0, changedAt: 0, layer: {} };
     const edited = edit(stored.layer);

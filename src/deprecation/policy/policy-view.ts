@@ -1,12 +1,12 @@
-import { counted } from '../../lib/numbers.ts';
-import { dayMs } from '../../lib/days.ts';
+import { dayMs, relativeTime } from '../../lib/days.ts';
 import { formatInstant } from '../../lib/iso8601.ts';
+import { counted } from '../../lib/numbers.ts';
 import { phaseAt, type DeprecationPolicy, type Phase } from './policy.ts';
 
-/** The policy as operators and machines read it: ISO 8601 times, null where nothing is set. */
+/** The policy for operators and programs: ISO 8601 times, null for what is not set. */
 export interface PolicyView {
   phase: Phase;
-  /** Whole days left, rounded up; 0 once it has come; null without a sunset. */
+  /** Whole days left, rounded up; 0 from the sunset on; null without one. */
   daysToSunset: number | null;
   deprecatedAt: string | null;
   sunsetAt: string | null;
@@ -19,21 +19,20 @@ export interface PolicyView {
   exemptKeys: { keyId: string; until: string; live: boolean }[];
 }
 
-const instant = (ms: number | undefined) => (ms === undefined ? null : formatInstant(ms));
-
-/** What `admin deprecation show --json` prints and the dashboard draws, at `now` (ms). */
+/** The policy at `now` (ms), as `admin deprecation show --json` prints it. */
 export function viewPolicy(policy: DeprecationPolicy, now: number): PolicyView {
+  const { deprecatedAt, sunsetAt, documentationUrl } = policy;
+  const instant = (ms: number | undefined) => (ms === undefined ? null : formatInstant(ms));
   const until = (ms: number) => ({ until: formatInstant(ms), live: now < ms });
   return {
     phase: phaseAt(policy, now),
-    daysToSunset:
-      policy.sunsetAt === undefined ? null : Math.max(0, Math.ceil((policy.sunsetAt - now) / dayMs)),
-    deprecatedAt: instant(policy.deprecatedAt),
-    sunsetAt: instant(policy.sunsetAt),
+    daysToSunset: sunsetAt === undefined ? null : Math.max(0, Math.ceil((sunsetAt - now) / dayMs)),
+    deprecatedAt: instant(deprecatedAt),
+    sunsetAt: instant(sunsetAt),
     afterSunset: policy.afterSunset,
     successorUrl: policy.successorUrl ?? null,
-    documentationUrl: policy.documentationUrl ?? null,
-    sunsetUrl: policy.sunsetUrl ?? policy.documentationUrl ?? null,
+    documentationUrl: documentationUrl ?? null,
+    sunsetUrl: policy.sunsetUrl ?? documentationUrl ?? null,
     brownouts: policy.brownouts
       .toSorted((a, b) => a.start - b.start)
       .map(({ start, end }) => ({
@@ -41,27 +40,51 @@ export function viewPolicy(policy: DeprecationPolicy, now: number): PolicyView {
         end: formatInstant(end),
         state: end <= now ? 'past' : start <= now ? 'open' : 'planned',
       })),
-    exemptOrganizations: policy.exemptOrganizations.map(({ organizationId, until: end }) => ({
-      organizationId,
-      ...until(end),
-    })),
-    exemptKeys: policy.exemptKeys.map(({ keyId, until: end }) => ({ keyId, ...until(end) })),
+    exemptOrganizations: policy.exemptOrganizations.map((e) => ({ ...e, ...until(e.until) })),
+    exemptKeys: policy.exemptKeys.map((e) => ({ ...e, ...until(e.until) })),
   };
 }
 
-/** The same as lines of text for a terminal. */
-export function policyLines(view: PolicyView): string[] {
+/** The same as lines for a terminal: the settings, then all dates in order with now (ms) among them. */
+export function policyLines(view: PolicyView, now: number): string[] {
   const days = view.daysToSunset === null ? '' : ` (${counted(view.daysToSunset, 'day')} from now)`;
-  return [
+  const settings = [
     `phase          ${view.phase}`,
     `deprecated at  ${view.deprecatedAt ?? 'not set'}`,
     `sunset         ${view.sunsetAt === null ? 'not set' : `${view.sunsetAt}${days}, then ${view.afterSunset}`}`,
     `successor      ${view.successorUrl ?? 'not set'}`,
     `documentation  ${view.documentationUrl ?? 'not set'}`,
     ...view.brownouts.map(({ start, end, state }) => `brownout       ${start}/${end} (${state})`),
-    ...[
-      ...view.exemptOrganizations.map((e) => ({ ...e, who: `organization ${e.organizationId}` })),
-      ...view.exemptKeys.map((e) => ({ ...e, who: `key ${e.keyId}` })),
-    ].map(({ who, until, live }) => `exempt         ${who} until ${until}${live ? '' : ' (over)'}`),
+    ...exemptionsOf(view).map(
+      ({ who, until, live }) => `exempt         ${who} until ${until}${live ? '' : ' (over)'}`,
+    ),
+  ];
+  const dates = timeline(view, now);
+  return dates.length === 0 ? settings : [...settings, '', ...dates];
+}
+
+function timeline(view: PolicyView, now: number): string[] {
+  const events: [at: string | null, what: string][] = [
+    [view.deprecatedAt, 'deprecated'],
+    ...view.brownouts.map(({ start, end }): [string, string] => [start, `brownout until ${end}`]),
+    ...exemptionsOf(view).map(({ who, until }): [string, string] => [until, `exemption of ${who} ends`]),
+    [view.sunsetAt, view.afterSunset === 'gone' ? 'sunset: gone from here on' : 'sunset: still served'],
+  ];
+  const dated = events.flatMap(([at, what]) => (at === null ? [] : [{ at: Date.parse(at), what }]));
+  if (dated.length === 0) return [];
+  return [...dated, { at: now, what: undefined }]
+    .toSorted((a, b) => a.at - b.at)
+    .map(({ at, what }) => {
+      const when = formatInstant(Math.floor(at / 1000) * 1000);
+      return what === undefined
+        ? `> ${when}  now: ${view.phase}`
+        : `  ${when}  ${what} (${relativeTime(at - now)})`;
+    });
+}
+
+function exemptionsOf({ exemptOrganizations, exemptKeys }: PolicyView) {
+  return [
+    ...exemptOrganizations.map((e) => ({ ...e, who: `organization ${e.organizationId}` })),
+    ...exemptKeys.map((e) => ({ ...e, who: `key ${e.keyId}` })),
   ];
 }

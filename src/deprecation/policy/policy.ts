@@ -1,7 +1,7 @@
 import { formatInstant, formatWindow, parseInstant, type Parsed, type Window } from '../../lib/iso8601.ts';
 import { parseLink } from './links.ts';
 
-/** What the operator has decided about the end of this API. Times are ms since the epoch. */
+/** What the operator has decided about the deprecation of this API. Times are ms since the epoch. */
 export interface DeprecationPolicy {
   deprecatedAt?: number;
   sunsetAt?: number;
@@ -15,16 +15,16 @@ export interface DeprecationPolicy {
   exemptKeys: { keyId: string; until: number }[];
 }
 
-/** One source of the policy; what it does not set, the layer below decides. */
+/** One source of the policy. What it does not set, the layer below decides. */
 export type PolicyLayer = Partial<DeprecationPolicy>;
 
-/** The layers lowest first (openapi.yaml's `x-deprecation`, environment, operator) made into one policy. */
+/** Merges the layers, lowest first: openapi.yaml's `x-deprecation`, environment, operator. */
 export function layerPolicy(...layers: readonly PolicyLayer[]): DeprecationPolicy {
   const nothing = { afterSunset: 'serve', brownouts: [], exemptOrganizations: [], exemptKeys: [] } as const;
   return Object.assign({}, nothing, ...layers) as DeprecationPolicy;
 }
 
-/** The plain facts as openapi.yaml's `x-deprecation` and the environment write them. */
+/** Settings as openapi.yaml's `x-deprecation`, the environment and the command line write them. */
 export interface PolicyFields {
   deprecatedAt?: string | undefined;
   sunsetAt?: string | undefined;
@@ -34,42 +34,40 @@ export interface PolicyFields {
   afterSunset?: string | undefined;
 }
 
-export type ReadLayer = { kind: 'ok'; layer: PolicyLayer } | { kind: 'invalid'; reasons: string[] };
+export type ReadLayer =
+  | { kind: 'ok'; layer: PolicyLayer }
+  | { kind: 'invalid'; mistakes: { field: keyof PolicyFields; reason: string }[] };
 
-const linkFields = {
-  successor: 'successorUrl',
-  documentation: 'documentationUrl',
-  sunsetDocumentation: 'sunsetUrl',
-} as const;
-
-/** Reads written facts (ISO 8601 times, links as `parseLink` takes them, serve|gone) as a layer, or gives every reason it cannot. */
+/** Reads settings as they are written, as a layer: ISO 8601 times, links as `parseLink` takes them, serve|gone. */
 export function readPolicyFields(fields: PolicyFields): ReadLayer {
-  const layer: PolicyLayer = {};
-  const reasons: string[] = [];
-  const take = <T>(parsed: Parsed<T>, keep: (value: T) => void): void => {
-    if (parsed.kind === 'ok') keep(parsed.value);
-    else reasons.push(parsed.reason);
+  const mistakes: { field: keyof PolicyFields; reason: string }[] = [];
+  const read = <T>(field: keyof PolicyFields, parse: (text: string) => Parsed<T>): T | undefined => {
+    const text = fields[field];
+    const parsed = text === undefined ? undefined : parse(text);
+    if (parsed?.kind === 'invalid') mistakes.push({ field, reason: parsed.reason });
+    return parsed?.kind === 'ok' ? parsed.value : undefined;
   };
-  for (const name of ['deprecatedAt', 'sunsetAt'] as const) {
-    const text = fields[name];
-    if (text !== undefined) take(parseInstant(text), (value) => (layer[name] = value));
-  }
-  for (const name of ['successor', 'documentation', 'sunsetDocumentation'] as const) {
-    const text = fields[name];
-    if (text !== undefined) take(parseLink(text), (value) => (layer[linkFields[name]] = value));
-  }
-  const { afterSunset } = fields;
-  if (afterSunset === 'serve' || afterSunset === 'gone') layer.afterSunset = afterSunset;
-  else if (afterSunset !== undefined) {
-    reasons.push(`after sunset the API can "serve" or be "gone", not "${afterSunset}"`);
-  }
-  return reasons.length > 0 ? { kind: 'invalid', reasons } : { kind: 'ok', layer };
+  const layer: { [Name in keyof PolicyLayer]: PolicyLayer[Name] | undefined } = {
+    deprecatedAt: read('deprecatedAt', parseInstant),
+    sunsetAt: read('sunsetAt', parseInstant),
+    successorUrl: read('successor', parseLink),
+    documentationUrl: read('documentation', parseLink),
+    sunsetUrl: read('sunsetDocumentation', parseLink),
+    afterSunset: read('afterSunset', parseAfterSunset),
+  };
+  if (mistakes.length > 0) return { kind: 'invalid', mistakes };
+  const given = Object.entries(layer).filter(([, value]) => value !== undefined);
+  return { kind: 'ok', layer: Object.fromEntries(given) };
+}
+
+function parseAfterSunset(text: string): Parsed<'serve' | 'gone'> {
+  if (text === 'serve' || text === 'gone') return { kind: 'ok', value: text };
+  return { kind: 'invalid', reason: `"${text}" is neither serve nor gone` };
 }
 
 /**
- * Why this policy cannot be (empty when it can): a sunset before the deprecation, windows that overlap, lie
- * wholly in the past at `now` (ms) or end before they begin, links that `parseLink` refuses. A window may have
- * begun already.
+ * What is wrong with a policy at `now` (ms): a sunset before the deprecation, or windows that overlap, end before they
+ * begin or are wholly in the past. A window may have begun already.
  */
 export function checkPolicy(policy: DeprecationPolicy, now: number): string[] {
   const reasons: string[] = [];
@@ -79,16 +77,11 @@ export function checkPolicy(policy: DeprecationPolicy, now: number): string[] {
       `the sunset (${formatInstant(sunsetAt)}) is before the deprecation (${formatInstant(deprecatedAt)})`,
     );
   }
-  for (const url of [policy.successorUrl, policy.documentationUrl, policy.sunsetUrl]) {
-    if (url === undefined) continue;
-    const parsed = parseLink(url);
-    if (parsed.kind === 'invalid') reasons.push(parsed.reason);
-  }
   const windows = policy.brownouts.toSorted((a, b) => a.start - b.start || a.end - b.end);
   let previous: Window | undefined;
   for (const window of windows) {
     if (window.end <= window.start) reasons.push(`brownout ${formatWindow(window)} ends before it begins`);
-    else if (window.end <= now) reasons.push(`brownout ${formatWindow(window)} lies wholly in the past`);
+    else if (window.end <= now) reasons.push(`brownout ${formatWindow(window)} is wholly in the past`);
     if (previous !== undefined && window.start < previous.end) {
       reasons.push(`brownouts ${formatWindow(previous)} and ${formatWindow(window)} overlap`);
     }
@@ -98,8 +91,8 @@ export function checkPolicy(policy: DeprecationPolicy, now: number): string[] {
 }
 
 /**
- * Where the API stands: `none` (nothing announced), `announced`, `brownout` (a window is open), `sunset` (its
- * date has come, whether or not it is still served).
+ * `none` (nothing announced), `announced`, `brownout` (a window is open), or `sunset` (the date has passed, whether or
+ * not the API is still served).
  */
 export type Phase = 'none' | 'announced' | 'brownout' | 'sunset';
 
@@ -113,7 +106,7 @@ export function phaseAt(policy: DeprecationPolicy, now: number): Phase {
   return announced || policy.brownouts.length > 0 ? 'announced' : 'none';
 }
 
-/** Whether a call is served, or refused with 410: until the window's end (ms), or for good. */
+/** Whether a call is served or refused with 410: until the end of a window (ms), or for good. */
 export type Verdict = 'serve' | { gone: 'brownout'; until: number } | { gone: 'sunset' };
 
 /** Who may claim an exemption. */
@@ -122,16 +115,16 @@ export interface Claimant {
   keyId?: string | undefined;
 }
 
-/** The verdict on a call at `now` (ms). A live exemption of the claimant's organization or key serves it. */
+/** The verdict on a call at `now` (ms), which an exemption of its organization or key can change to `serve`. */
 export function verdictAt(policy: DeprecationPolicy, now: number, claimant: Claimant): Verdict {
   const verdict = generalVerdict(policy, now);
   return verdict === 'serve' || isExempt(policy, now, claimant) ? 'serve' : verdict;
 }
 
 /**
- * Whether the caller must be authenticated before a verdict can be given: only while the API is gone, and an
- * exemption lives for the organization the call claims to come from, or for some key. Otherwise `verdictAt`
- * with an empty claimant is final, before any other work. If authentication then fails, that verdict holds too.
+ * Whether the verdict depends on who calls: only while the API is gone, and there is an exemption for the organization
+ * that the call claims, or for any key. Otherwise `verdictAt` with an empty claimant is final, before any other work;
+ * it also applies if authentication fails.
  */
 export function requiresAuthentication(
   policy: DeprecationPolicy,

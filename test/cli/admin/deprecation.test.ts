@@ -49,7 +49,7 @@ describe('deprecation show', () => {
       brownouts: [],
     });
     const { out } = await admin('deprecation show');
-    expect(out).toContain('Nothing was set here');
+    expect(out).toContain('Nothing is set here');
     expect(out).toMatch(/^> .*  now: /m);
   });
 
@@ -106,17 +106,17 @@ describe('deprecation set', () => {
     ]);
   });
 
-  test('says when an exemption names nobody, but takes it', async () => {
+  test('accepts an exemption of an unknown name, with a note', async () => {
     const set = await admin('deprecation set --exempt-org soon --exempt-key k_soon --until 2029-01-01');
     expect(set.code).toBe(0);
     expect(set.err).toBe(
-      'note: there is no organization "soon" yet: check that this is the right name\nnote: there is no key k_soon yet: check that this is the right name\n',
+      'note: there is no organization "soon" yet: check the name\nnote: there is no key k_soon yet: check the name\n',
     );
   });
 
   test.each([
     ['--sunset 2026-01-01', 'is before the deprecation'],
-    ['--brownout 2020-01-01T00:00:00Z/PT1H', 'lies wholly in the past'],
+    ['--brownout 2020-01-01T00:00:00Z/PT1H', 'is wholly in the past'],
     ['--brownout 2029-01-01/P2D --brownout 2029-01-02/PT1H', 'overlap'],
     ['--exempt-org acme --until 2020-01-01', 'ends in the past'],
   ])('refuses what cannot be, with the reason: %s', async (flags, reason) => {
@@ -137,14 +137,14 @@ describe('deprecation set', () => {
     ['--sunset soon', 'not an ISO 8601 time'],
     ['--deprecated-at 2027-02-30', 'not an ISO 8601 time'],
     ['--sunset 2027-01-01T12:00:00', 'with a zone'],
-    ['--successor ftp://kv.example/', 'no link'],
-    ['--documentation javascript:alert(1)', 'no link'],
+    ['--successor ftp://kv.example/', 'not an http(s) URL'],
+    ['--documentation javascript:alert(1)', 'not an http(s) URL'],
     ['--after-sunset maybe', 'Allowed choices are serve, gone'],
-    ['--brownout 2029-01-01T00:00:00Z', 'no window'],
+    ['--brownout 2029-01-01T00:00:00Z', 'not a window'],
     ['--brownout 2029-01-01T00:00:00Z/1h', 'not an ISO 8601 time'],
     ['--exempt-org acme', 'has no end: add --until'],
     ['--exempt-org a --until 2029-01-01 --exempt-key k_1', 'the exemption of key k_1 has no end'],
-    ['--until 2029-01-01', 'there is none'],
+    ['--until 2029-01-01', 'It must follow'],
     ['--brown-out 2029-01-01/PT1H', "unknown option '--brown-out'"],
   ])('does not run on what it cannot read: %j', async (flags, reason) => {
     const wrong = await admin(`deprecation set ${flags}`.trim());
@@ -177,12 +177,12 @@ describe('deprecation clear', () => {
     });
   });
 
-  test('without a name removes everything that was set, and says how to have it back', async () => {
+  test('without a name removes everything that was set, and prints how to undo that', async () => {
     const before = await show();
     const cleared = await admin('deprecation clear');
     expect(cleared).toMatchObject({ code: 0, err: '' });
     expect(await show()).toMatchObject({ afterSunset: 'serve', brownouts: [], exemptOrganizations: [] });
-    const again = /To have it back: (.*)/.exec(cleared.out)?.[1] ?? '';
+    const again = /To undo: (.*)/.exec(cleared.out)?.[1] ?? '';
     expect((await admin(again)).code).toBe(0);
     expect(await show()).toEqual({ ...before, version: before.version + 2 });
   });

@@ -30,6 +30,22 @@ describe('the deprecation headers', () => {
     });
   });
 
+  test('make links to a path of this service absolute where its address is known', () => {
+    const policy = layerPolicy({
+      documentationUrl: '/docs/#deprecation',
+      successorUrl: 'https://kv.example/',
+    });
+    expect(deprecationHeaders(policy, 'https://api.example/legacy')).toEqual([
+      [
+        'Link',
+        '<https://api.example/legacy/docs/#deprecation>; rel="deprecation", ' +
+          '<https://api.example/legacy/docs/#deprecation>; rel="sunset", ' +
+          '<https://kv.example/>; rel="successor-version"',
+      ],
+    ]);
+    expect(deprecationHeaders(policy)[0]?.[1]).toContain('</docs/#deprecation>; rel="deprecation"');
+  });
+
   test('are none where nothing is configured', () => {
     expect(deprecationHeaders(layerPolicy())).toEqual([]);
   });

@@ -55,13 +55,13 @@ describe('deprecation set', () => {
   });
 
   test.each([
-    [{ brownout: ['2027-02-01T00:00:00Z/PT1H'] }, 'lies wholly in the past'],
+    [{ brownout: ['2027-02-01T00:00:00Z/PT1H'] }, 'is wholly in the past'],
     [{ brownout: ['2027-04-01T00:00:00Z/PT1H', '2027-04-01T00:30:00Z/PT1H'] }, 'overlap'],
     [{ brownout: ['2027-04-01/soon'] }, 'not an ISO 8601 time'],
     [{ exemptions: [{ organizationId: 'acme' }] }, 'needs an end: add --until'],
     [{ exemptions: [{ keyId: 'k_1', until: '2027-01-01' }] }, 'ends in the past'],
-    [{ successor: 'nowhere' }, 'is no link'],
-    [{ afterSunset: 'explode' }, 'can "serve" or be "gone"'],
+    [{ successor: 'nowhere' }, 'is not an http(s) URL'],
+    [{ afterSunset: 'explode' }, 'is neither serve nor gone'],
   ])('refuses %j with the reason', (flags, reason) => {
     expect(set({}, flags)).toEqual({ kind: 'refused', reasons: [expect.stringContaining(reason)] });
   });
@@ -103,7 +103,7 @@ describe('deprecation clear', () => {
   test('refuses what is not set', () => {
     expect(clear(layer, { exemptOrg: ['acme'] })).toEqual({
       kind: 'refused',
-      reasons: ['"acme" is not set; see what is by: deprecation show'],
+      reasons: ['"acme" is not set: see deprecation show'],
     });
   });
 
@@ -134,7 +134,7 @@ describe('what is stored', () => {
   });
 });
 
-test('deprecation show tells phase, dates, windows and exemptions in plain lines', () => {
+test('deprecation show prints phase, dates, windows and exemptions', () => {
   const policy = layerPolicy(...defaults, {
     sunsetAt: at('2027-03-11T00:00:00Z'),
     afterSunset: 'gone',
@@ -142,7 +142,7 @@ test('deprecation show tells phase, dates, windows and exemptions in plain lines
     brownouts: [window('2027-03-01T11:00:00Z', '2027-03-01T13:00:00Z')],
     exemptOrganizations: [{ organizationId: 'acme', until: NOW }],
   });
-  expect(policyLines(viewPolicy(policy, NOW))).toEqual([
+  expect(policyLines(viewPolicy(policy, NOW), NOW).slice(0, 7)).toEqual([
     'phase          brownout',
     'deprecated at  2026-11-01T00:00:00Z',
     'sunset         2027-03-11T00:00:00Z (10 days from now), then gone',

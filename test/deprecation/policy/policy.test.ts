@@ -53,14 +53,17 @@ describe('the layers of the policy', () => {
     });
   });
 
-  test('every mistake in written facts is told at once', () => {
+  test('every mistake in written settings is reported at once', () => {
     const read = readPolicyFields({
       sunsetAt: 'soon',
       successor: 'javascript:alert(1)',
       documentation: 'https://user:secret@docs.example/',
       afterSunset: 'maybe',
     });
-    expect(read).toMatchObject({ kind: 'invalid', reasons: { length: 4 } });
+    expect(read).toMatchObject({
+      kind: 'invalid',
+      mistakes: ['sunsetAt', 'successor', 'documentation', 'afterSunset'].map((field) => ({ field })),
+    });
   });
 });
 
@@ -84,17 +87,12 @@ describe('an impossible policy is refused with the reason', () => {
     [
       'a window wholly in the past',
       { brownouts: [{ start: NOON - HOUR, end: NOON }] },
-      'brownout 2027-03-01T11:00:00Z/2027-03-01T12:00:00Z lies wholly in the past',
+      'brownout 2027-03-01T11:00:00Z/2027-03-01T12:00:00Z is wholly in the past',
     ],
     [
       'a window that ends before it begins',
       { brownouts: [{ start: NOON + HOUR, end: NOON }] },
       'brownout 2027-03-01T13:00:00Z/2027-03-01T12:00:00Z ends before it begins',
-    ],
-    [
-      'a link that is no URL',
-      { successorUrl: 'ftp://x' },
-      '"ftp://x" is no link: write an http(s) URL without credentials',
     ],
   ])('%s', (_name, layer, reason) => {
     expect(checkPolicy(policyWith(layer), NOON)).toEqual([reason]);
