@@ -65,6 +65,11 @@ export function pendingRenamesKey(base: string): string {
   return `${base}renames`;
 }
 
+/** There while a migration loads the organization, which does not exist before that is done: the name of the run. */
+export function loadingKey(base: string): string {
+  return `${base}loading`;
+}
+
 export function objectsKey(base: string): string {
   return `${base}objects`;
 }

@@ -12,7 +12,7 @@ import type { ScriptCommand, ScriptFiles } from './script-loader.ts';
 import { readWriteSnapshot } from './write-snapshot.ts';
 
 export interface OrganizationScripts {
-  saveSettings: ScriptCommand<(string | number)[], 'created' | 'changed' | 'min-above-max'>;
+  saveSettings: ScriptCommand<(string | number)[], 'created' | 'changed' | 'min-above-max' | 'loading'>;
 }
 
 type OrganizationStore = RedisClient & OrganizationScripts;
@@ -25,14 +25,14 @@ export const organizationScripts: ScriptFiles<OrganizationScripts> = {
  * Changes the settings that are given and no others, or creates the organization. The comparison of one that exists
  * stays as it is: changing that means to rebuild the name index (reindex/). The settings must be free of
  * `settingsFaults`; a pattern or template that is undefined or empty is unset. `min-above-max`: by what another has
- * set meanwhile; nothing was changed.
+ * set meanwhile; nothing was changed. `loading`: a migration is loading the organization; nothing was changed.
  */
 export async function saveSettings(
   store: OrganizationStore,
   prefix: string,
   organizationId: string,
   { comparison = defaultSettings.comparison, ...given }: Partial<OrganizationSettings>,
-): Promise<'created' | 'changed' | 'min-above-max'> {
+): Promise<'created' | 'changed' | 'min-above-max' | 'loading'> {
   // The registry first: an organization it does not know would be missed by everything that walks over all.
   await store.sadd(organizationsKey(prefix), organizationId);
   return await store.saveSettings(

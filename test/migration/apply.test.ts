@@ -127,7 +127,7 @@ describe('an apply', () => {
     expect(JSON.parse(out)).toMatchObject({ state: 'interrupted' });
     expect((await tool.json('status', '--run', 'slow')).json).toMatchObject({ phase: 'interrupted' });
     const again = await tool.json('apply', '--source', source, '--batch', '50', '--run', 'slow');
-    expect(again).toMatchObject({ exitCode: 0, json: { resumed: true, read: many + 4 } });
+    expect(again).toMatchObject({ exitCode: 0, json: { resumed: true, created: many + 4, read: many + 4 } });
     expect(await keysOf(store, tool.prefix)).toEqual(whole);
     expect((await tool.json('status', '--run', 'slow')).json).toMatchObject({ phase: 'finished' });
   }, 60_000);

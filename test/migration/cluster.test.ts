@@ -59,6 +59,8 @@ test('a cluster holds the same as a single Redis: applied, verified, pruned, exp
 
   const fewer = newFolder();
   for (const [name, text] of Object.entries(contents)) {
+    // It would tell that the files are not as they were exported.
+    if (name === 'manifest.json') continue;
     writeFileSync(
       join(fewer, name),
       name === 'profiles.ndjson' ? text.split('\n').slice(5).join('\n') : text,

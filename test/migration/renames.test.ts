@@ -157,7 +157,7 @@ describe('renames that depend on each other', () => {
           expect(await tool.json('verify', ...args)).toMatchObject({ exitCode: 0 });
         },
       ),
-      { numRuns: 25 },
+      { numRuns: 8 },
     );
   }, 60_000);
 });

@@ -92,6 +92,12 @@ async function setOrganization(context: AdminContext, id: string, options: SetOp
     }
   }
   const saved = await saveSettings(store, keyPrefix, id, given);
+  if (saved === 'loading') {
+    return {
+      kind: 'problem',
+      message: `organization ${JSON.stringify(id)} is being loaded by a migration: finish that with its apply, then run this again`,
+    };
+  }
   if (saved === 'min-above-max') {
     return {
       kind: 'problem',

@@ -35,6 +35,8 @@ function emptyTally(): Tally {
 /** What became of rows, by entity and by organization. */
 export interface Tallies {
   add: (entity: Entity, organizationId: string | undefined, fate: Fate) => void;
+  /** Takes back what was added. */
+  undo: (entity: Entity, organizationId: string, fate: Fate) => void;
   /** Of one entity. */
   of: (entity: Entity) => Tally;
   byOrganization: () => ReadonlyMap<string, Tally>;
@@ -52,6 +54,10 @@ export function createTallies(): Tallies {
     add: (entity, organizationId, fate) => {
       own(entities, entity)[fate] += 1;
       if (organizationId !== undefined) own(organizations, organizationId)[fate] += 1;
+    },
+    undo: (entity, organizationId, fate) => {
+      own(entities, entity)[fate] -= 1;
+      own(organizations, organizationId)[fate] -= 1;
     },
     of: (entity) => own(entities, entity),
     byOrganization: () => organizations,

@@ -1,24 +1,25 @@
-import type { Tallies } from '../analysis/outcomes.ts';
-import type { Entity } from '../records/records.ts';
+import { createTallies, type Tallies } from '../analysis/outcomes.ts';
 import { lockRun } from '../runs/lock.ts';
 import {
   readRun,
   runOrganizations,
   runOrganizationsKey,
-  saveEntity,
+  saveLoaded,
   saveRound,
   type RunState,
 } from '../runs/runs.ts';
 import type { Scope } from '../sources/scope.ts';
-import { assessSource, entriesToWrite, type Assessment } from './assess.ts';
+import { assessSource, entriesToWrite, type AssessChoice, type Assessment } from './assess.ts';
 import type { Chosen } from './choose.ts';
 import type { MigrationContext } from './context.ts';
 import { createExtras } from './extras.ts';
 import { UsageError } from './issues.ts';
+import { createLoad, rollBack, stagedOrganizations } from './load.ts';
 import type { Organization } from './organizations.ts';
 import { createPacer } from './pacer.ts';
 import { planPrune, prune, type Pruned, type PrunePlan } from './prune.ts';
 import { completeRenames, makeRenames } from './renames.ts';
+import { createRoundKeeper } from './round-keeper.ts';
 import { writeEntries } from './write.ts';
 
 export interface Plan {
@@ -40,6 +41,7 @@ export async function makePlan(
   choice: PruneChoice,
 ): Promise<Plan> {
   const { assessment, pruning } = await assess(scope, context, run, choice);
+  context.signal.throwIfAborted();
   const { tallies } = assessment;
   for await (const { entity, record, outcome } of entriesToWrite(assessment, tallies)) {
     // Whoever still has the username leaves it.
@@ -52,11 +54,20 @@ async function assess(
   scope: Scope,
   context: MigrationContext,
   run: string,
-  { prune: isPruning = false, pruneAtMost }: PruneChoice,
+  {
+    prune: isPruning = false,
+    pruneAtMost,
+    ...loading
+  }: PruneChoice & Pick<AssessChoice, 'load' | 'tallies' | 'onTaken'>,
 ): Promise<{ assessment: Assessment; pruning: PrunePlan | undefined }> {
   const extras = isPruning ? createExtras(context, scope.entities) : undefined;
-  const assessment = await assessSource(scope, context, { phase: 'reading', extras, isPruning });
-  if (extras === undefined) return { assessment, pruning: undefined };
+  const assessment = await assessSource(scope, context, {
+    phase: 'reading',
+    extras,
+    isPruning,
+    ...loading,
+  });
+  if (extras === undefined || context.signal.aborted) return { assessment, pruning: undefined };
   const among = await organizationsOf(context, await runOrganizations(context, run), scope.organizationId);
   return {
     assessment,
@@ -104,58 +115,98 @@ export async function applyRun(
   const lock = await lockRun(store, prefix, run);
   const context = { ...outer, signal: AbortSignal.any([outer.signal, lock.lost]) };
   try {
-    const { round, isResumed } = await nextRound(chosen, context, choice);
-    const scope: Scope = { ...chosen.scope, since: round.since };
-    await completeRenames(context, await runOrganizations(context, run));
-    const { assessment, pruning } = await assess(scope, context, run, choice);
-    const { tallies } = assessment;
-    let pendingRenames = 0;
-    let pruned: Pruned | undefined;
-    const startedAt = Date.now();
-    const outcome = (kind: Applied['kind']): Applied => ({
-      kind,
-      run,
-      isResumed,
-      assessment,
-      tallies,
-      pruning,
-      pruned,
-      pendingRenames,
-      writingMs: Date.now() - startedAt,
-    });
-    const isRefused = scope.onConflict === 'abort' && assessment.problems > 0;
-    if (isRefused || pruning?.refusal !== undefined) {
-      for await (const { entity, record, outcome: would } of entriesToWrite(assessment, tallies)) {
-        tallies.add(entity, record.organizationId, would === 'taken' ? 'updated' : would);
-      }
-      return outcome(isRefused ? 'refused' : 'prune-refused');
-    }
-
-    await rememberOrganizations(context, run);
-    const saving = await beginRound(context, run, round, assessment);
-    pendingRenames = await makeRenames(context, assessment.renames);
-    const pacer = createPacer(choice.rate, context.signal);
-    await writeEntries(context, assessment, tallies, {
-      size: sizeFor(chosen.scope.size, choice.rate),
-      pacer,
-      onWritten: saving.soon,
-    });
+    const applied = await applyLocked(chosen, context, choice);
     lock.lost.throwIfAborted();
-    if (!context.signal.aborted && pruning !== undefined) pruned = await prune(context, pruning);
-    if (!context.signal.aborted) await choice.afterwards?.({ ...scope, since: undefined }, context);
-    lock.lost.throwIfAborted();
-    await saving.now();
-    if (context.signal.aborted) return outcome('interrupted');
-    round.finishedAt = Date.now();
-    round.refused = outer.issues.count('invalid') + outer.issues.count('username-conflict');
-    const seen = Math.max(assessment.reading.newest, round.highWater ?? 0);
-    round.highWater = Math.min(seen, round.startedAt, chosen.source.settledUntil);
-    round.readAll = false;
-    await saveRound(store, prefix, run, round);
-    return outcome('applied');
+    return applied;
   } finally {
     await lock.release().catch(() => {});
   }
+}
+
+async function applyLocked(chosen: Chosen, context: MigrationContext, choice: ApplyChoice): Promise<Applied> {
+  const { store, prefix, signal, issues } = context;
+  const { run, source } = chosen;
+  const last = choice.fresh === true ? undefined : await readRun(store, prefix, run);
+  const { round, isResumed } = nextRound(chosen, choice, last);
+  const scope: Scope = { ...chosen.scope, since: round.since };
+  await completeRenames(context, await runOrganizations(context, run));
+  const resumeAt = await prepareLoad(context, chosen, isResumed ? round : undefined);
+
+  const tallies = createTallies();
+  const keeper = createRoundKeeper(context, run, round, tallies);
+  const pacer = createPacer(choice.rate, signal);
+  const load = createLoad(context, { run, tallies, resumeAt, pacer, onBegin: keeper.begin });
+  const size = sizeFor(scope.size, choice.rate);
+  const { assessment, pruning } = await assess({ ...scope, size }, context, run, {
+    ...choice,
+    load,
+    tallies,
+    onTaken: (rows, entity, share) => keeper.loaded({ rows, version: source.version ?? '' }, entity, share),
+  });
+  let pendingRenames = 0;
+  let pruned: Pruned | undefined;
+  const startedAt = Date.now();
+  const outcome = (kind: Applied['kind']): Applied => ({
+    kind,
+    run,
+    isResumed,
+    assessment,
+    tallies,
+    pruning,
+    pruned,
+    pendingRenames,
+    writingMs: Date.now() - startedAt,
+  });
+  if (signal.aborted) {
+    await keeper.now();
+    return outcome('interrupted');
+  }
+  const isRefused = scope.onConflict === 'abort' && assessment.problems > 0;
+  if (isRefused || pruning?.refusal !== undefined) {
+    for await (const { entity, record, outcome: would } of entriesToWrite(assessment, tallies)) {
+      tallies.add(entity, record.organizationId, would === 'taken' ? 'updated' : would);
+    }
+    await keeper.drain();
+    await saveLoaded(store, prefix, run, undefined);
+    await rollBack(context, run);
+    await keeper.restore(last);
+    return outcome(isRefused ? 'refused' : 'prune-refused');
+  }
+
+  await rememberOrganizations(context, run);
+  await keeper.begin();
+  await load.finish();
+  pendingRenames = await makeRenames(context, assessment.renames);
+  await writeEntries(context, assessment, tallies, { size, pacer, onWritten: keeper.written });
+  if (!signal.aborted && pruning !== undefined) pruned = await prune(context, pruning);
+  if (!signal.aborted) await choice.afterwards?.({ ...scope, since: undefined }, context);
+  await keeper.now();
+  if (signal.aborted) return outcome('interrupted');
+  round.finishedAt = Date.now();
+  round.refused = issues.count('invalid') + issues.count('username-conflict');
+  const seen = Math.max(assessment.reading.newest, round.highWater ?? 0);
+  round.highWater = Math.min(seen, round.startedAt, source.settledUntil);
+  round.readAll = false;
+  round.loaded = undefined;
+  await saveRound(store, prefix, run, round);
+  return outcome('applied');
+}
+
+/**
+ * Rolls back what an earlier attempt has begun to load, unless it can be resumed: that is, the source is the same.
+ * Returns how many rows of the source are loaded.
+ */
+async function prepareLoad(
+  context: MigrationContext,
+  { run, source }: Chosen,
+  last: RunState | undefined,
+): Promise<number> {
+  if (last?.loaded !== undefined && last.loaded.version === source.version) return last.loaded.rows;
+  if ((await stagedOrganizations(context, run)).length > 0) {
+    await saveLoaded(context.store, context.prefix, run, undefined);
+    await rollBack(context, run);
+  }
+  return 0;
 }
 
 /** A write of 500 records takes its time; with a rate, fewer at once spread them evenly. */
@@ -163,25 +214,31 @@ function sizeFor(size: number | undefined, rate: number | undefined): number | u
   return rate === undefined ? size : Math.max(1, Math.min(size ?? 500, Math.ceil(rate / 4)));
 }
 
-async function nextRound(
+function nextRound(
   { source, scope, run, fingerprint, selection }: Chosen,
-  { store, prefix }: MigrationContext,
-  { fresh = false, everything = false, prune: isPruning = false }: ApplyChoice,
-): Promise<{ round: RunState; isResumed: boolean }> {
-  const last = fresh ? undefined : await readRun(store, prefix, run);
+  { everything = false, prune: isPruning = false }: ApplyChoice,
+  last: RunState | undefined,
+): { round: RunState; isResumed: boolean } {
   if (last !== undefined && last.fingerprint !== fingerprint) {
     throw new UsageError(
       `run ${run} was begun with another source or mapping (${last.source}): name this one by --run, or begin it anew by --fresh`,
     );
   }
   const isSame = last?.selection === selection;
-  // Rows that were refused, or that a verify found to differ, may be older than the last round.
-  const readsAll = everything || isPruning || last?.refused !== 0 || last.readAll === true;
+  const readsAll = everything || isPruning || last?.readAll === true;
   if (last !== undefined && isSame && last.finishedAt === undefined) {
-    const since = everything || isPruning || last.readAll === true ? undefined : last.since;
-    return { round: { ...last, onConflict: scope.onConflict, since, entities: {} }, isResumed: true };
+    const since = readsAll ? undefined : last.since;
+    const isSameRule = last.onConflict === scope.onConflict;
+    const loaded = isSameRule ? last.loaded : undefined;
+    return {
+      round: { ...last, onConflict: scope.onConflict, since, loaded, entities: {} },
+      isResumed: true,
+    };
   }
   const highWater = isSame ? last?.highWater : undefined;
+  // Rows that were refused may be fine by now, however old they are.
+  const since =
+    readsAll || last?.refused !== 0 || highWater === undefined ? undefined : Math.max(0, highWater - overlap);
   const round: RunState = {
     source: source.name,
     fingerprint,
@@ -190,54 +247,11 @@ async function nextRound(
     startedAt: Date.now(),
     refused: 0,
     highWater,
-    since: readsAll || highWater === undefined ? undefined : Math.max(0, highWater - overlap),
+    since,
     readAll: last?.readAll ?? false,
     entities: {},
   };
   return { round, isResumed: false };
-}
-
-/** Milliseconds between two savings of how far a round is. */
-const saveInterval = 200;
-
-/** Saves a round that begins to write, and from then on how far it is, now and then, one saving at a time. */
-async function beginRound(
-  { store, prefix }: MigrationContext,
-  run: string,
-  round: RunState,
-  { reading, tallies }: Assessment,
-) {
-  const stateOf = (entity: Entity, progress: number) => ({
-    read: reading.read.get(entity) ?? 0,
-    tally: tallies.of(entity),
-    progress,
-    isDone: progress === 1,
-  });
-  for (const entity of reading.read.keys()) round.entities[entity] = stateOf(entity, 0);
-  await saveRound(store, prefix, run, round);
-  let last = Date.now();
-  let share = 0;
-  let running: Promise<void> = Promise.resolve();
-  let failed: unknown;
-  const save = async (): Promise<void> => {
-    for (const entity of reading.read.keys())
-      await saveEntity(store, prefix, run, entity, (round.entities[entity] = stateOf(entity, share)));
-  };
-  return {
-    soon: (reached: number): void => {
-      share = reached;
-      if (failed !== undefined) throw failed;
-      if (Date.now() - last < saveInterval) return;
-      last = Date.now();
-      running = running.then(save).catch((error: unknown) => {
-        failed = error;
-      });
-    },
-    now: async (): Promise<void> => {
-      await running;
-      await save();
-    },
-  };
 }
 
 async function rememberOrganizations(

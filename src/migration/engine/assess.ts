@@ -7,7 +7,8 @@ import { profileKey } from '../../redis/keys.ts';
 import type { Entity, RecordOf } from '../records/records.ts';
 import type { Scope } from '../sources/scope.ts';
 import type { MigrationContext } from './context.ts';
-import { readSource, type ReadItem, type Reading } from './reading.ts';
+import { isLoaded, type Load } from './load.ts';
+import { readSource, type ReadHandlers, type ReadItem, type Reading } from './reading.ts';
 import type { Extras } from './extras.ts';
 import type { Result } from './writer.ts';
 
@@ -26,6 +27,10 @@ export interface Assessment {
 
 export interface AssessChoice {
   phase: string;
+  /** Where records of organizations go that Redis does not know yet; without it they are compared as all others. */
+  load?: Load | undefined;
+  onTaken?: ReadHandlers['onTaken'];
+  tallies?: Tallies | undefined;
   /** Where the identities of all records are noted, to find what Redis has besides. */
   extras?: Extras | undefined;
   /** Whether what Redis no longer needs is pruned, so that its usernames become free. */
@@ -36,19 +41,21 @@ export interface AssessChoice {
 
 /**
  * Reads the source once, compares every record with Redis by the very scripts that would write it, and decides what
- * would become of it. Writes nothing to Redis; memory stays flat, for what differs goes to disk.
+ * would become of it. Writes nothing to Redis, unless records are to be loaded; memory stays flat, for what differs
+ * goes to disk. Ends early when the signal comes.
  */
 export async function assessSource(
   scope: Scope,
   context: MigrationContext,
-  { phase, extras, isPruning = false, keepsDiffering = false }: AssessChoice,
+  { phase, load, onTaken, tallies = createTallies(), extras, ...choice }: AssessChoice,
 ): Promise<Assessment> {
-  const { issues } = context;
+  const { issues, signal } = context;
+  const { isPruning = false, keepsDiffering = false } = choice;
   const spool = createSpool(context.workspace);
-  const tallies = createTallies();
   const isSettled = (outcome: Outcome): boolean =>
     outcome === 'unchanged' || (!keepsDiffering && (outcome === 'kept' || outcome === 'newer'));
-  const reading = await readSource(scope, context, phase, async (entity, items) => {
+  const compare = async (entity: Entity, items: readonly ReadItem[]): Promise<void> => {
+    if (items.length === 0) return;
     for (const { item, organization } of items) {
       const noting = extras?.note(entity, organization, item.record);
       if (noting !== undefined) await noting;
@@ -65,8 +72,32 @@ export async function assessSource(
       const entry = { seq, entity, where: item.where(), outcome, holder, previous, isRepeated };
       await spool.add({ ...entry, record: item.record });
     }
+  };
+  const take = async (entity: Entity, items: readonly ReadItem[]): Promise<void> => {
+    if (load === undefined) return await compare(entity, items);
+    for (const { organization } of items) {
+      const claiming = load.claim(organization);
+      if (claiming !== undefined) await claiming;
+    }
+    const isOwn = ({ organization }: ReadItem): boolean => isLoaded(entity, organization);
+    await Promise.all([
+      load.take(entity, items.filter(isOwn)),
+      compare(
+        entity,
+        items.filter((item) => !isOwn(item)),
+      ),
+    ]);
+  };
+  const reading = await readSource(scope, context, { phase, take, onTaken });
+  const assessment = (renames: Rename[]): Assessment => ({
+    reading,
+    spool,
+    renames,
+    tallies,
+    problems: issues.count('invalid') + issues.count('username-conflict'),
   });
-  context.signal.throwIfAborted();
+  if (signal.aborted) return assessment([]);
+  await load?.index(scope.onConflict);
   await decideDuplicates(context, spool, reading.repeated);
   const renames = await decideNames(context, spool, {
     onConflict: scope.onConflict,
@@ -79,13 +110,7 @@ export async function assessSource(
       return local === null ? (username ?? undefined) : undefined;
     },
   });
-  return {
-    reading,
-    spool,
-    renames,
-    tallies,
-    problems: issues.count('invalid') + issues.count('username-conflict'),
-  };
+  return assessment(renames);
 }
 
 async function compareWithRedis(

@@ -18,6 +18,8 @@ export interface Organization {
   namesToCome: number;
   /** Whether Redis or the source says anything of it. */
   isKnown: boolean;
+  /** Whether this run is loading it: nobody else can reach it yet. */
+  isLoading: boolean;
 }
 
 export interface Organizations {
@@ -47,7 +49,16 @@ export function createOrganizations(store: MigrationStore, prefix: string): Orga
     const { settings, index } = snapshot;
     const before = known.get(id);
     if (before === undefined) {
-      const organization = { id, base, exists, index, settings, namesToCome: 0, isKnown: exists };
+      const organization = {
+        id,
+        base,
+        exists,
+        index,
+        settings,
+        namesToCome: 0,
+        isKnown: exists,
+        isLoading: false,
+      };
       known.set(id, organization);
       return organization;
     }
@@ -66,7 +77,7 @@ export function createOrganizations(store: MigrationStore, prefix: string): Orga
       if (!organization.exists) organization.settings = settings;
     },
     ensure: async (organization) => {
-      if (organization.exists) return;
+      if (organization.exists || organization.isLoading) return;
       // The registry first: an organization it does not know would be missed by all that walks over it.
       await store.sadd(organizationsKey(prefix), organization.id);
       const [comparison = 'exact', ...rest] = settingsArguments(organization.settings);

@@ -34,19 +34,27 @@ export interface Reading {
   newest: number;
 }
 
+export interface ReadHandlers {
+  /** What the progress shows before the entity's name. */
+  phase: string;
+  /** Gets every record, some at a time; several calls are in progress at once, except about repeated identities. */
+  take: (entity: Entity, items: readonly ReadItem[]) => Promise<void>;
+  /** Called in order when records were taken: rows of the whole source up to there, and the entity's share, 0 to 1. */
+  onTaken?: ((rows: number, entity: Entity, share: number) => void) | undefined;
+}
+
 /** How far ahead of now an updatedAt may be without a warning, in ms. */
 const aheadAllowed = 24 * 60 * 60_000;
 
 /**
- * Reads the source once, and hands every record to `take`, some at a time. Reports rows that are no records and what
- * a record refers to without its being in the source or in Redis. An organization asked for that neither knows is a
- * UsageError.
+ * Reads the source once, and hands every record to `take`. Reports rows that are no records, and what a record refers
+ * to without its being in the source or in Redis. Ends early when the signal comes. An organization asked for that
+ * neither knows is a UsageError.
  */
 export async function readSource(
   scope: Scope,
   context: MigrationContext,
-  phase: string,
-  take: (entity: Entity, items: readonly ReadItem[]) => Promise<void>,
+  { phase, take, onTaken }: ReadHandlers,
 ): Promise<Reading> {
   const { issues, organizations, progress, signal } = context;
   const reading: Reading = {
@@ -60,12 +68,12 @@ export async function readSource(
   const reportUnknown = createOrganizationCheck(context);
   const checkReferences = createReferenceCheck(context, reading.seen);
   let before = 0;
-  for (const entity of scope.entities) {
+  const readEntity = async (entity: Entity): Promise<void> => {
     let read = 0;
     let invalid = 0;
     const pool = createOrderedPool<void>(context.concurrency, () => {});
     for await (const chunk of chunksOf(scope, entity)) {
-      signal.throwIfAborted();
+      if (signal.aborted) break;
       progress.advance(`${phase} ${entity}`, chunk.read, chunk.progress);
       read += chunk.read;
       reading.read.set(entity, read);
@@ -95,13 +103,21 @@ export async function readSource(
       }
       const checks = checkReferences(entity, items);
       if (checks !== undefined) await checks;
-      await pool.add(take(entity, items));
+      const rows = before + read;
+      if (items.some(({ isRepeated }) => isRepeated)) await pool.drain();
+      await pool.add(take(entity, items), () => onTaken?.(rows, entity, chunk.progress));
+      if (items.some(({ isRepeated }) => isRepeated)) await pool.drain();
     }
     await pool.drain();
     reading.read.set(entity, read);
     before += read;
+  };
+  try {
+    for (const entity of scope.entities) await readEntity(entity);
+  } catch (error) {
+    if (!signal.aborted || error !== signal.reason) throw error;
   }
-  await requireKnown(scope, context);
+  if (!signal.aborted) await requireKnown(scope, context);
   return reading;
 }
 

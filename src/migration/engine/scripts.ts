@@ -23,6 +23,10 @@ interface MigrationScripts {
     [index: string, kind: 'chain' | 'cycle', rows: string],
     [Refusal] | ['renamed', outcomes: ('renamed' | 'done' | 'changed' | 'taken')[]]
   >;
+  migrateFinishLoad: ScriptCommand<
+    [run: string, buckets: number, ...settings: string[]],
+    'finished' | 'lost'
+  >;
   migratePrune: ScriptCommand<
     [entity: string, index: string, rows: string],
     [Refusal] | ['pruned', count: number]
@@ -51,6 +55,7 @@ const files: ScriptFiles<MigrationScripts> = {
   migrateObjects: 'migration/apply_objects',
   migrateCollections: 'migration/apply_collections',
   migrateRename: 'migration/rename',
+  migrateFinishLoad: 'migration/finish_load',
   migratePrune: 'migration/prune',
   migrateRead: 'migration/read_profiles',
   migrateReadNames: 'migration/read_names',

@@ -50,6 +50,7 @@ export async function verify(
       },
     },
   });
+  context.signal.throwIfAborted();
   const compared = new Map<Entity, number>();
   const tallies = createTallies();
   let batch: Decided[] = [];

@@ -70,9 +70,9 @@ async function writeBatch(
   for (const [position, { entity, record, where, outcome: before }] of entries.entries()) {
     const result = results[position];
     if (result === undefined) continue;
-    // A rename may have been all that there was to write.
-    const isRenamed = result.outcome === 'unchanged' && (before === 'updated' || before === 'taken');
-    tallies.add(entity, record.organizationId, isRenamed ? 'updated' : result.outcome);
+    // A rename, or the loading of its organization, may have written it already.
+    const planned = before === 'taken' ? 'updated' : before;
+    tallies.add(entity, record.organizationId, result.outcome === 'unchanged' ? planned : result.outcome);
     if (result.outcome !== 'taken') continue;
     // The bridge goes on meanwhile.
     const { organizationId, userId, username } = record as RecordOf['profiles'];

@@ -2,15 +2,21 @@ import { scanKeys } from '../../redis/scan.ts';
 import { coverageKey } from '../../deprecation/ledger/keys.ts';
 import type { MigrationContext } from '../engine/context.ts';
 import { MigrationError } from '../engine/issues.ts';
+import { rollBack } from '../engine/load.ts';
 import { lockRun } from './lock.ts';
 import { runKey, runOrganizationsKey, runsKey } from './runs.ts';
 
 type Place = Pick<MigrationContext, 'store' | 'prefix' | 'signal'>;
 
-/** Removes what Redis keeps of a run, but none of the records it has written. Refused while the run is applied. */
-export async function forgetRun({ store, prefix }: Place, run: string): Promise<void> {
+/**
+ * Removes what Redis keeps of a run, and rolls back organizations that it was killed while loading, but removes none
+ * of the records of others. Refused while the run is applied.
+ */
+export async function forgetRun(context: MigrationContext, run: string): Promise<void> {
+  const { store, prefix } = context;
   const lock = await lockRun(store, prefix, run);
   try {
+    await rollBack(context, run);
     await store.unlink(runKey(prefix, run));
     await store.unlink(runOrganizationsKey(prefix, run));
     await store.srem(runsKey(prefix), run);

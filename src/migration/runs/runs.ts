@@ -55,6 +55,8 @@ export interface RunState {
   since?: number | undefined;
   /** Whether the next round reads everything, since a verify has found differences. */
   readAll?: boolean | undefined;
+  /** How far new organizations are loaded: rows of the source, in the version of it that was read. */
+  loaded?: { rows: number; version: string } | undefined;
   entities: Partial<Record<Entity, EntityState>>;
 }
 
@@ -89,6 +91,9 @@ export async function readRun(
     ...(highWater !== undefined && { highWater: Number(highWater) }),
     ...(since !== undefined && { since: Number(since) }),
     readAll: fields['readAll'] === '1',
+    ...(fields['loaded'] !== undefined && {
+      loaded: JSON.parse(fields['loaded']) as RunState['loaded'],
+    }),
     entities,
   };
 }
@@ -100,25 +105,26 @@ export async function saveRound(
   run: string,
   state: RunState,
 ): Promise<void> {
-  const { entities, finishedAt, highWater, since, readAll, ...fields } = state;
+  const { entities, finishedAt, highWater, since, readAll, loaded, ...fields } = state;
   const flat: Record<string, string | number> = { ...fields };
   if (highWater !== undefined) flat['highWater'] = highWater;
   if (since !== undefined) flat['since'] = since;
   if (readAll === true) flat['readAll'] = 1;
+  if (loaded !== undefined) flat['loaded'] = JSON.stringify(loaded);
   if (finishedAt !== undefined) flat['finishedAt'] = finishedAt;
   for (const [entity, own] of Object.entries(entities)) flat[`entity:${entity}`] = JSON.stringify(own);
   await store.multi().del(runKey(prefix, run)).hset(runKey(prefix, run), flat).exec();
 }
 
-/** Saves how far an entity is. What it says must be in Redis already. */
-export async function saveEntity(
+/** Saves how far new organizations are loaded; undefined before what was loaded is removed. */
+export async function saveLoaded(
   store: MigrationStore,
   prefix: string,
   run: string,
-  entity: Entity,
-  state: EntityState,
+  loaded: RunState['loaded'],
 ): Promise<void> {
-  await store.hset(runKey(prefix, run), `entity:${entity}`, JSON.stringify(state));
+  if (loaded === undefined) await store.hdel(runKey(prefix, run), 'loaded');
+  else await store.hset(runKey(prefix, run), 'loaded', JSON.stringify(loaded));
 }
 
 /** Has the next round of a run read everything: what a verify found to differ may be older than the last one. */

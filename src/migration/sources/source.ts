@@ -38,6 +38,8 @@ export interface Source {
    * transaction that was open when reading began. Infinity for files; 0 where a database does not say.
    */
   readonly settledUntil: number;
+  /** The same as long as nothing in it has changed; absent where that cannot be known. */
+  readonly version?: string | undefined;
   /**
    * Streams an entity, one reading at a time; throws SourceError for an entity the source does not hold, and where a
    * second reading finds another state than the first. Breaking off a reading may close the source.

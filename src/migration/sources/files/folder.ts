@@ -25,15 +25,20 @@ export async function openFiles(location: string, mapping: Mapping | undefined):
       throw new SourceError(`the mapping names ${entity}, but ${location} holds no ${entity} file`);
   }
   const readers = new Map<Entity, Reader>();
+  const versions: string[] = [];
   for (const entity of entityNames) {
     const file = files.get(entity);
-    if (file !== undefined) readers.set(entity, await openFile(file, mapping, manifest));
+    if (file === undefined) continue;
+    const version = await fileVersion(file);
+    versions.push(`${file.name} ${version.token}`);
+    readers.set(entity, await openFile(file, version, mapping, manifest));
   }
   return {
     name: location,
     entities: [...readers.keys()],
     ignored,
     settledUntil: Number.POSITIVE_INFINITY,
+    version: versions.join('\n'),
     read: (entity, options = {}) => {
       const reader = readers.get(entity);
       if (reader === undefined)
@@ -48,6 +53,7 @@ export async function openFiles(location: string, mapping: Mapping | undefined):
 
 async function openFile(
   file: DataFile,
+  version: FileVersion,
   mapping: Mapping | undefined,
   manifest: Manifest | undefined,
 ): Promise<Reader> {
@@ -57,7 +63,6 @@ async function openFile(
     throw new SourceError(`${where}: query and key are for databases; a file takes fields alone`);
   if (own !== undefined && own.fields === undefined)
     throw new SourceError(`${where} maps nothing: add fields, or leave the entity out`);
-  const version = await fileVersion(file);
   const unchanged = (read: Reader): Reader => readUnchanged(file, version, manifest, read);
   if (file.format === 'csv') {
     const header = await readCsvHeader(file, version, own?.fields);

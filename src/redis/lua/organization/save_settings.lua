@@ -12,6 +12,8 @@
 --
 -- 'created' or 'changed'
 -- 'min-above-max'                   by what another has set meanwhile: nothing was changed
+-- 'loading'                         a migration is loading the organization, and will create it: nothing was changed
+if redis.call('EXISTS', loading_key()) == 1 then return 'loading' end
 local given = {}
 for i = 4, #ARGV, 2 do given[ARGV[i]] = ARGV[i + 1] end
 local have = redis.call('HMGET', settings_key(), 'min', 'max')

@@ -1,0 +1,82 @@
+import type { Tallies } from '../analysis/outcomes.ts';
+import { entityNames, type Entity } from '../records/records.ts';
+import { runKey, saveRound, type RunState } from '../runs/runs.ts';
+import type { MigrationContext } from './context.ts';
+
+/** Keeps a round's state in Redis up to date, for `status` and for resuming. */
+export interface RoundKeeper {
+  /** Saves the round before anything is written for it; only once. */
+  begin: () => Promise<void>;
+  /** New organizations are loaded as far as this. */
+  loaded: (loaded: { rows: number; version: string }, entity: Entity, share: number) => void;
+  /** This share of what had to be written is written. */
+  written: (share: number) => void;
+  /** Saves now. */
+  now: () => Promise<void>;
+  /** Ends saving. */
+  drain: () => Promise<void>;
+  /** Puts an earlier round's state back, or none, if the round was begun. */
+  restore: (last: RunState | undefined) => Promise<void>;
+}
+
+/** Milliseconds between two savings: what a kill makes the next start repeat. */
+const saveInterval = 200;
+
+export function createRoundKeeper(
+  { store, prefix }: Pick<MigrationContext, 'store' | 'prefix'>,
+  run: string,
+  round: RunState,
+  tallies: Tallies,
+): RoundKeeper {
+  let beginning: Promise<void> | undefined;
+  let last = Date.now();
+  let running: Promise<void> = Promise.resolve();
+  let failed: unknown;
+
+  const save = async (): Promise<void> => {
+    for (const [entity, state] of Object.entries(round.entities)) state.tally = tallies.of(entity as Entity);
+    const { loaded, entities } = round;
+    const fields = Object.entries(entities).map(([entity, state]) => [
+      `entity:${entity}`,
+      JSON.stringify(state),
+    ]);
+    if (loaded !== undefined) fields.push(['loaded', JSON.stringify(loaded)]);
+    if (fields.length > 0) await store.hset(runKey(prefix, run), ...fields.flat());
+  };
+  const soon = (): void => {
+    if (failed !== undefined) throw failed;
+    if (beginning === undefined || Date.now() - last < saveInterval) return;
+    last = Date.now();
+    running = running.then(save).catch((error: unknown) => {
+      failed = error;
+    });
+  };
+  const setProgress = (entity: Entity, progress: number): void => {
+    const tally = tallies.of(entity);
+    const read = Object.values(tally).reduce((sum, count) => sum + count, 0);
+    round.entities[entity] = { read, tally, progress, isDone: progress === 1 };
+  };
+  return {
+    begin: () => (beginning ??= saveRound(store, prefix, run, round)),
+    loaded: (loaded, entity, share) => {
+      if (loaded.version !== '') round.loaded = loaded;
+      setProgress(entity, share);
+      soon();
+    },
+    written: (share) => {
+      for (const entity of entityNames) if (round.entities[entity] !== undefined) setProgress(entity, share);
+      soon();
+    },
+    now: async () => {
+      await running;
+      if (failed !== undefined) throw failed;
+      if (beginning !== undefined) await save();
+    },
+    drain: async () => await running,
+    restore: async (state) => {
+      if (beginning === undefined) return;
+      if (state === undefined) await store.del(runKey(prefix, run));
+      else await saveRound(store, prefix, run, state);
+    },
+  };
+}

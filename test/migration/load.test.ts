@@ -1,0 +1,188 @@
+import { appendFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import fc from 'fast-check';
+import { runAdmin } from '../../src/cli/admin/run.ts';
+import { closeRedis } from '../../src/redis/connection/connect.ts';
+import { fsck } from '../../src/redis/fsck.ts';
+import { scanKeys } from '../../src/redis/scan.ts';
+import type { Store } from '../../src/redis/scripts.ts';
+import { openTestStore } from '../support/bridge.ts';
+import { createTool, ended, writeSource, type Tool } from './tool.ts';
+
+let store: Store;
+
+beforeAll(async () => {
+  store = await openTestStore();
+});
+
+afterAll(async () => {
+  await closeRedis(store);
+});
+
+async function keysOf(tool: Tool): Promise<string[]> {
+  const all: string[] = [];
+  for await (const keys of scanKeys(store, tool.prefix)) all.push(...keys);
+  return all;
+}
+
+function profiles(count: number): { organizationId: string; userId: string; username: string }[] {
+  return Array.from({ length: count }, (_, at) => ({
+    organizationId: at % 2 === 0 ? 'acme' : 'other',
+    userId: `user-${at}`,
+    username: `name-${at}`,
+  }));
+}
+
+const keyOf = { organizationId: 'acme', apiKey: 'secret', role: 'admin' };
+
+/** Kills an apply when it has loaded some profiles; none of their organizations exists then. */
+async function killedWhileLoading(tool: Tool, source: string): Promise<void> {
+  const child = tool.start('apply', '--source', source, '--batch', '20', '--rate', '1000', '--run', 'r');
+  const end = ended(child);
+  while ((await store.exists(`${tool.prefix}{acme}:p:user-100`)) === 0) await sleep(2);
+  child.kill('SIGKILL');
+  await end;
+  expect(await store.exists(`${tool.prefix}{acme}:settings`)).toBe(0);
+  const keys = await keysOf(tool);
+  expect(keys.filter((key) => key.includes(':key:'))).toEqual([]);
+}
+
+describe('an organization that Redis does not know', () => {
+  test('is rolled back whole when a record has a problem; only the report is left', async () => {
+    const tool = createTool();
+    const source = writeSource({
+      organizations: [{ organizationId: 'acme' }],
+      objects: [
+        { organizationId: 'acme', datasourceId: 'd', objectDefinitionId: 'o', url: 'https://x.example' },
+      ],
+      'api-keys': [keyOf],
+      profiles: [...profiles(50), { organizationId: 'acme', userId: 'late', username: 'name-0' }],
+    });
+    expect(await tool.json('apply', '--source', source)).toMatchObject({
+      exitCode: 1,
+      json: { state: 'refused', written: 0, conflicts: 1 },
+    });
+    const keys = await keysOf(tool);
+    expect(keys.filter((key) => !key.includes('migration:'))).toEqual([]);
+    expect((await tool.text('status')).out).toBe('No migration was begun yet.\n');
+    expect(await tool.json('apply', '--source', source, '--on-conflict', 'skip')).toMatchObject({
+      exitCode: 0,
+      json: { refused: 1 },
+    });
+  });
+
+  test('comes into being after its profiles and before its API keys, and a killed load is resumed', async () => {
+    const tool = createTool();
+    const source = writeSource({ 'api-keys': [keyOf], profiles: profiles(1000) });
+    await killedWhileLoading(tool, source);
+    expect((await tool.json('status', '--run', 'r')).json).toMatchObject({ phase: 'interrupted' });
+    // With another batch size it resumes all the same.
+    const again = await tool.json('apply', '--source', source, '--run', 'r', '--batch', '33');
+    expect(again).toMatchObject({ exitCode: 0, json: { resumed: true, created: 1001 } });
+    expect(await tool.json('verify', '--source', source, '--run', 'r')).toMatchObject({ exitCode: 0 });
+    expect(await fsck(store, tool.prefix, { repair: false, onFault: () => {} })).toMatchObject({ found: 0 });
+    expect((await keysOf(tool)).filter((key) => key.includes('loading'))).toEqual([]);
+  }, 60_000);
+
+  test('is loaded anew where the source has changed since it was killed', async () => {
+    const tool = createTool();
+    const source = writeSource({ organizations: [{ organizationId: 'acme' }], profiles: profiles(1000) });
+    await killedWhileLoading(tool, source);
+    appendFileSync(join(source, 'organizations.ndjson'), '{"organizationId":"third"}\n');
+    writeSource({ profiles: profiles(1000).slice(150) }, source);
+    expect(await tool.json('apply', '--source', source, '--run', 'r')).toMatchObject({ exitCode: 0 });
+    expect(await tool.json('verify', '--source', source, '--run', 'r')).toMatchObject({
+      exitCode: 0,
+      json: { stored: { profiles: 850 } },
+    });
+    expect((await tool.contents())['organizations.ndjson']).toContain('"third"');
+  }, 60_000);
+
+  test('cannot be created by the operator or loaded by another run meanwhile', async () => {
+    const tool = createTool();
+    const source = writeSource({ profiles: profiles(1000) });
+    await killedWhileLoading(tool, source);
+    let said = '';
+    const write = (text: string): void => {
+      said += text;
+    };
+    const exitCode = await runAdmin(['org', 'set', 'acme'], {
+      env: tool.env,
+      out: write,
+      err: write,
+      signal: new AbortController().signal,
+    });
+    expect({ exitCode, said }).toMatchObject({
+      exitCode: 1,
+      said: expect.stringContaining('is being loaded'),
+    });
+    expect(await tool.json('apply', '--source', source, '--run', 'second')).toMatchObject({
+      exitCode: 1,
+      err: expect.stringContaining('is being loaded by run r'),
+    });
+    expect(await tool.json('apply', '--source', source, '--run', 'r')).toMatchObject({ exitCode: 0 });
+  }, 60_000);
+
+  test('comes to hold what one that exists would, whatever the records', async () => {
+    const id = fc.constantFrom('a', 'b', 'c', 'd');
+    const profile = fc.record(
+      {
+        organizationId: fc.constantFrom('acme', 'other'),
+        userId: id,
+        username: fc.constantFrom('x', 'y', 'z', 'Z', 'ß'),
+        profilePictureUrl: fc.constantFrom('https://x.example/1', 'https://x.example/2'),
+        updatedAt: fc.nat(3),
+      },
+      { requiredKeys: ['organizationId', 'userId'] },
+    );
+    const denied = fc.record({ organizationId: fc.constantFrom('acme', 'other'), username: id });
+    await fc.assert(
+      fc.asyncProperty(
+        fc.array(profile, { maxLength: 12 }),
+        fc.array(denied, { maxLength: 4 }),
+        fc.constantFrom('skip', 'drop-username'),
+        async (records, denylist, onConflict) => {
+          const organizations = [
+            { organizationId: 'acme', usernameComparison: 'case-insensitive' },
+            { organizationId: 'other' },
+          ];
+          const source = writeSource({ organizations, denylist, profiles: records });
+          const [fresh, existing] = [createTool(), createTool()];
+          await existing.json('apply', '--source', writeSource({ organizations }), '--run', 'first');
+          for (const tool of [fresh, existing]) {
+            const args = ['--source', source, '--run', 'r', '--on-conflict', onConflict];
+            expect(await tool.json('apply', ...args)).toMatchObject({ exitCode: 0 });
+            expect(await fsck(store, tool.prefix, { repair: false, onFault: () => {} })).toMatchObject({
+              found: 0,
+            });
+          }
+          expect(await fresh.contents()).toEqual(await existing.contents());
+        },
+      ),
+      { numRuns: 10 },
+    );
+  }, 120_000);
+});
+
+test('what was added to a file after it had been read is not missed by a resumed apply', async () => {
+  const tool = createTool();
+  const source = writeSource({
+    organizations: [{ organizationId: 'acme' }, { organizationId: 'other' }],
+    denylist: [{ organizationId: 'acme', username: 'root' }],
+    profiles: [],
+  });
+  const args = ['apply', '--source', source, '--run', 'r'];
+  await tool.json(...args);
+  writeSource({ profiles: profiles(600) }, source);
+  const child = tool.start(...args, '--batch', '10', '--rate', '300', '--fresh');
+  const end = ended(child);
+  while ((await store.exists(`${tool.prefix}{acme}:p:user-0`)) === 0) await sleep(2);
+  child.kill('SIGKILL');
+  await end;
+  appendFileSync(join(source, 'denylist.ndjson'), '{"organizationId":"acme","username":"new"}\n');
+  writeFileSync(join(source, 'collections.ndjson'), '');
+  expect(await tool.json(...args)).toMatchObject({ exitCode: 0, json: { resumed: false } });
+  expect(await tool.json('verify', '--source', source, '--run', 'r')).toMatchObject({ exitCode: 0 });
+}, 60_000);
