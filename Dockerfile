@@ -1,4 +1,7 @@
-FROM node:20-slim AS build
+# Any image of Node 24 with npm will do, for example one from your own registry.
+ARG NODE_IMAGE=node:24-slim
+
+FROM ${NODE_IMAGE} AS build
 WORKDIR /app
 COPY package.json package-lock.json ./
 RUN npm ci --no-audit --no-fund
@@ -7,16 +10,18 @@ COPY scripts scripts
 COPY src src
 RUN npm run build && npm prune --omit=dev
 
-FROM node:20-slim
+FROM ${NODE_IMAGE}
 ENV NODE_ENV=production HOST=0.0.0.0 DATA_DIR=/data
 WORKDIR /app
-COPY --from=build /app/package.json ./
+COPY --from=build /app/package.json /app/package-lock.json ./
 COPY --from=build /app/node_modules node_modules
 COPY --from=build /app/dist dist
-RUN install -d -o node -g node -m 0700 /data
-USER node
+# Writable for the group root: OpenShift runs images as a random user of it.
+RUN mkdir -m 0770 /data && ln -s /app/dist/scripts/profile-bridge.js /usr/local/bin/profile-bridge
+USER 1000:0
 VOLUME /data
-EXPOSE 8080
-HEALTHCHECK --interval=10s --timeout=3s CMD ["node", "-e", "fetch(`http://127.0.0.1:${process.env.PORT ?? 8080}/livez`).then((answer) => process.exit(answer.ok ? 0 : 1), () => process.exit(1))"]
-# The image holds no Redis: set REDIS_URL (compose.yaml shows how).
-CMD ["node", "dist/src/main.js"]
+EXPOSE 8080 8081
+HEALTHCHECK --interval=10s --timeout=3s CMD ["node", "-e", "fetch(`http://127.0.0.1:${process.env.PORT ?? 8080}/livez`).then(({ ok }) => process.exit(ok ? 0 : 1), () => process.exit(1))"]
+# The image does not contain Redis: set REDIS_URL (see compose.yaml).
+ENTRYPOINT ["profile-bridge"]
+CMD ["serve"]
