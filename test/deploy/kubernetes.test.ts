@@ -1,0 +1,71 @@
+import { readFileSync } from 'node:fs';
+import { beforeAll, expect, test } from '@jest/globals';
+import { PodMonitor } from '@kubernetes-models/prometheus-operator/monitoring.coreos.com/v1/PodMonitor';
+import { Deployment } from 'kubernetes-models/apps/v1/Deployment';
+import { NetworkPolicy } from 'kubernetes-models/networking.k8s.io/v1/NetworkPolicy';
+import { PodDisruptionBudget } from 'kubernetes-models/policy/v1/PodDisruptionBudget';
+import { Service } from 'kubernetes-models/v1/Service';
+import { parseAllDocuments } from 'yaml';
+import { readConfig } from '../../src/config.ts';
+
+interface Container {
+  env: { name: string; value: string }[];
+  ports: { name: string; containerPort: number }[];
+  volumeMounts: { mountPath: string }[];
+}
+
+interface Manifest {
+  kind: string;
+  spec: Record<string, unknown> & {
+    template: { spec: { terminationGracePeriodSeconds: number; containers: [Container] } };
+  };
+}
+
+const kinds = { Deployment, Service, PodDisruptionBudget, NetworkPolicy, PodMonitor };
+let manifests: Manifest[];
+let container: Container;
+beforeAll(() => {
+  const text = readFileSync('scripts/deploy/kubernetes.yaml', 'utf8');
+  manifests = parseAllDocuments(text).map((document) => document.toJS() as Manifest);
+  [container] = deployment().spec.template.spec.containers;
+});
+
+function deployment(): Manifest {
+  const found = manifests.find(({ kind }) => kind === 'Deployment');
+  if (found === undefined) throw new Error('no Deployment');
+  return found;
+}
+
+test('every object of kubernetes.yaml matches the schema of its kind', () => {
+  expect(manifests.map(({ kind }) => kind).toSorted()).toEqual(Object.keys(kinds).toSorted());
+  for (const manifest of manifests) {
+    const Kind = kinds[manifest.kind as keyof typeof kinds];
+    new Kind(manifest as never).validate();
+  }
+});
+
+test('the schemas reject what is wrong', () => {
+  const broken = structuredClone(deployment());
+  Object.assign(broken.spec, { replicas: 'three' });
+  expect(() => new Deployment(broken as never).validate()).toThrow(/replicas/);
+});
+
+test('the configuration is valid, apart from the secrets that are not there', () => {
+  const env = Object.fromEntries(
+    container.env.map(({ name, value }) => [name.replace(/_FILE$/, ''), value] as const),
+  );
+  const secrets = { REDIS_URL: 'redis://redis:6379', ADMIN_TOKEN: '0123456789abcdef' };
+  const config = readConfig({ ...env, ...secrets });
+  const ports = container.ports.map(({ containerPort }) => containerPort);
+  expect(ports).toEqual([config.port, 8081]);
+  const files = container.env.filter(({ name }) => name.endsWith('_FILE')).map(({ value }) => value);
+  for (const file of files) {
+    expect(container.volumeMounts.some(({ mountPath }) => file.startsWith(`${mountPath}/`))).toBe(true);
+  }
+});
+
+test('a pod has the time to drain and to shut down before it is killed', () => {
+  const drainDelay = Number(container.env.find(({ name }) => name === 'DRAIN_DELAY')?.value);
+  const { terminationGracePeriodSeconds } = deployment().spec.template.spec;
+  expect(terminationGracePeriodSeconds).toBeGreaterThan(drainDelay + 8);
+});
