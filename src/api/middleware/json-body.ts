@@ -1,7 +1,7 @@
-import express, { type Request, type Response } from 'express';
+import type { Request, Response } from 'express';
 import { problem, ProblemError } from '../../contract/problems.ts';
 import type { BodyError } from '../../contract/types.gen.ts';
-import { hasBody, readWithin } from './body-size.ts';
+import { createBodyReceiver, hasBody, type BodyReceiver } from './receive-body.ts';
 
 /** Reads the value that a request's JSON body is. */
 export type JsonReader = (request: Request, response: Response) => Promise<unknown>;
@@ -17,21 +17,12 @@ export function createJsonReader(limit: number): JsonReader {
   return async (request, response) => parseJson(await readBytes(request, response));
 }
 
-/** Reads the bytes of a JSON body, inflated; refuses as createJsonReader does; they are not parsed. */
-export function createBodyReader(limit: number): (request: Request, response: Response) => Promise<Buffer> {
-  const readBytes = express.raw({ type: () => true, limit });
+/** Receives the bytes of a JSON body; refuses as createJsonReader does, but does not parse them. */
+export function createBodyReader(limit: number): BodyReceiver {
+  const receive = createBodyReceiver(limit, () => tooLarge(limit));
   return async (request, response) => {
     requireJson(request);
-    const read = (): Promise<void> =>
-      new Promise((resolve, reject) => {
-        readBytes(request, response, (error?: unknown) => {
-          if (error === undefined) resolve();
-          else reject(toBodyProblem(error, limit));
-        });
-      });
-    await readWithin(request, limit, () => tooLarge(limit), read);
-    const body: unknown = request.body;
-    return Buffer.isBuffer(body) ? body : Buffer.alloc(0);
+    return await receive(request, response);
   };
 }
 
@@ -63,27 +54,6 @@ function requireJson(request: Request): void {
     throw new ProblemError(
       problem('unsupported-media-type', 'The body must be sent as application/json, in UTF-8.'),
     );
-  }
-}
-
-/** What body-parser throws has a `type`; what it does not know is passed on. */
-function toBodyProblem(error: unknown, limit: number): unknown {
-  switch ((error as { type?: string }).type) {
-    case 'entity.too.large':
-      return tooLarge(limit);
-    case 'encoding.unsupported':
-      return new ProblemError(
-        problem(
-          'unsupported-media-type',
-          'The Content-Encoding is not supported: send gzip, deflate, br or none.',
-        ),
-      );
-    case 'request.aborted':
-    case 'request.size.invalid':
-      return invalidJson('ended before its announced length');
-    default:
-      // Such as a gzip body that does not inflate: the bytes are the client's, and they are wrong.
-      return (error as { status?: number }).status === 400 ? invalidJson('could not be decompressed') : error;
   }
 }
 

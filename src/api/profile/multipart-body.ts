@@ -1,7 +1,9 @@
+import { isUtf8 } from 'node:buffer';
+import type { Writable } from 'node:stream';
 import multer from 'multer';
 import type { Request, Response } from 'express';
 import { problem, ProblemError } from '../../contract/problems.ts';
-import { readWithin } from '../middleware/body-size.ts';
+import { createBodyReceiver } from '../middleware/receive-body.ts';
 
 /** The largest picture file a client may send, in bytes: this very size still passes. */
 const maxPictureBytes = 5 * 1024 * 1024;
@@ -23,7 +25,10 @@ const textParts = [
   'avatarObjectDefinitionId',
 ];
 
-const receive = multer({
+/** The parser sets `body` to something else. */
+type WithBytes = Request & { bytes?: Buffer };
+
+const parse = multer({
   storage: multer.memoryStorage(),
   defParamCharset: 'utf8',
   limits: {
@@ -36,25 +41,60 @@ const receive = multer({
     fieldSize: 64 * 1024,
     headerPairs: 100,
   },
-}).any();
+  // The whole body has been received by then.
+  streamHandler: (request: WithBytes, parser: Writable) => parser.end(request.bytes),
+} as multer.Options).any();
+
+const receive = createBodyReceiver(maxUploadBytes, tooLarge);
 
 /**
- * Reads a multipart body with exactly one file, under any field name, into memory (contract 4.2). Refuses with
- * `payload-too-large` or `invalid-multipart`.
+ * Reads a multipart body with exactly one file, under any field name (contract 4.2). Throws `payload-too-large` or
+ * `invalid-multipart`.
  */
 export async function readUpload(request: Request, response: Response): Promise<Upload> {
-  const read = (): Promise<void> =>
-    new Promise((resolve, reject) => {
-      receive(request, response, (error?: unknown) => {
-        if (error === undefined || error === null) resolve();
-        else reject(toUploadProblem(error));
-      });
+  const body = await receive(request, response);
+  checkTextParts(body, request.headers['content-type'] ?? '');
+  await new Promise<void>((resolve, reject) => {
+    (request as WithBytes).bytes = body;
+    parse(request, response, (error?: unknown) => {
+      if (error === undefined || error === null) resolve();
+      else reject(toUploadProblem(error));
     });
-  await readWithin(request, maxUploadBytes, tooLarge, read);
+  });
   const [file] = (request.files ?? []) as Express.Multer.File[];
   if (file === undefined) throw invalid('The multipart body holds no file.');
   if (file.size > maxPictureBytes) throw tooLarge();
   return { file: file.buffer, fields: readFields((request.body ?? {}) as Record<string, unknown>) };
+}
+
+/** Refuses text parts that are not in UTF-8: the parser would drop them or replace characters. */
+function checkTextParts(body: Buffer, contentType: string): void {
+  const [, quoted, plain] = /;\s*boundary=(?:"([^"]+)"|([^;\s]+))/i.exec(contentType) ?? [];
+  const boundary = quoted ?? plain;
+  if (boundary === undefined) throw invalid('The Content-Type has no boundary.');
+  for (const { headers, content } of partsOf(body, `--${boundary}`)) {
+    if (/filename\*?=/i.test(headers)) continue;
+    const charset = /^content-type:.*;\s*charset="?([^";\s]+)/im.exec(headers)?.[1];
+    if (charset !== undefined && !/^(utf-?8|us-ascii)$/i.test(charset)) {
+      throw invalid(`A text part is in the charset ${charset.slice(0, 40)}; send UTF-8.`);
+    }
+    if (!isUtf8(content)) throw invalid('A text part is not well-formed UTF-8.');
+  }
+}
+
+/** The parts of a multipart body (RFC 2046 §5.1.1). The parser checks that they are well-formed. */
+function* partsOf(body: Buffer, delimiter: string): Generator<{ headers: string; content: Buffer }, void> {
+  let start = body.indexOf(delimiter);
+  for (;;) {
+    const end = start === -1 ? -1 : body.indexOf(`\r\n${delimiter}`, start + delimiter.length);
+    const split = end === -1 ? -1 : body.indexOf('\r\n\r\n', start);
+    if (split === -1) return;
+    if (split <= end) {
+      const headers = body.toString('latin1', start + delimiter.length, split);
+      yield { headers, content: body.subarray(Math.min(split + 4, end), end) };
+    }
+    start = end + 2;
+  }
 }
 
 function readFields(body: Record<string, unknown>): Record<string, unknown> {
@@ -80,12 +120,23 @@ function parsePart(name: string, text: string): unknown {
 
 function toUploadProblem(error: unknown): unknown {
   if (error instanceof multer.MulterError) {
-    if (error.code === 'LIMIT_FILE_SIZE') return tooLarge();
-    if (error.code === 'LIMIT_FILE_COUNT') return invalid('The multipart body holds more than one file.');
-    return invalid(`The multipart body is not usable: ${error.message}.`);
+    switch (error.code as string) {
+      case 'LIMIT_FILE_SIZE':
+        return tooLarge();
+      case 'LIMIT_FILE_COUNT':
+        return invalid('The multipart body holds more than one file.');
+      case 'MISSING_FIELD_NAME':
+        return invalid('A part has no name in its Content-Disposition.');
+      default:
+        return invalid(`The multipart body is not accepted: ${error.message}.`);
+    }
   }
   // The parser beneath multer throws plain errors for a body it cannot read.
-  return error instanceof Error && !('syscall' in error) ? invalid('The multipart body is broken.') : error;
+  if (!(error instanceof Error) || 'syscall' in error) return error;
+  if (/end of (form|file)/.test(error.message)) return invalid('The multipart body has no final boundary.');
+  if (error.message.includes('part header'))
+    return invalid('A part of the multipart body has malformed headers.');
+  return invalid('The multipart body is malformed.');
 }
 
 function tooLarge(): ProblemError {

@@ -140,3 +140,59 @@ describe('a refused upload changes nothing and leaves no file behind', () => {
     }
   });
 });
+
+describe('the text parts of an upload', () => {
+  const disposition = 'Content-Disposition: form-data; name="username"';
+  const file = 'Content-Disposition: form-data; name="a"; filename="a.png"\r\n\r\n';
+
+  async function send(player: Client, username: string, name: Buffer | string, end = '--x--\r\n') {
+    const body = Buffer.concat([
+      Buffer.from(`--x\r\n${username}\r\n\r\n`),
+      Buffer.from(name),
+      Buffer.from(`\r\n--x\r\n${file}`),
+      png,
+      Buffer.from(`\r\n${end}`),
+    ]);
+    const headers = { 'content-type': 'multipart/form-data; boundary=x' };
+    return await player.request('PUT', '/api/profile/', { body, headers });
+  }
+
+  test.each([
+    ['no declared charset', disposition],
+    ['UTF-8 declared', `${disposition}\r\nContent-Type: text/plain; charset="utf-8"`],
+  ])('are UTF-8, with %s', async (_name, headers) => {
+    const player = await (await bridge.newOrganization()).player('u1');
+    const answer = await send(player, headers, 'Zoë \uFFFD');
+    expect([answer.status, answer.body]).toMatchObject([200, { username: 'Zoë \uFFFD' }]);
+  });
+
+  test.each([
+    [
+      'another charset',
+      `${disposition}\r\nContent-Type: text/plain; charset=x-unknown`,
+      'Zoe',
+      /charset x-unknown/,
+    ],
+    [
+      'Latin-1',
+      `${disposition}\r\nContent-Type: text/plain; charset=iso-8859-1`,
+      'Zoe',
+      /charset iso-8859-1/,
+    ],
+    ['bytes that are not UTF-8', disposition, Buffer.from('Zo\xeb', 'latin1'), /not well-formed UTF-8/],
+    ['no name', 'Content-Disposition: form-data', 'Zoe', /no name/],
+    ['malformed headers', 'Content-Disposition form-data', 'Zoe', /malformed headers/],
+  ])('are refused with %s, and the answer says so', async (_name, headers, name, detail) => {
+    const player = await (await bridge.newOrganization()).player('u1');
+    const answer = await send(player, headers, name);
+    expect([answer.status, answer.body]).toMatchObject([400, { code: 'invalid-multipart' }]);
+    expect((answer.body as { detail: string }).detail).toMatch(detail);
+    expect((await player.request('GET', '/api/profile/')).status).toBe(404);
+  });
+
+  test('need a final boundary after them', async () => {
+    const player = await (await bridge.newOrganization()).player('u1');
+    const answer = await send(player, disposition, 'Zoe', '');
+    expect((answer.body as { detail: string }).detail).toMatch(/no final boundary/);
+  });
+});

@@ -1,0 +1,126 @@
+import express, { type Request, type Response } from 'express';
+import { problem, ProblemError } from '../../contract/problems.ts';
+
+/** A body must bring so many bytes in each period of so many ms. A picture at 256 kbit/s brings eight times as many. */
+const slowest = { bytes: 40_000, periodMs: 10_000 };
+
+/** Whether a request comes with a body of at least one byte, as far as its headers tell (RFC 9112 §6.3). */
+export function hasBody({ headers }: Request): boolean {
+  return headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) > 0;
+}
+
+/** Receives the bytes of a body, decompressed. */
+export type BodyReceiver = (request: Request, response: Response) => Promise<Buffer>;
+
+/**
+ * Receives bodies of at most `limit` bytes, as sent and decompressed. Throws a 413 of `tooLarge` as soon as a body is
+ * known to be larger, a 408 where it comes too slowly, and a 400 or 415 where it cannot be decompressed. A client that
+ * waits with its body is told to go on (RFC 9110 §10.1.1).
+ */
+export function createBodyReceiver(limit: number, tooLarge: () => ProblemError): BodyReceiver {
+  const parse = express.raw({ type: () => true, limit });
+  const read = (request: Request, response: Response): Promise<void> =>
+    new Promise((resolve, reject) => {
+      parse(request, response, (error?: unknown) => {
+        if (error === undefined) resolve();
+        else reject(isTooLarge(error) ? tooLarge() : toProblem(error));
+      });
+    });
+
+  return async (request, response) => {
+    if (Number(request.headers['content-length'] ?? 0) > limit) throw tooLarge();
+    if (request.complete) {
+      await read(request, response);
+    } else {
+      if (expectsContinue(request)) response.writeContinue();
+      // The parser would first read a body in chunks to its end, and its end may never come.
+      await watching(request, limit, tooLarge, () => read(request, response));
+    }
+    // The parser skips a body whose socket has ended, as if there were none.
+    if (!request.complete) throw incomplete();
+    const body: unknown = request.body;
+    return Buffer.isBuffer(body) ? body : Buffer.alloc(0);
+  };
+}
+
+/** Ends a reading where the body is too large or too slow, or its client has left. */
+async function watching(
+  request: Request,
+  limit: number,
+  tooLarge: () => ProblemError,
+  read: () => Promise<void>,
+): Promise<void> {
+  const { socket } = request;
+  if (socket.destroyed) throw incomplete();
+  const { promise: refusal, reject } = withRejection();
+  let seen = socket.bytesRead;
+  const watch = setInterval(() => {
+    if (socket.bytesRead - seen < slowest.bytes && !request.complete) reject(tooSlow());
+    seen = socket.bytesRead;
+  }, slowest.periodMs);
+  let size = 0;
+  const count = (chunk: Buffer): void => {
+    size += chunk.length;
+    if (size > limit) reject(tooLarge());
+  };
+  const onClose = (): void => {
+    if (!request.complete) reject(incomplete());
+  };
+  // Not the request's: where it has been refused already, it emits no such event.
+  socket.on('close', onClose);
+  const reading = read();
+  request.on('data', count);
+  try {
+    await Promise.race([reading, refusal]);
+  } finally {
+    clearInterval(watch);
+    socket.off('close', onClose);
+    request.off('data', count);
+  }
+}
+
+/** A promise that is only ever rejected. */
+function withRejection(): { promise: Promise<never>; reject: (error: Error) => void } {
+  let reject: (error: Error) => void = () => {};
+  const promise = new Promise<never>((_resolve, fail) => {
+    reject = fail;
+  });
+  promise.catch(() => {});
+  return { promise, reject };
+}
+
+function expectsContinue({ headers, httpVersion }: Request): boolean {
+  return httpVersion === '1.1' && headers.expect?.toLowerCase() === '100-continue';
+}
+
+function isTooLarge(error: unknown): boolean {
+  return (error as { type?: string }).type === 'entity.too.large';
+}
+
+/** What body-parser throws has a `type`; an error that it does not know is passed on. */
+function toProblem(error: unknown): unknown {
+  const { type, status } = error as { type?: string; status?: number };
+  if (type === 'encoding.unsupported') {
+    return new ProblemError(
+      problem(
+        'unsupported-media-type',
+        'The Content-Encoding is not supported: send gzip, deflate, br or none.',
+      ),
+    );
+  }
+  if (type === 'request.aborted' || type === 'request.size.invalid') return incomplete();
+  return status === 400
+    ? new ProblemError(problem('malformed-request', 'The body could not be decompressed.'))
+    : error;
+}
+
+function incomplete(): ProblemError {
+  return new ProblemError(problem('malformed-request', 'The body ended before its announced length.'));
+}
+
+function tooSlow(): ProblemError {
+  const { bytes, periodMs } = slowest;
+  return new ProblemError(
+    problem('request-timeout', `The body came at less than ${bytes} bytes in ${periodMs / 1000} seconds.`),
+  );
+}

@@ -1,0 +1,108 @@
+import { once } from 'node:events';
+import { connect, type Socket } from 'node:net';
+import { setImmediate as nextTurn } from 'node:timers/promises';
+import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import sharp from 'sharp';
+import { reportUsage } from '../../src/deprecation/reports/report.ts';
+import { readUsageQuery } from '../../src/deprecation/reports/usage-query.ts';
+import { startBridge, type TestBridge } from '../support/bridge.ts';
+import { startRedis, unusedPort, type RedisProcess } from '../support/redis.ts';
+
+let redis: RedisProcess;
+let bridge: TestBridge;
+let adminPort: number;
+beforeAll(async () => {
+  redis = await startRedis();
+  adminPort = await unusedPort();
+  bridge = await startBridge({ redisUrl: redis.url, adminPort });
+});
+afterAll(async () => {
+  await bridge.close();
+  await redis.stop();
+});
+
+async function dial(url = bridge.url): Promise<Socket> {
+  const socket = connect(Number(new URL(url).port), '127.0.0.1');
+  socket.on('error', () => {});
+  await once(socket, 'connect');
+  return socket;
+}
+
+/** A figure of the admin port's metrics. */
+async function metric(name: string): Promise<number> {
+  const text = await (await fetch(`http://127.0.0.1:${adminPort}/metrics`)).text();
+  return Number(new RegExp(`^${name} (\\S+)$`, 'm').exec(text)?.[1]);
+}
+
+async function requests(operation: string, organization: string): Promise<number> {
+  const labels = `{operation="${operation}",organization="${organization}"}`;
+  return await metric(`profile_bridge_deprecated_requests_total${labels}`);
+}
+
+async function until(condition: () => Promise<boolean>): Promise<void> {
+  while (!(await condition())) await nextTurn();
+}
+
+async function player(id: string): Promise<{ headers: string; upload: () => Promise<number> }> {
+  const organization = await bridge.newOrganization({}, id);
+  const { apiKey } = await organization.newKey({ role: 'player', userId: 'u1' });
+  const client = await organization.player('u1');
+  const png = await sharp({ create: { width: 8, height: 8, channels: 3, background: 'red' } })
+    .png()
+    .toBuffer();
+  return {
+    headers: `Host: x\r\nX-Platform-Organization-Id: ${id}\r\nX-Api-Key: ${apiKey}\r\n`,
+    upload: async () => {
+      const form = new FormData();
+      form.append('picture', new Blob([new Uint8Array(png)]), 'a.png');
+      return (await client.request('PUT', '/api/profile/', { form })).status;
+    },
+  };
+}
+
+test('200 clients that disconnect during authentication leave no slot in use, and an upload succeeds', async () => {
+  const { headers, upload } = await player('leaving');
+  const sockets = await Promise.all(Array.from({ length: 200 }, () => dial()));
+  // Long enough for all of them to leave.
+  await bridge.store.client('PAUSE', 500, 'ALL');
+  for (const socket of sockets) {
+    socket.write(
+      `PUT /api/profile/ HTTP/1.1\r\n${headers}Content-Type: multipart/form-data; boundary=x\r\n` +
+        'Content-Length: 1000000\r\n\r\n--x\r\n',
+      () => socket.destroy(),
+    );
+  }
+  await until(async () => (await requests('putProfile', 'leaving')) === 200);
+  expect(await metric('profile_bridge_slots_in_use')).toBe(0);
+  expect(await metric('profile_bridge_open_bodies')).toBe(0);
+  expect(await upload()).toBe(200);
+});
+
+test('a connection that pipelines 800 requests and is closed leaves no slot in use', async () => {
+  const { headers } = await player('pipelining');
+  for (let connection = 0; connection < 3; connection++) {
+    const socket = await dial();
+    socket.write(`GET /api/profile/ HTTP/1.1\r\n${headers}\r\n`.repeat(800));
+    await once(socket, 'data');
+    socket.destroy();
+  }
+  // The first response of each connection came after the first hundred requests had begun.
+  await until(async () => (await requests('getProfile', 'pipelining')) >= 300);
+  await until(async () => (await metric('profile_bridge_slots_in_use')) === 0);
+});
+
+test('300 pipelined calls whose connection is closed at once are counted as 300 calls of their key', async () => {
+  const { headers } = await player('counted');
+  const other = await startBridge({ redisUrl: redis.url, keyPrefix: bridge.config.keyPrefix });
+  const socket = await dial(other.url);
+  socket.resume();
+  socket.end(`GET /api/profile/ HTTP/1.1\r\n${headers}\r\n`.repeat(300));
+  await once(socket, 'close');
+  await other.close();
+
+  const now = Date.now();
+  const query = readUsageQuery({ organization: 'counted', group: 'operation' }, now);
+  if (query.kind !== 'ok') throw new Error(query.kind);
+  const report = await reportUsage(bridge.store, bridge.config.keyPrefix, query.query, now);
+  expect([report.calls, report.attributed, report.unattributed]).toEqual([300, 300, 0]);
+});
