@@ -13,6 +13,7 @@ cleanup() {
     kill "$engine" 2>/dev/null || true
     wait "$engine" 2>/dev/null || true
   fi
+  umount "$work"/exec/netns/* 2>/dev/null || true
   rm -rf "$work" || true
 }
 trap cleanup EXIT

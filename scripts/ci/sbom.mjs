@@ -34,7 +34,7 @@ for (const { name, version, licenses = [] } of JSON.parse(text).components) {
 }
 
 let refused = 0;
-for (const [licence, packages] of [...byLicence].toSorted()) {
+for (const [licence, packages] of [...byLicence].toSorted(([a], [b]) => a.localeCompare(b))) {
   const parts = licence.split(/[() ]+(?:AND[() ]+)?/).filter((part) => part !== '');
   // Of alternatives, one is enough.
   const isAllowed = licence.includes(' OR ')
