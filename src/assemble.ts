@@ -152,6 +152,7 @@ async function serve(
     media,
     mediaUrl: (file) => `${baseUrl}/media/${file}`,
     pictures: createPictures(store, media, log),
+    publicBaseUrl: config.publicBaseUrl,
     corsOrigins: config.corsOrigins,
     maxListBytes: config.maxListBytes,
     deprecation: deprecation.current,

@@ -10,10 +10,13 @@ import { livez, readyz, type HealthOptions } from './health.ts';
 import { serveMedia } from './media.ts';
 import { createOperations, type OperationOptions } from './operations.ts';
 import { createPipeline, type PipelineOptions } from './pipeline.ts';
-import { answerErrors, methodNotAllowed, page, sendProblem } from './respond.ts';
+import { staticText } from './docs/static-text.ts';
+import { answerErrors, methodNotAllowed, sendProblem } from './respond.ts';
 
 export interface AppOptions extends OperationOptions, PipelineOptions, HealthOptions {
   media: MediaStore;
+  /** The address that clients use, if it is configured: links to this service are absolute then. */
+  publicBaseUrl: string | undefined;
   corsOrigins: readonly string[];
   /** Called once for each request, when it is over. */
   onSettled: (record: AccessRecord) => void;
@@ -26,6 +29,7 @@ export function createApp(options: AppOptions): Express {
   app.disable('x-powered-by');
   app.set('etag', false);
   app.set('query parser', false);
+  app.locals['publicBaseUrl'] = options.publicBaseUrl;
 
   app.use(trackCalls(options.onSettled));
   if (corsOrigins.length > 0) app.use(allowOrigins(corsOrigins, options.organizationHeader));
@@ -35,8 +39,8 @@ export function createApp(options: AppOptions): Express {
     readOnlyRouter({
       '/livez': livez,
       '/readyz': readyz(options),
-      '/openapi.yaml': page('application/yaml; charset=utf-8', contractText),
-      '/docs/': documentation(() => options.deprecation().policy),
+      '/openapi.yaml': staticText('application/yaml; charset=utf-8', contractText),
+      '/docs/': documentation(() => options.deprecation().policy, options.publicBaseUrl),
       '/media/:file': serveMedia(options.media),
     }),
   );

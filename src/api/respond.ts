@@ -1,4 +1,4 @@
-import type { ErrorRequestHandler, RequestHandler, Response } from 'express';
+import type { ErrorRequestHandler, Express, Response } from 'express';
 import { problem, ProblemError, renderProblem, type Problem } from '../contract/problems.ts';
 import { MediaUnavailableError } from '../media/errors.ts';
 import { isStoreUnavailable } from '../redis/connection/connect.ts';
@@ -51,25 +51,18 @@ async function sendLists(response: Response, lists: Record<string, readonly unkn
   send(response, 200, json, Buffer.concat(parts));
 }
 
+/** The service's own address as clients see it, with which links to it begin; empty if it is not known. */
+export function baseUrlOf(app: Pick<Express, 'locals'>): string {
+  return String(app.locals['publicBaseUrl'] ?? '');
+}
+
 /** Answers with a problem (RFC 9457). */
 export function sendProblem(response: Response, { headers, ...carried }: Problem): void {
   const call = callOf(response);
   call.code = carried.code;
   for (const [name, value] of Object.entries(headers)) response.setHeader(name, value);
-  const body = renderProblem({ ...carried, headers }, call.requestId);
+  const body = renderProblem({ ...carried, headers }, call.requestId, baseUrlOf(response.app));
   send(response, carried.status, 'application/problem+json', JSON.stringify(body));
-}
-
-/** Answers every request with one text, which never changes while the process lives. */
-export function page(type: string, text: string, contentSecurityPolicy?: string): RequestHandler {
-  return (_request, response) => {
-    response.setHeader('Cache-Control', 'no-cache');
-    response.setHeader('X-Content-Type-Options', 'nosniff');
-    if (contentSecurityPolicy !== undefined) {
-      response.setHeader('Content-Security-Policy', contentSecurityPolicy);
-    }
-    send(response, 200, type, text);
-  };
 }
 
 /** Answers 204. */

@@ -4,6 +4,7 @@ import { Server as NetServer } from 'node:net';
 import { setImmediate as turn, setTimeout as sleep } from 'node:timers/promises';
 import express, { type Express } from 'express';
 import { refusedForHost, refuseUnreadable } from './middleware/malformed-requests.ts';
+import { baseUrlOf } from './respond.ts';
 
 export interface BridgeServer {
   /** The port it listens on. */
@@ -44,7 +45,8 @@ export async function listen(
 ): Promise<BridgeServer> {
   let draining = false;
   const answer: RequestListener = (request, response) => {
-    if (!refusedForHost(request, response)) app(request as express.Request, response as express.Response);
+    if (!refusedForHost(request, response, baseUrlOf(app)))
+      app(request as express.Request, response as express.Response);
   };
   const server = createServer(
     // Node's own answer to a request without a host has no body.
@@ -53,7 +55,7 @@ export async function listen(
   );
   // Instead of a bare 417: an expectation nobody knows may be left unmet (RFC 9110 §10.1.1).
   server.on('checkExpectation', answer);
-  refuseUnreadable(server);
+  refuseUnreadable(server, baseUrlOf(app));
   server.headersTimeout = 20_000;
   server.requestTimeout = 60_000;
   server.keepAliveTimeout = 65_000;

@@ -252,16 +252,16 @@ export class ProblemError extends Error {
   }
 }
 
-/** The problem's type (RFC 9457 §3.1.1): a link to its explanation in the documentation. */
-export function problemType(code: ProblemCode): string {
-  return `/docs/#problem-${code}`;
+/** The problem's type (RFC 9457 §3.1.1): a link to its explanation in the documentation at `baseUrl`. */
+export function problemType(code: ProblemCode, baseUrl = ''): string {
+  return `${baseUrl}/docs/#problem-${code}`;
 }
 
 /** The body to send as `application/problem+json` (RFC 9457). */
-export function renderProblem(carried: Problem, requestId: string): ProblemBody {
+export function renderProblem(carried: Problem, requestId: string, baseUrl = ''): ProblemBody {
   const { code, status, title, detail, errors, usernamesInUse } = carried;
   return {
-    type: problemType(code),
+    type: problemType(code, baseUrl),
     title,
     status,
     detail,

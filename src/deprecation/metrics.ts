@@ -9,6 +9,7 @@ import {
   type Aggregator,
 } from 'prom-client';
 import { dayMs } from '../lib/days.ts';
+import { version } from '../version.ts';
 import { phaseAt, type DeprecationPolicy, type Phase } from './policy/policy.ts';
 
 /** One answered call of the contract. */
@@ -88,6 +89,13 @@ export function createMetrics({
   // Event-loop lag, garbage collection, memory, CPU, file descriptors.
   collectDefaultMetrics({ register: registry });
 
+  new Gauge({
+    name: 'profile_bridge_build_info',
+    help: 'Always 1; the labels tell which version runs, and on which Node.',
+    labelNames: ['version', 'node'] as const,
+    aggregator: 'first',
+    registers,
+  }).set({ version, node: process.version }, 1);
   const durations = new Histogram({
     name: 'profile_bridge_request_duration_seconds',
     help: 'Time to answer a request of the deprecated contract.',

@@ -23,9 +23,12 @@ async function profileBridge(...args: string[]): Promise<Result> {
 const { version } = JSON.parse(readFileSync('package.json', 'utf8')) as { version: string };
 
 describe('profile-bridge', () => {
-  test('--version prints the version of package.json', async () => {
-    expect(await profileBridge('--version')).toEqual({ code: 0, out: `${version}\n`, err: '' });
-  });
+  test.each(['--version', 'admin --version', 'migrate --version'])(
+    '%s prints the version of package.json',
+    async (command) => {
+      expect(await profileBridge(...command.split(' '))).toEqual({ code: 0, out: `${version}\n`, err: '' });
+    },
+  );
 
   test('--help lists the commands', async () => {
     const { code, out } = await profileBridge('--help');

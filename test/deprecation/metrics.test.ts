@@ -1,6 +1,7 @@
 import { describe, expect, test } from '@jest/globals';
 import { createMetrics, type MetricsOptions } from '../../src/deprecation/metrics.ts';
 import { layerPolicy } from '../../src/deprecation/policy/policy.ts';
+import { version } from '../../src/version.ts';
 
 const NOW = Date.parse('2027-03-01T12:00:00Z');
 const metricsWith = (options: Partial<MetricsOptions> = {}) =>
@@ -36,6 +37,11 @@ describe('the metrics', () => {
     const requests = 'profile_bridge_deprecated_requests_total';
     expect(series.get(`${requests}{operation="getProfile",organization="acme"}`)).toBe(2);
     expect(series.get(`${requests}{operation="getProfile",organization="unattributed"}`)).toBe(1);
+  });
+
+  test('name the version that runs', async () => {
+    const labels = `version="${version}",node="${process.version}"`;
+    expect((await read(metricsWith())).get(`profile_bridge_build_info{${labels}}`)).toBe(1);
   });
 
   test('count what took longer than every bound, and count on from one question to the next', async () => {

@@ -27,7 +27,12 @@ export const docsContentSecurityPolicy = [
  * The documentation page: one self-contained HTML document, without scripts and without outside assets. The facts
  * are those in force, where an operator has overridden openapi.yaml's.
  */
-export function renderDocs(document: ContractDocument, facts: FactsInForce = factsOf(document)): string {
+export function renderDocs(
+  document: ContractDocument,
+  facts: FactsInForce = factsOf(document),
+  baseUrl = '',
+): string {
+  const contractLink = link(`${baseUrl}/openapi.yaml`, 'openapi.yaml');
   const operations = operationsOf(document).filter(({ method }) => method !== 'head' && method !== 'options');
   const groups = document.tags.map((tag) => ({
     ...tag,
@@ -82,7 +87,7 @@ export function renderDocs(document: ContractDocument, facts: FactsInForce = fac
           <header id="top">
             <h1>${info.title}</h1>
             <p class="lead">${info.summary}</p>
-            <p class="meta">Version ${info.version} · ${link('/openapi.yaml', 'openapi.yaml')}</p>
+            <p class="meta">Version ${info.version} · ${contractLink}</p>
           </header>
           ${deprecationSection(facts)}
           <section id="start">
@@ -104,7 +109,7 @@ export function renderDocs(document: ContractDocument, facts: FactsInForce = fac
             ${schemaSections(document)}
           </section>
           <footer>
-            <p>This page is made from ${link('/openapi.yaml', 'openapi.yaml')}, which tools can read.</p>
+            <p>This page is made from ${contractLink}, which tools can read.</p>
           </footer>
         </main>
       </body>

@@ -14,7 +14,7 @@ const lingering = 1000;
  * of Node's bare status line. What was asked before on the same connection, and has been read to its end, is
  * still answered; nothing after it is read.
  */
-export function refuseUnreadable(server: Server): void {
+export function refuseUnreadable(server: Server, baseUrl: string): void {
   const refused = new WeakSet<Duplex>();
   server.on('clientError', (error: NodeJS.ErrnoException, socket) => {
     if (error.code === 'ECONNRESET' || !socket.writable) {
@@ -26,19 +26,19 @@ export function refuseUnreadable(server: Server): void {
     refused.add(socket);
     // A reset, from now on, is no news.
     socket.on('error', () => {});
-    refuse(problemOf(error), socket);
+    refuse(problemOf(error), socket, baseUrl);
   });
 }
 
 /** Whether a request lacks what HTTP/1.1 demands of it (RFC 9112 §3.2); then it has been refused. */
-export function refusedForHost(request: IncomingMessage, response: ServerResponse): boolean {
+export function refusedForHost(request: IncomingMessage, response: ServerResponse, baseUrl: string): boolean {
   if (request.headers.host !== undefined || request.httpVersion !== '1.1') return false;
-  const { head, body } = render(problem('malformed-request', 'The request has no Host header.'));
+  const { head, body } = render(problem('malformed-request', 'The request has no Host header.'), baseUrl);
   response.writeHead(400, { ...head, Connection: 'close' }).end(body);
   return true;
 }
 
-function refuse(carried: Problem, socket: Duplex): void {
+function refuse(carried: Problem, socket: Duplex, baseUrl: string): void {
   // Node's own name for the response under way; it has no public one.
   const { _httpMessage: response } = socket as { _httpMessage?: Response | null };
   const end = (): void => {
@@ -55,7 +55,7 @@ function refuse(carried: Problem, socket: Duplex): void {
     response.shouldKeepAlive = false;
     sendProblem(response, carried);
   } else {
-    const { head, body } = render(carried);
+    const { head, body } = render(carried, baseUrl);
     const lines = Object.entries({ ...head, Date: new Date().toUTCString(), Connection: 'close' });
     socket.write(
       `HTTP/1.1 ${carried.status} ${STATUS_CODES[carried.status]}\r\n` +
@@ -79,9 +79,9 @@ function problemOf({ code }: NodeJS.ErrnoException): Problem {
 }
 
 /** The headers and the text of a problem that is nobody's call. */
-function render(carried: Problem): { head: Record<string, string>; body: string } {
+function render(carried: Problem, baseUrl: string): { head: Record<string, string>; body: string } {
   const requestId = randomUUID();
-  const body = JSON.stringify(renderProblem(carried, requestId));
+  const body = JSON.stringify(renderProblem(carried, requestId, baseUrl));
   const head = {
     ...carried.headers,
     'X-Request-Id': requestId,

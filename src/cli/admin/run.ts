@@ -1,5 +1,6 @@
 import { Command, CommanderError } from 'commander';
 import { ConfigError } from '../../config.ts';
+import { version } from '../../version.ts';
 import { adminCommand, describeError, configureErrorOutput } from '../command-line.ts';
 import { auditCommand } from './audit.ts';
 import { collectionCommand } from './collection.ts';
@@ -45,6 +46,7 @@ export async function runAdmin(args: readonly string[], environment: CliEnvironm
 
 function createProgram(context: AdminContext, environment: CliEnvironment): Command {
   const program = new Command(adminCommand)
+    .version(version)
     .description("The operator's tool of Profile Bridge: it works on the store that the service uses.")
     // A command's options are those after its name: `usage retire-check --org` is not `usage --org`.
     .enablePositionalOptions()

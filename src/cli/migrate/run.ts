@@ -1,5 +1,6 @@
 import { Command, CommanderError } from 'commander';
 import { ConfigError, readConfig } from '../../config.ts';
+import { version } from '../../version.ts';
 import { UsageError } from '../../migration/engine/issues.ts';
 import { apply } from './apply.ts';
 import { exportAll } from './export.ts';
@@ -66,6 +67,7 @@ type Does = <Own>(
 
 function createProgram(does: Does, out: (text: string) => void, err: CliEnvironment['err']): Command {
   const program = new Command(migrateCommand)
+    .version(version)
     .description('Moves legacy data into Redis: plan, apply, verify; again as often as you like.')
     .addHelpText('after', programHelp);
 

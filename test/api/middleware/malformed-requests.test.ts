@@ -142,7 +142,7 @@ test('a request that does not arrive in time is told so', async () => {
     { connectionsCheckingInterval: 20, headersTimeout: 50, requestTimeout: 50 },
     (_request, response) => void response,
   );
-  refuseUnreadable(server);
+  refuseUnreadable(server, '');
   server.listen(0, '127.0.0.1');
   await once(server, 'listening');
   const { port } = server.address() as AddressInfo;
