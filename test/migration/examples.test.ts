@@ -11,7 +11,7 @@ const runbook = readFileSync('src/migration/README.md', 'utf8');
 
 /** Runs the runbook's worked example for a source like this, with the real source in its place. */
 async function runExample(tool: Tool, shown: string, source: string): Promise<Call[]> {
-  const commands = [...runbook.matchAll(/^npm run -s migrate -- (.*)$/gm)].map(([, words = '']) => words);
+  const commands = [...runbook.matchAll(/^profile-bridge migrate (.*)$/gm)].map(([, words = '']) => words);
   const calls: Call[] = [];
   for (const words of commands.filter((line) => line.includes(`--source ${shown}`))) {
     calls.push(await tool.json(...words.split(' ').map((word) => (word.startsWith(shown) ? source : word))));

@@ -114,6 +114,26 @@ describeWithMariadb('a MySQL or MariaDB source', () => {
     expect(rows.map((row) => (row as { userId: string }).userId)).toEqual(['7', '8', '9', '10']);
   });
 
+  test.each([
+    ['a TIMESTAMP', 'p.changed'],
+    ['a DATETIME', 'UNIX_TIMESTAMP(p.local) * 1000'],
+    ['joined tables', 'UNIX_TIMESTAMP(GREATEST(p.changed, COALESCE(a.changed, p.changed))) * 1000'],
+  ])("the runbook's updatedAt of %s is right, and lets the database leave rows out", async (_, updatedAt) => {
+    await runMariadb(
+      url,
+      "SET time_zone = '+00:00'",
+      'CREATE TABLE IF NOT EXISTS dated (id int PRIMARY KEY, changed timestamp(3) NULL, local datetime(3))',
+      'CREATE TABLE IF NOT EXISTS avatars (id int PRIMARY KEY, changed timestamp(3) NULL)',
+      "REPLACE INTO dated VALUES (1, '2026-01-01 00:00:00', '2026-01-01 00:00:00'), (2, '2026-01-02 03:04:05.678', '2026-01-02 03:04:05.678')",
+    );
+    const query = `SELECT 'a' AS organizationId, p.id AS userId, ${updatedAt} AS updatedAt FROM dated p LEFT JOIN avatars a ON a.id = p.id`;
+    const yaml = `entities: {profiles: {query: ${JSON.stringify(query)}, key: [userId]}}`;
+    const time = Date.UTC(2026, 0, 2, 3, 4, 5, 678);
+    expect(await withSource(url, yaml, (source) => readRecords(source, 'profiles', { since: time }))).toEqual(
+      [{ organizationId: 'a', userId: '2', updatedAt: time }],
+    );
+  });
+
   test('a wrong password is one line that shows neither it nor the right one', async () => {
     const wrong = new URL(url);
     wrong.password = 'top-secret';
