@@ -105,7 +105,7 @@ describeWithPostgres('the worked example for PostgreSQL', () => {
       json: { read: 2999, pruned: { profiles: 1 } },
     });
     expect(await own.json('verify', '--source', url, '--mapping', mapping)).toMatchObject({ exitCode: 0 });
-  });
+  }, 60_000);
 });
 
 describeWithMariadb('the worked example for MySQL', () => {
