@@ -14,7 +14,7 @@ export function bucketCount(names: number): number {
 }
 
 /** A user who is to have a name. */
-export interface NameClaim {
+interface NameClaim {
   organization: Organization;
   form: string;
   userId: string;

@@ -28,7 +28,7 @@ export async function runOrganizations(
 }
 
 /** How far an entity has been brought in. */
-export interface EntityState {
+interface EntityState {
   read: number;
   tally: Tally;
   /** The share that is done, from 0 to 1. */
