@@ -33,7 +33,8 @@ export function createTextFile(path: string, remedy: string): TextFile {
   const flush = (): void => {
     const bytes = Buffer.from(text);
     text = '';
-    for (let done = 0; file !== undefined && done < bytes.length;) done += writeSync(file, bytes, done);
+    if (file === undefined) return;
+    for (let done = 0; done < bytes.length;) done += writeSync(file, bytes, done);
   };
   return {
     write: (more) => {

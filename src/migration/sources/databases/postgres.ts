@@ -22,12 +22,12 @@ const typeIds = {
 };
 
 // Every value crosses as the text PostgreSQL writes, so no precision is ever lost.
-const types = {
+const types: CustomTypesConfig = {
   getTypeParser: (type: number) => (text: string) => {
     if (type === typeIds.char) return withoutPadding(text);
     return type === typeIds.bytea ? text.slice(2) : text;
   },
-} as unknown as CustomTypesConfig;
+};
 
 const sessionSettings = [
   'BEGIN ISOLATION LEVEL REPEATABLE READ, READ ONLY',
