@@ -169,7 +169,7 @@ async function serve(
     isDraining: () => isDraining(),
     arePicturesAvailable,
   });
-  const server = await listen(app, config.host, config.port);
+  const server = await listen(app, config.host, config.port, '', config.drainDelay);
   releasers.onClose('server', server.drain);
   isDraining = server.isDraining;
   const url = serverUrl(config.host, server.port);
@@ -178,7 +178,8 @@ async function serve(
 }
 
 async function serveFromWorkers({ config, log, releasers, redisUrl }: Resources): Promise<string> {
-  const workers = await startWorkers(config.workers, { REDIS_URL: redisUrl, REDIS_URL_FILE: '' }, log);
+  const env = { REDIS_URL: redisUrl, REDIS_URL_FILE: '' };
+  const workers = await startWorkers(config.workers, env, config.drainDelay, log);
   releasers.onClose('workers', workers.close);
   return serverUrl(config.host, workers.port);
 }

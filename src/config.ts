@@ -42,6 +42,8 @@ export interface Config {
   /** The largest JSON body of a denylist operation, in bytes. */
   maxListBytes: number;
   deprecation: PolicyLayer;
+  /** How long to accept requests after a signal to stop, while /readyz is already 503, in ms. */
+  drainDelay: number;
   /** The number of processes that serve requests. */
   workers: number;
   logLevel: string;
@@ -139,6 +141,7 @@ export function readConfig(environment: NodeJS.ProcessEnv): Config {
       'a number of bytes from 1024 to 536870912',
     ),
     deprecation: {},
+    drainDelay: take('DRAIN_DELAY', 0, wholeNumber(0, 300), 'a number of seconds from 0 to 300') * 1000,
     workers: take('WORKERS', 1, workerCount, `auto, or a number from 1 to ${maxWorkers}`),
     logLevel: take(
       'LOG_LEVEL',

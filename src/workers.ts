@@ -9,14 +9,19 @@ export interface Workers {
   close: () => Promise<void>;
 }
 
-/** How long a worker may take to exit before it is killed, in ms. */
+/** How long a worker may take to exit after the drain delay before it is killed, in ms. */
 const drainTimeout = 15_000;
 
 /**
  * Starts `count` processes of this program, which share one port, and replaces each one that exits unexpectedly.
  * Rejects if they cannot start; the reason is on standard error. If this process dies, its workers exit too.
  */
-export async function startWorkers(count: number, env: NodeJS.ProcessEnv, log: Log): Promise<Workers> {
+export async function startWorkers(
+  count: number,
+  env: NodeJS.ProcessEnv,
+  drainDelay: number,
+  log: Log,
+): Promise<Workers> {
   let closing = false;
   let delay = 0;
 
@@ -40,7 +45,7 @@ export async function startWorkers(count: number, env: NodeJS.ProcessEnv, log: L
     await Promise.all(
       Object.values(cluster.workers ?? {})
         .flatMap((worker) => worker ?? [])
-        .map(stop),
+        .map((worker) => stop(worker, drainDelay + drainTimeout)),
     );
   };
 
@@ -69,9 +74,9 @@ async function firstExit(): Promise<never> {
   throw new Error('a worker could not start; see the messages above');
 }
 
-async function stop(worker: Worker): Promise<void> {
+async function stop(worker: Worker, timeout: number): Promise<void> {
   if (worker.isDead()) return;
-  const late = setTimeout(() => worker.process.kill('SIGKILL'), drainTimeout);
+  const late = setTimeout(() => worker.process.kill('SIGKILL'), timeout);
   worker.process.kill('SIGTERM');
   await once(worker, 'exit');
   clearTimeout(late);

@@ -87,6 +87,7 @@ describe('values are parsed', () => {
       'https://a.example, http://localhost:3000',
       { corsOrigins: ['https://a.example', 'http://localhost:3000'] },
     ],
+    ['DRAIN_DELAY', '5', { drainDelay: 5000 }],
     ['RATE_LIMIT', '600', { rateLimit: { requests: 600, seconds: 60 } }],
     ['RATE_LIMIT', '5/1', { rateLimit: { requests: 5, seconds: 1 } }],
     ['ORGANIZATION_HEADER', 'X-Acme-Organization-Id', { organizationHeader: 'x-acme-organization-id' }],

@@ -70,8 +70,8 @@ function demoPlayer(folder: string, url: string): Client {
   return createClient(url, { organization: keys.organizationId, apiKey: keys.playerKey });
 }
 
-describe('with a Redis of its own', () => {
-  test('it makes a demo, keeps it over a kill -9, and its Redis ends with it', async () => {
+describe('with the embedded Redis', () => {
+  test('it creates a demo organization that survives kill -9, and its Redis stops with it', async () => {
     const folder = newFolder();
     const first = await start({ DATA_DIR: folder });
     expect(first.lines.join('\n')).toContain('curl -i -X PUT');
@@ -91,7 +91,7 @@ describe('with a Redis of its own', () => {
     expect(await second.exited).toEqual([0, null]);
   });
 
-  test('a second signal while it drains cuts nobody', async () => {
+  test('a second signal during shutdown does not cut requests off', async () => {
     const folder = newFolder();
     const { child, url, exited } = await start({ DATA_DIR: folder });
     const player = demoPlayer(folder, url);
@@ -104,8 +104,16 @@ describe('with a Redis of its own', () => {
   });
 });
 
+test('after SIGTERM it accepts requests for DRAIN_DELAY seconds while /readyz is already 503', async () => {
+  const { child, url, exited } = await start({ DATA_DIR: newFolder(), DRAIN_DELAY: '2' });
+  child.kill('SIGTERM');
+  while ((await fetch(`${url}/readyz`)).status !== 503);
+  expect((await fetch(`${url}/livez`, { headers: { connection: 'close' } })).status).toBe(200);
+  expect(await exited).toEqual([0, null]);
+});
+
 describe('with several workers', () => {
-  test('they share the port and the ledger, one that dies is replaced, and all drain', async () => {
+  test('they share the port and the ledger, are replaced if they die, and answer pending requests before they stop', async () => {
     const folder = newFolder();
     const { child, url, lines, exited } = await start({ DATA_DIR: folder, WORKERS: '2' });
     const pids = (): number[] =>
@@ -143,7 +151,7 @@ describe('with several workers', () => {
     expect(rows.find(({ operation }) => operation === 'getProfile')?.calls).toBe(10);
   });
 
-  test('where they cannot start, it says why and ends with 1', async () => {
+  test('it reports why they cannot start and exits with 1', async () => {
     const holder = await start({ DATA_DIR: newFolder() });
     const { port } = new URL(holder.url);
     const { code, said } = await runToEnd({ DATA_DIR: newFolder(), WORKERS: '2', PORT: port });
@@ -151,10 +159,10 @@ describe('with several workers', () => {
   });
 });
 
-describe('what keeps it from starting is told in plain lines with the remedy', () => {
+describe('an error at start is one plain line with the remedy', () => {
   test.each<[string, () => NodeJS.ProcessEnv, number, RegExp]>([
     [
-      'every mistake of the configuration, and exit code 2',
+      'all mistakes in the configuration, and exit code 2',
       () => ({ PORT: 'x', LOG_LEVEL: 'loud', DEPRECATED_AT: '2026-01-01T00:00:00Z', SUNSET_AT: 'soon' }),
       2,
       /PORT must be .*\n.*LOG_LEVEL must be .*\n.*soon/,
@@ -166,7 +174,7 @@ describe('what keeps it from starting is told in plain lines with the remedy', (
       /the sunset .* is before the deprecation/,
     ],
     [
-      'no redis-server',
+      'redis-server is not installed',
       () => {
         const path = newFolder();
         symlinkSync('/bin/sh', join(path, 'sh'));
@@ -175,9 +183,9 @@ describe('what keeps it from starting is told in plain lines with the remedy', (
       1,
       /npm run redis:install/,
     ],
-    ['a Redis that is away', () => ({ REDIS_URL: 'redis://127.0.0.1:1' }), 1, /REDIS_URL/],
+    ['Redis is not reachable', () => ({ REDIS_URL: 'redis://127.0.0.1:1' }), 1, /REDIS_URL/],
     [
-      'a DATA_DIR that is a file',
+      'DATA_DIR is a file',
       () => {
         const file = join(newFolder(), 'file');
         writeFileSync(file, '');
@@ -192,7 +200,7 @@ describe('what keeps it from starting is told in plain lines with the remedy', (
     expect([code, said.includes('    at ')]).toEqual([expected, false]);
   });
 
-  test('a store that may evict keys, unless that is accepted', async () => {
+  test('a Redis that may evict keys, unless that is accepted', async () => {
     const redis = await startRedis(['--maxmemory', '50mb', '--maxmemory-policy', 'allkeys-lru']);
     undo.push(redis.stop);
     const env = { REDIS_URL: redis.url, KEY_PREFIX: freshPrefix(), DATA_DIR: newFolder() };
@@ -203,7 +211,7 @@ describe('what keeps it from starting is told in plain lines with the remedy', (
   });
 });
 
-test('with REDIS_URL it needs no redis-server, and makes no demo', async () => {
+test('with REDIS_URL it needs no redis-server and creates no demo organization', async () => {
   const folder = newFolder();
   mkdirSync(join(folder, 'bin'));
   const { lines } = await start({

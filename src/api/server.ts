@@ -35,13 +35,15 @@ export class PortError extends Error {
 
 /**
  * Listens, with the app behind it. Rejects with a PortError, which names the variables that chose host and port:
- * those that begin with `prefix`.
+ * those that begin with `prefix`. A draining server goes on accepting requests for `drainDelay` ms, so that load
+ * balancers can notice that it is not ready any more.
  */
 export async function listen(
   app: Express,
   host: string,
   port: number,
   prefix: '' | 'ADMIN_' = '',
+  drainDelay = 0,
 ): Promise<BridgeServer> {
   let draining = false;
   const answer: RequestListener = (request, response) => {
@@ -72,7 +74,7 @@ export async function listen(
   let drained: Promise<void> | undefined;
   const drain = async (): Promise<void> => {
     draining = true;
-    await sleep(lastCall);
+    await sleep(Math.max(drainDelay, lastCall));
     await untilNobodyQueues(server);
     const closed = once(server, 'close');
     // The http server's own close would also cut idle connections, whose next request may have been sent.
