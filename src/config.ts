@@ -28,6 +28,8 @@ export interface Config {
   /** Files with certificates for TLS, and with the password. */
   redisSecrets: SecretFiles;
   allowEviction: boolean;
+  /** How many replicas must have a write before it is answered. */
+  writeReplicas: number;
   dataDir: string;
   keyPrefix: string;
   /** In lower case, as Node.js reports header names. */
@@ -106,6 +108,7 @@ export function readConfig(environment: NodeJS.ProcessEnv): Config {
       password: take('REDIS_PASSWORD_FILE', undefined, anyText, 'a file'),
     },
     allowEviction: take('ALLOW_EVICTION', false, flag, '1 or 0'),
+    writeReplicas: take('WRITE_REPLICAS', 0, wholeNumber(0, 100), 'a number of replicas from 0 to 100'),
     dataDir: take('DATA_DIR', './data', anyText, 'a folder'),
     keyPrefix: take(
       'KEY_PREFIX',

@@ -3,6 +3,16 @@ export function organizationsKey(prefix: string): string {
   return `${prefix}orgs`;
 }
 
+/** The version of the layout (layout/). */
+export function layoutKey(prefix: string): string {
+  return `${prefix}layout`;
+}
+
+/** What the check of permissions tries its commands on. */
+export function permissionsKey(prefix: string): string {
+  return `${prefix}permissions`;
+}
+
 /**
  * What all keys of an organization begin with. The braces make it their hash tag, so that they share one slot;
  * the id is percent-encoded, so that none can break out of its tag or meet another.

@@ -8,6 +8,7 @@ import {
   settingsKey,
 } from './keys.ts';
 import type { RedisClient } from './connection/client.ts';
+import { recordLayout } from './layout/layout.ts';
 import type { ScriptCommand, ScriptFiles } from './script-loader.ts';
 import { readWriteSnapshot } from './write-snapshot.ts';
 
@@ -33,8 +34,7 @@ export async function saveSettings(
   organizationId: string,
   { comparison = defaultSettings.comparison, ...given }: Partial<OrganizationSettings>,
 ): Promise<'created' | 'changed' | 'min-above-max' | 'loading'> {
-  // The registry first: an organization it does not know would be missed by everything that walks over all.
-  await store.sadd(organizationsKey(prefix), organizationId);
+  await registerOrganization(store, prefix, organizationId);
   return await store.saveSettings(
     organizationBase(prefix, organizationId),
     comparison,
@@ -45,6 +45,12 @@ export async function saveSettings(
       typeof value === 'boolean' ? Number(value) : (value ?? ''),
     ]),
   );
+}
+
+/** Done first: an organization that the registry does not know would be missed by everything that walks over all. */
+export async function registerOrganization(store: RedisClient, prefix: string, id: string): Promise<void> {
+  await recordLayout(store, prefix);
+  await store.sadd(organizationsKey(prefix), id);
 }
 
 /** Where each setting is stored; README.md has the table. */

@@ -25,9 +25,17 @@ export type ScriptFiles<Commands> = Record<keyof Commands, string>;
 export function loadScripts<Client extends RedisClient, Commands>(
   client: Client,
   files: ScriptFiles<Commands>,
+  confirmed?: ConfirmedWrites,
 ): Client & Commands {
-  for (const [name, file] of Object.entries<string>(files)) define(client, name, readScript(file));
+  for (const [name, file] of Object.entries<string>(files)) define(client, name, readScript(file), confirmed);
   return client as Client & Commands;
+}
+
+/** Writes go through a connection of their own, since WAIT holds up what is sent after it. */
+export interface ConfirmedWrites {
+  client: RedisClient;
+  /** How many replicas must have a write before it is answered. */
+  replicas: number;
 }
 
 interface Script {
@@ -35,7 +43,10 @@ interface Script {
   isJson: boolean;
   isOfOrganization: boolean;
   readsMaster: boolean;
+  isWrite: boolean;
 }
+
+type Run = (base: string, rest: readonly unknown[]) => Promise<unknown>;
 
 /**
  * A script of an organization derives its keys from the base, and a cluster sees declared keys only. While a slot
@@ -44,35 +55,69 @@ interface Script {
  * second key that never exists is declared too: of several keys not all there the new side says TRYAGAIN, and runs
  * nothing.
  */
-function define(client: RedisClient, name: string, script: Script): void {
-  const { lua, isJson, isOfOrganization, readsMaster } = script;
+function define(client: RedisClient, name: string, script: Script, confirmed?: ConfirmedWrites): void {
+  const { lua, isJson, isOfOrganization, readsMaster, isWrite } = script;
   if (!isOfOrganization) {
     client.defineCommand(name, { numberOfKeys: 1, lua });
     return;
   }
-  // ioredis' pipelines call what was defined, with both keys; everybody else calls the name, with the base.
-  const defined = `${name}:`;
-  const asRead = `${name}:read`;
-  client.defineCommand(defined, { numberOfKeys: 2, lua });
-  if (readsMaster) {
-    client.defineCommand(asRead, { numberOfKeys: 2, lua: lua.replace(/^#!.*/, '#!lua flags=no-writes') });
-  }
-  const commands = client as unknown as Record<string, (...parts: unknown[]) => Promise<unknown>>;
-  const run = (command: string, base: unknown, rest: unknown[]): Promise<unknown> =>
-    (commands[command] as (typeof commands)[string]).call(client, base, `${String(base)}-`, ...rest);
+  const plain = runner(client, `${name}:`, lua);
+  const run = readsMaster
+    ? readingMaster(plain, runner(client, `${name}:read`, lua.replace(/^#!.*/, '#!lua flags=no-writes')))
+    : isWrite && confirmed !== undefined
+      ? confirming(confirmed, `${name}:`, lua)
+      : plain;
+  const commands = client as unknown as Record<
+    string,
+    (base: string, ...rest: unknown[]) => Promise<unknown>
+  >;
   commands[name] = (base, ...rest) => {
-    const reply = readsMaster
-      ? run(defined, base, rest).catch((error: unknown) => {
-          if (!takesNoWrites.test(String(error))) throw error;
-          return run(asRead, base, rest);
-        })
-      : run(defined, base, rest);
+    const reply = run(base, rest);
     return isJson ? reply.then((text) => JSON.parse(text as string) as unknown) : reply;
   };
 }
 
-/** A master that cannot save its data, or lacks replicas. */
-const takesNoWrites = /\b(MISCONF|NOREPLICAS)\b/;
+/** ioredis' pipelines call what is defined here, with both keys; everybody else calls the name, with the base. */
+function runner(client: RedisClient, name: string, lua: string): Run {
+  client.defineCommand(name, { numberOfKeys: 2, lua });
+  const commands = client as unknown as Record<string, (...parts: unknown[]) => Promise<unknown>>;
+  return (base, rest) =>
+    (commands[name] as (typeof commands)[string])
+      .call(client, base, `${base}-`, ...rest)
+      .catch((error: unknown) => {
+        // It was redirected to a node that does not know the script yet, and has not run.
+        if (!/\bNOSCRIPT\b/.test(String(error))) throw error;
+        return client.eval(lua, 2, base, `${base}-`, ...(rest as string[]));
+      });
+}
+
+/** A master that cannot save its data, or lacks replicas, is still read from. */
+function readingMaster(asWrite: Run, asRead: Run): Run {
+  return (base, rest) =>
+    asWrite(base, rest).catch((error: unknown) => {
+      if (!/\b(MISCONF|NOREPLICAS)\b/.test(String(error))) throw error;
+      return asRead(base, rest);
+    });
+}
+
+/** How long a write waits for its replicas, in ms: less than a command may take. */
+const waitForReplicas = 1000;
+
+function confirming({ client, replicas }: ConfirmedWrites, name: string, lua: string): Run {
+  client.defineCommand(name, { numberOfKeys: 2, lua });
+  return async (base, rest) => {
+    const pipeline = client.pipeline();
+    const add = (pipeline as unknown as Record<string, (...parts: unknown[]) => unknown>)[name];
+    add?.call(pipeline, base, `${base}-`, ...rest);
+    const [script, wait] = (await pipeline.wait(replicas, waitForReplicas).exec()) ?? [];
+    if (script?.[0]) throw script[0];
+    if (wait?.[0]) throw wait[0];
+    if (Number(wait?.[1]) < replicas) {
+      throw new Error(`NOREPLICAS the write is on ${String(wait?.[1])} of ${replicas} replicas`);
+    }
+    return script?.[1];
+  };
+}
 
 function readScript(file: string): Script {
   const text = read(file);
@@ -85,6 +130,7 @@ function readScript(file: string): Script {
     isJson,
     isOfOrganization: directive(text, 'key') !== 'any',
     readsMaster: directive(text, 'read') === 'master',
+    isWrite: !flags.includes('no-writes'),
   };
 }
 

@@ -7,7 +7,7 @@ import { objectScripts, type ObjectScripts } from './objects.ts';
 import { organizationScripts, type OrganizationScripts } from './organizations.ts';
 import { profileScripts, type ProfileScripts } from './profiles.ts';
 import { reindexScripts, type ReindexScripts } from './reindex/scripts.ts';
-import { loadScripts } from './script-loader.ts';
+import { loadScripts, type ConfirmedWrites } from './script-loader.ts';
 
 type Scripts = ApiKeyScripts &
   CredentialScripts &
@@ -21,9 +21,9 @@ type Scripts = ApiKeyScripts &
 /** A Redis (or cluster) client that knows the scripts of the service and the operator's tool. */
 export type Store = RedisClient & Scripts;
 
-/** Teaches a client the scripts. */
-export function defineScripts(client: RedisClient): Store {
-  return loadScripts<RedisClient, Scripts>(client, {
+/** Teaches a client the scripts; with `confirmed`, a write is answered once that many replicas have it. */
+export function defineScripts(client: RedisClient, confirmed?: ConfirmedWrites): Store {
+  const files = {
     ...apiKeyScripts,
     ...credentialScripts,
     ...denylistScripts,
@@ -32,5 +32,6 @@ export function defineScripts(client: RedisClient): Store {
     ...organizationScripts,
     ...profileScripts,
     ...reindexScripts,
-  });
+  };
+  return loadScripts<RedisClient, Scripts>(client, files, confirmed);
 }

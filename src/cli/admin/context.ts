@@ -17,8 +17,8 @@ export interface CliEnvironment {
 export interface AdminContext extends Omit<CliEnvironment, 'env'> {
   /** Throws a ConfigError. */
   config: () => Config;
-  /** The service's store, opened when first asked for. */
-  store: () => Promise<Store>;
+  /** The service's store, opened when first asked for; `anyLayout`: also where its data needs an upgrade. */
+  store: (options?: { anyLayout?: boolean }) => Promise<Store>;
   /** The store, and what all keys of the organization begin with. */
   organization: (id: string) => Promise<{ store: Store; base: string }>;
   /** How a command ends: tells what came of it, and sets the exit code. */
@@ -49,7 +49,7 @@ export function createContext({ env, out, err, signal }: CliEnvironment): AdminC
     err,
     signal,
     config: () => (config ??= readConfig(env)),
-    store: async () => await (store ??= reachStore(context.config(), releasers)),
+    store: async (options) => await (store ??= reachStore(context.config(), releasers, options)),
     organization: async (id) => ({
       store: await context.store(),
       base: organizationBase(context.config().keyPrefix, id),

@@ -10,6 +10,7 @@ import { fsckCommand } from './fsck.ts';
 import { keyCommand } from './key.ts';
 import { objectCommand } from './object.ts';
 import { orgCommand } from './org.ts';
+import { upgradeCommand } from './upgrade.ts';
 import { usageCommand } from './usage.ts';
 import { walletCommand } from './wallet.ts';
 
@@ -22,6 +23,7 @@ const groups: ((context: AdminContext) => Command)[] = [
   walletCommand,
   auditCommand,
   fsckCommand,
+  upgradeCommand,
   usageCommand,
   deprecationCommand,
 ];

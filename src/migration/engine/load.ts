@@ -1,7 +1,8 @@
 import { createSeen } from '../analysis/seen.ts';
 import type { Outcome, Tallies } from '../analysis/outcomes.ts';
 import { groupBy } from '../../lib/group-by.ts';
-import { loadingKey, organizationsKey, profileKey } from '../../redis/keys.ts';
+import { loadingKey, profileKey } from '../../redis/keys.ts';
+import { registerOrganization } from '../../redis/organizations.ts';
 import { scanKeys } from '../../redis/scan.ts';
 import type { Entity, RecordOf } from '../records/records.ts';
 import { profileFields, settingsArguments } from '../records/stored.ts';
@@ -203,8 +204,7 @@ export function createLoad(
     finish: async () => {
       for (const organization of loading()) {
         const { id, base, namesToCome, settings, isKnown } = organization;
-        // The registry first: an organization it does not know would be missed by all that walks over it.
-        await store.sadd(organizationsKey(prefix), id);
+        await registerOrganization(store, prefix, id);
         const [comparison = 'exact', ...rest] = settingsArguments(settings);
         const outcome = await store.migrateFinishLoad(
           base,

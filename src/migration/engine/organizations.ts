@@ -1,6 +1,7 @@
 import type { OrganizationSettings } from '../../domain/settings.ts';
 import { comparisonForm } from '../../domain/usernames.ts';
-import { organizationBase, organizationsKey, settingsKey } from '../../redis/keys.ts';
+import { organizationBase, settingsKey } from '../../redis/keys.ts';
+import { registerOrganization } from '../../redis/organizations.ts';
 import { readWriteSnapshot } from '../../redis/write-snapshot.ts';
 import type { MigrationStore } from './scripts.ts';
 import { settingsArguments } from '../records/stored.ts';
@@ -78,8 +79,7 @@ export function createOrganizations(store: MigrationStore, prefix: string): Orga
     },
     ensure: async (organization) => {
       if (organization.exists || organization.isLoading) return;
-      // The registry first: an organization it does not know would be missed by all that walks over it.
-      await store.sadd(organizationsKey(prefix), organization.id);
+      await registerOrganization(store, prefix, organization.id);
       const [comparison = 'exact', ...rest] = settingsArguments(organization.settings);
       await store.migrateOrganization(
         organization.base,

@@ -36,7 +36,7 @@ export async function connectRedis(url: string, options: ConnectOptions = {}): P
   });
   try {
     await untilReady(client, options.startTimeout ?? 5000);
-    const obstacle = await inspect(client, address, options.allowEviction ?? false);
+    const obstacle = await inspect(client, address, options);
     if (obstacle !== undefined) throw new UnsupportedStoreError(obstacle);
   } catch (error) {
     client.disconnect();
@@ -102,13 +102,20 @@ class UnsupportedStoreError extends Error {}
 async function inspect(
   client: RedisClient,
   address: RedisAddress,
-  allowEviction: boolean,
+  { allowEviction = false, log }: ConnectOptions,
 ): Promise<string | undefined> {
   const cluster = client instanceof Cluster;
   for (const node of mastersOf(client)) {
     const where = cluster ? `${node.options.host}:${node.options.port}` : address.display;
-    const obstacle = checkRequirements(await node.info(), `Redis at ${where}`, { cluster, allowEviction });
+    const info = await node.info();
+    const obstacle = checkRequirements(info, `Redis at ${where}`, { cluster, allowEviction });
     if (obstacle !== undefined) return obstacle;
+    if (/^aof_enabled:0/m.test(info)) {
+      log?.warn(
+        'this Redis keeps no append-only file: a crash loses what was written since its last snapshot, or everything where it takes none; set appendonly yes',
+        { store: where },
+      );
+    }
   }
   return undefined;
 }
@@ -118,11 +125,27 @@ function unreachable({ display }: RedisAddress, cause: unknown): Error {
   const { message, code } = deepest as NodeJS.ErrnoException;
   // An AggregateError, of several addresses tried, has a code only.
   const reason = message === '' ? (code ?? 'no answer') : message;
-  const remedy = refusedCredentials.test(reason)
-    ? 'correct the user or password in REDIS_URL, or what that user may do'
-    : 'start it, or correct REDIS_URL';
-  return new Error(`Redis at ${display} cannot be used (${reason}): ${remedy}`);
+  const remedy = remedies.find(([pattern]) => pattern.test(`${code ?? ''} ${reason}`))?.[1];
+  return new Error(
+    `Redis at ${display} cannot be used (${reason}): ${remedy ?? 'start it, or correct REDIS_URL'}`,
+  );
 }
+
+const remedies: [RegExp, remedy: string][] = [
+  [/NOPERM/, 'give the user the rights that src/redis/README.md lists under "Permissions"'],
+  [/WRONGPASS|NOAUTH|ERR AUTH/, 'correct the user or password in REDIS_URL'],
+  [
+    /SELF_SIGNED_CERT|UNABLE_TO_(VERIFY|GET)/,
+    'set REDIS_CA_FILE to the certificate of the authority that signed the one of the server',
+  ],
+  [/CERT_HAS_EXPIRED/, "renew the server's certificate"],
+  [/CERT_ALTNAME_INVALID/, 'let REDIS_URL name the host that the certificate was issued for'],
+  [/alert certificate required|alert number 116/i, 'set REDIS_CERT_FILE and REDIS_KEY_FILE'],
+  [
+    /wrong version number|WRONG_VERSION_NUMBER/i,
+    'the server does not speak TLS: write redis:// instead of rediss://',
+  ],
+];
 
 function reportOutages(client: RedisClient, { display }: RedisAddress, log: Log): void {
   let away = false;

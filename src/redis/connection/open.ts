@@ -1,8 +1,12 @@
 import type { Releasers } from '../../lib/releasers.ts';
+import { repeat } from '../../lib/repeat.ts';
 import type { Log } from '../../log.ts';
+import type { RedisClient } from './client.ts';
 import { closeRedis, connectRedis, type ConnectOptions } from './connect.ts';
 import { openEmbedded, reachEmbedded, type Embedded } from './embedded.ts';
+import { layoutFault, readLayout, recordLayout } from '../layout/layout.ts';
 import { defineScripts, type Store } from '../scripts.ts';
+import { checkPermissions } from './permissions.ts';
 import { readSecrets, type SecretFiles } from './secrets.ts';
 
 /** Where the store is. */
@@ -12,6 +16,9 @@ export interface StoreConfig {
   allowEviction: boolean;
   redisSecrets: SecretFiles;
   dataDir: string;
+  keyPrefix: string;
+  /** How many replicas a write waits for. */
+  writeReplicas: number;
 }
 
 /**
@@ -25,6 +32,8 @@ export async function openStore(
 ): Promise<{ store: Store; redisUrl: string; isEmbedded: boolean }> {
   const embed = (): Promise<Embedded> => openEmbedded({ dataDir: config.dataDir, log });
   const opened = await connect(config, releasers, embed, { log });
+  await recordLayout(opened.store, config.keyPrefix);
+  watchLayout(opened.store, config.keyPrefix, releasers, log);
   return { ...opened, isEmbedded: config.redisUrl === undefined };
 }
 
@@ -32,16 +41,21 @@ export async function openStore(
  * Reaches the service's store for an operator's tool: the same URL, or the embedded Redis, whether or not the
  * bridge is running. A tool may wait longer for an answer than a request may.
  */
-export async function reachStore(config: StoreConfig, releasers: Releasers): Promise<Store> {
+export async function reachStore(
+  config: StoreConfig,
+  releasers: Releasers,
+  { anyLayout = false }: { anyLayout?: boolean } = {},
+): Promise<Store> {
   const reach = (): Promise<Embedded> => reachEmbedded(config.dataDir);
-  return (await connect(config, releasers, reach, { commandTimeout: 30_000 })).store;
+  return (await connect(config, releasers, reach, { commandTimeout: 30_000 }, anyLayout)).store;
 }
 
 async function connect(
-  { redisUrl, allowEviction, redisSecrets }: StoreConfig,
+  { redisUrl, allowEviction, redisSecrets, keyPrefix, writeReplicas }: StoreConfig,
   releasers: Releasers,
   embed: () => Promise<Embedded>,
   options: ConnectOptions,
+  anyLayout = false,
 ): Promise<{ store: Store; redisUrl: string }> {
   let url = redisUrl;
   if (url === undefined) {
@@ -49,7 +63,34 @@ async function connect(
     releasers.onClose('embedded Redis', embedded.close);
     url = embedded.url;
   }
-  const client = await connectRedis(url, { ...readSecrets(redisSecrets), ...options, allowEviction });
-  releasers.onClose('Redis connection', () => closeRedis(client));
-  return { store: defineScripts(client), redisUrl: url };
+  const open = async (at: string): Promise<RedisClient> => {
+    const client = await connectRedis(at, { ...readSecrets(redisSecrets), ...options, allowEviction });
+    releasers.onClose('Redis connection', () => closeRedis(client));
+    return client;
+  };
+  const client = await open(url);
+  await checkPermissions(client, keyPrefix);
+  const fault = anyLayout ? undefined : layoutFault(await readLayout(client, keyPrefix));
+  if (fault !== undefined) throw new Error(fault);
+  // WAIT holds up what is sent after it: reads do without.
+  const confirmed = writeReplicas === 0 ? undefined : { client: await open(url), replicas: writeReplicas };
+  return { store: defineScripts(client, confirmed), redisUrl: url };
+}
+
+/** How often it is checked that no newer version has taken the data over, in ms. */
+const layoutInterval = 3000;
+
+/** Stops using the store once a newer version of the bridge has changed its layout, or begun to: every request is 503. */
+function watchLayout(client: RedisClient, prefix: string, releasers: Releasers, log: Log): void {
+  const check = async (): Promise<void> => {
+    // A store that is away is reported elsewhere.
+    const layout = await readLayout(client, prefix).catch(() => undefined);
+    // An empty store may have lost its data; whoever writes next records the layout.
+    const fault = layout === undefined || layout.kind === 'older' ? undefined : layoutFault(layout);
+    if (fault === undefined) return;
+    log.error('the store is not used any more', { reason: fault });
+    client.disconnect();
+  };
+  const checking = repeat(check, layoutInterval);
+  releasers.onClose('layout check', checking.stop);
 }

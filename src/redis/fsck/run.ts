@@ -1,12 +1,6 @@
 import { dropGeneration, generationOf } from '../reindex/generations.ts';
-import {
-  organizationBase,
-  organizationOf,
-  organizationsKey,
-  profileKey,
-  rebuildKey,
-  settingsKey,
-} from '../keys.ts';
+import { organizationBase, organizationOf, profileKey, rebuildKey, settingsKey } from '../keys.ts';
+import { registerOrganization } from '../organizations.ts';
 import type { ReindexStore } from '../reindex/scripts.ts';
 import type { FsckStore } from './scripts.ts';
 import { readWriteSnapshot } from '../write-snapshot.ts';
@@ -58,7 +52,7 @@ export function createRun(
     }
     if (!isRegistered) {
       await tell(teller, 'unregistered-organization', 'the organization is not in the registry', async () => {
-        await store.sadd(organizationsKey(prefix), organizationId);
+        await registerOrganization(store, prefix, organizationId);
         return 'mended';
       });
     }

@@ -93,7 +93,7 @@ describe('a store that serves', () => {
     });
     expect(await client.ping()).toBe('PONG');
     await expect(connectRedis(`rediss://127.0.0.1:${port}`, { startTimeout: 300 })).rejects.toThrow(
-      /self-signed certificate.*correct REDIS_URL/,
+      /self-signed certificate.*set REDIS_CA_FILE/,
     );
   });
 
@@ -138,7 +138,7 @@ describe('a store that is away', () => {
   );
 
   test('is used again as soon as it is back, and told of once', async () => {
-    const server = await startRedis();
+    const server = await startRedis(['--appendonly', 'yes']);
     const told: string[] = [];
     const note = (message: string) => told.push(message);
     const client = await open(server.url, { log: { warn: note, info: note } as never });
@@ -204,6 +204,17 @@ describe('a store that is away', () => {
     await expect(connecting).rejects.toThrow(
       `Redis at redis://127.0.0.1:${port} cannot be used (connect ECONNREFUSED 127.0.0.1:${port}): start it, or correct REDIS_URL`,
     );
+  });
+});
+
+describe('a store without an append-only file', () => {
+  test('is warned about', async () => {
+    const warnings: string[] = [];
+    const log = { warn: (message: string) => warnings.push(message) } as never;
+    await open((await redis('--appendonly', 'yes')).url, { log });
+    expect(warnings).toEqual([]);
+    await open((await redis()).url, { log });
+    expect(warnings).toEqual([expect.stringContaining('set appendonly yes')]);
   });
 });
 

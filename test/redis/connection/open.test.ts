@@ -79,6 +79,8 @@ test('opens a store behind TLS with a client certificate, an ACL user and a pass
       redisUrl: url,
       dataDir: folder,
       allowEviction: false,
+      keyPrefix: 'pb:',
+      writeReplicas: 0,
       redisSecrets: {
         ca: file('cert.pem'),
         cert: file('cert.pem'),
@@ -98,7 +100,14 @@ test('opens a store behind TLS with a client certificate, an ACL user and a pass
 
 test('a secret that cannot be read is one line with the remedy', async () => {
   const open = openStore(
-    { redisUrl: url, dataDir: folder, allowEviction: false, redisSecrets: { password: file('nothing') } },
+    {
+      redisUrl: url,
+      dataDir: folder,
+      allowEviction: false,
+      keyPrefix: 'pb:',
+      writeReplicas: 0,
+      redisSecrets: { password: file('nothing') },
+    },
     releasers,
     log,
   );

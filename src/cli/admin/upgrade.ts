@@ -1,0 +1,50 @@
+import { Command } from 'commander';
+import { counted } from '../../lib/numbers.ts';
+import { layoutFault, layoutVersion } from '../../redis/layout/layout.ts';
+import { upgradeLayout } from '../../redis/layout/upgrade.ts';
+import type { AdminContext, Report } from './context.ts';
+import { withExamples } from './options.ts';
+
+/** `admin upgrade`: brings the stored data to the layout of this version. */
+export function upgradeCommand(context: AdminContext): Command {
+  const command = new Command('upgrade')
+    .description(
+      'brings the stored data to the layout of this version; stop every instance of the service first. Interrupted, it is finished by running it again',
+    )
+    .action(async (options: { json?: boolean }) => {
+      context.finish(await upgrade(context, options.json ?? false), options);
+    });
+  return withExamples(command, ['upgrade', 'upgrade --json']);
+}
+
+async function upgrade(context: AdminContext, isJson: boolean): Promise<Report> {
+  const { keyPrefix } = context.config();
+  const store = await context.store({ anyLayout: true });
+  const outcome = await upgradeLayout(store, keyPrefix, {
+    signal: context.signal,
+    onProgress: (count) => {
+      if (!isJson && count % 10_000 === 0) context.err(`${counted(count, 'organization')} upgraded\n`);
+    },
+  });
+  switch (outcome.kind) {
+    case 'upgraded':
+      return {
+        kind: 'done',
+        json: { from: outcome.from, to: layoutVersion, organizations: outcome.organizations },
+        text: `Upgraded from layout ${outcome.from} to ${layoutVersion}: ${counted(outcome.organizations, 'organization')}.`,
+      };
+    case 'current':
+      return {
+        kind: 'done',
+        json: { from: layoutVersion, to: layoutVersion, organizations: 0 },
+        text: `The stored data has layout ${layoutVersion} already.`,
+      };
+    case 'newer':
+      return { kind: 'problem', message: layoutFault(outcome.layout) ?? '' };
+    case 'interrupted':
+      return {
+        kind: 'interrupted',
+        message: 'interrupted: the service does not start until the upgrade is finished; run it again',
+      };
+  }
+}

@@ -1,0 +1,28 @@
+import { permissionsKey } from '../keys.ts';
+import { loadScripts, type ScriptCommand } from '../script-loader.ts';
+import type { RedisClient } from './client.ts';
+
+interface PermissionScripts {
+  checkPermissions: ScriptCommand<[], string[]>;
+}
+
+/**
+ * Throws an Error of one line with the remedy where the Redis user may not run what the bridge needs. A store that
+ * cannot be written just now is no reason.
+ */
+export async function checkPermissions(client: RedisClient, prefix: string): Promise<void> {
+  const scripts = loadScripts<RedisClient, PermissionScripts>(client, {
+    checkPermissions: 'connection/permissions',
+  });
+  const refused = await scripts.checkPermissions(permissionsKey(prefix)).catch((error: unknown) => {
+    const { message } = error as Error;
+    if (/permissions to access|can't access/.test(message)) return ['keys'];
+    const command = /^NOPERM .*'([^']+)' command/.exec(message)?.[1];
+    return command === undefined ? [] : [command];
+  });
+  if (refused.length === 0) return;
+  const what = refused[0] === 'keys' ? `use keys that begin with ${prefix}` : `run ${refused.join(', ')}`;
+  throw new Error(
+    `the user of REDIS_URL may not ${what}: give it the rights that src/redis/README.md lists under "Permissions"`,
+  );
+}

@@ -1,0 +1,90 @@
+import { readFileSync } from 'node:fs';
+import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import { Redis } from 'ioredis';
+import { createReleasers } from '../../../src/lib/releasers.ts';
+import { createLog } from '../../../src/log.ts';
+import { openStore } from '../../../src/redis/connection/open.ts';
+import { runTool } from '../../support/admin.ts';
+import { startBridge } from '../../support/bridge.ts';
+import { startRedis, type RedisProcess } from '../../support/redis.ts';
+
+let redis: RedisProcess;
+let operator: Redis;
+beforeAll(async () => {
+  redis = await startRedis();
+  operator = new Redis(redis.url);
+});
+afterAll(async () => {
+  operator.disconnect();
+  await redis.stop();
+});
+
+const readme = readFileSync(new URL('../../../src/redis/README.md', import.meta.url), 'utf8');
+const documented = /^ACL SETUSER bridge on >SECRET (.+)$/m.exec(readme)?.[1]?.split(' ') ?? [];
+const urlOf = (user: string): string => `redis://${user}:secret@127.0.0.1:${redis.port}`;
+
+async function addUser(name: string, rights: readonly string[]): Promise<string> {
+  await operator.call('ACL', 'SETUSER', name, 'reset', 'on', '>secret', ...rights);
+  return urlOf(name);
+}
+
+async function refusal(redisUrl: string): Promise<string> {
+  const releasers = createReleasers();
+  const config = { redisUrl, dataDir: '', allowEviction: false, redisSecrets: {}, writeReplicas: 0 };
+  try {
+    await openStore({ ...config, keyPrefix: 'pb:' }, releasers, createLog('error'));
+    return 'none';
+  } catch (error) {
+    return (error as Error).message;
+  } finally {
+    await releasers.close();
+  }
+}
+
+test('the documented rights are enough for the service and the tools', async () => {
+  const redisUrl = await addUser('bridge', documented);
+  const bridge = await startBridge({ redisUrl, keyPrefix: 'pb:' });
+  try {
+    const organization = await bridge.newOrganization({}, 'acme');
+    const [player, admin] = [await organization.player('u1'), await organization.admin()];
+    const statuses = [];
+    for (const [client, method, path, json] of [
+      [player, 'PUT', '/api/profile/', { username: 'ada' }],
+      [player, 'GET', '/api/profile/', undefined],
+      [admin, 'POST', '/api/profile/username/deny/', { ada: 'augusta' }],
+      [admin, 'PUT', '/api/profile/username/denylist/', ['root']],
+      [admin, 'DELETE', '/api/profile/username/deny/', ['root']],
+    ] as const) {
+      statuses.push((await client.request(method, path, json === undefined ? {} : { json })).status);
+    }
+    expect(statuses).toEqual([200, 200, 204, 204, 200]);
+    const env = { REDIS_URL: redisUrl };
+    for (const command of [
+      'org set acme --username-comparison case-insensitive',
+      'fsck --repair',
+      'upgrade',
+    ]) {
+      expect(await runTool(env, command)).toMatchObject({ code: 0, err: '' });
+    }
+  } finally {
+    await bridge.close();
+  }
+  expect(await operator.acl('LOG')).toEqual([]);
+});
+
+test('a user that lacks a right is refused at start, with what it lacks and the remedy', async () => {
+  const remedy = 'src/redis/README.md lists under "Permissions"';
+  const pinging = await refusal(await addUser('pinging', ['~*', '+ping']));
+  expect(pinging).toContain("'info' command");
+  expect(pinging).toContain(remedy);
+  expect(await refusal(await addUser('informed', ['~*', '+ping', '+info']))).toMatch(
+    /may not run eval(sha)?: /,
+  );
+  const lacking = await refusal(await addUser('lacking', [...documented, '-hset', '-xadd']));
+  expect(lacking).toMatch(/may not run hset, xadd: /);
+  expect(lacking).toContain(remedy);
+  const elsewhere = documented.map((right) => (right === '~pb:*' ? '~other:*' : right));
+  expect(await refusal(await addUser('elsewhere', elsewhere))).toMatch(
+    /may not use keys that begin with pb:/,
+  );
+});

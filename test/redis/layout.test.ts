@@ -1,0 +1,106 @@
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
+import { defaultSettings } from '../../src/domain/settings.ts';
+import { closeRedis } from '../../src/redis/connection/connect.ts';
+import { organizationBase } from '../../src/redis/keys.ts';
+import { layoutVersion, readLayout } from '../../src/redis/layout/layout.ts';
+import { upgradeLayout } from '../../src/redis/layout/upgrade.ts';
+import { saveSettings } from '../../src/redis/organizations.ts';
+import type { Store } from '../../src/redis/scripts.ts';
+import { runTool } from '../support/admin.ts';
+import { startBridge } from '../support/bridge.ts';
+import { createClient } from '../support/client.ts';
+import { freshPrefix, testRedisUrl } from '../support/redis.ts';
+import { openTestStore } from '../support/store.ts';
+
+let store: Store;
+let prefix: string;
+beforeAll(async () => {
+  store = await openTestStore();
+});
+beforeEach(() => {
+  prefix = freshPrefix();
+});
+afterAll(() => closeRedis(store));
+
+const signal = new AbortController().signal;
+const env = () => ({ REDIS_URL: testRedisUrl(), KEY_PREFIX: prefix, ALLOW_EVICTION: '1' });
+const start = () => startBridge({ redisUrl: testRedisUrl(), keyPrefix: prefix });
+
+/** What a version without layouts left of some organizations. */
+async function storeOldData(organizations: number): Promise<string[]> {
+  const bases: string[] = [];
+  for (let n = 0; n < organizations; n++) {
+    const base = organizationBase(prefix, `o${n}`);
+    bases.push(base);
+    await store.sadd(`${prefix}orgs`, `o${n}`);
+    await store.hset(`${base}settings`, 'comparison', 'exact', 'frozen', '1');
+    await store.sadd(`${base}here`, 'd\nroot', 'o\nhats\ntop');
+  }
+  return bases;
+}
+
+describe('the layout of the stored data', () => {
+  test('is recorded once, with the first data', async () => {
+    expect(await readLayout(store, prefix)).toEqual({ kind: 'empty' });
+    await saveSettings(store, prefix, 'acme', defaultSettings);
+    expect(await store.get(`${prefix}layout`)).toBe(String(layoutVersion));
+    expect(await readLayout(store, prefix)).toEqual({ kind: 'current' });
+  });
+
+  test('that is older keeps the service and the tools from starting, and is upgraded', async () => {
+    const [base = ''] = await storeOldData(3);
+    await expect(start()).rejects.toThrow(/layout 1, this version .* needs 2: .* run admin upgrade/);
+    expect(await runTool(env(), 'org list')).toMatchObject({
+      code: 1,
+      err: expect.stringContaining('run admin upgrade'),
+    });
+    expect(await runTool(env(), 'upgrade')).toMatchObject({
+      code: 0,
+      out: 'Upgraded from layout 1 to 2: 3 organizations.\n',
+    });
+    expect(await runTool(env(), 'upgrade')).toMatchObject({
+      code: 0,
+      out: expect.stringContaining('already'),
+    });
+    expect((await store.smembers(`${base}local-writes`)).sort()).toEqual(['d\nroot', 'o\nhats\ntop']);
+    expect(await store.exists(`${base}here`)).toBe(0);
+    await (await start()).close();
+  });
+
+  test('is upgraded completely, whatever call the upgrade is killed at', async () => {
+    for (let calls = 0; ; calls++) {
+      prefix = freshPrefix();
+      const bases = await storeOldData(2);
+      let left = calls;
+      const dying = new Proxy(store, {
+        get: (target, name) => {
+          const value: unknown = Reflect.get(target, name);
+          if (typeof value !== 'function') return value;
+          return async (...args: unknown[]): Promise<unknown> => {
+            if (left-- <= 0) throw new Error('killed');
+            return await (Reflect.apply(value, target, args) as Promise<unknown>);
+          };
+        },
+      });
+      const outcome = await upgradeLayout(dying, prefix, { signal }).catch(() => undefined);
+      if (outcome === undefined) expect((await readLayout(store, prefix)).kind).not.toBe('current');
+      await upgradeLayout(store, prefix, { signal });
+      expect(await readLayout(store, prefix)).toEqual({ kind: 'current' });
+      for (const base of bases) expect(await store.scard(`${base}local-writes`)).toBe(2);
+      if (outcome !== undefined) return;
+    }
+  });
+
+  test('that is newer, or being upgraded, is refused at start, and by a service that is running', async () => {
+    const bridge = await start();
+    try {
+      const client = createClient(bridge.url);
+      expect((await client.request('GET', '/readyz')).status).toBe(200);
+      await store.set(`${prefix}layout`, `${layoutVersion}->${layoutVersion + 1}`);
+      await expect(start()).rejects.toThrow(/newer than this version .*: start the newer version/);
+      while ((await client.request('GET', '/readyz')).status === 200);
+    } finally {
+      await bridge.close();
+    }
+  }, 20_000);
+});

@@ -1,0 +1,45 @@
+import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import { Redis } from 'ioredis';
+import { startBridge, type TestBridge } from '../support/bridge.ts';
+import { startRedis, type RedisProcess } from '../support/redis.ts';
+
+let master: RedisProcess;
+let replica: RedisProcess;
+let bridge: TestBridge;
+beforeAll(async () => {
+  master = await startRedis();
+  replica = await startRedis(['--replicaof', '127.0.0.1', String(master.port)]);
+  const direct = new Redis(master.url);
+  await direct.set('k', 'v');
+  while ((await direct.wait(1, 1000)) < 1);
+  direct.disconnect();
+  bridge = await startBridge({ redisUrl: master.url, writeReplicas: 1 });
+});
+afterAll(async () => {
+  await bridge.close();
+  await Promise.all([master.stop(), replica.stop()]);
+});
+
+test('with WRITE_REPLICAS a write is answered once the replica has it, and 503 otherwise; reads go on', async () => {
+  const organization = await bridge.newOrganization();
+  const player = await organization.player('u1');
+  const put = (username: string) => player.request('PUT', '/api/profile/', { json: { username } });
+  expect((await put('ada')).status).toBe(200);
+  const copy = new Redis(replica.url);
+  expect(await copy.hget(`${organization.base}p:u1`, 'u')).toBe('ada');
+  copy.disconnect();
+
+  process.kill(replica.pid, 'SIGSTOP');
+  try {
+    const begun = Date.now();
+    const [answer, read] = await Promise.all([put('bob'), player.request('GET', '/api/profile/')]);
+    expect([answer.status, answer.body]).toMatchObject([503, { code: 'store-unavailable' }]);
+    expect(Date.now() - begun).toBeLessThan(3000);
+    expect(read.status).toBe(200);
+  } finally {
+    process.kill(replica.pid, 'SIGCONT');
+  }
+  let status = 503;
+  while (status === 503) ({ status } = await put('carol'));
+  expect(status).toBe(200);
+}, 20_000);
