@@ -106,7 +106,7 @@ async function copyOne(
   }
   if (fetched.kind === 'failed') return fail(fetched.reason);
   const picture = await decode(fetched.bytes);
-  if (picture.kind === 'unsupported') return fail('is no JPEG, PNG, WebP or GIF by its bytes');
+  if (picture.kind === 'unsupported') return fail('is not a JPEG, PNG, WebP or GIF by its bytes');
   if (picture.kind === 'invalid') return fail(picture.reason);
   if (picture.kind === 'busy') return fail('could not be decoded in time');
 

@@ -6,9 +6,9 @@ export interface Column {
   readonly name: string;
   /** For a column of bytes: the SQL that makes text of it. */
   readonly bytesToText?: string;
-  /** Why the column tells no moment, though it seems to; completes a sentence. */
+  /** Why the column is not a point in time, though it looks like one; completes a sentence. */
   readonly noMoment?: string;
-  /** SQL that holds where the column, under the name given, tells this moment (epoch ms) or a later one. */
+  /** SQL that is true where the column, by this name, is at or after a time (epoch ms). */
   readonly newer?: (column: string, time: number) => string;
 }
 

@@ -81,7 +81,7 @@ export async function openMysql(address: DatabaseUrl): Promise<Database<MysqlCol
       const rows = connection
         .query({ sql, rowsAsArray: true, typeCast: false })
         .stream({ highWaterMark: pageRows });
-      // A lost connection is told to the connection alone, and the stream would wait for ever.
+      // A lost connection is reported on the connection only; the stream itself would wait forever.
       const onLost = (error: Error): unknown => rows.destroy(error);
       connection.once('error', onLost);
       let page: Cell[][] = [];

@@ -132,7 +132,7 @@ function openRecords(
       if (error?.code === 'INVALID_OPENING_QUOTE') {
         onError({ line: lineOf(error), error: 'has a quote inside an unquoted cell' });
       } else {
-        // Behind such a fault nothing tells where the next row begins: going on would lose rows, or invent some.
+        // After such a fault it is unknown where the next row begins: going on would lose rows, or invent some.
         parser.destroy(unreadableFrom(file, error));
       }
       return undefined;
