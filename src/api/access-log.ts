@@ -1,19 +1,42 @@
 import type { Log } from '../log.ts';
 import type { AccessRecord } from './call.ts';
 
-/** Logs what became of each request: our failures as errors and warnings, all others at the level `http`. */
+/** Refusals that are logged in one second; above that the log says how many it left out. */
+const maxRefusalsPerSecond = 50;
+
+/**
+ * Logs what became of each request: our failures as errors and warnings, refusals of the contract at `info` (a sample
+ * where there are very many), all others at `http`.
+ */
 export function createAccessLog(log: Log): (record: AccessRecord) => void {
   const isVerbose = log.isLevelEnabled('http');
+  let second = 0;
+  let logged = 0;
+  let suppressed = 0;
   return (record) => {
-    if (record.status === 500) log.error('answered', describe(record));
-    else if (record.status > 500) log.warn('answered', describe(record));
-    else if (isVerbose) log.http('answered', describe(record));
+    const { status, operation, code } = record;
+    if (status === 500) log.error('answered', describe(record));
+    else if (status > 500) log.warn('answered', describe(record));
+    else if (operation !== undefined && code !== undefined) {
+      const now = Math.floor(performance.now() / 1000);
+      if (now !== second) {
+        second = now;
+        logged = 0;
+      }
+      if (++logged > maxRefusalsPerSecond) {
+        suppressed++;
+        return;
+      }
+      log.info('refused', { ...describe(record), ...(suppressed > 0 && { suppressed }) });
+      suppressed = 0;
+    } else if (isVerbose) log.http('answered', describe(record));
   };
 }
 
 /** An organization is named only once a key has proven it. */
 function describe(record: AccessRecord): object {
-  const { requestId, operation, organizationId, caller, status, seconds, code, failure } = record;
+  const { requestId, operation, organizationId, caller, status, seconds, code, failure, traceparent } =
+    record;
   return {
     requestId,
     operation,
@@ -21,6 +44,10 @@ function describe(record: AccessRecord): object {
     ms: Math.round(seconds * 10_000) / 10,
     ...(code !== undefined && { code }),
     ...(caller !== undefined && { organizationId, keyId: caller.keyId }),
+    ...(traceparent !== undefined && traceContext.test(traceparent) && { traceparent }),
     ...(failure !== undefined && { failure }),
   };
 }
+
+/** W3C Trace Context §3.2. */
+const traceContext = /^[\da-f]{2}-[\da-f]{32}-[\da-f]{16}-[\da-f]{2}$/;

@@ -20,7 +20,7 @@ export interface AuthenticationOptions {
 type Found = { kind: 'unknown' } | { kind: string; caller: Caller };
 
 /** Looks a caller up by the SHA-256 of their key, in one round trip. */
-export type Authenticate<Outcome = AuthenticationOutcome> = (
+type Authenticate<Outcome = AuthenticationOutcome> = (
   store: Store,
   base: string,
   sha256: string,

@@ -60,6 +60,8 @@ export function baseUrlOf(app: Pick<Express, 'locals'>): string {
 export function sendProblem(response: Response, { headers, ...carried }: Problem): void {
   const call = callOf(response);
   call.code = carried.code;
+  // A client that waits with its body, and is not asked for it, must not send it as its next request.
+  if (response.req.headers.expect !== undefined && !response.req.complete) response.shouldKeepAlive = false;
   for (const [name, value] of Object.entries(headers)) response.setHeader(name, value);
   const body = renderProblem({ ...carried, headers }, call.requestId, baseUrlOf(response.app));
   send(response, carried.status, 'application/problem+json', JSON.stringify(body));
@@ -88,7 +90,11 @@ function toProblem(error: unknown, call: Call): Problem {
   if (error instanceof URIError) return problem('not-found', 'There is nothing at this path.');
   if (isStoreUnavailable(error) || error instanceof MediaUnavailableError) {
     call.failure = String(error);
-    return problem('store-unavailable', 'The store cannot be reached now. Nothing is known to have changed.');
+    return problem(
+      'store-unavailable',
+      'The store could not be reached or did not answer in time. If the request was to change something, it is ' +
+        'unknown how much of it took effect; sending the same request again is safe.',
+    );
   }
   call.failure = error instanceof Error ? error.stack : String(error);
   return problem('internal-error', 'The request could not be served because of a bug in the service.');

@@ -20,8 +20,8 @@ export interface BridgeServer {
 
 /** How long a draining server goes on accepting, and then waits for what idle connections have sent, in ms. */
 const lastCall = 300;
-/** After so long, in ms, whoever has not sent his request is cut. */
-const drainTimeout = 10_000;
+/** How long a draining server waits for requests that are under way before it cuts their connections, in ms. */
+const drainTimeout = 4000;
 
 /** A port that cannot be had; `message` is one plain line with the remedy. */
 export class PortError extends Error {
@@ -57,9 +57,16 @@ export async function listen(
   );
   // Instead of a bare 417: an expectation nobody knows may be left unmet (RFC 9110 §10.1.1).
   server.on('checkExpectation', answer);
+  // Whoever reads the body asks for it: after authentication.
+  server.on('checkContinue', answer);
+  // Otherwise headers beyond the 2000th are dropped; their size is limited anyway (431).
+  server.maxHeadersCount = 0;
+  // A client may close its side once it has sent its requests, and still gets its responses.
+  (server as Server & { httpAllowHalfOpen: boolean }).httpAllowHalfOpen = true;
   refuseUnreadable(server, baseUrlOf(app));
   server.headersTimeout = 20_000;
-  server.requestTimeout = 60_000;
+  // 5 MiB at 256 kbit/s take 164 s.
+  server.requestTimeout = 180_000;
   server.keepAliveTimeout = 65_000;
 
   server.listen({ host, port, backlog: 1024 });

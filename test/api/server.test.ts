@@ -1,8 +1,8 @@
 import { once } from 'node:events';
 import { Agent, request } from 'node:http';
 import { connect } from 'node:net';
-import { expect, test } from '@jest/globals';
-import { startBridge } from '../support/bridge.ts';
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { startBridge, type TestBridge } from '../support/bridge.ts';
 
 test('a draining server answers what was sent, on idle connections too, and says that it closes', async () => {
   const bridge = await startBridge();
@@ -68,4 +68,54 @@ test('Express finds its own prototypes on requests and responses, and need not s
     Object.setPrototypeOf = set;
     await bridge.close();
   }
+});
+
+describe('a raw connection', () => {
+  let bridge: TestBridge;
+  beforeAll(async () => {
+    bridge = await startBridge();
+  });
+  afterAll(() => bridge.close());
+
+  /** All that comes back to these bytes, until the server has closed. */
+  async function exchange(text: string, send: 'end' | 'write' = 'end'): Promise<string> {
+    const socket = connect(Number(new URL(bridge.url).port), '127.0.0.1');
+    let received = '';
+    socket.on('data', (chunk: Buffer) => (received += String(chunk)));
+    // By `end` the client closes its side at once.
+    socket[send](text);
+    await once(socket, 'close');
+    return received;
+  }
+
+  test('that the client has half closed still gets its responses', async () => {
+    const { id, newKey } = await bridge.newOrganization();
+    const { apiKey } = await newKey({ role: 'player', userId: 'u1' });
+    const headers = `Host: x\r\nX-Platform-Organization-Id: ${id}\r\nX-Api-Key: ${apiKey}\r\n`;
+    const received = await exchange(`GET /api/profile/ HTTP/1.1\r\n${headers}\r\n`.repeat(3));
+    expect(received.match(/HTTP\/1\.1 404 /g)).toHaveLength(3);
+  });
+
+  test('with two Host headers is refused with 400', async () => {
+    const received = await exchange('GET /livez HTTP/1.1\r\nHost: a\r\nHost: b\r\n\r\n');
+    expect(received).toMatch(/^HTTP\/1\.1 400 /);
+    expect(received).toContain('more than one Host header');
+  });
+
+  test('gets 100 Continue for credentials that are valid, and the refusal for others', async () => {
+    const received = await exchange(
+      'PUT /api/profile/ HTTP/1.1\r\nHost: x\r\nX-Platform-Organization-Id: x\r\nX-Api-Key: wrong\r\n' +
+        'Expect: 100-continue\r\nContent-Type: application/json\r\nContent-Length: 2\r\n\r\n',
+      'write',
+    );
+    expect(received).toMatch(/^HTTP\/1\.1 401 /);
+    expect(received).toMatch(/^connection: close\r$/im);
+  });
+
+  test('with thousands of small headers loses none of them', async () => {
+    const received = await exchange(
+      `GET /livez HTTP/1.1\r\nHost: x\r\n${'a:\r\n'.repeat(2500)}X-Request-Id: the-last\r\n\r\n`,
+    );
+    expect(received).toMatch(/^x-request-id: the-last\r$/im);
+  });
 });

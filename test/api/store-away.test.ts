@@ -68,8 +68,12 @@ describe('a store that is full', () => {
 describe('a store that is loading its data', () => {
   test('is not ready, since nothing can be read from it', async () => {
     const loading = await startRedis([
-      ...['--enable-debug-command', 'yes', '--key-load-delay', '20000'],
-      ...['--loading-process-events-interval-bytes', '1024'],
+      '--enable-debug-command',
+      'yes',
+      '--key-load-delay',
+      '20000',
+      '--loading-process-events-interval-bytes',
+      '1024',
     ]);
     const other = await startBridge({ redisUrl: loading.url });
     const operator = new Redis(loading.url);

@@ -19,7 +19,7 @@ export function createJsonReader(limit: number): JsonReader {
 
 /** Receives the bytes of a JSON body; refuses as createJsonReader does, but does not parse them. */
 export function createBodyReader(limit: number): BodyReceiver {
-  const receive = createBodyReceiver(limit, () => tooLarge(limit));
+  const receive = createBodyReceiver(limit, { tooLarge: () => tooLarge(limit), unreadable: invalidJson });
   return async (request, response) => {
     requireJson(request);
     return await receive(request, response);

@@ -19,7 +19,7 @@ export interface LoadShedding {
   isOverloaded: () => boolean;
 }
 
-export interface LoadLimits {
+interface LoadLimits {
   slots: number;
   /** Bodies above 64 KiB in this process: each may hold a whole picture or list in memory. */
   largeBodies: number;

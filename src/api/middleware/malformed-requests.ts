@@ -30,12 +30,24 @@ export function refuseUnreadable(server: Server, baseUrl: string): void {
   });
 }
 
-/** Whether a request lacks what HTTP/1.1 demands of it (RFC 9112 §3.2); then it has been refused. */
+/** Refuses a request of HTTP/1.1 without exactly one Host header (RFC 9112 §3.2); returns whether it did. */
 export function refusedForHost(request: IncomingMessage, response: ServerResponse, baseUrl: string): boolean {
-  if (request.headers.host !== undefined || request.httpVersion !== '1.1') return false;
-  const { head, body } = render(problem('malformed-request', 'The request has no Host header.'), baseUrl);
+  const hosts = countHosts(request.rawHeaders);
+  if (hosts === 1 || (hosts === 0 && request.httpVersion !== '1.1')) return false;
+  const detail = `The request has ${hosts === 0 ? 'no' : 'more than one'} Host header.`;
+  const { head, body } = render(problem('malformed-request', detail), baseUrl);
   response.writeHead(400, { ...head, Connection: 'close' }).end(body);
   return true;
+}
+
+/** The parsed headers hold the first one only. */
+function countHosts(rawHeaders: readonly string[]): number {
+  let hosts = 0;
+  for (let at = 0; at < rawHeaders.length; at += 2) {
+    const name = rawHeaders[at] ?? '';
+    if (name.length === 4 && name.toLowerCase() === 'host') hosts++;
+  }
+  return hosts;
 }
 
 function refuse(carried: Problem, socket: Duplex, baseUrl: string): void {

@@ -9,6 +9,12 @@ export function hasBody({ headers }: Request): boolean {
   return headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) > 0;
 }
 
+/** How an operation refuses a body; `reason` continues the words "The body". */
+export interface BodyProblems {
+  tooLarge: () => ProblemError;
+  unreadable: (reason: string) => ProblemError;
+}
+
 /** Receives the bytes of a body, decompressed. */
 export type BodyReceiver = (request: Request, response: Response) => Promise<Buffer>;
 
@@ -17,13 +23,14 @@ export type BodyReceiver = (request: Request, response: Response) => Promise<Buf
  * known to be larger, a 408 where it comes too slowly, and a 400 or 415 where it cannot be decompressed. A client that
  * waits with its body is told to go on (RFC 9110 §10.1.1).
  */
-export function createBodyReceiver(limit: number, tooLarge: () => ProblemError): BodyReceiver {
+export function createBodyReceiver(limit: number, problems: BodyProblems): BodyReceiver {
+  const { tooLarge, unreadable } = problems;
   const parse = express.raw({ type: () => true, limit });
   const read = (request: Request, response: Response): Promise<void> =>
     new Promise((resolve, reject) => {
       parse(request, response, (error?: unknown) => {
         if (error === undefined) resolve();
-        else reject(isTooLarge(error) ? tooLarge() : toProblem(error));
+        else reject(isTooLarge(error) ? tooLarge() : toProblem(error, unreadable));
       });
     });
 
@@ -34,10 +41,10 @@ export function createBodyReceiver(limit: number, tooLarge: () => ProblemError):
     } else {
       if (expectsContinue(request)) response.writeContinue();
       // The parser would first read a body in chunks to its end, and its end may never come.
-      await watching(request, limit, tooLarge, () => read(request, response));
+      await watching(request, limit, problems, () => read(request, response));
     }
     // The parser skips a body whose socket has ended, as if there were none.
-    if (!request.complete) throw incomplete();
+    if (!request.complete) throw unreadable(incomplete);
     const body: unknown = request.body;
     return Buffer.isBuffer(body) ? body : Buffer.alloc(0);
   };
@@ -47,11 +54,11 @@ export function createBodyReceiver(limit: number, tooLarge: () => ProblemError):
 async function watching(
   request: Request,
   limit: number,
-  tooLarge: () => ProblemError,
+  { tooLarge, unreadable }: BodyProblems,
   read: () => Promise<void>,
 ): Promise<void> {
   const { socket } = request;
-  if (socket.destroyed) throw incomplete();
+  if (socket.destroyed) throw unreadable(incomplete);
   const { promise: refusal, reject } = withRejection();
   let seen = socket.bytesRead;
   const watch = setInterval(() => {
@@ -64,7 +71,7 @@ async function watching(
     if (size > limit) reject(tooLarge());
   };
   const onClose = (): void => {
-    if (!request.complete) reject(incomplete());
+    if (!request.complete) reject(unreadable(incomplete));
   };
   // Not the request's: where it has been refused already, it emits no such event.
   socket.on('close', onClose);
@@ -98,7 +105,7 @@ function isTooLarge(error: unknown): boolean {
 }
 
 /** What body-parser throws has a `type`; an error that it does not know is passed on. */
-function toProblem(error: unknown): unknown {
+function toProblem(error: unknown, unreadable: BodyProblems['unreadable']): unknown {
   const { type, status } = error as { type?: string; status?: number };
   if (type === 'encoding.unsupported') {
     return new ProblemError(
@@ -108,15 +115,11 @@ function toProblem(error: unknown): unknown {
       ),
     );
   }
-  if (type === 'request.aborted' || type === 'request.size.invalid') return incomplete();
-  return status === 400
-    ? new ProblemError(problem('malformed-request', 'The body could not be decompressed.'))
-    : error;
+  if (type === 'request.aborted' || type === 'request.size.invalid') return unreadable(incomplete);
+  return status === 400 ? unreadable('could not be decompressed') : error;
 }
 
-function incomplete(): ProblemError {
-  return new ProblemError(problem('malformed-request', 'The body ended before its announced length.'));
-}
+const incomplete = 'ended before its announced length';
 
 function tooSlow(): ProblemError {
   const { bytes, periodMs } = slowest;

@@ -45,7 +45,10 @@ const parse = multer({
   streamHandler: (request: WithBytes, parser: Writable) => parser.end(request.bytes),
 } as multer.Options).any();
 
-const receive = createBodyReceiver(maxUploadBytes, tooLarge);
+const receive = createBodyReceiver(maxUploadBytes, {
+  tooLarge,
+  unreadable: (reason) => invalid(`The body ${reason}.`),
+});
 
 /**
  * Reads a multipart body with exactly one file, under any field name (contract 4.2). Throws `payload-too-large` or

@@ -1,0 +1,69 @@
+import { expect, test } from '@jest/globals';
+import winston from 'winston';
+import { createAccessLog } from '../../src/api/access-log.ts';
+import type { AccessRecord } from '../../src/api/call.ts';
+
+function collect(): { lines: Record<string, unknown>[]; write: (record: AccessRecord) => void } {
+  const lines: Record<string, unknown>[] = [];
+  const log = winston.createLogger({
+    level: 'info',
+    format: winston.format((line) => {
+      lines.push({ ...line });
+      return false;
+    })(),
+    transports: [new winston.transports.Console()],
+  });
+  return { lines, write: createAccessLog(log) };
+}
+
+const refused: AccessRecord = {
+  requestId: 'r1',
+  operation: 'putProfile',
+  organizationId: 'acme',
+  caller: { keyId: 'k_1', role: 'player', userId: 'u1' },
+  code: 'username-denied',
+  failure: undefined,
+  status: 422,
+  seconds: 0.002,
+  userAgent: 'ios',
+  traceparent: '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01',
+};
+
+test('a refusal is logged with its code, operation, organization, key and trace, and without the user', () => {
+  const { lines, write } = collect();
+  write(refused);
+  expect(lines).toMatchObject([
+    {
+      level: 'info',
+      message: 'refused',
+      requestId: 'r1',
+      operation: 'putProfile',
+      status: 422,
+      code: 'username-denied',
+      organizationId: 'acme',
+      keyId: 'k_1',
+      traceparent: refused.traceparent,
+    },
+  ]);
+  expect(JSON.stringify(lines)).not.toContain('u1');
+});
+
+test('an organization that no key has proven, and a malformed traceparent, are not logged', () => {
+  const { lines, write } = collect();
+  write({ ...refused, caller: undefined, traceparent: 'anything', code: 'invalid-api-key', status: 401 });
+  expect(lines).toHaveLength(1);
+  expect(JSON.stringify(lines)).not.toMatch(/acme|anything/);
+});
+
+test('of very many refusals some are logged, and how many were left out', () => {
+  const { lines, write } = collect();
+  for (let n = 0; n < 5000; n++) write(refused);
+  expect(lines.length).toBeGreaterThanOrEqual(50);
+  expect(lines.length).toBeLessThan(2500);
+});
+
+test('answers that are not refusals are not logged at this level', () => {
+  const { lines, write } = collect();
+  write({ ...refused, code: undefined, status: 200 });
+  expect(lines).toEqual([]);
+});
