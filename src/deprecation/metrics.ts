@@ -17,7 +17,7 @@ interface Observed {
   operation: string;
   status: number;
   seconds: number;
-  /** Only where the call was authenticated, so that no stranger can fill the label. */
+  /** Only if the call was authenticated, so that nobody else can add values to the label. */
   organizationId?: string | undefined;
   /** Of the problem that it was refused with. */
   code?: string | undefined;
@@ -25,14 +25,14 @@ interface Observed {
 
 /** What `/metrics` shows. */
 export interface MetricsText {
-  /** Asks Redis for its latency on the way, for a second at most. */
+  /** Measures the latency of Redis first, which takes a second at most. */
   text: () => Promise<string>;
   /** What `text` is, for the Content-Type header. */
   contentType: string;
 }
 
 export interface Metrics extends MetricsText {
-  /** Counts one answered call: memory only, about a microsecond. */
+  /** Counts one answered call in memory, in about a microsecond. */
   observe: (call: Observed) => void;
 }
 
@@ -40,7 +40,7 @@ export interface MetricsOptions {
   policy: () => DeprecationPolicy;
   /** Of the ledger. */
   lagSeconds: () => number;
-  /** Resolves once Redis has answered; rejects where it is away. */
+  /** Resolves when Redis has answered; rejects if it is unavailable. */
   ping: () => Promise<unknown>;
   arePicturesAvailable: () => boolean;
   /** Requests that this process works on just now. */
@@ -52,14 +52,14 @@ export interface MetricsOptions {
 }
 
 const phases = ['none', 'announced', 'brownout', 'sunset'] as const satisfies Phase[];
-/** Organizations that get a series of their own; calls of all others are counted as `other`. */
+/** Organizations with a series of their own; calls of further ones are counted as `other`. */
 const mostOrganizations = 100;
 const durationBuckets = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 3];
 const pingTimeoutMs = 1000;
 
 /**
- * The metrics of all workers of this process as if they were one's: counts are summed; of what each of them
- * merely sees (the phase, the state of Redis) one's word, the worst, is taken.
+ * The metrics of all workers of this process as one: counts are summed; of what all of them see (the phase, the state of
+ * Redis) one value is taken, the worst.
  */
 export function workersMetrics(): MetricsText {
   const registry = new AggregatorRegistry();
@@ -67,8 +67,8 @@ export function workersMetrics(): MetricsText {
 }
 
 /**
- * The process's metrics in Prometheus' format; a worker's are `workersMetrics` to its parent too. No label holds a
- * key, a user or a client. Calls that were not authenticated have the organization `unattributed`.
+ * The metrics of this process in Prometheus' format; those of a worker also reach its parent's `workersMetrics`. No
+ * label has a key, a user or a client. Calls that were not authenticated have the organization `unattributed`.
  */
 export function createMetrics({
   policy,

@@ -1,7 +1,7 @@
 import { dayMs, dayName } from '../../lib/days.ts';
 import type { KeyTally } from './tally.ts';
 
-/** Uses (key × operation) in one script call, so that none holds Redis for more than a millisecond or two. */
+/** Pairs of key and operation in one script call, so that it takes Redis a millisecond or two at most. */
 const usesPerBatch = 150;
 
 /** What lua/deprecation/record_usage.lua takes as JSON. */
@@ -64,7 +64,7 @@ export function cutBatches(keys: Iterable<readonly [string, KeyTally]>, retentio
   return batches;
 }
 
-/** Control, formatting and half characters tell nothing of a user agent, and are not kept. */
+/** Removes control and format characters and lone surrogates. */
 function withoutControls(agent: string): string {
   return agent.replace(/[\p{Cc}\p{Cf}\p{Cs}]/gu, '');
 }

@@ -5,13 +5,12 @@ import type { Window } from '../../lib/iso8601.ts';
 
 /** How often counters write what they have counted. */
 export const usualFlushMs = 3000;
-/** A counter that has written nothing for so long is taken for dead. */
+/** An instance that has not written for so long is considered dead. */
 export const silenceMs = 10_000;
 
 /**
- * What one counter says of itself on one day: everything that happened in this stretch of time is in the ledger.
- * `open`: it was alive when it wrote this; `on`: it went on into the next day; `closed`: it has ended in order,
- * leaving nothing unwritten.
+ * When an instance was counting on one day: every call it answered in this time is in the ledger. `open`: it was running
+ * when it wrote this; `on`: it continued into the next day; `closed`: it was shut down in order and has written all.
  */
 export interface Alive extends Window {
   instance: string;
@@ -29,7 +28,7 @@ export async function writeCoverage(
   { instance, start, since, until, closed, retentionDays }: CoverageEntry,
 ): Promise<void> {
   const lastDay = dayOf(until);
-  // Latest first: a death in between must not look like a day that went on.
+  // Latest first: a crash in between must not look like a day that continued.
   for (let day = lastDay; day >= dayOf(since); day -= 1) {
     const from = Math.max(start, day * dayMs);
     const to = Math.min(until, (day + 1) * dayMs);
@@ -54,7 +53,7 @@ export interface CoverageEntry {
   retentionDays: number;
 }
 
-/** What the counters said of themselves on the days that the range (ms) touches. */
+/** When instances were counting, on the days that the range (ms) touches. */
 export async function readCoverage(
   client: RedisClient,
   prefix: string,
@@ -75,9 +74,8 @@ export async function readCoverage(
 }
 
 /**
- * The stretches of the range in which calls may have gone uncounted, as seen at `now` (ms), in whole minutes: those
- * in which no counter was alive at any time, and those in which one died without having written everything (its
- * last flush interval). The time after `now` is no gap.
+ * The parts of the range in which calls may not have been counted, as of `now` (ms), in whole minutes: those in which no
+ * instance was running, and the last flush interval of an instance that died. The time after `now` is not a gap.
  */
 export function findGaps(alive: readonly Alive[], range: Window, now: number): Window[] {
   const measured: Window[] = [];
@@ -106,7 +104,7 @@ function intersect(windows: readonly Window[], within: Window): Window[] {
     .filter(({ start, end }) => start < end);
 }
 
-/** Windows that touch made one, in order of time. */
+/** Merges windows that touch, in order of time. */
 function join(windows: readonly Window[]): Window[] {
   const joined: Window[] = [];
   for (const window of windows.toSorted((a, b) => a.start - b.start)) {

@@ -11,12 +11,12 @@ export function activeOrganizationsKey(prefix: string): string {
   return `${prefix}deprecation:orgs`;
 }
 
-/** The counters that were alive on a UTC day; all days share a slot, to be read in one go. */
+/** The instances that were counting on a UTC day; all days are in one slot, so that one pipeline reads them. */
 export function coverageKey(prefix: string, day: string): string {
   return `${prefix}deprecation:{coverage}:${day}`;
 }
 
-/** Stands in for an organization's base where the call named none, or one nobody knows. No id meets it. */
+/** In place of an organization's base, for calls that named none or an unknown one. No organization has it. */
 export function unknownOrganizationBase(prefix: string): string {
   return `${prefix}deprecation:{unknown}:`;
 }

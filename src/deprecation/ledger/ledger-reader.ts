@@ -5,7 +5,7 @@ import { activeOrganizationsKey, dayKey, unknownOrganizationBase, usedKeyKey, us
 
 /** The calls of one key (or none) by one operation and status class, day by day. */
 export interface Series {
-  /** null: the calls that named no organization, or one nobody knows. */
+  /** null: calls that named no organization, or an unknown one. */
   organizationId: string | null;
   keyId: string;
   operation: string;
@@ -14,8 +14,8 @@ export interface Series {
   daily: Float64Array;
 }
 
-/** What the ledger remembers of a key, whether or not it called in the range. */
-export interface KeySeen {
+/** What the ledger knows about a key, whether or not it called in the range. */
+interface KeySeen {
   organizationId: string | null;
   keyId: string;
   client: string | undefined;
@@ -36,12 +36,12 @@ export interface DayRange {
   lastDay: number;
 }
 
-/** Organizations read at once; keys and days of one read in one go. Calls of clients come between. */
+/** Organizations read at once, and keys and days of one that are read in one pipeline: requests are served in between. */
 const concurrent = 4;
 const keysAtOnce = 100;
 const daysAtOnce = 8;
 
-/** Reads the ledger's counts on these days, and all keys it remembers, of one organization or of all. */
+/** Reads the counts on these days, and all keys that the ledger knows, of one organization or of all. */
 export async function readLedger(
   client: RedisClient,
   prefix: string,
@@ -102,7 +102,7 @@ function readKey(keyId: string, fields: Record<string, string>): Omit<KeySeen, '
   return { keyId, client: fields['c'], uses, agents };
 }
 
-/** Scans, because the hash of a busy day may be large, and Redis must not be held up by reading it whole. */
+/** Uses HSCAN, since reading the hash of a busy day at once would block Redis. */
 async function readSeries(
   client: RedisClient,
   base: string,
@@ -130,7 +130,7 @@ async function readSeries(
           one = readField(field, days);
           series.set(field, one);
         }
-        // Not added up: a scan may return a field twice.
+        // Set, not added: a scan may return a field twice.
         one.daily[index] = Number(fields[i + 1]);
       }
       return cursor === '0' ? [] : [{ index, cursor }];

@@ -11,13 +11,13 @@ import { defineDeprecationScripts } from './scripts.ts';
 import { createTally, tallyLimits, type Call, type Counted, type KeyTally } from './tally.ts';
 
 export interface Ledger {
-  /** Counts one answered call: memory only, well under a microsecond, never throws. */
+  /** Counts one answered call in memory, in well under a microsecond; never throws. */
   record: (call: Call) => void;
-  /** Writes what has been counted. Keeps it for the next time where Redis is away; never throws. */
+  /** Writes what has been counted, or keeps it for the next time if Redis is unavailable; never throws. */
   flush: () => Promise<void>;
-  /** Seconds since everything counted was in Redis. */
+  /** Seconds since everything counted was last in Redis. */
   lagSeconds: () => number;
-  /** Writes the rest and says that this counter has ended in order; gives up after `closeMs`. */
+  /** Writes the rest and records that this instance was shut down in order; gives up after `closeMs`. */
   close: () => Promise<void>;
 }
 
@@ -30,14 +30,14 @@ export interface LedgerOptions {
   closeMs?: number;
 }
 
-/** What has been taken from the tally and is not wholly in Redis yet. */
+/** What has been taken from the tally and is not completely in Redis yet. */
 interface Outbox extends Counted {
   until: number;
-  /** Cut once, so that a batch sent again is the same batch: the organization's base → numbered batches left. */
+  /** By the organization's base, the numbered batches left. Cut once, so that a batch sent again is the same batch. */
   batches?: Map<string, { sequence: number; batch: string }[]>;
 }
 
-/** Organizations written to at once, so that calls of clients come between. */
+/** Organizations written to at once: few, so that requests are served in between. */
 const concurrent = 4;
 
 /** Counts the contract's calls for one process, and writes them to Redis every few seconds. */
@@ -55,7 +55,7 @@ export function createLedger(client: RedisClient, prefix: string, options: Ledge
   let writtenUntil = start;
   let troubled = false;
 
-  /** Which claimed organizations exist: the others must not create keys. */
+  /** Looks up which of the claimed organizations exist: no keys are created for others. */
   const verify = async ({ organizations }: Counted): Promise<void> => {
     const claimed: string[] = [];
     for (const [organizationId, { vouched }] of organizations) {
@@ -85,7 +85,7 @@ export function createLedger(client: RedisClient, prefix: string, options: Ledge
     );
   };
 
-  /** In order of their numbers, or a batch sent again would pass for one recorded already. */
+  /** In the order of their numbers: Redis ignores numbers up to the last one recorded. */
   const send = async (base: string, batches: { sequence: number; batch: string }[]): Promise<void> => {
     for (let first = batches[0]; first !== undefined; first = batches[0]) {
       await store.recordUsage(
@@ -116,7 +116,7 @@ export function createLedger(client: RedisClient, prefix: string, options: Ledge
     const sender = async () => {
       for (let next = queue.pop(); next !== undefined; next = queue.pop()) await send(...next);
     };
-    // All must have ended before any batch may be sent again.
+    // All senders must have ended before any batch is sent again.
     const ended = await Promise.allSettled(Array.from({ length: concurrent }, sender));
     const failed = ended.find(({ status }) => status === 'rejected');
     if (failed?.status === 'rejected') throw failed.reason;
@@ -144,7 +144,6 @@ export function createLedger(client: RedisClient, prefix: string, options: Ledge
       await deliver(outbox);
       await cover(outbox.until, closed && !late);
       outbox = undefined;
-      // What was kept from before is written; now what has been counted meanwhile.
       if (!late) break;
     }
     // No batch of this instance can come again.
@@ -155,11 +154,11 @@ export function createLedger(client: RedisClient, prefix: string, options: Ledge
     await earlier;
     try {
       await writeAll(closed);
-      if (troubled) log.info('the usage ledger is written again; no call was lost');
+      if (troubled) log.info('the usage ledger can be written again; no call was lost');
       troubled = false;
     } catch (error) {
       if (!troubled)
-        log.warn('the usage ledger cannot be written; counting goes on', { detail: String(error) });
+        log.warn('the usage ledger cannot be written; calls are still counted', { detail: String(error) });
       troubled = true;
     }
   };

@@ -1,10 +1,10 @@
 import { dayOf } from '../../lib/days.ts';
 
-/** One call of the contract, once it is answered. */
+/** An answered call of the contract. */
 export interface Call {
   /** As the call's header claims; undefined where it claims none. */
   organizationId?: string | undefined;
-  /** Public id of the key, only where the call was authenticated: it vouches for the organization. */
+  /** Public id of the key, only if the call was authenticated: this proves that the organization exists. */
   keyId?: string | undefined;
   client?: string | undefined;
   operation: string;
@@ -12,9 +12,9 @@ export interface Call {
   userAgent?: string | undefined;
 }
 
-/** Stands for the key of calls that were not authenticated. */
+/** In place of the key of calls that were not authenticated. */
 export const unattributedKey = '-';
-/** Stands for the keys of calls beyond what is told apart in one flush interval. */
+/** In place of the keys beyond the limit of one flush interval. */
 export const moreKeys = '~';
 
 /** Calls by first digit of the status; 0 where none was sent. */
@@ -37,26 +37,26 @@ export interface KeyTally {
 }
 
 interface OrganizationTally {
-  /** Whether an authenticated call vouches that the organization exists. */
+  /** Whether an authenticated call proves that the organization exists. */
   vouched: boolean;
   keys: Map<string, KeyTally>;
 }
 
 export interface Counted {
   calls: number;
-  /** By claimed organization; undefined holds the calls of none and of those not worth telling apart. */
+  /** By claimed organization; undefined for calls without one and for those beyond the limit. */
   organizations: Map<string | undefined, OrganizationTally>;
 }
 
 export interface Tally {
-  /** Counts a call at `now` (ms): a few map look-ups, no I/O, no allocation for a key already seen. */
+  /** Counts a call at `now` (ms): a few map lookups, without allocation for a key already seen. */
   record: (call: Call, now: number) => void;
-  /** Hands over what has been counted and starts from nothing. */
+  /** Returns what has been counted and starts over. */
   take: () => Counted;
   calls: () => number;
 }
 
-/** What one flush interval may hold, however many callers there are; nothing counted is ever dropped for it. */
+/** Limits of what one flush interval distinguishes. Calls beyond them are counted together, never dropped. */
 export const tallyLimits = {
   unvouched: 1000,
   organizationIdLength: 256,
@@ -65,7 +65,7 @@ export const tallyLimits = {
   agentLength: 200,
 };
 
-/** Counts calls in memory. `isKnown` tells organizations that are known to exist from those merely claimed. */
+/** Counts calls in memory. `isKnown` says whether a claimed organization is known to exist. */
 export function createTally(isKnown: (organizationId: string) => boolean): Tally {
   let calls = 0;
   let uses = 0;
