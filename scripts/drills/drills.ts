@@ -1,4 +1,7 @@
 import { Command, InvalidArgumentError } from 'commander';
+import { counted, number } from '../../src/lib/numbers.ts';
+import { table } from '../../src/lib/terminal.ts';
+import { drillFuzz } from './fuzz/drill.ts';
 import { describeResults, drillHistories } from './history/drill.ts';
 import { faults } from './history/faults.ts';
 import { describeToolResults, drillTools } from './tools/drill.ts';
@@ -65,6 +68,33 @@ Examples:
     );
   });
 
+program
+  .command('fuzz')
+  .description('attacks a bridge over raw sockets, and checks that it stays whole')
+  .option('--attacks <n>', 'how many random attacks follow the known ones', wholeNumber, 100_000)
+  .option('--first <n>', 'the number of the first random attack', wholeNumber, 0)
+  .option('--seed <n>', 'what the random attacks follow from', wholeNumber, 1)
+  .addHelpText(
+    'after',
+    `
+No answer may be a 5xx, and the bridge may not end, keep sockets or slots, or grow.
+
+Examples:
+  $ npm run drills -- fuzz
+  $ npm run drills -- fuzz --attacks 1 --first 4711 --seed 1`,
+  )
+  .action(async (options: { attacks: number; first: number; seed: number }) => {
+    const { attacks, answers, memory, violations } = await drillFuzz({ ...options, say });
+    const rows = [...answers]
+      .sort(([one], [other]) => one - other)
+      .map(([status, count]) => [String(status), number(count)]);
+    const figures = [
+      table(['status', 'answers'], rows, ['answers']),
+      `${number(attacks)} attacks; memory ${memory.before} MiB, then ${memory.after} MiB; ${counted(violations.length, 'violation')}`,
+    ];
+    finish(figures.join('\n\n'), violations.length > 0);
+  });
+
 interface ToolOptions {
   step: number;
   first: number;
@@ -76,8 +106,8 @@ function say(line: string): void {
   process.stderr.write(`${line}\n`);
 }
 
-function finish(table: string, isViolated: boolean): void {
-  process.stdout.write(`\n${table}\n`);
+function finish(text: string, isViolated: boolean): void {
+  process.stdout.write(`\n${text}\n`);
   if (isViolated) process.exitCode = 1;
 }
 

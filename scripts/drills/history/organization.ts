@@ -147,7 +147,7 @@ async function send(
 }
 
 /** Resolves once both bridges answer, and say that they can reach the store. */
-async function untilReady({ bridges }: Deployment, milliseconds = 30_000): Promise<void> {
+async function untilReady({ bridges }: Deployment, milliseconds = 120_000): Promise<void> {
   const deadline = performance.now() + milliseconds;
   for (const { url } of bridges) {
     while (!(await isReady(url))) {

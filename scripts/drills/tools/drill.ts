@@ -5,13 +5,12 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { isDeepStrictEqual } from 'node:util';
 import { number } from '../../../src/lib/numbers.ts';
 import { table } from '../../../src/lib/terminal.ts';
-import { closeRedis } from '../../../src/redis/connection/connect.ts';
+import { closeRedis, connectRedis } from '../../../src/redis/connection/connect.ts';
 import { putProfile } from '../../../src/redis/profiles.ts';
-import type { Store } from '../../../src/redis/scripts.ts';
+import { defineScripts, type Store } from '../../../src/redis/scripts.ts';
 import { readWriteSnapshot } from '../../../src/redis/write-snapshot.ts';
 import type { Ran } from '../../../test/support/admin.ts';
 import { startRedis, type RedisProcess } from '../../../test/support/redis.ts';
-import { openTestStore } from '../../../test/support/store.ts';
 import { toolFaults, type ToolFault } from './faults.ts';
 import { brokenInvariants, copyKeys, readContents, type Contents } from './inspect.ts';
 import { startCommandProxy } from './proxy.ts';
@@ -39,7 +38,7 @@ export interface ToolResult {
 }
 
 /** Runs at once: most of them wait. */
-const lanes = 40;
+const lanes = 24;
 /** How long a tool may be refused after a fault, by leases of what was interrupted, in ms. */
 const patience = 40_000;
 
@@ -54,7 +53,8 @@ interface Site {
 export async function drillTools(options: ToolDrillOptions): Promise<ToolResult[]> {
   const { tools = /^/, faults = /^/, step, first = 1, say } = options;
   const redis = await startRedis();
-  const store = await openTestStore(redis.url);
+  // Many runs at once make one another wait.
+  const store = defineScripts(await connectRedis(redis.url, { commandTimeout: 30_000 }));
   const folder = await mkdtemp(join(tmpdir(), 'drill-tools-'));
   const site: Site = {
     redis,
@@ -155,11 +155,12 @@ async function drillPoint(
   const violations: string[] = [];
   let hasRival = false;
   let isInjected = false;
+  let meanwhile: Promise<void> | undefined;
 
   const proxy = await startCommandProxy(site.redis, async (at) => {
     if (at !== position || isInjected) return 'forward';
     isInjected = true;
-    await fault.meanwhile?.({
+    meanwhile = fault.meanwhile?.({
       rival: async () => {
         hasRival = true;
         await (tool.rival ?? tool.run)(env);
@@ -170,9 +171,12 @@ async function drillPoint(
         }
       },
     });
+    await meanwhile;
     return fault.action;
   });
   const ran = await tool.run(site.env(prefix, proxy.url));
+  // The tool may have given up before.
+  await meanwhile;
   await proxy.close();
 
   const found = await readContents(site.store, prefix, organizationId);

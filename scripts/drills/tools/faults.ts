@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { Action } from './proxy.ts';
 
 /** What can be done beside a tool while one of its commands waits. */
-export interface Bystanders {
+interface Bystanders {
   /** Another operator runs the same tool, or one that contends with it. */
   rival: () => Promise<void>;
   /** A user takes another name, and somebody else the one that is free now. */

@@ -62,7 +62,9 @@ export async function startCommandProxy(
     const split = createCommandSplitter();
     let queue = Promise.resolve();
     client.on('data', (chunk) => {
-      for (const command of split(chunk)) queue = queue.then(async () => await handle(command));
+      for (const command of split(chunk)) {
+        queue = queue.then(async () => await handle(command)).catch(() => void client.destroy());
+      }
     });
   });
   server.listen(0, '127.0.0.1');

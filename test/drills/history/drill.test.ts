@@ -2,7 +2,7 @@ import { expect, test } from '@jest/globals';
 import { describeResults, drillHistories } from '../../../scripts/drills/history/drill.ts';
 import { faults } from '../../../scripts/drills/history/faults.ts';
 
-const few = ['bridge killed', 'Redis killed', 'org set --username-comparison, connections to Redis cut'];
+const few = ['bridge killed', 'org set --username-comparison, connections to Redis cut'];
 
 test('whatever is killed or cut while clients call, what they saw is linearizable', async () => {
   const chosen = faults.filter(({ name }) => few.includes(name));
