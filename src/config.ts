@@ -1,7 +1,7 @@
 import { readPolicyFields, type PolicyFields, type PolicyLayer } from './deprecation/policy/policy.ts';
 import type { RateLimit } from './api/middleware/rate-limit.ts';
-import { availableCpus } from './lib/cpu-quota.ts';
-import { readSecretFiles } from './lib/secret-files.ts';
+import { availableCpus } from './lib/system/cpu-quota.ts';
+import { readSecretFiles } from './lib/files/secret-files.ts';
 import type { BucketCredentials } from './media/s3.ts';
 import { readMediaUrl } from './media/url.ts';
 import { isLoopback } from './lib/loopback.ts';

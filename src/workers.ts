@@ -10,7 +10,7 @@ export interface Workers {
 }
 
 /** How long a worker may take to exit after the drain delay before it is killed, in ms. */
-const drainTimeout = 15_000;
+const drainTimeout = 7000;
 
 /**
  * Starts `count` processes of this program, which share one port, and replaces each one that exits unexpectedly.

@@ -1,6 +1,6 @@
 import { Command, InvalidArgumentError } from 'commander';
 import { counted, number } from '../../src/lib/numbers.ts';
-import { table } from '../../src/lib/terminal.ts';
+import { table } from '../../src/lib/system/terminal.ts';
 import { drillFuzz } from './fuzz/drill.ts';
 import { describeResults, drillHistories } from './history/drill.ts';
 import { faults } from './history/faults.ts';

@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { open, readdir, readFile, rename, rm, stat } from 'node:fs/promises';
 import path from 'node:path';
-import { makeFolder } from '../lib/make-directory.ts';
+import { makeFolder } from '../lib/files/make-directory.ts';
 import { errorCode, MediaUnavailableError } from './errors.ts';
 import { pictureTypeOf } from './names.ts';
 import type { MediaStore } from './store.ts';

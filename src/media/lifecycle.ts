@@ -3,7 +3,7 @@ import { orphanGraceMs } from '../domain/profile.ts';
 import type { Log } from '../log.ts';
 import type { RedisClient } from '../redis/connection/client.ts';
 import { organizationBase, organizationsKey, sweepKey, unreferencedPicturesKey } from '../redis/keys.ts';
-import { scanMembers } from '../redis/scan.ts';
+import { scanMembers } from '../redis/connection/scan.ts';
 import { newPictureName } from './names.ts';
 import { decodePicture, type DecodedPicture } from './picture.ts';
 import type { MediaStore } from './store.ts';

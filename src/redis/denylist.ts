@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { yieldingChunks } from '../lib/time-slices.ts';
 import type { RedisClient } from './connection/client.ts';
-import type { ScriptCommand, ScriptFiles } from './script-loader.ts';
+import type { ScriptCommand, ScriptFiles } from './connection/script-loader.ts';
 import {
   createRetryBudget,
   normalizedName,

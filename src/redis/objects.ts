@@ -1,6 +1,6 @@
 import { encodeReference, type ObjectReference } from '../domain/objects.ts';
 import type { RedisClient } from './connection/client.ts';
-import type { ScriptCommand, ScriptFiles } from './script-loader.ts';
+import type { ScriptCommand, ScriptFiles } from './connection/script-loader.ts';
 
 export interface ObjectScripts {
   setObject: ScriptCommand<[reference: string, url: string], 'set' | 'unknown-organization'>;

@@ -9,7 +9,7 @@ import {
 } from './keys.ts';
 import type { RedisClient } from './connection/client.ts';
 import { recordLayout } from './layout/layout.ts';
-import type { ScriptCommand, ScriptFiles } from './script-loader.ts';
+import type { ScriptCommand, ScriptFiles } from './connection/script-loader.ts';
 import { readWriteSnapshot } from './write-snapshot.ts';
 
 export interface OrganizationScripts {

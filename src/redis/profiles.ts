@@ -8,7 +8,7 @@ import {
 } from '../domain/profile.ts';
 import { ruleBroken } from '../domain/usernames.ts';
 import type { RedisClient } from './connection/client.ts';
-import type { ScriptCommand, ScriptFiles } from './script-loader.ts';
+import type { ScriptCommand, ScriptFiles } from './connection/script-loader.ts';
 import {
   createRetryBudget,
   normalizedName,

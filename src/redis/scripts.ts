@@ -1,13 +1,13 @@
-import { apiKeyScripts, type ApiKeyScripts } from './api-keys.ts';
+import { apiKeyScripts, type ApiKeyScripts } from './api-keys/api-keys.ts';
 import type { RedisClient } from './connection/client.ts';
-import { credentialScripts, type CredentialScripts } from './credentials.ts';
+import { credentialScripts, type CredentialScripts } from './api-keys/credentials.ts';
 import { denylistScripts, type DenylistScripts } from './denylist.ts';
 import { fsckScripts, type FsckScripts } from './fsck/scripts.ts';
 import { objectScripts, type ObjectScripts } from './objects.ts';
 import { organizationScripts, type OrganizationScripts } from './organizations.ts';
 import { profileScripts, type ProfileScripts } from './profiles.ts';
 import { reindexScripts, type ReindexScripts } from './reindex/scripts.ts';
-import { loadScripts, type ConfirmedWrites } from './script-loader.ts';
+import { loadScripts, type ConfirmedWrites } from './connection/script-loader.ts';
 
 type Scripts = ApiKeyScripts &
   CredentialScripts &

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { Redis } from 'ioredis';
 import { closeRedis } from '../../src/redis/connection/connect.ts';
-import { fsck } from '../../src/redis/fsck.ts';
+import { fsck } from '../../src/redis/fsck/fsck.ts';
 import { startBridge, type TestBridge } from '../support/bridge.ts';
 import { createClient } from '../support/client.ts';
 import { openTestStore } from '../support/store.ts';

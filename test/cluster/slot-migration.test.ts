@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { Redis } from 'ioredis';
-import { fsck } from '../../src/redis/fsck.ts';
+import { fsck } from '../../src/redis/fsck/fsck.ts';
 import { startBridge, type TestBridge } from '../support/bridge.ts';
 import { startCluster, type RedisCluster } from '../support/redis-cluster.ts';
 import type { RedisProcess } from '../support/redis.ts';

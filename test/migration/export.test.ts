@@ -17,7 +17,7 @@ import fc from 'fast-check';
 import { startBridge } from '../support/bridge.ts';
 import { freshPrefix } from '../support/redis.ts';
 import { inSmallDisk, testWithMounts } from '../support/small-disk.ts';
-import { thisProcess } from '../../src/lib/process-identity.ts';
+import { thisProcess } from '../../src/lib/system/process-identity.ts';
 import { createTool, ended, newFolder, writeSource, type Tool } from './tool.ts';
 
 const id = fc

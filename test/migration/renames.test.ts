@@ -1,11 +1,15 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { completeRenames, countPendingRenames, makeRenames } from '../../src/migration/engine/renames.ts';
+import {
+  completeRenames,
+  countPendingRenames,
+  makeRenames,
+} from '../../src/migration/engine/write/renames.ts';
 import { createOrganizations } from '../../src/migration/engine/organizations.ts';
 import { defineMigrationScripts, type MigrationStore } from '../../src/migration/engine/scripts.ts';
 import { closeRedis } from '../../src/redis/connection/connect.ts';
-import { fsck } from '../../src/redis/fsck.ts';
+import { fsck } from '../../src/redis/fsck/fsck.ts';
 import { openTestStore, startBridge } from '../support/bridge.ts';
 import { freshPrefix } from '../support/redis.ts';
 import { createTool, ended, writeSource } from './tool.ts';

@@ -2,7 +2,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/g
 import fc from 'fast-check';
 import { defaultSettings } from '../../src/domain/settings.ts';
 import { closeRedis } from '../../src/redis/connection/connect.ts';
-import { fsck, type FaultKind } from '../../src/redis/fsck.ts';
+import { fsck, type FaultKind } from '../../src/redis/fsck/fsck.ts';
 import { organizationBase } from '../../src/redis/keys.ts';
 import { saveSettings } from '../../src/redis/organizations.ts';
 import { putProfile } from '../../src/redis/profiles.ts';

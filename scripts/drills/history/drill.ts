@@ -1,6 +1,6 @@
 import { writeFile } from 'node:fs/promises';
 import { number } from '../../../src/lib/numbers.ts';
-import { table } from '../../../src/lib/terminal.ts';
+import { table } from '../../../src/lib/system/terminal.ts';
 import { openDeployment, type Deployment, type DeploymentOptions } from './deployment.ts';
 import type { Fault } from './fault.ts';
 import { runRound, type RoundResult } from './round.ts';

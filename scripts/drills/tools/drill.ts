@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { isDeepStrictEqual } from 'node:util';
 import { number } from '../../../src/lib/numbers.ts';
-import { table } from '../../../src/lib/terminal.ts';
+import { table } from '../../../src/lib/system/terminal.ts';
 import { closeRedis, connectRedis } from '../../../src/redis/connection/connect.ts';
 import { putProfile } from '../../../src/redis/profiles.ts';
 import { defineScripts, type Store } from '../../../src/redis/scripts.ts';

@@ -1,6 +1,6 @@
 import { comparisonForm } from '../../../src/domain/usernames.ts';
 import { namesBucketKey, organizationBase, profileKey, settingsKey } from '../../../src/redis/keys.ts';
-import { scanKeys } from '../../../src/redis/scan.ts';
+import { scanKeys } from '../../../src/redis/connection/scan.ts';
 import type { Store } from '../../../src/redis/scripts.ts';
 
 /** All that an organization holds, without times and without what a tool keeps for itself. */

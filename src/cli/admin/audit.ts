@@ -4,7 +4,7 @@ import { readAudit, type AuditEntry } from '../../redis/audit.ts';
 import { findSettings } from '../../redis/organizations.ts';
 import { unknownOrganization, type AdminContext, type Report } from './context.ts';
 import { organizationOption, withExamples } from './options.ts';
-import { printable } from '../../lib/terminal.ts';
+import { printable } from '../../lib/system/terminal.ts';
 
 /** `admin audit`: who changed the denylist. */
 export function auditCommand(context: AdminContext): Command {

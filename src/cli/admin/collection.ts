@@ -2,7 +2,7 @@ import { Command } from 'commander';
 import { addToCollection } from '../../redis/objects.ts';
 import { unknownOrganization, type AdminContext } from './context.ts';
 import { addExamples, idOption, organizationOption, withExamples } from './options.ts';
-import { printable } from '../../lib/terminal.ts';
+import { printable } from '../../lib/system/terminal.ts';
 
 interface CollectionOptions {
   org: string;

@@ -1,9 +1,9 @@
 import { Command } from 'commander';
-import { fsck, type Counts, type Fault } from '../../redis/fsck.ts';
+import { fsck, type Counts, type Fault } from '../../redis/fsck/fsck.ts';
 import { unknownOrganization, type AdminContext, type Report } from './context.ts';
 import { idOption, withExamples } from './options.ts';
 import { counted } from '../../lib/numbers.ts';
-import { printable } from '../../lib/terminal.ts';
+import { printable } from '../../lib/system/terminal.ts';
 
 interface FsckOptions {
   org?: string;

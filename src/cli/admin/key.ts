@@ -6,7 +6,7 @@ import {
   revokeApiKey,
   type ApiKeyRecord,
   type NewApiKey,
-} from '../../redis/api-keys.ts';
+} from '../../redis/api-keys/api-keys.ts';
 import { findSettings } from '../../redis/organizations.ts';
 import { unknownOrganization, type AdminContext, type Report } from './context.ts';
 import {
@@ -17,7 +17,7 @@ import {
   parseId,
   withExamples,
 } from './options.ts';
-import { printable, table } from '../../lib/terminal.ts';
+import { printable, table } from '../../lib/system/terminal.ts';
 
 interface KeyOptions {
   org: string;

@@ -2,7 +2,7 @@ import { Command } from 'commander';
 import { setObject } from '../../redis/objects.ts';
 import { unknownOrganization, type AdminContext } from './context.ts';
 import { addExamples, idOption, organizationOption, parseHttpUrl, withExamples } from './options.ts';
-import { printable } from '../../lib/terminal.ts';
+import { printable } from '../../lib/system/terminal.ts';
 
 interface ObjectOptions {
   org: string;

@@ -6,7 +6,7 @@ import { countHoldings, findSettings, listOrganizations, saveSettings } from '..
 import { changeComparison, type ReindexOutcome } from '../../redis/reindex/reindex.ts';
 import { unknownOrganization, type AdminContext, type Report } from './context.ts';
 import { addExamples, parseId, parseWholeNumber, withExamples } from './options.ts';
-import { list, printable, table } from '../../lib/terminal.ts';
+import { list, printable, table } from '../../lib/system/terminal.ts';
 
 interface SetOptions {
   json?: boolean;

@@ -5,7 +5,7 @@ import { adminCommand, describeError, configureErrorOutput } from '../command-li
 import { auditCommand } from './audit.ts';
 import { collectionCommand } from './collection.ts';
 import { createContext, type AdminContext, type CliEnvironment } from './context.ts';
-import { deprecationCommand } from './deprecation.ts';
+import { deprecationCommand } from './deprecation/deprecation.ts';
 import { fsckCommand } from './fsck.ts';
 import { keyCommand } from './key.ts';
 import { objectCommand } from './object.ts';

@@ -7,8 +7,8 @@ import { groups, readUsageQuery } from '../../deprecation/reports/usage-query.ts
 import { findSettings } from '../../redis/organizations.ts';
 import { unknownOrganization, type AdminContext, type Report } from './context.ts';
 import { idOption, parseWholeNumber, withExamples } from './options.ts';
-import { readTime } from './policy-options.ts';
-import { printable } from '../../lib/terminal.ts';
+import { readTime } from './deprecation/policy-options.ts';
+import { printable } from '../../lib/system/terminal.ts';
 
 interface UsageOptions {
   from?: string;

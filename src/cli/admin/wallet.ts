@@ -2,7 +2,7 @@ import { Command } from 'commander';
 import { setWallet } from '../../redis/profiles.ts';
 import { unknownOrganization, type AdminContext } from './context.ts';
 import { addExamples, idOption, organizationOption, parseWallet, withExamples } from './options.ts';
-import { printable } from '../../lib/terminal.ts';
+import { printable } from '../../lib/system/terminal.ts';
 
 interface WalletOptions {
   org: string;

@@ -1,9 +1,9 @@
 import { counted, number } from '../../lib/numbers.ts';
 import { createMediaStore } from '../../media/open.ts';
 import { applyRun, type Applied } from '../../migration/engine/apply.ts';
-import { openChosen } from '../../migration/engine/choose.ts';
+import { openChosen } from '../../migration/engine/read/choose.ts';
 import type { MigrationContext } from '../../migration/engine/context.ts';
-import { createPacer } from '../../migration/engine/pacer.ts';
+import { createPacer } from '../../migration/engine/write/pacer.ts';
 import type { Copied } from '../../migration/pictures/copy.ts';
 import type { Scope } from '../../migration/sources/scope.ts';
 import {

@@ -1,7 +1,7 @@
-import { exportRecords } from '../../migration/engine/export.ts';
+import { exportRecords } from '../../migration/engine/export/export.ts';
 import { entityNames, type Entity } from '../../migration/records/records.ts';
 import { counted, number } from '../../lib/numbers.ts';
-import { table } from '../../lib/terminal.ts';
+import { table } from '../../lib/system/terminal.ts';
 import { listWarnings, pace } from './summary.ts';
 import { withSession, type Outcome, type CliEnvironment } from './session.ts';
 

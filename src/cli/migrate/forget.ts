@@ -1,6 +1,6 @@
 import { defaultKeyPrefix } from '../../config.ts';
 import { counted } from '../../lib/numbers.ts';
-import { countPendingRenames } from '../../migration/engine/renames.ts';
+import { countPendingRenames } from '../../migration/engine/write/renames.ts';
 import type { MigrationContext } from '../../migration/engine/context.ts';
 import { MigrationError, UsageError } from '../../migration/engine/issues.ts';
 import { countRehearsal, forgetRun, removeRehearsal } from '../../migration/runs/forget.ts';

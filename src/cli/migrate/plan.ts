@@ -1,5 +1,5 @@
 import { makePlan } from '../../migration/engine/apply.ts';
-import { openChosen, type SourceChoice } from '../../migration/engine/choose.ts';
+import { openChosen, type SourceChoice } from '../../migration/engine/read/choose.ts';
 import {
   describeIgnored,
   describePruning,

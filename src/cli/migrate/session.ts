@@ -9,7 +9,7 @@ import { MigrationError, openIssues } from '../../migration/engine/issues.ts';
 import { createOrganizations } from '../../migration/engine/organizations.ts';
 import { createProgress } from '../../migration/engine/progress.ts';
 import { defineMigrationScripts } from '../../migration/engine/scripts.ts';
-import { createWriter } from '../../migration/engine/writer.ts';
+import { createWriter } from '../../migration/engine/write/writer.ts';
 
 /** What a command has to know of the service's configuration. */
 interface MigrationConfig extends StoreConfig {

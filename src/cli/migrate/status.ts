@@ -1,11 +1,11 @@
-import { countPendingRenames } from '../../migration/engine/renames.ts';
+import { countPendingRenames } from '../../migration/engine/write/renames.ts';
 import type { MigrationContext } from '../../migration/engine/context.ts';
 import { entityNames } from '../../migration/records/records.ts';
 import { whoApplies } from '../../migration/runs/lock.ts';
 import { readRun, runOrganizations, runsKey, type RunState } from '../../migration/runs/runs.ts';
 import { MigrationError } from '../../migration/engine/issues.ts';
 import { number } from '../../lib/numbers.ts';
-import { table } from '../../lib/terminal.ts';
+import { table } from '../../lib/system/terminal.ts';
 import { withSession, type Outcome, type CliEnvironment } from './session.ts';
 
 /** Where a run stands: `reading` is before its first write, or before that of its next round. */

@@ -1,10 +1,10 @@
 import { counted, number } from '../../lib/numbers.ts';
-import { printable, table } from '../../lib/terminal.ts';
+import { printable, table } from '../../lib/system/terminal.ts';
 import type { Tallies, Tally } from '../../migration/analysis/outcomes.ts';
-import type { Chosen } from '../../migration/engine/choose.ts';
+import type { Chosen } from '../../migration/engine/read/choose.ts';
 import type { Issue, Issues, Reason } from '../../migration/engine/issues.ts';
-import type { PrunePlan } from '../../migration/engine/prune.ts';
-import type { Reading } from '../../migration/engine/reading.ts';
+import type { PrunePlan } from '../../migration/engine/write/prune.ts';
+import type { Reading } from '../../migration/engine/read/reading.ts';
 import type { Entity } from '../../migration/records/records.ts';
 import type { Source } from '../../migration/sources/source.ts';
 

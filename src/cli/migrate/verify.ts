@@ -1,11 +1,11 @@
-import { openChosen, type SourceChoice } from '../../migration/engine/choose.ts';
+import { openChosen, type SourceChoice } from '../../migration/engine/read/choose.ts';
 import type { Issues, Reason } from '../../migration/engine/issues.ts';
 import type { Entity } from '../../migration/records/records.ts';
 import { readAllNext, readRun, runOrganizations } from '../../migration/runs/runs.ts';
 import { counted, number } from '../../lib/numbers.ts';
-import { table } from '../../lib/terminal.ts';
+import { table } from '../../lib/system/terminal.ts';
 import { describeIgnored, head, listIssues, pace } from './summary.ts';
-import { verify as compareBoth, type Verified } from '../../migration/engine/verify.ts';
+import { verify as compareBoth, type Verified } from '../../migration/engine/compare/verify.ts';
 import { withSession, type Outcome, type SessionChoice, type CliEnvironment } from './session.ts';
 
 export type VerifyChoice = SourceChoice & SessionChoice;

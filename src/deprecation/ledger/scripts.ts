@@ -1,5 +1,5 @@
 import type { RedisClient } from '../../redis/connection/connect.ts';
-import { loadScripts, type ScriptCommand, type ScriptFiles } from '../../redis/script-loader.ts';
+import { loadScripts, type ScriptCommand, type ScriptFiles } from '../../redis/connection/script-loader.ts';
 
 /** The scripts of this folder; the .lua files say what each takes and returns. */
 interface DeprecationScripts {

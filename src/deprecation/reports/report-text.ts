@@ -1,6 +1,6 @@
 import { durationText, minuteMs } from '../../lib/days.ts';
 import { counted } from '../../lib/numbers.ts';
-import { printable, table } from '../../lib/terminal.ts';
+import { printable, table } from '../../lib/system/terminal.ts';
 import { toCsv } from './csv.ts';
 import type { ReportRow } from './group-usage.ts';
 import type { Gap, UsageReport } from './report.ts';

@@ -1,7 +1,7 @@
 import type { RedisClient } from '../../redis/connection/connect.ts';
 import { counted } from '../../lib/numbers.ts';
 import { organizationsKey } from '../../redis/keys.ts';
-import { printable } from '../../lib/terminal.ts';
+import { printable } from '../../lib/system/terminal.ts';
 import { findGaps, readCoverage } from '../ledger/coverage.ts';
 import { dayMs, dayOf, durationText, minuteMs } from '../../lib/days.ts';
 import { formatInstant } from '../../lib/iso8601.ts';

@@ -1,5 +1,5 @@
 import { createReadStream } from 'node:fs';
-import { createTextFile } from '../../lib/text-file.ts';
+import { createTextFile } from '../../lib/files/text-file.ts';
 import type { Workspace } from './workspace.ts';
 
 /** Between the parts of a line; no text of a record holds it. */

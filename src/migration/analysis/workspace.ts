@@ -1,7 +1,7 @@
 import { mkdtempSync, readdirSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { markOwned, ownerOf } from '../../lib/owned-folder.ts';
+import { markOwned, ownerOf } from '../../lib/files/owned-folder.ts';
 
 /** A folder for what does not fit into memory, private to this process and gone with `close`. */
 export interface Workspace {

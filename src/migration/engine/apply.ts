@@ -9,18 +9,18 @@ import {
   type RunState,
 } from '../runs/runs.ts';
 import type { Scope } from '../sources/scope.ts';
-import { assessSource, entriesToWrite, type AssessChoice, type Assessment } from './assess.ts';
-import type { Chosen } from './choose.ts';
+import { assessSource, entriesToWrite, type AssessChoice, type Assessment } from './read/assess.ts';
+import type { Chosen } from './read/choose.ts';
 import type { MigrationContext } from './context.ts';
-import { createExtras } from './extras.ts';
+import { createExtras } from './compare/extras.ts';
 import { UsageError } from './issues.ts';
-import { createLoad, rollBack, stagedOrganizations } from './load.ts';
+import { createLoad, rollBack, stagedOrganizations } from './load/load.ts';
 import type { Organization } from './organizations.ts';
-import { createPacer } from './pacer.ts';
-import { planPrune, prune, type Pruned, type PrunePlan } from './prune.ts';
-import { completeRenames, makeRenames } from './renames.ts';
+import { createPacer } from './write/pacer.ts';
+import { planPrune, prune, type Pruned, type PrunePlan } from './write/prune.ts';
+import { completeRenames, makeRenames } from './write/renames.ts';
 import { createRoundKeeper } from './round-keeper.ts';
-import { writeEntries } from './write.ts';
+import { writeEntries } from './write/write.ts';
 
 export interface Plan {
   assessment: Assessment;

@@ -3,7 +3,7 @@ import type { Issues } from './issues.ts';
 import type { Organizations } from './organizations.ts';
 import type { Progress } from './progress.ts';
 import type { MigrationStore } from './scripts.ts';
-import type { Writer } from './writer.ts';
+import type { Writer } from './write/writer.ts';
 
 /** What every part of a migration works with; whoever opens it closes it. */
 export interface MigrationContext {

@@ -1,4 +1,4 @@
-import { createTextFile, WriteError, type TextFile } from '../../lib/text-file.ts';
+import { createTextFile, WriteError, type TextFile } from '../../lib/files/text-file.ts';
 import type { Entity } from '../records/records.ts';
 
 /** What an operator should know of a record. Problems stop an apply before it writes, unless --on-conflict says else. */

@@ -1,4 +1,4 @@
-import { loadScripts, type ScriptCommand, type ScriptFiles } from '../../redis/script-loader.ts';
+import { loadScripts, type ScriptCommand, type ScriptFiles } from '../../redis/connection/script-loader.ts';
 import type { Store } from '../../redis/scripts.ts';
 import type { Outcome } from '../analysis/outcomes.ts';
 import type { Refusal } from '../../redis/write-snapshot.ts';
@@ -55,12 +55,12 @@ const files: ScriptFiles<MigrationScripts> = {
   migrateObjects: 'migration/apply_objects',
   migrateCollections: 'migration/apply_collections',
   migrateRename: 'migration/rename',
-  migrateFinishLoad: 'migration/finish_load',
+  migrateFinishLoad: 'migration/run/finish_load',
   migratePrune: 'migration/prune',
   migrateRead: 'migration/read_profiles',
   migrateReadNames: 'migration/read_names',
   migratePicture: 'migration/put_picture',
-  migrateLock: 'migration/lock',
+  migrateLock: 'migration/run/lock',
 };
 
 /** Teaches a store the migration's scripts, made of the same parts as the service's own. */

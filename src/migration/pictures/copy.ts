@@ -6,7 +6,7 @@ import { profileKey } from '../../redis/keys.ts';
 import { trackPending, untrack } from '../../media/lifecycle.ts';
 import type { Item } from '../sources/scope.ts';
 import type { MigrationContext } from '../engine/context.ts';
-import type { Pacer } from '../engine/pacer.ts';
+import type { Pacer } from '../engine/write/pacer.ts';
 import { chunksOf, type Scope } from '../sources/scope.ts';
 import { fetchPicture, readPicture, type Fetched } from './fetch.ts';
 

@@ -1,5 +1,5 @@
 import { defaultSettings, settingsFaults } from '../../domain/settings.ts';
-import { hashApiKey } from '../../redis/credentials.ts';
+import { hashApiKey } from '../../redis/api-keys/credentials.ts';
 import { readPlainProfile } from './plain-profile.ts';
 import type { Entity, OrganizationRecord, ProfileRecord, RecordOf } from './records.ts';
 import { defineShape, isFields, readFields, unknownIn } from './shapes.ts';

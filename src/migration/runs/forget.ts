@@ -1,8 +1,8 @@
-import { scanKeys } from '../../redis/scan.ts';
+import { scanKeys } from '../../redis/connection/scan.ts';
 import { coverageKey } from '../../deprecation/ledger/keys.ts';
 import type { MigrationContext } from '../engine/context.ts';
 import { MigrationError } from '../engine/issues.ts';
-import { rollBack } from '../engine/load.ts';
+import { rollBack } from '../engine/load/load.ts';
 import { lockRun } from './lock.ts';
 import { runKey, runOrganizationsKey, runsKey } from './runs.ts';
 

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { hasEnded, thisProcess, type ProcessIdentity } from '../../lib/process-identity.ts';
+import { hasEnded, thisProcess, type ProcessIdentity } from '../../lib/system/process-identity.ts';
 import { MigrationError } from '../engine/issues.ts';
 import { runsKey } from './runs.ts';
 import type { MigrationStore } from '../engine/scripts.ts';

@@ -7,7 +7,7 @@ import { join, resolve } from 'node:path';
 import type { Readable, Writable } from 'node:stream';
 import { setTimeout as pause } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
-import { makeFolder } from '../../lib/make-directory.ts';
+import { makeFolder } from '../../lib/files/make-directory.ts';
 import type { Log } from '../../log.ts';
 
 export interface Embedded {

@@ -1,5 +1,5 @@
 import { permissionsKey } from '../keys.ts';
-import { loadScripts, type ScriptCommand } from '../script-loader.ts';
+import { loadScripts, type ScriptCommand } from './script-loader.ts';
 import type { RedisClient } from './client.ts';
 
 interface PermissionScripts {

@@ -1,5 +1,5 @@
 import { apiKeyIdsKey, apiKeyKey } from '../keys.ts';
-import { scanPairs } from '../scan.ts';
+import { scanPairs } from '../connection/scan.ts';
 import { quote, tell, type Check } from './check.ts';
 
 /** Proves that an API key's record is whole, and that it is listed under its public id. */

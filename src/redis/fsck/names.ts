@@ -1,6 +1,6 @@
 import { nameFault } from '../../domain/usernames.ts';
 import { namesBucketKey } from '../keys.ts';
-import { scanPairs } from '../scan.ts';
+import { scanPairs } from '../connection/scan.ts';
 import { normalizedName, readWriteSnapshot } from '../write-snapshot.ts';
 import { chunksOf, quote, tell, type Check } from './check.ts';
 

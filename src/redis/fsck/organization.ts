@@ -8,7 +8,7 @@ import {
   objectsKey,
   settingsKey,
 } from '../keys.ts';
-import { scanPairs } from '../scan.ts';
+import { scanPairs } from '../connection/scan.ts';
 import { readWriteSnapshot } from '../write-snapshot.ts';
 import { quote, tell, type Check } from './check.ts';
 import { checkKeyList } from './keys.ts';

@@ -1,7 +1,7 @@
 import { decodeReference, encodeReference } from '../../domain/objects.ts';
 import { nameFault } from '../../domain/usernames.ts';
 import { collectionKey, objectsKey } from '../keys.ts';
-import { scanMembers, scanPairs } from '../scan.ts';
+import { scanMembers, scanPairs } from '../connection/scan.ts';
 import { quote, tell, type Check } from './check.ts';
 
 /** Whether `encodeReference` can have written this: two ids. */

@@ -1,5 +1,5 @@
 import type { RedisClient } from '../connection/client.ts';
-import type { ScriptCommand, ScriptFiles } from '../script-loader.ts';
+import type { ScriptCommand, ScriptFiles } from '../connection/script-loader.ts';
 import type { Refusal } from '../write-snapshot.ts';
 
 type Text = string | null;

@@ -1,6 +1,6 @@
 import type { RedisClient } from '../connection/client.ts';
 import { layoutKey, localWritesKey, organizationBase, organizationsKey, settingsKey } from '../keys.ts';
-import { scanMembers } from '../scan.ts';
+import { scanMembers } from '../connection/scan.ts';
 import { layoutVersion, readLayout, recordLayout, type Layout } from './layout.ts';
 
 export type UpgradeOutcome =

@@ -1,6 +1,6 @@
 import { comparisonForm, type UsernameComparison } from '../../domain/usernames.ts';
 import { denylistKey, localWritesKey, namesBucketKey, profileKey, settingsKey } from '../keys.ts';
-import { scanMembers, scanPairs } from '../scan.ts';
+import { scanMembers, scanPairs } from '../connection/scan.ts';
 import { normalizedName, readWriteSnapshot } from '../write-snapshot.ts';
 import type { ReindexStore } from './scripts.ts';
 

@@ -1,5 +1,5 @@
 import type { RedisClient } from '../connection/client.ts';
-import type { ScriptCommand, ScriptFiles } from '../script-loader.ts';
+import type { ScriptCommand, ScriptFiles } from '../connection/script-loader.ts';
 
 export interface ReindexScripts {
   reindexOpen: ScriptCommand<

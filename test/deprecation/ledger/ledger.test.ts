@@ -6,7 +6,7 @@ import { createLedger, type LedgerOptions } from '../../../src/deprecation/ledge
 import { tallyLimits, type Call } from '../../../src/deprecation/ledger/tally.ts';
 import { closeRedis, connectRedis, type RedisClient } from '../../../src/redis/connection/connect.ts';
 import { organizationsKey } from '../../../src/redis/keys.ts';
-import { scanKeys } from '../../../src/redis/scan.ts';
+import { scanKeys } from '../../../src/redis/connection/scan.ts';
 import { defineScripts } from '../../../src/redis/scripts.ts';
 import { freshPrefix, startRedis, testRedisUrl } from '../../support/redis.ts';
 

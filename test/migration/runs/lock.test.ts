@@ -1,6 +1,6 @@
 import { spawnSync } from 'node:child_process';
 import { expect, test } from '@jest/globals';
-import { thisProcess, type ProcessIdentity } from '../../../src/lib/process-identity.ts';
+import { thisProcess, type ProcessIdentity } from '../../../src/lib/system/process-identity.ts';
 import { closeRedis } from '../../../src/redis/connection/connect.ts';
 import { openTestStore } from '../../support/store.ts';
 import { createTool, writeSource } from '../tool.ts';

@@ -32,8 +32,8 @@ export function colouredOperations({
  * Calls per day as stacked bars, one for each operation. Time that was not measured is hatched, and days without any
  * measurement have no bar. Positions are percentages, so that the chart fits any width without a script.
  */
-export function callsChart(days: UsageReport, operations: UsageReport, now: number): Html {
-  const coloured = colouredOperations(operations);
+export function callsChart(days: UsageReport, byOperation: UsageReport, now: number): Html {
+  const coloured = colouredOperations(byOperation);
   const start = Date.parse(days.from);
   const count = days.rows.length;
   const x = (ms: number) => percent((ms - start) / (count * dayMs));

@@ -1,4 +1,4 @@
-import { printable } from '../../../lib/terminal.ts';
+import { printable } from '../../../lib/system/terminal.ts';
 import { createSeen } from '../../analysis/seen.ts';
 import type { Entity } from '../../records/records.ts';
 import { belongsTo, createBatchBuilder } from '../batches.ts';

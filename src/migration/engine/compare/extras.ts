@@ -1,0 +1,143 @@
+import {
+  apiKeyKey,
+  collectionKey,
+  denylistKey,
+  localWritesKey,
+  objectsKey,
+  profileKey,
+  settingsKey,
+} from '../../../redis/keys.ts';
+import { identityOf } from '../../analysis/identity.ts';
+import { createSorter, separator } from '../../analysis/sorter.ts';
+import type { Entity, RecordOf } from '../../records/records.ts';
+import type { MigrationContext } from '../context.ts';
+import type { Organization } from '../organizations.ts';
+import { scanRecords, type StoredRecord } from '../export/stored-keys.ts';
+
+/** A record that Redis has and the source has not. */
+export interface Extra extends StoredRecord {
+  /** Whether it was written here, through the bridge or by its operator, rather than migrated. */
+  isLocal: boolean;
+}
+
+/** Finds what Redis has besides the source. */
+export interface Extras {
+  /** Notes that the source has a record; await it. */
+  note: <E extends Entity>(
+    entity: E,
+    organization: Organization,
+    record: RecordOf[E],
+  ) => Promise<void> | undefined;
+  /**
+   * After the source was read: reads Redis once and gives the records of these organizations that were not noted.
+   * `stored` counts the records of Redis. What is both added and removed meanwhile may be missed.
+   */
+  find: (
+    among: ReadonlyMap<string, Organization>,
+    stored?: Map<Entity, number>,
+    onOtherKey?: Parameters<typeof scanRecords>[3],
+  ) => AsyncGenerator<Extra>;
+}
+
+const inSource = 'a';
+const inRedis = 'b';
+const lookedUpAtOnce = 500;
+
+/** A search among these entities; organizations' own settings are no extras. */
+export function createExtras(context: MigrationContext, wanted: readonly Entity[]): Extras {
+  const entities = wanted.filter((entity) => entity !== 'organizations');
+  const sorter = createSorter(context.workspace);
+  const note = (entity: Entity, id: string, key: string, side: string): Promise<void> | undefined =>
+    // References hold the one control character that lines must not.
+    sorter.add([entity, id, key.replaceAll('\n', '\u0002'), side].join(separator));
+
+  async function* missing(): AsyncGenerator<StoredRecord> {
+    let last = '';
+    for await (const line of sorter.sorted()) {
+      const [entity, id = '', key = '', side] = line.split(separator);
+      const own = line.slice(0, -1);
+      if (side === inRedis && own !== last) {
+        const organization = await context.organizations.find(id);
+        yield { entity: entity as Entity, organization, key: key.replaceAll('\u0002', '\n') };
+      }
+      last = own;
+    }
+  }
+
+  return {
+    note: (entity, organization, record) =>
+      entity === 'organizations'
+        ? undefined
+        : note(entity, organization.id, identityOf(entity, record, organization), inSource),
+    find: async function* (among, stored, onOtherKey) {
+      for await (const { entity, organization, key } of scanRecords(context, entities, among, onOtherKey)) {
+        stored?.set(entity, (stored.get(entity) ?? 0) + 1);
+        const noting = note(entity, organization.id, key, inRedis);
+        if (noting !== undefined) await noting;
+      }
+      let batch: StoredRecord[] = [];
+      for await (const record of missing()) {
+        batch.push(record);
+        if (batch.length < lookedUpAtOnce) continue;
+        yield* await withOrigin(context, batch);
+        batch = [];
+      }
+      yield* await withOrigin(context, batch);
+    },
+  };
+}
+
+async function withOrigin(context: MigrationContext, records: readonly StoredRecord[]): Promise<Extra[]> {
+  const areLocal = await Promise.all(records.map(async (record) => await isLocalWrite(context, record)));
+  return records.map((record, position) => ({ ...record, isLocal: areLocal[position] === true }));
+}
+
+/** The Redis key of a record, or of the hash or set it stands in, for people. */
+export function placeOf({ entity, organization, key }: StoredRecord): string {
+  const { base, index } = organization;
+  switch (entity) {
+    case 'profiles':
+      return profileKey(base, key);
+    case 'api-keys':
+      return apiKeyKey(base, key);
+    case 'objects':
+      return `${objectsKey(base)} ${JSON.stringify(key)}`;
+    case 'denylist':
+      return `${denylistKey(base, index)} ${JSON.stringify(key)}`;
+    case 'collections': {
+      const [user = '', reference = ''] = key.split('\u0003');
+      return `${collectionKey(base, user)} ${JSON.stringify(reference)}`;
+    }
+    case 'organizations':
+      return settingsKey(base);
+    default:
+      throw new TypeError(`no entity: ${String(entity satisfies never)}`);
+  }
+}
+
+/** Whether the record was written here, through the bridge or by its operator, rather than migrated. */
+export async function isLocalWrite(
+  { store }: Pick<MigrationContext, 'store'>,
+  { entity, organization: { base }, key }: StoredRecord,
+): Promise<boolean> {
+  const marked = async (mark: string): Promise<boolean> =>
+    (await store.sismember(localWritesKey(base), mark)) === 1;
+  switch (entity) {
+    case 'profiles':
+      return (await store.hget(profileKey(base, key), 'b')) !== null;
+    case 'api-keys': {
+      const [made, revoked] = await store.hmget(apiKeyKey(base, key), 'b', 'x');
+      return made !== null || revoked !== null;
+    }
+    case 'objects':
+      return await marked(`o\n${key}`);
+    case 'collections':
+      return await marked(`c\n${key.replace('\u0003', '\n')}`);
+    case 'denylist':
+      return (await marked('d\n')) || (await marked(`d\n${key}`));
+    case 'organizations':
+      return (await store.hget(settingsKey(base), 'b')) !== null;
+    default:
+      throw new TypeError(`no entity: ${String(entity satisfies never)}`);
+  }
+}

@@ -1,0 +1,209 @@
+import type { Entity, RecordOf } from '../../records/records.ts';
+import type { Scope } from '../../sources/scope.ts';
+import { createTallies } from '../../analysis/outcomes.ts';
+import type { Decided } from '../../analysis/spool.ts';
+import { organizationsOf } from '../apply.ts';
+import { assessSource, entriesToWrite } from '../read/assess.ts';
+import type { MigrationContext } from '../context.ts';
+import { describeDifferences, differencesOf, type Difference } from './differences.ts';
+import { createExtras, isLocalWrite, placeOf, type Extras } from './extras.ts';
+import type { Reason } from '../issues.ts';
+import { normalizedIn, type Organization } from '../organizations.ts';
+import { createOrderedPool } from '../ordered-pool.ts';
+
+export interface Verified {
+  /** Records of the source compared with Redis, by entity. */
+  compared: ReadonlyMap<Entity, number>;
+  /** Records of Redis looked for in the source, by entity. */
+  stored: ReadonlyMap<Entity, number>;
+  /** Entries of the name index looked up in profiles. */
+  indexed: number;
+  read: number;
+  /** What is missing, different or extra. */
+  differences: number;
+}
+
+const failures: readonly Reason[] = ['missing', 'different', 'newer-in-redis', 'extra', 'index'];
+const comparedAtOnce = 200;
+
+/**
+ * Compares the source with Redis in both directions: every record field by field, what Redis has besides, and the
+ * name index with the profiles. Reads the source once and Redis once. `hasAccepted`: the run has left out what has a
+ * problem, so that is no difference. `past`: organizations that the run knew and the source may no longer name.
+ */
+export async function verify(
+  scope: Scope,
+  context: MigrationContext,
+  { hasAccepted, past }: { hasAccepted: boolean; past: readonly string[] },
+): Promise<Verified> {
+  const { issues } = context;
+  const extras = createExtras(context, scope.entities);
+  const described = new Set<string>();
+  const assessment = await assessSource(scope, context, {
+    phase: 'verifying',
+    keepsDiffering: true,
+    extras: {
+      ...extras,
+      note: (entity, organization, record) => {
+        if (entity === 'organizations') described.add(organization.id);
+        return extras.note(entity, organization, record);
+      },
+    },
+  });
+  context.signal.throwIfAborted();
+  const compared = new Map<Entity, number>();
+  const tallies = createTallies();
+  let batch: Decided[] = [];
+  for await (const entry of entriesToWrite(assessment, tallies, { withDiffering: true })) {
+    if (batch[0] !== undefined && (batch[0].entity !== entry.entity || batch.length >= comparedAtOnce)) {
+      await reportEntries(context, batch);
+      batch = [];
+    }
+    batch.push(entry);
+  }
+  await reportEntries(context, batch);
+
+  const { read, invalid } = assessment.reading;
+  const among = await organizationsOf(context, past, scope.organizationId);
+  const stored = new Map<Entity, number>();
+  const indexed = await findExtras(context, { scope, extras, among, stored, invalid });
+  if (scope.entities.includes('organizations')) await reportUndescribed(context, among, described);
+
+  let sum = 0;
+  for (const entity of scope.entities) {
+    const rows = read.get(entity) ?? 0;
+    sum += rows;
+    const { duplicate, refused } = tallies.of(entity);
+    compared.set(entity, rows - (invalid.get(entity) ?? 0) - duplicate - refused);
+  }
+  const unaccepted = hasAccepted ? 0 : issues.count('invalid') + issues.count('username-conflict');
+  const differences = failures.reduce((all, reason) => all + issues.count(reason), unaccepted);
+  return { compared, stored, indexed, read: sum, differences };
+}
+
+/** Reports entries of one entity that do not agree with Redis. */
+async function reportEntries(context: MigrationContext, entries: readonly Decided[]): Promise<void> {
+  const [first] = entries;
+  if (first === undefined) return;
+  const differences = await differencesOf(context, first.entity, entries);
+  const results = await context.writer.put(first.entity, entries, 'dry');
+  for (const [position, { entity, record, where }] of entries.entries()) {
+    const { outcome = 'unchanged', holder } = results[position] ?? {};
+    const found = differences[position] ?? [];
+    const { reason, detail } = judge(record, outcome, found, holder);
+    if (reason === undefined) continue;
+    const { organizationId, userId, username } = record as Partial<RecordOf['profiles']>;
+    context.issues.add({ entity, reason, where, detail, organizationId, userId, username });
+  }
+}
+
+function judge(
+  record: RecordOf[Entity],
+  outcome: Decided['outcome'],
+  differences: readonly Difference[],
+  holder: string | undefined,
+): { reason: Reason | undefined; detail: string } {
+  const fields = describeDifferences(differences);
+  switch (outcome) {
+    case 'created':
+      return { reason: 'missing', detail: 'is not in Redis' };
+    case 'updated':
+      return { reason: differences[0]?.field === 'name index' ? 'index' : 'different', detail: fields };
+    case 'kept':
+      return { reason: 'changed-here', detail: `was changed here${fields && `: ${fields}`}` };
+    case 'newer':
+      return { reason: 'newer-in-redis', detail: `is newer in Redis, though not changed here: ${fields}` };
+    case 'taken': {
+      const { username } = record as RecordOf['profiles'];
+      const detail = `username ${JSON.stringify(username)} is that of user ${JSON.stringify(holder)}`;
+      return { reason: 'different', detail };
+    }
+    default:
+      return { reason: undefined, detail: '' };
+  }
+}
+
+interface ExtrasChoice {
+  scope: Scope;
+  extras: Extras;
+  among: ReadonlyMap<string, Organization>;
+  stored: Map<Entity, number>;
+  invalid: ReadonlyMap<Entity, number>;
+}
+
+/** Buckets of the name index looked at at once. */
+const bucketsAtOnce = 64;
+
+/** Reports what Redis has besides the source; returns how many entries of the name index were looked up. */
+async function findExtras(
+  context: MigrationContext,
+  { scope, extras, among, stored, invalid }: ExtrasChoice,
+): Promise<number> {
+  const { issues, progress } = context;
+  let indexed = 0;
+  const buckets = createOrderedPool<number>(bucketsAtOnce, (entries) => {
+    indexed += entries;
+    progress.advance('reading Redis', entries, 0);
+  });
+  const onOtherKey = (organization: Organization, rest: string): Promise<void> | undefined => {
+    const [kind, bucket] = rest.split(':');
+    if (kind !== `n${organization.index}` || bucket === undefined) return undefined;
+    return buckets.add(verifyBucket(context, organization, bucket));
+  };
+  const withIndex = scope.entities.includes('profiles') ? onOtherKey : undefined;
+  for await (const extra of extras.find(among, stored, withIndex)) {
+    const absent = `is not in the source${invalid.get(extra.entity) === undefined ? '' : ', as far as its rows are records'}`;
+    issues.add({
+      entity: extra.entity,
+      reason: extra.isLocal ? 'changed-here' : 'extra',
+      where: placeOf(extra),
+      detail: extra.isLocal ? `was written here and ${absent}` : absent,
+      organizationId: extra.organization.id,
+      userId: extra.entity === 'profiles' ? extra.key : undefined,
+    });
+  }
+  await buckets.drain();
+  return indexed;
+}
+
+/** Every entry of the name index must lead to a user of that very name. Returns how many entries the bucket has. */
+async function verifyBucket(
+  { store, issues }: MigrationContext,
+  organization: Organization,
+  bucket: string,
+): Promise<number> {
+  const [count, others] = await store.migrateReadNames(organization.base, organization.index, bucket);
+  for (const [form, user, name] of others) {
+    if (name !== null && normalizedIn(organization, name) === form) continue;
+    const detail = `leads from ${JSON.stringify(form)} to user ${JSON.stringify(user)}, whose username is ${name === null ? 'absent' : JSON.stringify(name)}: run profile-bridge admin fsck --repair`;
+    issues.add({
+      entity: 'profiles',
+      reason: 'index',
+      where: `name index of organization ${JSON.stringify(organization.id)}`,
+      detail,
+      organizationId: organization.id,
+      userId: user,
+    });
+  }
+  return count;
+}
+
+/** Organizations the source no longer describes. */
+async function reportUndescribed(
+  context: MigrationContext,
+  among: ReadonlyMap<string, Organization>,
+  described: ReadonlySet<string>,
+): Promise<void> {
+  for (const organization of among.values()) {
+    if (described.has(organization.id)) continue;
+    const place = { entity: 'organizations', organization, key: '' } as const;
+    const isLocal = await isLocalWrite(context, place);
+    context.issues.add({
+      entity: 'organizations',
+      reason: 'changed-here',
+      where: placeOf(place),
+      detail: isLocal ? 'was written here and is not in the source' : 'is not described in the source',
+      organizationId: organization.id,
+    });
+  }
+}

@@ -1,0 +1,77 @@
+import { existsSync, mkdirSync, readdirSync, renameSync, rmSync } from 'node:fs';
+import { join } from 'node:path';
+import { makeFolder } from '../../../lib/files/make-directory.ts';
+import { markOwned, ownerOf } from '../../../lib/files/owned-folder.ts';
+import { createTextFile } from '../../../lib/files/text-file.ts';
+import { formatManifest, manifestName, readManifest, type Manifest } from '../../sources/files/manifest.ts';
+import { UsageError } from '../issues.ts';
+
+/** A folder that an export goes to. */
+export interface ExportFolder {
+  /** Where files are written until all are whole. */
+  readonly staging: string;
+  /** Moves the files that the manifest names to where they belong. */
+  publish: (manifest: Manifest) => void;
+  /** Removes all that was written. */
+  discard: () => void;
+}
+
+const stagingName = '.incomplete';
+
+/** Prepares a new or empty folder for an export; one that an export was killed in counts as empty. */
+export async function openExportFolder(folder: string): Promise<ExportFolder> {
+  const staging = join(folder, stagingName);
+  const remove = (name: string): void => rmSync(join(folder, name), { recursive: true, force: true });
+  let isEmpty: boolean;
+  try {
+    makeFolder(folder);
+    await removeLeftovers(folder);
+    isEmpty = readdirSync(folder).length === 0;
+    if (isEmpty) {
+      mkdirSync(staging, { mode: 0o700 });
+      markOwned(staging);
+    }
+  } catch (error) {
+    if (error instanceof UsageError) throw error;
+    throw new UsageError(
+      `${folder} cannot be written (${(error as NodeJS.ErrnoException).code ?? 'error'}): give --to a folder that can`,
+    );
+  }
+  if (!isEmpty)
+    throw new UsageError(`${folder} is not empty: give --to a new folder, so that nothing is overwritten`);
+
+  const published: string[] = [];
+  return {
+    staging,
+    publish: (manifest) => {
+      const list = createTextFile(join(staging, manifestName), 'free some space, then export again');
+      list.write(formatManifest(manifest));
+      list.close();
+      for (const name of [manifestName, ...manifest.keys()]) {
+        renameSync(join(staging, name), join(folder, name));
+        published.push(name);
+      }
+      remove(stagingName);
+    },
+    discard: () => {
+      for (const name of [...published, stagingName]) remove(name);
+    },
+  };
+}
+
+/** Removes what an export that was killed has left, unless it had just become whole. */
+async function removeLeftovers(folder: string): Promise<void> {
+  const staging = join(folder, stagingName);
+  if (!existsSync(staging)) return;
+  const owner = ownerOf(staging);
+  // Without an owner, it was killed before it wrote anything else.
+  if (owner !== undefined && owner !== 'ended') {
+    throw new UsageError(
+      `process ${owner.pid} on ${owner.host} may still be exporting to ${folder}: give --to another folder, or delete ${staging} if that process has ended`,
+    );
+  }
+  const names = [...((await readManifest(folder))?.keys() ?? [])];
+  const isWhole = names.length > 0 && names.every((name) => existsSync(join(folder, name)));
+  if (!isWhole) for (const name of [...names, manifestName]) rmSync(join(folder, name), { force: true });
+  rmSync(staging, { recursive: true, force: true });
+}

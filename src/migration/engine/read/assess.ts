@@ -1,0 +1,179 @@
+import { decideDuplicates } from '../../analysis/duplicates.ts';
+import { decideNames, type Rename } from '../../analysis/names.ts';
+import { createTallies, type Outcome, type Tallies } from '../../analysis/outcomes.ts';
+import { createSpool, type Decided, type Spool } from '../../analysis/spool.ts';
+import { scopeOf } from '../../analysis/identity.ts';
+import { profileKey } from '../../../redis/keys.ts';
+import type { Entity, RecordOf } from '../../records/records.ts';
+import type { Scope } from '../../sources/scope.ts';
+import type { MigrationContext } from '../context.ts';
+import { isLoaded, type Load } from '../load/load.ts';
+import { readSource, type ReadHandlers, type ReadItem, type Reading } from './reading.ts';
+import type { Extras } from '../compare/extras.ts';
+import type { Result } from '../write/writer.ts';
+
+/** The source as it was read once, and what is to become of its records. */
+export interface Assessment {
+  reading: Reading;
+  /** The records that may change something, or that do not agree with Redis, with the decisions on them. */
+  spool: Spool;
+  /** Renames that depend on each other. */
+  renames: Rename[];
+  /** What became of the records that are not in the spool. */
+  tallies: Tallies;
+  /** Records that stop an apply, unless --on-conflict says otherwise. */
+  problems: number;
+}
+
+export interface AssessChoice {
+  phase: string;
+  /** Where records of organizations go that Redis does not know yet; without it they are compared as all others. */
+  load?: Load | undefined;
+  onTaken?: ReadHandlers['onTaken'];
+  tallies?: Tallies | undefined;
+  /** Where the identities of all records are noted, to find what Redis has besides. */
+  extras?: Extras | undefined;
+  /** Whether what Redis no longer needs is pruned, so that its usernames become free. */
+  isPruning?: boolean | undefined;
+  /** Whether records that stay as they are in Redis, though they differ, are wanted as well. */
+  keepsDiffering?: boolean | undefined;
+}
+
+/**
+ * Reads the source once, compares every record with Redis by the very scripts that would write it, and decides what
+ * would become of it. Writes nothing to Redis, unless records are to be loaded; memory stays flat, for what differs
+ * goes to disk. Ends early when the signal comes.
+ */
+export async function assessSource(
+  scope: Scope,
+  context: MigrationContext,
+  { phase, load, onTaken, tallies = createTallies(), extras, ...choice }: AssessChoice,
+): Promise<Assessment> {
+  const { issues, signal } = context;
+  const { isPruning = false, keepsDiffering = false } = choice;
+  const spool = createSpool(context.workspace);
+  const isSettled = (outcome: Outcome): boolean =>
+    outcome === 'unchanged' || (!keepsDiffering && (outcome === 'kept' || outcome === 'newer'));
+  const compare = async (entity: Entity, items: readonly ReadItem[]): Promise<void> => {
+    if (items.length === 0) return;
+    for (const { item, organization } of items) {
+      const noting = extras?.note(entity, organization, item.record);
+      if (noting !== undefined) await noting;
+    }
+    const results = await compareWithRedis(context, entity, items);
+    for (const [position, { seq, item, isRepeated }] of items.entries()) {
+      const result = results[position] ?? { outcome: 'created' };
+      reportResult(context, entity, item, result);
+      if (isSettled(result.outcome) && !isRepeated) {
+        tallies.add(entity, item.record.organizationId, result.outcome);
+        continue;
+      }
+      const { outcome, holder, previous } = result;
+      const entry = { seq, entity, where: item.where(), outcome, holder, previous, isRepeated };
+      await spool.add({ ...entry, record: item.record });
+    }
+  };
+  const take = async (entity: Entity, items: readonly ReadItem[]): Promise<void> => {
+    if (load === undefined) return await compare(entity, items);
+    for (const { organization } of items) {
+      const claiming = load.claim(organization);
+      if (claiming !== undefined) await claiming;
+    }
+    const isOwn = ({ organization }: ReadItem): boolean => isLoaded(entity, organization);
+    await Promise.all([
+      load.take(entity, items.filter(isOwn)),
+      compare(
+        entity,
+        items.filter((item) => !isOwn(item)),
+      ),
+    ]);
+  };
+  const reading = await readSource(scope, context, { phase, take, onTaken });
+  const assessment = (renames: Rename[]): Assessment => ({
+    reading,
+    spool,
+    renames,
+    tallies,
+    problems: issues.count('invalid') + issues.count('username-conflict'),
+  });
+  if (signal.aborted) return assessment([]);
+  await load?.index(scope.onConflict);
+  await decideDuplicates(context, spool, reading.repeated);
+  const renames = await decideNames(context, spool, {
+    onConflict: scope.onConflict,
+    usernameToPrune: async (organizationId, userId) => {
+      const isReadable = (reading.invalid.get('profiles') ?? 0) === 0;
+      if (!isPruning || !isReadable || reading.seen.has(scopeOf('profiles', organizationId), userId))
+        return undefined;
+      const { base } = await context.organizations.find(organizationId);
+      const [username, local] = await context.store.hmget(profileKey(base, userId), 'u', 'b');
+      return local === null ? (username ?? undefined) : undefined;
+    },
+  });
+  return assessment(renames);
+}
+
+async function compareWithRedis(
+  { writer }: MigrationContext,
+  entity: Entity,
+  items: readonly ReadItem[],
+): Promise<Result[]> {
+  const known = items.filter(({ organization }) => organization.exists);
+  if (known.length === 0) return items.map(() => ({ outcome: 'created' }));
+  const results = await writer.put(
+    entity,
+    known.map(({ item }) => item),
+    'dry',
+  );
+  if (known.length === items.length) return results;
+  const found = new Map(known.map((item, position) => [item, results[position]]));
+  return items.map((item) => found.get(item) ?? { outcome: 'created' });
+}
+
+/** What only Redis can tell of a record that is taken as it is. */
+function reportResult(
+  { issues }: MigrationContext,
+  entity: Entity,
+  item: ReadItem['item'],
+  { isDenied, keepsComparison }: Result,
+): void {
+  const { organizationId, userId, username } = item.record as Partial<RecordOf['profiles']>;
+  if (isDenied === true) {
+    const detail =
+      entity === 'profiles'
+        ? `username ${JSON.stringify(username)} is on the denylist: it is kept`
+        : `${JSON.stringify(username)} is denied, and a user's name: both are kept`;
+    const named = { organizationId, userId, username };
+    issues.add({ entity, reason: 'denied-name-in-use', where: item.where(), detail, ...named });
+  }
+  if (keepsComparison === true) {
+    const detail = `organization ${JSON.stringify(organizationId)} goes on comparing names as it does: profile-bridge admin org set changes that`;
+    issues.add({ entity, reason: 'comparison-kept', where: item.where(), detail, organizationId });
+  }
+}
+
+/**
+ * Entries that are to be written, as they are to be written; what is not goes to the tallies. With `withDiffering`
+ * also those that differ and stay as they are in Redis.
+ */
+export async function* entriesToWrite(
+  { spool }: Assessment,
+  tallies: Tallies,
+  { withDiffering = false } = {},
+): AsyncGenerator<Decided> {
+  for await (const entry of spool.entries()) {
+    const { entity, outcome, decision, record } = entry;
+    if (decision === 'superseded') tallies.add(entity, record.organizationId, 'duplicate');
+    else if (decision === 'refused') tallies.add(entity, record.organizationId, 'refused');
+    else if (outcome === 'unchanged' || (!withDiffering && (outcome === 'kept' || outcome === 'newer')))
+      tallies.add(entity, record.organizationId, outcome);
+    else if (decision === 'nameless') yield { ...entry, record: withoutUsername(record) };
+    else yield entry;
+  }
+}
+
+function withoutUsername<E extends Entity>(record: RecordOf[E]): RecordOf[E] {
+  const copy = { ...record };
+  delete (copy as { username?: string }).username;
+  return copy;
+}

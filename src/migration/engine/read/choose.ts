@@ -1,0 +1,85 @@
+import { createHash } from 'node:crypto';
+import { readFile } from 'node:fs/promises';
+import { resolve } from 'node:path';
+import type { Entity } from '../../records/records.ts';
+import { defaultRunName } from '../../runs/runs.ts';
+import { readMapping } from '../../sources/mapping.ts';
+import { openSource } from '../../sources/open.ts';
+import type { OnConflict, Scope } from '../../sources/scope.ts';
+import { SourceError, type Source } from '../../sources/source.ts';
+import { isDatabaseUrl } from '../../sources/databases/urls.ts';
+import { UsageError } from '../issues.ts';
+
+/**
+ * The order of reading and writing: an organization before its records, a denied name before it may be found in use,
+ * a user before what refers to it, and API keys last, so that nobody gets in before everything is in place.
+ */
+const order: readonly Entity[] = [
+  'organizations',
+  'objects',
+  'denylist',
+  'profiles',
+  'collections',
+  'api-keys',
+];
+
+/** What an operator chose of a source. */
+export interface SourceChoice {
+  source: string;
+  mapping?: string | undefined;
+  entities?: readonly Entity[] | undefined;
+  org?: string | undefined;
+  batch?: number | undefined;
+  onConflict?: OnConflict | undefined;
+  run?: string | undefined;
+}
+
+/** A source as chosen, opened; whoever opens it closes it. */
+export interface Chosen {
+  source: Source;
+  scope: Scope;
+  run: string;
+  /** Tells one source and mapping from another. */
+  fingerprint: string;
+  /** Tells one choice of entities and organization from another. */
+  selection: string;
+}
+
+/** Opens what was chosen; the environment may have its password. Mistakes are UsageErrors. */
+export async function openChosen(choice: SourceChoice, env: NodeJS.ProcessEnv): Promise<Chosen> {
+  const source = await open(choice, env);
+  const missing = choice.entities?.find((entity) => !source.entities.includes(entity));
+  if (missing !== undefined) {
+    await source.close();
+    throw new UsageError(
+      `${source.name} has no ${missing}: leave it out of --entities; there are ${source.entities.join(', ')}`,
+    );
+  }
+  const wanted = choice.entities ?? source.entities;
+  const entities = order.filter((entity) => wanted.includes(entity));
+  const place = isDatabaseUrl(choice.source) ? source.name : resolve(choice.source);
+  const mapped = choice.mapping === undefined ? '' : await readFile(choice.mapping, 'utf8');
+  return {
+    source,
+    scope: {
+      source,
+      entities,
+      organizationId: choice.org,
+      size: choice.batch,
+      onConflict: choice.onConflict ?? 'abort',
+    },
+    run: choice.run ?? defaultRunName(choice.source, source.name),
+    fingerprint: createHash('sha256')
+      .update(JSON.stringify([place, mapped]))
+      .digest('hex'),
+    selection: JSON.stringify([entities, choice.org ?? null]),
+  };
+}
+
+async function open({ source, mapping }: SourceChoice, env: NodeJS.ProcessEnv): Promise<Source> {
+  try {
+    return await openSource(source, mapping === undefined ? undefined : await readMapping(mapping), env);
+  } catch (error) {
+    throw error instanceof SourceError ? new UsageError(error.message) : error;
+  }
+}

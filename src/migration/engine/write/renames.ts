@@ -1,0 +1,109 @@
+import { orderRenames, type Chain, type RenameStep } from '../../analysis/chains.ts';
+import type { Rename } from '../../analysis/names.ts';
+import { groupBy } from '../../../lib/group-by.ts';
+import { pendingRenamesKey } from '../../../redis/keys.ts';
+import type { MigrationContext } from '../context.ts';
+import { withCurrentIndex } from './current-index.ts';
+import { normalizedIn, type Organization } from '../organizations.ts';
+
+/** Renames of one call: some milliseconds of work at most. */
+const renamedAtOnce = 200;
+const recordedAtOnce = 1000;
+
+type RenameContext = Pick<MigrationContext, 'store' | 'organizations' | 'progress' | 'signal'>;
+
+/**
+ * Makes renames that depend on each other. All of an organization's are put on record in Redis before the first one
+ * is made, and each leaves the record in the script that makes it; so a run that is broken off loses no name, and the
+ * next one completes what is left. A cycle is one script; a longer chain is made from its free end, where every user
+ * has the old or the new name at any time. Returns how many are left, because the signal came.
+ */
+export async function makeRenames(context: RenameContext, renames: readonly Rename[]): Promise<number> {
+  const { store, organizations } = context;
+  const groups = groupBy(renames, ({ organizationId }) => organizationId);
+  for (const [id, own] of groups) {
+    const { base } = await organizations.find(id);
+    for (let done = 0; done < own.length; done += recordedAtOnce) {
+      const rows = own.slice(done, done + recordedAtOnce);
+      const record = rows.map(({ userId, from, to }) => [userId, JSON.stringify([from, to])] as const);
+      await store.hset(pendingRenamesKey(base), new Map(record));
+    }
+  }
+  let left = 0;
+  for (const [id, own] of groups) left += await renameIn(context, await organizations.find(id), own);
+  return left;
+}
+
+/** Completes the renames that an earlier run put on record; how many are left, because the signal came. */
+export async function completeRenames(
+  context: RenameContext,
+  organizationIds: readonly string[],
+): Promise<number> {
+  const { store, organizations } = context;
+  let left = 0;
+  for (const id of organizationIds) {
+    const organization = await organizations.find(id);
+    const pending = await store.hgetall(pendingRenamesKey(organization.base));
+    const renames = Object.entries(pending).map(([userId, record]): Rename => {
+      const [from, to] = JSON.parse(record) as [string, string];
+      return { organizationId: id, userId, from, to };
+    });
+    left += await renameIn(context, organization, renames);
+  }
+  return left;
+}
+
+/** How many renames of these organizations are on record. */
+export async function countPendingRenames(
+  { store, organizations }: Pick<MigrationContext, 'store' | 'organizations'>,
+  organizationIds: readonly string[],
+): Promise<number> {
+  const counts = organizationIds.map(async (id) => {
+    const { base } = await organizations.find(id);
+    return await store.hlen(pendingRenamesKey(base));
+  });
+  return (await Promise.all(counts)).reduce((sum, count) => sum + count, 0);
+}
+
+async function renameIn(
+  context: RenameContext,
+  organization: Organization,
+  renames: readonly Rename[],
+): Promise<number> {
+  const chains = orderRenames(renames.map((rename) => stepOf(organization, rename)));
+  let left = renames.length;
+  for (const { steps, isCycle } of chains) {
+    const size = isCycle ? steps.length : renamedAtOnce;
+    for (let done = 0; done < steps.length; done += size) {
+      if (context.signal.aborted) return left;
+      await renameOnce(context, organization, { steps: steps.slice(done, done + size), isCycle });
+      const count = Math.min(size, steps.length - done);
+      left -= count;
+      context.progress.advance('renaming users', count, 1 - left / renames.length);
+    }
+  }
+  return left;
+}
+
+async function renameOnce(
+  { store, organizations }: RenameContext,
+  organization: Organization,
+  { steps, isCycle }: Chain,
+): Promise<void> {
+  await withCurrentIndex({ organizations, organization }, async () => {
+    // The organization's comparison may have changed while this waited.
+    const rows = steps
+      .map(({ userId, from, to }) => stepOf(organization, { userId, from, to }))
+      .map(({ userId, from, fromForm, to, toForm }) => [userId, from, fromForm, to, toForm]);
+    const kind = isCycle ? 'cycle' : 'chain';
+    return await store.migrateRename(organization.base, organization.index, kind, JSON.stringify(rows));
+  });
+}
+
+function stepOf(
+  organization: Organization,
+  { userId, from, to }: Pick<Rename, 'userId' | 'from' | 'to'>,
+): RenameStep {
+  const form = (name: string): string => (name === '' ? '' : normalizedIn(organization, name));
+  return { userId, from, fromForm: form(from), to, toForm: form(to) };
+}

@@ -1,0 +1,82 @@
+import type { Tallies } from '../../analysis/outcomes.ts';
+import type { Decided } from '../../analysis/spool.ts';
+import type { RecordOf } from '../../records/records.ts';
+import { entriesToWrite, type Assessment } from '../read/assess.ts';
+import type { MigrationContext } from '../context.ts';
+import { createOrderedPool } from '../ordered-pool.ts';
+import type { Pacer } from './pacer.ts';
+
+/** Text of the records that are written together, at most. */
+const maxBatchLength = 512 * 1024;
+const usualBatchSize = 500;
+
+export interface WriteOptions {
+  /** Records in one call at most. */
+  size?: number | undefined;
+  pacer: Pacer;
+  /** Called after every batch, with the share of the entries that has been written, 0 to 1. */
+  onWritten: (share: number) => void;
+}
+
+/**
+ * Writes what an assessment lets through, in order, and counts what became of it. Stops between two batches when the
+ * signal comes.
+ */
+export async function writeEntries(
+  context: MigrationContext,
+  assessment: Assessment,
+  tallies: Tallies,
+  { size = usualBatchSize, pacer, onWritten }: WriteOptions,
+): Promise<void> {
+  const { signal, progress } = context;
+  const total = Math.max(1, assessment.spool.size);
+  const pool = createOrderedPool<number>(context.concurrency, (share) => onWritten(share));
+  let passed = 0;
+  let batch: Decided[] = [];
+  let length = 0;
+  const flush = async (): Promise<void> => {
+    const own = batch;
+    const [first] = own;
+    if (first === undefined) return;
+    batch = [];
+    length = 0;
+    await pacer.wait(own.length);
+    if (signal.aborted) return;
+    const share = Math.min(1, (passed += own.length) / total);
+    progress.advance(`writing ${first.entity}`, own.length, share);
+    await pool.add(writeBatch(context, own, tallies).then(() => share));
+  };
+  for await (const entry of entriesToWrite(assessment, tallies)) {
+    if (signal.aborted) break;
+    const [first] = batch;
+    const isOther = first !== undefined && first.entity !== entry.entity;
+    if (isOther || batch.length >= size || length >= maxBatchLength) await flush();
+    if (isOther) await pool.drain();
+    batch.push(entry);
+    length += entry.length;
+  }
+  if (!signal.aborted) await flush();
+  await pool.drain();
+}
+
+async function writeBatch(
+  { writer, issues }: MigrationContext,
+  entries: readonly Decided[],
+  tallies: Tallies,
+): Promise<void> {
+  const [first] = entries;
+  if (first === undefined) return;
+  const results = await writer.put(first.entity, entries, 'write');
+  for (const [position, { entity, record, where, outcome: before }] of entries.entries()) {
+    const result = results[position];
+    if (result === undefined) continue;
+    // A rename, or the loading of its organization, may have written it already.
+    const planned = before === 'taken' ? 'updated' : before;
+    tallies.add(entity, record.organizationId, result.outcome === 'unchanged' ? planned : result.outcome);
+    if (result.outcome !== 'taken') continue;
+    // The bridge goes on meanwhile.
+    const { organizationId, userId, username } = record as RecordOf['profiles'];
+    const detail = `username ${JSON.stringify(username)} has just been taken by user ${JSON.stringify(result.holder)}`;
+    issues.add({ entity, reason: 'username-conflict', where, detail, organizationId, userId, username });
+  }
+}

@@ -1,0 +1,103 @@
+import { randomBytes } from 'node:crypto';
+import type { Caller } from '../../domain/caller.ts';
+import { hashApiKey } from './credentials.ts';
+import { apiKeyIdsKey, apiKeyKey } from '../keys.ts';
+import { scanPairs } from '../connection/scan.ts';
+import type { RedisClient } from '../connection/client.ts';
+import type { ScriptCommand, ScriptFiles } from '../connection/script-loader.ts';
+
+export interface ApiKeyScripts {
+  createKey: ScriptCommand<string[], 'created' | 'unknown-organization' | 'exists'>;
+  revokeKey: ScriptCommand<[keyId: string], 'revoked' | 'already' | 'unknown'>;
+}
+
+type ApiKeyStore = RedisClient & ApiKeyScripts;
+
+export const apiKeyScripts: ScriptFiles<ApiKeyScripts> = {
+  createKey: 'api_key/create',
+  revokeKey: 'api_key/revoke',
+};
+
+/** What an API key is made for. `expiresAt` in ms. */
+export interface NewApiKey {
+  role: Caller['role'];
+  userId?: string | undefined;
+  client?: string | undefined;
+  expiresAt?: number | undefined;
+}
+
+/** A stored key, without the key. Times in ms. */
+export interface ApiKeyRecord extends NewApiKey {
+  keyId: string;
+  createdAt: number;
+  revokedAt?: number | undefined;
+}
+
+export type CreateKeyOutcome =
+  { kind: 'created'; apiKey: string; keyId: string } | { kind: 'unknown-organization' };
+
+/** A new public id: it tells nothing of the key. */
+export function newKeyId(): string {
+  return `k_${randomBytes(8).toString('hex')}`;
+}
+
+/** Makes a key of 256 random bits and stores its SHA-256; only the caller ever sees the key itself. */
+export async function createApiKey(
+  store: ApiKeyStore,
+  base: string,
+  key: NewApiKey,
+): Promise<CreateKeyOutcome> {
+  const apiKey = `pb_${randomBytes(32).toString('base64url')}`;
+  const keyId = newKeyId();
+  const outcome = await store.createKey(
+    base,
+    hashApiKey(apiKey),
+    keyId,
+    key.role,
+    key.userId ?? '',
+    key.client ?? '',
+    key.expiresAt === undefined ? '' : String(key.expiresAt),
+  );
+  if (outcome === 'unknown-organization') return { kind: outcome };
+  if (outcome === 'exists') throw new Error('256 random bits came twice');
+  return { kind: 'created', apiKey, keyId };
+}
+
+/** Revokes a key by its public id, for every instance and from its next request on; `already`: it was before. */
+export async function revokeApiKey(
+  store: ApiKeyStore,
+  base: string,
+  keyId: string,
+): Promise<'revoked' | 'already' | 'unknown'> {
+  return await store.revokeKey(base, keyId);
+}
+
+/** All keys of an organization, revoked and expired ones too, oldest first. */
+export async function listApiKeys(store: RedisClient, base: string): Promise<ApiKeyRecord[]> {
+  const records = new Map<string, ApiKeyRecord>();
+  for await (const page of scanPairs(store, apiKeyIdsKey(base))) {
+    for (const record of await Promise.all(page.map((pair) => readRecord(store, base, pair)))) {
+      if (record !== undefined) records.set(record.keyId, record);
+    }
+  }
+  return [...records.values()].toSorted((a, b) => a.createdAt - b.createdAt || (a.keyId < b.keyId ? -1 : 1));
+}
+
+/** Undefined where an outside hand took the record away (fsck tells). */
+async function readRecord(
+  store: RedisClient,
+  base: string,
+  [keyId, sha256]: readonly [string, string],
+): Promise<ApiKeyRecord | undefined> {
+  const { i, r, u, c, e, x, t } = await store.hgetall(apiKeyKey(base, sha256));
+  if (i === undefined) return undefined;
+  return {
+    keyId,
+    role: r === 'admin' ? 'admin' : 'player',
+    userId: u,
+    client: c,
+    expiresAt: e === undefined ? undefined : Number(e),
+    createdAt: Number(t ?? 0),
+    revokedAt: x === undefined ? undefined : Number(x),
+  };
+}

@@ -1,0 +1,105 @@
+import { Cluster, type Redis } from 'ioredis';
+import { mastersOf, type RedisClient } from './client.ts';
+
+/** How many slots of the keyspace, or entries of one key, Redis looks at in one call: well under a millisecond. */
+const scanCount = 1000;
+
+/** Keys moved to another server while they were being walked: some may have been missed. */
+export class KeysMovedError extends Error {
+  constructor() {
+    super(
+      'keys moved between servers while they were being read (resharding, a failover or a restart), so some may have been missed: run this again once that is over',
+    );
+  }
+}
+
+/**
+ * All keys that begin with `start`, in batches, a cluster's masters one after the other. A key that is there all
+ * the time is found, perhaps twice. An empty batch is given too, so that the caller can do what is due meanwhile.
+ * Ends with a KeysMovedError where that cannot be vouched for.
+ */
+export async function* scanKeys(store: RedisClient, start: string): AsyncGenerator<string[]> {
+  const pattern = `${start.replace(/[*?[\]\\^]/g, String.raw`\$&`)}*`;
+  const before = await keyDistribution(store);
+  for (const node of mastersOf(store)) {
+    yield* scan((cursor) => node.scan(cursor, 'MATCH', pattern, 'COUNT', scanCount));
+  }
+  if ((await keyDistribution(store)) !== before) throw new KeysMovedError();
+}
+
+/**
+ * All fields and values of a hash, in batches; one that is there all the time is found, perhaps twice. Ends with a
+ * KeysMovedError where that cannot be vouched for.
+ */
+export async function* scanPairs(
+  store: RedisClient,
+  key: string,
+): AsyncGenerator<(readonly [string, string])[]> {
+  for await (const flat of scanEntries(store, (cursor) => store.hscan(key, cursor, 'COUNT', scanCount))) {
+    yield pairsOf(flat);
+  }
+}
+
+/** All members of a set, under the conditions of `scanPairs`. */
+export async function* scanMembers(store: RedisClient, key: string): AsyncGenerator<string[]> {
+  yield* scanEntries(store, (cursor) => store.sscan(key, cursor, 'COUNT', scanCount));
+}
+
+type ScanCall = (cursor: string) => Promise<[next: string, entries: string[]]>;
+
+async function* scan(call: ScanCall, from = '0'): AsyncGenerator<string[]> {
+  let cursor = from;
+  do {
+    const [next, entries] = await call(cursor);
+    yield entries;
+    cursor = next;
+  } while (cursor !== '0');
+}
+
+/** What one call returns is whole. Of more, each server has its own order, and a cursor is of use to that one alone. */
+async function* scanEntries(store: RedisClient, call: ScanCall): AsyncGenerator<string[]> {
+  const [next, entries] = await call('0');
+  if (next === '0') return yield entries;
+  const before = await keyDistribution(store);
+  yield* scan(call);
+  if ((await keyDistribution(store)) !== before) throw new KeysMovedError();
+}
+
+const slotCount = 16_384;
+
+/**
+ * Which server has which keys. Where this text is the same before and after a walk, no key changed its server and no
+ * server restarted meanwhile. While a slot is on the move, its keys are on either side: a KeysMovedError.
+ */
+async function keyDistribution(store: RedisClient): Promise<string> {
+  const servers = await Promise.all(mastersOf(store).map((node) => describeServer(node, store)));
+  const covered = servers.reduce((sum, { slots }) => sum + slots, 0);
+  if (store instanceof Cluster && covered !== slotCount) throw new KeysMovedError();
+  return servers.map(({ text }) => text).join('\n');
+}
+
+async function describeServer(node: Redis, store: RedisClient): Promise<{ text: string; slots: number }> {
+  const run = /^run_id:\w+/m.exec(await node.info('server'))?.[0] ?? '';
+  if (!(store instanceof Cluster)) return { text: run, slots: 0 };
+  const nodes = String(await node.call('cluster', 'nodes'));
+  const [id, , flags = '', , , , epoch, , ...ranges] =
+    nodes
+      .split('\n')
+      .find((line) => line.includes('myself'))
+      ?.split(' ') ?? [];
+  if (!flags.includes('master') || ranges.some((range) => range.startsWith('['))) throw new KeysMovedError();
+  const slots = ranges.reduce((sum, range) => sum + sizeOf(range), 0);
+  return { text: [run, id, epoch, ...ranges].join(' '), slots };
+}
+
+/** Of a range of slots such as `0-5460` or `7`. */
+function sizeOf(range: string): number {
+  const [first = 0, last = first] = range.split('-').map(Number);
+  return last - first + 1;
+}
+
+function pairsOf(flat: readonly string[]): (readonly [string, string])[] {
+  const pairs: (readonly [string, string])[] = [];
+  for (let at = 0; at + 1 < flat.length; at += 2) pairs.push([flat[at] ?? '', flat[at + 1] ?? '']);
+  return pairs;
+}

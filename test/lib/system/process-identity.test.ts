@@ -1,0 +1,26 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { expect, test } from '@jest/globals';
+import { hasEnded, thisProcess } from '../../../src/lib/system/process-identity.ts';
+
+test('a process that runs has not ended; once it is killed it has', async () => {
+  expect(hasEnded(thisProcess())).toBe(false);
+  const child = spawn('sleep', ['60']);
+  await once(child, 'spawn');
+  // Where the start is unknown, the id alone has to do.
+  const other = { ...thisProcess(), pid: child.pid ?? 0, started: '' };
+  expect(hasEnded(other)).toBe(false);
+  child.kill('SIGKILL');
+  await once(child, 'exit');
+  expect(hasEnded(other)).toBe(true);
+});
+
+test('a process with the same id that began at another time is not the same process', () => {
+  expect(hasEnded({ ...thisProcess(), started: '1' })).toBe(true);
+});
+
+test('of a process in another container or on another machine nothing is certain', () => {
+  expect(hasEnded({ ...thisProcess(), started: '1', namespace: 'pid:[1]' })).toBe(false);
+  expect(hasEnded({ ...thisProcess(), started: '1', boot: 'another' })).toBe(false);
+  expect(hasEnded({ ...thisProcess(), started: '1', boot: '', host: 'another' })).toBe(false);
+});

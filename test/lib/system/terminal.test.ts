@@ -1,0 +1,41 @@
+import { describe, expect, test } from '@jest/globals';
+import fc from 'fast-check';
+import { counted } from '../../../src/lib/numbers.ts';
+import { list, printable, table } from '../../../src/lib/system/terminal.ts';
+
+describe('text for a terminal', () => {
+  test('a table stands in columns, numbers to the right, and what is absent is a dash', () => {
+    expect(
+      table(
+        ['', 'read', 'by'],
+        [
+          ['profiles', '12,345', 'äö'],
+          ['denylist', '7', undefined],
+        ],
+        ['read'],
+      ).split('\n'),
+    ).toEqual([
+      '            read  by', //
+      'profiles  12,345  äö',
+      'denylist       7  -',
+    ]);
+  });
+
+  test('what would steer the terminal is written out, in tables and lists too', () => {
+    expect(printable('a\u001b[2J\u202eb\u2028')).toBe(String.raw`a\u{1b}[2J\u{202e}b\u{2028}`);
+    expect(list([['name', '\u0007']])).toBe(String.raw`name  \u{7}`);
+    fc.assert(
+      fc.property(fc.string({ unit: 'binary' }), (text) => {
+        expect(table(['heading'], [[text]])).not.toMatch(/(?!\n)[\p{Cc}\p{Cf}]/u);
+      }),
+    );
+  });
+
+  test('one thing is no two things', () => {
+    expect([0, 1, 1234].map((count) => counted(count, 'record'))).toEqual([
+      '0 records',
+      '1 record',
+      '1,234 records',
+    ]);
+  });
+});

@@ -1,0 +1,105 @@
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
+import { defaultSettings } from '../../../src/domain/settings.ts';
+import {
+  createApiKey,
+  listApiKeys,
+  revokeApiKey,
+  type NewApiKey,
+} from '../../../src/redis/api-keys/api-keys.ts';
+import { closeRedis } from '../../../src/redis/connection/connect.ts';
+import { authenticate, hashApiKey } from '../../../src/redis/api-keys/credentials.ts';
+import { organizationBase } from '../../../src/redis/keys.ts';
+import { saveSettings } from '../../../src/redis/organizations.ts';
+import { scanKeys } from '../../../src/redis/connection/scan.ts';
+import type { Store } from '../../../src/redis/scripts.ts';
+import { openTestStore } from '../../support/store.ts';
+import { freshPrefix } from '../../support/redis.ts';
+
+let store: Store;
+let base: string;
+beforeAll(async () => {
+  store = await openTestStore();
+});
+beforeEach(async () => {
+  const prefix = freshPrefix();
+  await saveSettings(store, prefix, 'acme', defaultSettings);
+  base = organizationBase(prefix, 'acme');
+});
+afterAll(() => closeRedis(store));
+
+async function create(key: NewApiKey): Promise<{ apiKey: string; keyId: string }> {
+  const made = await createApiKey(store, base, key);
+  if (made.kind !== 'created') throw new Error(made.kind);
+  return made;
+}
+
+describe('an API key', () => {
+  test('lets in whom it was made for', async () => {
+    const { apiKey, keyId } = await create({ role: 'player', userId: 'ada', client: 'ios-4.2' });
+    expect(apiKey).toMatch(/^pb_[\w-]{43}$/);
+    expect(await authenticate(store, base, hashApiKey(apiKey))).toMatchObject({
+      kind: 'known',
+      caller: { keyId, role: 'player', userId: 'ada', client: 'ios-4.2' },
+    });
+  });
+
+  test('is nowhere in the store, only its SHA-256', async () => {
+    const { apiKey } = await create({ role: 'admin' });
+    const texts: string[] = [];
+    for await (const keys of scanKeys(store, base)) {
+      for (const key of keys) texts.push(key, (await store.dump(key)) ?? '');
+    }
+    expect(texts.join('\n')).toContain(hashApiKey(apiKey));
+    expect(texts.join('\n')).not.toContain(apiKey.slice(3));
+  });
+
+  test('lets nobody in once it is revoked, which may be said twice', async () => {
+    const { apiKey, keyId } = await create({ role: 'admin' });
+    expect(await revokeApiKey(store, base, keyId)).toBe('revoked');
+    expect(await authenticate(store, base, hashApiKey(apiKey))).toEqual({ kind: 'unknown' });
+    const [before] = await listApiKeys(store, base);
+    expect(await revokeApiKey(store, base, keyId)).toBe('already');
+    expect(await listApiKeys(store, base)).toEqual([before]);
+  });
+
+  test('lets nobody in once it has expired', async () => {
+    const { apiKey } = await create({ role: 'admin', expiresAt: Date.now() - 1000 });
+    expect(await authenticate(store, base, hashApiKey(apiKey))).toEqual({ kind: 'unknown' });
+  });
+
+  test('lets nobody in from the very millisecond at which it expires', async () => {
+    const [seconds, microseconds] = await store.time();
+    const now = Number(seconds) * 1000 + Math.floor(Number(microseconds) / 1000);
+    const { apiKey } = await create({ role: 'admin', expiresAt: now });
+    expect(await authenticate(store, base, hashApiKey(apiKey))).toEqual({ kind: 'unknown' });
+    const later = await create({ role: 'admin', expiresAt: now + 60_000 });
+    expect(await authenticate(store, base, hashApiKey(later.apiKey))).toMatchObject({ kind: 'known' });
+  });
+
+  test('needs an organization', async () => {
+    const nowhere = organizationBase(freshPrefix(), 'acme');
+    expect(await createApiKey(store, nowhere, { role: 'admin' })).toEqual({ kind: 'unknown-organization' });
+    expect(await store.exists(`${nowhere}keys`)).toBe(0);
+  });
+
+  test('that is unknown cannot be revoked', async () => {
+    expect(await revokeApiKey(store, base, 'k_0000000000000000')).toBe('unknown');
+    await store.hset(`${base}keys`, 'k_lost', hashApiKey('lost'));
+    expect(await revokeApiKey(store, base, 'k_lost')).toBe('unknown');
+    expect(await store.exists(`${base}key:${hashApiKey('lost')}`)).toBe(0);
+  });
+});
+
+test('keys are listed oldest first, with all that is known of them but the key', async () => {
+  const expiresAt = Date.now() + 60_000;
+  const first = await create({ role: 'player', userId: 'ada', client: 'ios', expiresAt });
+  const second = await create({ role: 'admin' });
+  const [one, two, ...rest] = await listApiKeys(store, base);
+  expect(rest).toEqual([]);
+  // Both may have been made in one millisecond.
+  expect(new Set([one?.keyId, two?.keyId])).toEqual(new Set([first.keyId, second.keyId]));
+  const listed = one?.keyId === first.keyId ? one : two;
+  expect(listed).toMatchObject({ role: 'player', userId: 'ada', client: 'ios', expiresAt });
+  expect(listed?.createdAt).toBeGreaterThan(Date.now() - 60_000);
+  expect(listed?.revokedAt).toBeUndefined();
+});

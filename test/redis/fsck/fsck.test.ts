@@ -1,0 +1,335 @@
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
+import { defaultSettings } from '../../../src/domain/settings.ts';
+import { createApiKey, revokeApiKey } from '../../../src/redis/api-keys/api-keys.ts';
+import { closeRedis } from '../../../src/redis/connection/connect.ts';
+import { hashApiKey } from '../../../src/redis/api-keys/credentials.ts';
+import { banUsernames, overwriteDenylist } from '../../../src/redis/denylist.ts';
+import { fsck, type Fault, type FaultKind } from '../../../src/redis/fsck/fsck.ts';
+import { organizationBase } from '../../../src/redis/keys.ts';
+import { trackPending } from '../../../src/media/lifecycle.ts';
+import { addToCollection, setObject } from '../../../src/redis/objects.ts';
+import { listOrganizations, saveSettings } from '../../../src/redis/organizations.ts';
+import { putProfile } from '../../../src/redis/profiles.ts';
+import { changeComparison } from '../../../src/redis/reindex/reindex.ts';
+import type { Store } from '../../../src/redis/scripts.ts';
+import { readWriteSnapshot } from '../../../src/redis/write-snapshot.ts';
+import { setWallet } from '../../../src/redis/profiles.ts';
+import { openTestStore } from '../../support/store.ts';
+import { startCluster } from '../../support/redis-cluster.ts';
+import { freshPrefix } from '../../support/redis.ts';
+
+const hat = { datasourceId: 'hats', objectDefinitionId: 'top hat' };
+const file = 'AAAAAAAAAAAAAAAAAAAAAA.png';
+const organizationId = 'acme {1}';
+
+let store: Store;
+let prefix: string;
+let base: string;
+beforeAll(async () => {
+  store = await openTestStore();
+});
+beforeEach(async () => {
+  prefix = freshPrefix();
+  base = organizationBase(prefix, organizationId);
+  await fill();
+});
+afterAll(() => closeRedis(store));
+
+const put = async (user: string, username: string, on = store) =>
+  (await putProfile(on, base, user, { username }, await readWriteSnapshot(on, base, user))).kind;
+
+const context = async () => ({ store, base, keyId: 'k_1', snapshot: await readWriteSnapshot(store, base) });
+
+/** An organization with something of everything. */
+async function fill(on = store): Promise<void> {
+  await saveSettings(on, prefix, organizationId, defaultSettings);
+  await setObject(on, base, hat, 'https://cdn.example/hat.png');
+  await addToCollection(on, base, 'ada', hat);
+  await put('ada', 'Ada', on);
+  await put('bob', 'bob', on);
+  await put('bob', 'Bo\u0301b', on);
+  await trackPending(on, base, file);
+  await putProfile(
+    on,
+    base,
+    'ada',
+    { picture: { file }, avatar: hat },
+    await readWriteSnapshot(on, base, 'ada'),
+  );
+  await setWallet(on, base, 'carol', { address: `0x${'0'.repeat(40)}`, isVerified: true });
+  await createApiKey(on, base, { role: 'player', userId: 'ada' });
+}
+
+async function check(
+  repair = false,
+  organization?: string,
+): Promise<{ faults: Fault[]; kinds: FaultKind[]; remaining: number }> {
+  const faults: Fault[] = [];
+  const onFault = (fault: Fault) => faults.push(fault);
+  const outcome = await fsck(store, prefix, { organizationId: organization, repair, onFault });
+  if (outcome.kind !== 'checked') throw new Error(outcome.kind);
+  expect(outcome.found).toBe(faults.length);
+  const kinds = faults.map(({ kind }) => kind).sort();
+  return { faults, kinds, remaining: outcome.found - outcome.repaired };
+}
+
+/** Finds just this, changes nothing unless asked to, and then mends it for good. */
+async function expectMended(...kinds: FaultKind[]): Promise<void> {
+  expect((await check()).kinds).toEqual(kinds);
+  expect(await check(true)).toMatchObject({ kinds, remaining: 0 });
+  expect((await check()).faults).toEqual([]);
+}
+
+/** Where the index of a small organization has all names. */
+const names = (): string => `${base}n0:0`;
+
+describe('fsck', () => {
+  test('finds nothing wrong with what the service has written', async () => {
+    await banUsernames(await context(), new Map([['Ada', 'Augusta'], ['root', 'x']])); // prettier-ignore
+    const outcome = await fsck(store, prefix, { repair: false, onFault: () => {} });
+    expect(outcome).toEqual({
+      kind: 'checked',
+      found: 0,
+      repaired: 0,
+      counts: { organizations: 1, profiles: 3, usernames: 2, deniedNames: 2, apiKeys: 1, references: 3 },
+    });
+    expect((await check(true)).faults).toEqual([]);
+  });
+
+  test('finds nothing wrong after the comparison was changed, nor an old generation', async () => {
+    await changeComparison(store, base, 'case-insensitive');
+    await put('dave', 'DAVE');
+    await overwriteDenylist(await context(), ['Root']);
+    expect((await check()).faults).toEqual([]);
+  });
+
+  test('knows no organization that does not exist', async () => {
+    const onFault = () => {};
+    expect(await fsck(store, prefix, { organizationId: 'nope', repair: true, onFault })).toEqual({
+      kind: 'unknown-organization',
+    });
+  });
+
+  test('looks at one organization only where that is asked for', async () => {
+    await saveSettings(store, prefix, 'other', defaultSettings);
+    await store.hset(`${organizationBase(prefix, 'other')}p:eve`, 'u', 'Eve', 't', 1);
+    expect((await check(false, organizationId)).faults).toEqual([]);
+    expect((await check(false, 'other')).kinds).toEqual(['username-not-indexed']);
+    expect((await check()).faults).toMatchObject([{ organizationId: 'other' }]);
+  });
+
+  test('stops when it is told to', async () => {
+    const options = { repair: false, onFault: () => {}, signal: AbortSignal.abort() };
+    expect(await fsck(store, prefix, options)).toEqual({ kind: 'interrupted' });
+  });
+});
+
+describe('the index of names', () => {
+  test('is rebuilt where it is gone', async () => {
+    await store.unlink(names());
+    await expectMended('username-not-indexed', 'username-not-indexed');
+    expect(await put('eve', 'Ada')).toBe('taken');
+    expect(await put('eve', 'B\u00F3b')).toBe('taken');
+  });
+
+  test('gives a name back to the user who has it', async () => {
+    await store.hset(names(), 'Ada', 'nobody');
+    expect((await check()).kinds).toEqual(['index-entry-stale', 'username-not-indexed']);
+    // Which of the two is met first is up to the scan, and mending it mends the other.
+    expect((await check(true)).remaining).toBe(0);
+    expect((await check()).faults).toEqual([]);
+    expect(await store.hget(names(), 'Ada')).toBe('ada');
+  });
+
+  test('loses the entries that no profile bears out', async () => {
+    await store.hset(names(), 'Ghost', 'ghost');
+    await store.hset(names(), 'Ann', 'ada');
+    await store.hset(`${base}n0:1`, 'Ada', 'ada');
+    await expectMended('index-entry-stale', 'index-entry-stale', 'index-entry-stale');
+    expect(await put('eve', 'Ghost')).toBe('put');
+  });
+
+  test('is mended where a part of it is something else', async () => {
+    await store.set(names(), 'text');
+    expect((await check()).kinds).toEqual(['username-not-indexed', 'username-not-indexed', 'wrong-type']);
+    await check(true);
+    expect((await check()).faults).toEqual([]);
+    expect(await put('eve', 'Ada')).toBe('taken');
+  });
+
+  test('lets the profile changed last keep a name that two have, and tells who lost it', async () => {
+    await store.hset(`${base}p:old`, { u: 'Ada', t: 5, w: '0x1' });
+    await store.hset(`${base}p:new`, { u: 'Bo\u0301b', t: Date.now() + 60_000 });
+    await expectMended('username-shared', 'username-shared');
+    expect(await store.hget(names(), 'Ada')).toBe('ada');
+    expect(await store.hget(names(), 'B\u00F3b')).toBe('new');
+    expect(await store.hgetall(`${base}p:old`)).toMatchObject({ w: '0x1' });
+    expect(await store.hget(`${base}p:old`, 'u')).toBeNull();
+    expect(await store.hget(`${base}p:bob`, 'u')).toBeNull();
+    const trail = JSON.stringify(await store.xrange(`${base}audit`, '-', '+'));
+    expect(trail).toContain('"user","old","username","Ada","kept-by","ada"');
+    expect(trail).toContain('"user","bob","username","Bo\u0301b","kept-by","new"');
+  });
+
+  test('knows names that are no names', async () => {
+    await store.hset(`${base}p:eve`, 'u', 'a\nb', 't', 1);
+    await store.hset(names(), 'a\nb', 'eve');
+    await store.hset(`${base}p:mallory`, 'u', Buffer.from([0x61, 0xff]), 't', 1);
+    expect((await check(true)).kinds).toEqual(['username-malformed', 'username-malformed']);
+  });
+
+  test('has no remains of a rebuild that died, but may be under construction', async () => {
+    await store.reindexOpen(base, 'dead', 60_000, 'case-insensitive');
+    await store.reindexNames(base, 'dead', 60_000, '1', 'ada', 'ada');
+    expect((await check()).faults).toEqual([]);
+    await store.unlink(`${base}reindex`);
+    await expectMended('generation-left-over');
+  });
+});
+
+describe('profiles', () => {
+  test('get a time where they have none, and so are seen again', async () => {
+    await store.hdel(`${base}p:ada`, 't');
+    await expectMended('profile-undated');
+    // A migration may not know when a profile was changed.
+    await store.hset(`${base}p:ada`, 't', '');
+    expect((await check()).faults).toEqual([]);
+  });
+
+  test('keep the picture file they refer to', async () => {
+    await store.zadd(`${base}media`, 1, file);
+    await expectMended('picture-loose');
+    expect(await store.zscore(`${base}media`, file)).toBeNull();
+    expect(await store.hget(`${base}p:ada`, 'pf')).toBe(file);
+  });
+
+  test('lose references that cannot be read, and the audit trail keeps them', async () => {
+    await store.hset(`${base}p:carol`, 'pr', 'no line feed', 'ar', 'a\nb\nc');
+    await expectMended('reference-unreadable', 'reference-unreadable');
+    const trail = JSON.stringify(await store.xrange(`${base}audit`, '-', '+'));
+    expect(trail).toContain('no line feed');
+  });
+
+  test('that are no hashes are left to the operator', async () => {
+    await store.set(`${base}p:eve`, 'text');
+    await store.hset(names(), 'Eve', 'eve');
+    const { kinds, remaining } = await check(true);
+    expect(kinds).toEqual(['index-entry-stale', 'wrong-type']);
+    expect(remaining).toBe(1);
+  });
+});
+
+describe('the denylist', () => {
+  test('has every name under its form', async () => {
+    await store.hset(`${base}d0`, 'e\u0301', '', 'nowhere', 'Root');
+    await expectMended('denied-name-misfiled', 'denied-name-misfiled');
+    expect(await store.hgetall(`${base}d0`)).toEqual({ '\u00E9': 'e\u0301', Root: '' });
+    expect(await put('eve', 'Root')).toBe('denied');
+  });
+
+  test('loses what nobody can be called', async () => {
+    await store.hset(`${base}d0`, 'a\tb', '', 'root', '');
+    await expectMended('denied-name-misfiled');
+    expect(await store.hkeys(`${base}d0`)).toEqual(['root']);
+  });
+});
+
+describe('API keys', () => {
+  test('are listed again, and can be revoked', async () => {
+    const made = await createApiKey(store, base, { role: 'admin' });
+    const { keyId, apiKey } = made.kind === 'created' ? made : { keyId: '', apiKey: '' };
+    await store.hset(`${base}keys`, keyId, hashApiKey('another'));
+    await expectMended('key-list-stale', 'key-not-listed');
+    expect(await store.hget(`${base}keys`, keyId)).toBe(hashApiKey(apiKey));
+    expect(await revokeApiKey(store, base, keyId)).toBe('revoked');
+  });
+
+  test('that lack a part are left to the operator', async () => {
+    await store.hset(`${base}key:${hashApiKey('1')}`, 'r', 'admin');
+    await store.hset(`${base}key:${hashApiKey('2')}`, 'i', 'k_2', 'r', 'king', 'e', 'soon');
+    await store.hset(`${base}keys`, 'k_2', hashApiKey('2'));
+    await store.set(`${base}key:${hashApiKey('3')}`, 'text');
+    const { kinds, remaining } = await check(true);
+    expect(kinds).toEqual(['key-invalid', 'key-invalid', 'key-invalid', 'wrong-type']);
+    expect(remaining).toBe(4);
+  });
+});
+
+describe('organizations', () => {
+  test('are registered again', async () => {
+    await store.srem(`${prefix}orgs`, organizationId);
+    await expectMended('unregistered-organization');
+    expect(await listOrganizations(store, prefix)).toEqual([organizationId]);
+  });
+
+  test('without settings, or with wrong ones, are left to the operator', async () => {
+    await store.hset(`${base}settings`, 'min', 'x', 'pattern', '(', 'comparison', 'fuzzy');
+    expect((await check(true)).kinds).toEqual(['settings-invalid', 'settings-invalid', 'settings-invalid']);
+    await store.unlink(`${base}settings`);
+    expect((await check(true)).kinds).toEqual(['settings-missing']);
+    await store.srem(`${prefix}orgs`, organizationId);
+    expect((await check(true)).kinds).toEqual(['settings-missing']);
+    await store.set(`${base}settings`, 'text');
+    expect((await check(true)).kinds).toEqual(['wrong-type']);
+  });
+
+  test('have catalogues and collections that can be read', async () => {
+    await store.hset(`${base}objects`, 'hats', 'https://cdn.example/');
+    await store.sadd(`${base}c:ada`, '\nhat');
+    await store.sadd(`${base}c:bob`, 'hats');
+    await expectMended('reference-unreadable', 'reference-unreadable', 'reference-unreadable');
+    expect(await store.exists(`${base}c:bob`)).toBe(0);
+  });
+
+  test('have keys of the right types, and loose files that will be swept', async () => {
+    await store.zadd(`${base}media`, 9e15, 'BBBBBBBBBBBBBBBBBBBBBB.png');
+    await expectMended('loose-file-undated');
+    await store.unlink(`${base}objects`, `${base}keys`, `${base}c:ada`);
+    await store.set(`${base}objects`, 'text');
+    await store.set(`${base}keys`, 'text');
+    await store.set(`${base}c:ada`, 'text');
+    await store.set(`${base}d0`, 'text');
+    expect((await check()).kinds.filter((kind) => kind === 'wrong-type')).toHaveLength(4);
+  });
+});
+
+test('nothing is mended wrongly, and no fault is seen, while the service works', async () => {
+  const other = await openTestStore();
+  const users = Array.from({ length: 30 }, (_, i) => `u${i}`);
+  const state = { isDone: false };
+  const faults: Fault[] = [];
+  const work = async () => {
+    for (let round = 0; round < 15; round++) {
+      await Promise.all(users.map(async (user, i) => await put(user, `name ${(i + round) % 40}`, other)));
+      await banUsernames({ ...(await context()), store: other }, new Map([[`name ${round}`, `r${round}`]]));
+    }
+    state.isDone = true;
+  };
+  const checks = async () => {
+    while (!state.isDone) faults.push(...(await check(true)).faults);
+  };
+  await Promise.all([work(), checks()]).finally(() => closeRedis(other));
+  expect(faults).toEqual([]);
+  expect((await check()).faults).toEqual([]);
+});
+
+test('a whole cluster is examined', async () => {
+  const cluster = await startCluster();
+  const single = store;
+  store = await openTestStore(cluster.url);
+  try {
+    for (const id of ['a', 'b', 'c', 'd']) {
+      base = organizationBase(prefix, id);
+      await saveSettings(store, prefix, id, defaultSettings);
+      await put('ada', 'Ada');
+      await store.unlink(names());
+    }
+    const four = Array<FaultKind>(4).fill('username-not-indexed');
+    await expectMended(...four);
+    expect(await put('eve', 'Ada')).toBe('taken');
+  } finally {
+    await closeRedis(store);
+    store = single;
+    await cluster.stop();
+  }
+});
