@@ -174,7 +174,7 @@ describeInBrowser('the dashboard in a browser', () => {
     await page.locator('#dates button').click();
     await page.waitForURL(/\/\?organization=globex&from=[\d-]{10}&to=[\d-]{10}$/);
     const download = page.waitForEvent('download');
-    await page.getByRole('link', { name: 'by client' }).click();
+    await page.getByRole('link', { name: 'by client', exact: true }).click();
     expect((await download).suggestedFilename()).toMatch(/^usage-by-client-.*\.csv$/);
     await context.close();
   });
