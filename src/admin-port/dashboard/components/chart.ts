@@ -1,7 +1,7 @@
 import { dayMs } from '../../../lib/days.ts';
 import { html, type Html } from '../../../lib/html.ts';
 import { counted, number } from '../../../lib/numbers.ts';
-import { operations } from '../../../contract/operations.ts';
+import { operations as contractOperations } from '../../../contract/operations.ts';
 import type { ReportRow } from '../../../deprecation/reports/group-usage.ts';
 import type { UsageReport } from '../../../deprecation/reports/report.ts';
 import { visible } from './text.ts';
@@ -13,7 +13,7 @@ const compact = new Intl.NumberFormat('en', { notation: 'compact' });
 const shortDates = new Intl.DateTimeFormat('en-GB', { day: 'numeric', month: 'short', timeZone: 'UTC' });
 const fullDates = new Intl.DateTimeFormat('en-GB', { dateStyle: 'full', timeZone: 'UTC' });
 
-const contractOrder: readonly string[] = operations;
+const contractOrder: readonly string[] = contractOperations;
 
 /** The operations of a report in the contract's order, each with the number of its colour; others share the last. */
 export function colouredOperations({
