@@ -7,6 +7,10 @@ step() {
   printf '\n=== %s (%ss)\n' "$*" "$SECONDS"
 }
 
+step 'system packages'
+bash scripts/ci/packages.sh dockerd=docker.io iptables=iptables docker-compose=docker-compose nginx=nginx-light \
+  haproxy=haproxy promtool=prometheus systemd-analyze=systemd
+
 step 'bill of materials and licences of the runtime dependencies'
 node scripts/ci/sbom.mjs
 
