@@ -105,10 +105,11 @@ describe('with the embedded Redis', () => {
 });
 
 test('after SIGTERM it accepts requests for DRAIN_DELAY seconds while /readyz is already 503', async () => {
-  const { child, url, exited } = await start({ DATA_DIR: newFolder(), DRAIN_DELAY: '2' });
+  const { child, url, exited } = await start({ DATA_DIR: newFolder(), DRAIN_DELAY: '5' });
   child.kill('SIGTERM');
-  while ((await fetch(`${url}/readyz`)).status !== 503);
-  expect((await fetch(`${url}/livez`, { headers: { connection: 'close' } })).status).toBe(200);
+  const close = { headers: { connection: 'close' } };
+  while ((await fetch(`${url}/readyz`, close)).status !== 503);
+  expect((await fetch(`${url}/livez`, close)).status).toBe(200);
   expect(await exited).toEqual([0, null]);
 });
 

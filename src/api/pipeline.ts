@@ -1,3 +1,4 @@
+import { setImmediate as nextPhase } from 'node:timers/promises';
 import type { Request, RequestHandler, Response } from 'express';
 import type { DeprecationPolicy } from '../deprecation/policy/policy.ts';
 import { openSession, type AuthenticationOptions, type Session } from './authentication.ts';
@@ -69,8 +70,8 @@ export function createPipeline(rows: readonly Row[], options: PipelineOptions): 
 
     let isLate = false;
     if (row.body !== undefined) {
-      // By the next microtask all that came with the headers has been parsed.
-      await Promise.resolve();
+      // What came with the headers is parsed right after them, before the event loop's next phase.
+      if (!request.complete) await nextPhase();
       isLate = !request.complete;
     }
     let session: Session;

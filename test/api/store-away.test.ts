@@ -40,6 +40,9 @@ describe('a store that hangs', () => {
       expect(Date.now() - begun).toBeLessThan(3000);
       expect(answers.map(({ status }) => status)).toEqual([503, 503, 503]);
       expect(answers[0]?.body).toMatchObject({ code: 'store-unavailable' });
+      expect(answers[1]?.body).toMatchObject({
+        detail: expect.stringMatching(/unknown how much of it took effect.*again is safe/),
+      });
       expect(answers[0]?.headers['retry-after']).toMatch(/^\d+$/);
       expect((await player.request('GET', '/livez')).status).toBe(200);
     } finally {

@@ -10,29 +10,37 @@ exec 2>>"$folder/redis.log"
 trap '' HUP INT TERM
 redis=$(command -v redis-server || command -v valkey-server) || exit 127
 
-# The server inherits descriptor 9, so the lock lives exactly as long as it does, however it and we end.
+# Takes the lock on descriptor 9, waiting for it at most so many seconds.
+take_lock() {
+  if command -v flock >/dev/null; then
+    flock -w "$1" 9
+  else
+    perl -e 'use Fcntl ":flock"; my $seconds = shift; alarm $seconds;
+      open(my $lock, ">&=", 9) && flock($lock, LOCK_EX | ($seconds ? 0 : LOCK_NB)) or exit 1' "$1"
+  fi
+}
+
 exec 9>>"$folder/lock"
-if command -v flock >/dev/null; then
-  flock -n 9 || exit 75
-else
-  perl -e 'use Fcntl ":flock"; open(my $lock, ">&=", 9) && flock($lock, LOCK_EX | LOCK_NB) or exit 1' || exit 75
-fi
+take_lock 0 || exit 75
 echo "$PPID" >"$folder/lock"
 
 "$redis" --port 0 --unixsocket "$socket" --unixsocketperm 700 --dir "$folder" --daemonize no \
   --appendonly yes --appendfsync always --save '' --maxmemory-policy noeviction --hash-max-listpack-value 256 \
   </dev/null >&2 &
 server=$!
+# The server has inherited the lock; from now on it is held exactly as long as the server lives.
+exec 9>&-
 echo started
 
 # A background job's standard input is /dev/null unless it is handed over.
 exec 3<&0
 (
-  exec >/dev/null 9>&-
+  exec >/dev/null 9>>"$folder/lock"
   while read -r _; do :; done
+  # Signals are sent only while the lock is held: afterwards the PID may belong to another process.
+  take_lock 0 && exit
   kill -TERM "$server"
-  sleep 10
-  kill -KILL "$server"
+  take_lock 10 || kill -KILL "$server"
 ) <&3 &
 watcher=$!
 exec 3<&- </dev/null

@@ -5,6 +5,7 @@ import {
   existsSync,
   mkdirSync,
   mkdtempSync,
+  readdirSync,
   readFileSync,
   rmSync,
   statSync,
@@ -68,6 +69,22 @@ async function spawnBridge(dataDir: string): Promise<{ bridge: ChildProcess; url
   return { bridge, url: line.toString().trim() };
 }
 
+/** The running processes of a process group. */
+function groupMembers(group: number): number[] {
+  return readdirSync('/proc')
+    .map(Number)
+    .filter((pid) => pid > 0 && groupOf(pid) === group && isRunning(pid));
+}
+
+/** The process group of a process, as /proc tells; undefined where it has ended. */
+function groupOf(pid: number): number | undefined {
+  try {
+    return Number(readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ')[1]?.split(' ')[2]);
+  } catch {
+    return undefined;
+  }
+}
+
 async function untilGone(pid: number): Promise<void> {
   const deadline = Date.now() + 5000;
   while (isRunning(pid)) {
@@ -105,6 +122,15 @@ describe('the embedded Redis', () => {
     expect(isRunning(pid)).toBe(false);
     const again = closing(await openEmbedded({ dataDir }));
     expect(await (await open(again.url)).get('k')).toBe('v');
+  });
+
+  test('leaves no process behind when closed', async () => {
+    const embedded = await openEmbedded({ dataDir: folder() });
+    const group = groupOf(await pidOf(await open(embedded.url))) ?? 0;
+    expect(groupMembers(group).length).toBeGreaterThan(1);
+    await embedded.close();
+    await Promise.all(groupMembers(group).map(untilGone));
+    expect(groupMembers(group)).toEqual([]);
   });
 
   test('is started again when it is killed, keeping every answered write', async () => {
