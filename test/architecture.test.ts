@@ -20,8 +20,8 @@ const layers: Record<string, number> = {
 };
 
 /** Files at the root of src: what every layer may use, and what assembles the whole. */
-const shared = new Set(['log.ts']);
-const configuration = new Set(['config.ts', 'version.ts']);
+const shared = new Set(['log.ts', 'version.ts']);
+const configuration = new Set(['config.ts']);
 
 function filesUnder(folder: string): string[] {
   return readdirSync(folder, { recursive: true, withFileTypes: true })

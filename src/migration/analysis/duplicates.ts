@@ -70,7 +70,7 @@ function candidateOf({ entity, seq, where, outcome, isRepeated = false, record }
     organizationId,
     userId,
     username,
-    updatedAt = -1,
+    updatedAt = 0,
   } = record as Partial<Candidate> & {
     organizationId: string;
   };

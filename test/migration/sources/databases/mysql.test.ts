@@ -160,5 +160,5 @@ describeWithMariadb('a MySQL or MariaDB source', () => {
     expect(said).toMatch(
       /^SourceError: lost the connection to mysql:\/\/root@[^ ]* \([^)]*\): run the same command again/,
     );
-  });
+  }, 90_000);
 });
