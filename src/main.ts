@@ -10,9 +10,6 @@ async function main(): Promise<void> {
   const { config, policyLayers } = readConfigurationOrExit();
   const log = createLog(config.logLevel);
   const bridge = await (cluster.isWorker ? assembleWorker : assemble)(config, policyLayers, log);
-  if (bridge.welcome !== undefined) process.stdout.write(`${bridge.welcome}\n`);
-  log.info('listening', { url: bridge.url, pid: process.pid });
-
   let stopping = false;
   const stop = (signal: string): void => {
     // npm forwards the signal that the terminal has sent already; the second one must not cut requests off.
@@ -23,6 +20,10 @@ async function main(): Promise<void> {
   };
   process.on('SIGTERM', stop);
   process.on('SIGINT', stop);
+
+  // Only now: whoever reads this may send a signal at once.
+  if (bridge.welcome !== undefined) process.stdout.write(`${bridge.welcome}\n`);
+  log.info('listening', { url: bridge.url, pid: process.pid });
 }
 
 async function closeAndDisconnect(bridge: Bridge, log: Log): Promise<void> {
