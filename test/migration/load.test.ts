@@ -140,11 +140,7 @@ describe('an organization that Redis does not know', () => {
     const denied = fc.record({ organizationId: fc.constantFrom('acme', 'other'), username: id });
     await fc.assert(
       fc.asyncProperty(
-        // Which of several records of one user takes part in a conflict is not compared here.
-        fc.uniqueArray(profile, {
-          maxLength: 12,
-          selector: ({ organizationId, userId }) => `${organizationId}/${userId}`,
-        }),
+        fc.array(profile, { maxLength: 12 }),
         fc.array(denied, { maxLength: 4 }),
         fc.constantFrom('skip', 'drop-username'),
         async (records, denylist, onConflict) => {
@@ -165,7 +161,22 @@ describe('an organization that Redis does not know', () => {
           expect(await fresh.contents()).toEqual(await existing.contents());
         },
       ),
-      { numRuns: 10, endOnFailure: true },
+      {
+        numRuns: 15,
+        endOnFailure: true,
+        // The first record is superseded by the third, so the second is the first that wants the name.
+        examples: [
+          [
+            [
+              { organizationId: 'other', userId: 'a', username: 'x', updatedAt: 1 },
+              { organizationId: 'other', userId: 'b', username: 'x', updatedAt: 1 },
+              { organizationId: 'other', userId: 'a', username: 'x', updatedAt: 2 },
+            ],
+            [],
+            'skip',
+          ],
+        ],
+      },
     );
   }, 120_000);
 });

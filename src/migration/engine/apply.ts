@@ -135,7 +135,14 @@ async function applyLocked(chosen: Chosen, context: MigrationContext, choice: Ap
   const tallies = createTallies();
   const keeper = createRoundKeeper(context, run, round, tallies);
   const pacer = createPacer(choice.rate, signal);
-  const load = createLoad(context, { run, tallies, resumeAt, pacer, onBegin: keeper.begin });
+  const load = createLoad(context, {
+    run,
+    tallies,
+    resumeAt,
+    pacer,
+    onBegin: keeper.begin,
+    onDiscard: keeper.discardLoaded,
+  });
   const size = sizeFor(scope.size, choice.rate);
   const { assessment, pruning } = await assess({ ...scope, size }, context, run, {
     ...choice,

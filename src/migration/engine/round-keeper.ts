@@ -1,6 +1,6 @@
 import type { Tallies } from '../analysis/outcomes.ts';
 import { entityNames, type Entity } from '../records/records.ts';
-import { runKey, saveRound, type RunState } from '../runs/runs.ts';
+import { runKey, saveLoaded, saveRound, type RunState } from '../runs/runs.ts';
 import type { MigrationContext } from './context.ts';
 
 /** Keeps a round's state in Redis up to date, for `status` and for resuming. */
@@ -9,6 +9,8 @@ export interface RoundKeeper {
   begin: () => Promise<void>;
   /** New organizations are loaded as far as this. */
   loaded: (loaded: { rows: number; version: string }, entity: Entity, share: number) => void;
+  /** What is loaded cannot be resumed: if this process ends before its round, everything is loaded anew. */
+  discardLoaded: () => Promise<void>;
   /** This share of what had to be written is written. */
   written: (share: number) => void;
   /** Saves now. */
@@ -62,6 +64,12 @@ export function createRoundKeeper(
       if (loaded.version !== '') round.loaded = loaded;
       setProgress(entity, share);
       soon();
+    },
+    discardLoaded: async () => {
+      if (round.loaded === undefined) return;
+      round.loaded = undefined;
+      await running;
+      await saveLoaded(store, prefix, run, undefined);
     },
     written: (share) => {
       for (const entity of entityNames) if (round.entities[entity] !== undefined) setProgress(entity, share);

@@ -1,4 +1,3 @@
-import { createSeen } from '../../analysis/seen.ts';
 import type { Outcome, Tallies } from '../../analysis/outcomes.ts';
 import { groupBy } from '../../../lib/group-by.ts';
 import { loadingKey, profileKey } from '../../../redis/keys.ts';
@@ -46,6 +45,8 @@ export interface LoadOptions {
   pacer: Pacer;
   /** Called before the first organization is begun. */
   onBegin: () => Promise<void>;
+  /** Called before something that was loaded is removed again. */
+  onDiscard: () => Promise<void>;
 }
 
 function stagedKey(prefix: string, run: string): string {
@@ -54,12 +55,10 @@ function stagedKey(prefix: string, run: string): string {
 
 export function createLoad(
   context: MigrationContext,
-  { run, tallies, resumeAt, pacer, onBegin }: LoadOptions,
+  { run, tallies, resumeAt, pacer, onBegin, onDiscard }: LoadOptions,
 ): Load {
   const { store, prefix, issues, writer, mediaUrl, organizations, signal } = context;
   const names = createNameIndex(context);
-  // Users with several records, whose names have to be looked at closely.
-  const repeated = createSeen();
   const loading = () => organizations.all().filter(({ isLoading }) => isLoading);
 
   const begin = async (organization: Organization): Promise<void> => {
@@ -120,24 +119,40 @@ export function createLoad(
   const takeProfiles = async (items: readonly ReadItem<'profiles'>[]): Promise<void> => {
     const fresh = items.filter(({ isRepeated, seq }) => !isRepeated && seq >= resumeAt);
     const writing = writeProfiles(fresh);
-    for (const { item, organization, seq, isRepeated } of items) {
-      const { userId, username } = item.record;
-      if (isRepeated) repeated.add(organization.id, userId);
-      else tallies.add('profiles', organization.id, 'created');
-      if (username === undefined) continue;
-      const form = normalizedIn(organization, username);
-      const noting = names.add({ organization, form, userId, seq, where: item.where() });
-      if (noting !== undefined) await noting;
+    for (const each of items) {
+      if (each.isRepeated) continue;
+      tallies.add('profiles', each.organization.id, 'created');
+      const claiming = claimName(each);
+      if (claiming !== undefined) await claiming;
     }
     await writing;
-    for (const each of items.filter(({ isRepeated }) => isRepeated)) {
-      const { organization, item, seq } = each;
-      const stored = await store.hget(profileKey(organization.base, item.record.userId), 't');
-      const holds = Number(stored ?? '') <= (item.record.updatedAt ?? 0);
-      if (holds && seq >= resumeAt) await writeProfiles([each]);
-      if (stored === null) tallies.add('profiles', organization.id, 'created');
-      else duplicate('profiles', each, holds);
+    for (const each of items) if (each.isRepeated) await takeRepeated(each);
+  };
+
+  const claimName = ({ item, organization, seq }: ReadItem<'profiles'>): Promise<void> | undefined => {
+    const { userId, username } = item.record;
+    if (username === undefined) return undefined;
+    return names.add({
+      organization,
+      form: normalizedIn(organization, username),
+      userId,
+      seq,
+      where: item.where(),
+    });
+  };
+
+  const takeRepeated = async (each: ReadItem<'profiles'>): Promise<void> => {
+    const { organization, item, seq } = each;
+    const { userId, updatedAt = 0 } = item.record;
+    const stored = await store.hget(profileKey(organization.base, userId), 't');
+    const holds = Number(stored ?? '') <= updatedAt;
+    if (holds) {
+      if (seq >= resumeAt) await writeProfiles([each]);
+      await names.supersede({ organization, userId, seq });
+      await claimName(each);
     }
+    if (stored === null) tallies.add('profiles', organization.id, 'created');
+    else duplicate('profiles', each, holds);
   };
 
   const takeOthers = async (entity: Entity, items: readonly ReadItem[]): Promise<void> => {
@@ -174,12 +189,6 @@ export function createLoad(
       const profileOf = ({ organization, userId }: { organization: Organization; userId: string }): string =>
         profileKey(organization.base, userId);
       await names.write({
-        isValid: (claim) => {
-          if (!repeated.has(claim.organization.id, claim.userId)) return true;
-          return store
-            .hget(profileOf(claim), 'u')
-            .then((name) => name !== null && normalizedIn(claim.organization, name) === claim.form);
-        },
         onConflict: async (claim, holder) => {
           const { organization, userId, where } = claim;
           const username = (await store.hget(profileOf(claim), 'u')) ?? claim.form;
@@ -190,6 +199,8 @@ export function createLoad(
             await store.hdel(profileOf(claim), 'u');
             return;
           }
+          // From here on a record of this user would look like the first one, so this cannot be resumed.
+          await onDiscard();
           await store.del(profileOf(claim));
           tallies.add('profiles', organization.id, 'refused');
           tallies.undo('profiles', organization.id, 'created');

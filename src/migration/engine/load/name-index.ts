@@ -1,4 +1,5 @@
 import { hash } from 'node:crypto';
+import { createSeen } from '../../analysis/seen.ts';
 import { createSorter, separator } from '../../analysis/sorter.ts';
 import { pad } from '../../analysis/spool.ts';
 import { namesBucketKey } from '../../../redis/keys.ts';
@@ -28,10 +29,10 @@ interface NameClaim {
 export interface NameIndex {
   add: (claim: NameClaim) => Promise<void> | undefined;
   deny: (organization: Organization, form: string) => Promise<void> | undefined;
+  /** A record supersedes the user's earlier ones: what they claimed does not count. */
+  supersede: (claim: Pick<NameClaim, 'organization' | 'userId' | 'seq'>) => Promise<void> | undefined;
   /** Writes the index. Of several users who want a name the first in the source gets it. */
   write: (handlers: {
-    /** Whether the claim still holds. */
-    isValid: (claim: NameClaim) => Promise<boolean> | true;
     onConflict: (claim: NameClaim, holder: NameClaim) => Promise<void>;
     onDenied: (claim: NameClaim) => void;
   }) => Promise<void>;
@@ -42,28 +43,56 @@ const bucketsAtOnce = 64;
 /** An empty index. Names wait on disk, in the order of their buckets, so that each bucket is one command. */
 export function createNameIndex(context: MigrationContext): NameIndex {
   const sorter = createSorter(context.workspace);
+  const superseding = createSorter(context.workspace);
+  // Most users have one record: only the others' claims are looked at more closely.
+  const repeated = createSeen();
   const add = (organization: Organization, form: string, rest: string): Promise<void> | undefined =>
     sorter.add([organization.id, reverseBits(placeOf(form)), form, rest].join(separator));
+
+  /** Puts a line that voids it before each claim that was superseded: the claim's own without user and place. */
+  const voidSuperseded = async (): Promise<void> => {
+    if (repeated.isEmpty) return;
+    for await (const line of sorter.sorted()) {
+      const [id = '', place, form, seq, userId] = line.split(separator);
+      if (userId === undefined || !repeated.has(id, userId)) continue;
+      await superseding.add([id, userId, seq, place, form].join(separator));
+    }
+    let last = '';
+    let user = '';
+    for await (const line of superseding.sorted()) {
+      const [id = '', userId = '', seq, place, form] = line.split(separator);
+      if (user !== id + separator + userId) last = '';
+      user = id + separator + userId;
+      if (place !== undefined) last = [id, place, form, seq].join(separator);
+      else if (last !== '') await sorter.add(last);
+    }
+  };
+
   return {
     add: ({ organization, form, userId, seq, where }) =>
       add(organization, form, [pad(seq), userId, where].join(separator)),
     // Sorts before all who want the name.
     deny: (organization, form) => add(organization, form, ''),
-    write: async ({ isValid, onConflict, onDenied }) => {
+    supersede: ({ organization, userId, seq }) => {
+      repeated.add(organization.id, userId);
+      // Sorts before the record's own claim.
+      return superseding.add([organization.id, userId, pad(seq)].join(separator));
+    },
+    write: async ({ onConflict, onDenied }) => {
+      await voidSuperseded();
       const writer = createBucketWriter(context);
       let winner: NameClaim | undefined;
       let denied = '';
+      let isVoid = false;
       let count = 0;
       for await (const line of sorter.sorted()) {
-        const [id = '', , form = '', seq = '', userId = '', where = ''] = line.split(separator);
-        if (seq === '') {
-          denied = id + separator + form;
-          continue;
-        }
+        const [id = '', , form = '', seq = '', userId, where = ''] = line.split(separator);
+        if (seq === '') denied = id + separator + form;
+        const isSkipped = seq === '' || userId === undefined || isVoid;
+        isVoid = seq !== '' && userId === undefined;
+        if (isSkipped) continue;
         const organization = await context.organizations.find(id);
         const claim: NameClaim = { organization, form, userId, seq: Number(seq), where };
-        const valid = isValid(claim);
-        if (!(valid === true || (await valid))) continue;
         if (winner?.organization === organization && winner.form === form) {
           if (winner.userId !== userId) await onConflict(claim, winner);
           continue;
