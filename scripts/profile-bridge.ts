@@ -12,7 +12,7 @@ const program = new Command('profile-bridge')
     'after',
     `
 Examples:
-  $ REDIS_URL=redis://127.0.0.1:6379 profile-bridge serve
+  $ profile-bridge serve
   $ profile-bridge admin key create --org acme --role player --user u-1
   $ profile-bridge migrate plan --source ./legacy
 
@@ -21,7 +21,19 @@ Configuration is read from environment variables; the README lists them.`,
 
 program
   .command('serve')
+  .version(version)
   .description('run the service; SIGTERM stops it after answering pending requests')
+  .addHelpText(
+    'after',
+    `
+Examples:
+  $ profile-bridge serve
+  $ REDIS_URL=redis://127.0.0.1:6379 PORT=8000 profile-bridge serve
+
+Without REDIS_URL, the service starts a redis-server of its own and keeps its data under DATA_DIR. The README lists
+all environment variables.
+Exit codes: 0 stopped by a signal, 1 could not start, 2 invalid configuration.`,
+  )
   .action(async () => {
     await import('../src/main.ts');
   });

@@ -23,7 +23,7 @@ async function profileBridge(...args: string[]): Promise<Result> {
 const { version } = JSON.parse(readFileSync('package.json', 'utf8')) as { version: string };
 
 describe('profile-bridge', () => {
-  test.each(['--version', 'admin --version', 'migrate --version'])(
+  test.each(['--version', 'serve --version', 'admin --version', 'migrate --version'])(
     '%s prints the version of package.json',
     async (command) => {
       expect(await profileBridge(...command.split(' '))).toEqual({ code: 0, out: `${version}\n`, err: '' });
@@ -35,6 +35,13 @@ describe('profile-bridge', () => {
     expect(code).toBe(0);
     for (const command of ['serve', 'admin', 'migrate'])
       expect(out).toMatch(new RegExp(`^ {2}${command}`, 'm'));
+  });
+
+  test('serve --help describes the service without starting it', async () => {
+    const { code, out } = await profileBridge('serve', '--help');
+    expect(code).toBe(0);
+    expect(out).toContain('Usage: profile-bridge serve [options]');
+    expect(out).toContain('profile-bridge serve\n');
   });
 
   test.each(['admin', 'migrate'])('%s passes its arguments on to the tool, --help included', async (tool) => {
