@@ -10,7 +10,7 @@ import { createLedger, type Ledger } from './deprecation/ledger/ledger.ts';
 import { createMetrics, workersMetrics, type Metrics, type MetricsText } from './deprecation/metrics.ts';
 import { watchPolicy, type PolicyWatch } from './deprecation/policy/policy-store.ts';
 import type { PolicyLayer } from './deprecation/policy/policy.ts';
-import { createPictures, sweepOrphans } from './media/lifecycle.ts';
+import { createPictures, removeOrphans } from './media/lifecycle.ts';
 import { createReleasers, type Releasers } from './lib/releasers.ts';
 import { repeat } from './lib/repeat.ts';
 import { isWildcard, serverUrl } from './lib/server-url.ts';
@@ -19,7 +19,9 @@ import { watchMedia } from './media/availability.ts';
 import { createMediaStore } from './media/open.ts';
 import type { MediaStore } from './media/store.ts';
 import { openStore } from './redis/connection/open.ts';
+import { removeAbandonedStage } from './redis/denylist.ts';
 import type { Store } from './redis/scripts.ts';
+import { sweepOrganizations, type SweepJob } from './redis/sweep.ts';
 import { startWorkers } from './workers.ts';
 
 export interface Bridge {
@@ -214,11 +216,17 @@ const sweepInterval = 60_000;
 /** Starts the background work that one process does for all. */
 function startHousekeeping({ config, log, releasers, store, media }: Resources): void {
   const stopping = new AbortController();
+  const jobs: SweepJob[] = [
+    (base) => removeOrphans(store, base, media.remove, stopping.signal),
+    (base) => removeAbandonedStage(store, base),
+  ];
   const sweep = async (): Promise<void> => {
     try {
-      await sweepOrphans(store, config.keyPrefix, media.remove, stopping.signal);
+      await sweepOrganizations(store, config.keyPrefix, jobs, stopping.signal);
     } catch (error) {
-      log.warn('orphaned picture files could not be removed', { reason: String(error) });
+      log.warn('orphaned picture files or abandoned denylists could not be removed', {
+        reason: String(error),
+      });
     }
   };
   const sweeping = repeat(sweep, sweepInterval);

@@ -1,9 +1,7 @@
-import { setTimeout as sleep } from 'node:timers/promises';
 import { orphanGraceMs } from '../domain/profile.ts';
 import type { Log } from '../log.ts';
 import type { RedisClient } from '../redis/connection/client.ts';
-import { organizationBase, organizationsKey, sweepKey, unreferencedPicturesKey } from '../redis/keys.ts';
-import { scanMembers } from '../redis/connection/scan.ts';
+import { unreferencedPicturesKey } from '../redis/keys.ts';
 import { newPictureName } from './names.ts';
 import { decodePicture, type DecodedPicture } from './picture.ts';
 import type { MediaStore } from './store.ts';
@@ -64,59 +62,31 @@ export async function untrack(store: RedisClient, base: string, file: string): P
   await store.zrem(unreferencedPicturesKey(base), file);
 }
 
-/** How often there is a sweep, in ms, by whichever process comes first. */
-const sweepEveryMs = 600_000;
-/** Organizations asked at once. */
-const atOnce = 50;
-/** How long requests have the process to themselves before the next organizations are asked, in ms. */
-const pauseMs = 5;
-
 /**
- * Removes the files that have been pending or orphaned for longer than their grace period, in every organization, and
- * returns how many; unless any process began a sweep less than ten minutes ago. Organizations are asked a few at a
- * time and with pauses, so that no request waits for a sweep. A file that cannot be removed does not keep others
- * from it: the sweep goes on, rejects at the end, and the next one tries again. Ends early on `signal`.
+ * Removes an organization's files that have been pending or orphaned for longer than their grace period. A file that
+ * cannot be removed does not keep others from it: the call rejects at the end, and a later one tries again. Ends early
+ * on `signal`.
  */
-export async function sweepOrphans(
+export async function removeOrphans(
   store: RedisClient,
-  prefix: string,
+  base: string,
   remove: (file: string) => Promise<void>,
   signal?: AbortSignal,
-): Promise<number> {
-  if ((await store.set(sweepKey(prefix), '', 'PX', sweepEveryMs, 'NX')) === null) return 0;
+): Promise<void> {
+  const key = unreferencedPicturesKey(base);
+  if ((await store.exists(key)) === 0) return;
   const before = (await storeTime(store)) - orphanGraceMs;
-  let swept = 0;
   const failures: unknown[] = [];
-  const sweepFile = async (base: string, file: string): Promise<void> => {
+  for (const file of await store.zrangebyscore(key, '-inf', before)) {
+    if (signal?.aborted === true) return;
     try {
       await remove(file);
       await untrack(store, base, file);
-      swept++;
     } catch (error) {
       failures.push(error);
     }
-  };
-  const sweepOrganization = async (organization: string): Promise<void> => {
-    const base = organizationBase(prefix, organization);
-    const key = unreferencedPicturesKey(base);
-    const files = await store.zrangebyscore(key, '-inf', before).catch((error: unknown) => {
-      failures.push(error);
-      return [];
-    });
-    for (const file of files) {
-      if (signal?.aborted) return;
-      await sweepFile(base, file);
-    }
-  };
-  for await (const organizations of scanMembers(store, organizationsKey(prefix))) {
-    for (let first = 0; first < organizations.length; first += atOnce) {
-      await Promise.all(organizations.slice(first, first + atOnce).map(sweepOrganization));
-      if (signal?.aborted) return swept;
-      if (organizations.length > atOnce) await sleep(pauseMs);
-    }
   }
   if (failures.length > 0) throw failures[0];
-  return swept;
 }
 
 async function storeTime(store: RedisClient): Promise<number> {

@@ -27,6 +27,7 @@ export interface DenylistScripts {
     'committed' | 'lapsed' | Refusal
   >;
   stageDrop: ScriptCommand<[token: string], 'dropped' | 'lapsed'>;
+  stageSweep: ScriptCommand<[], 'removed' | 'none'>;
 }
 
 type DenylistStore = RedisClient & DenylistScripts;
@@ -38,6 +39,7 @@ export const denylistScripts: ScriptFiles<DenylistScripts> = {
   stageAdd: 'denylist/stage_add',
   stageCommit: 'denylist/stage_commit',
   stageDrop: 'denylist/stage_drop',
+  stageSweep: 'denylist/stage_sweep',
 };
 
 /** The organization, the key that asked (for the audit trail), and what the request is judged by. */
@@ -183,9 +185,9 @@ export async function removeDenied(
 
 /**
  * Replaces the whole denylist, or leaves it as it was when a given name is in use (contract 4.5). The list is
- * staged in parts, and no staged name can be claimed; so what was found unused is unused still when the stage
- * becomes the denylist in one step. A stage whose owner dies lapses with its lease, and is removed by the next
- * overwrite, or whoever claims one of its names.
+ * staged in parts, and no staged name can be claimed; so what was found unused is still unused when the stage
+ * becomes the denylist in one step. A stage whose owner dies counts for nothing once its lease is over; the next
+ * overwrite or sweep removes it.
  */
 export async function overwriteDenylist(
   context: DenylistContext,
@@ -207,6 +209,14 @@ export async function overwriteDenylist(
     if (!(await budget.wait())) return { kind: 'busy' };
     snapshot = await readWriteSnapshot(store, base);
   }
+}
+
+/** Removes the stage of an overwrite whose process died. */
+export async function removeAbandonedStage(
+  store: RedisClient & DenylistScripts,
+  base: string,
+): Promise<void> {
+  await store.stageSweep(base);
 }
 
 async function openStage(

@@ -167,6 +167,22 @@ describe('the ledger', () => {
     expect(written.reduce((sum, n) => sum + Number(n), 0)).toBe(1001);
   });
 
+  test('remembers which batches are recorded for as long as their counts, so through an outage of any length', async () => {
+    const prefix = freshPrefix();
+    await redis.sadd(organizationsKey(prefix), 'acme');
+    const ledger = openLedger(prefix, { now: Date.now });
+    ledger.record(call('acme', 'k_1'));
+    await ledger.flush();
+    const keys = await keysUnder(prefix);
+    const marks = keys.filter((key) => key.includes(':use:flush:'));
+    const days = keys.filter((key) => /:use:\d/.test(key));
+    expect([marks.length, days.length]).toEqual([1, 1]);
+    const [mark = 0, day = 0] = await Promise.all([...marks, ...days].map((key) => redis.pexpiretime(key)));
+    // Counts expire at the end of a day: a batch recorded just before is remembered a day less, at most.
+    expect(mark).toBeGreaterThan(day - 2 * 86_400_000);
+    await ledger.close();
+  });
+
   test('remembers the latest user agents of a key, a bounded number of them', async () => {
     const prefix = freshPrefix();
     let now = NOON;

@@ -90,12 +90,9 @@ local function is_denied(index, form)
 end
 
 -- A name on a list that is about to become the denylist: whether it may be claimed is not yet decided. A stage counts
--- for as long as it has an owner; one whose owner died is freed in the background by whoever comes across it.
+-- for as long as it has an owner.
 local function is_staged(form)
-  if redis.call('HEXISTS', stage_key(), form) == 0 then return false end
-  if redis.call('EXISTS', stage_owner_key()) == 1 then return true end
-  redis.call('UNLINK', stage_key())
-  return false
+  return redis.call('HEXISTS', stage_key(), form) == 1 and redis.call('EXISTS', stage_owner_key()) == 1
 end
 
 -- Why forms of this generation must not be written now: 'stale' where the organization has another comparison

@@ -1,0 +1,43 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { RedisClient } from './connection/client.ts';
+import { scanMembers } from './connection/scan.ts';
+import { organizationBase, organizationsKey, sweepKey } from './keys.ts';
+
+/** How often there is a sweep, in ms, by whichever process comes first. */
+const sweepEveryMs = 600_000;
+/** Organizations visited at once. */
+const atOnce = 50;
+/** How long requests have the process to themselves before the next organizations are visited, in ms. */
+const pauseMs = 5;
+
+/** A job of the sweep: it gets the base of an organization's keys. */
+export type SweepJob = (base: string) => Promise<unknown>;
+
+/**
+ * Runs the jobs for every organization, unless any process began a sweep less than ten minutes ago. Organizations are
+ * visited a few at a time and with pauses, so that no request waits for a sweep. A job that fails keeps neither the
+ * others nor other organizations from their turn: the sweep rejects at its end, and the next one tries again. Ends
+ * early on `signal`.
+ */
+export async function sweepOrganizations(
+  store: RedisClient,
+  prefix: string,
+  jobs: readonly SweepJob[],
+  signal?: AbortSignal,
+): Promise<void> {
+  if ((await store.set(sweepKey(prefix), '', 'PX', sweepEveryMs, 'NX')) === null) return;
+  const failures: unknown[] = [];
+  const visit = async (organizationId: string): Promise<void> => {
+    for (const job of jobs) {
+      await job(organizationBase(prefix, organizationId)).catch((error: unknown) => failures.push(error));
+    }
+  };
+  for await (const organizations of scanMembers(store, organizationsKey(prefix))) {
+    for (let first = 0; first < organizations.length; first += atOnce) {
+      if (signal?.aborted === true) return;
+      await Promise.all(organizations.slice(first, first + atOnce).map(visit));
+      if (organizations.length > atOnce) await sleep(pauseMs);
+    }
+  }
+  if (failures.length > 0) throw failures[0];
+}
