@@ -10,6 +10,7 @@ import { createLedger, type Ledger } from './deprecation/ledger/ledger.ts';
 import { createMetrics, workersMetrics, type Metrics, type MetricsText } from './deprecation/metrics.ts';
 import { watchPolicy, type PolicyWatch } from './deprecation/policy/policy-store.ts';
 import type { PolicyLayer } from './deprecation/policy/policy.ts';
+import { joinCutover } from './cutover/switch/instance.ts';
 import { createPictures, removeOrphans } from './media/lifecycle.ts';
 import { createReleasers, type Releasers } from './lib/releasers.ts';
 import { repeat } from './lib/repeat.ts';
@@ -142,6 +143,14 @@ async function serve(
   { ledger, metrics, load }: Counters,
 ): Promise<string> {
   const { rateLimit, keyPrefix, organizationHeader } = config;
+  const cutover = await joinCutover(store, {
+    keyPrefix,
+    kind: 'bridge',
+    hasLegacy: config.legacyBaseUrl !== undefined,
+    canReplay: config.replaySecret !== undefined,
+    log,
+  });
+  releasers.onClose('cut-over', cutover.close);
 
   let baseUrl = config.publicBaseUrl ?? '';
   let isDraining = (): boolean => false;

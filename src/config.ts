@@ -48,6 +48,14 @@ export interface Config {
   drainDelay: number;
   /** The number of processes that serve requests. */
   workers: number;
+  /** Without a trailing slash. Undefined: there is no cut-over, and the bridge serves in native mode. */
+  legacyBaseUrl: string | undefined;
+  /** How long the legacy service may take to respond, in ms. */
+  legacyTimeout: number;
+  /** What the stored credentials of waiting replays are encrypted with. */
+  replaySecret: string | undefined;
+  /** How many changes may wait for their replay before further ones are refused. */
+  replayMax: number;
   logLevel: string;
 }
 
@@ -63,6 +71,7 @@ const secrets = [
   'AWS_ACCESS_KEY_ID',
   'AWS_SECRET_ACCESS_KEY',
   'AWS_SESSION_TOKEN',
+  'REPLAY_SECRET',
 ];
 
 const policyVariables: Record<keyof PolicyFields, string> = {
@@ -146,6 +155,17 @@ export function readConfig(environment: NodeJS.ProcessEnv): Config {
     deprecation: {},
     drainDelay: take('DRAIN_DELAY', 0, wholeNumber(0, 300), 'a number of seconds from 0 to 300') * 1000,
     workers: take('WORKERS', 1, workerCount, `auto, or a number from 1 to ${maxWorkers}`),
+    legacyBaseUrl: take('LEGACY_BASE_URL', undefined, baseUrl, 'an http or https URL without a query'),
+    legacyTimeout:
+      take('LEGACY_TIMEOUT', 10, wholeNumber(1, 300), 'a number of seconds from 1 to 300') * 1000,
+    // Checked below: a message about a mistake must not contain the secret.
+    replaySecret: env['REPLAY_SECRET']?.trim() || undefined,
+    replayMax: take(
+      'REPLAY_MAX',
+      1_000_000,
+      wholeNumber(1000, 100_000_000),
+      'a number from 1000 to 100000000',
+    ),
     logLevel: take(
       'LOG_LEVEL',
       'info',
@@ -159,6 +179,9 @@ export function readConfig(environment: NodeJS.ProcessEnv): Config {
     mistakes.push(`ADMIN_TOKEN must be set if ADMIN_HOST (${adminHost}) is not a loopback address`);
   } else if (adminToken !== undefined && !/^[\x21-\x7e]+$/.test(adminToken)) {
     mistakes.push('ADMIN_TOKEN must consist of ASCII characters, without spaces');
+  }
+  if (config.replaySecret !== undefined && config.replaySecret.length < 32) {
+    mistakes.push('REPLAY_SECRET must have at least 32 characters');
   }
   if (port !== 0 && port === config.adminPort) mistakes.push('ADMIN_PORT must differ from PORT');
 

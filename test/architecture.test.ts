@@ -14,6 +14,7 @@ const layers: Record<string, number> = {
   media: 3,
   deprecation: 3,
   migration: 4,
+  cutover: 4,
   api: 5,
   'admin-port': 5,
   cli: 6,

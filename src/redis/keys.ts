@@ -13,6 +13,11 @@ export function permissionsKey(prefix: string): string {
   return `${prefix}permissions`;
 }
 
+/** The mode of the cut-over, the switch under way, and the registrations of all instances (lua/lib/cutover.lua). */
+export function cutoverKey(prefix: string): string {
+  return `${prefix}cutover`;
+}
+
 /**
  * What all keys of an organization begin with. The braces make it their hash tag, so that they share one slot;
  * the id is percent-encoded, so that none can break out of its tag or meet another.

@@ -5,6 +5,7 @@ import { adminCommand, describeError, configureErrorOutput } from '../command-li
 import { auditCommand } from './audit.ts';
 import { collectionCommand } from './collection.ts';
 import { createContext, type AdminContext, type CliEnvironment } from './context.ts';
+import { cutoverCommand } from './cutover/cutover.ts';
 import { deprecationCommand } from './deprecation/deprecation.ts';
 import { fsckCommand } from './fsck.ts';
 import { keyCommand } from './key.ts';
@@ -26,6 +27,7 @@ const groups: ((context: AdminContext) => Command)[] = [
   upgradeCommand,
   usageCommand,
   deprecationCommand,
+  cutoverCommand,
 ];
 
 /**

@@ -1,0 +1,54 @@
+/** The modes of the cut-over, in the order in which they are usually passed through (README.md beside this file). */
+export const modes = ['shadow', 'mirror', 'reverse', 'native'] as const;
+
+/**
+ * `shadow`: the legacy service answers, and its responses are compared with what is stored here. `mirror`: it answers,
+ * and accepted changes are adopted here. `reverse`: the bridge answers, and its changes are replayed to the legacy
+ * service. `native`: the bridge answers alone.
+ */
+export type Mode = (typeof modes)[number];
+
+/** Whose data counts. */
+export type Authority = 'legacy' | 'redis';
+
+export function isMode(text: string): text is Mode {
+  return (modes as readonly string[]).includes(text);
+}
+
+export function authorityOf(mode: Mode): Authority {
+  return mode === 'shadow' || mode === 'mirror' ? 'legacy' : 'redis';
+}
+
+/** What `cutover set` has to observe for a step from one mode to another. */
+export type StepRule =
+  /** Allowed where the checks for the new mode are passed, or with --force. */
+  | { kind: 'checked' }
+  /** Always allowed. */
+  | { kind: 'free' }
+  /** Allowed with --force only. */
+  | { kind: 'forced'; reason: string }
+  | { kind: 'impossible'; reason: string };
+
+export function ruleOf(from: Mode, to: Mode): StepRule {
+  const forward = modes.indexOf(to) - modes.indexOf(from);
+  if (forward === 0) return { kind: 'impossible', reason: `the mode is ${to} already` };
+  if (from === 'native') {
+    return to === 'shadow'
+      ? {
+          kind: 'forced',
+          reason:
+            'the legacy service has none of the changes made since the mode is native: import a migrate export into it first',
+        }
+      : {
+          kind: 'impossible',
+          reason:
+            'the only way back from native is to shadow, after importing a migrate export into the legacy service',
+        };
+  }
+  if (from === 'mirror' && to === 'shadow') return { kind: 'free' };
+  if (Math.abs(forward) === 1) return { kind: 'checked' };
+  return {
+    kind: 'forced',
+    reason: `a step from ${from} to ${to} skips ${modes[modes.indexOf(from) + Math.sign(forward)]}`,
+  };
+}

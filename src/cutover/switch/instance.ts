@@ -1,0 +1,229 @@
+import { problem, ProblemError } from '../../contract/problems.ts';
+import type { Log } from '../../log.ts';
+import type { RedisClient } from '../../redis/connection/connect.ts';
+import { cutoverKey } from '../../redis/keys.ts';
+import type { Mode } from '../modes.ts';
+import { acknowledges, follow, readLease, type Announcement, type Phase, type Position } from './protocol.ts';
+import {
+  defineCutoverScripts,
+  newRegistration,
+  readCutover,
+  removeEnded,
+  toAnnouncement,
+} from './registry.ts';
+
+/** A change that the service has accepted to make. */
+export interface Admission {
+  /** The mode under which it is made, whatever the mode becomes meanwhile. */
+  readonly mode: Mode;
+  /** The epoch that every script of the change is given: Redis refuses those of an outdated instance. */
+  readonly epoch: number;
+  /** To be called once, when all that belongs to the change has ended. */
+  release: () => void;
+}
+
+/** This process as a part of the cut-over. */
+export interface Cutover {
+  id: string;
+  /** The mode in which reads are served. */
+  mode: () => Mode;
+  /**
+   * The mode for a read that begins now. A promise only during a switch, where this process has not heard from the
+   * store for a while; it rejects with `store-unavailable` where the store cannot be asked.
+   */
+  readMode: () => Mode | Promise<Mode>;
+  /**
+   * Admits a change whose body is there and whose caller is known. A promise only while a switch is under way: it
+   * resolves once changes are admitted again, and rejects with `store-unavailable` after three seconds.
+   */
+  admitChange: () => Admission | Promise<Admission>;
+  /** Ends the registration; requests must have ended. */
+  close: () => Promise<void>;
+}
+
+export interface CutoverOptions {
+  keyPrefix: string;
+  kind: 'bridge' | 'migrate';
+  /** Whether LEGACY_BASE_URL is set. */
+  hasLegacy: boolean;
+  /** Whether REPLAY_SECRET is set. */
+  canReplay: boolean;
+  log: Log;
+  /** Called when reads move to another mode. */
+  onMode?: (mode: Mode) => void;
+}
+
+/** How often an instance looks at the mode, in ms: always, and during a switch. */
+const interval = { usual: 500, switching: 50 };
+/** How long a change waits for a switch to end, in ms. */
+const longestWait = 3000;
+
+/** Changes admitted under one epoch. */
+interface Era extends Admission {
+  admitted: number;
+}
+
+/**
+ * Registers this process, and follows the mode from then on. Rejects with an Error of one line with the remedy where the
+ * process must not serve in the stored mode.
+ */
+export async function joinCutover(client: RedisClient, options: CutoverOptions): Promise<Cutover> {
+  const { keyPrefix, kind, hasLegacy, canReplay, log } = options;
+  const store = defineCutoverScripts(client);
+  const key = cutoverKey(keyPrefix);
+  const { id, registration } = newRegistration({ kind, legacy: hasLegacy, replay: canReplay });
+
+  await removeEnded(store, keyPrefix, (await readCutover(store, keyPrefix)).instances);
+  let position = follow(await announced(true), 0);
+  /** When the last heartbeat that was answered was sent. */
+  let heardAt = performance.now();
+  let era = newEra(position);
+  const eras = new Set([era]);
+  const waiting = new Set<() => void>();
+  /** What the last heartbeat acknowledged. */
+  let acknowledged: Phase | undefined;
+  let running: Promise<void> | undefined;
+  let timer: NodeJS.Timeout | undefined;
+  let isClosed = false;
+  plan();
+
+  return {
+    id,
+    mode: () => position.reads,
+    readMode: () => (isLapsed() ? refreshedMode() : position.reads),
+    admitChange: () => {
+      if (position.changes === undefined) return admitLater();
+      era.admitted += 1;
+      return era;
+    },
+    close: async () => {
+      isClosed = true;
+      clearTimeout(timer);
+      await running;
+      // Otherwise another instance, or the next switch, removes it.
+      await store.cutoverRemove(key, id, '').catch(() => {});
+    },
+  };
+
+  /** Sends a heartbeat; what the store says of the mode. */
+  async function announced(isFirst: boolean): Promise<Announcement> {
+    if (!isFirst) acknowledged = acknowledges(position, admitted());
+    const reply = await store.cutoverHeartbeat(
+      key,
+      id,
+      JSON.stringify(registration),
+      isFirst ? 0 : position.epoch,
+      isFirst ? '-' : (acknowledged ?? '-'),
+      Number(isFirst),
+      Number(hasLegacy),
+    );
+    if (reply[0] === 'ok') return toAnnouncement(reply[1], reply[2], reply[3], reply[4], reply[5]);
+    throw new Error(refusal(reply));
+  }
+
+  async function beat(): Promise<void> {
+    const sentAt = performance.now();
+    try {
+      apply(follow(await announced(false), position.epoch));
+      heardAt = sentAt;
+    } catch {
+      // A store that is away is reported elsewhere; the mode stays as it is.
+    }
+  }
+
+  /** One heartbeat at a time; a caller that comes during one waits for the one after. */
+  async function refresh(): Promise<void> {
+    await running;
+    running ??= beat().finally(() => {
+      running = undefined;
+      plan();
+    });
+    await running;
+  }
+
+  function plan(): void {
+    if (isClosed) return;
+    clearTimeout(timer);
+    const isUrgent = position.phase !== undefined && acknowledges(position, admitted()) !== acknowledged;
+    const delay = isUrgent ? 0 : position.phase === undefined ? interval.usual : interval.switching;
+    timer = setTimeout(() => void refresh(), delay);
+    timer.unref();
+  }
+
+  function apply(next: Position): void {
+    const before = position;
+    position = next;
+    if (next.isRegressed && !before.isRegressed) {
+      log.error(
+        'the store has lost the last switch, as after a failover: changes are refused until admin cutover set chooses a mode again',
+      );
+    }
+    if (next.changes !== undefined && (next.changes !== era.mode || next.epoch !== era.epoch)) {
+      era = newEra(next);
+      eras.add(era);
+    }
+    for (const old of eras) if (old !== era && old.admitted === 0) eras.delete(old);
+    if (next.reads !== before.reads) {
+      log.info('the mode has changed', { from: before.reads, to: next.reads });
+      options.onMode?.(next.reads);
+    }
+    if (next.changes !== undefined) for (const resume of waiting) resume();
+  }
+
+  function newEra({ changes, reads, epoch }: Position): Era {
+    const made: Era = {
+      mode: changes ?? reads,
+      epoch,
+      admitted: 0,
+      release: () => {
+        made.admitted -= 1;
+        if (made.admitted === 0 && position.phase !== undefined) plan();
+      },
+    };
+    return made;
+  }
+
+  function admitted(): number {
+    let sum = 0;
+    for (const one of eras) sum += one.admitted;
+    return sum;
+  }
+
+  function admitLater(): Promise<Admission> {
+    return new Promise((resolve, reject) => {
+      const resume = (): void => {
+        clearTimeout(late);
+        waiting.delete(resume);
+        era.admitted += 1;
+        resolve(era);
+      };
+      const late = setTimeout(() => {
+        waiting.delete(resume);
+        reject(
+          unavailable('Changes are on hold for a moment; this one was not made. Sending it again is safe.'),
+        );
+      }, longestWait);
+      waiting.add(resume);
+    });
+  }
+
+  function isLapsed(): boolean {
+    return position.phase !== undefined && performance.now() - heardAt > readLease;
+  }
+
+  async function refreshedMode(): Promise<Mode> {
+    await refresh();
+    if (isLapsed()) throw unavailable('The store could not be reached or did not answer in time.');
+    return position.reads;
+  }
+}
+
+function unavailable(detail: string): ProblemError {
+  return new ProblemError(problem('store-unavailable', detail));
+}
+
+function refusal(reply: ['needs-legacy', string] | ['native-instances', string[]]): string {
+  return reply[0] === 'needs-legacy'
+    ? `the mode of the cut-over is ${reply[1]}, which needs the legacy service: set LEGACY_BASE_URL to its address, or switch to native first (admin cutover set native)`
+    : `LEGACY_BASE_URL is set, but instances without it already serve from this store (${reply[1].join(', ')}): stop them first, or run admin cutover set native to keep Redis the authority`;
+}

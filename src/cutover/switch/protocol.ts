@@ -1,0 +1,60 @@
+import type { Mode } from '../modes.ts';
+
+/*
+ * What an instance does about a switch, as pure functions; lua/lib/cutover.lua has the store's side, and coordinator.ts
+ * that of the tool. test/cutover/switch/ explores every interleaving of the three.
+ */
+
+/** The phases of a switch that instances acknowledge (lua/lib/cutover.lua). */
+export type Phase = 'stop' | 'reads' | 'back';
+
+/** What the store says of the mode. */
+export interface Announcement {
+  mode: Mode;
+  /** Rises with every switch that is begun. Redis refuses changes made under a lower one. */
+  epoch: number;
+  /** ms since 1970; 0 where no mode was ever stored. */
+  since: number;
+  /** The switch under way. */
+  underWay?: { to: Mode; phase: Phase };
+}
+
+/** How an instance serves requests. */
+export interface Position {
+  /** The mode in which reads are served. */
+  reads: Mode;
+  /** The mode in which changes are admitted; undefined while they have to wait. */
+  changes: Mode | undefined;
+  epoch: number;
+  /** The phase that the instance has to acknowledge. */
+  phase: Phase | undefined;
+  /** Whether the store has gone back to an earlier state, as after a failover. */
+  isRegressed: boolean;
+}
+
+/** Where an instance that has seen the epoch `seen` stands after an announcement. */
+export function follow({ mode, epoch, underWay }: Announcement, seen: number): Position {
+  const isRegressed = epoch < seen;
+  const reads = underWay?.phase === 'reads' ? underWay.to : mode;
+  return {
+    reads,
+    changes: underWay === undefined && !isRegressed ? mode : undefined,
+    epoch: Math.max(epoch, seen),
+    phase: isRegressed ? undefined : underWay?.phase,
+    isRegressed,
+  };
+}
+
+/**
+ * The phase that an instance may acknowledge now, with so many admitted changes not finished: for all but a withdrawal
+ * every one of them has to be, or it could still reach the service that is no authority any more.
+ */
+export function acknowledges({ phase }: Position, admitted: number): Phase | undefined {
+  return phase === 'back' || admitted === 0 ? phase : undefined;
+}
+
+/**
+ * How long an instance may serve reads during a switch by what it last heard, in ms: half of the time after which the
+ * store goes on without it (`silent_after` in lua/lib/cutover.lua).
+ */
+export const readLease = 2000;

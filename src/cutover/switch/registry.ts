@@ -1,0 +1,156 @@
+import { randomBytes } from 'node:crypto';
+import { hasEnded, thisProcess, type ProcessIdentity } from '../../lib/system/process-identity.ts';
+import type { RedisClient } from '../../redis/connection/connect.ts';
+import { loadScripts, type ScriptCommand, type ScriptFiles } from '../../redis/connection/script-loader.ts';
+import { cutoverKey } from '../../redis/keys.ts';
+import { isMode } from '../modes.ts';
+import type { Announcement, Phase } from './protocol.ts';
+
+interface CutoverScripts {
+  cutoverHeartbeat: ScriptCommand<
+    [id: string, registration: string, seen: number, acknowledged: string, first: number, legacy: number],
+    | ['ok', mode: string, epoch: number, since: string, to: string, phase: string]
+    | ['needs-legacy', mode: string]
+    | ['native-instances', ids: string[]]
+  >;
+  cutoverBegin: ScriptCommand<
+    [token: string, from: string, to: string, leaseMs: number],
+    ['begun', epoch: number] | ['busy', to: string] | ['changed', mode: string]
+  >;
+  cutoverAdvance: ScriptCommand<
+    [token: string, phase: string, leaseMs: number, goOn: number, by: string],
+    ['waiting', ids: string[]] | ['ready'] | ['lost']
+  >;
+  cutoverWithdraw: ScriptCommand<[token: string], 'withdrawn' | 'waiting' | 'done'>;
+  cutoverRemove: ScriptCommand<[id: string, reason: string], number>;
+  cutoverRead: ScriptCommand<
+    [],
+    [
+      now: string,
+      mode: string,
+      epoch: number,
+      since: string,
+      by: string,
+      to: string,
+      phase: string,
+      gap: string,
+      instances: (string | number)[],
+    ]
+  >;
+}
+
+/** A client that knows the scripts of the cut-over. */
+export type CutoverStore = RedisClient & CutoverScripts;
+
+const files: ScriptFiles<CutoverScripts> = {
+  cutoverHeartbeat: 'cutover/heartbeat',
+  cutoverBegin: 'cutover/begin',
+  cutoverAdvance: 'cutover/advance',
+  cutoverWithdraw: 'cutover/withdraw',
+  cutoverRemove: 'cutover/remove',
+  cutoverRead: 'cutover/read',
+};
+
+/** Teaches a client these scripts; doing so again changes nothing. */
+export function defineCutoverScripts(client: RedisClient): CutoverStore {
+  return loadScripts<RedisClient, CutoverScripts>(client, files);
+}
+
+/** What an instance says of itself when it registers. */
+export interface Registration extends ProcessIdentity {
+  kind: 'bridge' | 'migrate';
+  /** Whether it can reach the legacy service (LEGACY_BASE_URL). */
+  legacy: boolean;
+  /** Whether it can replay changes to it (REPLAY_SECRET). */
+  replay: boolean;
+}
+
+/** A registration of this process, with an id of its own that an operator can tell apart. */
+export function newRegistration(of: Pick<Registration, 'kind' | 'legacy' | 'replay'>): {
+  id: string;
+  registration: Registration;
+} {
+  const process = thisProcess();
+  const id = `${process.host}-${process.pid}-${randomBytes(3).toString('hex')}`;
+  return { id, registration: { ...process, ...of } };
+}
+
+/** An instance as the store knows it. */
+export interface Instance extends Registration {
+  id: string;
+  /** How long ago its last heartbeat was, in ms, by the store's clock. */
+  silentMs: number;
+  /** The highest epoch that it has seen, and the phase of a switch that it has acknowledged. */
+  epoch: number;
+  acknowledged: Phase | undefined;
+}
+
+/** The state of the cut-over, for people. */
+export interface CutoverState extends Announcement {
+  /** Whether a mode was ever stored; it is native otherwise. */
+  isStored: boolean;
+  /** The store's clock, ms. */
+  now: number;
+  /** The command that made the last switch. */
+  by: string;
+  /** When an instance last ended in a way that leaves in doubt what it was about, and why it is believed to have. */
+  gap?: { at: number; reason: string };
+  instances: Instance[];
+}
+
+export async function readCutover(store: CutoverStore, prefix: string): Promise<CutoverState> {
+  const [now, mode, epoch, since, by, to, phase, gap, rows] = await store.cutoverRead(cutoverKey(prefix));
+  const [, gapAt, reason] = /^(\d+) (.*)$/s.exec(gap) ?? [];
+  return {
+    ...toAnnouncement(mode, epoch, since, to, phase),
+    isStored: mode !== '',
+    now: Number(now),
+    by,
+    ...(gapAt !== undefined && { gap: { at: Number(gapAt), reason: reason ?? '' } }),
+    instances: toInstances(rows, Number(now)),
+  };
+}
+
+export function toAnnouncement(
+  mode: string,
+  epoch: number,
+  since: string,
+  to: string,
+  phase: string,
+): Announcement {
+  return {
+    mode: isMode(mode) ? mode : 'native',
+    epoch,
+    since: Number(since),
+    ...(isMode(to) && { underWay: { to, phase: phase as Phase } }),
+  };
+}
+
+function toInstances(rows: readonly (string | number)[], now: number): Instance[] {
+  const instances: Instance[] = [];
+  for (let row = 0; row + 4 < rows.length; row += 5) {
+    const [id, registration, at, epoch, phase] = rows.slice(row, row + 5).map(String);
+    instances.push({
+      ...(JSON.parse(registration ?? '{}') as Registration),
+      id: id ?? '',
+      silentMs: Math.max(0, now - Number(at)),
+      epoch: Number(epoch),
+      acknowledged: phase === '-' ? undefined : (phase as Phase),
+    });
+  }
+  return instances.sort((one, other) => (one.id < other.id ? -1 : 1));
+}
+
+/**
+ * Removes the registrations of processes that have certainly ended, and returns their ids. What such a process was
+ * about is in doubt, and goes on record as a gap.
+ */
+export async function removeEnded(
+  store: CutoverStore,
+  prefix: string,
+  instances: readonly Instance[],
+): Promise<string[]> {
+  const ended = instances.filter(hasEnded).map(({ id }) => id);
+  for (const id of ended) await store.cutoverRemove(cutoverKey(prefix), id, `${id} ended without stopping`);
+  return ended;
+}

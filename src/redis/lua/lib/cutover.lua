@@ -1,0 +1,69 @@
+-- @include clock
+-- The state of the cut-over, in the one hash KEYS[1] (src/redis/README.md). While the field `token` is there, a switch
+-- to the mode `to` is under way, in one of these phases:
+--
+--   stop    instances stop admitting changes, and acknowledge once none is under way
+--   reads   reads move to the new mode; instances confirm
+--   back    the switch is withdrawn after reads moved: reads move back; instances confirm
+--
+-- A switch that its tool does not renew in time is withdrawn by whoever comes next. An instance that has not been heard
+-- of for `silent_after` has stopped trusting what it knew of a switch under way (readLease in protocol.ts is shorter).
+local silent_after = 4000
+
+local function cutover_state()
+  local f = redis.call('HMGET', KEYS[1], 'mode', 'epoch', 'since', 'by', 'to', 'phase', 'token', 'until')
+  return {
+    mode = f[1] or '', epoch = tonumber(f[2] or '0'), since = f[3] or '', by = f[4] or '',
+    to = f[5] or '', phase = f[6] or '', token = f[7], expires = tonumber(f[8] or '0'),
+  }
+end
+
+-- Calls back with each instance's id, registration (JSON), time of its last heartbeat, and the epoch and the phase that
+-- it has acknowledged.
+local function each_instance(visit)
+  local all = redis.call('HGETALL', KEYS[1])
+  local registrations = {}
+  for i = 1, #all, 2 do
+    if string.sub(all[i], 1, 9) == 'instance:' then registrations[string.sub(all[i], 10)] = all[i + 1] end
+  end
+  for i = 1, #all, 2 do
+    if string.sub(all[i], 1, 5) == 'beat:' then
+      local at, epoch, phase = string.match(all[i + 1], '^(%d+) (%d+) (%S+)$')
+      local id = string.sub(all[i], 6)
+      visit(id, registrations[id] or '{}', tonumber(at), tonumber(epoch), phase)
+    end
+  end
+end
+
+-- The ids of the instances that have not acknowledged this phase.
+local function unacknowledged(state, now)
+  local missing = {}
+  each_instance(function(id, _, at, epoch, phase)
+    local is_done = epoch == state.epoch and phase == state.phase
+    local is_silent = state.phase == 'back' and now - at > silent_after
+    if not is_done and not is_silent then missing[#missing + 1] = id end
+  end)
+  table.sort(missing)
+  return missing
+end
+
+local function end_switch() redis.call('HDEL', KEYS[1], 'to', 'phase', 'token', 'until') end
+
+-- Withdraws the switch under way, as far as that can be done now; returns the state after it.
+local function withdraw(state, now)
+  if state.phase == 'reads' then
+    redis.call('HSET', KEYS[1], 'phase', 'back')
+  elseif state.phase == 'stop' or #unacknowledged(state, now) == 0 then
+    end_switch()
+  end
+  return cutover_state()
+end
+
+-- The state, after withdrawing a switch that its tool has abandoned.
+local function settled_state(now)
+  local state = cutover_state()
+  if state.token and (state.phase == 'back' or state.expires < now) then return withdraw(state, now) end
+  return state
+end
+
+local function forget_instance(id) redis.call('HDEL', KEYS[1], 'instance:' .. id, 'beat:' .. id) end

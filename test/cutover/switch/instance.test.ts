@@ -1,0 +1,235 @@
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
+import { joinCutover, type Admission, type Cutover } from '../../../src/cutover/switch/instance.ts';
+import {
+  defineCutoverScripts,
+  newRegistration,
+  readCutover,
+  type CutoverStore,
+} from '../../../src/cutover/switch/registry.ts';
+import { createLog } from '../../../src/log.ts';
+import { closeRedis } from '../../../src/redis/connection/connect.ts';
+import { runTool } from '../../support/admin.ts';
+import { startBridge } from '../../support/bridge.ts';
+import { freshPrefix, testRedisUrl } from '../../support/redis.ts';
+import { openTestStore } from '../../support/store.ts';
+import { until } from '../until.ts';
+
+const lease = 60_000;
+
+let store: CutoverStore;
+let prefix: string;
+let key: string;
+let joined: Cutover[];
+beforeAll(async () => {
+  store = defineCutoverScripts(await openTestStore());
+});
+beforeEach(() => {
+  prefix = freshPrefix();
+  key = `${prefix}cutover`;
+  joined = [];
+});
+afterEach(async () => {
+  for (const one of joined) await one.close();
+});
+afterAll(() => closeRedis(store));
+
+const env = () => ({ REDIS_URL: testRedisUrl(), KEY_PREFIX: prefix, ALLOW_EVICTION: '1' });
+
+async function join(hasLegacy = true): Promise<Cutover> {
+  const one = await joinCutover(store, {
+    keyPrefix: prefix,
+    kind: 'bridge',
+    hasLegacy,
+    canReplay: false,
+    log: createLog('error'),
+  });
+  joined.push(one);
+  return one;
+}
+
+const read = () => readCutover(store, prefix);
+const advance = (phase: string) => store.cutoverAdvance(key, 'token', phase, lease, 1, 'test');
+const acknowledged = (phase: string) =>
+  until(async () => (await read()).instances.every((one) => one.acknowledged === phase));
+const admitAtOnce = (one: Cutover): Admission => {
+  const admission = one.admitChange();
+  if (admission instanceof Promise) throw new Error('the change had to wait');
+  return admission;
+};
+
+describe('the first mode', () => {
+  test('is shadow where the legacy service is known: a fresh bridge takes no authority', async () => {
+    expect((await join()).mode()).toBe('shadow');
+    expect(await read()).toMatchObject({ mode: 'shadow', isStored: true, by: 'default' });
+  });
+
+  test('is native without it, and is not stored', async () => {
+    expect((await join(false)).mode()).toBe('native');
+    expect(await read()).toMatchObject({ mode: 'native', isStored: false });
+  });
+
+  test('is not changed by an instance that knows the legacy service while others serve without it', async () => {
+    const { id } = await join(false);
+    await expect(join()).rejects.toThrow(id);
+    await expect(join()).rejects.toThrow('admin cutover set native');
+    expect(await read()).toMatchObject({ mode: 'native', isStored: false });
+  });
+});
+
+describe('a bridge without LEGACY_BASE_URL', () => {
+  test('refuses to start in a mode that needs the legacy service, and says what to do', async () => {
+    await join();
+    await expect(startBridge({ keyPrefix: prefix })).rejects.toThrow(/is shadow.*set LEGACY_BASE_URL/);
+  });
+
+  test('starts in native mode and ends its registration when it stops', async () => {
+    const bridge = await startBridge({ keyPrefix: prefix });
+    expect((await read()).instances).toMatchObject([{ kind: 'bridge', legacy: false, pid: process.pid }]);
+    await bridge.close();
+    expect(await read()).toMatchObject({ instances: [] });
+    expect((await read()).gap).toBeUndefined();
+  });
+});
+
+describe('an instance', () => {
+  test('admits changes at once while no switch is under way', async () => {
+    const one = await join();
+    const admission = admitAtOnce(one);
+    expect(admission).toMatchObject({ mode: 'shadow', epoch: 0 });
+    admission.release();
+  });
+
+  test('follows a switch through its phases: changes wait, reads move first', async () => {
+    const [one, other] = [await join(), await join()];
+    expect(await store.cutoverBegin(key, 'token', 'shadow', 'mirror', lease)).toEqual(['begun', 1]);
+    await acknowledged('stop');
+    const waiting = one.admitChange();
+    expect(waiting).toBeInstanceOf(Promise);
+    expect(one.mode()).toBe('shadow');
+
+    expect(await advance('stop')).toEqual(['ready']);
+    await acknowledged('reads');
+    expect([one.mode(), other.mode()]).toEqual(['mirror', 'mirror']);
+    expect(mustWait(one)).toBe(true);
+
+    expect(await advance('reads')).toEqual(['ready']);
+    expect(await waiting).toMatchObject({ mode: 'mirror', epoch: 1 });
+    expect(await read()).toMatchObject({ mode: 'mirror', epoch: 1, by: 'test' });
+  });
+
+  test('acknowledges only once every admitted change has ended', async () => {
+    const [one, other] = [await join(), await join()];
+    const admission = admitAtOnce(one);
+    await store.cutoverBegin(key, 'token', 'shadow', 'mirror', lease);
+    await until(async () =>
+      (await read()).instances.some((known) => known.id === other.id && known.acknowledged === 'stop'),
+    );
+    await until(() => mustWait(one));
+    expect(await advance('stop')).toEqual(['waiting', [one.id]]);
+    admission.release();
+    await acknowledged('stop');
+    expect(await advance('stop')).toEqual(['ready']);
+  });
+
+  test('refuses a change that has waited for three seconds', async () => {
+    const one = await join();
+    await store.cutoverBegin(key, 'token', 'shadow', 'mirror', lease);
+    await acknowledged('stop');
+    await expect(one.admitChange()).rejects.toMatchObject({
+      problem: { status: 503, code: 'store-unavailable' },
+    });
+  });
+
+  test('that starts during a switch starts with changes stopped, and acknowledged', async () => {
+    await join();
+    await store.cutoverBegin(key, 'token', 'shadow', 'mirror', lease);
+    await acknowledged('stop');
+    await advance('stop');
+    const late = await join();
+    expect(late.mode()).toBe('mirror');
+    expect(mustWait(late)).toBe(true);
+    expect((await read()).instances.find(({ id }) => id === late.id)?.acknowledged).toBe('reads');
+  });
+
+  test('refuses changes where the store has lost a switch, until another one draws a higher number', async () => {
+    const one = await join();
+    await store.hset(key, 'epoch', '7');
+    await until(() => admitAtOnceOrUndefined(one)?.epoch === 7);
+    await store.hset(key, 'epoch', '6');
+    await until(() => mustWait(one));
+    expect(await store.cutoverBegin(key, 'token', 'shadow', 'mirror', lease)).toEqual(['begun', 8]);
+    await acknowledged('stop');
+    await store.cutoverWithdraw(key, 'token');
+    await until(() => admitAtOnceOrUndefined(one)?.epoch === 8);
+  });
+});
+
+const mustWait = (one: Cutover): boolean => admitAtOnceOrUndefined(one) === undefined;
+
+function admitAtOnceOrUndefined(one: Cutover): Admission | undefined {
+  const admission = one.admitChange();
+  if (admission instanceof Promise) {
+    admission.then(({ release }) => release()).catch(() => {});
+    return undefined;
+  }
+  admission.release();
+  return admission;
+}
+
+describe('a switch', () => {
+  test('that its tool has abandoned is withdrawn, and changes go on in the old mode', async () => {
+    const one = await join();
+    await store.cutoverBegin(key, 'token', 'shadow', 'mirror', 1);
+    await until(() => admitAtOnceOrUndefined(one)?.epoch === 1);
+    expect(one.mode()).toBe('shadow');
+    expect(await store.cutoverAdvance(key, 'token', 'stop', lease, 1, 'test')).toEqual(['lost']);
+  });
+
+  test('that is withdrawn after reads moved waits until they have moved back', async () => {
+    const [one, other] = [await join(), await join()];
+    await store.cutoverBegin(key, 'token', 'shadow', 'mirror', lease);
+    await acknowledged('stop');
+    await advance('stop');
+    await acknowledged('reads');
+    const waiting = one.admitChange();
+    expect(await store.cutoverWithdraw(key, 'token')).toBe('waiting');
+    await until(async () => (await read()).underWay === undefined);
+    expect([one.mode(), other.mode()]).toEqual(['shadow', 'shadow']);
+    expect(await waiting).toMatchObject({ mode: 'shadow', epoch: 1 });
+  });
+
+  test('is refused while another one is under way', async () => {
+    await join();
+    await store.cutoverBegin(key, 'token', 'shadow', 'mirror', lease);
+    expect(await store.cutoverBegin(key, 'other', 'shadow', 'native', lease)).toEqual(['busy', 'mirror']);
+  });
+});
+
+describe('a registration', () => {
+  test('of a process that has certainly ended is removed by the next one, and leaves a gap', async () => {
+    const { registration } = newRegistration({ kind: 'bridge', legacy: true, replay: false });
+    const ended = JSON.stringify({ ...registration, started: '1' });
+    await store.cutoverHeartbeat(key, 'gone', ended, 0, '-', 1, 1);
+    const elsewhere = JSON.stringify({ ...registration, namespace: 'another', started: '1' });
+    await store.cutoverHeartbeat(key, 'elsewhere', elsewhere, 0, '-', 1, 1);
+    const { id } = await join();
+    const { instances, gap } = await read();
+    expect(instances.map((one) => one.id).sort()).toEqual(['elsewhere', id].sort());
+    expect(gap?.reason).toBe('gone ended without stopping');
+  });
+});
+
+describe('admin cutover show', () => {
+  test('tells the mode, since when and by which command', async () => {
+    expect(await runTool(env(), 'cutover show')).toMatchObject({
+      code: 0,
+      out: 'Mode: native (no mode was ever set)\n',
+    });
+    await join();
+    expect((await runTool(env(), 'cutover show')).out).toMatch(
+      /^Mode: shadow\nSince: \d{4}-.*, set by: default\n$/,
+    );
+    const { out } = await runTool(env(), 'cutover show --json');
+    expect(JSON.parse(out)).toMatchObject({ mode: 'shadow', isStored: true, number: 0, by: 'default' });
+  });
+});
