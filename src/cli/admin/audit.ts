@@ -1,28 +1,25 @@
 import { Command } from 'commander';
 import { formatInstant } from '../../lib/iso8601.ts';
 import { readAudit, type AuditEntry } from '../../redis/audit.ts';
-import { findSettings } from '../../redis/organizations.ts';
-import { unknownOrganization, type AdminContext, type Report } from './context.ts';
+import { action, type AdminContext, type Report } from './context.ts';
 import { organizationOption, withExamples } from './options.ts';
 import { printable } from '../../lib/system/terminal.ts';
 
 /** `admin audit`: who changed the denylist. */
 export function auditCommand(context: AdminContext): Command {
   const audit = new Command('audit')
-    .description('who changed the denylist, and usernames by it; oldest first')
+    .description('changes of the denylist and the renames they caused, oldest first')
     .addOption(organizationOption())
-    .action(async (options: { org: string; json?: boolean }) => {
-      context.finish(await showAudit(context, options.org, options.json ?? false), {});
-    });
+    .action(action(context, showAudit));
   return withExamples(audit, ['audit --org acme', 'audit --org acme --json']);
 }
 
-/** Printed page by page: a trail has up to a hundred thousand entries. */
-async function showAudit(context: AdminContext, org: string, json: boolean): Promise<Report> {
-  const { store, base } = await context.organization(org);
-  if ((await findSettings(store, context.config().keyPrefix, org)) === undefined) {
-    return unknownOrganization(org);
-  }
+/** Prints page by page: there may be a hundred thousand entries. */
+async function showAudit(
+  context: AdminContext,
+  { org, json = false }: { org: string; json?: boolean },
+): Promise<Report> {
+  const { store, base } = await context.existingOrganization(org);
   let separator = '[\n';
   for await (const page of readAudit(store, base)) {
     if (context.signal.aborted) return { kind: 'interrupted', message: 'interrupted' };
@@ -33,7 +30,7 @@ async function showAudit(context: AdminContext, org: string, json: boolean): Pro
     }
   }
   if (json) context.out(separator === '[\n' ? '[]\n' : '\n]\n');
-  return { kind: 'done', json: undefined, text: '' };
+  return { kind: 'done' };
 }
 
 function forMachines({ at, operation, by, details }: AuditEntry) {

@@ -1,15 +1,16 @@
 import { Command } from 'commander';
-import { addToCollection } from '../../redis/objects.ts';
-import { unknownOrganization, type AdminContext } from './context.ts';
-import { addExamples, idOption, organizationOption, withExamples } from './options.ts';
 import { printable } from '../../lib/system/terminal.ts';
+import { addToCollection } from '../../redis/objects.ts';
+import { action, UnknownOrganizationError, type AdminContext, type Report } from './context.ts';
+import { addExamples, organizationOption, requiredId, withExamples } from './options.ts';
+
+const example = 'collection add --org acme --user u-1 --datasource hats --object top-hat';
 
 interface CollectionOptions {
   org: string;
   user: string;
   datasource: string;
   object: string;
-  json?: boolean;
 }
 
 /** `admin collection …`: what users own. */
@@ -17,27 +18,27 @@ export function collectionCommand(context: AdminContext): Command {
   const group = new Command('collection').description('the objects that users own');
   const add = group
     .command('add')
-    .description("puts an object into a user's collection")
+    .description("adds an object to a user's collection")
     .addOption(organizationOption())
-    .addOption(idOption('--user <user>', 'user id').makeOptionMandatory())
-    .addOption(idOption('--datasource <id>', 'datasource id').makeOptionMandatory())
-    .addOption(idOption('--object <id>', 'object definition id').makeOptionMandatory())
-    .action(async (options: CollectionOptions) => {
-      const { org, user, datasource, object } = options;
-      const { store, base } = await context.organization(org);
-      const reference = { datasourceId: datasource, objectDefinitionId: object };
-      const outcome = await addToCollection(store, base, user, reference);
-      context.finish(
-        outcome === 'unknown-organization'
-          ? unknownOrganization(org)
-          : {
-              kind: 'done',
-              json: { organizationId: org, userId: user, ...reference },
-              text: `${printable(user)} ${outcome === 'present' ? 'already had' : 'now has'} object ${printable(object)} of ${printable(datasource)}.`,
-            },
-        options,
-      );
-    });
-  withExamples(add, ['collection add --org acme --user u-1 --datasource hats --object top-hat']);
-  return addExamples(group, ['collection add --org acme --user u-1 --datasource hats --object top-hat']);
+    .addOption(requiredId('--user <user>', 'user id'))
+    .addOption(requiredId('--datasource <id>', 'datasource id'))
+    .addOption(requiredId('--object <id>', 'object definition id'))
+    .action(action(context, run));
+  withExamples(add, [example]);
+  return addExamples(group, [example]);
+}
+
+async function run(
+  context: AdminContext,
+  { org, user, datasource, object }: CollectionOptions,
+): Promise<Report> {
+  const { store, base } = await context.organization(org);
+  const reference = { datasourceId: datasource, objectDefinitionId: object };
+  const outcome = await addToCollection(store, base, user, reference);
+  if (outcome === 'unknown-organization') throw new UnknownOrganizationError(org);
+  return {
+    kind: 'done',
+    json: { organizationId: org, userId: user, ...reference },
+    text: `${printable(user)} ${outcome === 'present' ? 'already had' : 'now has'} object ${printable(object)} of ${printable(datasource)}.`,
+  };
 }

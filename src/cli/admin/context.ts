@@ -1,10 +1,13 @@
+import type { Command } from 'commander';
 import { readConfig, type Config } from '../../config.ts';
+import type { OrganizationSettings } from '../../domain/settings.ts';
 import { createReleasers } from '../../lib/releasers.ts';
 import { reachStore } from '../../redis/connection/open.ts';
 import { organizationBase } from '../../redis/keys.ts';
+import { findSettings } from '../../redis/organizations.ts';
 import type { Store } from '../../redis/scripts.ts';
 
-/** What the tool has around it; tests bring their own. */
+/** What the tool takes from its surroundings, so that tests can run it in their own process. */
 export interface CliEnvironment {
   env: NodeJS.ProcessEnv;
   out: (text: string) => void;
@@ -17,20 +20,24 @@ export interface CliEnvironment {
 export interface AdminContext extends Omit<CliEnvironment, 'env'> {
   /** Throws a ConfigError. */
   config: () => Config;
-  /** The service's store, opened when first asked for; `anyLayout`: also where its data needs an upgrade. */
+  /** The service's store, opened on first use; `anyLayout`: even if its data must be upgraded first. */
   store: (options?: { anyLayout?: boolean }) => Promise<Store>;
   /** The store, and what all keys of the organization begin with. */
   organization: (id: string) => Promise<{ store: Store; base: string }>;
-  /** How a command ends: tells what came of it, and sets the exit code. */
+  /** The same for an organization that must exist; throws an UnknownOrganizationError. */
+  existingOrganization: (
+    id: string,
+  ) => Promise<{ store: Store; base: string; settings: OrganizationSettings }>;
+  /** Prints the report of a command and sets the exit code. */
   finish: (report: Report, options: { json?: boolean }) => void;
   exitCode: () => number;
   close: () => Promise<void>;
 }
 
-/** What came of a command. `json` is for machines, `text` for people. */
+/** The outcome of a command. `json` is for machines, `text` for people; what is left out is not printed. */
 export type Report =
-  | { kind: 'done'; json: unknown; text: string }
-  /** Exit code 1. `message` is one line with the remedy; `json` and `text` are printed where there is more to tell. */
+  | { kind: 'done'; json?: unknown; text?: string }
+  /** Exit code 1. `message` is one line with the remedy. */
   | { kind: 'problem'; message: string; json?: unknown; text?: string }
   /** Exit code 2. */
   | { kind: 'usage'; message: string }
@@ -54,11 +61,17 @@ export function createContext({ env, out, err, signal }: CliEnvironment): AdminC
       store: await context.store(),
       base: organizationBase(context.config().keyPrefix, id),
     }),
-    finish: (report, { json = false }) => {
+    existingOrganization: async (id) => {
+      const opened = await context.organization(id);
+      const settings = await findSettings(opened.store, context.config().keyPrefix, id);
+      if (settings === undefined) throw new UnknownOrganizationError(id);
+      return { ...opened, settings };
+    },
+    finish: (report, { json: isJson = false }) => {
       exitCode = exitCodes[report.kind];
-      const shown = 'text' in report && report.text !== undefined && report.text !== '';
-      if (json && 'json' in report) out(`${JSON.stringify(report.json, null, 2)}\n`);
-      else if (!json && shown) out(`${report.text}\n`);
+      const { json, text = '' } = { json: undefined, text: undefined, ...report };
+      if (isJson && json !== undefined) out(`${JSON.stringify(json, null, 2)}\n`);
+      if (!isJson && text !== '') out(`${text}\n`);
       if (report.kind !== 'done') err(`error: ${report.message}\n`);
     },
     exitCode: () => exitCode,
@@ -67,10 +80,19 @@ export function createContext({ env, out, err, signal }: CliEnvironment): AdminC
   return context;
 }
 
-/** The problem of an organization that does not exist. */
-export function unknownOrganization(id: string): Report {
-  return {
-    kind: 'problem',
-    message: `there is no organization ${JSON.stringify(id)}: create it with org set, or see org list`,
+/** The action of a command for commander: runs it with its arguments and options, and prints its report. */
+export function action<Args extends unknown[]>(
+  context: AdminContext,
+  run: (context: AdminContext, ...args: Args) => Promise<Report>,
+): (this: Command, ...args: Args) => Promise<void> {
+  return async function (...args) {
+    context.finish(await run(context, ...args), this.opts());
   };
+}
+
+/** The message is one line with the remedy. */
+export class UnknownOrganizationError extends Error {
+  constructor(id: string) {
+    super(`there is no organization ${JSON.stringify(id)}: create it with org set, or see org list`);
+  }
 }

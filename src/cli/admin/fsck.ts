@@ -1,6 +1,6 @@
 import { Command } from 'commander';
 import { fsck, type Counts, type Fault } from '../../redis/fsck/fsck.ts';
-import { unknownOrganization, type AdminContext, type Report } from './context.ts';
+import { action, UnknownOrganizationError, type AdminContext, type Report } from './context.ts';
 import { idOption, withExamples } from './options.ts';
 import { counted } from '../../lib/numbers.ts';
 import { printable } from '../../lib/system/terminal.ts';
@@ -19,9 +19,7 @@ export function fsckCommand(context: AdminContext): Command {
     )
     .addOption(idOption('--org <organization>', 'only this organization'))
     .option('--repair', 'mend what can be mended without guessing')
-    .action(async (options: FsckOptions) => {
-      context.finish(await check(context, options), {});
-    });
+    .action(action(context, check));
   return withExamples(command, ['fsck', 'fsck --org acme --repair', 'fsck --json']);
 }
 
@@ -39,7 +37,7 @@ async function check(
   const { keyPrefix } = context.config();
   const { signal } = context;
   const outcome = await fsck(store, keyPrefix, { organizationId: org, repair, onFault, signal });
-  if (outcome.kind === 'unknown-organization') return unknownOrganization(org ?? '');
+  if (outcome.kind === 'unknown-organization') throw new UnknownOrganizationError(org ?? '');
   if (outcome.kind === 'interrupted') {
     return { kind: 'interrupted', message: 'interrupted: run it again, what it has repaired stays so' };
   }
@@ -53,7 +51,7 @@ async function check(
   } else {
     context.out(`${describe(counts)}: ${counted(found, 'fault')}, ${repaired} repaired.\n`);
   }
-  if (remaining === 0) return { kind: 'done', json: undefined, text: '' };
+  if (remaining === 0) return { kind: 'done' };
   return {
     kind: 'problem',
     message: repair

@@ -7,8 +7,8 @@ import {
   type ApiKeyRecord,
   type NewApiKey,
 } from '../../redis/api-keys/api-keys.ts';
-import { findSettings } from '../../redis/organizations.ts';
-import { unknownOrganization, type AdminContext, type Report } from './context.ts';
+import { printable, table } from '../../lib/system/terminal.ts';
+import { action, UnknownOrganizationError, type AdminContext, type Report } from './context.ts';
 import {
   addExamples,
   idOption,
@@ -17,14 +17,9 @@ import {
   parseId,
   withExamples,
 } from './options.ts';
-import { printable, table } from '../../lib/system/terminal.ts';
 
-interface KeyOptions {
+interface CreateOptions {
   org: string;
-  json?: boolean;
-}
-
-interface CreateOptions extends KeyOptions {
   role: NewApiKey['role'];
   user?: string;
   client?: string;
@@ -37,7 +32,7 @@ export function keyCommand(context: AdminContext): Command {
 
   const create = group
     .command('create')
-    .description('makes an API key and prints it, this once')
+    .description('creates an API key and prints it; it cannot be shown again')
     .addOption(organizationOption())
     .addOption(
       new Option('--role <role>', 'what the key may do: its own profile, or the denylist')
@@ -46,10 +41,8 @@ export function keyCommand(context: AdminContext): Command {
     )
     .addOption(idOption('--user <user>', 'the user the key acts for'))
     .addOption(idOption('--client <label>', 'what uses the key, such as ios-4.2, for reports'))
-    .option('--expires <time>', 'when it stops working, ISO 8601', parseFutureInstant)
-    .action(async (options: CreateOptions) => {
-      context.finish(await createKey(context, options), options);
-    });
+    .option('--expires <time>', 'when the key expires, ISO 8601', parseFutureInstant)
+    .action(action(context, createKey));
   withExamples(create, [
     'key create --org acme --role player --user u-1 --client ios-4.2',
     'key create --org acme --role admin --expires 2027-01-31T12:00:00Z --json',
@@ -57,46 +50,41 @@ export function keyCommand(context: AdminContext): Command {
 
   const all = group
     .command('list')
-    .description('all keys of an organization; never the keys themselves')
+    .description('lists the API keys of an organization, by their public ids')
     .addOption(organizationOption())
-    .action(async (options: KeyOptions) => {
-      context.finish(await listKeys(context, options.org), options);
-    });
+    .action(action(context, listKeys));
   withExamples(all, ['key list --org acme', 'key list --org acme --json']);
 
   const revoke = group
     .command('revoke')
-    .description('stops a key from working, from the very next request on')
-    .argument('<key-id>', 'public id, as key list shows it', parseId)
+    .description('revokes an API key; the next request with it is refused')
+    .argument('<key-id>', 'public id, as shown by key list', parseId)
     .addOption(organizationOption())
-    .action(async (keyId: string, options: KeyOptions) => {
-      context.finish(await revokeKey(context, options.org, keyId), options);
-    });
+    .action(action(context, revokeKey));
   withExamples(revoke, ['key revoke --org acme k_0123456789abcdef']);
 
   return addExamples(group, ['key create --org acme --role player --user u-1', 'key list --org acme']);
 }
 
-async function createKey(context: AdminContext, options: CreateOptions): Promise<Report> {
-  const { org, role, user, client, expires } = options;
+async function createKey(
+  context: AdminContext,
+  { org, role, user, client, expires }: CreateOptions,
+): Promise<Report> {
   const { store, base } = await context.organization(org);
-  const made = await createApiKey(store, base, { role, userId: user, client, expiresAt: expires });
-  if (made.kind === 'unknown-organization') return unknownOrganization(org);
-  const { apiKey, keyId } = made;
+  const created = await createApiKey(store, base, { role, userId: user, client, expiresAt: expires });
+  if (created.kind === 'unknown-organization') throw new UnknownOrganizationError(org);
+  const { apiKey, keyId } = created;
   const notes = [
     `Key ${keyId}. The key itself is not stored and cannot be shown again.`,
     ...(role === 'player' && user === undefined
-      ? ['It acts for no user, so profile requests with it are refused: make one with --user.']
+      ? ['It acts for no user, so profile requests with it are refused: create one with --user.']
       : []),
   ];
   return { kind: 'done', json: { apiKey, keyId }, text: `${apiKey}\n\n${notes.join('\n')}` };
 }
 
-async function listKeys(context: AdminContext, org: string): Promise<Report> {
-  const { store, base } = await context.organization(org);
-  if ((await findSettings(store, context.config().keyPrefix, org)) === undefined) {
-    return unknownOrganization(org);
-  }
+async function listKeys(context: AdminContext, { org }: { org: string }): Promise<Report> {
+  const { store, base } = await context.existingOrganization(org);
   const keys = (await listApiKeys(store, base)).map(describeKey);
   const rows = keys.map(({ keyId, role, userId, client, createdAt, expiresAt, state }) => [
     keyId,
@@ -112,7 +100,7 @@ async function listKeys(context: AdminContext, org: string): Promise<Report> {
     json: keys,
     text:
       rows.length === 0
-        ? `${printable(org)} has no keys: make one with key create.`
+        ? `${printable(org)} has no API keys: create one with key create.`
         : table(['KEY', 'ROLE', 'USER', 'CLIENT', 'CREATED', 'EXPIRES', 'STATE'], rows),
   };
 }
@@ -131,21 +119,18 @@ function describeKey({ keyId, role, userId, client, createdAt, expiresAt, revoke
   };
 }
 
-async function revokeKey(context: AdminContext, org: string, keyId: string): Promise<Report> {
-  const { store, base } = await context.organization(org);
+async function revokeKey(context: AdminContext, keyId: string, { org }: { org: string }): Promise<Report> {
+  const { store, base } = await context.existingOrganization(org);
   const outcome = await revokeApiKey(store, base, keyId);
   if (outcome === 'unknown') {
-    if ((await findSettings(store, context.config().keyPrefix, org)) === undefined) {
-      return unknownOrganization(org);
-    }
     return {
       kind: 'problem',
-      message: `${JSON.stringify(org)} has no key ${JSON.stringify(keyId)}: see key list --org for its public id`,
+      message: `${JSON.stringify(org)} has no key ${JSON.stringify(keyId)}: see key list for the public ids`,
     };
   }
   return {
     kind: 'done',
     json: { keyId, revoked: true },
-    text: outcome === 'already' ? `Key ${keyId} was revoked before.` : `Key ${keyId} is revoked.`,
+    text: outcome === 'already' ? `Key ${keyId} was already revoked.` : `Key ${keyId} is revoked.`,
   };
 }

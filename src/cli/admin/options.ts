@@ -1,10 +1,10 @@
 import { InvalidArgumentError, Option, type Command } from 'commander';
 import { nameFault } from '../../domain/usernames.ts';
-import { parseInstant } from '../../lib/iso8601.ts';
-import { adminCommand, examplesText } from '../command-line.ts';
 import { walletForm } from '../../domain/wallets.ts';
+import { parseInstant, type Parsed } from '../../lib/iso8601.ts';
+import { adminCommand, examplesText } from '../command-line.ts';
 
-/** An id: not empty, well-formed, no control characters, at most 256 code points, like those of records. */
+/** The rules of ids in migrated records: not empty, well-formed, no control characters, at most 256 code points. */
 export function parseId(value: string): string {
   const fault = nameFault(value);
   if (fault !== undefined) throw new InvalidArgumentError(`It ${fault}.`);
@@ -31,26 +31,46 @@ export function parseWallet(value: string): string {
   return value;
 }
 
-/** A time to come, in ms. */
+/** A time in ms that has not passed. */
 export function parseFutureInstant(value: string): number {
-  const parsed = parseInstant(value);
-  if (parsed.kind === 'invalid') {
-    throw new InvalidArgumentError('It must be an ISO 8601 time with a zone such as 2027-01-31T12:00:00Z.');
-  }
-  if (parsed.value <= Date.now()) throw new InvalidArgumentError('It must lie in the future.');
-  return parsed.value;
+  const instant = parseTime(value);
+  if (instant <= Date.now()) throw new InvalidArgumentError('It must be in the future.');
+  return instant;
+}
+
+/** An ISO 8601 time, in ms. */
+export const parseTime = argument(parseInstant);
+
+/** A parser for an option's value. */
+export function argument<Value>(parse: (text: string) => Parsed<Value>): (text: string) => Value {
+  return (text) => {
+    const parsed = parse(text);
+    if (parsed.kind === 'invalid') throw new InvalidArgumentError(`${parsed.reason}.`);
+    return parsed.value;
+  };
+}
+
+/** The same for an option that may be repeated. */
+export function repeatable<Value>(
+  parse: (text: string) => Value,
+): (text: string, before?: Value[]) => Value[] {
+  return (text, before = []) => [...before, parse(text)];
 }
 
 /** `--org`, which must be given. */
 export function organizationOption(): Option {
-  return idOption('--org <organization>', 'organization id').makeOptionMandatory();
+  return requiredId('--org <organization>', 'organization id');
+}
+
+export function requiredId(flags: string, description: string): Option {
+  return idOption(flags, description).makeOptionMandatory();
 }
 
 export function idOption(flags: string, description: string): Option {
   return new Option(flags, description).argParser(parseId);
 }
 
-/** Ends a command's definition: `--json`, and the examples in its help, without the tool's own name. */
+/** Completes a command with `--json` and the examples in its help, which come without the tool's name. */
 export function withExamples(command: Command, examples: readonly string[]): Command {
   return addExamples(command.option('--json', 'print JSON, for machines'), examples);
 }

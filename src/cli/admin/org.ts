@@ -1,15 +1,14 @@
 import { Command, Option } from 'commander';
 import { defaultSettings, settingsFaults, type OrganizationSettings } from '../../domain/settings.ts';
 import { counted } from '../../lib/numbers.ts';
+import { list, printable, table } from '../../lib/system/terminal.ts';
 import type { UsernameComparison } from '../../domain/usernames.ts';
 import { countHoldings, findSettings, listOrganizations, saveSettings } from '../../redis/organizations.ts';
 import { changeComparison, type ReindexOutcome } from '../../redis/reindex/reindex.ts';
-import { unknownOrganization, type AdminContext, type Report } from './context.ts';
+import { action, UnknownOrganizationError, type AdminContext, type Report } from './context.ts';
 import { addExamples, parseId, parseWholeNumber, withExamples } from './options.ts';
-import { list, printable, table } from '../../lib/system/terminal.ts';
 
 interface SetOptions {
-  json?: boolean;
   usernameMin?: number;
   usernameMax?: number;
   usernamePattern?: string;
@@ -26,11 +25,11 @@ export function orgCommand(context: AdminContext): Command {
     .command('set')
     .description('creates an organization, or changes the settings that are given')
     .argument('<organization>', 'organization id', parseId)
-    .option('--username-min <n>', 'least length of a username, in code points', parseWholeNumber)
-    .option('--username-max <n>', 'greatest length of a username, in code points', parseWholeNumber)
-    .option('--username-pattern <re>', 'RE2 pattern that a whole username must match; "" for none')
+    .option('--username-min <n>', 'minimum length of a username, in code points', parseWholeNumber)
+    .option('--username-max <n>', 'maximum length of a username, in code points', parseWholeNumber)
+    .option('--username-pattern <re>', 'RE2 pattern that the whole username must match; "" for none')
     .addOption(
-      new Option('--username-comparison <how>', 'when two usernames are the same').choices([
+      new Option('--username-comparison <how>', 'when two usernames count as the same').choices([
         'exact',
         'case-insensitive',
       ]),
@@ -45,9 +44,7 @@ export function orgCommand(context: AdminContext): Command {
         'false',
       ]),
     )
-    .action(async (id: string, options: SetOptions) => {
-      context.finish(await setOrganization(context, id, options), options);
-    });
+    .action(action(context, setOrganization));
   withExamples(set, [
     'org set acme --username-min 3 --username-max 20 --username-pattern "[a-z0-9_]+"',
     'org set acme --username-comparison case-insensitive',
@@ -56,19 +53,12 @@ export function orgCommand(context: AdminContext): Command {
 
   const show = group
     .command('show')
-    .description("an organization's settings, and how much it holds")
+    .description("shows an organization's settings and how much it holds")
     .argument('<organization>', 'organization id', parseId)
-    .action(async (id: string, options: { json?: boolean }) => {
-      context.finish(await showOrganization(context, id), options);
-    });
+    .action(action(context, showOrganization));
   withExamples(show, ['org show acme', 'org show acme --json']);
 
-  const all = group
-    .command('list')
-    .description('all organizations')
-    .action(async (options: { json?: boolean }) => {
-      context.finish(await listAll(context), options);
-    });
+  const all = group.command('list').description('lists all organizations').action(action(context, listAll));
   withExamples(all, ['org list', 'org list --json']);
 
   return addExamples(group, ['org set acme --username-min 3', 'org list']);
@@ -88,14 +78,14 @@ async function setOrganization(context: AdminContext, id: string, options: SetOp
     const refused = describeRefusal(outcome, id);
     if (refused !== undefined) return refused;
     if (outcome.kind === 'rebuilt') {
-      rebuilt = `: ${counted(outcome.usernames, 'username')} and ${counted(outcome.denied, 'denied name')} compared anew`;
+      rebuilt = `: ${counted(outcome.usernames, 'username')} and ${counted(outcome.denied, 'denied name')} indexed again`;
     }
   }
   const saved = await saveSettings(store, keyPrefix, id, given);
   if (saved === 'loading') {
     return {
       kind: 'problem',
-      message: `organization ${JSON.stringify(id)} is being loaded by a migration: finish that with its apply, then run this again`,
+      message: `organization ${JSON.stringify(id)} is being loaded by a migration: finish the migration with migrate apply, then run this again`,
     };
   }
   if (saved === 'min-above-max') {
@@ -114,47 +104,40 @@ async function setOrganization(context: AdminContext, id: string, options: SetOp
 
 /** Only what was given: another command may be changing the rest. */
 function givenSettings(options: SetOptions): Partial<OrganizationSettings> {
-  const {
-    usernameMin,
-    usernameMax,
-    usernamePattern,
-    usernameComparison,
-    objectUrlTemplate,
-    requireOwnership,
-  } = options;
+  const { usernamePattern, objectUrlTemplate, requireOwnership } = options;
   return {
-    ...(usernameMin !== undefined && { minLength: usernameMin }),
-    ...(usernameMax !== undefined && { maxLength: usernameMax }),
+    ...(options.usernameMin !== undefined && { minLength: options.usernameMin }),
+    ...(options.usernameMax !== undefined && { maxLength: options.usernameMax }),
+    ...(options.usernameComparison !== undefined && { comparison: options.usernameComparison }),
     ...(usernamePattern !== undefined && { pattern: usernamePattern || undefined }),
-    ...(usernameComparison !== undefined && { comparison: usernameComparison }),
     ...(objectUrlTemplate !== undefined && { objectImageUrlTemplate: objectUrlTemplate || undefined }),
     ...(requireOwnership !== undefined && { requireOwnership: requireOwnership === 'true' }),
   };
 }
 
-/** Undefined where the comparison is the wanted one by now. */
+/** Undefined if usernames are now compared as wanted. */
 function describeRefusal(outcome: ReindexOutcome, id: string): Report | undefined {
   switch (outcome.kind) {
     case 'rebuilt':
     case 'unchanged':
       return undefined;
     case 'unknown-organization':
-      return unknownOrganization(id);
+      throw new UnknownOrganizationError(id);
     case 'busy':
       return {
         kind: 'problem',
         message:
-          'the usernames of this organization are being compared anew already: wait until that is done',
+          'another command is changing how usernames of this organization are compared: wait until it is done, then run this again',
       };
     case 'inconsistent':
       return {
         kind: 'problem',
-        message: `the name index does not agree with the profiles, so nothing was changed: run fsck --org ${JSON.stringify(id)} --repair, then this again`,
+        message: `the username index does not match the profiles, so nothing was changed: run fsck --org ${JSON.stringify(id)} --repair, then run this again`,
       };
     case 'lapsed':
       return {
         kind: 'problem',
-        message: 'this process was held up for too long, so nothing was changed: run it again',
+        message: 'this process was paused for too long, so nothing was changed: run it again',
       };
     case 'interrupted':
       return { kind: 'interrupted', message: 'interrupted, nothing was changed: run it again' };
@@ -165,7 +148,7 @@ function describeRefusal(outcome: ReindexOutcome, id: string): Report | undefine
       );
       return {
         kind: 'problem',
-        message: `usernames would be the same${isComplete ? '' : ' (the first 1000 are shown)'}, nothing was changed: rename users (deny a name with a replacement), then run this again`,
+        message: `some usernames would be the same${isComplete ? '' : ' (the first 1000 are shown)'}, so nothing was changed: rename users (deny a username with a replacement), then run this again`,
         json: { changed: false, collisions, isComplete },
         text: table(['COLLISION', 'USERNAME', 'USER'], rows),
       };
@@ -174,9 +157,7 @@ function describeRefusal(outcome: ReindexOutcome, id: string): Report | undefine
 }
 
 async function showOrganization(context: AdminContext, id: string): Promise<Report> {
-  const { store, base } = await context.organization(id);
-  const settings = await findSettings(store, context.config().keyPrefix, id);
-  if (settings === undefined) return unknownOrganization(id);
+  const { store, base, settings } = await context.existingOrganization(id);
   const holdings = await countHoldings(store, base);
   return {
     kind: 'done',

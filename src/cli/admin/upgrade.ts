@@ -2,7 +2,7 @@ import { Command } from 'commander';
 import { counted } from '../../lib/numbers.ts';
 import { layoutFault, layoutVersion } from '../../redis/layout/layout.ts';
 import { upgradeLayout } from '../../redis/layout/upgrade.ts';
-import type { AdminContext, Report } from './context.ts';
+import { action, type AdminContext, type Report } from './context.ts';
 import { withExamples } from './options.ts';
 
 /** `admin upgrade`: brings the stored data to the layout of this version. */
@@ -11,19 +11,17 @@ export function upgradeCommand(context: AdminContext): Command {
     .description(
       'brings the stored data to the layout of this version; stop every instance of the service first. Interrupted, it is finished by running it again',
     )
-    .action(async (options: { json?: boolean }) => {
-      context.finish(await upgrade(context, options.json ?? false), options);
-    });
+    .action(action(context, upgrade));
   return withExamples(command, ['upgrade', 'upgrade --json']);
 }
 
-async function upgrade(context: AdminContext, isJson: boolean): Promise<Report> {
+async function upgrade(context: AdminContext, { json = false }: { json?: boolean }): Promise<Report> {
   const { keyPrefix } = context.config();
   const store = await context.store({ anyLayout: true });
   const outcome = await upgradeLayout(store, keyPrefix, {
     signal: context.signal,
     onProgress: (count) => {
-      if (!isJson && count % 10_000 === 0) context.err(`${counted(count, 'organization')} upgraded\n`);
+      if (!json && count % 10_000 === 0) context.err(`${counted(count, 'organization')} upgraded\n`);
     },
   });
   switch (outcome.kind) {

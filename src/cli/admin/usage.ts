@@ -4,25 +4,16 @@ import { retireCheck, retireCheckLines } from '../../deprecation/reports/retire-
 import { reportUsage } from '../../deprecation/reports/report.ts';
 import { reportCsv, reportLines } from '../../deprecation/reports/report-text.ts';
 import { groups, readUsageQuery } from '../../deprecation/reports/usage-query.ts';
-import { findSettings } from '../../redis/organizations.ts';
-import { unknownOrganization, type AdminContext, type Report } from './context.ts';
-import { idOption, parseWholeNumber, withExamples } from './options.ts';
-import { readTime } from './deprecation/policy-options.ts';
 import { printable } from '../../lib/system/terminal.ts';
+import { action, type AdminContext, type Report } from './context.ts';
+import { idOption, parseTime, parseWholeNumber, withExamples } from './options.ts';
 
 interface UsageOptions {
   from?: string;
   to?: string;
   org?: string;
   group?: string;
-  json?: boolean;
   csv?: boolean;
-}
-
-interface CheckOptions {
-  org?: string;
-  days: number;
-  json?: boolean;
 }
 
 /** `admin usage`: reports on calls, and checks whether the API can be retired. */
@@ -30,14 +21,12 @@ export function usageCommand(context: AdminContext): Command {
   const usage = new Command('usage')
     .description('shows who calls which operations, how often, and who has stopped')
     .enablePositionalOptions()
-    .option('--from <day>', 'first day, ISO 8601, UTC (default: 29 days before the last day)', readTime)
-    .option('--to <day>', 'last day (default: today)', readTime)
+    .option('--from <day>', 'first day, ISO 8601, UTC (default: 29 days before the last day)', checkTime)
+    .option('--to <day>', 'last day (default: today)', checkTime)
     .addOption(idOption('--org <organization>', 'only this organization (default: all)'))
     .option('--group <groups>', `one or more of ${groups.join(', ')}, separated by commas`, 'client')
     .addOption(new Option('--csv', 'print CSV, for spreadsheets').conflicts('json'))
-    .action(async (options: UsageOptions) => {
-      context.finish(await showUsage(context, options), options);
-    });
+    .action(action(context, showUsage));
   withExamples(usage, [
     'usage',
     'usage --from 2027-01-01 --to 2027-01-31 --org acme --group operation',
@@ -53,9 +42,7 @@ export function usageCommand(context: AdminContext): Command {
     )
     .addOption(idOption('--org <organization>', 'only for this organization (default: all)'))
     .option('--days <n>', `how many days back to check, 1 to ${ledgerDays}`, parseDays, 30)
-    .action(async (options: CheckOptions) => {
-      context.finish(await checkRetirement(context, options), options);
-    });
+    .action(action(context, checkRetirement));
   withExamples(check, [
     'usage retire-check',
     'usage retire-check --org acme --days 60 --json',
@@ -64,28 +51,36 @@ export function usageCommand(context: AdminContext): Command {
   return usage;
 }
 
+/** Checks a time, which the query reads as it is written. */
+function checkTime(text: string): string {
+  parseTime(text);
+  return text;
+}
+
 function parseDays(text: string): number {
   const days = parseWholeNumber(text);
   if (days < 1 || days > ledgerDays) throw new InvalidArgumentError(`It must be 1 to ${ledgerDays}.`);
   return days;
 }
 
-async function showUsage(context: AdminContext, options: UsageOptions): Promise<Report> {
-  const { from, to, org, group, csv = false } = options;
+async function showUsage(
+  context: AdminContext,
+  { from, to, org, group, csv = false }: UsageOptions,
+): Promise<Report> {
   const now = Date.now();
   const read = readUsageQuery({ from, to, group, organization: org }, now);
   if (read.kind === 'invalid') return { kind: 'usage', message: printable(read.reasons.join('; ')) };
-  const { keyPrefix } = context.config();
   const store = await context.store();
-  if (org !== undefined && (await findSettings(store, keyPrefix, org)) === undefined) {
-    return unknownOrganization(org);
-  }
-  const report = await reportUsage(store, keyPrefix, read.query, now);
+  if (org !== undefined) await context.existingOrganization(org);
+  const report = await reportUsage(store, context.config().keyPrefix, read.query, now);
   if (csv) context.out(reportCsv(report));
   return { kind: 'done', json: report, text: csv ? '' : reportLines(report).join('\n') };
 }
 
-async function checkRetirement(context: AdminContext, { org, days }: CheckOptions): Promise<Report> {
+async function checkRetirement(
+  context: AdminContext,
+  { org, days }: { org?: string; days: number },
+): Promise<Report> {
   const { keyPrefix } = context.config();
   const store = await context.store();
   const check = await retireCheck(store, keyPrefix, { organizationId: org, days, now: Date.now() });

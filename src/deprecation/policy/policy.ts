@@ -11,9 +11,21 @@ export interface DeprecationPolicy {
   sunsetUrl?: string;
   afterSunset: 'serve' | 'gone';
   brownouts: Window[];
-  exemptOrganizations: { organizationId: string; until: number }[];
-  exemptKeys: { keyId: string; until: number }[];
+  exemptOrganizations: OrganizationExemption[];
+  exemptKeys: KeyExemption[];
 }
+
+interface OrganizationExemption {
+  organizationId: string;
+  until: number;
+}
+
+interface KeyExemption {
+  keyId: string;
+  until: number;
+}
+
+export type Exemption = OrganizationExemption | KeyExemption;
 
 /** One source of the policy. What it does not set, the layer below decides. */
 export type PolicyLayer = Partial<DeprecationPolicy>;

@@ -39,14 +39,12 @@ const isStored = new Ajv2020({
   },
 });
 
-/** The JSON text that Redis holds. */
-export function writeStored(stored: StoredPolicy): string {
-  return JSON.stringify(stored);
-}
+/** What holds before the operator has set anything. */
+export const emptyPolicy: StoredPolicy = { version: 0, changedAt: 0, layer: {} };
 
-/** Reads what Redis holds (null: never set); undefined for anything that is not a policy. */
+/** Reads the JSON that Redis holds (null: never set); undefined for anything that is not a policy. */
 export function readStored(text: string | null): StoredPolicy | undefined {
-  if (text === null) return { version: 0, changedAt: 0, layer: {} };
+  if (text === null) return emptyPolicy;
   try {
     const stored: unknown = JSON.parse(text);
     return isStored(stored) ? stored : undefined;

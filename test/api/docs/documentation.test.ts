@@ -1,5 +1,6 @@
 import { expect, test } from '@jest/globals';
-import { setPolicy } from '../../../src/deprecation/policy/policy-store.ts';
+import { setInLayer } from '../../../src/deprecation/policy/policy-edits.ts';
+import { changePolicy } from '../../../src/deprecation/policy/policy-store.ts';
 import { startBridge } from '../../support/bridge.ts';
 import { createClient } from '../../support/client.ts';
 
@@ -9,8 +10,12 @@ test("/docs/ shows the operator's dates and the brownouts to come, without a res
   const read = async () => (await createClient(url).request('GET', '/docs/')).text;
   try {
     expect(await read()).toContain('31 December 2027');
-    const flags = { sunset: '2031-05-06T00:00:00Z', brownout: ['2030-03-01T12:00:00Z/PT30M'] };
-    const changed = await setPolicy(store, config.keyPrefix, flags, { defaults: [], now: Date.now() });
+    const start = Date.parse('2030-03-01T12:00:00Z');
+    const edit = setInLayer({
+      sunsetAt: Date.parse('2031-05-06T00:00:00Z'),
+      brownouts: [{ start, end: start + 1_800_000 }],
+    });
+    const changed = await changePolicy(store, config.keyPrefix, edit, { defaults: [], now: Date.now() });
     expect(changed.kind).toBe('changed');
     let page = await read();
     // Within five seconds; the test's own time limit is what fails.

@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import type { PolicyLayer } from '../../../src/deprecation/policy/policy.ts';
-import { setPolicy } from '../../../src/deprecation/policy/policy-store.ts';
+import { setInLayer } from '../../../src/deprecation/policy/policy-edits.ts';
+import { changePolicy } from '../../../src/deprecation/policy/policy-store.ts';
 import { reportUsage } from '../../../src/deprecation/reports/report.ts';
 import { readUsageQuery } from '../../../src/deprecation/reports/usage-query.ts';
 import { startBridge, type TestBridge } from '../../support/bridge.ts';
@@ -86,10 +87,10 @@ test('a request that is looked up for its exemption counts once against the rate
 test("the operator's policy binds a running instance, and its headers change", async () => {
   const bridge = await start({});
   const client = createClient(bridge.url);
-  const changed = await setPolicy(
+  const changed = await changePolicy(
     bridge.store,
     bridge.config.keyPrefix,
-    { sunset: '2030-01-01T00:00:00Z' },
+    setInLayer({ sunsetAt: Date.parse('2030-01-01T00:00:00Z') }),
     { defaults: [], now: Date.now() },
   );
   expect(changed.kind).toBe('changed');

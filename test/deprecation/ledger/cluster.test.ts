@@ -1,7 +1,8 @@
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { createLog } from '../../../src/log.ts';
 import { createLedger } from '../../../src/deprecation/ledger/ledger.ts';
-import { clearPolicy, setPolicy, watchPolicy } from '../../../src/deprecation/policy/policy-store.ts';
+import { clearLayer, setInLayer } from '../../../src/deprecation/policy/policy-edits.ts';
+import { changePolicy, watchPolicy } from '../../../src/deprecation/policy/policy-store.ts';
 import { reportUsage } from '../../../src/deprecation/reports/report.ts';
 import { retireCheck } from '../../../src/deprecation/reports/retire-check.ts';
 import { readUsageQuery } from '../../../src/deprecation/reports/usage-query.ts';
@@ -48,10 +49,11 @@ test('the ledger of many organizations spreads over a cluster, and reports find 
 test('the policy is set, followed and cleared on a cluster', async () => {
   const defaults = [{ deprecatedAt: NOW }];
   const watch = await watchPolicy(client, 'pb:', { defaults, log });
-  await setPolicy(client, 'pb:', { sunset: '2028-01-01' }, { defaults, now: NOW });
+  const sunsetAt = Date.parse('2028-01-01');
+  await changePolicy(client, 'pb:', setInLayer({ sunsetAt }), { defaults, now: NOW });
   await watch.refresh();
-  expect(watch.current().policy.sunsetAt).toBe(Date.parse('2028-01-01'));
-  await clearPolicy(client, 'pb:', {}, { defaults, now: NOW });
+  expect(watch.current().policy.sunsetAt).toBe(sunsetAt);
+  await changePolicy(client, 'pb:', clearLayer, { defaults, now: NOW });
   await watch.refresh();
   expect(watch.current().policy.sunsetAt).toBeUndefined();
   await watch.close();

@@ -1,17 +1,38 @@
 import { Command, Option } from 'commander';
 import { readContractPolicy } from '../../../deprecation/policy/contract-policy.ts';
-import { findUnknownExemptions } from '../../../deprecation/policy/exempt-names.ts';
-import { formatInstant } from '../../../lib/iso8601.ts';
-import { setArguments } from '../../../deprecation/policy/policy-command.ts';
-import type { ClearFlags, Exemption, SetFlags } from '../../../deprecation/policy/policy-edits.ts';
-import { clearPolicy, readOperatorLayer, setPolicy } from '../../../deprecation/policy/policy-store.ts';
-import { policyLines, viewPolicy } from '../../../deprecation/policy/policy-view.ts';
+import { parseLink } from '../../../deprecation/policy/links.ts';
+import { clearInLayer, clearLayer, setInLayer, type Edit } from '../../../deprecation/policy/policy-edits.ts';
+import { changePolicy, readOperatorLayer } from '../../../deprecation/policy/policy-store.ts';
 import { layerPolicy, type DeprecationPolicy, type PolicyLayer } from '../../../deprecation/policy/policy.ts';
-import type { AdminContext, Report } from '../context.ts';
-import { addExemptions } from './exemptions.ts';
-import { addExamples, parseId, withExamples } from '../options.ts';
-import { collect, collectWindowNames, collectWindows, readLink, readTime } from './policy-options.ts';
+import { formatInstant, formatWindow, parseInstant, parseWindow, type Window } from '../../../lib/iso8601.ts';
 import { printable } from '../../../lib/system/terminal.ts';
+import { action, type AdminContext, type Report } from '../context.ts';
+import { addExamples, argument, parseId, parseTime, repeatable, withExamples } from '../options.ts';
+import { addExemptionOptions, findUnknown, type GivenExemption } from './exemption-options.ts';
+import { policyLines, viewPolicy } from './policy-view.ts';
+import { setOptions } from './set-options.ts';
+
+/** The options that set or clear one setting each, with its name in a layer. */
+const settings = {
+  deprecatedAt: 'deprecatedAt',
+  sunset: 'sunsetAt',
+  successor: 'successorUrl',
+  documentation: 'documentationUrl',
+  afterSunset: 'afterSunset',
+} as const satisfies Record<string, keyof PolicyLayer>;
+
+type Setting = keyof typeof settings;
+
+interface SetOptions extends Partial<Record<Setting, number | string>> {
+  brownout?: Window[];
+}
+
+interface ClearOptions extends Partial<Record<Setting, true>> {
+  brownout?: string[];
+  exemptOrg?: string[];
+  exemptKey?: string[];
+  json?: boolean;
+}
 
 /** `admin deprecation`: shows and changes the deprecation policy. */
 export function deprecationCommand(context: AdminContext): Command {
@@ -22,9 +43,7 @@ export function deprecationCommand(context: AdminContext): Command {
   const show = group
     .command('show')
     .description('shows the policy in force and its timeline')
-    .action(async (options: { json?: boolean }) => {
-      context.finish(await showPolicy(context), options);
-    });
+    .action(action(context, showPolicy));
   withExamples(show, ['deprecation show', 'deprecation show --json']);
 
   const set = group
@@ -32,10 +51,10 @@ export function deprecationCommand(context: AdminContext): Command {
     .description(
       'changes the given settings and adds windows and exemptions; takes effect on every instance within 5 seconds',
     )
-    .option('--deprecated-at <time>', 'date of the deprecation, ISO 8601', readTime)
-    .option('--sunset <time>', 'date from which the API may be gone, ISO 8601', readTime)
-    .option('--successor <url>', 'link to what replaces the API', readLink)
-    .option('--documentation <url>', 'link to the documentation of the deprecation', readLink)
+    .option('--deprecated-at <time>', 'date of the deprecation, ISO 8601', parseTime)
+    .option('--sunset <time>', 'date from which the API may be gone, ISO 8601', parseTime)
+    .option('--successor <url>', 'link to what replaces the API', argument(parseLink))
+    .option('--documentation <url>', 'link to the documentation of the deprecation', argument(parseLink))
     .addOption(
       new Option(
         '--after-sunset <what>',
@@ -45,12 +64,10 @@ export function deprecationCommand(context: AdminContext): Command {
     .option(
       '--brownout <window>',
       'window of 410 answers: START/DURATION such as 2027-01-31T12:00:00Z/PT30M, or START/END; repeatable',
-      collectWindows,
+      repeatable(argument(parseWindow)),
     );
-  const exemptions = addExemptions(set);
-  set.action(async (options: SetFlags & { json?: boolean }) => {
-    context.finish(await change(context, { ...options, exemptions }), options);
-  });
+  const exemptions = addExemptionOptions(set);
+  set.action(action(context, (_, options: SetOptions) => setPolicy(context, options, exemptions)));
   withExamples(set, [
     'deprecation set --sunset 2027-12-31T23:59:59Z --after-sunset gone',
     'deprecation set --brownout 2027-03-01T12:00:00Z/PT30M --brownout 2027-04-01T12:00:00Z/PT2H',
@@ -60,19 +77,17 @@ export function deprecationCommand(context: AdminContext): Command {
   const clear = group
     .command('clear')
     .description(
-      'removes the named settings, so that those of the environment and openapi.yaml apply again; without options, removes all',
+      'removes the given settings, so that those of the environment and openapi.yaml apply again; without options, removes all',
     )
     .option('--deprecated-at', 'the date of the deprecation')
     .option('--sunset', 'the sunset')
     .option('--successor', 'the link to the successor')
     .option('--documentation', 'the link to the documentation')
     .option('--after-sunset', 'what happens after the sunset')
-    .option('--brownout <window>', 'a window as it was set, or its start; repeatable', collectWindowNames)
-    .option('--exempt-org <organization>', "an organization's exemption; repeatable", collect(parseId))
-    .option('--exempt-key <key-id>', "a key's exemption; repeatable", collect(parseId))
-    .action(async ({ json = false, ...flags }: ClearFlags & { json?: boolean }) => {
-      context.finish(await clearFlags(context, flags), { json });
-    });
+    .option('--brownout <window>', 'a window as it was set, or its start; repeatable', repeatable(windowName))
+    .option('--exempt-org <organization>', "an organization's exemption; repeatable", repeatable(parseId))
+    .option('--exempt-key <key-id>', "a key's exemption; repeatable", repeatable(parseId))
+    .action(action(context, clearPolicy));
   withExamples(clear, [
     'deprecation clear --sunset --after-sunset',
     'deprecation clear --brownout 2027-03-01T12:00:00Z',
@@ -86,23 +101,30 @@ export function deprecationCommand(context: AdminContext): Command {
   ]);
 }
 
-const within = 'The change takes effect on every instance within 5 seconds.';
+/** A window or its start, as `clearInLayer` takes it. */
+function windowName(text: string): string {
+  return text.includes('/')
+    ? formatWindow(argument(parseWindow)(text))
+    : formatInstant(argument(parseInstant)(text));
+}
 
 async function showPolicy(context: AdminContext): Promise<Report> {
   const { keyPrefix } = context.config();
   const { version, changedAt, layer } = await readOperatorLayer(await context.store(), keyPrefix);
-  const set = setArguments(layer, Date.now());
   const origin =
     version === 0
       ? 'Nothing is set here: these settings come from openapi.yaml and the environment.'
-      : `Last change (number ${version}) at ${formatInstant(changedAt)}. Set here: ${set ?? 'nothing that is not over'}`;
+      : `Last change (number ${version}) at ${formatInstant(changedAt)}. Set here: ${setOptions(layer, Date.now()) ?? 'nothing that is not over'}`;
   return describe(layerPolicy(...defaultsOf(context), layer), version, origin);
 }
 
-async function change(context: AdminContext, flags: SetFlags): Promise<Report> {
-  const { exemptions = [], ...others } = flags;
-  const given = Object.entries(others).some(([name, value]) => name !== 'json' && value !== undefined);
-  if (!given && exemptions.length === 0) {
+async function setPolicy(
+  context: AdminContext,
+  options: SetOptions,
+  exemptions: readonly GivenExemption[],
+): Promise<Report> {
+  const given = toLayer(options, exemptions);
+  if (Object.keys(given).length === 0) {
     return { kind: 'usage', message: 'nothing to set: see deprecation set --help' };
   }
   const endless = exemptions.find(({ until }) => until === undefined);
@@ -112,27 +134,64 @@ async function change(context: AdminContext, flags: SetFlags): Promise<Report> {
       message: `the exemption of ${nameOf(endless)} has no end: add --until 2027-01-31T12:00:00Z after it`,
     };
   }
-  const { keyPrefix } = context.config();
-  const store = await context.store();
-  const options = { defaults: defaultsOf(context), now: Date.now() };
-  const changed = await setPolicy(store, keyPrefix, flags, options);
-  if (changed.kind === 'refused') return refused(changed.reasons);
-  for (const exemption of await findUnknownExemptions(store, keyPrefix, exemptions)) {
-    context.err(`note: there is no ${nameOf(exemption)} yet: check the name\n`);
+  const report = await change(context, setInLayer(given));
+  if (report.kind === 'done') {
+    const unknown = await findUnknown(await context.store(), context.config().keyPrefix, exemptions);
+    for (const exemption of unknown) {
+      context.err(`note: there is no ${nameOf(exemption)} yet: check the name\n`);
+    }
   }
-  return describe(changed.policy, changed.version, within);
+  return report;
 }
 
-async function clearFlags(context: AdminContext, flags: ClearFlags): Promise<Report> {
-  const { keyPrefix } = context.config();
-  const store = await context.store();
-  const now = Date.now();
-  const before = setArguments((await readOperatorLayer(store, keyPrefix)).layer, now);
-  const changed = await clearPolicy(store, keyPrefix, flags, { defaults: defaultsOf(context), now });
-  if (changed.kind === 'refused') return refused(changed.reasons);
-  const isAll = Object.keys(flags).length === 0;
-  const undo = isAll && before !== undefined ? `\nTo undo: deprecation set ${before}` : '';
-  return describe(changed.policy, changed.version, within + undo);
+function toLayer(options: SetOptions, exemptions: readonly GivenExemption[]): PolicyLayer {
+  const given = Object.entries(settings).flatMap(([name, setting]) => {
+    const value = options[name as Setting];
+    return value === undefined ? [] : [[setting, value] as const];
+  });
+  const idsOf = (kind: GivenExemption['of']) =>
+    exemptions.flatMap(({ of, id, until = 0 }) => (of === kind ? [{ id, until }] : []));
+  const organizations = idsOf('organization').map(({ id, until }) => ({ organizationId: id, until }));
+  const keys = idsOf('key').map(({ id, until }) => ({ keyId: id, until }));
+  return {
+    ...Object.fromEntries(given),
+    ...(options.brownout && { brownouts: options.brownout }),
+    ...(organizations.length > 0 && { exemptOrganizations: organizations }),
+    ...(keys.length > 0 && { exemptKeys: keys }),
+  };
+}
+
+async function clearPolicy(context: AdminContext, options: ClearOptions): Promise<Report> {
+  const { brownout = [], exemptOrg = [], exemptKey = [], json: _, ...flags } = options;
+  const named = (Object.keys(flags) as Setting[]).map((name) => settings[name]);
+  if (named.length + brownout.length + exemptOrg.length + exemptKey.length > 0) {
+    const removals = {
+      settings: named,
+      brownouts: brownout,
+      exemptOrganizations: exemptOrg,
+      exemptKeys: exemptKey,
+    };
+    return await change(context, clearInLayer(removals));
+  }
+  const { layer } = await readOperatorLayer(await context.store(), context.config().keyPrefix);
+  const before = setOptions(layer, Date.now());
+  return await change(context, clearLayer, before && `To undo: deprecation set ${before}`);
+}
+
+async function change(context: AdminContext, edit: Edit, note?: string): Promise<Report> {
+  const changed = await changePolicy(await context.store(), context.config().keyPrefix, edit, {
+    defaults: defaultsOf(context),
+    now: Date.now(),
+  });
+  if (changed.kind === 'refused') {
+    return {
+      kind: 'problem',
+      message: printable(`nothing was changed: ${changed.reasons.join('; ')}`),
+      json: { changed: false, reasons: changed.reasons },
+    };
+  }
+  const notes = ['The change takes effect on every instance within 5 seconds.', ...(note ? [note] : [])];
+  return describe(changed.policy, changed.version, ...notes);
 }
 
 /** The layers below the operator's, lowest first. */
@@ -140,28 +199,16 @@ function defaultsOf(context: AdminContext): PolicyLayer[] {
   return [readContractPolicy(), context.config().deprecation];
 }
 
-function describe(policy: DeprecationPolicy, version: number, notes: string): Report {
+function describe(policy: DeprecationPolicy, version: number, ...notes: string[]): Report {
   const now = Date.now();
   const view = viewPolicy(policy, now);
   return {
     kind: 'done',
     json: { ...view, version },
-    text: [...policyLines(view, now), '', ...notes.split('\n')].map(printable).join('\n'),
+    text: [...policyLines(view, now), '', ...notes].map(printable).join('\n'),
   };
 }
 
-function refused(reasons: readonly string[]): Report {
-  return {
-    kind: 'problem',
-    message: printable(`nothing was changed: ${reasons.join('; ')}`),
-    json: { changed: false, reasons },
-  };
-}
-
-function nameOf(exemption: Exemption): string {
-  return printable(
-    'keyId' in exemption
-      ? `key ${exemption.keyId}`
-      : `organization ${JSON.stringify(exemption.organizationId)}`,
-  );
+function nameOf({ of, id }: GivenExemption): string {
+  return printable(of === 'key' ? `key ${id}` : `organization ${JSON.stringify(id)}`);
 }

@@ -1,14 +1,14 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
-import type { PolicyView } from '../../../src/deprecation/policy/policy-view.ts';
-import { createApiKey } from '../../../src/redis/api-keys/api-keys.ts';
-import { closeRedis } from '../../../src/redis/connection/connect.ts';
-import { policyKey } from '../../../src/deprecation/ledger/keys.ts';
-import { organizationBase } from '../../../src/redis/keys.ts';
-import type { Store } from '../../../src/redis/scripts.ts';
-import { runTool, type Ran } from '../../support/admin.ts';
-import { openTestStore, startBridge, type TestBridge } from '../../support/bridge.ts';
-import { createClient } from '../../support/client.ts';
-import { freshPrefix, testRedisUrl } from '../../support/redis.ts';
+import type { PolicyView } from '../../../../src/cli/admin/deprecation/policy-view.ts';
+import { createApiKey } from '../../../../src/redis/api-keys/api-keys.ts';
+import { closeRedis } from '../../../../src/redis/connection/connect.ts';
+import { policyKey } from '../../../../src/deprecation/ledger/keys.ts';
+import { organizationBase } from '../../../../src/redis/keys.ts';
+import type { Store } from '../../../../src/redis/scripts.ts';
+import { runTool, type Ran } from '../../../support/admin.ts';
+import { openTestStore, startBridge, type TestBridge } from '../../../support/bridge.ts';
+import { createClient } from '../../../support/client.ts';
+import { freshPrefix, testRedisUrl } from '../../../support/redis.ts';
 
 let store: Store;
 let prefix: string;
@@ -40,7 +40,7 @@ const hour = 3_600_000;
 const fromNow = (ms: number) => new Date(Math.round((Date.now() + ms) / 1000) * 1000).toISOString();
 
 describe('deprecation show', () => {
-  test('tells what openapi.yaml says where nobody has said more', async () => {
+  test('shows the facts of openapi.yaml if nothing else is set', async () => {
     expect(await show()).toMatchObject({
       version: 0,
       sunsetAt: '2027-12-31T23:59:59Z',
@@ -53,7 +53,7 @@ describe('deprecation show', () => {
     expect(out).toMatch(/^> .*  now: /m);
   });
 
-  test('the environment goes over openapi.yaml, and the operator over both', async () => {
+  test('the environment overrides openapi.yaml, and the operator overrides both', async () => {
     env['SUNSET_AT'] = '2028-01-01T00:00:00Z';
     env['SUCCESSOR_URL'] = 'https://env.example/';
     await admin('deprecation set --successor https://operator.example/v2');
@@ -66,7 +66,7 @@ describe('deprecation show', () => {
 });
 
 describe('deprecation set', () => {
-  test('changes what is given, and adds windows and exemptions to those there', async () => {
+  test('changes the given settings, and adds windows and exemptions to the existing ones', async () => {
     const set = await admin(
       'deprecation set --deprecated-at 2026-10-01 --sunset 2029-06-30T12:00:00+02:00 --after-sunset gone --documentation /docs/ --brownout 2029-01-01T00:00:00Z/PT30M --brownout 2029-02-01T00:00:00Z/P1D --json',
     );
@@ -89,7 +89,7 @@ describe('deprecation set', () => {
     ]);
   });
 
-  test('an --until ends all exemptions before it that have none', async () => {
+  test('an --until applies to all exemptions before it that have no end yet', async () => {
     await admin('org set acme');
     await admin('org set globex');
     const made = await createApiKey(store, organizationBase(prefix, 'acme'), { role: 'admin' });
@@ -119,7 +119,7 @@ describe('deprecation set', () => {
     ['--brownout 2020-01-01T00:00:00Z/PT1H', 'is wholly in the past'],
     ['--brownout 2029-01-01/P2D --brownout 2029-01-02/PT1H', 'overlap'],
     ['--exempt-org acme --until 2020-01-01', 'ends in the past'],
-  ])('refuses what cannot be, with the reason: %s', async (flags, reason) => {
+  ])('refuses an invalid policy with the reason and changes nothing: %s', async (flags, reason) => {
     const refused = await admin(`deprecation set --successor https://lost.example/ ${flags}`);
     expect(refused).toMatchObject({ code: 1, out: '' });
     expect(refused.err).toMatch(/^error: nothing was changed: [^\n]+\n$/);
@@ -146,7 +146,7 @@ describe('deprecation set', () => {
     ['--exempt-org a --until 2029-01-01 --exempt-key k_1', 'the exemption of key k_1 has no end'],
     ['--until 2029-01-01', 'It must follow'],
     ['--brown-out 2029-01-01/PT1H', "unknown option '--brown-out'"],
-  ])('does not run on what it cannot read: %j', async (flags, reason) => {
+  ])('exits 2 on options it cannot parse, and changes nothing: %j', async (flags, reason) => {
     const wrong = await admin(`deprecation set ${flags}`.trim());
     expect(wrong).toMatchObject({ code: 2, out: '' });
     expect(wrong.err).toMatch(/^error: [^\n]+\n$/);
@@ -163,7 +163,7 @@ describe('deprecation clear', () => {
     expect(code).toBe(0);
   });
 
-  test('removes what is named, and leaves the rest', async () => {
+  test('removes the given settings and keeps the others', async () => {
     const cleared = await admin(
       'deprecation clear --sunset --brownout 2029-01-01T00:00:00Z --exempt-key k_1 --json',
     );
@@ -177,7 +177,7 @@ describe('deprecation clear', () => {
     });
   });
 
-  test('without a name removes everything that was set, and prints how to undo that', async () => {
+  test('without options removes all settings, and prints how to undo that', async () => {
     const before = await show();
     const cleared = await admin('deprecation clear');
     expect(cleared).toMatchObject({ code: 0, err: '' });
@@ -187,14 +187,14 @@ describe('deprecation clear', () => {
     expect(await show()).toEqual({ ...before, version: before.version + 2 });
   });
 
-  test('refuses what is not set', async () => {
+  test('refuses to remove an exemption that is not set', async () => {
     const refused = await admin('deprecation clear --sunset --exempt-org nobody');
     expect(refused).toMatchObject({ code: 1, out: '' });
     expect(refused.err).toContain('"nobody" is not set');
     expect(await show()).toMatchObject({ sunsetAt: '2029-06-30T00:00:00Z' });
   });
 
-  test('does not run on what it cannot read', async () => {
+  test('exits 2 on a window it cannot parse, and changes nothing', async () => {
     expect(await admin('deprecation clear --brownout tomorrow')).toMatchObject({ code: 2, out: '' });
     expect((await show()).brownouts).toHaveLength(2);
   });
@@ -211,8 +211,8 @@ describe('two running bridges', () => {
   });
   afterAll(() => Promise.all(bridges.map((bridge) => bridge.close())));
 
-  /** Asks every bridge until each of its answers is as wanted; the test's time limit is the 5 seconds that are promised. */
-  const obeyed = async (isWanted: (status: number, headers: Record<string, string>) => boolean) => {
+  /** Requests until every bridge answers as wanted; the time limit of each test is the promised 5 seconds. */
+  const untilAll = async (isWanted: (status: number, headers: Record<string, string>) => boolean) => {
     for (const bridge of bridges) {
       for (;;) {
         const { status, headers } = await createClient(bridge.url).request('GET', '/api/profile/');
@@ -223,7 +223,7 @@ describe('two running bridges', () => {
 
   test('announce a new sunset within 5 seconds', async () => {
     await admin('deprecation set --sunset 2030-01-01T00:00:00Z --successor https://new.example/');
-    await obeyed(
+    await untilAll(
       (_status, { sunset, link }) =>
         sunset === 'Tue, 01 Jan 2030 00:00:00 GMT' &&
         link?.includes('<https://new.example/>; rel="successor-version"') === true,
@@ -233,7 +233,7 @@ describe('two running bridges', () => {
   test('begin a brownout within 5 seconds', async () => {
     const end = fromNow(hour);
     await admin(`deprecation set --brownout ${fromNow(-1000)}/${end}`);
-    await obeyed((status, { 'retry-after': seconds }) => status === 410 && Number(seconds) <= 3600);
+    await untilAll((status, { 'retry-after': seconds }) => status === 410 && Number(seconds) <= 3600);
   }, 5000);
 
   test('serve an organization exempted from it within 5 seconds', async () => {
@@ -250,6 +250,6 @@ describe('two running bridges', () => {
 
   test('end it within 5 seconds of its removal', async () => {
     await admin('deprecation clear');
-    await obeyed((status, { sunset }) => status === 401 && sunset === 'Fri, 31 Dec 2027 23:59:59 GMT');
+    await untilAll((status, { sunset }) => status === 401 && sunset === 'Fri, 31 Dec 2027 23:59:59 GMT');
   }, 5000);
 });

@@ -1,11 +1,11 @@
-import { formatInstant, formatWindow } from '../../lib/iso8601.ts';
-import type { PolicyLayer } from './policy.ts';
+import type { PolicyLayer } from '../../../deprecation/policy/policy.ts';
+import { formatInstant, formatWindow } from '../../../lib/iso8601.ts';
 
 /**
- * The options of `admin deprecation set` that create this layer, for a POSIX shell. Windows and exemptions that are
- * over at `now` (ms) are left out, as they would be refused; undefined if nothing is left.
+ * The options of `deprecation set` that create this layer, for a POSIX shell. Windows and exemptions that are over at
+ * `now` (ms) are left out, as they would be refused; undefined if nothing is left.
  */
-export function setArguments(layer: PolicyLayer, now: number): string | undefined {
+export function setOptions(layer: PolicyLayer, now: number): string | undefined {
   const options: (readonly [flag: string, value: string | number | undefined])[] = [
     ['--deprecated-at', layer.deprecatedAt],
     ['--sunset', layer.sunsetAt],
@@ -15,12 +15,14 @@ export function setArguments(layer: PolicyLayer, now: number): string | undefine
     ...(layer.brownouts ?? [])
       .filter(({ end }) => end > now)
       .map((window) => ['--brownout', formatWindow(window)] as const),
-    ...[
-      ...(layer.exemptOrganizations ?? []).map((e) => ({ ...e, flag: '--exempt-org', id: e.organizationId })),
-      ...(layer.exemptKeys ?? []).map((e) => ({ ...e, flag: '--exempt-key', id: e.keyId })),
-    ]
+    ...[...(layer.exemptOrganizations ?? []), ...(layer.exemptKeys ?? [])]
       .filter(({ until }) => until > now)
-      .flatMap(({ flag, id, until }) => [[flag, id] as const, ['--until', until] as const]),
+      .flatMap((exemption) => [
+        'keyId' in exemption
+          ? (['--exempt-key', exemption.keyId] as const)
+          : (['--exempt-org', exemption.organizationId] as const),
+        ['--until', exemption.until] as const,
+      ]),
   ];
   const given = options.flatMap(([flag, value]) => {
     if (value === undefined) return [];

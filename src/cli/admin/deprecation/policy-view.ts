@@ -1,7 +1,7 @@
-import { dayMs, relativeTime } from '../../lib/days.ts';
-import { formatInstant } from '../../lib/iso8601.ts';
-import { counted } from '../../lib/numbers.ts';
-import { phaseAt, type DeprecationPolicy, type Phase } from './policy.ts';
+import { phaseAt, type DeprecationPolicy, type Phase } from '../../../deprecation/policy/policy.ts';
+import { dayMs, relativeTime } from '../../../lib/days.ts';
+import { formatInstant } from '../../../lib/iso8601.ts';
+import { counted } from '../../../lib/numbers.ts';
 
 /** The policy for operators and programs: ISO 8601 times, null for what is not set. */
 export interface PolicyView {

@@ -1,8 +1,8 @@
 import { execFileSync } from 'node:child_process';
 import { describe, expect, test } from '@jest/globals';
-import { setArguments } from '../../../src/deprecation/policy/policy-command.ts';
-import { layerPolicy, type PolicyLayer } from '../../../src/deprecation/policy/policy.ts';
-import { policyLines, viewPolicy } from '../../../src/deprecation/policy/policy-view.ts';
+import { setOptions } from '../../../../src/cli/admin/deprecation/set-options.ts';
+import { layerPolicy, type PolicyLayer } from '../../../../src/deprecation/policy/policy.ts';
+import { policyLines, viewPolicy } from '../../../../src/cli/admin/deprecation/policy-view.ts';
 
 const at = (text: string) => Date.parse(text);
 const now = at('2027-03-01T12:00:00Z');
@@ -18,8 +18,28 @@ const layer: PolicyLayer = {
   exemptKeys: [{ keyId: 'k_1', until: at('2027-02-20T00:00:00Z') }],
 };
 
+test('deprecation show prints phase, dates, windows and exemptions', () => {
+  const policy = layerPolicy({
+    deprecatedAt: at('2026-11-01T00:00:00Z'),
+    sunsetAt: at('2027-03-11T00:00:00Z'),
+    afterSunset: 'gone',
+    documentationUrl: '/docs/',
+    brownouts: [{ start: at('2027-03-01T11:00:00Z'), end: at('2027-03-01T13:00:00Z') }],
+    exemptOrganizations: [{ organizationId: 'acme', until: now }],
+  });
+  expect(policyLines(viewPolicy(policy, now), now).slice(0, 7)).toEqual([
+    'phase          brownout',
+    'deprecated at  2026-11-01T00:00:00Z',
+    'sunset         2027-03-11T00:00:00Z (10 days from now), then gone',
+    'successor      not set',
+    'documentation  /docs/',
+    'brownout       2027-03-01T11:00:00Z/2027-03-01T13:00:00Z (open)',
+    'exempt         organization acme until 2027-03-01T12:00:00Z (over)',
+  ]);
+});
+
 describe("the policy's timeline", () => {
-  test('has every date in order, with now among them', () => {
+  test('has every date in order, with the current time among them', () => {
     const lines = policyLines(viewPolicy(layerPolicy(layer), now), now);
     expect(lines.slice(lines.indexOf('') + 1)).toEqual([
       '  2026-11-01T00:00:00Z  deprecated (120 days ago)',
@@ -32,21 +52,21 @@ describe("the policy's timeline", () => {
     ]);
   });
 
-  test('is left out where nothing is dated', () => {
+  test('is left out if the policy has no dates', () => {
     expect(policyLines(viewPolicy(layerPolicy(), now), now)).not.toContain('');
   });
 });
 
-describe('the command that sets a policy again', () => {
-  test('names all that still matters, so that a shell understands it', () => {
-    const text = setArguments(layer, now) ?? '';
+describe('the options of deprecation set that restore a policy', () => {
+  test('name everything that is not over, quoted for a shell', () => {
+    const text = setOptions(layer, now) ?? '';
     const words = execFileSync('sh', ['-c', `printf '%s\\n' ${text}`], { encoding: 'utf8' }).trim();
     expect(words.replaceAll('\n', ' ')).toBe(
       "--deprecated-at 2026-11-01T00:00:00Z --sunset 2027-12-31T23:59:59Z --after-sunset gone --brownout 2027-03-01T11:30:00Z/2027-03-01T12:30:00Z --exempt-org O'Neil & co --until 2027-03-02T13:00:00Z",
     );
   });
 
-  test('is none where nothing is set', () => {
-    expect(setArguments({}, now)).toBeUndefined();
+  test('are undefined if nothing is set', () => {
+    expect(setOptions({}, now)).toBeUndefined();
   });
 });

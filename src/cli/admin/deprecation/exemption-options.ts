@@ -1,0 +1,71 @@
+import { InvalidArgumentError, type Command } from 'commander';
+import type { RedisClient } from '../../../redis/connection/connect.ts';
+import { apiKeyIdsKey, organizationBase } from '../../../redis/keys.ts';
+import { listOrganizations } from '../../../redis/organizations.ts';
+import { parseId, parseTime } from '../options.ts';
+
+/** An exemption as the command line gives it. */
+export interface GivenExemption {
+  of: 'organization' | 'key';
+  id: string;
+  /** ms */
+  until?: number;
+}
+
+/**
+ * Adds `--exempt-org`, `--exempt-key` and `--until`, whose order matters: an `--until` applies to all exemptions before
+ * it that have none yet. The list is filled while the command line is parsed.
+ */
+export function addExemptionOptions(command: Command): GivenExemption[] {
+  const exemptions: GivenExemption[] = [];
+  const add = (of: GivenExemption['of']) => (text: string) => {
+    exemptions.push({ of, id: parseId(text) });
+  };
+  command
+    .option(
+      '--exempt-org <organization>',
+      'organization exempt from brownouts and sunset; repeatable',
+      add('organization'),
+    )
+    .option(
+      '--exempt-key <key-id>',
+      'public id of a key exempt from brownouts and sunset; repeatable',
+      add('key'),
+    )
+    .option('--until <time>', 'end of the exemptions given before it, ISO 8601', (text) => {
+      const until = parseTime(text);
+      const endless = exemptions.filter((exemption) => exemption.until === undefined);
+      if (endless.length === 0) {
+        throw new InvalidArgumentError('It must follow the --exempt-org or --exempt-key that it ends.');
+      }
+      for (const exemption of endless) exemption.until = until;
+    });
+  return exemptions;
+}
+
+/** Organizations asked about a key at once. */
+const atOnce = 500;
+
+/** The exemptions of organizations and keys that do not exist (yet). */
+export async function findUnknown(
+  client: RedisClient,
+  prefix: string,
+  exemptions: readonly GivenExemption[],
+): Promise<GivenExemption[]> {
+  const organizations = await listOrganizations(client, prefix);
+  const keyExists = async (keyId: string): Promise<boolean> => {
+    for (let i = 0; i < organizations.length; i += atOnce) {
+      const bases = organizations.slice(i, i + atOnce).map((id) => organizationBase(prefix, id));
+      const found = await Promise.all(bases.map((base) => client.hexists(apiKeyIdsKey(base), keyId)));
+      if (found.includes(1)) return true;
+    }
+    return false;
+  };
+  const unknown: GivenExemption[] = [];
+  for (const exemption of exemptions) {
+    const { of, id } = exemption;
+    const exists = of === 'key' ? await keyExists(id) : organizations.includes(id);
+    if (!exists) unknown.push(exemption);
+  }
+  return unknown;
+}
