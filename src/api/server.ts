@@ -1,6 +1,6 @@
 import { once } from 'node:events';
 import { createServer, IncomingMessage, ServerResponse, type RequestListener, type Server } from 'node:http';
-import { Server as NetServer } from 'node:net';
+import { Server as NetServer, type Socket } from 'node:net';
 import { setImmediate as turn, setTimeout as sleep } from 'node:timers/promises';
 import express, { type Express } from 'express';
 import { refusedForHost, refuseUnreadable } from './middleware/malformed-requests.ts';
@@ -22,6 +22,13 @@ export interface BridgeServer {
 const lastCall = 300;
 /** How long a draining server waits for requests that are under way before it cuts their connections, in ms. */
 const drainTimeout = 4000;
+
+/**
+ * How long a connection that must close is read from and its data discarded, where the client was refused before its
+ * body had arrived, in ms. To close with unread data resets the connection, and the client, or a proxy in front of it,
+ * can lose the response (RFC 9112 §9.6).
+ */
+const lingerMs = 1000;
 
 /** A port that cannot be had; `message` is one plain line with the remedy. */
 export class PortError extends Error {
@@ -47,6 +54,8 @@ export async function listen(
 ): Promise<BridgeServer> {
   let draining = false;
   const answer: RequestListener = (request, response) => {
+    // This connection is closing: what is sent after the last response is discarded.
+    if (request.socket.writableEnded) return;
     if (!refusedForHost(request, response, baseUrlOf(app)))
       app(request as express.Request, response as express.Response);
   };
@@ -126,9 +135,10 @@ async function untilNobodyQueues(server: Server): Promise<void> {
 function requestAndResponseOf(app: Express, isDraining: () => boolean) {
   class BridgeRequest extends IncomingMessage {}
   class BridgeResponse extends ServerResponse {
-    // Told only when the answer begins: the draining may have begun after the request.
     override writeHead(...head: [number]): this {
+      // Checked as late as this, since draining may have begun after the request.
       if (isDraining()) this.shouldKeepAlive = false;
+      if (!this.req.complete) lingerBeforeClosing(this.req.socket);
       return super.writeHead(...head);
     }
   }
@@ -137,6 +147,16 @@ function requestAndResponseOf(app: Express, isDraining: () => boolean) {
   app.request = BridgeRequest.prototype as unknown as typeof app.request;
   app.response = BridgeResponse.prototype as unknown as typeof app.response;
   return { IncomingMessage: BridgeRequest, ServerResponse: BridgeResponse };
+}
+
+/** If Node.js closes the connection after this response, the client can still read it; otherwise nothing changes. */
+function lingerBeforeClosing(socket: Socket): void {
+  // What Node.js calls after the last response of a connection.
+  socket.destroySoon = () => {
+    socket.end();
+    const timer = setTimeout(() => socket.destroy(), lingerMs);
+    socket.once('close', () => clearTimeout(timer));
+  };
 }
 
 function adopt(prototype: object, from: object, app: Express): void {
