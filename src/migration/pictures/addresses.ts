@@ -1,42 +1,28 @@
 import { lookup as lookupName } from 'node:dns';
 import { BlockList, isIP, type LookupFunction } from 'node:net';
 
-// IANA's special-purpose address registries: what is not an address of somebody out there.
-const privateRanges: readonly (readonly [string, number, 'ipv4' | 'ipv6'])[] = [
-  ['0.0.0.0', 8, 'ipv4'],
-  ['10.0.0.0', 8, 'ipv4'],
-  ['100.64.0.0', 10, 'ipv4'],
-  ['127.0.0.0', 8, 'ipv4'],
-  ['169.254.0.0', 16, 'ipv4'],
-  ['172.16.0.0', 12, 'ipv4'],
-  ['192.0.0.0', 24, 'ipv4'],
-  ['192.0.2.0', 24, 'ipv4'],
-  ['192.88.99.0', 24, 'ipv4'],
-  ['192.168.0.0', 16, 'ipv4'],
-  ['198.18.0.0', 15, 'ipv4'],
-  ['198.51.100.0', 24, 'ipv4'],
-  ['203.0.113.0', 24, 'ipv4'],
-  ['224.0.0.0', 3, 'ipv4'],
-];
+// IANA's special-purpose address registries. Of IPv6, only 2000::/3 is in use for unicast; within it are Teredo,
+// benchmarking and ORCHID, documentation, and 6to4, which carries an IPv4 address of any kind.
+const specialRanges = {
+  ipv4: `0.0.0.0/8 10.0.0.0/8 100.64.0.0/10 127.0.0.0/8 169.254.0.0/16 172.16.0.0/12 192.0.0.0/24 192.0.2.0/24
+    192.88.99.0/24 192.168.0.0/16 198.18.0.0/15 198.51.100.0/24 203.0.113.0/24 224.0.0.0/3`,
+  ipv6: '::/3 4000::/2 8000::/1 2001::/23 2001:db8::/32 2002::/16 3fff::/20',
+};
 
-const denied = new BlockList();
-for (const [address, bits, family] of privateRanges) denied.addSubnet(address, bits, family);
-
-/** The unicast addresses in use; all other IPv6 is special in some way. */
-const globalUnicast = new BlockList();
-globalUnicast.addSubnet('2000::', 3, 'ipv6');
-// Teredo, benchmarking and ORCHID, documentation, and 6to4, which carries an IPv4 address of any kind.
-const special = new BlockList();
-special.addSubnet('2001::', 23, 'ipv6');
-special.addSubnet('2001:db8::', 32, 'ipv6');
-special.addSubnet('2002::', 16, 'ipv6');
-special.addSubnet('3fff::', 20, 'ipv6');
+/** Two lists, for one of both families takes an IPv4 address for the IPv6 address that it is mapped to. */
+const special = { ipv4: new BlockList(), ipv6: new BlockList() };
+for (const family of ['ipv4', 'ipv6'] as const) {
+  for (const range of specialRanges[family].split(/\s+/)) {
+    const [address = '', bits] = range.split('/');
+    special[family].addSubnet(address, Number(bits), family);
+  }
+}
 
 /** Whether an IP address is one of the public internet: not private, loopback, link-local or otherwise special. */
 export function isPublicAddress(address: string): boolean {
-  if (isIP(address) === 4) return !denied.check(address, 'ipv4');
-  if (isIP(address) !== 6) return false;
-  return globalUnicast.check(address, 'ipv6') && !special.check(address, 'ipv6');
+  const version = isIP(address);
+  const family = version === 4 ? 'ipv4' : 'ipv6';
+  return version !== 0 && !special[family].check(address, family);
 }
 
 /** The host has an address that is not public. */

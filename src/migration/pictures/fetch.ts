@@ -1,8 +1,7 @@
-import { request as requestHttp, type IncomingMessage } from 'node:http';
-import { request as requestHttps } from 'node:https';
 import { readFile, realpath, stat } from 'node:fs/promises';
 import { isIP } from 'node:net';
 import { join, sep } from 'node:path';
+import { Agent, buildConnector, fetch } from 'undici';
 import { isPublicAddress, lookupPublic, PrivateAddress } from './addresses.ts';
 
 /** A picture's bytes, or why there are none; the reason completes "the picture …". */
@@ -10,77 +9,53 @@ export type Fetched = { kind: 'fetched'; bytes: Buffer } | { kind: 'failed'; rea
 
 /** As much as an upload may have. */
 const maxBytes = 5 * 1024 * 1024;
-const maxRedirects = 5;
-/** For one request, its redirects apart, in ms. */
+/** For one picture with its redirects, in ms. */
 const downloadTimeout = 15_000;
 
 export interface FetchOptions {
-  /** Whether addresses of the own network and machine may be asked. */
+  /** Whether private and loopback addresses may be connected to. */
   allowPrivate: boolean;
   signal: AbortSignal;
 }
 
+const connect = buildConnector({ lookup: lookupPublic });
+const anywhere = new Agent();
+// Every redirect to another host is another connection, so each host on the way is checked.
+const publicOnly = new Agent({
+  connect: (target, callback) => {
+    const host = target.hostname.replace(/^\[|\]$/g, '');
+    // A literal address is never looked up.
+    if (isIP(host) !== 0 && !isPublicAddress(host)) callback(new PrivateAddress(), null);
+    else connect(target, callback);
+  },
+});
+
 /** Fetches a picture by http or https, following redirects; every host on the way must have public addresses only. */
-export async function fetchPicture(url: string, options: FetchOptions): Promise<Fetched> {
-  let next = url;
-  for (let redirects = 0; redirects <= maxRedirects; redirects += 1) {
-    const target = URL.canParse(next) ? new URL(next) : undefined;
-    if (target === undefined || !/^https?:$/.test(target.protocol)) {
-      return failed(redirects === 0 ? 'has no http or https URL' : 'is redirected to no http or https URL');
+export async function fetchPicture(url: string, { allowPrivate, signal }: FetchOptions): Promise<Fetched> {
+  if (!URL.canParse(url) || !/^https?:$/.test(new URL(url).protocol))
+    return failed('has no http or https URL');
+  try {
+    const response = await fetch(url, {
+      dispatcher: allowPrivate ? anywhere : publicOnly,
+      signal: AbortSignal.any([signal, AbortSignal.timeout(downloadTimeout)]),
+      headers: { accept: 'image/jpeg, image/png, image/webp, image/gif' },
+    });
+    if (response.status !== 200) {
+      await response.body?.cancel();
+      return failed(`is answered with status ${response.status}`);
     }
-    try {
-      const answer = await ask(target, options);
-      if (answer.kind !== 'redirect') return answer;
-      next = new URL(answer.location, target).href;
-    } catch (error) {
-      if (options.signal.aborted) throw error;
-      return failed(reasonOf(error));
+    const chunks: Uint8Array[] = [];
+    let length = 0;
+    for await (const chunk of response.body ?? []) {
+      length += chunk.length;
+      if (length > maxBytes) return tooLarge();
+      chunks.push(chunk);
     }
+    return { kind: 'fetched', bytes: Buffer.concat(chunks) };
+  } catch (error) {
+    if (signal.aborted) throw error;
+    return failed(reasonOf(error));
   }
-  return failed(`is redirected more than ${maxRedirects} times`);
-}
-
-type Answer = Fetched | { kind: 'redirect'; location: string };
-
-async function ask(target: URL, { allowPrivate, signal }: FetchOptions): Promise<Answer> {
-  const host = target.hostname.replace(/^\[|\]$/g, '');
-  // A literal address is never looked up.
-  if (!allowPrivate && isIP(host) !== 0 && !isPublicAddress(host)) throw new PrivateAddress();
-  const request = target.protocol === 'https:' ? requestHttps : requestHttp;
-  const limit = AbortSignal.any([signal, AbortSignal.timeout(downloadTimeout)]);
-  const response = await new Promise<IncomingMessage>((resolve, reject) => {
-    const sent = request(
-      target,
-      {
-        signal: limit,
-        headers: { accept: 'image/jpeg, image/png, image/webp, image/gif' },
-        ...(!allowPrivate && { lookup: lookupPublic }),
-      },
-      resolve,
-    );
-    sent.on('error', reject);
-    sent.end();
-  });
-  const { statusCode = 0, headers } = response;
-  if (statusCode >= 300 && statusCode < 400 && headers.location !== undefined) {
-    response.destroy();
-    return { kind: 'redirect', location: headers.location };
-  }
-  if (statusCode !== 200) {
-    response.destroy();
-    return failed(`is answered with status ${statusCode}`);
-  }
-  const chunks: Buffer[] = [];
-  let length = 0;
-  for await (const chunk of response) {
-    chunks.push(chunk as Buffer);
-    length += (chunk as Buffer).length;
-    if (length > maxBytes) {
-      response.destroy();
-      return tooLarge();
-    }
-  }
-  return { kind: 'fetched', bytes: Buffer.concat(chunks) };
 }
 
 /**
@@ -124,10 +99,10 @@ function failed(reason: string): Fetched {
 }
 
 function reasonOf(error: unknown): string {
-  if (error instanceof PrivateAddress) {
-    return 'is at a private or loopback address (--allow-private-addresses allows it)';
-  }
-  const { code, name } = Object(error) as { code?: unknown; name?: unknown };
+  const { name, cause = error } = error as Error;
   if (name === 'AbortError' || name === 'TimeoutError') return 'is not answered in time';
-  return `cannot be fetched (${typeof code === 'string' ? code : String(name)})`;
+  if (cause instanceof PrivateAddress)
+    return 'is at a private or loopback address (--allow-private-addresses allows it)';
+  const { code, message } = cause as NodeJS.ErrnoException;
+  return `cannot be fetched (${code ?? message})`;
 }
