@@ -1,7 +1,7 @@
-import { defaultSettings, settingsFaults } from '../../domain/settings.ts';
+import { settingsFaults } from '../../domain/settings.ts';
 import { hashApiKey } from '../../redis/api-keys/credentials.ts';
-import { readPlainProfile } from './plain-profile.ts';
 import type { Entity, OrganizationRecord, ProfileRecord, RecordOf } from './records.ts';
+import { organizationSettings } from './stored.ts';
 import { defineShape, isFields, readFields, unknownIn } from './shapes.ts';
 import type { Fields, Shape } from './shapes.ts';
 import { count, flag, id, instant, oneOf, Refusal, secondsEnd, sha256, text, wallet } from './values.ts';
@@ -18,14 +18,10 @@ const hashedKey: Rule = (value) => {
   return typeof key === 'string' ? hashApiKey(key) : key;
 };
 
-const reference = defineShape({ datasourceId: id, objectDefinitionId: id }, [
-  'datasourceId',
-  'objectDefinitionId',
-]);
-const avatar = defineShape({ url: text, datasourceId: id, objectDefinitionId: id }, [
-  'datasourceId',
-  'objectDefinitionId',
-]);
+const allRequired = (fields: Record<string, Rule>): Shape => defineShape(fields, Object.keys(fields));
+const ids = { datasourceId: id, objectDefinitionId: id };
+const reference = allRequired(ids);
+const avatar = defineShape({ url: text, ...ids }, Object.keys(ids));
 
 const shapeOf: Readonly<Record<Entity, Shape>> = {
   organizations: defineShape(
@@ -52,18 +48,8 @@ const shapeOf: Readonly<Record<Entity, Shape>> = {
     },
     ['organizationId', 'role'],
   ),
-  objects: defineShape({ organizationId: id, datasourceId: id, objectDefinitionId: id, url: text }, [
-    'organizationId',
-    'datasourceId',
-    'objectDefinitionId',
-    'url',
-  ]),
-  collections: defineShape({ organizationId: id, userId: id, datasourceId: id, objectDefinitionId: id }, [
-    'organizationId',
-    'userId',
-    'datasourceId',
-    'objectDefinitionId',
-  ]),
+  objects: allRequired({ organizationId: id, ...ids, url: text }),
+  collections: allRequired({ organizationId: id, userId: id, ...ids }),
   profiles: defineShape(
     {
       organizationId: id,
@@ -78,7 +64,7 @@ const shapeOf: Readonly<Record<Entity, Shape>> = {
     },
     ['organizationId', 'userId'],
   ),
-  denylist: defineShape({ organizationId: id, username: id }, ['organizationId', 'username']),
+  denylist: allRequired({ organizationId: id, username: id }),
 };
 
 /**
@@ -87,10 +73,6 @@ const shapeOf: Readonly<Record<Entity, Shape>> = {
  */
 export function parseRecord<E extends Entity>(entity: E, raw: unknown): Parsed<E> {
   if (!isFields(raw)) return { ok: false, reason: 'is not an object with fields' };
-  if (entity === 'profiles') {
-    const profile = readPlainProfile(raw);
-    if (profile !== undefined) return { ok: true, record: profile as RecordOf[E] };
-  }
   const record = readFields(shapeOf[entity], raw);
   if (record instanceof Refusal) return { ok: false, reason: record.reason };
   const warnings: string[] = [];
@@ -143,7 +125,10 @@ export function unknownField(entity: Entity, field: string): string {
 function finish(entity: Entity, record: Fields, warnings: string[]): string | undefined {
   if (entity === 'profiles') finishProfile(record, warnings);
   else if (entity === 'api-keys') return finishApiKey(record);
-  else if (entity === 'organizations') return finishOrganization(record);
+  else if (entity === 'organizations')
+    return (
+      settingsFaults(organizationSettings(record as unknown as OrganizationRecord)).join('; ') || undefined
+    );
   return undefined;
 }
 
@@ -153,7 +138,7 @@ function finishProfile(record: Partial<ProfileRecord>, warnings: string[]): void
   } else {
     if (record.evmWalletVerified === true)
       warnings.push('evmWalletVerified is given without evmWalletAddress');
-    delete record.evmWalletVerified;
+    if ('evmWalletVerified' in record) delete record.evmWalletVerified;
   }
   const { updatedAt } = record;
   if (updatedAt !== undefined && updatedAt > 1_000_000_000 && updatedAt < secondsEnd) {
@@ -170,16 +155,4 @@ function finishApiKey(record: Fields): string | undefined {
   record['apiKeySha256'] = apiKey;
   delete record['apiKey'];
   return undefined;
-}
-
-function finishOrganization(record: Partial<OrganizationRecord>): string | undefined {
-  const faults = settingsFaults({
-    minLength: record.usernameMinLength ?? defaultSettings.minLength,
-    maxLength: record.usernameMaxLength ?? defaultSettings.maxLength,
-    pattern: record.usernamePattern,
-    comparison: record.usernameComparison ?? defaultSettings.comparison,
-    objectImageUrlTemplate: record.objectImageUrlTemplate,
-    requireOwnership: record.requireOwnership ?? defaultSettings.requireOwnership,
-  });
-  return faults.length === 0 ? undefined : faults.join('; ');
 }

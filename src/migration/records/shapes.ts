@@ -39,6 +39,26 @@ export function defineShape(fields: Record<string, Rule | Shape>, required: read
  * names the shape knows ever become properties, so `__proto__` is an unknown field like any other.
  */
 export function readFields(of: Shape, raw: Fields): Fields | Refusal {
+  return readWhole(of, raw) ?? readOneByOne(of, raw);
+}
+
+/** The usual case at half the cost: no field is empty, dotted or broken, and few change by being read. */
+function readWhole(of: Shape, raw: Fields): Fields | undefined {
+  let record = raw;
+  for (const name in raw) {
+    const value = raw[name];
+    const field = of.fields.get(name);
+    if (field === undefined || field.parent !== undefined || value == null || value === '') return undefined;
+    const read = field.rule(value);
+    if (read === value) continue;
+    if (read === undefined || read instanceof Refusal) return undefined;
+    if (record === raw) record = { ...raw };
+    record[name] = read;
+  }
+  return missingIn(of, record) === undefined ? record : undefined;
+}
+
+function readOneByOne(of: Shape, raw: Fields): Fields | Refusal {
   const record: Fields = {};
   let byParts: Set<string> | undefined;
   for (const given in raw) {

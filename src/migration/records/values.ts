@@ -35,19 +35,10 @@ const noZone = new Refusal('has no time zone; add one to the date and time, such
  */
 export const id: Rule = (value) => {
   if (typeof value === 'number') return Number.isSafeInteger(value) ? String(value) : inexactNumber;
-  return typeof value === 'string' ? plainName(value) : badText;
-};
-
-/** Whether the value is text within the hard limits at one look; the rules judge what it denies. */
-export function isPlain(value: unknown): value is string {
-  return typeof value === 'string' && plainText.test(value);
-}
-
-function plainName(value: string): string | Refusal {
-  if (plainText.test(value)) return value;
-  const fault = nameFault(value);
+  if (typeof value !== 'string') return badText;
+  const fault = plainText.test(value) ? undefined : nameFault(value);
   return fault === undefined ? value : new Refusal(fault);
-}
+};
 
 /** Text carried as it is, of any length; only what UTF-8 cannot hold is refused. */
 export const text: Rule = (value) => {
