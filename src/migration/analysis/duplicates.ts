@@ -1,22 +1,16 @@
 import type { MigrationContext } from '../engine/context.ts';
-import type { Entity } from '../records/records.ts';
+import type { RecordOf } from '../records/records.ts';
+import { createGroups } from './groups.ts';
 import { identityOf, scopeOf } from './identity.ts';
-import type { Outcome } from './outcomes.ts';
 import type { Seen } from './seen.ts';
-import { createSorter, separator } from './sorter.ts';
-import { pad, type Entry, type Spool } from './spool.ts';
+import type { Entry, Spool } from './spool.ts';
 
-interface Candidate {
-  entity: Entity;
+type Candidate = Pick<Entry, 'entity' | 'seq' | 'where' | 'outcome' | 'isRepeated'> & {
   organizationId: string;
-  seq: number;
-  where: string;
-  outcome: Outcome;
-  isRepeated: boolean;
+  userId: string;
+  username: string | undefined;
   updatedAt: number;
-  userId?: string | undefined;
-  username?: string | undefined;
-}
+};
 
 /**
  * Decides between records with one identity: the newest holds, at a tie the later one. `repeated` knows the
@@ -28,52 +22,28 @@ export async function decideDuplicates(
   repeated: Seen,
 ): Promise<void> {
   if (repeated.isEmpty) return;
-  const sorter = createSorter(context.workspace);
+  const candidates = createGroups<Candidate>(context.workspace);
   for await (const entry of spool.entries()) {
     const { organizationId } = entry.record;
     const organization = await context.organizations.find(organizationId);
     const identity = identityOf(entry.entity, entry.record, organization);
     const scope = scopeOf(entry.entity, organizationId);
-    if (!repeated.has(scope, identity)) continue;
-    // References hold the one control character that lines must not.
-    const key = [scope, identity.replaceAll('\n', '\u0002'), pad(entry.seq)].join(separator);
-    await sorter.add(key + separator + JSON.stringify(candidateOf(entry)));
+    if (repeated.has(scope, identity)) await candidates.add([scope, identity], entry.seq, candidateOf(entry));
   }
-  const decide = async (group: readonly Candidate[]): Promise<void> => {
-    const [first, ...others] = group;
-    if (first === undefined) return;
-    const newest = others.reduce((best, next) => (next.updatedAt >= best.updatedAt ? next : best), first);
+  for await (const group of candidates.all()) {
+    const newest = group.reduce((best, next) => (next.updatedAt >= best.updatedAt ? next : best));
     // What Redis has of it is the newer record, which came first in the source.
-    const isOlder = others.length === 0 && first.isRepeated && first.outcome === 'newer';
+    const isOlder = group.length === 1 && newest.isRepeated === true && newest.outcome === 'newer';
     for (const candidate of group) {
       if (candidate === newest && !isOlder) continue;
       report(context, candidate, isOlder ? undefined : newest);
       await spool.decide(candidate.seq, 'superseded');
     }
-  };
-  let group: Candidate[] = [];
-  let key = '';
-  for await (const line of sorter.sorted()) {
-    const [scope = '', identity = '', , ...json] = line.split(separator);
-    if (scope + separator + identity !== key) {
-      await decide(group);
-      group = [];
-    }
-    key = scope + separator + identity;
-    group.push(JSON.parse(json.join(separator)) as Candidate);
   }
-  await decide(group);
 }
 
-function candidateOf({ entity, seq, where, outcome, isRepeated = false, record }: Entry): Candidate {
-  const {
-    organizationId,
-    userId,
-    username,
-    updatedAt = 0,
-  } = record as Partial<Candidate> & {
-    organizationId: string;
-  };
+function candidateOf({ entity, seq, where, outcome, isRepeated, record }: Entry): Candidate {
+  const { organizationId, userId, username, updatedAt = 0 } = record as RecordOf['profiles'];
   return { entity, organizationId, seq, where, outcome, isRepeated, updatedAt, userId, username };
 }
 

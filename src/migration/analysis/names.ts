@@ -1,9 +1,8 @@
 import type { MigrationContext } from '../engine/context.ts';
 import { normalizedIn } from '../engine/organizations.ts';
-import type { RecordOf } from '../records/records.ts';
 import type { OnConflict } from '../sources/scope.ts';
-import { createSorter, separator } from './sorter.ts';
-import { pad, type Entry, type Spool } from './spool.ts';
+import { createGroups } from './groups.ts';
+import type { Entry, Spool } from './spool.ts';
 
 /** A user's change of username that others wait for, or that waits for another one's. */
 export interface Rename {
@@ -32,10 +31,17 @@ interface NamesChoice {
   usernameToPrune: (organizationId: string, userId: string) => Promise<string | undefined>;
 }
 
-// Of one name, the user who leaves it comes first, then whether it is denied, then those who want it.
-const leaving = 'a';
-const denied = 'b';
-const wanted = 'c';
+/** What a record has to do with a username. */
+interface Claim {
+  kind: 'wants' | 'leaves' | 'denies';
+  party: Party;
+}
+
+/** Somebody who gets a username, and the user who has it and gets another one. */
+interface Transfer {
+  to: Party;
+  from: Party;
+}
 
 /**
  * Decides who gets a username that several records want: whoever has it in Redis and stays keeps it, or else the
@@ -46,20 +52,17 @@ export async function decideNames(
   spool: Spool,
   { onConflict, usernameToPrune }: NamesChoice,
 ): Promise<Rename[]> {
-  const sorter = createSorter(workspace);
-  const note = async (id: string, name: string, side: string, seq: number, party: unknown): Promise<void> => {
-    const form = normalizedIn(await organizations.find(id), name);
-    await sorter.add([id, form, side, pad(seq), JSON.stringify(party)].join(separator));
-  };
+  const claims = createGroups<Claim>(workspace);
   for await (const entry of spool.entries()) {
-    if (entry.decision !== undefined || !isWrite(entry)) continue;
-    const { organizationId, username = '' } = entry.record as Partial<RecordOf['profiles']>;
-    if (organizationId === undefined) continue;
-    if (entry.entity === 'denylist') await note(organizationId, username, denied, entry.seq, 0);
-    if (entry.entity !== 'profiles') continue;
+    const { seq, entity, decision, previous } = entry;
+    if (decision !== undefined || !isWrite(entry) || (entity !== 'profiles' && entity !== 'denylist'))
+      continue;
     const party = partyOf(entry as Entry<'profiles'>);
-    if (username !== '') await note(organizationId, username, wanted, entry.seq, party);
-    if (entry.previous !== undefined) await note(organizationId, entry.previous, leaving, entry.seq, party);
+    const organization = await organizations.find(party.organizationId);
+    const add = async (kind: Claim['kind'], name: string): Promise<void> =>
+      await claims.add([organization.id, normalizedIn(organization, name)], seq, { kind, party });
+    if (party.username !== '') await add(entity === 'profiles' ? 'wants' : 'denies', party.username);
+    if (previous !== undefined) await add('leaves', previous);
   }
 
   const refused = new Map<string, 'stays' | 'nameless'>();
@@ -74,87 +77,60 @@ export async function decideNames(
   const inRedis = ({ username, holder }: Party): string =>
     `username ${JSON.stringify(username)} is that of user ${JSON.stringify(holder)} in Redis`;
 
-  const judge = async (
-    parties: readonly Party[],
-    leaver: Party | undefined,
-  ): Promise<Waiting | undefined> => {
-    const holder = parties.find((party) => party.holder !== undefined)?.holder;
-    const [first] = parties;
-    if (first === undefined) return undefined;
-    const staying = parties.find(({ userId }) => userId === holder);
-    const gone =
-      holder === undefined || staying !== undefined || leaver?.userId === holder
-        ? leaver
-        : await prunedParty(first.organizationId, holder);
-    const isFree = holder === undefined || gone?.userId === holder;
-    const winner = staying ?? (isFree ? first : undefined);
-    for (const party of parties) {
-      if (party === winner) continue;
-      const other = winner ?? party;
-      const detail =
-        winner === undefined
-          ? inRedis({ ...party, holder })
-          : `username ${JSON.stringify(party.username)} is also that of user ${JSON.stringify(other.userId)} at ${other.where}`;
-      await refuse(party, detail);
-    }
-    if (winner === undefined || gone === undefined || winner.userId === gone.userId) return undefined;
-    return { wanting: winner, leaving: gone };
-  };
   const prunedParty = async (organizationId: string, userId: string): Promise<Party | undefined> => {
     const previous = await usernameToPrune(organizationId, userId);
     return previous === undefined
       ? undefined
       : { seq: -1, organizationId, userId, username: '', where: '', previous };
   };
-
-  let waiting: Waiting[] = [];
-  let group: { key: string; parties: Party[]; leaver: Party | undefined } = emptyGroup('');
-  const settleGroup = async (): Promise<void> => {
-    const found = await judge(group.parties, group.leaver);
-    if (found !== undefined) waiting.push(found);
+  let transfers: Transfer[] = [];
+  const decide = async (wanting: readonly Party[], leaving: Party | undefined): Promise<void> => {
+    const [first] = wanting;
+    if (first === undefined) return;
+    const holder = wanting.find((party) => party.holder !== undefined)?.holder;
+    const staying = wanting.find(({ userId }) => userId === holder);
+    const gone =
+      holder === undefined || staying !== undefined || leaving?.userId === holder
+        ? leaving
+        : await prunedParty(first.organizationId, holder);
+    const isFree = holder === undefined || gone?.userId === holder;
+    const winner = staying ?? (isFree ? first : undefined);
+    for (const party of wanting) {
+      if (party === winner) continue;
+      const detail =
+        winner === undefined
+          ? inRedis({ ...party, holder })
+          : `username ${JSON.stringify(party.username)} is also that of user ${JSON.stringify(winner.userId)} at ${winner.where}`;
+      await refuse(party, detail);
+    }
+    if (winner !== undefined && gone !== undefined && winner.userId !== gone.userId)
+      transfers.push({ to: winner, from: gone });
   };
-  let isDenied = false;
-  for await (const line of sorter.sorted()) {
-    const [id = '', form = '', side, , ...json] = line.split(separator);
-    if (id + separator + form !== group.key) {
-      await settleGroup();
-      group = emptyGroup(id + separator + form);
-      isDenied = false;
-    }
-    const party = JSON.parse(json.join(separator)) as Party;
-    if (side === denied) isDenied = true;
-    else if (side === leaving) group.leaver = party;
-    else group.parties.push(party);
-    if (side === wanted && isDenied) reportDenied(issues, party);
-  }
-  await settleGroup();
 
-  // Who is refused keeps the name, so whoever waits for that name is refused, too.
+  for await (const group of claims.all()) {
+    const wanting = group.filter(({ kind }) => kind === 'wants').map(({ party }) => party);
+    if (group.some(({ kind }) => kind === 'denies')) for (const party of wanting) reportDenied(issues, party);
+    await decide(wanting, group.find(({ kind }) => kind === 'leaves')?.party);
+  }
+
+  // A user who is refused keeps the old name, so whoever was to get that one is refused too.
   for (let isSettled = false; !isSettled;) {
-    const left: Waiting[] = [];
-    for (const each of waiting) {
-      if (refused.get(userKey(each.leaving)) !== 'stays') left.push(each);
-      else await refuse(each.wanting, inRedis({ ...each.wanting, holder: each.leaving.userId }));
+    const left: Transfer[] = [];
+    for (const transfer of transfers) {
+      const { to, from } = transfer;
+      if (refused.get(userKey(from)) !== 'stays') left.push(transfer);
+      else await refuse(to, inRedis({ ...to, holder: from.userId }));
     }
-    isSettled = left.length === waiting.length;
-    waiting = left;
+    isSettled = left.length === transfers.length;
+    transfers = left;
   }
   const renames = new Map<string, Rename>();
-  for (const party of waiting.flatMap((each) => [each.leaving, each.wanting])) {
+  for (const party of transfers.flatMap(({ to, from }) => [from, to])) {
     const { organizationId, userId, previous = '', username } = party;
     const to = refused.has(userKey(party)) ? '' : username;
     renames.set(userKey(party), { organizationId, userId, from: previous, to });
   }
   return [...renames.values()];
-}
-
-interface Waiting {
-  wanting: Party;
-  leaving: Party;
-}
-
-function emptyGroup(key: string): { key: string; parties: Party[]; leaver: Party | undefined } {
-  return { key, parties: [], leaver: undefined };
 }
 
 /** Whether the entry would change what Redis has. */
@@ -168,7 +144,7 @@ function partyOf({ seq, where, holder, previous, record }: Entry<'profiles'>): P
 }
 
 function userKey({ organizationId, userId }: { organizationId: string; userId: string }): string {
-  return organizationId + separator + userId;
+  return JSON.stringify([organizationId, userId]);
 }
 
 function reportDenied(
@@ -176,13 +152,6 @@ function reportDenied(
   { organizationId, userId, username, where }: Party,
 ): void {
   const detail = `username ${JSON.stringify(username)} is on the denylist: it is kept`;
-  issues.add({
-    entity: 'profiles',
-    reason: 'denied-name-in-use',
-    where,
-    detail,
-    organizationId,
-    userId,
-    username,
-  });
+  const issue = { reason: 'denied-name-in-use', where, detail, organizationId, userId, username } as const;
+  issues.add({ entity: 'profiles', ...issue });
 }

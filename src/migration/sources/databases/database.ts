@@ -1,3 +1,6 @@
+import { SourceError } from '../source.ts';
+import type { DatabaseUrl } from './urls.ts';
+
 /** A value as exact text; bytes as hexadecimal. */
 export type Cell = string | null;
 
@@ -45,4 +48,27 @@ export function withoutPadding(text: string): string {
 export function repeatedQuery(select: string, columns: readonly string[]): string {
   const list = columns.join(', ');
   return `SELECT ${list} ${fromQuery(select)} GROUP BY ${list} HAVING COUNT(*) > 1 LIMIT 1`;
+}
+
+const connectionFailures = {
+  lost: (url: string, code: string) => `lost the connection to ${url} (${code}): run the same command again`,
+  unreachable: (url: string, code: string) =>
+    `cannot reach ${url} (${code}): check the host and port, and that the server runs`,
+  password: (url: string) =>
+    `${url} refuses the user or password: check the user in the URL, and SOURCE_PASSWORD or SOURCE_PASSWORD_FILE`,
+  database: (url: string) => `${url}: there is no such database: check the URL's path`,
+};
+
+/** The error for a connection that failed; `code` is what the driver or the server says. */
+export function connectionError(
+  failure: keyof typeof connectionFailures,
+  { shown }: DatabaseUrl,
+  code: string,
+): SourceError {
+  return new SourceError(connectionFailures[failure](shown, code));
+}
+
+/** The error for a query that the server refuses, in one line. */
+export function queryError(where: string, message: string): SourceError {
+  return new SourceError(`${where}: ${message}`.replaceAll(/\s+/g, ' '));
 }

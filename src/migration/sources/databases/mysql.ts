@@ -1,8 +1,10 @@
 import { createConnection } from 'mysql2';
 import type { Connection, FieldPacket } from 'mysql2';
-import { SourceError } from '../source.ts';
+import type { SourceError } from '../source.ts';
 import {
+  connectionError,
   fromQuery,
+  queryError,
   repeatedQuery,
   withoutPadding,
   type Cell,
@@ -187,25 +189,14 @@ interface MysqlError {
 }
 
 function explain(error: unknown, address: DatabaseUrl, name: string): SourceError {
-  const { code, sqlState, sqlMessage, fatal } = error as MysqlError;
-  if (sqlState !== undefined && sqlMessage !== undefined && fatal !== true) {
-    return new SourceError(`${name}: ${sqlMessage}`.replaceAll(/\s+/g, ' '));
-  }
-  return new SourceError(
-    `lost the connection to ${address.shown} (${code ?? 'closed'}): run the same command again to go on`,
-  );
+  const { code = 'closed', sqlState, sqlMessage, fatal } = error as MysqlError;
+  if (sqlState !== undefined && sqlMessage !== undefined && fatal !== true)
+    return queryError(name, sqlMessage);
+  return connectionError('lost', address, code);
 }
 
 function unreachable(error: unknown, address: DatabaseUrl): SourceError {
-  const code = (error as MysqlError).code ?? 'connection closed';
-  if (/ACCESS_DENIED|NOT_SUPPORTED_AUTH/.test(code)) {
-    return new SourceError(
-      `${address.shown} refuses the user or password: check the user in the URL, and SOURCE_PASSWORD or SOURCE_PASSWORD_FILE`,
-    );
-  }
-  if (code === 'ER_BAD_DB_ERROR')
-    return new SourceError(`${address.shown}: there is no such database: check the URL's path`);
-  return new SourceError(
-    `cannot reach ${address.shown} (${code}): check the host and port, and that the server runs`,
-  );
+  const { code = 'connection closed' } = error as MysqlError;
+  if (/ACCESS_DENIED|NOT_SUPPORTED_AUTH/.test(code)) return connectionError('password', address, code);
+  return connectionError(code === 'ER_BAD_DB_ERROR' ? 'database' : 'unreachable', address, code);
 }

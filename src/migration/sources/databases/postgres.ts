@@ -1,9 +1,11 @@
 import { Client, DatabaseError } from 'pg';
 import type { CustomTypesConfig, QueryArrayResult } from 'pg';
 import Cursor from 'pg-cursor';
-import { SourceError } from '../source.ts';
+import type { SourceError } from '../source.ts';
 import {
+  connectionError,
   fromQuery,
+  queryError,
   repeatedQuery,
   withoutPadding,
   type Cell,
@@ -155,31 +157,17 @@ function quote(name: string): string {
 }
 
 function explain(error: unknown, address: DatabaseUrl, name: string): SourceError {
-  if (error instanceof DatabaseError && !/^(?:08|57)/.test(error.code ?? '')) {
-    const hint = error.hint === undefined ? '' : ` (${error.hint})`;
-    return new SourceError(`${name}: ${error.message}${hint}`.replaceAll(/\s+/g, ' '));
-  }
-  return new SourceError(
-    `lost the connection to ${address.shown} (${codeOf(error)}): run the same command again to go on`,
-  );
+  if (error instanceof DatabaseError && !/^(?:08|57)/.test(error.code ?? ''))
+    return queryError(name, error.hint === undefined ? error.message : `${error.message} (${error.hint})`);
+  return connectionError('lost', address, codeOf(error));
 }
 
 function unreachable(error: unknown, address: DatabaseUrl): SourceError {
   const code = codeOf(error);
-  if (code.startsWith('28')) return wrongPassword(address);
-  if (code === '3D000')
-    return new SourceError(`${address.shown}: there is no such database: check the URL's path`);
-  // What pg says where a password is asked for and none is there.
-  if (/password must be a string/.test(String(error))) return wrongPassword(address);
-  return new SourceError(
-    `cannot reach ${address.shown} (${code}): check the host and port, and that the server runs`,
-  );
-}
-
-function wrongPassword({ shown }: DatabaseUrl): SourceError {
-  return new SourceError(
-    `${shown} refuses the user or password: check the user in the URL, and SOURCE_PASSWORD or SOURCE_PASSWORD_FILE`,
-  );
+  // The text is what pg says where a password is asked for and none is there.
+  const isPassword = code.startsWith('28') || /password must be a string/.test(String(error));
+  if (isPassword) return connectionError('password', address, code);
+  return connectionError(code === '3D000' ? 'database' : 'unreachable', address, code);
 }
 
 function codeOf(error: unknown): string {
