@@ -19,20 +19,31 @@ import {
   pace,
   remedyFor,
   sumOf,
+  type Figures,
 } from './summary.ts';
 import type { PlanChoice } from './plan.ts';
 import { withSession, type Outcome, type CliEnvironment } from './session.ts';
 
 export interface ApplyChoice extends PlanChoice {
   fresh?: boolean | undefined;
+  /** Reads all rows, and prunes, only if that was last done so long ago, in ms. */
+  fullEvery?: number | undefined;
   rate?: number | undefined;
   /** True, or the folder where the files lie. */
   copyPictures?: true | string | undefined;
   allowPrivateAddresses?: boolean | undefined;
 }
 
+/** How an apply ended, for people and machines, with what `--follow` tells of it. */
+export interface AppliedOutcome extends Outcome {
+  state: Applied['kind'];
+  isFull: boolean;
+  pendingRenames: number;
+  sum: Figures;
+}
+
 /** `migrate apply`: writes the source's records, and can be stopped at any time. */
-export async function apply(environment: CliEnvironment, choice: ApplyChoice): Promise<Outcome> {
+export async function apply(environment: CliEnvironment, choice: ApplyChoice): Promise<AppliedOutcome> {
   const startedAt = Date.now();
   const chosen = await openChosen(choice, environment.env);
   try {
@@ -55,12 +66,17 @@ export async function apply(environment: CliEnvironment, choice: ApplyChoice): P
       const late = sum.conflicts + sum.invalid - assessment.problems;
       const isFine = kind === 'applied' && (chosen.scope.onConflict !== 'abort' || late === 0);
       return {
+        state: kind,
+        isFull: applied.isFull,
+        pendingRenames,
+        sum,
         exitCode: kind === 'interrupted' ? 130 : isFine ? 0 : 1,
         json: {
           ...head('apply', chosen),
           ok: isFine,
           state: kind,
           resumed: applied.isResumed,
+          full: applied.isFull,
           ...sum,
           written,
           problems: assessment.problems + late,

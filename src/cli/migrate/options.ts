@@ -76,6 +76,15 @@ function wholeNumber(value: string, least: number, greatest: number): number {
   throw new InvalidArgumentError(`It must be a whole number from ${least} to ${greatest}.`);
 }
 
+const milliseconds: Readonly<Record<string, number>> = { s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 };
+
+/** A time such as `10s`, `5m` or `1h`, in ms. */
+export function parseDuration(value: string): number {
+  const [, count, unit = ''] = /^([1-9]\d{0,4})([smhd])$/.exec(value) ?? [];
+  if (count !== undefined) return Number(count) * (milliseconds[unit] ?? 0);
+  throw new InvalidArgumentError('It must be a time such as 10s, 5m or 1h.');
+}
+
 function parseRunName(value: string): string {
   if (/^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/.test(value)) return value;
   throw new InvalidArgumentError('It must be 1 to 64 letters, digits, ".", "_" and "-".');

@@ -2,8 +2,8 @@ import { Command, CommanderError } from 'commander';
 import { ConfigError, readConfig } from '../../config.ts';
 import { version } from '../../version.ts';
 import { UsageError } from '../../migration/engine/issues.ts';
-import { apply } from './apply.ts';
 import { exportAll } from './export.ts';
+import { applyOrFollow } from './follow.ts';
 import { forget } from './forget.ts';
 import { entityNames } from '../../migration/records/records.ts';
 import { plan } from './plan.ts';
@@ -16,6 +16,7 @@ import {
   addPruneOptions,
   addReadingOptions,
   addSourceOptions,
+  parseDuration,
   parseEntities,
   parseRate,
   runOption,
@@ -42,8 +43,9 @@ export async function runMigrate(
   const does =
     <Own>(command: (environment: CliEnvironment, flags: Own) => Promise<Outcome>) =>
     async (flags: Own & Flags): Promise<void> => {
-      const outcome = await command({ config: readConfig(env), env, err, signal, ask }, flags);
-      out(flags.json === true ? `${JSON.stringify(outcome.json, null, 2)}\n` : `${outcome.text}\n`);
+      const outcome = await command({ config: readConfig(env), env, out, err, signal, ask }, flags);
+      const printed = flags.json === true ? JSON.stringify(outcome.json, null, 2) : outcome.text;
+      if (printed !== undefined && printed !== '') out(`${printed}\n`);
       if (outcome.error !== undefined) err.write(`error: ${outcome.error}\n`);
       exitCode = outcome.exitCode;
     };
@@ -93,12 +95,21 @@ function createProgram(does: Does, out: (text: string) => void, err: CliEnvironm
       'copy the pictures behind profilePictureUrl too, from their URLs or from a folder',
     )
     .option('--allow-private-addresses', 'let --copy-pictures ask private and loopback addresses')
-    .action(does(apply));
+    .option('--follow', 'go on applying what changes until stopped (Ctrl-C)')
+    .option('--lag <time>', 'with --follow: from one round to the next (default: 10s)', parseDuration)
+    .option(
+      '--full-every <time>',
+      'with --follow: how often a round reads all rows, and prunes (default: 1h)',
+      parseDuration,
+    )
+    .action(does(applyOrFollow));
   addPruneOptions(addConflictOption(addReadingOptions(addSourceOptions(applying))));
   withExamples(applying, [
     'apply --source ./legacy',
     'apply --source ./legacy --on-conflict skip --report refused.ndjson',
+    'apply --source postgres://reader@db/game --mapping map.yaml --follow --lag 30s',
   ]);
+  applying.addHelpText('after', followHelp);
 
   const verifying = program
     .command('verify')
@@ -154,6 +165,12 @@ Examples:
 The store is that of REDIS_URL, or else the embedded one under DATA_DIR, whether or not the service runs.
 The runbook is src/migration/README.md. Every command takes --help, with examples, and --json.
 Exit codes: 0 done, 1 ran and found a problem, 2 wrong usage or configuration, 130 interrupted (go on by the same command).`;
+
+const followHelp = `
+With --follow, each round prints a line (with --json, a line of JSON): what it read and wrote, and how far Redis is
+behind the source. A problem in the first round ends it; later ones, a database or a Redis that is away among them, are
+reported, and tried again in the next round. Stopped by Ctrl-C once it has caught up, it exits with 0. A --report is
+that of the last round.`;
 
 function withExamples(command: Command, examples: readonly string[]): void {
   command.addHelpText('after', examplesText(migrateCommand, examples));

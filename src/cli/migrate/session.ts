@@ -24,6 +24,8 @@ interface MigrationConfig extends StoreConfig {
 /** What a command has around it. */
 export interface CliEnvironment {
   config: MigrationConfig;
+  /** Standard output, for what is printed while a command runs; its outcome is printed by the caller. */
+  out: (text: string) => void;
   /** Where progress is shown. */
   err: { isTTY?: boolean | undefined; write: (text: string) => unknown };
   /** Aborted when the command is to stop. */
@@ -37,6 +39,7 @@ export interface CliEnvironment {
 /** How a command ended. */
 export interface Outcome {
   exitCode: 0 | 1 | 130;
+  /** Undefined where everything is printed already; so is an empty text. */
   json: unknown;
   text: string;
   /** One line with the remedy, unless all is well. */

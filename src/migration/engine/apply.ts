@@ -84,6 +84,8 @@ export interface Applied {
   run: string;
   /** Whether it went on with a round that was broken off. */
   isResumed: boolean;
+  /** Whether all rows were read, rather than those that have changed. */
+  isFull: boolean;
   assessment: Assessment;
   /** What became of the records; where nothing was written, what would have become of them. */
   tallies: Tallies;
@@ -100,7 +102,9 @@ export interface ApplyChoice extends PruneChoice {
   rate?: number | undefined;
   /** Reads everything again, however little has changed. */
   everything?: boolean | undefined;
-  /** What is left to do once all records are there, before the round counts as finished. */
+  /** Reads everything, and prunes, only if that was last done so long ago (ms); other rounds read what has changed. */
+  fullEvery?: number | undefined;
+  /** What a round that reads everything has to do once all records are there, before it counts as finished. */
   afterwards?: ((scope: Scope, context: MigrationContext) => Promise<void>) | undefined;
 }
 
@@ -129,6 +133,7 @@ async function applyLocked(chosen: Chosen, context: MigrationContext, choice: Ap
   const last = choice.fresh === true ? undefined : await readRun(store, prefix, run);
   const { round, isResumed } = nextRound(chosen, choice, last);
   const scope: Scope = { ...chosen.scope, since: round.since };
+  const isFull = round.since === undefined;
   await completeRenames(context, await runOrganizations(context, run));
   const resumeAt = await prepareLoad(context, chosen, isResumed ? round : undefined);
 
@@ -146,6 +151,7 @@ async function applyLocked(chosen: Chosen, context: MigrationContext, choice: Ap
   const size = sizeFor(scope.size, choice.rate);
   const { assessment, pruning } = await assess({ ...scope, size }, context, run, {
     ...choice,
+    prune: choice.prune === true && isFull,
     load,
     tallies,
     onTaken: (rows, entity, share) => keeper.loaded({ rows, version: source.version ?? '' }, entity, share),
@@ -157,6 +163,7 @@ async function applyLocked(chosen: Chosen, context: MigrationContext, choice: Ap
     kind,
     run,
     isResumed,
+    isFull,
     assessment,
     tallies,
     pruning,
@@ -186,11 +193,16 @@ async function applyLocked(chosen: Chosen, context: MigrationContext, choice: Ap
   pendingRenames = await makeRenames(context, assessment.renames);
   await writeEntries(context, assessment, tallies, { size, pacer, onWritten: keeper.written });
   if (!signal.aborted && pruning !== undefined) pruned = await prune(context, pruning);
-  if (!signal.aborted) await choice.afterwards?.({ ...scope, since: undefined }, context);
+  if (!signal.aborted && isFull) await choice.afterwards?.(scope, context);
   await keeper.now();
   if (signal.aborted) return outcome('interrupted');
   round.finishedAt = Date.now();
-  round.refused = issues.count('invalid') + issues.count('username-conflict');
+  // What a round that reads what has changed does not see again is still refused.
+  round.refused = Math.max(
+    isFull ? 0 : round.refused,
+    issues.count('invalid') + issues.count('username-conflict'),
+  );
+  if (isFull) round.fullAt = round.startedAt;
   const seen = Math.max(assessment.reading.newest, round.highWater ?? 0);
   round.highWater = Math.min(seen, round.startedAt, source.settledUntil);
   round.readAll = false;
@@ -223,7 +235,7 @@ function sizeFor(size: number | undefined, rate: number | undefined): number | u
 
 function nextRound(
   { source, scope, run, fingerprint, selection }: Chosen,
-  { everything = false, prune: isPruning = false }: ApplyChoice,
+  { everything = false, prune: isPruning = false, fullEvery }: ApplyChoice,
   last: RunState | undefined,
 ): { round: RunState; isResumed: boolean } {
   if (last !== undefined && last.fingerprint !== fingerprint) {
@@ -232,7 +244,9 @@ function nextRound(
     );
   }
   const isSame = last?.selection === selection;
-  const readsAll = everything || isPruning || last?.readAll === true;
+  const isDue =
+    fullEvery === undefined ? everything || isPruning : Date.now() - (last?.fullAt ?? 0) >= fullEvery;
+  const readsAll = isDue || last?.readAll === true;
   if (last !== undefined && isSame && last.finishedAt === undefined) {
     const since = readsAll ? undefined : last.since;
     const isSameRule = last.onConflict === scope.onConflict;
@@ -244,15 +258,17 @@ function nextRound(
   }
   const highWater = isSame ? last?.highWater : undefined;
   // Rows that were refused may be fine by now, however old they are.
-  const since =
-    readsAll || last?.refused !== 0 || highWater === undefined ? undefined : Math.max(0, highWater - overlap);
+  const retriesRefused = fullEvery === undefined && last?.refused !== 0;
+  const changedSince = readsAll || retriesRefused ? 0 : (highWater ?? 0) - overlap;
+  const since = changedSince > 0 ? changedSince : undefined;
   const round: RunState = {
     source: source.name,
     fingerprint,
     selection,
     onConflict: scope.onConflict,
     startedAt: Date.now(),
-    refused: 0,
+    refused: since === undefined ? 0 : (last?.refused ?? 0),
+    fullAt: isSame ? last?.fullAt : undefined,
     highWater,
     since,
     readAll: last?.readAll ?? false,

@@ -49,6 +49,8 @@ export interface RunState {
   finishedAt?: number | undefined;
   /** Records refused by this round, for reasons the operator has accepted. */
   refused: number;
+  /** When the last finished round that has read everything began. */
+  fullAt?: number | undefined;
   /** updatedAt up to which an earlier round has seen everything. */
   highWater?: number | undefined;
   /** From when on this round looks at profiles. */
@@ -73,8 +75,18 @@ export async function readRun(
   run: string,
 ): Promise<RunState | undefined> {
   const fields = await store.hgetall(runKey(prefix, run));
-  const { source, fingerprint, selection, onConflict, startedAt, finishedAt, refused, highWater, since } =
-    fields;
+  const {
+    source,
+    fingerprint,
+    selection,
+    onConflict,
+    startedAt,
+    finishedAt,
+    refused,
+    fullAt,
+    highWater,
+    since,
+  } = fields;
   if (source === undefined) return undefined;
   const entities: RunState['entities'] = {};
   for (const [field, value] of Object.entries(fields)) {
@@ -88,6 +100,7 @@ export async function readRun(
     startedAt: Number(startedAt),
     ...(finishedAt !== undefined && { finishedAt: Number(finishedAt) }),
     refused: Number(refused ?? 0),
+    ...(fullAt !== undefined && { fullAt: Number(fullAt) }),
     ...(highWater !== undefined && { highWater: Number(highWater) }),
     ...(since !== undefined && { since: Number(since) }),
     readAll: fields['readAll'] === '1',
@@ -105,8 +118,9 @@ export async function saveRound(
   run: string,
   state: RunState,
 ): Promise<void> {
-  const { entities, finishedAt, highWater, since, readAll, loaded, ...fields } = state;
+  const { entities, finishedAt, fullAt, highWater, since, readAll, loaded, ...fields } = state;
   const flat: Record<string, string | number> = { ...fields };
+  if (fullAt !== undefined) flat['fullAt'] = fullAt;
   if (highWater !== undefined) flat['highWater'] = highWater;
   if (since !== undefined) flat['since'] = since;
   if (readAll === true) flat['readAll'] = 1;

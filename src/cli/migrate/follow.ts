@@ -1,0 +1,92 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { formatInstant } from '../../lib/iso8601.ts';
+import { number } from '../../lib/numbers.ts';
+import { UsageError } from '../../migration/engine/issues.ts';
+import { describeError } from '../command-line.ts';
+import { apply, type AppliedOutcome, type ApplyChoice } from './apply.ts';
+import type { CliEnvironment, Outcome } from './session.ts';
+
+export interface FollowChoice extends ApplyChoice {
+  follow?: boolean | undefined;
+  /** Milliseconds from the beginning of one round to that of the next. */
+  lag?: number | undefined;
+  json?: boolean | undefined;
+}
+
+const usualLag = 10_000;
+const usualFullEvery = 60 * 60_000;
+/** So that a round that fails at once does not keep the machine busy, in ms. */
+const leastPause = 200;
+
+/** `migrate apply`, once or, with --follow, until it is stopped. */
+export async function applyOrFollow(environment: CliEnvironment, choice: FollowChoice): Promise<Outcome> {
+  const { follow: isFollowing, lag = usualLag, fullEvery = usualFullEvery } = choice;
+  if (isFollowing === true) return await follow(environment, { ...choice, lag, fullEvery });
+  if (choice.lag !== undefined || choice.fullEvery !== undefined)
+    throw new UsageError('--lag and --full-every need --follow: add it, or leave them out');
+  return await apply(environment, choice);
+}
+
+/**
+ * Applies what has changed, round after round. A problem in the first round ends it, as it would end any apply; later
+ * ones are reported, and the next round tries again.
+ */
+async function follow(environment: CliEnvironment, choice: FollowChoice & { lag: number }): Promise<Outcome> {
+  const { signal } = environment;
+  const report = createReport(environment, choice);
+  /** When the last round began that was applied: what had changed by then is in Redis. */
+  let appliedAt: number | undefined;
+  for (let round = 1; ; round += 1) {
+    const startedAt = Date.now();
+    let last: AppliedOutcome | undefined;
+    try {
+      last = await apply(environment, { ...choice, fresh: choice.fresh === true && round === 1 });
+      if (last.state === 'applied') appliedAt = startedAt;
+      if (last.state !== 'interrupted' || appliedAt === undefined) report(round, appliedAt, last);
+    } catch (error) {
+      if (appliedAt === undefined) throw error;
+      if (!signal.aborted) report(round, appliedAt, describeError(error));
+    }
+    // Nothing has been applied yet, or names are between two users: that is not how the operator wants to leave it.
+    if (last !== undefined && (appliedAt === undefined || last.pendingRenames > 0))
+      return { ...last, json: undefined, text: '' };
+    const pause = Math.max(leastPause, startedAt + choice.lag - Date.now());
+    if (!signal.aborted) await sleep(pause, undefined, { signal }).catch(() => {});
+    if (!signal.aborted) continue;
+    const isRefused = last !== undefined && last.error !== undefined && last.state !== 'interrupted';
+    return { exitCode: isRefused ? 1 : 0, json: undefined, text: 'Stopped.' };
+  }
+}
+
+function createReport({ out, err }: CliEnvironment, { json, lag }: FollowChoice & { lag: number }) {
+  return (round: number, appliedAt: number | undefined, result: AppliedOutcome | string): void => {
+    const now = Date.now();
+    const time = formatInstant(now);
+    const lagSeconds = appliedAt === undefined ? undefined : (now - appliedAt) / 1000;
+    if (json === true) {
+      const own =
+        typeof result === 'string'
+          ? { command: 'apply', ok: false, state: 'failed', error: result }
+          : { ...(result.json as object), error: result.error };
+      out(`${JSON.stringify({ time, round, lagSeconds, ...own })}\n`);
+      return;
+    }
+    const isFailed = typeof result === 'string';
+    if (round === 1 && !isFailed) out(`${result.text}\n\n`);
+    const behind = lagSeconds === undefined ? '' : `; ${lagSeconds.toFixed(1)} s behind`;
+    const error = isFailed ? result : result.error;
+    if (!isFailed && error === undefined) out(`${time} round ${round}: ${describeRound(result)}${behind}\n`);
+    else if (appliedAt !== undefined)
+      err.write(`${time} round ${round}: ${error ?? ''}${behind}; trying again in ${lag / 1000} s\n`);
+  };
+}
+
+function describeRound({ isFull, sum }: AppliedOutcome): string {
+  const { read, created, updated, refused } = sum;
+  return [
+    `${number(read)} rows read${isFull ? ' (all)' : ''}`,
+    `${number(created)} created`,
+    `${number(updated)} updated`,
+    ...(refused === 0 ? [] : [`${number(refused)} refused`]),
+  ].join(', ');
+}

@@ -1,0 +1,198 @@
+import { once } from 'node:events';
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { createInterface } from 'node:readline';
+import type { ChildProcess } from 'node:child_process';
+import { afterAll, afterEach, beforeAll, expect, test } from '@jest/globals';
+import { Client } from 'pg';
+import { closeRedis } from '../../src/redis/connection/connect.ts';
+import { describeWithPostgres, runPostgres, startPostgres } from '../support/postgres.ts';
+import type { PrivateServer } from '../support/private-server.ts';
+import { startRedis, unusedPort } from '../support/redis.ts';
+import { openTestStore } from '../support/store.ts';
+import { createTool, newFolder, writeSource } from './tool.ts';
+
+type Line = Record<string, unknown>;
+
+/** An apply that follows, as a process of its own. */
+interface Follower {
+  /** Waits for a line of its output that is like this one. */
+  until: (like: Line) => Promise<Line>;
+  /** Stops it, as Ctrl-C does; its exit code. */
+  stop: () => Promise<number | null>;
+}
+
+const running: ChildProcess[] = [];
+
+function followerOf(child: ChildProcess): Follower {
+  running.push(child);
+  const output = child.stdout;
+  if (output === null) throw new Error('no output');
+  const lines = createInterface({ input: output })[Symbol.asyncIterator]();
+  let errors = '';
+  child.stderr?.on('data', (chunk: Buffer) => (errors += chunk.toString()));
+  return {
+    until: async (like) => {
+      for (;;) {
+        const next = await lines.next();
+        if (next.done === true) throw new Error(`it has ended: ${errors}`);
+        const line = JSON.parse(next.value) as Line;
+        if (Object.entries(like).every(([name, value]) => line[name] === value)) return line;
+      }
+    },
+    stop: async () => {
+      const closed = once(child, 'close') as Promise<[number | null]>;
+      child.kill('SIGINT');
+      const [code] = await closed;
+      return code;
+    },
+  };
+}
+
+afterEach(() => {
+  for (const child of running.splice(0)) child.kill('SIGKILL');
+});
+
+const mapping = `entities:
+  profiles:
+    query: |
+      SELECT organization AS "organizationId", id AS "userId", name AS username, changed AS "updatedAt" FROM players
+    key: [organizationId, userId]
+`;
+
+function newMapping(): string {
+  const file = join(newFolder(), 'map.yaml');
+  writeFileSync(file, mapping);
+  return file;
+}
+
+describeWithPostgres('apply --follow', () => {
+  let server: PrivateServer;
+  let url: string;
+  const map = newMapping();
+
+  beforeAll(async () => {
+    server = await startPostgres();
+    await runPostgres(server.url('postgres'), 'CREATE DATABASE legacy');
+    url = server.url('legacy');
+  }, 60_000);
+
+  afterAll(async () => {
+    await server?.stop();
+  });
+
+  const reset = async (): Promise<void> =>
+    await runPostgres(
+      url,
+      'DROP TABLE IF EXISTS players',
+      'CREATE TABLE players (organization text, id int PRIMARY KEY, name text, changed timestamptz DEFAULT now())',
+      `INSERT INTO players SELECT 'acme', n, 'name-' || n, now() - interval '1 minute' * (101 - n) FROM generate_series(1, 100) AS n`,
+    );
+  const source = ['--mapping', map, '--run', 'r'];
+
+  test('applies what changes until it is stopped, which is no failure', async () => {
+    await reset();
+    const tool = createTool();
+    const follower = followerOf(tool.start('apply', '--source', url, ...source, '--follow', '--lag', '1s'));
+    expect(await follower.until({ round: 1 })).toMatchObject({
+      command: 'apply',
+      state: 'applied',
+      full: true,
+      created: 100,
+    });
+    await runPostgres(url, `INSERT INTO players VALUES ('acme', 101, 'new')`);
+    const { full, read, lagSeconds } = await follower.until({ created: 1 });
+    expect(full).toBe(false);
+    expect(read).toBeLessThan(10);
+    expect(lagSeconds).toBeGreaterThan(0);
+    await runPostgres(url, `UPDATE players SET name = 'newer', changed = now() WHERE id = 101`);
+    await follower.until({ updated: 1 });
+    expect(await follower.stop()).toBe(0);
+    expect((await tool.contents())['profiles.ndjson']).toContain('"newer"');
+    expect((await tool.json('status', '--run', 'r')).json).toMatchObject({ phase: 'finished' });
+  }, 60_000);
+
+  test('finds in a full round what no round could see as changed, and prunes then', async () => {
+    await reset();
+    const tool = createTool();
+    const args = ['apply', '--source', url, ...source, '--follow', '--lag', '1s', '--full-every', '3s'];
+    const follower = followerOf(tool.start(...args, '--prune'));
+    await follower.until({ round: 1 });
+    await runPostgres(
+      url,
+      `INSERT INTO players VALUES ('acme', 102, 'late', now() - interval '1 hour')`,
+      'DELETE FROM players WHERE id = 1',
+    );
+    expect(await follower.until({ created: 1 })).toMatchObject({ full: true, pruned: { profiles: 1 } });
+    expect(await follower.stop()).toBe(0);
+  }, 60_000);
+
+  test('goes on by itself when the database and Redis were away', async () => {
+    await reset();
+    const [folder, port] = [newFolder(), await unusedPort()];
+    const redisArguments = ['--appendonly', 'yes', '--port', String(port)];
+    const redis = await startRedis(redisArguments, folder);
+    const tool = createTool(redis.url);
+    const follower = followerOf(tool.start('apply', '--source', url, ...source, '--follow', '--lag', '1s'));
+    await follower.until({ round: 1, state: 'applied' });
+    await runPostgres(
+      server.url('postgres'),
+      'ALTER DATABASE legacy ALLOW_CONNECTIONS false',
+      `SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = 'legacy'`,
+    );
+    const away = await follower.until({ state: 'failed', ok: false });
+    expect(away['error']).toMatch(/legacy/);
+    await runPostgres(server.url('postgres'), 'ALTER DATABASE legacy ALLOW_CONNECTIONS true');
+    await follower.until({ state: 'applied' });
+
+    await redis.stop();
+    const lost = await follower.until({ state: 'failed' });
+    expect(lost['lagSeconds']).toBeGreaterThan(0);
+    const again = await startRedis(redisArguments, folder);
+    await runPostgres(url, `INSERT INTO players VALUES ('acme', 103, 'after')`);
+    await follower.until({ state: 'applied', created: 1 });
+    expect(await follower.stop()).toBe(0);
+    await again.stop();
+  }, 60_000);
+
+  test('a transaction that is open during a round is not missed by the next one', async () => {
+    await reset();
+    const tool = createTool();
+    const client = new Client({ connectionString: url });
+    await client.connect();
+    await client.query('BEGIN');
+    await client.query(`INSERT INTO players VALUES ('acme', 104, 'slow')`);
+    const { rows } = await client.query<{ began: string }>(
+      'SELECT extract(epoch FROM now()) * 1000 AS began',
+    );
+    const args = ['apply', '--source', url, ...source];
+    expect(await tool.json(...args)).toMatchObject({ exitCode: 0, json: { created: 100 } });
+    const store = await openTestStore();
+    const highWater = await store.hget(`${tool.prefix}migration:run:r`, 'highWater');
+    await closeRedis(store);
+    expect(Number(highWater)).toBeLessThanOrEqual(Math.ceil(Number(rows[0]?.began)));
+    await client.query('COMMIT');
+    await client.end();
+    expect(await tool.json(...args)).toMatchObject({ exitCode: 0, json: { full: false, created: 1 } });
+  }, 60_000);
+});
+
+test('a problem in the first round ends it, as it ends any apply', async () => {
+  const tool = createTool();
+  const profile = { organizationId: 'acme', username: 'same' };
+  const source = writeSource({ profiles: ['1', '2'].map((userId) => ({ ...profile, userId })) });
+  expect(await tool.json('apply', '--source', source, '--follow')).toMatchObject({
+    exitCode: 1,
+    json: { round: 1, state: 'refused', conflicts: 1 },
+    err: expect.stringContaining('nothing was written'),
+  });
+});
+
+test('--lag without --follow is a mistake', async () => {
+  const tool = createTool();
+  const source = writeSource({ profiles: [] });
+  expect(await tool.text('apply', '--source', source, '--lag', '5s')).toMatchObject({
+    exitCode: 2,
+    err: expect.stringContaining('need --follow'),
+  });
+});
