@@ -177,6 +177,7 @@ async function serve(
       metrics.observe({ operation, status, seconds, organizationId: caller && organizationId, code });
     },
     load,
+    cutover,
     isDraining: () => isDraining(),
     arePicturesAvailable,
   });

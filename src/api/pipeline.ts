@@ -1,6 +1,7 @@
 import { setImmediate as nextPhase } from 'node:timers/promises';
 import type { Request, RequestHandler, Response } from 'express';
 import type { DeprecationPolicy } from '../deprecation/policy/policy.ts';
+import type { Admission, Cutover } from '../cutover/switch/instance.ts';
 import { openSession, type AuthenticationOptions, type Session } from './authentication.ts';
 import { beginWork, callOf, endWork } from './call.ts';
 import { createGate } from './middleware/deprecation-gate.ts';
@@ -19,6 +20,7 @@ export interface PipelineOptions extends AuthenticationOptions {
   /** The deprecation policy in force, and the headers that every response of the contract carries for it. */
   deprecation: () => { policy: DeprecationPolicy; headers: readonly string[] };
   load: LoadShedding;
+  cutover: Pick<Cutover, 'admitChange'>;
 }
 
 /**
@@ -27,7 +29,7 @@ export interface PipelineOptions extends AuthenticationOptions {
  * worked on, but not while it waits for its body.
  */
 export function createPipeline(rows: readonly Row[], options: PipelineOptions): RequestHandler {
-  const { deprecation, load } = options;
+  const { deprecation, load, cutover } = options;
   const { slots, openBodies } = load;
   const rowsByPath = byPathAndMethod(rows);
   const gate = createGate(() => deprecation().policy, options);
@@ -63,8 +65,11 @@ export function createPipeline(rows: readonly Row[], options: PipelineOptions): 
     }
   }
 
-  /** The stages of a request, in order. A problem that ends it early is thrown. */
-  async function serve(row: Row, request: Request, response: Response): Promise<Answer> {
+  /**
+   * The stages of a request, in order. A problem that ends it early is thrown. A change is made under the admission
+   * given, or else under its own.
+   */
+  async function serve(row: Row, request: Request, response: Response, given?: Admission): Promise<Answer> {
     const passing = gate(request, response);
     if (passing !== undefined) await passing;
 
@@ -87,13 +92,21 @@ export function createPipeline(rows: readonly Row[], options: PipelineOptions): 
     if (isLate) openBodies.enter(keyId, request);
     try {
       const body = await row.body(request, response);
-      slots.enter();
+      const admitted = given ?? cutover.admitChange();
+      const hasWaited = admitted instanceof Promise;
+      const admission = hasWaited ? await admitted : admitted;
       try {
-        // A request is judged by the key and the settings that hold when its body is there.
-        if (isLate) session = await openSession(row, request, response, options);
-        return await row.handler(session, body);
+        slots.enter();
+        try {
+          // A request is judged by the key and the settings that hold when its body is there.
+          if (isLate || hasWaited) session = await openSession(row, request, response, options);
+          if ('snapshot' in session.found) session.found.snapshot.epoch = admission.epoch;
+          return await row.handler(session, body);
+        } finally {
+          slots.leave();
+        }
       } finally {
-        slots.leave();
+        if (given === undefined) admission.release();
       }
     } finally {
       if (isLate) openBodies.leave(keyId, request);

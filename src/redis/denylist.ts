@@ -5,7 +5,7 @@ import type { ScriptCommand, ScriptFiles } from './connection/script-loader.ts';
 import {
   createRetryBudget,
   normalizedName,
-  readWriteSnapshot,
+  readAgain,
   type Refusal,
   type RetryBudget,
   type WriteSnapshot,
@@ -13,17 +13,20 @@ import {
 
 export interface DenylistScripts {
   banUsernames: ScriptCommand<
-    string[],
+    [epoch: number, ...string[]],
     [Refusal] | ['banned', ('added' | 'skipped' | 'replacement-in-use' | 'replacement-denied')[]]
   >;
-  removeDenied: ScriptCommand<string[], [Refusal] | ['removed', ('deleted' | 'in-use' | 'absent')[]]>;
+  removeDenied: ScriptCommand<
+    [epoch: number, ...string[]],
+    [Refusal] | ['removed', ('deleted' | 'in-use' | 'absent')[]]
+  >;
   stageOpen: ScriptCommand<[token: string, leaseMs: number], 'opened' | 'busy'>;
   stageAdd: ScriptCommand<
     (string | number)[],
     [Refusal | 'lapsed'] | ['staged', added: number, positionsInUse: number[]]
   >;
   stageCommit: ScriptCommand<
-    [token: string, index: string, keyId: string, names: number],
+    [epoch: number, token: string, index: string, keyId: string, names: number],
     'committed' | 'lapsed' | Refusal
   >;
   stageDrop: ScriptCommand<[token: string], 'dropped' | 'lapsed'>;
@@ -92,7 +95,7 @@ export async function banUsernames(
         const form = normalizedName(snapshot, replacement);
         return [username, normalizedName(snapshot, username), replacement, denied.has(form) ? '' : form];
       });
-      const reply = await store.banUsernames(base, snapshot.index, keyId, ...asked);
+      const reply = await store.banUsernames(base, snapshot.epoch, snapshot.index, keyId, ...asked);
       if (reply[0] === 'banned') {
         for (const [position, [username, replacement]] of rest.entries()) {
           const reason = reply[1][position];
@@ -106,7 +109,7 @@ export async function banUsernames(
       }
       if (!(await budget.wait())) return { kind: 'busy' };
       if (reply[0] === 'stale') {
-        snapshot = await readWriteSnapshot(store, base);
+        snapshot = await readAgain(store, base, snapshot);
         denied = await normalizedNames(snapshot, replacements.keys());
       }
     }
@@ -166,7 +169,7 @@ export async function removeDenied(
     for (;;) {
       const pairs = chunk.map((name) => [name, normalizedName(snapshot, name)] as const);
       const fresh = firstOfEachForm(pairs, seen);
-      const reply = await store.removeDenied(base, snapshot.index, keyId, ...fresh.flat());
+      const reply = await store.removeDenied(base, snapshot.epoch, snapshot.index, keyId, ...fresh.flat());
       if (reply[0] === 'removed') {
         for (const [position, [name, form]] of fresh.entries()) {
           seen.add(form);
@@ -177,7 +180,7 @@ export async function removeDenied(
         break;
       }
       if (!(await budget.wait())) return { kind: 'busy' };
-      snapshot = await readWriteSnapshot(store, base);
+      snapshot = await readAgain(store, base, snapshot);
     }
   }
   return { kind: 'removed', deleted, inUse };
@@ -201,13 +204,20 @@ export async function overwriteDenylist(
     if (!(await openStage(store, base, token, budget))) return { kind: 'busy' };
     const staged = await fillStage(store, base, token, snapshot, usernames);
     if (staged.kind === 'staged') {
-      const committed = await store.stageCommit(base, token, snapshot.index, keyId, staged.names);
+      const committed = await store.stageCommit(
+        base,
+        snapshot.epoch,
+        token,
+        snapshot.index,
+        keyId,
+        staged.names,
+      );
       if (committed === 'committed') return { kind: 'overwritten' };
     }
     await store.stageDrop(base, token);
     if (staged.kind === 'in-use') return staged;
     if (!(await budget.wait())) return { kind: 'busy' };
-    snapshot = await readWriteSnapshot(store, base);
+    snapshot = await readAgain(store, base, snapshot);
   }
 }
 

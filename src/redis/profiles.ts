@@ -12,7 +12,7 @@ import type { ScriptCommand, ScriptFiles } from './connection/script-loader.ts';
 import {
   createRetryBudget,
   normalizedName,
-  readWriteSnapshot,
+  readAgain,
   type JsonText,
   type Refusal,
   type WriteSnapshot,
@@ -34,7 +34,7 @@ export type ProfileReply = [
 
 export interface ProfileScripts {
   putProfile: ScriptCommand<
-    string[],
+    [epoch: number, ...string[]],
     | ['put', unusedFile: JsonText, ProfileReply]
     | [Refusal | 'staged' | 'denied' | 'taken' | 'lapsed']
     | ['object-not-found' | 'object-not-in-collection', field: 'picture' | 'avatar']
@@ -84,6 +84,7 @@ export async function putProfile(
 
     const reply = await store.putProfile(
       base,
+      snapshot.epoch,
       userId,
       snapshot.index,
       snapshot.username ?? '',
@@ -105,7 +106,7 @@ export async function putProfile(
       case 'frozen':
       case 'staged':
         if (!(await budget.wait())) return { kind: 'busy' };
-        snapshot = await readWriteSnapshot(store, base, userId);
+        snapshot = await readAgain(store, base, known, userId);
         continue;
       case 'object-not-found':
       case 'object-not-in-collection':

@@ -15,6 +15,7 @@ export type SettingsReply = [
   template: JsonText,
   ownership: JsonText,
   index: JsonText,
+  epoch: JsonText,
 ];
 
 /**
@@ -31,6 +32,12 @@ export interface WriteSnapshot {
   settings: OrganizationSettings;
   /** The generation of the name index, which belongs to the settings' comparison. */
   index: string;
+  /**
+   * Under which authority the change is made (src/cutover): Redis refuses it as `OUTDATED` once a later switch has
+   * raised the organization's. Of a request that is what the instance knew when it admitted the change; by default
+   * what the organization has.
+   */
+  epoch: number;
   /** The user's current username. */
   username?: string | undefined;
 }
@@ -42,15 +49,35 @@ export async function readWriteSnapshot(
   userId?: string,
 ): Promise<WriteSnapshot> {
   const [settings, username] = await Promise.all([
-    store.hmget(settingsKey(base), 'comparison', 'min', 'max', 'pattern', 'template', 'ownership', 'index'),
+    store.hmget(
+      settingsKey(base),
+      'comparison',
+      'min',
+      'max',
+      'pattern',
+      'template',
+      'ownership',
+      'index',
+      'epoch',
+    ),
     userId === undefined ? null : store.hget(profileKey(base, userId), 'u'),
   ]);
   return toWriteSnapshot(settings.map((value) => value ?? false) as SettingsReply, username ?? false);
 }
 
+/** What the same change has to be judged by now. */
+export async function readAgain(
+  store: RedisClient,
+  base: string,
+  { epoch }: WriteSnapshot,
+  userId?: string,
+): Promise<WriteSnapshot> {
+  return { ...(await readWriteSnapshot(store, base, userId)), epoch };
+}
+
 /** The snapshot in a script's reply. */
 export function toWriteSnapshot(reply: SettingsReply, username: JsonText): WriteSnapshot {
-  const [comparison, min, max, pattern, template, ownership, index] = reply;
+  const [comparison, min, max, pattern, template, ownership, index, epoch] = reply;
   return {
     settings: {
       comparison: comparison === 'case-insensitive' ? comparison : defaultSettings.comparison,
@@ -61,6 +88,7 @@ export function toWriteSnapshot(reply: SettingsReply, username: JsonText): Write
       requireOwnership: ownership === '1',
     },
     index: index === false ? '0' : index,
+    epoch: Number(epoch),
     username: username === false ? undefined : username,
   };
 }

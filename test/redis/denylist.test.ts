@@ -33,7 +33,7 @@ describe('an overwrite of the denylist', () => {
     await store.stageOpen(base, 'mine', 60_000);
     expect(await store.stageAdd(base, 'mine', 60_000, '0', 'a', 'a', 'b', 'b')).toEqual(['staged', 2, []]);
     await store.unlink(`${base}stage`);
-    expect(await store.stageCommit(base, 'mine', '0', 'k', 2)).toBe('lapsed');
+    expect(await store.stageCommit(base, 0, 'mine', '0', 'k', 2)).toBe('lapsed');
     expect(await denied()).toEqual(['old']);
   });
 
@@ -44,7 +44,7 @@ describe('an overwrite of the denylist', () => {
     expect(await put('ada', 'a')).toBe('busy');
     await store.pexpire(`${base}stage-owner`, 0);
     expect(await put('ada', 'a')).toBe('put');
-    expect(await store.stageCommit(base, 'mine', '0', 'k', 1)).toBe('lapsed');
+    expect(await store.stageCommit(base, 0, 'mine', '0', 'k', 1)).toBe('lapsed');
     expect(await denied()).toEqual(['old']);
   });
 

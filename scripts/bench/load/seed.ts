@@ -25,7 +25,7 @@ export const avatarUrl = 'https://images.example.com/objects/665f1c2ab7e4d90012a
 const otherAvatar: ObjectReference = { ...avatar, objectDefinitionId: '665f1c2ab7e4d90012a3b4c7' };
 
 /** What a name of an organization with default settings is judged by. */
-const snapshot: WriteSnapshot = { settings: defaultSettings, index: '0' };
+const snapshot: WriteSnapshot = { settings: defaultSettings, index: '0', epoch: 0 };
 
 export function baseOf(organization: string): string {
   return organizationBase('pb:', organization);

@@ -22,6 +22,8 @@ interface CutoverScripts {
     ['waiting', ids: string[]] | ['ready'] | ['lost']
   >;
   cutoverWithdraw: ScriptCommand<[token: string], 'withdrawn' | 'waiting' | 'done'>;
+  /** Its key is the base of an organization. */
+  cutoverRaiseEpoch: ScriptCommand<[epoch: number], number>;
   cutoverRemove: ScriptCommand<[id: string, reason: string], number>;
   cutoverRead: ScriptCommand<
     [],
@@ -47,6 +49,7 @@ const files: ScriptFiles<CutoverScripts> = {
   cutoverBegin: 'cutover/begin',
   cutoverAdvance: 'cutover/advance',
   cutoverWithdraw: 'cutover/withdraw',
+  cutoverRaiseEpoch: 'cutover/raise_epoch',
   cutoverRemove: 'cutover/remove',
   cutoverRead: 'cutover/read',
 };

@@ -58,7 +58,7 @@ export async function closeRedis(client: RedisClient): Promise<void> {
 }
 
 const unavailableReplies =
-  /^(ASK|BUSY|CLUSTERDOWN|LOADING|MASTERDOWN|MISCONF|MOVED|NOAUTH|NOREPLICAS|OOM|READONLY|TRYAGAIN|WRONGPASS) /;
+  /^(ASK|BUSY|CLUSTERDOWN|LOADING|MASTERDOWN|MISCONF|MOVED|NOAUTH|NOREPLICAS|OOM|OUTDATED|READONLY|TRYAGAIN|WRONGPASS) /;
 const unavailableMessages =
   /^(Connection is closed|connect ETIMEDOUT|Command timed out|Socket timeout|Stream isn't writeable|Cluster isn't ready|Cluster is (ended|disconnect)|None of startup nodes|Failed to refresh slots cache|Too many Cluster redirections|All sentinels are unreachable|Command aborted due to connection close|Reached the max retries|All keys in the pipeline should belong)/;
 const unavailableCodes =

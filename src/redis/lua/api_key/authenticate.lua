@@ -9,10 +9,11 @@
 --
 -- {'unknown'}                       no such key
 -- {'known', key, settings, name}    key as lib/credentials.lua returns it; settings {comparison, min, max,
---                                   pattern, template, ownership, index}, false where unset; name the user's
+--                                   pattern, template, ownership, index, epoch}, false where unset; name the user's
 --                                   current username or false
 local key = credentials(ARGV[1])
 if not key then return { 'unknown' } end
-local settings = redis.call('HMGET', settings_key(), 'comparison', 'min', 'max', 'pattern', 'template', 'ownership', 'index')
+local settings = redis.call('HMGET', settings_key(), 'comparison', 'min', 'max', 'pattern', 'template', 'ownership', 'index',
+  'epoch')
 local name = key[3] and redis.call('HGET', profile_key(key[3]), 'u') or false
 return { 'known', key, settings, name }

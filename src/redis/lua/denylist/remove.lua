@@ -1,5 +1,5 @@
 #!lua
--- @include audit keys local_writes names
+-- @include audit epoch keys local_writes names
 -- Contract 4.4, for a part of the request: removes names from the denylist, save those in use.
 --
 -- KEYS[1]  <prefix>{organization}:

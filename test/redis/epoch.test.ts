@@ -1,0 +1,64 @@
+import { afterAll, beforeAll, beforeEach, expect, test } from '@jest/globals';
+import { defaultSettings } from '../../src/domain/settings.ts';
+import { closeRedis, isStoreUnavailable } from '../../src/redis/connection/connect.ts';
+import { banUsernames, overwriteDenylist, removeDenied } from '../../src/redis/denylist.ts';
+import { organizationBase } from '../../src/redis/keys.ts';
+import { saveSettings } from '../../src/redis/organizations.ts';
+import { putProfile } from '../../src/redis/profiles.ts';
+import type { Store } from '../../src/redis/scripts.ts';
+import { readWriteSnapshot } from '../../src/redis/write-snapshot.ts';
+import { defineCutoverScripts, type CutoverStore } from '../../src/cutover/switch/registry.ts';
+import { freshPrefix } from '../support/redis.ts';
+import { openTestStore } from '../support/store.ts';
+
+let store: Store & CutoverStore;
+let base: string;
+beforeAll(async () => {
+  const client = await openTestStore();
+  store = Object.assign(client, defineCutoverScripts(client));
+});
+beforeEach(async () => {
+  const prefix = freshPrefix();
+  base = organizationBase(prefix, 'acme');
+  await saveSettings(store, prefix, 'acme', defaultSettings);
+});
+afterAll(() => closeRedis(store));
+
+test('a change that was admitted before a switch raised the epoch is refused, and changes nothing', async () => {
+  const snapshot = await readWriteSnapshot(store, base, 'ada');
+  const context = { store, base, keyId: 'k', snapshot };
+  await overwriteDenylist(context, ['root']);
+  expect(await store.cutoverRaiseEpoch(base, 3)).toBe(3);
+
+  const attempts = [
+    putProfile(store, base, 'ada', { username: 'Ada' }, snapshot),
+    banUsernames(context, new Map([['admin', 'x']])),
+    removeDenied(context, ['root']),
+    overwriteDenylist(context, ['other']),
+  ];
+  for (const attempt of attempts) {
+    const error: unknown = await attempt.catch((thrown: unknown) => thrown);
+    expect(String(error)).toContain('OUTDATED');
+    // Answered as a 503 with an unknown outcome.
+    expect(isStoreUnavailable(error)).toBe(true);
+  }
+  expect(await store.exists(`${base}p:ada`)).toBe(0);
+  expect(await store.hkeys(`${base}d0`)).toEqual(['root']);
+});
+
+test('a change of the same or a later epoch is made', async () => {
+  await store.cutoverRaiseEpoch(base, 3);
+  const snapshot = await readWriteSnapshot(store, base, 'ada');
+  expect(snapshot.epoch).toBe(3);
+  expect(await putProfile(store, base, 'ada', { username: 'Ada' }, snapshot)).toMatchObject({ kind: 'put' });
+  const later = { ...(await readWriteSnapshot(store, base, 'ada')), epoch: 4 };
+  expect(await putProfile(store, base, 'ada', { username: 'Eve' }, later)).toMatchObject({ kind: 'put' });
+});
+
+test('the epoch of an organization never falls, and makes no organization', async () => {
+  await store.cutoverRaiseEpoch(base, 5);
+  expect(await store.cutoverRaiseEpoch(base, 4)).toBe(5);
+  const nobody = organizationBase(freshPrefix(), 'nobody');
+  expect(await store.cutoverRaiseEpoch(nobody, 4)).toBe(0);
+  expect(await store.exists(`${nobody}settings`)).toBe(0);
+});
