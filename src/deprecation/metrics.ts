@@ -1,4 +1,5 @@
 import cluster from 'node:cluster';
+import { setTimeout } from 'node:timers/promises';
 import {
   AggregatorRegistry,
   collectDefaultMetrics,
@@ -12,22 +13,22 @@ import { dayMs } from '../lib/days.ts';
 import { version } from '../version.ts';
 import { phaseAt, type DeprecationPolicy, type Phase } from './policy/policy.ts';
 
-/** One answered call of the contract. */
+/** An answered call of the contract. */
 interface Observed {
   operation: string;
   status: number;
   seconds: number;
   /** Only if the call was authenticated, so that nobody else can add values to the label. */
   organizationId?: string | undefined;
-  /** Of the problem that it was refused with. */
+  /** The code of the problem, if the call was refused. */
   code?: string | undefined;
 }
 
-/** What `/metrics` shows. */
+/** The content of `/metrics`. */
 export interface MetricsText {
-  /** Measures the latency of Redis first, which takes a second at most. */
+  /** Sends a PING to Redis first, which takes a second at most. */
   text: () => Promise<string>;
-  /** What `text` is, for the Content-Type header. */
+  /** For the Content-Type header. */
   contentType: string;
 }
 
@@ -43,9 +44,9 @@ export interface MetricsOptions {
   /** Resolves when Redis has answered; rejects if it is unavailable. */
   ping: () => Promise<unknown>;
   arePicturesAvailable: () => boolean;
-  /** Requests that this process works on just now. */
+  /** Requests in progress in this process. */
   slotsInUse: () => number;
-  /** Bodies that it is receiving. */
+  /** Request bodies being received. */
   openBodies: () => number;
   /** ms */
   now?: () => number;
@@ -58,8 +59,8 @@ const durationBuckets = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5
 const pingTimeoutMs = 1000;
 
 /**
- * The metrics of all workers of this process as one: counts are summed; of what all of them see (the phase, the state of
- * Redis) one value is taken, the worst.
+ * The metrics of all workers of this process together: counts are summed; of what every worker reports (the phase, the
+ * state of Redis), the worst value is shown.
  */
 export function workersMetrics(): MetricsText {
   const registry = new AggregatorRegistry();
@@ -83,7 +84,7 @@ export function createMetrics({
   const registers = [registry];
   if (cluster.isWorker) {
     AggregatorRegistry.setRegistries(registers);
-    // Only an aggregator listens for the parent's questions.
+    // Creating one makes this worker answer the parent's requests for metrics.
     void new AggregatorRegistry();
   }
   // Event-loop lag, garbage collection, memory, CPU, file descriptors.
@@ -91,7 +92,7 @@ export function createMetrics({
 
   new Gauge({
     name: 'profile_bridge_build_info',
-    help: 'Always 1; the labels tell which version runs, and on which Node.',
+    help: 'Always 1; the labels are the version of Profile Bridge and of Node.js.',
     labelNames: ['version', 'node'] as const,
     aggregator: 'first',
     registers,
@@ -103,7 +104,7 @@ export function createMetrics({
     buckets: durationBuckets,
     registers,
   });
-  /** By operation and organization, since the counter was last asked: to count there at once would make a text of the labels for every call. */
+  /** By operation and organization, since the counter was last read: incrementing it takes a microsecond, which each call would pay. */
   const counted = new Map<string, Map<string, number>>();
   const requests = new Counter({
     name: 'profile_bridge_deprecated_requests_total',
@@ -117,27 +118,43 @@ export function createMetrics({
       counted.clear();
     },
   });
+  /** A gauge that is absent while there is no value. */
+  const gauge = (
+    name: string,
+    aggregator: Aggregator,
+    help: string,
+    read: () => number | undefined | Promise<number>,
+  ): void => {
+    const created: Gauge = new Gauge({
+      name,
+      help,
+      aggregator,
+      registers,
+      collect: async () => {
+        const value = await read();
+        if (value === undefined) created.remove();
+        else created.set(value);
+      },
+    });
+  };
   gauge(
-    registry,
     'profile_bridge_ledger_flush_lag_seconds',
-    'Age of the latest call surely in the ledger.',
     'max',
-    (g) => g.set(lagSeconds()),
+    'Age of the latest call that is certainly in the ledger.',
+    lagSeconds,
   );
   gauge(
-    registry,
     'profile_bridge_days_to_sunset',
-    'Days until the sunset, negative once it has passed; absent without one.',
     'first',
-    (g) => {
+    'Days until the sunset, negative once it has passed; absent if no sunset is set.',
+    () => {
       const { sunsetAt } = policy();
-      if (sunsetAt === undefined) g.remove();
-      else g.set((sunsetAt - now()) / dayMs);
+      return sunsetAt === undefined ? undefined : (sunsetAt - now()) / dayMs;
     },
   );
   const phase = new Gauge({
     name: 'profile_bridge_deprecation_phase',
-    help: '1 for the phase the deprecation is in, 0 for the others.',
+    help: '1 for the current phase of the deprecation, 0 for the others.',
     labelNames: ['phase'] as const,
     aggregator: 'first',
     registers,
@@ -146,36 +163,30 @@ export function createMetrics({
       for (const name of phases) phase.set({ phase: name }, name === current ? 1 : 0);
     },
   });
-  let probed = Promise.resolve({ answered: false, seconds: 0 });
-  gauge(registry, 'profile_bridge_redis_up', '1 where Redis answered just now, else 0.', 'min', async (g) => {
+  let probed = Promise.resolve({ hasAnswered: false, seconds: 0 });
+  gauge('profile_bridge_redis_up', 'min', '1 if Redis answered a PING just now, else 0.', async () => {
     probed = probe(ping);
-    g.set((await probed).answered ? 1 : 0);
+    return (await probed).hasAnswered ? 1 : 0;
   });
   gauge(
-    registry,
     'profile_bridge_redis_latency_seconds',
-    'Round trip of one PING just now, or how long it was waited for in vain.',
     'max',
-    async (g) => g.set((await probed).seconds),
+    'Round trip of that PING, or how long the bridge waited for it.',
+    async () => (await probed).seconds,
   );
-
   gauge(
-    registry,
     'profile_bridge_pictures_up',
-    '1 if the latest attempt to store a picture succeeded, else 0.',
     'min',
-    (g) => g.set(arePicturesAvailable() ? 1 : 0),
+    '1 if the latest attempt to store a picture succeeded, else 0.',
+    () => (arePicturesAvailable() ? 1 : 0),
   );
   gauge(
-    registry,
     'profile_bridge_slots_in_use',
-    'Requests of the contract that are worked on now; beyond the limit they are refused with 503 overloaded.',
     'sum',
-    (g) => g.set(slotsInUse()),
+    'Requests of the contract in progress; beyond the limit, requests are refused with 503 overloaded.',
+    slotsInUse,
   );
-  gauge(registry, 'profile_bridge_open_bodies', 'Request bodies that are being received now.', 'sum', (g) =>
-    g.set(openBodies()),
-  );
+  gauge('profile_bridge_open_bodies', 'sum', 'Request bodies being received.', openBodies);
   const refusals = new Counter({
     name: 'profile_bridge_refusals_total',
     help: 'Requests of the deprecated contract that were refused, by problem code.',
@@ -206,40 +217,14 @@ export function createMetrics({
   };
 }
 
-function gauge(
-  registry: Registry,
-  name: string,
-  help: string,
-  aggregator: Aggregator,
-  collect: (gauge: Gauge) => unknown,
-): void {
-  const made: Gauge = new Gauge({
-    name,
-    help,
-    aggregator,
-    registers: [registry],
-    collect: async () => {
-      await collect(made);
-    },
-  });
-}
-
-async function probe(ping: () => Promise<unknown>): Promise<{ answered: boolean; seconds: number }> {
-  const began = performance.now();
-  const answered = await answersInTime(ping);
-  return { answered, seconds: (performance.now() - began) / 1000 };
-}
-
-async function answersInTime(ping: () => Promise<unknown>): Promise<boolean> {
-  let timer: NodeJS.Timeout | undefined;
-  const late = new Promise<boolean>((resolve) => {
-    timer = setTimeout(resolve, pingTimeoutMs, false);
-  });
-  try {
-    return await Promise.race([ping().then(() => true), late]);
-  } catch {
-    return false;
-  } finally {
-    clearTimeout(timer);
-  }
+/** Gives up waiting for the answer after `pingTimeoutMs`. */
+async function probe(ping: () => Promise<unknown>): Promise<{ hasAnswered: boolean; seconds: number }> {
+  const start = performance.now();
+  const answer = ping().then(
+    () => true,
+    () => false,
+  );
+  const timeout = setTimeout(pingTimeoutMs, false, { ref: false });
+  const hasAnswered = await Promise.race([answer, timeout]);
+  return { hasAnswered, seconds: (performance.now() - start) / 1000 };
 }

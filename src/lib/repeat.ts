@@ -1,29 +1,30 @@
-/** Work that goes on in the background until it is stopped. */
+import { setTimeout } from 'node:timers/promises';
+
+/** Work that is repeated in the background until it is stopped. */
 export interface Repeating {
-  /** Resolves once a run under way has ended; none begins after. */
+  /** Resolves once the current run has ended; no further run begins. */
   stop: () => Promise<void>;
 }
 
 /**
- * Runs `work` (which must not throw) every `ms`, the next run beginning that long after the last has ended, so
- * that a slow store is never asked twice at once. Does not keep the process alive.
+ * Runs `work` (which must not throw) again and again, starting each run `ms` after the end of the one before, so that
+ * runs never overlap. Does not keep the process alive.
  */
 export function repeat(work: () => Promise<void>, ms: number): Repeating {
-  let running = Promise.resolve();
-  let timer: NodeJS.Timeout | undefined;
-  let stopped = false;
-  const later = () => {
-    if (stopped) return;
-    timer = setTimeout(() => {
-      running = work().finally(later);
-    }, ms);
-    timer.unref();
-  };
-  later();
+  const stopping = new AbortController();
+  const running = (async () => {
+    for (;;) {
+      try {
+        await setTimeout(ms, undefined, { ref: false, signal: stopping.signal });
+      } catch {
+        return;
+      }
+      await work();
+    }
+  })();
   return {
     stop: async () => {
-      stopped = true;
-      clearTimeout(timer);
+      stopping.abort();
       await running;
     },
   };

@@ -1,12 +1,14 @@
-import { dayMs, dayName } from '../../lib/days.ts';
-import type { KeyTally } from './tally.ts';
+import { dayName } from '../../lib/days.ts';
+import { expiryOf } from './keys.ts';
+import type { KeyTally, Use } from './tally.ts';
 
 /** Pairs of key and operation in one script call, so that it takes Redis a millisecond or two at most. */
 const usesPerBatch = 150;
 
 /** What lua/deprecation/record_usage.lua takes as JSON. */
 interface Batch {
-  days: [day: string, expiresAtSeconds: number][];
+  /** Day → when what is kept about it expires, in seconds. */
+  days: Record<string, number>;
   keys: [
     keyId: string,
     client: string,
@@ -14,29 +16,20 @@ interface Batch {
       operation: string,
       first: number,
       last: number,
-      counts: [day: number, status: string, calls: number][],
+      counts: [day: string, status: string, calls: number][],
     ][],
     agents: [agent: string, last: number][],
   ][];
 }
 
 /** Cuts the tallies of one organization's keys into batches for lua/deprecation/record_usage.lua, as JSON. */
-export function cutBatches(keys: Iterable<readonly [string, KeyTally]>, retentionDays: number): string[] {
+export function cutBatches(keys: Iterable<readonly [string, KeyTally]>): string[] {
   const batches: string[] = [];
-  let batch: Batch = { days: [], keys: [] };
-  let places = new Map<number, number>();
+  let batch: Batch = { days: {}, keys: [] };
   let uses = 0;
-  const placeOf = (day: number): number => {
-    const known = places.get(day);
-    if (known !== undefined) return known;
-    const place = batch.days.push([dayName(day), ((day + 1 + retentionDays) * dayMs) / 1000]) - 1;
-    places.set(day, place);
-    return place;
-  };
   const cut = () => {
     if (batch.keys.length > 0) batches.push(JSON.stringify(batch));
-    batch = { days: [], keys: [] };
-    places = new Map();
+    batch = { days: {}, keys: [] };
     uses = 0;
   };
   for (const [keyId, tally] of keys) {
@@ -49,19 +42,26 @@ export function cutBatches(keys: Iterable<readonly [string, KeyTally]>, retentio
         operation,
         first,
         last,
-        Array.from(days).flatMap(([day, counts]) =>
-          counts.flatMap((calls, digit): [number, string, number][] =>
-            calls > 0 ? [[placeOf(day), `${digit}xx`, calls]] : [],
-          ),
-        ),
+        countsOf(days),
       ]),
       Array.from(tally.agents, ([agent, last]): [string, number] => [withoutControls(agent), last]).filter(
         ([agent]) => agent !== '',
       ),
     ]);
+    for (const { days } of tally.uses.values()) {
+      for (const day of days.keys()) batch.days[dayName(day)] = expiryOf(day);
+    }
   }
   cut();
   return batches;
+}
+
+function countsOf(days: Use['days']): [day: string, status: string, calls: number][] {
+  return Array.from(days).flatMap(([day, counts]) =>
+    counts.flatMap((calls, digit): [string, string, number][] =>
+      calls > 0 ? [[dayName(day), `${digit}xx`, calls]] : [],
+    ),
+  );
 }
 
 /** Removes control and format characters and lone surrogates. */

@@ -1,20 +1,28 @@
 import type { RedisClient } from '../../redis/connection/connect.ts';
 import { dayMs, dayName, dayOf, minuteMs } from '../../lib/days.ts';
-import { coverageKey } from './keys.ts';
+import { coverageKey, expiryOf } from './keys.ts';
 import type { Window } from '../../lib/iso8601.ts';
 
-/** How often counters write what they have counted. */
+/** How often instances write what they have counted, in ms. */
 export const usualFlushMs = 3000;
-/** An instance that has not written for so long is considered dead. */
+/** An instance that has not written for so long is considered dead, in ms. */
 export const silenceMs = 10_000;
 
 /**
- * When an instance was counting on one day: every call it answered in this time is in the ledger. `open`: it was running
- * when it wrote this; `on`: it continued into the next day; `closed`: it was shut down in order and has written all.
+ * When an instance was counting on one day (ms): every call it answered in this time is in the ledger. `open`: it was
+ * running when it wrote this; `on`: it continued into the next day; `closed`: it was shut down in order.
  */
 export interface Alive extends Window {
   instance: string;
   state: 'open' | 'on' | 'closed';
+}
+
+export interface CoverageEntry {
+  instance: string;
+  start: number;
+  since: number;
+  until: number;
+  closed: boolean;
 }
 
 /**
@@ -25,7 +33,7 @@ export interface Alive extends Window {
 export async function writeCoverage(
   client: RedisClient,
   prefix: string,
-  { instance, start, since, until, closed, retentionDays }: CoverageEntry,
+  { instance, start, since, until, closed }: CoverageEntry,
 ): Promise<void> {
   const lastDay = dayOf(until);
   // Latest first: a crash in between must not look like a day that continued.
@@ -34,23 +42,11 @@ export async function writeCoverage(
     const to = Math.min(until, (day + 1) * dayMs);
     const state: Alive['state'] = day < lastDay ? 'on' : closed ? 'closed' : 'open';
     const key = coverageKey(prefix, dayName(day));
-    const replies = await client
-      .pipeline()
-      .hset(key, instance, `${from} ${to} ${state}`)
-      .expireat(key, ((day + 1 + retentionDays) * dayMs) / 1000)
-      .exec();
-    const failed = replies?.find(([error]) => error !== null)?.[0];
-    if (failed) throw failed;
+    await Promise.all([
+      client.hset(key, instance, `${from} ${to} ${state}`),
+      client.expireat(key, expiryOf(day)),
+    ]);
   }
-}
-
-export interface CoverageEntry {
-  instance: string;
-  start: number;
-  since: number;
-  until: number;
-  closed: boolean;
-  retentionDays: number;
 }
 
 /** When instances were counting, on the days that the range (ms) touches. */
@@ -59,18 +55,16 @@ export async function readCoverage(
   prefix: string,
   { start, end }: Window,
 ): Promise<Alive[]> {
-  const pipeline = client.pipeline();
+  const days: Promise<Record<string, string>>[] = [];
   for (let day = dayOf(start); day * dayMs < end; day += 1) {
-    pipeline.hgetall(coverageKey(prefix, dayName(day)));
+    days.push(client.hgetall(coverageKey(prefix, dayName(day))));
   }
-  const replies = (await pipeline.exec()) ?? [];
-  return replies.flatMap(([error, entries]) => {
-    if (error !== null) throw error;
-    return Object.entries(entries as Record<string, string>).map(([instance, text]) => {
+  return (await Promise.all(days)).flatMap((entries) =>
+    Object.entries(entries).map(([instance, text]) => {
       const [from, to, state] = text.split(' ');
       return { instance, start: Number(from), end: Number(to), state: state as Alive['state'] };
-    });
-  });
+    }),
+  );
 }
 
 /**
@@ -78,54 +72,27 @@ export async function readCoverage(
  * instance was running, and the last flush interval of an instance that died. The time after `now` is not a gap.
  */
 export function findGaps(alive: readonly Alive[], range: Window, now: number): Window[] {
-  const measured: Window[] = [];
-  const lost: Window[] = [];
-  for (const { start, end, state } of alive) {
-    const lives = state === 'open' && end >= now - silenceMs;
-    measured.push(wholeMinutes(start, lives ? Math.max(end, now) : end));
-    if (state === 'open' && !lives) lost.push(wholeMinutes(end, end + usualFlushMs));
-  }
   const end = Math.min(range.end, now);
-  const within = { start: Math.floor(range.start / minuteMs) * minuteMs, end };
-  const unmeasured = subtract([within], measured);
-  return join([...unmeasured, ...intersect(lost, within)]);
-}
-
-function wholeMinutes(start: number, end: number): Window {
-  return {
-    start: Math.floor(start / minuteMs) * minuteMs,
-    end: Math.max(Math.ceil(end / minuteMs), Math.floor(start / minuteMs) + 1) * minuteMs,
+  const first = Math.floor(range.start / minuteMs);
+  const measured = new Uint8Array(Math.max(0, Math.ceil(end / minuteMs) - first));
+  const mark = (from: number, to: number, value: 0 | 1) => {
+    const start = Math.floor(from / minuteMs) - first;
+    const stop = Math.max(Math.ceil(to / minuteMs) - first, start + 1);
+    measured.fill(value, Math.max(0, start), Math.max(0, stop));
   };
-}
-
-function intersect(windows: readonly Window[], within: Window): Window[] {
-  return windows
-    .map(({ start, end }) => ({ start: Math.max(start, within.start), end: Math.min(end, within.end) }))
-    .filter(({ start, end }) => start < end);
-}
-
-/** Merges windows that touch, in order of time. */
-function join(windows: readonly Window[]): Window[] {
-  const joined: Window[] = [];
-  for (const window of windows.toSorted((a, b) => a.start - b.start)) {
-    const last = joined.at(-1);
-    if (last !== undefined && window.start <= last.end) last.end = Math.max(last.end, window.end);
-    else joined.push({ ...window });
+  const isRunning = ({ state, end: last }: Alive) => state === 'open' && last >= now - silenceMs;
+  for (const counter of alive) {
+    mark(counter.start, isRunning(counter) ? Math.max(counter.end, now) : counter.end, 1);
   }
-  return joined;
-}
-
-function subtract(windows: readonly Window[], taken: readonly Window[]): Window[] {
-  const holes = join(taken);
-  return join(windows).flatMap((window) => {
-    const left: Window[] = [];
-    let { start } = window;
-    for (const hole of holes) {
-      if (hole.end <= start || hole.start >= window.end) continue;
-      if (hole.start > start) left.push({ start, end: hole.start });
-      start = hole.end;
-    }
-    if (start < window.end) left.push({ start, end: window.end });
-    return left;
-  });
+  for (const counter of alive) {
+    if (counter.state === 'open' && !isRunning(counter)) mark(counter.end, counter.end + usualFlushMs, 0);
+  }
+  const gaps: Window[] = [];
+  for (let from = measured.indexOf(0); from !== -1;) {
+    const next = measured.indexOf(1, from);
+    const to = next === -1 ? measured.length : next;
+    gaps.push({ start: (first + from) * minuteMs, end: Math.min((first + to) * minuteMs, end) });
+    from = measured.indexOf(0, to);
+  }
+  return gaps;
 }

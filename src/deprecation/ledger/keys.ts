@@ -1,5 +1,12 @@
+import { dayMs } from '../../lib/days.ts';
+
 /** How long the ledger remembers a call: the longest period a report can cover. */
 export const ledgerDays = 400;
+
+/** When what is kept about a day expires, in seconds since the epoch. */
+export function expiryOf(day: number): number {
+  return ((day + 1 + ledgerDays) * dayMs) / 1000;
+}
 
 /** The operator's policy. README.md beside this file has the table of all keys of this folder. */
 export function policyKey(prefix: string): string {

@@ -1,6 +1,7 @@
 import type { RedisClient } from '../../redis/connection/connect.ts';
 import { organizationBase } from '../../redis/keys.ts';
 import { dayName } from '../../lib/days.ts';
+import { yieldingChunks } from '../../lib/time-slices.ts';
 import { activeOrganizationsKey, dayKey, unknownOrganizationBase, usedKeyKey, usedKeysKey } from './keys.ts';
 
 /** The calls of one key (or none) by one operation and status class, day by day. */
@@ -36,7 +37,7 @@ export interface DayRange {
   lastDay: number;
 }
 
-/** Organizations read at once, and keys and days of one that are read in one pipeline: requests are served in between. */
+/** Organizations read at once, and keys and days of one that are read in one round trip: requests are served in between. */
 const concurrent = 4;
 const keysAtOnce = 100;
 const daysAtOnce = 8;
@@ -58,38 +59,32 @@ export async function readLedger(
   } else organizations.push({ id: organizationId, lastDay: range.lastDay });
   const reader = async () => {
     for (let next = organizations.shift(); next !== undefined; next = organizations.shift()) {
-      const { id } = next;
-      const base = id === null ? unknownOrganizationBase(prefix) : organizationBase(prefix, id);
-      const keys = await readKeys(client, base);
-      content.keys.push(...keys.map((key) => ({ organizationId: id, ...key })));
-      const lastDay = Math.min(range.lastDay, next.lastDay);
-      const series = await readSeries(
-        client,
-        base,
-        { ...range, lastDay },
-        range.lastDay - range.firstDay + 1,
-      );
-      content.series.push(...series.map((one) => ({ organizationId: id, ...one })));
+      const base = next.id === null ? unknownOrganizationBase(prefix) : organizationBase(prefix, next.id);
+      await readKeys(client, base, next.id, content.keys);
+      await readSeries(client, base, next.id, { ...range, lastCall: next.lastDay }, content.series);
     }
   };
   await Promise.all(Array.from({ length: concurrent }, reader));
   return content;
 }
 
-async function readKeys(client: RedisClient, base: string): Promise<Omit<KeySeen, 'organizationId'>[]> {
+async function readKeys(
+  client: RedisClient,
+  base: string,
+  organizationId: string | null,
+  found: KeySeen[],
+): Promise<void> {
+  const read = async (keyId: string): Promise<KeySeen> => {
+    const fields = await client.hgetall(usedKeyKey(base, keyId));
+    return { organizationId, keyId, ...readFields(fields) };
+  };
   const ids = await client.zrange(usedKeysKey(base), '0', '-1');
-  const keys: Omit<KeySeen, 'organizationId'>[] = [];
-  for (let i = 0; i < ids.length; i += keysAtOnce) {
-    const some = ids.slice(i, i + keysAtOnce);
-    const pipeline = client.pipeline();
-    for (const id of some) pipeline.hgetall(usedKeyKey(base, id));
-    const replies = await replyOf<Record<string, string>>(pipeline);
-    keys.push(...replies.map((fields, at) => readKey(some[at] ?? '', fields)));
+  for await (const some of yieldingChunks(ids, keysAtOnce)) {
+    found.push(...(await Promise.all(some.map(read))));
   }
-  return keys;
 }
 
-function readKey(keyId: string, fields: Record<string, string>): Omit<KeySeen, 'organizationId'> {
+function readFields(fields: Record<string, string>): Pick<KeySeen, 'client' | 'uses' | 'agents'> {
   const uses: KeySeen['uses'] = new Map();
   const agents: KeySeen['agents'] = new Map();
   for (const [field, value] of Object.entries(fields)) {
@@ -99,62 +94,48 @@ function readKey(keyId: string, fields: Record<string, string>): Omit<KeySeen, '
       uses.set(name, { first: Number(fields[`f:${name}`] ?? last), last });
     } else if (field.startsWith('a:')) agents.set(name, Number(value));
   }
-  return { keyId, client: fields['c'], uses, agents };
+  return { client: fields['c'], uses, agents };
 }
 
-/** Uses HSCAN, since reading the hash of a busy day at once would block Redis. */
+/** Uses HSCAN, since HGETALL of a busy day would block Redis. There were no calls after the day `lastCall`. */
 async function readSeries(
   client: RedisClient,
   base: string,
-  { firstDay, lastDay }: DayRange,
-  days: number,
-): Promise<Omit<Series, 'organizationId'>[]> {
-  const series = new Map<string, Omit<Series, 'organizationId'>>();
-  let open = Array.from({ length: Math.max(0, lastDay - firstDay + 1) }, (_, index) => ({
-    index,
-    cursor: '0',
-  }));
-  while (open.length > 0) {
-    const some = open.slice(0, daysAtOnce);
-    const pipeline = client.pipeline();
-    for (const { index, cursor } of some) {
-      pipeline.hscan(dayKey(base, dayName(firstDay + index)), cursor, 'COUNT', 2000);
-    }
-    const replies = await replyOf<[string, string[]]>(pipeline);
-    const unfinished = some.flatMap(({ index }, at) => {
-      const [cursor, fields] = replies[at] ?? ['0', []];
+  organizationId: string | null,
+  { firstDay, lastDay, lastCall }: DayRange & { lastCall: number },
+  found: Series[],
+): Promise<void> {
+  const series = new Map<string, Series>();
+  const readDay = async (index: number): Promise<void> => {
+    const key = dayKey(base, dayName(firstDay + index));
+    let cursor = '0';
+    do {
+      const [next, fields] = await client.hscan(key, cursor, 'COUNT', 2000);
+      cursor = next;
       for (let i = 0; i < fields.length; i += 2) {
         const field = fields[i] ?? '';
         let one = series.get(field);
         if (one === undefined) {
-          one = readField(field, days);
+          one = { organizationId, ...readField(field), daily: new Float64Array(lastDay - firstDay + 1) };
           series.set(field, one);
+          found.push(one);
         }
         // Set, not added: a scan may return a field twice.
         one.daily[index] = Number(fields[i + 1]);
       }
-      return cursor === '0' ? [] : [{ index, cursor }];
-    });
-    open = [...unfinished, ...open.slice(daysAtOnce)];
-  }
-  return [...series.values()];
+    } while (cursor !== '0');
+  };
+  const days = Array(Math.max(0, Math.min(lastDay, lastCall) - firstDay + 1)).keys();
+  for await (const some of yieldingChunks(days, daysAtOnce)) await Promise.all(some.map(readDay));
 }
 
-function readField(field: string, days: number): Omit<Series, 'organizationId'> {
+/** A field of a day's hash: `<key id>|<operation>|<status class>`. */
+function readField(field: string): Pick<Series, 'keyId' | 'operation' | 'status'> {
   const status = field.lastIndexOf('|');
   const operation = field.lastIndexOf('|', status - 1);
   return {
     keyId: field.slice(0, operation),
     operation: field.slice(operation + 1, status),
     status: field.slice(status + 1),
-    daily: new Float64Array(days),
   };
-}
-
-async function replyOf<T>(pipeline: ReturnType<RedisClient['pipeline']>): Promise<T[]> {
-  const replies = (await pipeline.exec()) ?? [];
-  return replies.map(([error, reply]) => {
-    if (error !== null) throw error;
-    return reply as T;
-  });
 }

@@ -26,11 +26,10 @@ export interface LedgerOptions {
   /** ms */
   now?: () => number;
   flushMs?: number;
-  retentionDays?: number;
   closeMs?: number;
 }
 
-/** What has been taken from the tally and is not completely in Redis yet. */
+/** Counts taken from the tally that are not completely in Redis yet. */
 interface Outbox extends Counted {
   until: number;
   /** By the organization's base, the numbered batches left. Cut once, so that a batch sent again is the same batch. */
@@ -42,25 +41,25 @@ const concurrent = 4;
 
 /** Counts the contract's calls for one process, and writes them to Redis every few seconds. */
 export function createLedger(client: RedisClient, prefix: string, options: LedgerOptions): Ledger {
-  const { log, now = Date.now, flushMs = usualFlushMs, retentionDays = ledgerDays, closeMs = 2000 } = options;
+  const { log, now = Date.now, flushMs = usualFlushMs, closeMs = 2000 } = options;
   const store = defineDeprecationScripts(client);
   const instance = randomBytes(6).toString('hex');
   const start = now();
   const known = new Set<string>();
-  /** Organizations in which the number of this instance's last batch is kept. */
-  const marked = new Set<string>();
+  /** Organizations (by base) with the number of this instance's last batch in Redis. */
+  const written = new Set<string>();
   const tally = createTally((organizationId) => known.has(organizationId));
   let outbox: Outbox | undefined;
   let sequence = 0;
   let writtenUntil = start;
-  let troubled = false;
+  let hasTrouble = false;
 
-  /** Looks up which of the claimed organizations exist: no keys are created for others. */
-  const verify = async ({ organizations }: Counted): Promise<void> => {
+  /** Looks up which of the claimed organizations exist: no Redis keys are created for others. */
+  const findKnown = async ({ organizations }: Counted): Promise<void> => {
     const claimed: string[] = [];
-    for (const [organizationId, { vouched }] of organizations) {
+    for (const [organizationId, { isProven }] of organizations) {
       if (organizationId === undefined) continue;
-      if (vouched) known.add(organizationId);
+      if (isProven) known.add(organizationId);
       else claimed.push(organizationId);
     }
     if (claimed.length === 0) return;
@@ -80,7 +79,7 @@ export function createLedger(client: RedisClient, prefix: string, options: Ledge
     return new Map(
       Array.from(keysByBase, ([base, keys]) => [
         base,
-        cutBatches(keys, retentionDays).map((batch) => ({ sequence: (sequence += 1), batch })),
+        cutBatches(keys).map((batch) => ({ sequence: (sequence += 1), batch })),
       ]),
     );
   };
@@ -92,19 +91,19 @@ export function createLedger(client: RedisClient, prefix: string, options: Ledge
         base,
         instance,
         first.sequence,
-        (retentionDays * dayMs) / 1000,
-        now() - retentionDays * dayMs,
+        (ledgerDays * dayMs) / 1000,
+        now() - ledgerDays * dayMs,
         tallyLimits.agents,
         first.batch,
       );
       batches.shift();
-      marked.add(base);
+      written.add(base);
     }
   };
 
-  const deliver = async (out: Outbox): Promise<void> => {
+  const sendAll = async (out: Outbox): Promise<void> => {
     if (out.batches === undefined) {
-      await verify(out);
+      await findKnown(out);
       out.batches = cut(out);
     }
     const day = dayOf(out.until);
@@ -122,44 +121,37 @@ export function createLedger(client: RedisClient, prefix: string, options: Ledge
     if (failed?.status === 'rejected') throw failed.reason;
   };
 
-  const cover = async (until: number, closed: boolean): Promise<void> => {
-    await writeCoverage(client, prefix, {
-      instance,
-      start,
-      since: writtenUntil,
-      until,
-      closed,
-      retentionDays,
-    });
+  const recordCoverage = async (until: number, closed: boolean): Promise<void> => {
+    await writeCoverage(client, prefix, { instance, start, since: writtenUntil, until, closed });
     if (writtenUntil === start || dayOf(until) > dayOf(writtenUntil)) {
-      await store.zremrangebyscore(activeOrganizationsKey(prefix), '-inf', dayOf(until) - retentionDays - 1);
+      await store.zremrangebyscore(activeOrganizationsKey(prefix), '-inf', dayOf(until) - ledgerDays - 1);
     }
     writtenUntil = until;
   };
 
   const writeAll = async (closed: boolean): Promise<void> => {
     for (;;) {
-      const late = outbox !== undefined;
+      const isRetry = outbox !== undefined;
       outbox ??= { ...tally.take(), until: now() };
-      await deliver(outbox);
-      await cover(outbox.until, closed && !late);
+      await sendAll(outbox);
+      await recordCoverage(outbox.until, closed && !isRetry);
       outbox = undefined;
-      if (!late) break;
+      if (!isRetry) break;
     }
-    // No batch of this instance can come again.
-    if (closed) await Promise.all([...marked].map((base) => store.unlink(lastBatchKey(base, instance))));
+    // This instance sends no batch again.
+    if (closed) await Promise.all([...written].map((base) => store.unlink(lastBatchKey(base, instance))));
   };
 
   const attempt = async (earlier: Promise<void>, closed: boolean): Promise<void> => {
     await earlier;
     try {
       await writeAll(closed);
-      if (troubled) log.info('the usage ledger can be written again; no call was lost');
-      troubled = false;
+      if (hasTrouble) log.info('the usage ledger can be written again; no call was lost');
+      hasTrouble = false;
     } catch (error) {
-      if (!troubled)
+      if (!hasTrouble)
         log.warn('the usage ledger cannot be written; calls are still counted', { detail: String(error) });
-      troubled = true;
+      hasTrouble = true;
     }
   };
   let writing: Promise<void> = Promise.resolve();

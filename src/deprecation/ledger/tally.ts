@@ -20,7 +20,7 @@ export const moreKeys = '~';
 /** Calls by first digit of the status; 0 where none was sent. */
 type Counts = number[];
 
-interface Use {
+export interface Use {
   first: number;
   last: number;
   days: Map<number, Counts>;
@@ -38,7 +38,7 @@ export interface KeyTally {
 
 interface OrganizationTally {
   /** Whether an authenticated call proves that the organization exists. */
-  vouched: boolean;
+  isProven: boolean;
   keys: Map<string, KeyTally>;
 }
 
@@ -58,7 +58,7 @@ export interface Tally {
 
 /** Limits of what one flush interval distinguishes. Calls beyond them are counted together, never dropped. */
 export const tallyLimits = {
-  unvouched: 1000,
+  unproven: 1000,
   organizationIdLength: 256,
   uses: 50_000,
   agents: 20,
@@ -69,41 +69,42 @@ export const tallyLimits = {
 export function createTally(isKnown: (organizationId: string) => boolean): Tally {
   let calls = 0;
   let uses = 0;
-  let unvouched = 0;
+  let unproven = 0;
   let organizations = new Map<string | undefined, OrganizationTally>();
 
-  const admit = (claimed: string | undefined, attributed: boolean): OrganizationTally => {
-    const vouched = claimed !== undefined && (attributed || isKnown(claimed));
+  const addOrganization = (claimed: string | undefined, isAuthenticated: boolean): OrganizationTally => {
+    const isProven = claimed !== undefined && (isAuthenticated || isKnown(claimed));
     const tooMany =
-      !vouched &&
-      (unvouched >= tallyLimits.unvouched || (claimed?.length ?? 0) > tallyLimits.organizationIdLength);
+      !isProven &&
+      (unproven >= tallyLimits.unproven || (claimed?.length ?? 0) > tallyLimits.organizationIdLength);
     const organizationId = tooMany ? undefined : claimed;
     let organization = organizations.get(organizationId);
     if (organization === undefined) {
-      organization = { vouched, keys: new Map() };
+      organization = { isProven, keys: new Map() };
       organizations.set(organizationId, organization);
-      if (!vouched) unvouched += 1;
+      if (!isProven) unproven += 1;
     }
     return organization;
   };
 
-  const admitKey = (organization: OrganizationTally, keyId: string): KeyTally => {
-    const told = uses < tallyLimits.uses || keyId === unattributedKey ? keyId : moreKeys;
-    let key = organization.keys.get(told);
+  const addKey = (organization: OrganizationTally, keyId: string): KeyTally => {
+    const countedAs = uses < tallyLimits.uses || keyId === unattributedKey ? keyId : moreKeys;
+    let key = organization.keys.get(countedAs);
     if (key === undefined) {
       key = { client: undefined, uses: new Map(), agents: new Map() };
-      organization.keys.set(told, key);
+      organization.keys.set(countedAs, key);
     }
     return key;
   };
 
   return {
     record: (call, now) => {
-      const attributed = call.keyId !== undefined;
-      const organization = organizations.get(call.organizationId) ?? admit(call.organizationId, attributed);
-      if (attributed) organization.vouched = true;
+      const isAuthenticated = call.keyId !== undefined;
+      const organization =
+        organizations.get(call.organizationId) ?? addOrganization(call.organizationId, isAuthenticated);
+      if (isAuthenticated) organization.isProven = true;
       const keyId = call.keyId ?? unattributedKey;
-      const key = organization.keys.get(keyId) ?? admitKey(organization, keyId);
+      const key = organization.keys.get(keyId) ?? addKey(organization, keyId);
       if (call.client !== undefined) key.client = call.client;
       const day = dayOf(now);
       let use = key.uses.get(call.operation);
@@ -131,7 +132,7 @@ export function createTally(isKnown: (organizationId: string) => boolean): Tally
     take: () => {
       const counted = { calls, organizations };
       organizations = new Map();
-      calls = uses = unvouched = 0;
+      calls = uses = unproven = 0;
       return counted;
     },
     calls: () => calls,

@@ -243,14 +243,7 @@ describe('usage', () => {
 describe('usage retire-check', () => {
   const day = (ago: number) => Date.now() - ago * dayMs;
   const measured = (start: number, until: number, closed: boolean) =>
-    writeCoverage(store, prefix, {
-      instance: 'a',
-      start,
-      since: start,
-      until,
-      closed,
-      retentionDays: 400,
-    });
+    writeCoverage(store, prefix, { instance: 'a', start, since: start, until, closed });
   const called = async (organizationId: string, ago: number) => {
     const log = createLog('silent');
     const ledger = createLedger(store, prefix, { log, now: () => day(ago), flushMs: 1_000_000 });

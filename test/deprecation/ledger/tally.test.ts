@@ -65,17 +65,17 @@ describe('the tally', () => {
 
   test('keeps a bounded number of claimed organizations apart, and counts the rest together', () => {
     const tally = createTally((organizationId) => organizationId === 'known');
-    for (let i = 0; i < 3 * tallyLimits.unvouched; i += 1) {
+    for (let i = 0; i < 3 * tallyLimits.unproven; i += 1) {
       tally.record({ organizationId: `junk-${i}`, operation: 'getProfile', status: 401 }, NOW);
     }
     tally.record({ organizationId: 'known', operation: 'getProfile', status: 401 }, NOW);
     tally.record({ organizationId: 'paying', keyId: 'k_1', operation: 'getProfile', status: 200 }, NOW);
     tally.record({ organizationId: 'x'.repeat(10_000), operation: 'getProfile', status: 401 }, NOW);
     const counted = tally.take();
-    expect(counted.organizations.size).toBeLessThanOrEqual(tallyLimits.unvouched + 3);
+    expect(counted.organizations.size).toBeLessThanOrEqual(tallyLimits.unproven + 3);
     expect(counted.organizations.get('known')?.keys.has(unattributedKey)).toBe(true);
-    expect(counted.organizations.get('paying')?.vouched).toBe(true);
-    expect(total(counted)).toBe(3 * tallyLimits.unvouched + 3);
+    expect(counted.organizations.get('paying')?.isProven).toBe(true);
+    expect(total(counted)).toBe(3 * tallyLimits.unproven + 3);
   });
 
   test('tells a bounded number of keys apart, and counts the calls of more under one name', () => {

@@ -9,9 +9,9 @@
 -- ARGV[3]  seconds that the number of the last batch, and what is known of a key, are kept
 -- ARGV[4]  ms: keys not used since are forgotten
 -- ARGV[5]  user agents remembered per key
--- ARGV[6]  JSON {days: [[day, expires at, seconds]…],
+-- ARGV[6]  JSON {days: {day: when it expires, seconds…},
 --                keys: [[key id, client label or '', uses, agents]…]}
---            uses    [[operation, first ms, last ms, [[day's place in days, status class, calls]…]]…]
+--            uses    [[operation, first ms, last ms, [[day, status class, calls]…]]…]
 --            agents  [[user agent, last ms]…]
 --
 -- 'recorded'
@@ -58,8 +58,7 @@ for _, key in ipairs(batch.keys) do
     redis.call('HSET', own, 'f:' .. operation, first, 'l:' .. operation, last)
     seen = math.max(seen, tonumber(last))
     for _, count in ipairs(use[4]) do
-      local day = usage_day_key(batch.days[count[1] + 1][1])
-      redis.call('HINCRBY', day, id .. '|' .. operation .. '|' .. count[2], count[3])
+      redis.call('HINCRBY', usage_day_key(count[1]), id .. '|' .. operation .. '|' .. count[2], count[3])
     end
   end
   if client ~= '' then redis.call('HSET', own, 'c', client) end
@@ -67,7 +66,7 @@ for _, key in ipairs(batch.keys) do
   redis.call('EXPIRE', own, ARGV[3])
   redis.call('ZADD', used_keys_key(), 'GT', seen, id)
 end
-for _, day in ipairs(batch.days) do redis.call('EXPIREAT', usage_day_key(day[1]), day[2]) end
+for day, expiry in pairs(batch.days) do redis.call('EXPIREAT', usage_day_key(day), expiry) end
 redis.call('ZREMRANGEBYSCORE', used_keys_key(), '-inf', '(' .. ARGV[4])
 redis.call('EXPIRE', used_keys_key(), ARGV[3])
 return 'recorded'
