@@ -47,7 +47,8 @@ export async function repair({ deployment }: FaultContext): Promise<void> {
 
 /** Throws where `admin fsck` finds a fault; what a rebuild that was cut off has left is none. */
 export async function checkStore({ env }: Deployment): Promise<void> {
-  const { out, err } = await runTool(env, 'fsck --json');
+  const { code, out, err } = await runTool(env, 'fsck --json');
+  if (out === '') throw new Error(`fsck failed (${code}): ${err}`);
   const { faults } = JSON.parse(out) as { faults: { kind: string }[] };
   if (faults.some(({ kind }) => kind !== 'generation-left-over'))
     throw new Error(`fsck found faults: ${out}${err}`);
