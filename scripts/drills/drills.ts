@@ -77,20 +77,21 @@ program
   .addHelpText(
     'after',
     `
-No answer may be a 5xx, and the bridge may not end, keep sockets or slots, or grow.
+No answer may be a 5xx, and the bridge may not end, keep sockets or slots, or grow. An attack that is answered 503 is
+repeated: on a busy machine Redis may respond too late.
 
 Examples:
   $ npm run drills -- fuzz
   $ npm run drills -- fuzz --attacks 1 --first 4711 --seed 1`,
   )
   .action(async (options: { attacks: number; first: number; seed: number }) => {
-    const { attacks, answers, memory, violations } = await drillFuzz({ ...options, say });
+    const { attacks, answers, repeated, memory, violations } = await drillFuzz({ ...options, say });
     const rows = [...answers]
       .sort(([one], [other]) => one - other)
       .map(([status, count]) => [String(status), number(count)]);
     const figures = [
       table(['status', 'answers'], rows, ['answers']),
-      `${number(attacks)} attacks; memory ${memory.before} MiB, then ${memory.after} MiB; ${counted(violations.length, 'violation')}`,
+      `${number(attacks)} attacks (${number(repeated)} repeated after a 503); memory ${memory.before} MiB, then ${memory.after} MiB; ${counted(violations.length, 'violation')}`,
     ];
     finish(figures.join('\n\n'), violations.length > 0);
   });
