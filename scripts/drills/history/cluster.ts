@@ -26,12 +26,24 @@ export async function moveSlot(
     for (;;) {
       const [next] = await source.cluster('GETKEYSINSLOT', slot, 1);
       if (next === undefined) break;
-      await source.call('migrate', String(host), String(port), next, '0', '5000');
+      await migrateKey(source, { host: String(host), port: String(port) }, next);
       await sleep(random.between(0, 5));
     }
     for (const node of [target, source, ...nodes]) await node.cluster('SETSLOT', slot, 'NODE', ids[to] ?? '');
   } finally {
     for (const node of nodes) node.disconnect();
+  }
+}
+
+/** On a busy machine the target may respond too late, and have the key or not: as an operator does, once more. */
+async function migrateKey(source: Redis, target: { host: string; port: string }, key: string): Promise<void> {
+  for (let attempt = 1; ; attempt++) {
+    try {
+      await source.call('migrate', target.host, target.port, key, '0', '5000', 'REPLACE');
+      return;
+    } catch (error) {
+      if (attempt === 10 || !String(error).includes('IOERR')) throw error;
+    }
   }
 }
 
