@@ -1,0 +1,219 @@
+import { once } from 'node:events';
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { gzipSync } from 'node:zlib';
+import { LegacyError, LegacyOrganization, type LegacyChange } from './organization.ts';
+
+/** How the service behaves from now on. A test changes it between requests. */
+export interface Behaviour {
+  /** How long it takes for each response, in ms. */
+  delayMs: number;
+  /** How long GET shows a profile as it was before a change, in ms. */
+  lagMs: number;
+  /** Responds with this status, having done nothing. */
+  failWith: number | undefined;
+  /** Resets the connection, before the request takes effect or after. */
+  reset: 'before' | 'after' | undefined;
+  /** Sends only the first half of each response, then resets the connection. */
+  cutOff: boolean;
+  /** Compresses its responses. */
+  gzip: boolean;
+  /** Sends this in place of a GET's response. */
+  override: { headers: Record<string, string>; chunks: Iterable<Buffer> } | undefined;
+  /** Holds requests until the promise resolves. */
+  gate: Promise<unknown> | undefined;
+}
+
+/** A request as it arrived. */
+export interface Received {
+  method: string;
+  url: string;
+  rawHeaders: readonly string[];
+  headers: IncomingMessage['headers'];
+  body: Buffer;
+}
+
+export interface LegacyKey {
+  organization: string;
+  role: 'player' | 'admin';
+  user?: string;
+}
+
+export interface Legacy {
+  /** The address to set as LEGACY_BASE_URL; it ends with the path prefix, if there is one. */
+  url: string;
+  behaviour: Behaviour;
+  /** What arrived, oldest first; only while `recording`. */
+  received: Received[];
+  organization: (id: string) => LegacyOrganization;
+  addKey: (apiKey: string, key: LegacyKey) => void;
+  close: () => Promise<void>;
+}
+
+/**
+ * Starts a stand-in for the legacy service: the contract's five operations over a store of its own, with errors and
+ * JSON spacing that are nobody else's, so that its responses are recognizable.
+ */
+export async function startLegacy({ port = 0, prefix = '', recording = true } = {}): Promise<Legacy> {
+  const organizations = new Map<string, LegacyOrganization>();
+  const keys = new Map<string, LegacyKey>();
+  const received: Received[] = [];
+  const behaviour: Behaviour = {
+    delayMs: 0,
+    lagMs: 0,
+    failWith: undefined,
+    reset: undefined,
+    cutOff: false,
+    gzip: false,
+    override: undefined,
+    gate: undefined,
+  };
+  let url = '';
+
+  const organization = (id: string): LegacyOrganization => {
+    let found = organizations.get(id);
+    if (found === undefined) organizations.set(id, (found = new LegacyOrganization(() => url)));
+    return found;
+  };
+
+  async function respond(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    const body = await readAll(request);
+    const { method = '', url: path = '', rawHeaders, headers } = request;
+    if (recording) received.push({ method, url: path, rawHeaders, headers, body });
+    if (behaviour.gate !== undefined) await behaviour.gate;
+    if (behaviour.delayMs > 0) await sleep(behaviour.delayMs);
+    if (behaviour.reset === 'before') return void request.socket.resetAndDestroy();
+    if (behaviour.failWith !== undefined) {
+      return send(response, behaviour.failWith, { oops: 'legacy is out of order' });
+    }
+    if (behaviour.override !== undefined && method === 'GET') {
+      response.writeHead(200, behaviour.override.headers);
+      for (const chunk of behaviour.override.chunks) {
+        if (!response.write(chunk)) await Promise.race([once(response, 'drain'), once(response, 'close')]);
+        if (response.destroyed) return;
+      }
+      response.end();
+      return;
+    }
+    const { status, answer } = await answerTo(request, path, body);
+    if (behaviour.reset === 'after') return void request.socket.resetAndDestroy();
+    send(response, status, answer);
+  }
+
+  async function answerTo(request: IncomingMessage, path: string, body: Buffer) {
+    try {
+      return await operate(request, path, body);
+    } catch (error) {
+      if (!(error instanceof LegacyError)) throw error;
+      return {
+        status: error.status,
+        answer: { error: { legacyCode: error.legacyCode, text: error.message } },
+      };
+    }
+  }
+
+  async function operate(request: IncomingMessage, path: string, body: Buffer) {
+    const { method = '', headers } = request;
+    const key = keys.get(String(headers['x-api-key']));
+    const claimed = Buffer.from(String(headers['x-platform-organization-id']), 'latin1').toString();
+    if (key === undefined || key.organization !== claimed)
+      throw new LegacyError(401, 'E_KEY', 'who are you?');
+    const here = organization(key.organization);
+    const route = `${method} ${(path.slice(prefix.length).split('?')[0] ?? '').replace(/\/?$/, '/')}`;
+    if (route.endsWith('/api/profile/')) {
+      const { user } = key;
+      if (user === undefined) throw new LegacyError(403, 'E_NO_USER', 'this key is nobody');
+      if (method === 'PUT') {
+        const { username, profilePictureUrl, avatar } = here.put(user, await changeIn(headers, body));
+        const { url: _url, ...avatarObjectDefinitionId } = avatar ?? {};
+        return {
+          status: 200,
+          answer: { username, profilePictureUrl, ...(avatar && { avatarObjectDefinitionId }) },
+        };
+      }
+      const profile = here.read(user, behaviour.lagMs);
+      if (profile === undefined) throw new LegacyError(404, 'E_NO_PROFILE', 'nothing here');
+      return { status: 200, answer: profile };
+    }
+    if (key.role !== 'admin') throw new LegacyError(403, 'E_ADMIN', 'admins only');
+    switch (route) {
+      case 'POST /api/profile/username/deny/': {
+        const notAdded = here.ban(parse(body) as Record<string, string>);
+        return notAdded.length === 0 ? { status: 204, answer: undefined } : { status: 200, answer: notAdded };
+      }
+      case 'DELETE /api/profile/username/deny/':
+        return { status: 200, answer: here.undeny(parse(body) as string[]) };
+      case 'PUT /api/profile/username/denylist/':
+        here.overwrite(parse(body) as string[]);
+        return { status: 204, answer: undefined };
+      default:
+        throw new LegacyError(404, 'E_PATH', 'no such path');
+    }
+  }
+
+  function send(response: ServerResponse, status: number, answer: unknown): void {
+    if (answer === undefined) return void response.writeHead(status, { 'x-powered-by': 'legacy' }).end();
+    // The spacing is recognizable, and no serializer's default.
+    let bytes = Buffer.from(JSON.stringify(answer, null, 3));
+    const type = 'application/json;charset=UTF-8';
+    const headers: Record<string, string | number> = { 'content-type': type, 'x-powered-by': 'legacy' };
+    if (behaviour.gzip) {
+      bytes = gzipSync(bytes);
+      headers['content-encoding'] = 'gzip';
+    }
+    response.writeHead(status, { ...headers, 'content-length': bytes.length });
+    if (!behaviour.cutOff) return void response.end(bytes);
+    response.write(bytes.subarray(0, bytes.length / 2), () => response.socket?.resetAndDestroy());
+  }
+
+  const server = createServer((request, response) => {
+    respond(request, response).catch((error: unknown) => response.destroy(error as Error));
+  });
+  server.listen(port, '127.0.0.1');
+  await once(server, 'listening');
+  const address = server.address();
+  if (address === null || typeof address === 'string') throw new Error('the legacy service has no port');
+  url = `http://127.0.0.1:${address.port}${prefix}`;
+  return {
+    url,
+    behaviour,
+    received,
+    organization,
+    addKey: (apiKey, key) => void keys.set(apiKey, key),
+    close: async () => {
+      const closed = once(server, 'close');
+      server.close();
+      server.closeAllConnections();
+      await closed;
+    },
+  };
+}
+
+async function readAll(request: IncomingMessage): Promise<Buffer> {
+  const chunks: Buffer[] = [];
+  for await (const chunk of request) chunks.push(chunk as Buffer);
+  return Buffer.concat(chunks);
+}
+
+function parse(body: Buffer): unknown {
+  try {
+    return JSON.parse(body.toString()) as unknown;
+  } catch {
+    throw new LegacyError(400, 'E_JSON', 'unreadable');
+  }
+}
+
+async function changeIn(headers: IncomingMessage['headers'], body: Buffer): Promise<LegacyChange> {
+  const type = headers['content-type'] ?? '';
+  if (!type.startsWith('multipart/form-data')) return parse(body) as LegacyChange;
+  const form = await new Response(new Uint8Array(body), { headers: { 'content-type': type } }).formData();
+  const change: LegacyChange = {};
+  for (const [name, value] of form) {
+    if (typeof value !== 'string')
+      change.profilePicture = { bytes: new Uint8Array(await value.arrayBuffer()) };
+    else if (name === 'username') change.username = value;
+    else if (name.endsWith('ObjectDefinitionId'))
+      Object.assign(change, { [name]: JSON.parse(value) as unknown });
+  }
+  return change;
+}
