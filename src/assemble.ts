@@ -1,6 +1,7 @@
 import { createAdminApp } from './admin-port/app.ts';
 import { createAccessLog } from './api/access-log.ts';
 import { createApp } from './api/app.ts';
+import { createForwarding, type Forwarding } from './api/forwarding.ts';
 import { createLoadShedding, type LoadShedding } from './api/middleware/load-shedding.ts';
 import { createLimiter } from './api/middleware/rate-limit.ts';
 import { listen, PortError } from './api/server.ts';
@@ -10,13 +11,16 @@ import { createLedger, type Ledger } from './deprecation/ledger/ledger.ts';
 import { createMetrics, workersMetrics, type Metrics, type MetricsText } from './deprecation/metrics.ts';
 import { watchPolicy, type PolicyWatch } from './deprecation/policy/policy-store.ts';
 import type { PolicyLayer } from './deprecation/policy/policy.ts';
-import { joinCutover } from './cutover/switch/instance.ts';
+import { connectLegacy } from './cutover/forward/legacy.ts';
+import { joinCutover, type Cutover } from './cutover/switch/instance.ts';
+import { createTraffic } from './cutover/traffic.ts';
 import { createPictures, removeOrphans } from './media/lifecycle.ts';
 import { createReleasers, type Releasers } from './lib/releasers.ts';
 import { repeat } from './lib/repeat.ts';
 import { isWildcard, serverUrl } from './lib/server-url.ts';
 import type { Log } from './log.ts';
 import { watchMedia } from './media/availability.ts';
+import type { MediaUrl } from './contract/views.ts';
 import { createMediaStore } from './media/open.ts';
 import type { MediaStore } from './media/store.ts';
 import { openStore } from './redis/connection/open.ts';
@@ -138,10 +142,8 @@ function startCounters(resources: Resources): Counters {
 }
 
 /** Serves the public port from this process; returns its URL. */
-async function serve(
-  { config, log, releasers, store, media, arePicturesAvailable, deprecation }: Resources,
-  { ledger, metrics, load }: Counters,
-): Promise<string> {
+async function serve(resources: Resources, { ledger, metrics, load }: Counters): Promise<string> {
+  const { config, log, releasers, store, media, arePicturesAvailable, deprecation } = resources;
   const { rateLimit, keyPrefix, organizationHeader } = config;
   const cutover = await joinCutover(store, {
     keyPrefix,
@@ -153,6 +155,7 @@ async function serve(
   releasers.onClose('cut-over', cutover.close);
 
   let baseUrl = config.publicBaseUrl ?? '';
+  const mediaUrl = (file: string): string => `${baseUrl}/media/${file}`;
   let isDraining = (): boolean => false;
   const writeLog = createAccessLog(log);
   const app = createApp({
@@ -161,7 +164,7 @@ async function serve(
     organizationHeader,
     limiter: rateLimit && createLimiter(store, rateLimit),
     media,
-    mediaUrl: (file) => `${baseUrl}/media/${file}`,
+    mediaUrl,
     pictures: createPictures(store, media, log),
     publicBaseUrl: config.publicBaseUrl,
     corsOrigins: config.corsOrigins,
@@ -178,6 +181,7 @@ async function serve(
     },
     load,
     cutover,
+    forwarding: openForwarding(resources, cutover, load, mediaUrl),
     isDraining: () => isDraining(),
     arePicturesAvailable,
   });
@@ -187,6 +191,21 @@ async function serve(
   const url = serverUrl(config.host, server.port);
   baseUrl = config.publicBaseUrl ?? url;
   return url;
+}
+
+/** What forwards requests while the legacy service is the authority; undefined where there is none. */
+function openForwarding(
+  { config, log, releasers, store }: Resources,
+  cutover: Cutover,
+  load: LoadShedding,
+  mediaUrl: MediaUrl,
+): Forwarding | undefined {
+  const { legacyBaseUrl, legacyTimeout, keyPrefix } = config;
+  if (legacyBaseUrl === undefined) return undefined;
+  const legacy = connectLegacy(legacyBaseUrl, legacyTimeout);
+  const traffic = createTraffic({ store, keyPrefix, legacy, mediaUrl, cutover, log });
+  releasers.onClose('forwarding', traffic.close);
+  return createForwarding({ ...config, store, cutover, traffic, load });
 }
 
 async function serveFromWorkers({ config, log, releasers, redisUrl }: Resources): Promise<string> {

@@ -94,6 +94,18 @@ export function claimedOrganization(request: Request, organizationHeader: string
   }
 }
 
+/** What a request authenticates with, as far as it can be told; undefined where a header is missing or malformed. */
+export function findCredentials(
+  request: Request,
+  options: Pick<AuthenticationOptions, 'keyPrefix' | 'organizationHeader'>,
+): { organizationId: string; apiKey: string; base: string; sha256: string } | undefined {
+  const apiKey = request.headers['x-api-key'];
+  const organizationId = claimedOrganization(request, options.organizationHeader);
+  if (typeof apiKey !== 'string' || apiKey === '' || organizationId === undefined) return undefined;
+  const base = organizationBase(options.keyPrefix, organizationId);
+  return { organizationId, apiKey, base, sha256: hashApiKey(Buffer.from(apiKey, 'latin1')) };
+}
+
 /** Reads both headers (contract 5); a missing one is a 401 `missing-credentials`. */
 function readCredentials(
   request: Request,

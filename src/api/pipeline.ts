@@ -4,6 +4,7 @@ import type { DeprecationPolicy } from '../deprecation/policy/policy.ts';
 import type { Admission, Cutover } from '../cutover/switch/instance.ts';
 import { openSession, type AuthenticationOptions, type Session } from './authentication.ts';
 import { beginWork, callOf, endWork } from './call.ts';
+import type { Forwarding } from './forwarding.ts';
 import { createGate } from './middleware/deprecation-gate.ts';
 import type { LoadShedding } from './middleware/load-shedding.ts';
 import { byPathAndMethod, type Row } from './operations.ts';
@@ -21,6 +22,8 @@ export interface PipelineOptions extends AuthenticationOptions {
   deprecation: () => { policy: DeprecationPolicy; headers: readonly string[] };
   load: LoadShedding;
   cutover: Pick<Cutover, 'admitChange'>;
+  /** Set where there is a legacy service that requests may be forwarded to. */
+  forwarding?: Forwarding | undefined;
 }
 
 /**
@@ -29,7 +32,7 @@ export interface PipelineOptions extends AuthenticationOptions {
  * worked on, but not while it waits for its body.
  */
 export function createPipeline(rows: readonly Row[], options: PipelineOptions): RequestHandler {
-  const { deprecation, load, cutover } = options;
+  const { deprecation, load, cutover, forwarding } = options;
   const { slots, openBodies } = load;
   const rowsByPath = byPathAndMethod(rows);
   const gate = createGate(() => deprecation().policy, options);
@@ -56,7 +59,12 @@ export function createPipeline(rows: readonly Row[], options: PipelineOptions): 
   async function answer(row: Row, request: Request, response: Response): Promise<void> {
     beginWork(response, row.operation);
     try {
-      const sending = sendAnswer(response, await serve(row, request, response));
+      const passing = gate(request, response);
+      if (passing !== undefined) await passing;
+      const served = await (forwarding === undefined
+        ? serve(row, request, response)
+        : forwarding(row, request, response, serve));
+      const sending = served === undefined ? undefined : sendAnswer(response, served);
       if (sending !== undefined) await sending;
     } catch (error) {
       sendError(response, error);
@@ -66,13 +74,10 @@ export function createPipeline(rows: readonly Row[], options: PipelineOptions): 
   }
 
   /**
-   * The stages of a request, in order. A problem that ends it early is thrown. A change is made under the admission
-   * given, or else under its own.
+   * What follows the gate, in order, where Redis is the authority. A problem that ends it early is thrown. A change is
+   * made under the admission given, or else under its own.
    */
   async function serve(row: Row, request: Request, response: Response, given?: Admission): Promise<Answer> {
-    const passing = gate(request, response);
-    if (passing !== undefined) await passing;
-
     let isLate = false;
     if (row.body !== undefined) {
       // What came with the headers is parsed right after them, before the event loop's next phase.

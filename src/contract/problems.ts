@@ -169,6 +169,12 @@ export const problemKinds = {
     when: 'The service failed unexpectedly.',
     remedy: 'Report the requestId to the operator.',
   },
+  'legacy-unavailable': {
+    status: 502,
+    title: 'Legacy service unavailable',
+    when: 'Requests are still forwarded to the legacy service, and it could not be reached or broke the connection.',
+    remedy: 'Retry with increasing delays. Sending the same request again is safe.',
+  },
   'store-unavailable': {
     status: 503,
     title: 'Store unavailable',
@@ -180,6 +186,12 @@ export const problemKinds = {
     title: 'Service overloaded',
     when: 'There are more requests at once than this instance can process, or a change of the denylist blocks this one.',
     remedy: 'Retry after the time in Retry-After, with increasing delays.',
+  },
+  'legacy-timeout': {
+    status: 504,
+    title: 'Legacy service timeout',
+    when: 'Requests are still forwarded to the legacy service, and it did not answer in time.',
+    remedy: 'Retry with increasing delays. Sending the same request again is safe.',
   },
 } as const satisfies Record<ProblemCode, ProblemKind>;
 

@@ -39,8 +39,10 @@ export type ProblemCode =
   | 'rate-limited'
   | 'headers-too-large'
   | 'internal-error'
+  | 'legacy-unavailable'
   | 'store-unavailable'
-  | 'overloaded';
+  | 'overloaded'
+  | 'legacy-timeout';
 
 /**
  * Reference to an image object.

@@ -102,6 +102,31 @@ export function unreferencedPicturesKey(base: string): string {
   return `${base}media`;
 }
 
+/** What comparing with the legacy service found: counts, by name (cutover/compare/). */
+export function comparisonsKey(base: string): string {
+  return `${base}cutover:comparisons`;
+}
+
+/** User → the fields in which the last comparison found a difference, and when, in JSON. */
+export function differingUsersKey(base: string): string {
+  return `${base}cutover:differing`;
+}
+
+/** SHA-256 of API keys that the legacy service accepts and Redis does not have → who used them last, in JSON. */
+export function unmappedKeysKey(base: string): string {
+  return `${base}cutover:unmapped-keys`;
+}
+
+/** SHA-256 of API keys that Redis accepts and the legacy service does not → who used them last, in JSON. */
+export function refusedKeysKey(base: string): string {
+  return `${base}cutover:refused-keys`;
+}
+
+/** The organizations of requests that were forwarded, among them those that Redis does not know. */
+export function forwardedOrganizationsKey(prefix: string): string {
+  return `${prefix}cutover:organizations`;
+}
+
 /** Exists until the next sweep of orphaned pictures is due. */
 export function sweepKey(prefix: string): string {
   return `${prefix}sweep`;

@@ -5,7 +5,7 @@ import { gzipSync } from 'node:zlib';
 import { LegacyError, LegacyOrganization, type LegacyChange } from './organization.ts';
 
 /** How the service behaves from now on. A test changes it between requests. */
-export interface Behaviour {
+interface Behaviour {
   /** How long it takes for each response, in ms. */
   delayMs: number;
   /** How long GET shows a profile as it was before a change, in ms. */
@@ -25,7 +25,7 @@ export interface Behaviour {
 }
 
 /** A request as it arrived. */
-export interface Received {
+interface Received {
   method: string;
   url: string;
   rawHeaders: readonly string[];
@@ -33,7 +33,7 @@ export interface Received {
   body: Buffer;
 }
 
-export interface LegacyKey {
+interface LegacyKey {
   organization: string;
   role: 'player' | 'admin';
   user?: string;

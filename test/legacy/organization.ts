@@ -122,7 +122,7 @@ export class LegacyOrganization {
 
   private checkName(user: string, given: unknown): string {
     if (typeof given !== 'string' || given === '') throw new LegacyError(400, 'E_NAME', 'bad username');
-    const name = [...given.trim()].slice(0, longestName).join('');
+    const name = Array.from(given.trim()).slice(0, longestName).join('');
     if (this.denied.has(name)) throw new LegacyError(403, 'E_DENIED', 'this username is not available');
     const holder = this.holderOf(name);
     if (holder !== undefined && holder !== user) throw new LegacyError(409, 'E_TAKEN', 'name is taken');

@@ -35,14 +35,8 @@ export function createBodyReceiver(limit: number, problems: BodyProblems): BodyR
     });
 
   return async (request, response) => {
-    if (Number(request.headers['content-length'] ?? 0) > limit) throw tooLarge();
-    if (request.complete) {
-      await read(request, response);
-    } else {
-      if (expectsContinue(request)) response.writeContinue();
-      // The parser would first read a body in chunks to its end, and its end may never come.
-      await watching(request, limit, problems, () => read(request, response));
-    }
+    // The parser would first read a body in chunks to its end, and its end may never come.
+    await whileReceiving(request, response, limit, problems, () => read(request, response));
     // The parser skips a body whose socket has ended, as if there were none.
     if (!request.complete) throw unreadable(incomplete);
     const body: unknown = request.body;
@@ -50,14 +44,21 @@ export function createBodyReceiver(limit: number, problems: BodyProblems): BodyR
   };
 }
 
-/** Ends a reading where the body is too large or too slow, or its client has left. */
-async function watching(
+/**
+ * Reads a body by `read`, and ends the reading where the body is too large or too slow, or its client has left. A client
+ * that waits with its body is told to go on.
+ */
+export async function whileReceiving<Result>(
   request: Request,
+  response: Response,
   limit: number,
   { tooLarge, unreadable }: BodyProblems,
-  read: () => Promise<void>,
-): Promise<void> {
+  read: () => Promise<Result>,
+): Promise<Result> {
+  if (Number(request.headers['content-length'] ?? 0) > limit) throw tooLarge();
+  if (request.complete) return await read();
   const { socket } = request;
+  if (expectsContinue(request)) response.writeContinue();
   if (socket.destroyed) throw unreadable(incomplete);
   const { promise: refusal, reject } = withRejection();
   let seen = socket.bytesRead;
@@ -78,7 +79,7 @@ async function watching(
   const reading = read();
   request.on('data', count);
   try {
-    await Promise.race([reading, refusal]);
+    return await Promise.race([reading, refusal]);
   } finally {
     clearInterval(watch);
     socket.off('close', onClose);

@@ -27,6 +27,8 @@ export interface Cutover {
   id: string;
   /** The mode in which reads are served. */
   mode: () => Mode;
+  /** Since when the stored mode holds, ms since 1970 by the store's clock; 0 where none was ever stored. */
+  since: () => number;
   /**
    * The mode for a read that begins now. A promise only during a switch, where this process has not heard from the
    * store for a while; it rejects with `store-unavailable` where the store cannot be asked.
@@ -74,6 +76,7 @@ export async function joinCutover(client: RedisClient, options: CutoverOptions):
   const { id, registration } = newRegistration({ kind, legacy: hasLegacy, replay: canReplay });
 
   await removeEnded(store, keyPrefix, (await readCutover(store, keyPrefix)).instances);
+  let since = 0;
   let position = follow(await announced(true), 0);
   /** When the last heartbeat that was answered was sent. */
   let heardAt = performance.now();
@@ -90,6 +93,7 @@ export async function joinCutover(client: RedisClient, options: CutoverOptions):
   return {
     id,
     mode: () => position.reads,
+    since: () => since,
     readMode: () => (isLapsed() ? refreshedMode() : position.reads),
     admitChange: () => {
       if (position.changes === undefined) return admitLater();
@@ -117,8 +121,9 @@ export async function joinCutover(client: RedisClient, options: CutoverOptions):
       Number(isFirst),
       Number(hasLegacy),
     );
-    if (reply[0] === 'ok') return toAnnouncement(reply[1], reply[2], reply[3], reply[4], reply[5]);
-    throw new Error(refusal(reply));
+    if (reply[0] !== 'ok') throw new Error(refusal(reply));
+    since = Number(reply[3]);
+    return toAnnouncement(reply[1], reply[2], reply[3], reply[4], reply[5]);
   }
 
   async function beat(): Promise<void> {

@@ -20,3 +20,7 @@ local function usage_day_key(day) return KEYS[1] .. 'use:' .. day end
 local function used_keys_key() return KEYS[1] .. 'use:keys' end
 local function used_key_key(key_id) return KEYS[1] .. 'use:key:' .. key_id end
 local function usage_flush_key(instance) return KEYS[1] .. 'use:flush:' .. instance end
+local function comparisons_key() return KEYS[1] .. 'cutover:comparisons' end
+local function differing_users_key() return KEYS[1] .. 'cutover:differing' end
+local function unmapped_keys_key() return KEYS[1] .. 'cutover:unmapped-keys' end
+local function refused_keys_key() return KEYS[1] .. 'cutover:refused-keys' end

@@ -1,0 +1,133 @@
+import { repeat } from '../../lib/repeat.ts';
+import type { Log } from '../../log.ts';
+import { forwardedOrganizationsKey, organizationBase } from '../../redis/keys.ts';
+import type { TrafficStore } from '../scripts.ts';
+import type { ComparedField } from './fields.ts';
+
+/** What became of one comparison. */
+export type Comparison =
+  | { kind: 'same'; userId: string }
+  | { kind: 'different'; userId: string; fields: readonly ComparedField[] }
+  /** The legacy service's response was no profile, or too long. */
+  | { kind: 'unreadable' };
+
+/** How the two judged an API key: only the legacy service accepted it, only Redis did, or both. */
+export type KeyFinding = 'unmapped' | 'refused' | 'agreed';
+
+export interface Findings {
+  /** `since`: from when on the mode holds that the comparison was made in. */
+  compared: (organizationId: string, since: number, comparison: Comparison) => void;
+  judgedKey: (
+    organizationId: string,
+    finding: KeyFinding,
+    sha256: string,
+    userAgent: string | undefined,
+  ) => void;
+  /** Saves what has been found so far. */
+  flush: () => Promise<void>;
+  close: () => Promise<void>;
+}
+
+/** What was found of one organization since the last flush. */
+interface Pending {
+  since: number;
+  counts: Map<string, number>;
+  users: Map<string, string | undefined>;
+  keys: Map<string, { finding: KeyFinding; entry: string }>;
+}
+
+const flushInterval = 1000;
+
+/** Users and keys that one call of the script takes. */
+const partSize = 200;
+
+/** Users and keys that wait for the store at most; beyond, findings are only counted. */
+const mostPending = 20_000;
+
+/**
+ * Gathers what comparisons find, and saves it once a second: no request waits for it, and of a user or a key only the
+ * last finding counts. What is recorded has neither a value of a profile nor an API key.
+ */
+export function createFindings(store: TrafficStore, prefix: string, log: Log): Findings {
+  let pending = new Map<string, Pending>();
+  const known = new Set<string>();
+
+  const pendingOf = (organizationId: string): Pending => {
+    let found = pending.get(organizationId);
+    if (found === undefined) {
+      found = { since: 0, counts: new Map(), users: new Map(), keys: new Map() };
+      pending.set(organizationId, found);
+    }
+    return found;
+  };
+
+  async function save(organizationId: string, { since, counts, users, keys }: Pending): Promise<void> {
+    if (!known.has(organizationId)) {
+      await store.sadd(forwardedOrganizationsKey(prefix), organizationId);
+      known.add(organizationId);
+    }
+    const base = organizationBase(prefix, organizationId);
+    const [allUsers, allKeys] = [[...users], [...keys]];
+    for (let at = 0; at === 0 || at < Math.max(allUsers.length, allKeys.length); at += partSize) {
+      const part = allUsers.slice(at, at + partSize);
+      const keyPart = allKeys.slice(at, at + partSize);
+      const judged = (wanted: KeyFinding): [string, string][] =>
+        keyPart.flatMap(([sha256, { finding, entry }]) => (finding === wanted ? [[sha256, entry]] : []));
+      const findings = {
+        counts: at === 0 ? Object.fromEntries(counts) : {},
+        differing: Object.fromEntries(part.filter(([, entry]) => entry !== undefined)),
+        matching: part.flatMap(([user, entry]) => (entry === undefined ? [user] : [])),
+        unmapped: Object.fromEntries(judged('unmapped')),
+        refused: Object.fromEntries(judged('refused')),
+        agreed: judged('agreed').map(([sha256]) => sha256),
+      };
+      await store.recordComparisons(base, since, JSON.stringify(findings));
+    }
+  }
+
+  async function flush(): Promise<void> {
+    const saving = pending;
+    pending = new Map();
+    for (const [organizationId, found] of saving) {
+      try {
+        await save(organizationId, found);
+      } catch (error) {
+        log.warn('the findings of comparisons with the legacy service could not be saved', {
+          reason: String(error),
+        });
+      }
+    }
+  }
+
+  const flushing = repeat(flush, flushInterval);
+  return {
+    compared: (organizationId, since, comparison) => {
+      let found = pendingOf(organizationId);
+      if (found.since !== since) {
+        // Findings of two modes do not mix.
+        found = { ...found, since, counts: new Map(), users: new Map() };
+        pending.set(organizationId, found);
+      }
+      const { counts, users } = found;
+      const count = (name: string): void => void counts.set(name, (counts.get(name) ?? 0) + 1);
+      count(comparison.kind);
+      if (comparison.kind === 'unreadable') return;
+      const { userId } = comparison;
+      const isNew = comparison.kind === 'different';
+      if (isNew) for (const field of comparison.fields) count(`field:${field}`);
+      if (users.size >= mostPending && !users.has(userId)) return;
+      users.set(userId, isNew ? JSON.stringify({ fields: comparison.fields, at: Date.now() }) : undefined);
+    },
+    judgedKey: (organizationId, finding, sha256, userAgent) => {
+      const { keys } = pendingOf(organizationId);
+      if (keys.size >= mostPending && !keys.has(sha256)) return;
+      const entry = JSON.stringify({ userAgent: (userAgent ?? '').slice(0, 200), at: Date.now() });
+      keys.set(sha256, { finding, entry });
+    },
+    flush,
+    close: async () => {
+      await flushing.stop();
+      await flush();
+    },
+  };
+}

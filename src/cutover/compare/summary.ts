@@ -1,0 +1,106 @@
+import { authenticate } from '../../redis/api-keys/credentials.ts';
+import {
+  apiKeyKey,
+  comparisonsKey,
+  differingUsersKey,
+  forwardedOrganizationsKey,
+  organizationBase,
+  refusedKeysKey,
+  unmappedKeysKey,
+} from '../../redis/keys.ts';
+import type { Store } from '../../redis/scripts.ts';
+import { comparedFields, type ComparedField } from './fields.ts';
+
+/** An API key that the two services judge differently; `fingerprint` begins its SHA-256. */
+interface DisputedKey {
+  fingerprint: string;
+  userAgent: string;
+  /** When it was used last, ms since 1970. */
+  lastSeen: number;
+}
+
+/** What comparing found in one organization. */
+export interface ComparisonSummary {
+  organizationId: string;
+  /** From when on the mode holds that the comparisons were made in, ms since 1970; 0 where there were none. */
+  since: number;
+  compared: number;
+  different: number;
+  /** Responses that were no profile. */
+  unreadable: number;
+  /** How often each field differed. */
+  fields: Partial<Record<ComparedField, number>>;
+  /** Users whose last comparison differed, and some of them. */
+  differingUsers: number;
+  examples: { userId: string; fields: ComparedField[]; at: number }[];
+  /** Keys that the legacy service accepts and Redis does not have. */
+  unmappedKeys: DisputedKey[];
+  /** Keys that Redis accepts and the legacy service refuses. */
+  refusedKeys: DisputedKey[];
+}
+
+const mostExamples = 10;
+
+/** What comparing has found, by organization; those in which nothing was compared or disputed are left out. */
+export async function readComparisons(store: Store, prefix: string): Promise<ComparisonSummary[]> {
+  const organizations = await store.smembers(forwardedOrganizationsKey(prefix));
+  const summaries: ComparisonSummary[] = [];
+  for (const id of organizations.sort()) summaries.push(await readOne(store, prefix, id));
+  return summaries;
+}
+
+async function readOne(store: Store, prefix: string, organizationId: string): Promise<ComparisonSummary> {
+  const base = organizationBase(prefix, organizationId);
+  const [counts, differingUsers, [, some], unmapped, refused] = await Promise.all([
+    store.hgetall(comparisonsKey(base)),
+    store.hlen(differingUsersKey(base)),
+    store.hscan(differingUsersKey(base), 0, 'COUNT', mostExamples),
+    store.hgetall(unmappedKeysKey(base)),
+    store.hgetall(refusedKeysKey(base)),
+  ]);
+  const count = (name: string): number => Number(counts[name] ?? 0);
+  const fields: ComparisonSummary['fields'] = {};
+  for (const field of comparedFields)
+    if (count(`field:${field}`) > 0) fields[field] = count(`field:${field}`);
+  return {
+    organizationId,
+    since: count('since'),
+    compared: count('same') + count('different'),
+    different: count('different'),
+    unreadable: count('unreadable'),
+    fields,
+    differingUsers,
+    examples: examplesIn(some),
+    unmappedKeys: await stillDisputed(
+      unmapped,
+      async (sha256) => (await store.exists(apiKeyKey(base, sha256))) === 0,
+    ),
+    refusedKeys: await stillDisputed(
+      refused,
+      async (sha256) => (await authenticate(store, base, sha256)).kind === 'known',
+    ),
+  };
+}
+
+function examplesIn(entries: readonly string[]): ComparisonSummary['examples'] {
+  const examples: ComparisonSummary['examples'] = [];
+  for (let at = 0; at + 1 < entries.length && examples.length < mostExamples; at += 2) {
+    const entry = JSON.parse(entries[at + 1] ?? '{}') as { fields: ComparedField[]; at: number };
+    examples.push({ userId: entries[at] ?? '', ...entry });
+  }
+  return examples;
+}
+
+/** A key may have been imported, or revoked, since it was used. */
+async function stillDisputed(
+  entries: Record<string, string>,
+  holds: (sha256: string) => Promise<boolean>,
+): Promise<DisputedKey[]> {
+  const disputed: DisputedKey[] = [];
+  for (const [sha256, entry] of Object.entries(entries)) {
+    if (!(await holds(sha256))) continue;
+    const { userAgent, at } = JSON.parse(entry) as { userAgent: string; at: number };
+    disputed.push({ fingerprint: sha256.slice(0, 12), userAgent, lastSeen: at });
+  }
+  return disputed;
+}

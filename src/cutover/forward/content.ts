@@ -1,0 +1,49 @@
+import { promisify } from 'node:util';
+import { brotliDecompress, gunzip, inflate } from 'node:zlib';
+import type { LegacyResponse } from './legacy.ts';
+
+/** A response decompresses to so many bytes at most. */
+const longest = 1024 * 1024;
+
+const decoders: Record<string, (bytes: Buffer) => Promise<Buffer>> = {
+  gzip: (bytes) => promisify(gunzip)(bytes, { maxOutputLength: longest }),
+  'x-gzip': (bytes) => promisify(gunzip)(bytes, { maxOutputLength: longest }),
+  deflate: (bytes) => promisify(inflate)(bytes, { maxOutputLength: longest }),
+  br: (bytes) => promisify(brotliDecompress)(bytes, { maxOutputLength: longest }),
+};
+
+const utf8 = new TextDecoder('utf-8', { fatal: true });
+
+/** The JSON value that a response's body is; undefined where it is none, or too long. */
+export async function readJson(
+  { headers }: Pick<LegacyResponse, 'headers'>,
+  bytes: Buffer | undefined,
+): Promise<unknown> {
+  if (bytes === undefined) return undefined;
+  try {
+    let decoded = bytes;
+    for (const coding of codingsOf(headers).toReversed()) {
+      const decode = decoders[coding];
+      if (decode === undefined) return undefined;
+      decoded = await decode(decoded);
+    }
+    return JSON.parse(utf8.decode(decoded)) as unknown;
+  } catch {
+    return undefined;
+  }
+}
+
+/** In the order in which they were applied (RFC 9110 §8.4). */
+function codingsOf(headers: readonly string[]): string[] {
+  const codings: string[] = [];
+  for (let at = 0; at < headers.length; at += 2) {
+    if (headers[at]?.toLowerCase() !== 'content-encoding') continue;
+    codings.push(
+      ...(headers[at + 1] ?? '')
+        .toLowerCase()
+        .split(',')
+        .map((coding) => coding.trim()),
+    );
+  }
+  return codings.filter((coding) => coding !== '' && coding !== 'identity');
+}

@@ -1,0 +1,71 @@
+/** Headers that concern one connection only (RFC 9110 §7.6.1), and those that are a matter between neighbours. */
+const hopByHop = new Set([
+  'connection',
+  'expect',
+  'http2-settings',
+  'keep-alive',
+  'proxy-authenticate',
+  'proxy-authentication-info',
+  'proxy-authorization',
+  'proxy-connection',
+  'te',
+  'trailer',
+  'transfer-encoding',
+  'upgrade',
+]);
+
+/** What the bridge itself says of every response, and what only leads clients around it. */
+const ownInResponses = new Set(['alt-svc', 'cache-control', 'deprecation', 'sunset', 'x-request-id']);
+
+/** What is known of a request besides its headers. */
+export interface RequestContext {
+  requestId: string;
+  /** The address of the client. */
+  address: string | undefined;
+  /** The length of the body that is sent along; undefined for none. */
+  bodyBytes: number | undefined;
+}
+
+/** Headers as a flat list: a name, its value, the next name … */
+type RawHeaders = readonly string[];
+
+/**
+ * The headers of a request as the legacy service gets them: as they came, without those that concern the client's
+ * connection, and with `Via` (RFC 9110 §7.6.3) and `X-Forwarded-For`.
+ */
+export function requestHeaders(raw: RawHeaders, context: RequestContext): string[] {
+  const dropped = new Set([...hopByHop, ...namedByConnection(raw), 'content-length', 'host', 'x-request-id']);
+  const forwardedFor = valuesOf(raw, 'x-forwarded-for');
+  dropped.add('x-forwarded-for');
+  if (context.bodyBytes === undefined) dropped.add('content-type').add('content-encoding');
+  const headers = without(raw, dropped);
+  if (context.address !== undefined) forwardedFor.push(context.address);
+  if (forwardedFor.length > 0) headers.push('x-forwarded-for', forwardedFor.join(', '));
+  headers.push('via', '1.1 profile-bridge', 'x-request-id', context.requestId);
+  if (context.bodyBytes !== undefined) headers.push('content-length', String(context.bodyBytes));
+  return headers;
+}
+
+/**
+ * The headers of the legacy service's response as the client gets them, without those that concern the connection
+ * between the two services, and those that the bridge decides: caching, deprecation and CORS.
+ */
+export function responseHeaders(raw: RawHeaders): string[] {
+  const dropped = new Set([...hopByHop, ...namedByConnection(raw), ...ownInResponses]);
+  return without(raw, dropped).filter(
+    (_part, position, parts) => !/^access-control-/i.test(parts[position - (position % 2)] ?? ''),
+  );
+}
+
+/** The names that a `Connection` header declares to concern the connection only. */
+function namedByConnection(raw: RawHeaders): string[] {
+  return valuesOf(raw, 'connection').flatMap((value) => value.toLowerCase().split(/[\s,]+/));
+}
+
+function valuesOf(raw: RawHeaders, name: string): string[] {
+  return raw.filter((_value, position) => position % 2 === 1 && raw[position - 1]?.toLowerCase() === name);
+}
+
+function without(raw: RawHeaders, names: ReadonlySet<string>): string[] {
+  return raw.filter((_part, position) => !names.has((raw[position - (position % 2)] ?? '').toLowerCase()));
+}

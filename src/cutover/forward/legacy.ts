@@ -1,0 +1,143 @@
+import type { Readable } from 'node:stream';
+import { errors, Pool } from 'undici';
+import { problem, ProblemError } from '../../contract/problems.ts';
+import type { SpooledBody } from './spool.ts';
+
+export interface LegacyRequest {
+  method: 'GET' | 'HEAD' | 'PUT' | 'POST' | 'DELETE';
+  /** Below the base URL, with the query. */
+  path: string;
+  /** A name, its value, the next name … */
+  headers: string[];
+  body?: SpooledBody | undefined;
+  /** Ends a request whose response nobody wants any more. */
+  signal?: AbortSignal | undefined;
+}
+
+/** The legacy service's response, whose body is yet to be read, or destroyed. */
+export interface LegacyResponse {
+  status: number;
+  /** A name, its value, the next name … */
+  headers: string[];
+  body: Readable;
+}
+
+/** The legacy service as a server to send requests to. */
+export interface Legacy {
+  /** How long it may take, in ms. */
+  timeoutMs: number;
+  /**
+   * Sends one request. Throws a 502 `legacy-unavailable` or a 504 `legacy-timeout`; of a change it is then unknown
+   * whether it took effect. A GET whose connection was lost before the response began is sent once more: the legacy
+   * service may have closed an idle connection at that moment.
+   */
+  send: (request: LegacyRequest) => Promise<LegacyResponse>;
+  /** Waits for the requests under way. */
+  close: () => Promise<void>;
+}
+
+/** Connections to the legacy service; further requests wait for one. */
+const connections = 128;
+
+/** `baseUrl` may include a path prefix; `timeoutMs` bounds the time to the response's headers, and each pause after. */
+export function connectLegacy(baseUrl: string, timeoutMs: number): Legacy {
+  const { origin, pathname } = new URL(baseUrl);
+  const prefix = pathname.replace(/\/+$/, '');
+  const pool = new Pool(origin, {
+    connections,
+    pipelining: 1,
+    connect: { timeout: timeoutMs },
+    headersTimeout: timeoutMs,
+    bodyTimeout: timeoutMs,
+    // Less than common servers keep an idle connection: what is sent on one that is being closed is lost.
+    keepAliveTimeout: 4000,
+    maxHeaderSize: 64 * 1024,
+  });
+
+  async function attempt({
+    method,
+    path,
+    headers: sent,
+    body,
+    signal,
+  }: LegacyRequest): Promise<LegacyResponse> {
+    // Undici's own limits do not count the time a request waits for a connection.
+    const deadline = new AbortController();
+    const late = setTimeout(() => deadline.abort(new errors.HeadersTimeoutError()), timeoutMs);
+    const leave = (): void => deadline.abort();
+    signal?.addEventListener('abort', leave);
+    try {
+      const response = await pool.request({
+        method,
+        path: prefix + path,
+        headers: sent,
+        body: body?.toSend() ?? null,
+        signal: deadline.signal,
+        responseHeaders: 'raw',
+      });
+      response.body.once('close', () => signal?.removeEventListener('abort', leave));
+      // A reader that stopped reading must not end the process when the connection breaks.
+      response.body.on('error', () => {});
+      // By responseHeaders 'raw' they are a flat list.
+      const headers = response.headers as unknown as string[];
+      return { status: response.statusCode, headers, body: response.body };
+    } catch (error) {
+      signal?.removeEventListener('abort', leave);
+      throw error;
+    } finally {
+      clearTimeout(late);
+    }
+  }
+
+  return {
+    timeoutMs,
+    send: async (request) => {
+      try {
+        return await attempt(request).catch((error: unknown) => {
+          if (!isSafe(request) || isTimeout(error) || request.signal?.aborted === true) throw error;
+          return attempt(request);
+        });
+      } catch (error) {
+        throw isTimeout(error) ? timedOut(error, isSafe(request)) : unavailable(error, isSafe(request));
+      }
+    },
+    close: () => pool.close(),
+  };
+}
+
+function isSafe({ method }: LegacyRequest): boolean {
+  return method === 'GET' || method === 'HEAD';
+}
+
+function isTimeout(error: unknown): boolean {
+  return (
+    error instanceof errors.HeadersTimeoutError ||
+    error instanceof errors.BodyTimeoutError ||
+    error instanceof errors.ConnectTimeoutError ||
+    (error as NodeJS.ErrnoException).code === 'ETIMEDOUT'
+  );
+}
+
+const unknownOutcome = ' Whether the change took effect is unknown; sending the same request again is safe.';
+
+function timedOut(cause: unknown, isRead: boolean): ProblemError {
+  const detail = 'The legacy service behind this bridge did not answer in time.';
+  return withCause(
+    new ProblemError(problem('legacy-timeout', isRead ? detail : detail + unknownOutcome)),
+    cause,
+  );
+}
+
+function unavailable(cause: unknown, isRead: boolean): ProblemError {
+  const detail = 'The legacy service behind this bridge could not be reached, or broke the connection.';
+  return withCause(
+    new ProblemError(problem('legacy-unavailable', isRead ? detail : detail + unknownOutcome)),
+    cause,
+  );
+}
+
+/** The cause is for the log; a client never sees it. */
+function withCause(error: ProblemError, cause: unknown): ProblemError {
+  error.cause = cause;
+  return error;
+}

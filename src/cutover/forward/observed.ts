@@ -1,0 +1,26 @@
+/** The longest response that is compared or adopted, in bytes. */
+const longest = 256 * 1024;
+
+/**
+ * Passes on what comes, and in the end calls `onEnd` with all of it; with nothing where it was longer than 256 KiB,
+ * broke off, or was not read to its end.
+ */
+export async function* observed(
+  source: AsyncIterable<Buffer>,
+  onEnd: (whole: Buffer | undefined) => void,
+): AsyncGenerator<Buffer, void> {
+  let parts: Buffer[] | undefined = [];
+  let bytes = 0;
+  let whole: Buffer | undefined;
+  try {
+    for await (const part of source) {
+      bytes += part.length;
+      if (bytes > longest) parts = undefined;
+      parts?.push(part);
+      yield part;
+    }
+    whole = parts && Buffer.concat(parts, bytes);
+  } finally {
+    onEnd(whole);
+  }
+}

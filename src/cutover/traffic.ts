@@ -1,0 +1,142 @@
+import type { Operation } from '../contract/operations.ts';
+import type { MediaUrl } from '../contract/views.ts';
+import type { Caller } from '../domain/caller.ts';
+import type { Log } from '../log.ts';
+import { authenticate, readOwnProfile, type ReadOutcome } from '../redis/api-keys/credentials.ts';
+import type { Store } from '../redis/scripts.ts';
+import { compare, judgeKey, shownByLegacy } from './compare/compare.ts';
+import { createFindings } from './compare/findings.ts';
+import type { Legacy, LegacyRequest, LegacyResponse } from './forward/legacy.ts';
+import { observed } from './forward/observed.ts';
+import type { SpooledBody } from './forward/spool.ts';
+import { defineTrafficScripts } from './scripts.ts';
+import type { Admission, Cutover } from './switch/instance.ts';
+
+/** What a request authenticates with. */
+export interface Credentials {
+  organizationId: string;
+  apiKey: string;
+  /** What the organization's keys in Redis begin with. */
+  base: string;
+  /** Of the API key, as Redis knows it. */
+  sha256: string;
+  userAgent: string | undefined;
+}
+
+export type ChangeOperation = Exclude<Operation, 'getProfile'>;
+
+/** A change to forward, with what is needed to adopt it afterwards. */
+interface Change {
+  operation: ChangeOperation;
+  credentials: Credentials | undefined;
+  request: LegacyRequest;
+  body: SpooledBody;
+  admission: Pick<Admission, 'mode' | 'epoch'>;
+  /** Called once, when the change has been adopted or nothing has to be done; must not reject. */
+  end: () => Promise<void>;
+}
+
+/** The legacy service's response on its way to the client; its body has to be read to the end. */
+export interface Forwarded extends Omit<LegacyResponse, 'body'> {
+  body: AsyncIterable<Buffer>;
+  /** The caller as Redis knows it. Never rejects. */
+  caller: Promise<Caller | undefined>;
+}
+
+/** Requests while the legacy service is the authority. */
+export interface Traffic {
+  read: (credentials: Credentials | undefined, request: LegacyRequest) => Promise<Forwarded>;
+  change: (change: Change) => Promise<Forwarded>;
+  /** Waits for what goes on behind the responses. */
+  close: () => Promise<void>;
+}
+
+export interface TrafficOptions {
+  store: Store;
+  keyPrefix: string;
+  legacy: Legacy;
+  mediaUrl: MediaUrl;
+  cutover: Pick<Cutover, 'mode' | 'since'>;
+  log: Log;
+}
+
+/** Responses that wait to be compared at most; beyond, they are not. */
+const mostComparisons = 500;
+
+export function createTraffic(options: TrafficOptions): Traffic {
+  const { keyPrefix, legacy, mediaUrl, cutover, log } = options;
+  const store = defineTrafficScripts(options.store);
+  const findings = createFindings(store, keyPrefix, log);
+  const underWay = new Set<Promise<void>>();
+
+  /** Goes on with work that no response waits for. */
+  function inBackground(work: () => Promise<void>): void {
+    const running = work()
+      .catch((error: unknown) => {
+        log.warn('comparing with the legacy service failed', { reason: String(error) });
+      })
+      .finally(() => underWay.delete(running));
+    underWay.add(running);
+  }
+
+  async function compareRead(
+    { organizationId, base, sha256, userAgent }: Credentials,
+    response: LegacyResponse,
+    body: Buffer | undefined,
+    lookup: Promise<ReadOutcome | undefined>,
+  ): Promise<void> {
+    const here = await lookup;
+    if (here === undefined) return;
+    const finding = judgeKey(response.status, here);
+    if (finding !== undefined) findings.judgedKey(organizationId, finding, sha256, userAgent);
+    if (finding !== 'agreed' || here.kind === 'unknown') return;
+    const since = cutover.since();
+    const legacyProfile = await shownByLegacy({ ...response, body });
+    const comparison = await compare({ store, base, mediaUrl }, legacyProfile, here);
+    if (comparison !== undefined) findings.compared(organizationId, since, comparison);
+  }
+
+  return {
+    read: async (credentials, request) => {
+      const lookup = quietly(credentials && readOwnProfile(store, credentials.base, credentials.sha256));
+      const response = await legacy.send(request);
+      const caller = lookup.then(callerOf);
+      if (credentials === undefined || request.method !== 'GET') return { ...response, caller };
+      const body = observed(response.body, (whole) => {
+        if (underWay.size < mostComparisons) {
+          inBackground(() => compareRead(credentials, response, whole, lookup));
+        }
+      });
+      return { ...response, body, caller };
+    },
+    change: async ({ credentials, request, end }) => {
+      const lookup = quietly(credentials && authenticate(store, credentials.base, credentials.sha256));
+      try {
+        const response = await legacy.send(request);
+        const body = observed(response.body, () => void end());
+        return { ...response, body, caller: lookup.then(callerOf) };
+      } catch (error) {
+        await end();
+        throw error;
+      }
+    },
+    close: async () => {
+      await Promise.all(underWay);
+      await findings.close();
+      await legacy.close();
+    },
+  };
+}
+
+/** What a look-up finds; undefined where there is none, or Redis is away: the legacy service answers all the same. */
+async function quietly<Found>(lookup: Promise<Found> | undefined): Promise<Found | undefined> {
+  try {
+    return await lookup;
+  } catch {
+    return undefined;
+  }
+}
+
+function callerOf(found: { kind: string; caller?: Caller } | undefined): Caller | undefined {
+  return found?.caller;
+}

@@ -1,0 +1,44 @@
+#!lua
+-- @include keys
+-- Records what an instance found when it compared the legacy service's responses with what is stored here, and which
+-- API keys the two judge differently. The list of users who differ begins anew with each mode.
+--
+-- KEYS[1]  <prefix>{organization}:
+-- ARGV[1]  since when the mode holds that the findings are of, ms
+-- ARGV[2]  JSON {counts, differing, matching, unmapped, refused, agreed}
+--            counts     name -> how many more
+--            differing  user -> JSON {fields, at}, by the last comparison
+--            matching   users whose last comparison found no difference
+--            unmapped   SHA-256 of an API key that only the legacy service accepts -> JSON {userAgent, at}
+--            refused    SHA-256 of an API key that only Redis accepts -> the same
+--            agreed     SHA-256 of API keys that both accept
+--
+-- 'recorded', or 'outdated' where the findings are of an earlier mode: nothing was recorded of the comparisons
+local most_users, most_keys = 100000, 1000
+local found = cjson.decode(ARGV[2])
+
+local function note(key, entries, most)
+  for field, value in pairs(entries) do
+    if redis.call('HLEN', key) < most or redis.call('HEXISTS', key, field) == 1 then
+      redis.call('HSET', key, field, value)
+    end
+  end
+end
+
+note(unmapped_keys_key(), found.unmapped, most_keys)
+note(refused_keys_key(), found.refused, most_keys)
+for _, sha256 in ipairs(found.agreed) do
+  redis.call('HDEL', unmapped_keys_key(), sha256)
+  redis.call('HDEL', refused_keys_key(), sha256)
+end
+
+local since = tonumber(redis.call('HGET', comparisons_key(), 'since') or 0)
+if tonumber(ARGV[1]) < since then return 'outdated' end
+if tonumber(ARGV[1]) > since then
+  redis.call('UNLINK', comparisons_key(), differing_users_key())
+  redis.call('HSET', comparisons_key(), 'since', ARGV[1])
+end
+for name, count in pairs(found.counts) do redis.call('HINCRBY', comparisons_key(), name, count) end
+for _, user in ipairs(found.matching) do redis.call('HDEL', differing_users_key(), user) end
+note(differing_users_key(), found.differing, most_users)
+return 'recorded'

@@ -1,0 +1,114 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
+import { readComparisons, type ComparisonSummary } from '../../../src/cutover/compare/summary.ts';
+import { putProfile } from '../../../src/redis/profiles.ts';
+import { readWriteSnapshot } from '../../../src/redis/write-snapshot.ts';
+import { startLegacyBridge, type LegacyBridge } from '../legacy-bridge.ts';
+
+let here: LegacyBridge;
+beforeAll(async () => {
+  here = await startLegacyBridge();
+});
+afterAll(() => here.close());
+
+let user = 0;
+let player: string;
+let userId: string;
+beforeEach(async () => {
+  userId = `user-${++user}`;
+  player = await here.player(userId);
+});
+
+/** What is on record, once `holds` is true of it. */
+async function summaryOnce(holds: (summary: ComparisonSummary) => boolean): Promise<ComparisonSummary> {
+  for (;;) {
+    const { store, config } = here.bridge;
+    const summary = (await readComparisons(store, config.keyPrefix)).find(
+      ({ organizationId }) => organizationId === here.organization.id,
+    );
+    if (summary !== undefined && holds(summary)) return summary;
+    await sleep(20);
+  }
+}
+
+async function storeHere(username: string): Promise<void> {
+  const { store } = here.bridge;
+  const { base } = here.organization;
+  await putProfile(store, base, userId, { username }, await readWriteSnapshot(store, base, userId));
+}
+
+const storeThere = (username: string): void =>
+  here.legacy.organization(here.organization.id).save(userId, { username });
+
+const get = async (apiKey = player) => {
+  const response = await here.send(apiKey, 'GET', '/api/profile/', { headers: { 'user-agent': 'game/7' } });
+  await response.text();
+};
+
+describe('in shadow mode', () => {
+  test('a user differs until a later comparison finds no difference', async () => {
+    storeThere('Ada');
+    await storeHere('Eve');
+    await get();
+    const { examples, fields } = await summaryOnce(({ differingUsers }) => differingUsers === 1);
+    expect(examples).toEqual([{ userId, fields: ['username'], at: expect.any(Number) }]);
+    expect(fields.username).toBeGreaterThanOrEqual(1);
+    storeThere('Eve');
+    await get();
+    await summaryOnce(({ differingUsers }) => differingUsers === 0);
+  });
+
+  test('records hold neither a name nor a key', async () => {
+    storeThere('Secret-there');
+    await storeHere('Secret-here');
+    await get();
+    await summaryOnce(({ differingUsers }) => differingUsers === 1);
+    const { store } = here.bridge;
+    const keys = await store.keys(`${here.organization.base.replace(/[[\]*?\\]/g, '\\$&')}cutover:*`);
+    const held = await Promise.all(keys.map((key) => store.hgetall(key)));
+    expect(JSON.stringify([keys, held])).not.toMatch(new RegExp(`Secret|${player}`));
+    storeThere('Secret-here');
+    await get();
+    await summaryOnce(({ differingUsers }) => differingUsers === 0);
+  });
+
+  test('compressed responses are compared, what is no profile is counted apart', async () => {
+    const before = await summaryOnce(() => true);
+    storeThere('Zip');
+    await storeHere('Zip');
+    here.legacy.behaviour.gzip = true;
+    await get();
+    here.legacy.behaviour.gzip = false;
+    here.legacy.behaviour.override = {
+      headers: { 'content-type': 'text/html' },
+      chunks: [Buffer.from('<p>maintenance</p>')],
+    };
+    await get();
+    here.legacy.behaviour.override = undefined;
+    await summaryOnce(
+      ({ compared, unreadable }) => compared === before.compared + 1 && unreadable === before.unreadable + 1,
+    );
+  });
+
+  test('a key that only the legacy service accepts is on record until it has been imported', async () => {
+    here.legacy.addKey('unknown-here', { organization: here.organization.id, role: 'player', user: userId });
+    await get('unknown-here');
+    const { unmappedKeys } = await summaryOnce((summary) => summary.unmappedKeys.length === 1);
+    expect(unmappedKeys).toEqual([
+      {
+        fingerprint: expect.stringMatching(/^[0-9a-f]{12}$/),
+        userAgent: 'game/7',
+        lastSeen: expect.any(Number),
+      },
+    ]);
+  });
+
+  test('a key that only Redis accepts is on record until the legacy service accepts it', async () => {
+    const { apiKey } = await here.organization.newKey({ role: 'player', userId });
+    await get(apiKey);
+    await summaryOnce(({ refusedKeys }) => refusedKeys.length === 1);
+    here.legacy.addKey(apiKey, { organization: here.organization.id, role: 'player', user: userId });
+    await get(apiKey);
+    await summaryOnce(({ refusedKeys }) => refusedKeys.length === 0);
+  });
+});

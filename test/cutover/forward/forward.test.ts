@@ -1,0 +1,215 @@
+import { createHash, randomBytes } from 'node:crypto';
+import { once } from 'node:events';
+import { Agent, request as httpRequest, type IncomingMessage } from 'node:http';
+import { connect } from 'node:net';
+import { gunzipSync } from 'node:zlib';
+import { afterAll, afterEach, beforeAll, describe, expect, test } from '@jest/globals';
+import { unusedPort } from '../../support/redis.ts';
+import { startLegacyBridge, type LegacyBridge } from '../legacy-bridge.ts';
+
+let here: LegacyBridge;
+let player: string;
+
+beforeAll(async () => {
+  here = await startLegacyBridge({ legacyTimeout: 1000 }, { prefix: '/old' });
+  player = await here.player('u1');
+});
+afterAll(() => here.close());
+afterEach(() => {
+  Object.assign(here.legacy.behaviour, {
+    delayMs: 0,
+    failWith: undefined,
+    reset: undefined,
+    cutOff: false,
+    gzip: false,
+    override: undefined,
+    gate: undefined,
+  });
+  here.legacy.received.length = 0;
+});
+
+/** Sends a request whose response is read byte by byte, as it comes. */
+async function rawRequest(method: string, path: string, headers: Record<string, string>, body?: Buffer) {
+  const { hostname, port } = new URL(here.bridge.url);
+  const sent = httpRequest({ hostname, port, method, path, headers, agent: new Agent() });
+  // The bridge may respond and close the connection before it has read all of the body.
+  sent.on('error', () => {});
+  sent.end(body);
+  const [response] = (await once(sent, 'response')) as [IncomingMessage];
+  const parts: Buffer[] = [];
+  for await (const part of response) parts.push(part as Buffer);
+  return { status: response.statusCode, headers: response.headers, body: Buffer.concat(parts) };
+}
+
+const credentials = (): Record<string, string> => ({
+  'x-api-key': player,
+  'x-platform-organization-id': here.organization.id,
+});
+
+describe('in shadow mode', () => {
+  test('the legacy service answers, in its own words and spacing, and Redis is not written', async () => {
+    const put = await here.send(player, 'PUT', '/api/profile/', {
+      body: JSON.stringify({ username: '  Ada ' }),
+      headers: { 'content-type': 'application/json' },
+    });
+    expect(put.status).toBe(200);
+    expect(await put.text()).toBe('{\n   "username": "Ada"\n}');
+    const got = await here.send(player, 'GET', '/api/profile');
+    expect(await got.text()).toBe('{\n   "username": "Ada"\n}');
+    expect(got.headers.get('content-type')).toBe('application/json;charset=UTF-8');
+    expect(got.headers.get('x-powered-by')).toBe('legacy');
+    const stored = await here.bridge.store.exists(`${here.organization.base}p:u1`);
+    expect(stored).toBe(0);
+  });
+
+  test('the bridge’s own headers are on every forwarded response, those of the connection on none', async () => {
+    here.legacy.behaviour.override = {
+      headers: {
+        'content-type': 'application/json',
+        'cache-control': 'public, max-age=60',
+        'access-control-allow-origin': '*',
+        connection: 'x-between-us, keep-alive',
+        'x-between-us': '1',
+        'x-of-legacy': 'caf\u00e9',
+      },
+      chunks: [Buffer.from('{}')],
+    };
+    const { headers } = await rawRequest('GET', '/api/profile/', {
+      ...credentials(),
+      'x-request-id': 'mine',
+    });
+    expect(headers['cache-control']).toBe('private, no-store');
+    expect(headers.deprecation).toMatch(/^@\d+$/);
+    expect(headers['x-request-id']).toBe('mine');
+    expect(headers['x-of-legacy']).toBe('caf\u00e9');
+    expect(headers['x-between-us']).toBeUndefined();
+    expect(headers['access-control-allow-origin']).toBeUndefined();
+  });
+
+  test('a request reaches the legacy service as it came, without what concerns the connection', async () => {
+    await rawRequest('GET', '/api/profile/?a=b&c=%20', {
+      ...credentials(),
+      'X-Odd': 'caf\u00e9',
+      TE: 'trailers',
+      Connection: 'x-hop',
+      'X-Hop': '1',
+      'X-Forwarded-For': '192.0.2.1',
+    });
+    const [received] = here.legacy.received;
+    expect(received?.url).toBe('/old/api/profile/?a=b&c=%20');
+    expect(received?.headers).toMatchObject({
+      ...credentials(),
+      host: new URL(here.legacy.url).host,
+      'x-odd': 'caf\u00e9',
+      'x-forwarded-for': '192.0.2.1, 127.0.0.1',
+      via: '1.1 profile-bridge',
+    });
+    expect(received?.rawHeaders).toContain('X-Odd');
+    expect(received?.headers['x-hop']).toBeUndefined();
+    expect(received?.headers.te).toBeUndefined();
+  });
+
+  test('a body in chunks arrives byte for byte, whatever it is', async () => {
+    const body = randomBytes(3_000_000);
+    await rawRequest(
+      'PUT',
+      '/api/profile/',
+      { ...credentials(), 'content-type': 'multipart/form-data; boundary=x', 'transfer-encoding': 'chunked' },
+      body,
+    );
+    const [received] = here.legacy.received;
+    const digest = (bytes: Buffer | undefined) =>
+      createHash('sha256')
+        .update(bytes ?? '')
+        .digest('hex');
+    expect(digest(received?.body)).toBe(digest(body));
+    expect(received?.headers['content-length']).toBe('3000000');
+    expect(received?.headers['content-type']).toBe('multipart/form-data; boundary=x');
+  });
+
+  test('a picture in a multipart body is stored by the legacy service', async () => {
+    const form = new FormData();
+    form.set('profilePicture', new Blob([randomBytes(10_000)]), 'a.png');
+    const put = await here.send(player, 'PUT', '/api/profile/', { body: form });
+    expect(await put.json()).toMatchObject({ profilePictureUrl: expect.stringContaining('/pictures/') });
+  });
+
+  test('compressed responses are passed on compressed', async () => {
+    here.legacy.behaviour.gzip = true;
+    const { headers, body } = await rawRequest('GET', '/api/profile/', credentials());
+    expect(headers['content-encoding']).toBe('gzip');
+    expect(JSON.parse(gunzipSync(body).toString())).toMatchObject({ username: 'Ada' });
+  });
+
+  test('the legacy service’s own errors are passed on', async () => {
+    const response = await here.send('nobody', 'GET', '/api/profile/');
+    expect(response.status).toBe(401);
+    expect(await response.json()).toEqual({ error: { legacyCode: 'E_KEY', text: 'who are you?' } });
+  });
+
+  test('HEAD, and methods that a path does not have, are as before', async () => {
+    const head = await rawRequest('HEAD', '/api/profile/', credentials());
+    expect(head.status).toBe(200);
+    expect(head.body.length).toBe(0);
+    const patch = await rawRequest('PATCH', '/api/profile/', credentials());
+    expect(patch.status).toBe(405);
+    expect(here.legacy.received.map(({ method }) => method)).toEqual(['HEAD']);
+  });
+
+  test('a body beyond the limit is refused with 413 and never forwarded', async () => {
+    const tooLarge = await rawRequest('PUT', '/api/profile/', credentials(), Buffer.alloc(8 * 1024 * 1024));
+    expect(tooLarge.status).toBe(413);
+    expect(here.legacy.received).toEqual([]);
+  });
+
+  test('a connection that breaks before the response is a 502 without an address', async () => {
+    here.legacy.behaviour.reset = 'before';
+    const response = await here.send(player, 'PUT', '/api/profile/', { body: '{}' });
+    expect(response.status).toBe(502);
+    const text = await response.text();
+    expect(JSON.parse(text)).toMatchObject({ code: 'legacy-unavailable' });
+    expect(text).toMatch(/unknown.*again is safe/);
+    expect(text).not.toContain(new URL(here.legacy.url).port);
+  });
+
+  test('a legacy service that is too slow is a 504', async () => {
+    here.legacy.behaviour.delayMs = 5000;
+    const response = await here.send(player, 'GET', '/api/profile/');
+    expect(response.status).toBe(504);
+    expect(await response.json()).toMatchObject({ code: 'legacy-timeout' });
+  });
+
+  test('a response that breaks off is cut off for the client too', async () => {
+    here.legacy.behaviour.cutOff = true;
+    await expect(here.send(player, 'GET', '/api/profile/').then((it) => it.text())).rejects.toThrow();
+  });
+
+  test('a change is made even if its client leaves before the response', async () => {
+    let open = (): void => {};
+    here.legacy.behaviour.gate = new Promise<void>((resolve) => {
+      open = resolve;
+    });
+    const socket = connect(Number(new URL(here.bridge.url).port), '127.0.0.1');
+    const body = JSON.stringify({ username: 'Left' });
+    const head = Object.entries(credentials()).map(([name, value]) => `${name}: ${value}\r\n`);
+    socket.write(
+      `PUT /api/profile/ HTTP/1.1\r\nHost: x\r\n${head.join('')}Content-Length: ${body.length}\r\n\r\n${body}`,
+    );
+    while (here.legacy.received.length === 0) await new Promise((resolve) => setTimeout(resolve, 5));
+    socket.resetAndDestroy();
+    open();
+    const profile = () => here.legacy.organization(here.organization.id).read('u1');
+    while (profile()?.username !== 'Left') await new Promise((resolve) => setTimeout(resolve, 5));
+  });
+});
+
+test('a legacy service that is not there is a 502', async () => {
+  const alone = await startLegacyBridge({ legacyBaseUrl: `http://127.0.0.1:${await unusedPort()}` });
+  try {
+    const response = await alone.send('any', 'GET', '/api/profile/');
+    expect(response.status).toBe(502);
+    expect(await response.json()).toMatchObject({ code: 'legacy-unavailable' });
+  } finally {
+    await alone.close();
+  }
+});

@@ -1,0 +1,58 @@
+import type { Config } from '../../src/config.ts';
+import { startLegacy, type Legacy } from '../legacy/legacy.ts';
+import { startBridge, type TestBridge, type TestOrganization } from '../support/bridge.ts';
+
+export interface LegacyBridge {
+  bridge: TestBridge;
+  legacy: Legacy;
+  /** An organization that both services know. */
+  organization: TestOrganization;
+  /** A key of this user that both services accept. */
+  player: (userId: string) => Promise<string>;
+  /** An admin key that both services accept. */
+  admin: () => Promise<string>;
+  /** Sends a request to the bridge, with an API key. */
+  send: (
+    apiKey: string,
+    method: string,
+    path: string,
+    init?: { body?: string | FormData; headers?: Record<string, string> },
+  ) => Promise<Response>;
+  close: () => Promise<void>;
+}
+
+/** Starts a bridge in front of a legacy service that nobody else uses; the mode is shadow. */
+export async function startLegacyBridge(
+  overrides: Partial<Config> = {},
+  legacyOptions: Parameters<typeof startLegacy>[0] = {},
+): Promise<LegacyBridge> {
+  const legacy = await startLegacy(legacyOptions);
+  const bridge = await startBridge({ legacyBaseUrl: legacy.url, ...overrides });
+  const organization = await bridge.newOrganization();
+  const newKey = async (role: 'player' | 'admin', userId?: string): Promise<string> => {
+    const { apiKey } = await organization.newKey({ role, userId });
+    legacy.addKey(apiKey, {
+      organization: organization.id,
+      role,
+      ...(userId !== undefined && { user: userId }),
+    });
+    return apiKey;
+  };
+  return {
+    bridge,
+    legacy,
+    organization,
+    player: (userId) => newKey('player', userId),
+    admin: () => newKey('admin'),
+    send: (apiKey, method, path, init = {}) =>
+      fetch(bridge.url + path, {
+        method,
+        ...init,
+        headers: { 'x-api-key': apiKey, 'x-platform-organization-id': organization.id, ...init.headers },
+      }),
+    close: async () => {
+      await bridge.close();
+      await legacy.close();
+    },
+  };
+}
