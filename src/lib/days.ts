@@ -4,7 +4,7 @@ export const minuteMs = 60_000;
 export const hourMs = 3_600_000;
 export const dayMs = 86_400_000;
 
-/** The number of the UTC day that holds an instant (ms), counted from the epoch. */
+/** The UTC day of an instant (ms), as the number of days since the epoch. */
 export function dayOf(ms: number): number {
   return Math.floor(ms / dayMs);
 }
@@ -14,7 +14,7 @@ export function dayName(day: number): string {
   return new Date(day * dayMs).toISOString().slice(0, 10);
 }
 
-/** A duration in words: hours and minutes below two days, days and hours from there. */
+/** A duration (ms) in words: hours and minutes below two days, days and hours from there. */
 export function durationText(ms: number): string {
   const minutes = Math.ceil(ms / minuteMs);
   const hours = Math.floor(minutes / 60);
@@ -28,7 +28,7 @@ export function durationText(ms: number): string {
 
 const relative = new Intl.RelativeTimeFormat('en');
 
-/** How far away an instant is (ms; negative: in the past), in whole units: `in 3 days`, `2 hours ago`. */
+/** A time relative to now (ms; negative: in the past), in whole units: `in 3 days`, `2 hours ago`. */
 export function relativeTime(ms: number): string {
   if (Math.abs(ms) < minuteMs) return 'just now';
   if (Math.abs(ms) < 2 * hourMs) return relative.format(Math.ceil(ms / minuteMs), 'minute');

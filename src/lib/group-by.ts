@@ -1,4 +1,4 @@
-/** Values by their key, in order. */
+/** Groups values by key, in order; `Map.groupBy` comes with Node 21. */
 export function groupBy<Value>(
   values: readonly Value[],
   keyOf: (value: Value) => string,

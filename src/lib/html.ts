@@ -1,9 +1,9 @@
 import { readFileSync } from 'node:fs';
 
-/** The style that all pages share; a page's own goes behind it. */
+/** The style sheet that all pages share; a page's own rules come after it. */
 export const baseStyle = readFileSync(new URL('base.css', import.meta.url), 'utf8');
 
-/** Markup that is safe as it stands. Only `html` makes it. */
+/** Escaped markup, created only by `html`. */
 export interface Html {
   readonly markup: string;
 }
@@ -19,19 +19,18 @@ const escapes: Record<string, string> = {
 };
 
 function render(content: Content): string {
-  if (content === undefined) return '';
-  if (typeof content === 'string')
-    return content.replace(/[&<>"']/g, (character) => escapes[character] ?? '');
-  if (typeof content === 'number') return String(content);
+  if (typeof content !== 'object') {
+    return String(content ?? '').replace(/[&<>"']/g, (character) => escapes[character] ?? '');
+  }
   return 'markup' in content ? content.markup : content.map(render).join('');
 }
 
-/** A template whose interpolations are escaped, for text and quoted attributes alike; undefined is nothing. */
+/** A template that escapes what is interpolated, in text and in quoted attributes; undefined is left out. */
 export function html(strings: TemplateStringsArray, ...contents: Content[]): Html {
   return { markup: String.raw({ raw: strings }, ...contents.map(render)) };
 }
 
-/** A link, or plain text where the address is neither http(s) nor on this site. */
+/** A link, or only the text if the address is neither an http(s) URL nor on this site. */
 export function link(address: string, text: Content = address): Html {
   return /^(https?:\/\/|[/#])/.test(address) ? html`<a href="${address}">${text}</a>` : html`${text}`;
 }

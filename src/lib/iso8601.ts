@@ -1,6 +1,6 @@
 import { Temporal } from 'temporal-polyfill';
 
-/** A stretch of time in ms: `start <= t < end`. */
+/** A period of time in ms: `start <= t < end`. */
 export interface Window {
   start: number;
   end: number;
@@ -12,13 +12,14 @@ const invalid = (reason: string): { kind: 'invalid'; reason: string } => ({ kind
 
 const latest = Date.UTC(9999, 11, 31, 23, 59, 59, 999);
 
-// What JSON.stringify writes, on a day that every month has. Date.parse reads it ten times faster than Temporal.
+// The form that JSON.stringify writes, on a day that every month has. Date.parse is ten times faster than Temporal.
 const commonForm =
   /^(?:19[7-9]|[2-9]\d\d)\d-(?:0[1-9]|1[0-2])-(?:0[1-9]|1\d|2[0-8])T(?:[01]\d|2[0-3]):[0-5]\d:[0-5]\d(?:\.\d{3})?Z$/;
 
 /**
- * Reads an ISO 8601 date and time with a zone, as people, JSON, PostgreSQL and MySQL write it: milliseconds since
- * the epoch, anything finer is cut off. Undefined for anything else, and for times before 1970 or after 9999.
+ * Parses an ISO 8601 date and time with a zone, as people, JSON, PostgreSQL and MySQL write it, as milliseconds since
+ * the epoch, rounded down. `no-zone` if only the zone is missing; undefined for anything else, and for times before
+ * 1970 or after 9999.
  */
 export function readInstant(text: string): number | 'no-zone' | undefined {
   if (commonForm.test(text)) return Date.parse(text);
@@ -37,8 +38,8 @@ function epochMilliseconds(text: string): number | undefined {
 }
 
 /**
- * Reads an ISO 8601 date (`2027-01-31`, midnight UTC) or date-time with a zone (`2027-01-31T12:00:00Z`) as
- * milliseconds since the epoch. A date-time without a zone, or a day no calendar has, is invalid.
+ * Parses an ISO 8601 date (`2027-01-31`, midnight UTC) or date-time with a zone (`2027-01-31T12:00:00Z`) as
+ * milliseconds since the epoch. A date-time without a zone and a date that does not exist are invalid.
  */
 export function parseInstant(text: string): Parsed<number> {
   const given = text.trim();
@@ -49,24 +50,24 @@ export function parseInstant(text: string): Parsed<number> {
 }
 
 /**
- * The instant (ms) that lies an ISO 8601 duration (`PT30M`, `P1DT12H`, `P2W`, `P1M`) after `start` (ms).
- * Years and months are calendar ones in UTC; a day the month lacks becomes the month's last.
+ * Adds an ISO 8601 duration (`PT30M`, `P1DT12H`, `P2W`, `P1M`) to an instant (ms). Years and months are those of the
+ * calendar in UTC; a day that the resulting month lacks becomes its last day.
  */
-export function addDuration(start: number, text: string): Parsed<number> {
+function addDuration(start: number, text: string): Parsed<number> {
   try {
     const duration = Temporal.Duration.from(text.trim());
     const from = Temporal.Instant.fromEpochMilliseconds(start).toZonedDateTimeISO('UTC');
     const value = from.add(duration).epochMilliseconds;
     if (duration.sign >= 0 && value <= latest) return { kind: 'ok', value };
   } catch {
-    // Neither is a text that is not a duration, nor one that no calendar reaches.
+    // Not a duration, or one beyond the range of dates.
   }
   return invalid(
     `"${text}" is not an ISO 8601 duration that ends before the year 10000; write it like PT30M, PT2H or P1D`,
   );
 }
 
-/** Reads a window as ISO 8601 writes an interval: `START/DURATION` or `START/END`. It holds `start <= t < end`. */
+/** Parses a window as an ISO 8601 interval: `START/DURATION` or `START/END`. */
 export function parseWindow(text: string): Parsed<Window> {
   const [startText, endText, ...rest] = text.split('/');
   if (startText === undefined || endText === undefined || rest.length > 0) {
@@ -82,12 +83,12 @@ export function parseWindow(text: string): Parsed<Window> {
   return { kind: 'ok', value: { start: start.value, end: end.value } };
 }
 
-/** An instant (ms) as people and `parseInstant` read it: ISO 8601 in UTC, without idle milliseconds. */
+/** An instant (ms) as ISO 8601 in UTC, without milliseconds if they are zero. */
 export function formatInstant(ms: number): string {
   return new Date(ms).toISOString().replace('.000Z', 'Z');
 }
 
-/** A window as `parseWindow` reads it: START/END. */
+/** A window as `START/END`. */
 export function formatWindow({ start, end }: Window): string {
   return `${formatInstant(start)}/${formatInstant(end)}`;
 }

@@ -9,8 +9,8 @@ export function isLoopback(host: string): boolean {
 }
 
 /**
- * Whether a Host header names this machine and port. This protects a port without a token from DNS rebinding: a page
- * whose name was made to resolve to this machine still sends that name.
+ * Whether a Host header names this machine and port. Protects a port without a token from DNS rebinding: a browser that
+ * was made to resolve a foreign name to this machine still sends that name.
  */
 export function namesLoopback(hostHeader: string | undefined, port: number): boolean {
   const match = /^([^:[\]]+|\[[^[\]]+\])(?::(\d{1,5}))?$/.exec(hostHeader ?? '');

@@ -1,11 +1,11 @@
 const grouped = new Intl.NumberFormat('en');
 
-/** A number for people: 12,345. */
+/** A number with separators: 12,345. */
 export function number(value: number): string {
   return grouped.format(value);
 }
 
-/** A number of things: 1 record, 12,345 records. */
+/** A count with its noun: 1 record, 12,345 records. */
 export function counted(count: number, noun: string): string {
   return `${number(count)} ${noun}${count === 1 ? '' : 's'}`;
 }

@@ -1,11 +1,11 @@
 export interface Releasers {
-  /** Registers how to close what the caller has just opened. */
+  /** Registers how to close a resource that was just opened. */
   onClose: (name: string, close: () => unknown) => void;
   /** Closes everything, last opened first; every close runs even when another fails. Safe to call twice. */
   close: () => Promise<void>;
 }
 
-/** Whoever opens a resource registers its close here, so that a failed start and a stop undo the same things. */
+/** Collects how to close what has been opened, so that a failed start and a shutdown close the same things. */
 export function createReleasers(onError: (name: string, error: unknown) => void = () => {}): Releasers {
   const opened: { name: string; close: () => unknown }[] = [];
   return {

@@ -1,19 +1,19 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 
-/** How long work may go on before the event loop has its turn, in ms: little compared with what a request takes. */
+/** How long to work before yielding to the event loop, in ms: short compared with the time of a request. */
 const sliceMs = 0.5;
 
 let queue: Promise<unknown> = Promise.resolve();
 
-/** Waits for a turn of the event loop. Each waiter gets a turn of its own, so two long jobs do not make turns longer. */
-function ownTurn(): Promise<unknown> {
+/** Waits for the next turn of the event loop. Each caller gets its own turn, so that two jobs do not make turns longer. */
+function nextOwnTurn(): Promise<unknown> {
   queue = queue.then(() => nextTurn());
   return queue;
 }
 
 /**
- * The items in chunks of at most `size`, for work on very many of them: after every half millisecond of work the
- * event loop first handles what else has arrived.
+ * Splits many items into chunks of at most `size`. After every half millisecond of work on them, the event loop gets a
+ * turn to handle other requests.
  */
 export async function* yieldingChunks<Item>(items: Iterable<Item>, size = 200): AsyncGenerator<Item[], void> {
   let begun = performance.now();
@@ -24,7 +24,7 @@ export async function* yieldingChunks<Item>(items: Iterable<Item>, size = 200): 
     yield chunk;
     chunk = [];
     if (performance.now() - begun < sliceMs) continue;
-    await ownTurn();
+    await nextOwnTurn();
     begun = performance.now();
   }
   if (chunk.length > 0) yield chunk;

@@ -1,7 +1,7 @@
 import { describe, expect, test } from '@jest/globals';
 import { dayMs, dayName, dayOf, durationText, hourMs, minuteMs, relativeTime } from '../../src/lib/days.ts';
 
-test('a day has a number and a name', () => {
+test('dayName formats the UTC day of an instant', () => {
   expect(dayName(dayOf(Date.UTC(2027, 2, 31, 23, 59, 59, 999)))).toBe('2027-03-31');
 });
 
@@ -18,7 +18,7 @@ describe('a duration in words', () => {
   });
 });
 
-describe('the distance of an instant', () => {
+describe('a time relative to now', () => {
   test.each([
     [-30_000, 'just now'],
     [-90 * minuteMs, '90 minutes ago'],

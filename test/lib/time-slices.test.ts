@@ -2,7 +2,7 @@ import { setImmediate as nextTurn } from 'node:timers/promises';
 import { describe, expect, test } from '@jest/globals';
 import { yieldingChunks } from '../../src/lib/time-slices.ts';
 
-/** Works on every chunk for longer than a turn may take; resolves to the turns of the event loop in which it did. */
+/** Works on every chunk for longer than a time slice; resolves to the event loop's turns in which it did. */
 async function work(items: readonly number[], turnNow: () => number): Promise<number[]> {
   const turns: number[] = [];
   for await (const _ of yieldingChunks(items, 1)) {
@@ -12,7 +12,7 @@ async function work(items: readonly number[], turnNow: () => number): Promise<nu
   return turns;
 }
 
-/** Counts the turns of the event loop while something is done. */
+/** Counts the turns of the event loop during an action. */
 async function countingTurns<Result>(act: (turnNow: () => number) => Promise<Result>): Promise<Result> {
   let turn = 0;
   const ending = new AbortController();
@@ -27,23 +27,23 @@ async function countingTurns<Result>(act: (turnNow: () => number) => Promise<Res
   }
 }
 
-describe('work in turns', () => {
-  test('goes through all items in order, in chunks', async () => {
+describe('yieldingChunks', () => {
+  test('yields all items in order, in chunks', async () => {
     const chunks: number[][] = [];
     for await (const chunk of yieldingChunks([1, 2, 3, 4, 5], 2)) chunks.push(chunk);
     expect(chunks).toEqual([[1, 2], [3, 4], [5]]);
     for await (const chunk of yieldingChunks([])) expect(chunk).toBe('none');
   });
 
-  test('lets everybody else have a turn after each of its own', async () => {
+  test('yields to the event loop after each long chunk', async () => {
     const turns = await countingTurns((now) => work([1, 2, 3, 4, 5], now));
     expect(new Set(turns).size).toBe(5);
   });
 
-  test('takes no longer turns where there is more of it: two works share what one would have', async () => {
+  test('does not let two jobs run in the same turn of the event loop', async () => {
     const items = Array.from({ length: 20 }, (_, n) => n);
     const works = await countingTurns((now) => Promise.all([work(items, now), work(items, now)]));
-    // They begin in the turn in which they are asked to.
+    // Both start in the turn of the call.
     const turns = works.flatMap((own) => own.slice(1));
     expect(new Set(turns).size).toBe(turns.length);
   });

@@ -4,12 +4,12 @@ import { hasEnded, thisProcess, type ProcessIdentity } from '../system/process-i
 
 const ownerFile = 'owner.json';
 
-/** Says that a folder belongs to this process, and may be removed once this process has ended. */
+/** Marks a folder as belonging to this process: others may remove it once this process has ended. */
 export function markOwned(folder: string): void {
   writeFileSync(join(folder, ownerFile), JSON.stringify(thisProcess()), { mode: 0o600 });
 }
 
-/** The process that a folder belongs to: `ended` if that has ended, undefined where the folder belongs to none. */
+/** The process that a folder belongs to; `ended` if that has ended, undefined if the folder belongs to no process. */
 export function ownerOf(folder: string): ProcessIdentity | 'ended' | undefined {
   try {
     const owner = JSON.parse(readFileSync(join(folder, ownerFile), 'utf8')) as ProcessIdentity;

@@ -5,17 +5,17 @@ export class WriteError extends Error {
   override readonly name = 'WriteError';
 }
 
-/** A file that text is written to. Errors come at the call that meets them, as WriteErrors. */
+/** A file that text is written to. Both calls throw WriteErrors. */
 export interface TextFile {
   write: (text: string) => void;
-  /** Brings what was written to the disk, and closes the file. Safe to call twice. */
+  /** Flushes the text to the disk and closes the file. Safe to call twice. */
   close: () => void;
 }
 
 /** Characters collected before they are written. */
 const blockLength = 64 * 1024;
 
-/** Creates a file for this user only, or empties the one that is there. `remedy` ends the message of an error. */
+/** Creates a file that only this user can read, or empties an existing one. `remedy` ends the message of an error. */
 export function createTextFile(path: string, remedy: string): TextFile {
   const attempt = <Result>(work: () => Result): Result => {
     try {

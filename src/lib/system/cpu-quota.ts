@@ -11,7 +11,7 @@ export function availableCpus(root = '/'): number {
   return Math.max(1, Math.min(availableParallelism(), Math.floor(cpuQuota(root))));
 }
 
-/** The smallest CPU quota of this process's control groups, in CPUs; Infinity without one, or where there are no control groups. */
+/** The smallest CPU quota of this process's control groups, in CPUs; Infinity if there is none. */
 function cpuQuota(root: string): number {
   let smallest = Infinity;
   for (const line of readText(join(root, 'proc/self/cgroup')).split('\n')) {
@@ -27,7 +27,7 @@ function cpuQuota(root: string): number {
   return smallest;
 }
 
-/** The quotas of a group and of all groups around it: each of them limits the process. */
+/** The quotas of a group and its parents, each of which limits the process. */
 function quotas(mount: string, path: string, read: (folder: string) => number): number[] {
   // In a container the path may be the host's, while the mount shows only the container's own group.
   let folder = existsSync(join(mount, path)) ? join(mount, path) : mount;

@@ -1,14 +1,14 @@
 import { readFileSync, readlinkSync } from 'node:fs';
 import { hostname } from 'node:os';
 
-/** What tells a process from all others, also from one with its id in another container or after a restart. */
+/** Identifies a process uniquely, even if its id is used again in another container or after a restart. */
 export interface ProcessIdentity {
   host: string;
   pid: number;
-  /** The system's current boot, and the namespace of process ids; '' where the system has no such things. */
+  /** The id of the system's boot and of the process's PID namespace; '' where the system has none. */
   boot: string;
   namespace: string;
-  /** When the process began, in clock ticks; '' where the system does not tell. */
+  /** When the process started, in clock ticks; '' if unknown. */
   started: string;
 }
 
@@ -23,11 +23,11 @@ export function thisProcess(): ProcessIdentity {
   };
 }
 
-/** Whether the process has certainly ended; false where that cannot be seen from here, as in another container. */
+/** Whether the process has certainly ended; false if that is unknown, as for a process in another container. */
 export function hasEnded({ host, pid, boot, namespace, started }: ProcessIdentity): boolean {
   const own = thisProcess();
   if (boot !== own.boot || namespace !== own.namespace) return false;
-  // Without a boot's id the host's name has to do; on Linux that means a container that hides it.
+  // Without a boot id the host name must suffice; on Linux it is only missing in a container that hides it.
   if (boot === '' && (host !== own.host || process.platform === 'linux')) return false;
   try {
     process.kill(pid, 0);
@@ -37,7 +37,7 @@ export function hasEnded({ host, pid, boot, namespace, started }: ProcessIdentit
   return started !== '' && startOf(pid) !== started;
 }
 
-/** '' for a process that is not there, or has ended and only waits for its parent to notice. */
+/** '' for a process that does not exist, or is a zombie. */
 function startOf(pid: number): string {
   const stat = quietly(() => readFileSync(`/proc/${pid}/stat`, 'utf8'));
   const [state, ...fields] = stat.slice(stat.lastIndexOf(')') + 2).split(' ');

@@ -1,4 +1,4 @@
-/** Text that comes from outside, made harmless for a terminal: what would steer it or hide is written out. */
+/** Makes text from outside safe to print: control, format and separator characters become `\u{…}` escapes. */
 export function printable(text: string): string {
   return text.replaceAll(
     /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu,
@@ -6,10 +6,7 @@ export function printable(text: string): string {
   );
 }
 
-/**
- * Rows as aligned columns under their headings; what has no value is a dash. The columns of these `numbers`, by
- * their headings, stand to the right.
- */
+/** Rows as aligned columns under their headings, `-` for no value. Columns named in `numbers` are right-aligned. */
 export function table(
   headings: readonly string[],
   rows: readonly (readonly (string | undefined)[])[],
@@ -32,7 +29,7 @@ export function table(
     .join('\n');
 }
 
-/** Names and values, one pair a line. */
+/** Names and values, one pair on each line. */
 export function list(pairs: readonly (readonly [string, string | undefined])[]): string {
   const longest = Math.max(...pairs.map(([name]) => width(name)));
   return pairs.map(([name, value]) => `${name.padEnd(longest)}  ${printable(value ?? '') || '-'}`).join('\n');

@@ -3,11 +3,11 @@ import { once } from 'node:events';
 import { expect, test } from '@jest/globals';
 import { hasEnded, thisProcess } from '../../../src/lib/system/process-identity.ts';
 
-test('a process that runs has not ended; once it is killed it has', async () => {
+test('a running process has not ended; a killed one has', async () => {
   expect(hasEnded(thisProcess())).toBe(false);
   const child = spawn('sleep', ['60']);
   await once(child, 'spawn');
-  // Where the start is unknown, the id alone has to do.
+  // Without a start time, only the id is compared.
   const other = { ...thisProcess(), pid: child.pid ?? 0, started: '' };
   expect(hasEnded(other)).toBe(false);
   child.kill('SIGKILL');
@@ -15,11 +15,11 @@ test('a process that runs has not ended; once it is killed it has', async () => 
   expect(hasEnded(other)).toBe(true);
 });
 
-test('a process with the same id that began at another time is not the same process', () => {
+test('a process with the same id but another start time is a different process', () => {
   expect(hasEnded({ ...thisProcess(), started: '1' })).toBe(true);
 });
 
-test('of a process in another container or on another machine nothing is certain', () => {
+test('a process in another container or on another machine may still be running', () => {
   expect(hasEnded({ ...thisProcess(), started: '1', namespace: 'pid:[1]' })).toBe(false);
   expect(hasEnded({ ...thisProcess(), started: '1', boot: 'another' })).toBe(false);
   expect(hasEnded({ ...thisProcess(), started: '1', boot: '', host: 'another' })).toBe(false);

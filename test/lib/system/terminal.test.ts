@@ -4,7 +4,7 @@ import { counted } from '../../../src/lib/numbers.ts';
 import { list, printable, table } from '../../../src/lib/system/terminal.ts';
 
 describe('text for a terminal', () => {
-  test('a table stands in columns, numbers to the right, and what is absent is a dash', () => {
+  test('a table has aligned columns, numbers on the right, and a dash for no value', () => {
     expect(
       table(
         ['', 'read', 'by'],
@@ -21,7 +21,7 @@ describe('text for a terminal', () => {
     ]);
   });
 
-  test('what would steer the terminal is written out, in tables and lists too', () => {
+  test('control and format characters are escaped, in tables and lists too', () => {
     expect(printable('a\u001b[2J\u202eb\u2028')).toBe(String.raw`a\u{1b}[2J\u{202e}b\u{2028}`);
     expect(list([['name', '\u0007']])).toBe(String.raw`name  \u{7}`);
     fc.assert(
@@ -31,7 +31,7 @@ describe('text for a terminal', () => {
     );
   });
 
-  test('one thing is no two things', () => {
+  test('a count has its noun in the singular or plural', () => {
     expect([0, 1, 1234].map((count) => counted(count, 'record'))).toEqual([
       '0 records',
       '1 record',
