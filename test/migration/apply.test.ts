@@ -378,3 +378,62 @@ test('a broken report path is told before anything is done', async () => {
   const call = await tool.json('apply', '--source', source, '--report', join(source, 'file', 'report'));
   expect(call).toMatchObject({ exitCode: 2, err: expect.stringContaining('--report') });
 });
+
+test('plan shows some of what would change, field by field, and its JSON counts by organization', async () => {
+  const tool = createTool();
+  const profile = { organizationId: 'acme', userId: 'u', username: 'old', updatedAt: 1_700_000_000_000 };
+  const first = writeSource({ profiles: [profile, { organizationId: 'other', userId: 'v' }] });
+  await tool.json('apply', '--source', first, '--run', 'r');
+  const second = writeSource({
+    profiles: [
+      { ...profile, username: 'new', profilePictureUrl: 'https://x.example/1', updatedAt: 1_700_000_000_001 },
+      { organizationId: 'other', userId: 'v' },
+      { organizationId: 'other', userId: 'w' },
+    ],
+  });
+  const { json } = await tool.json('plan', '--source', second, '--run', 'r');
+  expect(json['changes']).toEqual([
+    {
+      entity: 'profiles',
+      where: 'profiles.ndjson:1',
+      organizationId: 'acme',
+      userId: 'u',
+      differences: [
+        { field: 'username', redis: 'old', source: 'new' },
+        { field: 'profilePictureUrl', source: 'https://x.example/1' },
+        { field: 'updatedAt', redis: '1700000000000', source: '1700000000001' },
+      ],
+    },
+  ]);
+  expect(json['organizations']).toMatchObject({
+    acme: { created: 0, updated: 1, unchanged: 0 },
+    other: { created: 1, updated: 0, unchanged: 1 },
+  });
+  const { out } = await tool.text('plan', '--source', second, '--run', 'r');
+  expect(out).toContain(
+    [
+      'Updates (1 of 1), from Redis to the source:',
+      '  profiles  profiles.ndjson:1 (organization "acme", user "u")',
+      '    username: "old" -> "new"',
+      '    profilePictureUrl: absent -> "https://x.example/1"',
+    ].join('\n'),
+  );
+});
+
+test('status of a finished run is 100 %, whatever was refused', async () => {
+  const tool = createTool();
+  const records = Array.from({ length: 30 }, (_, at) => ({
+    organizationId: 'acme',
+    userId: `u${at}`,
+    username: `name-${at}`,
+  }));
+  const clash = { organizationId: 'acme', userId: 'late', username: 'name-0' };
+  await tool.json('apply', '--source', writeSource({ profiles: records.slice(0, 3) }), '--run', 'r');
+  const source = writeSource({ profiles: [...records, clash, clash] });
+  const args = ['--source', source, '--run', 'r', '--fresh', '--on-conflict', 'skip'];
+  expect(await tool.json('apply', ...args)).toMatchObject({ exitCode: 0, json: { conflicts: 1 } });
+  expect((await tool.json('status', '--run', 'r')).json).toMatchObject({
+    phase: 'finished',
+    entities: { profiles: { progress: 1, isDone: true } },
+  });
+});

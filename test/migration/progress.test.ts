@@ -8,11 +8,14 @@ test('without a terminal it is a line every few seconds, with rate and time left
     told += text;
   };
   const progress = createProgress({ write }, () => now);
+  progress.begin(3);
+  progress.next();
+  progress.next();
   progress.advance('writing profiles', 500, 0.01);
   expect(told).toBe('');
   now = 5000;
   progress.advance('writing profiles', 500, 0.25);
-  expect(told).toBe('writing profiles: 1,000 records, 25 %, 200/s, 15 s left\n');
+  expect(told).toBe('writing profiles (pass 2 of 3): 1,000 records, 25 %, 200/s, 15 s left\n');
   progress.advance('writing profiles', 500, 0.3);
   progress.stop();
   expect(told.split('\n')).toHaveLength(2);

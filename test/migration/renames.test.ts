@@ -50,6 +50,8 @@ function contextFor(prefix: string, scripts = Infinity) {
     organizations: createOrganizations(store, prefix),
     signal: stop.signal,
     progress: {
+      begin: () => {},
+      next: () => {},
       advance: () => {
         made += 1;
         if (made >= scripts) stop.abort();

@@ -1,4 +1,7 @@
-import { makePlan } from '../../migration/engine/apply.ts';
+import { number } from '../../lib/numbers.ts';
+import { printable } from '../../lib/system/terminal.ts';
+import { shown } from '../../migration/engine/compare/differences.ts';
+import { makePlan, type Change } from '../../migration/engine/apply.ts';
 import { openChosen, type SourceChoice } from '../../migration/engine/read/choose.ts';
 import {
   describeIgnored,
@@ -12,6 +15,7 @@ import {
   organizationFigures,
   pace,
   remedyFor,
+  subjectOf,
   sumOf,
 } from './summary.ts';
 import { withSession, type Outcome, type SessionChoice, type CliEnvironment } from './session.ts';
@@ -27,7 +31,7 @@ export async function plan(environment: CliEnvironment, choice: PlanChoice): Pro
   const chosen = await openChosen(choice, environment.env);
   try {
     return await withSession(environment, choice, async (context) => {
-      const { assessment, tallies, pruning } = await makePlan(chosen, context, choice);
+      const { assessment, tallies, pruning, changes } = await makePlan(chosen, context, choice);
       const { issues } = context;
       const { reading, problems } = assessment;
       const figures = figuresOf(reading, tallies, issues);
@@ -48,6 +52,7 @@ export async function plan(environment: CliEnvironment, choice: PlanChoice): Pro
           ...pace(startedAt, sum.read),
           entities: Object.fromEntries(figures),
           organizations: organizationFigures(tallies),
+          changes,
           issues: issues.counts(),
           examples: issues.examples(),
           ignored: chosen.source.ignored,
@@ -62,6 +67,7 @@ export async function plan(environment: CliEnvironment, choice: PlanChoice): Pro
             'Problems (any of them stops an apply before it writes, unless --on-conflict says otherwise):',
           ),
           ...listWarnings(issues),
+          ...listChanges(changes, sum.updated),
           ...(pruning === undefined ? [] : describePruning(pruning)),
           ...listIssues(issues, 'To be removed:', ['to-prune']),
         ].join('\n'),
@@ -71,4 +77,19 @@ export async function plan(environment: CliEnvironment, choice: PlanChoice): Pro
   } finally {
     await chosen.source.close();
   }
+}
+
+function listChanges(changes: readonly Change[], updated: number): string[] {
+  if (changes.length === 0) return [];
+  const lines = changes.flatMap((change) => [
+    `  ${change.entity}  ${printable(`${change.where}${subjectOf(change)}`)}`,
+    ...change.differences.map(
+      ({ field, redis, source }) => `    ${field}: ${printable(shown(redis))} -> ${printable(shown(source))}`,
+    ),
+  ]);
+  return [
+    '',
+    `Updates (${number(changes.length)} of ${number(updated)}), from Redis to the source:`,
+    ...lines,
+  ];
 }

@@ -75,9 +75,9 @@ function phaseOf(state: RunState | undefined, owner: Owner | undefined): Phase {
 }
 
 function shown({ source, onConflict, startedAt, finishedAt, refused, entities }: RunState) {
-  const own = Object.entries(entities).map(([entity, { read, tally, progress, isDone }]) => [
+  const own = Object.entries(entities).map(([entity, { read, tally, progress }]) => [
     entity,
-    { read, tally, progress, isDone },
+    { read, tally, progress, isDone: progress === 1 },
   ]);
   return { source, onConflict, startedAt, finishedAt, refused, entities: Object.fromEntries(own) as unknown };
 }

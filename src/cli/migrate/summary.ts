@@ -138,8 +138,13 @@ export function listIssues(issues: Issues, title: string, reasons: readonly Reas
   return lines.length === 0 ? [] : ['', title, ...lines];
 }
 
-/** Whose record an issue is about. */
-function subjectOf({ organizationId, userId, username, entity }: Issue): string {
+/** Whose record it is, for people. */
+export function subjectOf({
+  organizationId,
+  userId,
+  username,
+  entity,
+}: Pick<Issue, 'organizationId' | 'userId' | 'username' | 'entity'>): string {
   const parts = [
     ...(organizationId === undefined ? [] : [`organization ${JSON.stringify(organizationId)}`]),
     ...(userId === undefined ? [] : [`user ${JSON.stringify(userId)}`]),

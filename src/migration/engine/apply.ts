@@ -1,4 +1,6 @@
 import { createTallies, type Tallies } from '../analysis/outcomes.ts';
+import type { Decided } from '../analysis/spool.ts';
+import type { Entity, RecordOf } from '../records/records.ts';
 import { lockRun } from '../runs/lock.ts';
 import {
   readRun,
@@ -12,6 +14,7 @@ import type { Scope } from '../sources/scope.ts';
 import { assessSource, entriesToWrite, type AssessChoice, type Assessment } from './read/assess.ts';
 import type { Chosen } from './read/choose.ts';
 import type { MigrationContext } from './context.ts';
+import { differencesOf, type Difference } from './compare/differences.ts';
 import { createExtras } from './compare/extras.ts';
 import { UsageError } from './issues.ts';
 import { createLoad, rollBack, stagedOrganizations } from './load/load.ts';
@@ -27,7 +30,20 @@ export interface Plan {
   /** What would become of the records. */
   tallies: Tallies;
   pruning: PrunePlan | undefined;
+  /** The first few records of each entity that would be changed, with the fields. */
+  changes: Change[];
 }
+
+export interface Change {
+  entity: Entity;
+  where: string;
+  organizationId: string;
+  userId?: string | undefined;
+  differences: readonly Difference[];
+}
+
+/** Changes of each entity that a plan shows. */
+const shownChanges = 5;
 
 interface PruneChoice {
   prune?: boolean | undefined;
@@ -40,14 +56,32 @@ export async function makePlan(
   context: MigrationContext,
   choice: PruneChoice,
 ): Promise<Plan> {
+  context.progress.begin(choice.prune === true ? 2 : 1);
   const { assessment, pruning } = await assess(scope, context, run, choice);
   context.signal.throwIfAborted();
   const { tallies } = assessment;
-  for await (const { entity, record, outcome } of entriesToWrite(assessment, tallies)) {
+  const sample = new Map<Entity, Decided[]>();
+  for await (const entry of entriesToWrite(assessment, tallies)) {
+    const { entity, record, outcome } = entry;
     // Whoever still has the username leaves it.
     tallies.add(entity, record.organizationId, outcome === 'taken' ? 'updated' : outcome);
+    const own = sample.get(entity) ?? [];
+    if (outcome !== 'created' && own.length < shownChanges) sample.set(entity, [...own, entry]);
   }
-  return { assessment, tallies, pruning };
+  const changes = await Promise.all([...sample].map(([entity, own]) => changesOf(context, entity, own)));
+  return { assessment, tallies, pruning, changes: changes.flat() };
+}
+
+async function changesOf(
+  context: MigrationContext,
+  entity: Entity,
+  entries: readonly Decided[],
+): Promise<Change[]> {
+  const differences = await differencesOf(context, entity, entries);
+  return entries.map(({ where, record }, position) => {
+    const { organizationId, userId } = record as RecordOf['collections'];
+    return { entity, where, organizationId, userId, differences: differences[position] ?? [] };
+  });
 }
 
 async function assess(
@@ -68,6 +102,7 @@ async function assess(
     ...loading,
   });
   if (extras === undefined || context.signal.aborted) return { assessment, pruning: undefined };
+  context.progress.next();
   const among = await organizationsOf(context, await runOrganizations(context, run), scope.organizationId);
   return {
     assessment,
@@ -128,7 +163,7 @@ export async function applyRun(
 }
 
 async function applyLocked(chosen: Chosen, context: MigrationContext, choice: ApplyChoice): Promise<Applied> {
-  const { store, prefix, signal, issues } = context;
+  const { store, prefix, signal, issues, progress } = context;
   const { run, source } = chosen;
   const last = choice.fresh === true ? undefined : await readRun(store, prefix, run);
   const { round, isResumed } = nextRound(chosen, choice, last);
@@ -149,9 +184,13 @@ async function applyLocked(chosen: Chosen, context: MigrationContext, choice: Ap
     onDiscard: keeper.discardLoaded,
   });
   const size = sizeFor(scope.size, choice.rate);
+  const isPruning = choice.prune === true && isFull;
+  const afterwards = isFull ? choice.afterwards : undefined;
+  // Reading, indexing what was loaded and writing; looking for what to prune, and pruning.
+  progress.begin(3 + (isPruning ? 2 : 0) + (afterwards === undefined ? 0 : 1));
   const { assessment, pruning } = await assess({ ...scope, size }, context, run, {
     ...choice,
-    prune: choice.prune === true && isFull,
+    prune: isPruning,
     load,
     tallies,
     onTaken: (rows, entity, share) => keeper.loaded({ rows, version: source.version ?? '' }, entity, share),
@@ -190,10 +229,17 @@ async function applyLocked(chosen: Chosen, context: MigrationContext, choice: Ap
   await rememberOrganizations(context, run);
   await keeper.begin();
   await load.finish();
+  progress.next();
   pendingRenames = await makeRenames(context, assessment.renames);
   await writeEntries(context, assessment, tallies, { size, pacer, onWritten: keeper.written });
-  if (!signal.aborted && pruning !== undefined) pruned = await prune(context, pruning);
-  if (!signal.aborted && isFull) await choice.afterwards?.(scope, context);
+  if (!signal.aborted && pruning !== undefined) {
+    progress.next();
+    pruned = await prune(context, pruning);
+  }
+  if (!signal.aborted && afterwards !== undefined) {
+    progress.next();
+    await afterwards(scope, context);
+  }
   await keeper.now();
   if (signal.aborted) return outcome('interrupted');
   round.finishedAt = Date.now();
@@ -203,6 +249,7 @@ async function applyLocked(chosen: Chosen, context: MigrationContext, choice: Ap
     issues.count('invalid') + issues.count('username-conflict'),
   );
   if (isFull) round.fullAt = round.startedAt;
+  for (const state of Object.values(round.entities)) state.progress = 1;
   const seen = Math.max(assessment.reading.newest, round.highWater ?? 0);
   round.highWater = Math.min(seen, round.startedAt, source.settledUntil);
   round.readAll = false;

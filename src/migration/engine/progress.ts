@@ -1,8 +1,12 @@
 import { SingleBar } from 'cli-progress';
 import { counted, number } from '../../lib/numbers.ts';
 
-/** Tells an operator how far the work is. */
+/** Shows an operator how far the work is. */
 export interface Progress {
+  /** The work has so many passes. */
+  begin: (passes: number) => void;
+  /** The next pass begins. */
+  next: () => void;
   /** `phase` may change at any call; `count` records more, by which `share` (0 to 1) of the phase is done. */
   advance: (phase: string, count: number, share: number) => void;
   stop: () => void;
@@ -21,34 +25,34 @@ export function createProgress(output: Output, now: () => number = Date.now): Pr
   return output.isTTY === true ? createBar(output, now) : createLines(output, now);
 }
 
-/** A phase under way. */
+/** Counts what is shown. */
 function createMeter(now: () => number) {
-  let phase = '';
-  let count = 0;
-  let share = 0;
-  let startedAt = now();
+  let [pass, passes] = [0, 0];
+  let [phase, count, share, startedAt] = ['', 0, 0, now()];
   return {
+    begin: (all: number): void => {
+      [pass, passes] = [0, all];
+    },
+    next: (): void => {
+      pass += 1;
+    },
     /** Whether another phase has begun. */
     advance: (next: string, more: number, reached: number): boolean => {
       const isNew = next !== phase;
-      if (isNew) {
-        phase = next;
-        count = 0;
-        startedAt = now();
-      }
+      if (isNew) [phase, count, startedAt] = [next, 0, now()];
       count += more;
       share = reached;
       return isNew;
     },
     read: () => {
       const seconds = Math.max(0.001, (now() - startedAt) / 1000);
-      const left = share > 0 ? (seconds * (1 - share)) / share : undefined;
+      const left = share > 0 ? `${duration((seconds * (1 - share)) / share)} left` : 'time left unknown';
       return {
-        phase,
+        phase: passes > 1 ? `${phase} (pass ${pass} of ${passes})` : phase,
         done: counted(count, 'record'),
         share,
         rate: number(Math.round(count / seconds)),
-        left: left === undefined ? 'unknown' : duration(left),
+        left,
       };
     },
   };
@@ -56,14 +60,15 @@ function createMeter(now: () => number) {
 
 function createLines(output: Output, now: () => number): Progress {
   const meter = createMeter(now);
-  let toldAt = now();
+  let shownAt = now();
   return {
+    ...meter,
     advance: (phase, count, share) => {
       meter.advance(phase, count, share);
-      if (now() - toldAt < lineInterval) return;
-      toldAt = now();
+      if (now() - shownAt < lineInterval) return;
+      shownAt = now();
       const { phase: doing, done, share: reached, rate, left } = meter.read();
-      output.write(`${doing}: ${done}, ${Math.floor(100 * reached)} %, ${rate}/s, ${left} left\n`);
+      output.write(`${doing}: ${done}, ${Math.floor(100 * reached)} %, ${rate}/s, ${left}\n`);
     },
     stop: () => {},
   };
@@ -77,11 +82,12 @@ function createBar(output: Output, now: () => number): Progress {
     bar = undefined;
   };
   return {
+    ...meter,
     advance: (phase, count, share) => {
       if (meter.advance(phase, count, share)) stop();
       if (bar === undefined) {
         bar = new SingleBar({
-          format: '{bar} {percentage} % {phase}: {done}, {rate}/s, {left} left',
+          format: '{bar} {percentage} % {phase}: {done}, {rate}/s, {left}',
           stream: output as unknown as NodeJS.WritableStream,
           hideCursor: true,
           clearOnComplete: true,

@@ -56,7 +56,7 @@ export function createRoundKeeper(
   const setProgress = (entity: Entity, progress: number): void => {
     const tally = tallies.of(entity);
     const read = Object.values(tally).reduce((sum, count) => sum + count, 0);
-    round.entities[entity] = { read, tally, progress, isDone: progress === 1 };
+    round.entities[entity] = { read, tally, progress };
   };
   return {
     begin: () => (beginning ??= saveRound(store, prefix, run, round)),

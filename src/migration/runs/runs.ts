@@ -33,7 +33,6 @@ interface EntityState {
   tally: Tally;
   /** The share that is done, from 0 to 1. */
   progress: number;
-  isDone: boolean;
 }
 
 /** A run's state, as kept in Redis. Times in ms. */

@@ -47,7 +47,7 @@ export function describeDifferences(differences: readonly Difference[]): string 
 }
 
 /** A value for people. */
-function shown(value: unknown): string {
+export function shown(value: unknown): string {
   return value === undefined ? 'absent' : JSON.stringify(value);
 }
 

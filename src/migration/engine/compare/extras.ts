@@ -47,6 +47,7 @@ const lookedUpAtOnce = 500;
 export function createExtras(context: MigrationContext, wanted: readonly Entity[]): Extras {
   const entities = wanted.filter((entity) => entity !== 'organizations');
   const sorter = createSorter(context.workspace);
+  let noted = 0;
   const note = (entity: Entity, id: string, key: string, side: string): Promise<void> | undefined =>
     // References hold the one control character that lines must not.
     sorter.add([entity, id, key.replaceAll('\n', '\u0002'), side].join(separator));
@@ -65,13 +66,18 @@ export function createExtras(context: MigrationContext, wanted: readonly Entity[
   }
 
   return {
-    note: (entity, organization, record) =>
-      entity === 'organizations'
-        ? undefined
-        : note(entity, organization.id, identityOf(entity, record, organization), inSource),
+    note: (entity, organization, record) => {
+      if (entity === 'organizations') return undefined;
+      noted += 1;
+      return note(entity, organization.id, identityOf(entity, record, organization), inSource);
+    },
     find: async function* (among, stored, onOtherKey) {
+      let found = 0;
       for await (const { entity, organization, key } of scanRecords(context, entities, among, onOtherKey)) {
         stored?.set(entity, (stored.get(entity) ?? 0) + 1);
+        // What Redis should hold is about what the source has.
+        found += 1;
+        if (found % 1000 === 0) context.progress.advance('reading Redis', 1000, Math.min(1, found / noted));
         const noting = note(entity, organization.id, key, inRedis);
         if (noting !== undefined) await noting;
       }

@@ -39,6 +39,7 @@ export async function verify(
   const { issues } = context;
   const extras = createExtras(context, scope.entities);
   const described = new Set<string>();
+  context.progress.begin(2);
   const assessment = await assessSource(scope, context, {
     phase: 'verifying',
     keepsDiffering: true,
@@ -63,6 +64,7 @@ export async function verify(
   }
   await reportEntries(context, batch);
 
+  context.progress.next();
   const { read, invalid } = assessment.reading;
   const among = await organizationsOf(context, past, scope.organizationId);
   const stored = new Map<Entity, number>();
@@ -139,11 +141,10 @@ async function findExtras(
   context: MigrationContext,
   { scope, extras, among, stored, invalid }: ExtrasChoice,
 ): Promise<number> {
-  const { issues, progress } = context;
+  const { issues } = context;
   let indexed = 0;
   const buckets = createOrderedPool<number>(bucketsAtOnce, (entries) => {
     indexed += entries;
-    progress.advance('reading Redis', entries, 0);
   });
   const onOtherKey = (organization: Organization, rest: string): Promise<void> | undefined => {
     const [kind, bucket] = rest.split(':');

@@ -46,6 +46,7 @@ export function createNameIndex(context: MigrationContext): NameIndex {
   const superseding = createSorter(context.workspace);
   // Most users have one record: only the others' claims are looked at more closely.
   const repeated = createSeen();
+  let claims = 0;
   const add = (organization: Organization, form: string, rest: string): Promise<void> | undefined =>
     sorter.add([organization.id, reverseBits(placeOf(form)), form, rest].join(separator));
 
@@ -69,8 +70,10 @@ export function createNameIndex(context: MigrationContext): NameIndex {
   };
 
   return {
-    add: ({ organization, form, userId, seq, where }) =>
-      add(organization, form, [pad(seq), userId, where].join(separator)),
+    add: ({ organization, form, userId, seq, where }) => {
+      claims += 1;
+      return add(organization, form, [pad(seq), userId, where].join(separator));
+    },
     // Sorts before all who want the name.
     deny: (organization, form) => add(organization, form, ''),
     supersede: ({ organization, userId, seq }) => {
@@ -101,7 +104,8 @@ export function createNameIndex(context: MigrationContext): NameIndex {
         if (denied === id + separator + form) onDenied(claim);
         const adding = writer.add(claim);
         if (adding !== undefined) await adding;
-        if ((count += 1) % 1000 === 0) context.progress.advance('writing the name index', 1000, 0);
+        if ((count += 1) % 1000 === 0)
+          context.progress.advance('writing the name index', 1000, count / claims);
       }
       await writer.finish();
     },

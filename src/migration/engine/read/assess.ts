@@ -49,7 +49,7 @@ export async function assessSource(
   context: MigrationContext,
   { phase, load, onTaken, tallies = createTallies(), extras, ...choice }: AssessChoice,
 ): Promise<Assessment> {
-  const { issues, signal } = context;
+  const { issues, progress, signal } = context;
   const { isPruning = false, keepsDiffering = false } = choice;
   const spool = createSpool(context.workspace);
   const isSettled = (outcome: Outcome): boolean =>
@@ -88,6 +88,7 @@ export async function assessSource(
       ),
     ]);
   };
+  progress.next();
   const reading = await readSource(scope, context, { phase, take, onTaken });
   const assessment = (renames: Rename[]): Assessment => ({
     reading,
@@ -97,6 +98,7 @@ export async function assessSource(
     problems: issues.count('invalid') + issues.count('username-conflict'),
   });
   if (signal.aborted) return assessment([]);
+  if (load !== undefined) progress.next();
   await load?.index(scope.onConflict);
   await decideDuplicates(context, spool, reading.repeated);
   const renames = await decideNames(context, spool, {

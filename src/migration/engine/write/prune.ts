@@ -91,13 +91,16 @@ function refusalOf(
 /** Removes what was planned. What was written here since stays. */
 export async function prune(context: MigrationContext, plan: PrunePlan): Promise<Pruned> {
   const removed = new Map<Entity, number>();
+  const all = [...plan.toRemove.values()].reduce((sum, count) => sum + count, 0);
+  let done = 0;
   let batch: Extra[] = [];
   const flush = async (): Promise<void> => {
     const [first] = batch;
     if (first === undefined) return;
     const count = await pruneBatch(context, first, batch);
     removed.set(first.entity, (removed.get(first.entity) ?? 0) + count);
-    context.progress.advance('pruning', count, 0);
+    done += batch.length;
+    context.progress.advance('pruning', count, done / all);
     batch = [];
   };
   for await (const line of plan.records.sorted()) {
