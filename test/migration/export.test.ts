@@ -220,7 +220,7 @@ describe('an export', () => {
     expect(readdirSync(to)).toEqual(['.incomplete']);
     expect(await createTool().json('plan', '--source', to)).toMatchObject({
       exitCode: 2,
-      err: expect.stringContaining('holds no known file'),
+      err: expect.stringContaining('holds an export that did not finish'),
     });
     expect(await tool.json('export', '--to', to)).toMatchObject({
       exitCode: 0,

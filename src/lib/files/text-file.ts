@@ -15,7 +15,10 @@ export interface TextFile {
 /** Characters collected before they are written. */
 const blockLength = 64 * 1024;
 
-/** Creates a file that only this user can read, or empties an existing one. `remedy` ends the message of an error. */
+/**
+ * Creates a file that only this user can read, or empties an existing one. `remedy` ends the message of an error: it
+ * says what to do if the file cannot be written here.
+ */
 export function createTextFile(path: string, remedy: string): TextFile {
   const attempt = <Result>(work: () => Result): Result => {
     try {
@@ -24,7 +27,9 @@ export function createTextFile(path: string, remedy: string): TextFile {
       const { code = 'error' } = error as NodeJS.ErrnoException;
       const isFull = code === 'ENOSPC' || code === 'EDQUOT';
       throw new WriteError(
-        `${path} cannot be written (${isFull ? `${code}, no space is left` : code}): ${remedy}`,
+        isFull
+          ? `${path} cannot be written (${code}, no space is left): free some space, or ${remedy}`
+          : `${path} cannot be written (${code}): ${remedy}`,
       );
     }
   };

@@ -65,7 +65,7 @@ async function writeLines(
   lines: Iterable<string> | AsyncIterable<string>,
 ): Promise<string> {
   const path = workspace.newFile();
-  const file = createTextFile(path, 'free some space, or set TMPDIR to a folder on another disk');
+  const file = createTextFile(path, 'set TMPDIR to a folder on another disk');
   for await (const line of lines) file.write(`${line}\n`);
   file.close();
   return path;

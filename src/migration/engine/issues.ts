@@ -106,7 +106,7 @@ export function openIssues(path?: string): Issues {
 
 function openReport(path: string): TextFile {
   try {
-    return createTextFile(path, 'free some space, or give --report another file');
+    return createTextFile(path, 'give --report another file');
   } catch (error) {
     throw error instanceof WriteError ? new UsageError(error.message) : error;
   }

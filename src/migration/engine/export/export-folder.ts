@@ -3,7 +3,13 @@ import { join } from 'node:path';
 import { makeFolder } from '../../../lib/files/make-directory.ts';
 import { markOwned, ownerOf } from '../../../lib/files/owned-folder.ts';
 import { createTextFile } from '../../../lib/files/text-file.ts';
-import { formatManifest, manifestName, readManifest, type Manifest } from '../../sources/files/manifest.ts';
+import {
+  formatManifest,
+  manifestName,
+  readManifest,
+  stagingName,
+  type Manifest,
+} from '../../sources/files/manifest.ts';
 import { UsageError } from '../issues.ts';
 
 /** A folder that an export goes to. */
@@ -16,7 +22,8 @@ export interface ExportFolder {
   discard: () => void;
 }
 
-const stagingName = '.incomplete';
+/** What to do when a file of an export cannot be written. */
+export const exportRemedy = 'give --to another disk, then export again; nothing was exported';
 
 /** Prepares a new or empty folder for an export; one that an export was killed in counts as empty. */
 export async function openExportFolder(folder: string): Promise<ExportFolder> {
@@ -44,7 +51,7 @@ export async function openExportFolder(folder: string): Promise<ExportFolder> {
   return {
     staging,
     publish: (manifest) => {
-      const list = createTextFile(join(staging, manifestName), 'free some space, then export again');
+      const list = createTextFile(join(staging, manifestName), exportRemedy);
       list.write(formatManifest(manifest));
       list.close();
       for (const name of [manifestName, ...manifest.keys()]) {

@@ -6,7 +6,7 @@ import { apiKeyKey, denylistKey, objectsKey } from '../../../redis/keys.ts';
 import { listOrganizations } from '../../../redis/organizations.ts';
 import type { MigrationContext } from '../context.ts';
 import { createSorter, byCodeUnits } from '../../analysis/sorter.ts';
-import { openExportFolder } from './export-folder.ts';
+import { exportRemedy, openExportFolder } from './export-folder.ts';
 import { scanRecords } from './stored-keys.ts';
 import { UsageError } from '../issues.ts';
 import type { Organization } from '../organizations.ts';
@@ -21,7 +21,6 @@ export interface Exported {
 
 const separator = '\u0001';
 const readAtOnce = 500;
-const remedy = 'free some space, or give --to another disk, then export again; nothing was exported';
 
 /**
  * Writes what Redis holds as records, one NDJSON file per entity, ordered by organization and key (code units), so
@@ -60,7 +59,7 @@ async function writeEntity(
   entity: Entity,
   among: ReadonlyMap<string, Organization>,
 ): Promise<ManifestEntry> {
-  const file = createTextFile(path, remedy);
+  const file = createTextFile(path, exportRemedy);
   const hash = createHash('sha256');
   let count = 0;
   try {

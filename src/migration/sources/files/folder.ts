@@ -8,7 +8,14 @@ import type { Batch, ReadOptions, Source } from '../source.ts';
 import { readCsv, readCsvHeader } from './csv.ts';
 import { fileVersion } from './file.ts';
 import type { DataFile, FileVersion } from './file.ts';
-import { checkDigest, exportedName, manifestName, readManifest, type Manifest } from './manifest.ts';
+import {
+  checkDigest,
+  exportedName,
+  manifestName,
+  readManifest,
+  stagingName,
+  type Manifest,
+} from './manifest.ts';
 import { readNdjson } from './ndjson.ts';
 import { projectByPointers } from './pointers.ts';
 
@@ -123,7 +130,8 @@ async function findFiles(location: string): Promise<Found> {
   const manifest = await readManifest(location);
   const files = new Map<Entity, DataFile>();
   const ignored: string[] = [];
-  for (const name of (await readdir(location)).sort()) {
+  const names = (await readdir(location)).sort();
+  for (const name of names) {
     const file = asDataFile(join(location, name));
     if (file === undefined) {
       const isRead = name.startsWith('.') || (name === manifestName && manifest !== undefined);
@@ -136,9 +144,12 @@ async function findFiles(location: string): Promise<Found> {
     }
     files.set(file.entity, file);
   }
+  if (names.includes(stagingName))
+    throw new SourceError(`${location} holds an export that did not finish: run that export again`);
   if (files.size === 0) {
+    const others = ignored.length === 0 ? '' : ` (there is ${ignored.slice(0, 3).join(', ')})`;
     throw new SourceError(
-      `${location} holds no known file: name files after the entities, such as ${exampleNames} (or .ndjson.gz, .csv)`,
+      `${location} holds no known file${others}: name files after the entities, such as ${exampleNames} (or .ndjson.gz, .csv)`,
     );
   }
   for (const name of manifest?.keys() ?? []) {

@@ -6,6 +6,8 @@ import { openBytes, type DataFile, type FileVersion } from './file.ts';
 
 /** The file beside an export that tells a whole one from a part of one. */
 export const manifestName = 'manifest.json';
+/** The folder in which the files of an export are written until all of them are whole. */
+export const stagingName = '.incomplete';
 const format = 'profile-bridge-export';
 
 /** What an export says of one of its files. */

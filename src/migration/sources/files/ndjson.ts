@@ -1,4 +1,5 @@
 import { isAscii, isUtf8 } from 'node:buffer';
+import { isFields } from '../../records/shapes.ts';
 import { belongsTo, createBatchBuilder } from '../batches.ts';
 import type { Batch, ReadOptions, Row } from '../source.ts';
 import { maxRowBytes, openBytes } from './file.ts';
@@ -6,6 +7,7 @@ import type { DataFile, FileVersion } from './file.ts';
 
 const lineFeed = 10;
 const openingBrace = 123;
+const oneObjectPerLine = 'write one object per line, such as by jq -c';
 const cutShort = 'is cut short: the file ends in the middle of this line';
 
 /**
@@ -108,9 +110,13 @@ function readLine(json: string, open: boolean): Row | undefined {
   if (!usual && json.trim() === '') return undefined;
   try {
     const raw: unknown = JSON.parse(json);
-    return usual || isObject(raw) ? { raw } : { error: 'is not a JSON object' };
+    if (Array.isArray(raw)) return { error: `is a JSON array: ${oneObjectPerLine} .[]` };
+    return usual || isFields(raw) ? { raw } : { error: 'is not a JSON object' };
   } catch (error) {
     if (open) return { error: cutShort };
+    const begun = /^\s*([[{])\s*$/.exec(json)?.[1];
+    if (begun !== undefined)
+      return { error: `begins a value of several lines: ${oneObjectPerLine} ${begun === '[' ? '.[]' : '.'}` };
     if (json.includes('\0')) return { error: 'is not valid JSON: it holds NUL bytes' };
     return { error: `is not valid JSON${placeOf(error)}` };
   }
@@ -120,8 +126,4 @@ function readLine(json: string, open: boolean): Row | undefined {
 function placeOf(error: unknown): string {
   const place = error instanceof Error ? / at position (\d+)/.exec(error.message)?.[1] : undefined;
   return place === undefined ? '' : ` (at character ${Number(place) + 1})`;
-}
-
-function isObject(value: unknown): boolean {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
 }

@@ -60,7 +60,7 @@ describe('a folder', () => {
   test('without a known file is refused, as are two files for one entity', async () => {
     await put('users.json', '');
     expect(await messageOf(() => openSource(folder))).toMatch(
-      /holds no known file: name files after the entities/,
+      /holds no known file \(there is users\.json\): name files after the entities/,
     );
     await put('profiles.ndjson', '');
     await put('profiles.csv', 'organizationId,userId');
@@ -116,6 +116,13 @@ describe('an NDJSON file', () => {
     expect(await profiles()).toEqual([]);
   });
 
+  test('that is one JSON value over several lines is named as such', async () => {
+    await put('profiles.ndjson', JSON.stringify([{ organizationId: 'acme', userId: 'u1' }], null, 2));
+    expect((await profiles())[0]).toBe(
+      '1! begins a value of several lines: write one object per line, such as by jq -c .[]',
+    );
+  });
+
   test('whose lines are no JSON objects has them told by position, and the others read', async () => {
     const good = line('u');
     await put(
@@ -128,7 +135,7 @@ describe('an NDJSON file', () => {
     );
     expect(await profiles()).toEqual([
       '1 u',
-      '2! is not a JSON object',
+      '2! is a JSON array: write one object per line, such as by jq -c .[]',
       '3! is not a JSON object',
       '4! is not a JSON object',
       expect.stringMatching(/^5! is not valid JSON/),
@@ -324,7 +331,7 @@ describe('an NDJSON file', () => {
     ).toEqual([
       { organizationId: 'acme', userId: 'u1' },
       'userId is missing',
-      'is not a JSON object',
+      'is a JSON array: write one object per line, such as by jq -c .[]',
       'organizationId must be text',
     ]);
   });
