@@ -2,16 +2,16 @@ import type { Command } from 'commander';
 import { ConfigError } from '../config.ts';
 import { isStoreUnavailable } from '../redis/connection/connect.ts';
 
-/** How the two tools are called, as examples and remedies show it. */
+/** The names of the tools in examples and remedies. */
 export const adminCommand = 'profile-bridge admin';
 export const migrateCommand = 'profile-bridge migrate';
 
-/** What a help text ends with; the examples come without the tool's own name. */
+/** The end of a help text; the examples come without the tool's own name. */
 export function examplesText(tool: string, examples: readonly string[]): string {
   return `\nExamples:\n${examples.map((example) => `  $ ${tool} ${example}`).join('\n')}`;
 }
 
-/** Makes a program and all its commands tell their errors on one line, with the way to the help. */
+/** Makes a program and all its commands report an error on one line that refers to their help, and throw it. */
 export function configureErrorOutput(
   program: Command,
   out: (text: string) => void,
@@ -46,9 +46,8 @@ export function describeError(error: unknown): string {
   const line = message.trim().replaceAll(/\s*\n\s*/g, '; ');
   if (error instanceof ConfigError) return `invalid configuration: ${line}`;
   if (isStoreUnavailable(error)) {
-    return `the store does not answer (${line}): see that it runs and that REDIS_URL is right, then run this again`;
+    return `Redis is unavailable (${line}): check that it is running and that REDIS_URL is right, then run this again`;
   }
-  if (line.startsWith('WRONGTYPE'))
-    return `a key in the store is not what it should be: run ${adminCommand} fsck`;
+  if (line.startsWith('WRONGTYPE')) return `a key in Redis has the wrong type: run ${adminCommand} fsck`;
   return line;
 }

@@ -1,6 +1,6 @@
 import { createInterface } from 'node:readline/promises';
 
-/** What a command-line tool gets from the shell that started it. */
+/** What a command-line tool takes from the process that runs it. */
 export interface Shell {
   env: NodeJS.ProcessEnv;
   out: (text: string) => void;
@@ -8,14 +8,13 @@ export interface Shell {
   err: NodeJS.WriteStream;
   /** Aborted when the tool is to stop at the next safe point. */
   signal: AbortSignal;
-  /** Asks a question at the terminal; undefined where there is none. */
+  /** Asks a question at the terminal; undefined if there is none. */
   ask: ((question: string) => Promise<string>) | undefined;
 }
 
 /**
- * Runs a command-line tool in this process and leaves its exit code to the process. The first SIGINT or SIGTERM
- * aborts `signal`, the second one ends the process at once. Ends quietly if the reader of standard output has seen
- * enough, as in `… | head`.
+ * Runs a command-line tool and sets the exit code of this process. The first SIGINT or SIGTERM aborts `signal`, the
+ * second one ends the process at once. Exits quietly if standard output is closed early, as by `… | head`.
  */
 export async function runFromShell(run: (shell: Shell) => Promise<number>): Promise<void> {
   const interrupt = new AbortController();

@@ -37,11 +37,14 @@ export interface AdminContext extends Omit<CliEnvironment, 'env'> {
 /** The outcome of a command. `json` is for machines, `text` for people; what is left out is not printed. */
 export type Report =
   | { kind: 'done'; json?: unknown; text?: string }
-  /** Exit code 1. `message` is one line with the remedy. */
   | { kind: 'problem'; message: string; json?: unknown; text?: string }
-  /** Exit code 2. */
   | { kind: 'usage'; message: string }
   | { kind: 'interrupted'; message: string };
+
+/** A report with exit code 1: one line with the remedy, and what else to print. */
+export function problem(message: string, output: { json?: unknown; text?: string } = {}): Report {
+  return { kind: 'problem', message, ...output };
+}
 
 const exitCodes: Record<Report['kind'], number> = { done: 0, problem: 1, usage: 2, interrupted: 130 };
 

@@ -1,6 +1,6 @@
 import { Command } from 'commander';
 import { fsck, type Counts, type Fault } from '../../redis/fsck/fsck.ts';
-import { action, UnknownOrganizationError, type AdminContext, type Report } from './context.ts';
+import { action, problem, UnknownOrganizationError, type AdminContext, type Report } from './context.ts';
 import { idOption, withExamples } from './options.ts';
 import { counted } from '../../lib/numbers.ts';
 import { printable } from '../../lib/system/terminal.ts';
@@ -11,19 +11,19 @@ interface FsckOptions {
   json?: boolean;
 }
 
-/** `admin fsck`: proves that the store is consistent. */
+/** `admin fsck`: checks that the store is consistent. */
 export function fsckCommand(context: AdminContext): Command {
   const command = new Command('fsck')
     .description(
-      'proves that index, profiles, denylist, keys and references agree, while the service runs; exits 1 if faults remain',
+      'checks that username index, profiles, denylist, API keys and references agree, while the service runs; exits 1 if faults remain',
     )
     .addOption(idOption('--org <organization>', 'only this organization'))
-    .option('--repair', 'mend what can be mended without guessing')
+    .option('--repair', 'repair every fault that has only one possible repair')
     .action(action(context, check));
   return withExamples(command, ['fsck', 'fsck --org acme --repair', 'fsck --json']);
 }
 
-/** Faults are printed as they are found: there may be many. */
+/** Prints faults as they are found: there may be many. */
 async function check(
   context: AdminContext,
   { org, repair = false, json = false }: FsckOptions,
@@ -39,7 +39,7 @@ async function check(
   const outcome = await fsck(store, keyPrefix, { organizationId: org, repair, onFault, signal });
   if (outcome.kind === 'unknown-organization') throw new UnknownOrganizationError(org ?? '');
   if (outcome.kind === 'interrupted') {
-    return { kind: 'interrupted', message: 'interrupted: run it again, what it has repaired stays so' };
+    return { kind: 'interrupted', message: 'interrupted: run it again; what was repaired stays repaired' };
   }
 
   const { counts, found, repaired } = outcome;
@@ -52,12 +52,11 @@ async function check(
     context.out(`${describe(counts)}: ${counted(found, 'fault')}, ${repaired} repaired.\n`);
   }
   if (remaining === 0) return { kind: 'done' };
-  return {
-    kind: 'problem',
-    message: repair
-      ? `not repaired: ${counted(remaining, 'fault')}; do what they say, or run it again where names were being changed`
-      : `${counted(remaining, 'fault')}: mend with fsck --repair`,
-  };
+  return problem(
+    repair
+      ? `${counted(remaining, 'fault')} could not be repaired: follow their remedies, or run this again if names were being changed meanwhile`
+      : `${counted(remaining, 'fault')}: repair with fsck --repair`,
+  );
 }
 
 function forMachines({ organizationId, kind, detail, isRepaired }: Fault) {
@@ -68,15 +67,16 @@ function forPeople({ organizationId, kind, detail, isRepaired }: Fault): string 
   return `${printable(organizationId)}  ${kind}  ${printable(detail)}${isRepaired ? '  [repaired]' : ''}`;
 }
 
+const nouns: Record<keyof Counts, string> = {
+  organizations: 'organization',
+  profiles: 'profile',
+  usernames: 'username',
+  deniedNames: 'denied name',
+  apiKeys: 'API key',
+  references: 'reference',
+};
+
 function describe(counts: Counts): string {
-  const { organizations, profiles, usernames, deniedNames, apiKeys, references } = counts;
-  const checked = [
-    counted(organizations, 'organization'),
-    counted(profiles, 'profile'),
-    counted(usernames, 'username'),
-    counted(deniedNames, 'denied name'),
-    counted(apiKeys, 'API key'),
-    counted(references, 'reference'),
-  ];
+  const checked = Object.entries(nouns).map(([name, noun]) => counted(counts[name as keyof Counts], noun));
   return `Checked ${checked.join(', ')}`;
 }

@@ -8,7 +8,7 @@ import {
   type NewApiKey,
 } from '../../redis/api-keys/api-keys.ts';
 import { printable, table } from '../../lib/system/terminal.ts';
-import { action, UnknownOrganizationError, type AdminContext, type Report } from './context.ts';
+import { action, problem, UnknownOrganizationError, type AdminContext, type Report } from './context.ts';
 import {
   addExamples,
   idOption,
@@ -86,22 +86,22 @@ async function createKey(
 async function listKeys(context: AdminContext, { org }: { org: string }): Promise<Report> {
   const { store, base } = await context.existingOrganization(org);
   const keys = (await listApiKeys(store, base)).map(describeKey);
-  const rows = keys.map(({ keyId, role, userId, client, createdAt, expiresAt, state }) => [
-    keyId,
-    role,
-    userId,
-    client,
-    createdAt,
-    expiresAt,
-    state,
+  if (keys.length === 0) {
+    return { kind: 'done', json: [], text: `${printable(org)} has no API keys: create one with key create.` };
+  }
+  const rows = keys.map((key) => [
+    key.keyId,
+    key.role,
+    key.userId,
+    key.client,
+    key.createdAt,
+    key.expiresAt,
+    key.state,
   ]);
   return {
     kind: 'done',
     json: keys,
-    text:
-      rows.length === 0
-        ? `${printable(org)} has no API keys: create one with key create.`
-        : table(['KEY', 'ROLE', 'USER', 'CLIENT', 'CREATED', 'EXPIRES', 'STATE'], rows),
+    text: table(['KEY', 'ROLE', 'USER', 'CLIENT', 'CREATED', 'EXPIRES', 'STATE'], rows),
   };
 }
 
@@ -123,10 +123,9 @@ async function revokeKey(context: AdminContext, keyId: string, { org }: { org: s
   const { store, base } = await context.existingOrganization(org);
   const outcome = await revokeApiKey(store, base, keyId);
   if (outcome === 'unknown') {
-    return {
-      kind: 'problem',
-      message: `${JSON.stringify(org)} has no key ${JSON.stringify(keyId)}: see key list for the public ids`,
-    };
+    return problem(
+      `${JSON.stringify(org)} has no key ${JSON.stringify(keyId)}: see key list for the public ids`,
+    );
   }
   return {
     kind: 'done',

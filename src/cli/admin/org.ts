@@ -5,7 +5,7 @@ import { list, printable, table } from '../../lib/system/terminal.ts';
 import type { UsernameComparison } from '../../domain/usernames.ts';
 import { countHoldings, findSettings, listOrganizations, saveSettings } from '../../redis/organizations.ts';
 import { changeComparison, type ReindexOutcome } from '../../redis/reindex/reindex.ts';
-import { action, UnknownOrganizationError, type AdminContext, type Report } from './context.ts';
+import { action, problem, UnknownOrganizationError, type AdminContext, type Report } from './context.ts';
 import { addExamples, parseId, parseWholeNumber, withExamples } from './options.ts';
 
 interface SetOptions {
@@ -83,16 +83,14 @@ async function setOrganization(context: AdminContext, id: string, options: SetOp
   }
   const saved = await saveSettings(store, keyPrefix, id, given);
   if (saved === 'loading') {
-    return {
-      kind: 'problem',
-      message: `organization ${JSON.stringify(id)} is being loaded by a migration: finish the migration with migrate apply, then run this again`,
-    };
+    return problem(
+      `organization ${JSON.stringify(id)} is being loaded by a migration: finish the migration with migrate apply, then run this again`,
+    );
   }
   if (saved === 'min-above-max') {
-    return {
-      kind: 'problem',
-      message: `another command has just changed the username lengths, and the minimum would be above the maximum: see org show ${JSON.stringify(id)}, then run this again`,
-    };
+    return problem(
+      `another command has just changed the username lengths, and the minimum would be above the maximum: see org show ${JSON.stringify(id)}, then run this again`,
+    );
   }
   const settings = (await findSettings(store, keyPrefix, id)) ?? defaultSettings;
   return {
@@ -124,21 +122,15 @@ function describeRefusal(outcome: ReindexOutcome, id: string): Report | undefine
     case 'unknown-organization':
       throw new UnknownOrganizationError(id);
     case 'busy':
-      return {
-        kind: 'problem',
-        message:
-          'another command is changing how usernames of this organization are compared: wait until it is done, then run this again',
-      };
+      return problem(
+        'another command is changing how usernames of this organization are compared: wait until it is done, then run this again',
+      );
     case 'inconsistent':
-      return {
-        kind: 'problem',
-        message: `the username index does not match the profiles, so nothing was changed: run fsck --org ${JSON.stringify(id)} --repair, then run this again`,
-      };
+      return problem(
+        `the username index does not match the profiles, so nothing was changed: run fsck --org ${JSON.stringify(id)} --repair, then run this again`,
+      );
     case 'lapsed':
-      return {
-        kind: 'problem',
-        message: 'this process was paused for too long, so nothing was changed: run it again',
-      };
+      return problem('this process was paused for too long, so nothing was changed: run it again');
     case 'interrupted':
       return { kind: 'interrupted', message: 'interrupted, nothing was changed: run it again' };
     case 'collisions': {
@@ -146,12 +138,13 @@ function describeRefusal(outcome: ReindexOutcome, id: string): Report | undefine
       const rows = collisions.flatMap((names, group) =>
         names.map(({ userId, username }) => [String(group + 1), username, userId]),
       );
-      return {
-        kind: 'problem',
-        message: `some usernames would be the same${isComplete ? '' : ' (the first 1000 are shown)'}, so nothing was changed: rename users (deny a username with a replacement), then run this again`,
-        json: { changed: false, collisions, isComplete },
-        text: table(['COLLISION', 'USERNAME', 'USER'], rows),
-      };
+      return problem(
+        `some usernames would be the same${isComplete ? '' : ' (the first 1000 are shown)'}, so nothing was changed: rename users (deny a username with a replacement), then run this again`,
+        {
+          json: { changed: false, collisions, isComplete },
+          text: table(['COLLISION', 'USERNAME', 'USER'], rows),
+        },
+      );
     }
   }
 }

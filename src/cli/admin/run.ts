@@ -15,7 +15,7 @@ import { upgradeCommand } from './upgrade.ts';
 import { usageCommand } from './usage.ts';
 import { walletCommand } from './wallet.ts';
 
-/** One file and one row for each group of commands. */
+/** The commands, in the order of the help. */
 const groups: ((context: AdminContext) => Command)[] = [
   orgCommand,
   keyCommand,
@@ -51,8 +51,10 @@ export async function runAdmin(args: readonly string[], environment: CliEnvironm
 function createProgram(context: AdminContext, environment: CliEnvironment): Command {
   const program = new Command(adminCommand)
     .version(version)
-    .description("The operator's tool of Profile Bridge: it works on the store that the service uses.")
-    // A command's options are those after its name: `usage retire-check --org` is not `usage --org`.
+    .description(
+      "Manages the organizations, API keys and deprecation of Profile Bridge, in the service's Redis.",
+    )
+    // In `usage retire-check --org acme`, the option is that of retire-check, not that of usage.
     .enablePositionalOptions()
     .addHelpText('after', programHelp);
   for (const group of groups) program.addCommand(group(context));
@@ -66,6 +68,6 @@ Examples:
   $ ${adminCommand} key create --org acme --role player --user u-1 --client ios-4.2
   $ ${adminCommand} fsck
 
-The store is that of REDIS_URL, or else the embedded one under DATA_DIR, whether or not the service runs.
+It connects to REDIS_URL, or without it to the embedded Redis under DATA_DIR, whether or not the service is running.
 Every command takes --help, with examples, and --json.
 Exit codes: 0 done, 1 ran and found a problem, 2 wrong usage or configuration, 130 interrupted.`;

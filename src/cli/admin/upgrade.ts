@@ -2,14 +2,14 @@ import { Command } from 'commander';
 import { counted } from '../../lib/numbers.ts';
 import { layoutFault, layoutVersion } from '../../redis/layout/layout.ts';
 import { upgradeLayout } from '../../redis/layout/upgrade.ts';
-import { action, type AdminContext, type Report } from './context.ts';
+import { action, problem, type AdminContext, type Report } from './context.ts';
 import { withExamples } from './options.ts';
 
-/** `admin upgrade`: brings the stored data to the layout of this version. */
+/** `admin upgrade`: converts the stored data to the layout of this version. */
 export function upgradeCommand(context: AdminContext): Command {
   const command = new Command('upgrade')
     .description(
-      'brings the stored data to the layout of this version; stop every instance of the service first. Interrupted, it is finished by running it again',
+      'converts the stored data to the layout of this version; stop all instances of the service first. If it is interrupted, run it again',
     )
     .action(action(context, upgrade));
   return withExamples(command, ['upgrade', 'upgrade --json']);
@@ -35,10 +35,10 @@ async function upgrade(context: AdminContext, { json = false }: { json?: boolean
       return {
         kind: 'done',
         json: { from: layoutVersion, to: layoutVersion, organizations: 0 },
-        text: `The stored data has layout ${layoutVersion} already.`,
+        text: `The stored data already has layout ${layoutVersion}.`,
       };
     case 'newer':
-      return { kind: 'problem', message: layoutFault(outcome.layout) ?? '' };
+      return problem(layoutFault(outcome.layout) ?? '');
     case 'interrupted':
       return {
         kind: 'interrupted',

@@ -5,7 +5,7 @@ import { reportUsage } from '../../deprecation/reports/report.ts';
 import { reportCsv, reportLines } from '../../deprecation/reports/report-text.ts';
 import { groups, readUsageQuery } from '../../deprecation/reports/usage-query.ts';
 import { printable } from '../../lib/system/terminal.ts';
-import { action, type AdminContext, type Report } from './context.ts';
+import { action, problem, type AdminContext, type Report } from './context.ts';
 import { idOption, parseTime, parseWholeNumber, withExamples } from './options.ts';
 
 interface UsageOptions {
@@ -86,10 +86,5 @@ async function checkRetirement(
   const check = await retireCheck(store, keyPrefix, { organizationId: org, days, now: Date.now() });
   const text = retireCheckLines(check).join('\n');
   if (check.retirable) return { kind: 'done', json: check, text };
-  return {
-    kind: 'problem',
-    message: printable(`cannot be retired yet: ${check.reasons.join('; ')}`),
-    json: check,
-    text,
-  };
+  return problem(printable(`cannot be retired yet: ${check.reasons.join('; ')}`), { json: check, text });
 }

@@ -6,7 +6,7 @@ import { changePolicy, readOperatorLayer } from '../../../deprecation/policy/pol
 import { layerPolicy, type DeprecationPolicy, type PolicyLayer } from '../../../deprecation/policy/policy.ts';
 import { formatInstant, formatWindow, parseInstant, parseWindow, type Window } from '../../../lib/iso8601.ts';
 import { printable } from '../../../lib/system/terminal.ts';
-import { action, type AdminContext, type Report } from '../context.ts';
+import { action, problem, type AdminContext, type Report } from '../context.ts';
 import { addExamples, argument, parseId, parseTime, repeatable, withExamples } from '../options.ts';
 import { addExemptionOptions, findUnknown, type GivenExemption } from './exemption-options.ts';
 import { policyLines, viewPolicy } from './policy-view.ts';
@@ -184,11 +184,10 @@ async function change(context: AdminContext, edit: Edit, note?: string): Promise
     now: Date.now(),
   });
   if (changed.kind === 'refused') {
-    return {
-      kind: 'problem',
-      message: printable(`nothing was changed: ${changed.reasons.join('; ')}`),
-      json: { changed: false, reasons: changed.reasons },
-    };
+    const { reasons } = changed;
+    return problem(printable(`nothing was changed: ${reasons.join('; ')}`), {
+      json: { changed: false, reasons },
+    });
   }
   const notes = ['The change takes effect on every instance within 5 seconds.', ...(note ? [note] : [])];
   return describe(changed.policy, changed.version, ...notes);
