@@ -4,14 +4,14 @@ import { authorityOf, modes, ruleOf, type Mode } from '../../src/cutover/modes.t
 describe('a step from one mode to another', () => {
   test.each<[Mode, Mode, string]>([
     ['shadow', 'mirror', 'checked'],
-    ['mirror', 'reverse', 'checked'],
     ['reverse', 'native', 'checked'],
     ['reverse', 'mirror', 'checked'],
     ['mirror', 'shadow', 'free'],
     ['native', 'shadow', 'forced'],
     ['native', 'mirror', 'impossible'],
     ['native', 'reverse', 'impossible'],
-    ['shadow', 'reverse', 'forced'],
+    ['shadow', 'reverse', 'impossible'],
+    ['mirror', 'reverse', 'impossible'],
     ['shadow', 'native', 'forced'],
     ['mirror', 'native', 'forced'],
     ['reverse', 'shadow', 'forced'],

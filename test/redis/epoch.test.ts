@@ -28,7 +28,7 @@ test('a change that was admitted before a switch raised the epoch is refused, an
   const snapshot = await readWriteSnapshot(store, base, 'ada');
   const context = { store, base, keyId: 'k', snapshot };
   await overwriteDenylist(context, ['root']);
-  expect(await store.cutoverRaiseEpoch(base, 3)).toBe(3);
+  expect(await store.cutoverRaiseEpoch(base, 3, '', '')).toBe(3);
 
   const attempts = [
     putProfile(store, base, 'ada', { username: 'Ada' }, snapshot),
@@ -47,7 +47,7 @@ test('a change that was admitted before a switch raised the epoch is refused, an
 });
 
 test('a change of the same or a later epoch is made', async () => {
-  await store.cutoverRaiseEpoch(base, 3);
+  await store.cutoverRaiseEpoch(base, 3, '', '');
   const snapshot = await readWriteSnapshot(store, base, 'ada');
   expect(snapshot.epoch).toBe(3);
   expect(await putProfile(store, base, 'ada', { username: 'Ada' }, snapshot)).toMatchObject({ kind: 'put' });
@@ -56,9 +56,9 @@ test('a change of the same or a later epoch is made', async () => {
 });
 
 test('the epoch of an organization never falls, and makes no organization', async () => {
-  await store.cutoverRaiseEpoch(base, 5);
-  expect(await store.cutoverRaiseEpoch(base, 4)).toBe(5);
+  await store.cutoverRaiseEpoch(base, 5, '', '');
+  expect(await store.cutoverRaiseEpoch(base, 4, '', '')).toBe(5);
   const nobody = organizationBase(freshPrefix(), 'nobody');
-  expect(await store.cutoverRaiseEpoch(nobody, 4)).toBe(0);
+  expect(await store.cutoverRaiseEpoch(nobody, 4, '', '')).toBe(0);
   expect(await store.exists(`${nobody}settings`)).toBe(0);
 });

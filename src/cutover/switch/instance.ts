@@ -73,10 +73,13 @@ export async function joinCutover(client: RedisClient, options: CutoverOptions):
   const { keyPrefix, kind, hasLegacy, canReplay, log } = options;
   const store = defineCutoverScripts(client);
   const key = cutoverKey(keyPrefix);
-  const { id, registration } = newRegistration({ kind, legacy: hasLegacy, replay: canReplay });
+  const { id, registration } = newRegistration({
+    kind,
+    legacy: hasLegacy || kind === 'migrate',
+    replay: canReplay || kind === 'migrate',
+  });
 
   await removeEnded(store, keyPrefix, (await readCutover(store, keyPrefix)).instances);
-  let since = 0;
   let position = follow(await announced(true), 0);
   /** When the last heartbeat that was answered was sent. */
   let heardAt = performance.now();
@@ -93,7 +96,7 @@ export async function joinCutover(client: RedisClient, options: CutoverOptions):
   return {
     id,
     mode: () => position.reads,
-    since: () => since,
+    since: () => position.since,
     readMode: () => (isLapsed() ? refreshedMode() : position.reads),
     admitChange: () => {
       if (position.changes === undefined) return admitLater();
@@ -119,10 +122,9 @@ export async function joinCutover(client: RedisClient, options: CutoverOptions):
       isFirst ? 0 : position.epoch,
       isFirst ? '-' : (acknowledged ?? '-'),
       Number(isFirst),
-      Number(hasLegacy),
+      kind === 'migrate' ? '-' : hasLegacy ? '1' : '0',
     );
     if (reply[0] !== 'ok') throw new Error(refusal(reply));
-    since = Number(reply[3]);
     return toAnnouncement(reply[1], reply[2], reply[3], reply[4], reply[5]);
   }
 

@@ -26,6 +26,8 @@ export interface Position {
   /** The mode in which changes are admitted; undefined while they have to wait. */
   changes: Mode | undefined;
   epoch: number;
+  /** When the stored mode came into force, ms since 1970. */
+  since: number;
   /** The phase that the instance has to acknowledge. */
   phase: Phase | undefined;
   /** Whether the store has gone back to an earlier state, as after a failover. */
@@ -33,13 +35,14 @@ export interface Position {
 }
 
 /** Where an instance that has seen the epoch `seen` stands after an announcement. */
-export function follow({ mode, epoch, underWay }: Announcement, seen: number): Position {
+export function follow({ mode, epoch, since, underWay }: Announcement, seen: number): Position {
   const isRegressed = epoch < seen;
   const reads = underWay?.phase === 'reads' ? underWay.to : mode;
   return {
     reads,
     changes: underWay === undefined && !isRegressed ? mode : undefined,
     epoch: Math.max(epoch, seen),
+    since,
     phase: isRegressed ? undefined : underWay?.phase,
     isRegressed,
   };

@@ -3,12 +3,12 @@ import { hasEnded, thisProcess, type ProcessIdentity } from '../../lib/system/pr
 import type { RedisClient } from '../../redis/connection/connect.ts';
 import { loadScripts, type ScriptCommand, type ScriptFiles } from '../../redis/connection/script-loader.ts';
 import { cutoverKey } from '../../redis/keys.ts';
-import { isMode } from '../modes.ts';
+import { isMode, type Mode } from '../modes.ts';
 import type { Announcement, Phase } from './protocol.ts';
 
 interface CutoverScripts {
   cutoverHeartbeat: ScriptCommand<
-    [id: string, registration: string, seen: number, acknowledged: string, first: number, legacy: number],
+    [id: string, registration: string, seen: number, acknowledged: string, first: number, legacy: string],
     | ['ok', mode: string, epoch: number, since: string, to: string, phase: string]
     | ['needs-legacy', mode: string]
     | ['native-instances', ids: string[]]
@@ -23,7 +23,7 @@ interface CutoverScripts {
   >;
   cutoverWithdraw: ScriptCommand<[token: string], 'withdrawn' | 'waiting' | 'done'>;
   /** Its key is the base of an organization. */
-  cutoverRaiseEpoch: ScriptCommand<[epoch: number], number>;
+  cutoverRaiseEpoch: ScriptCommand<[epoch: number, from: string, to: string], number>;
   cutoverRemove: ScriptCommand<[id: string, reason: string], number>;
   cutoverRead: ScriptCommand<
     [],
@@ -36,7 +36,9 @@ interface CutoverScripts {
       to: string,
       phase: string,
       gap: string,
+      verified: string,
       instances: (string | number)[],
+      history: string[],
     ]
   >;
 }
@@ -62,7 +64,7 @@ export function defineCutoverScripts(client: RedisClient): CutoverStore {
 /** What an instance says of itself when it registers. */
 export interface Registration extends ProcessIdentity {
   kind: 'bridge' | 'migrate';
-  /** Whether it can reach the legacy service (LEGACY_BASE_URL). */
+  /** Whether it can reach the legacy service (LEGACY_BASE_URL); true for tools, which need not. */
   legacy: boolean;
   /** Whether it can replay changes to it (REPLAY_SECRET). */
   replay: boolean;
@@ -98,11 +100,26 @@ export interface CutoverState extends Announcement {
   by: string;
   /** When an instance last ended in a way that leaves in doubt what it was about, and why it is believed to have. */
   gap?: { at: number; reason: string };
+  /** When the snapshot was taken that a verify of everything found no difference to, ms. */
+  verifiedAt?: number;
   instances: Instance[];
+  /** The modes so far, oldest first. */
+  history: ModePeriod[];
+}
+
+/** A mode of the past or the present. */
+export interface ModePeriod {
+  mode: Mode;
+  /** ms */
+  since: number;
+  /** The command that set it, or `default`. */
+  by: string;
 }
 
 export async function readCutover(store: CutoverStore, prefix: string): Promise<CutoverState> {
-  const [now, mode, epoch, since, by, to, phase, gap, rows] = await store.cutoverRead(cutoverKey(prefix));
+  const [now, mode, epoch, since, by, to, phase, gap, verified, rows, history] = await store.cutoverRead(
+    cutoverKey(prefix),
+  );
   const [, gapAt, reason] = /^(\d+) (.*)$/s.exec(gap) ?? [];
   return {
     ...toAnnouncement(mode, epoch, since, to, phase),
@@ -110,7 +127,9 @@ export async function readCutover(store: CutoverStore, prefix: string): Promise<
     now: Number(now),
     by,
     ...(gapAt !== undefined && { gap: { at: Number(gapAt), reason: reason ?? '' } }),
+    ...(verified !== '' && { verifiedAt: Number(verified) }),
     instances: toInstances(rows, Number(now)),
+    history: toHistory(history),
   };
 }
 
@@ -127,6 +146,17 @@ export function toAnnouncement(
     since: Number(since),
     ...(isMode(to) && { underWay: { to, phase: phase as Phase } }),
   };
+}
+
+function toHistory(rows: readonly string[]): ModePeriod[] {
+  const periods: (ModePeriod & { epoch: number })[] = [];
+  for (let row = 0; row + 1 < rows.length; row += 2) {
+    const [, since, mode = '', by = ''] = /^(\d+) (\S+) (.*)$/s.exec(rows[row + 1] ?? '') ?? [];
+    if (isMode(mode)) periods.push({ epoch: Number(rows[row]), mode, since: Number(since), by });
+  }
+  return periods
+    .sort((one, other) => one.epoch - other.epoch)
+    .map(({ mode, since, by }) => ({ mode, since, by }));
 }
 
 function toInstances(rows: readonly (string | number)[], now: number): Instance[] {

@@ -1,17 +1,17 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
-import { joinCutover, type Admission, type Cutover } from '../../../src/cutover/switch/instance.ts';
+import type { Admission, Cutover } from '../../../src/cutover/switch/instance.ts';
 import {
   defineCutoverScripts,
   newRegistration,
   readCutover,
   type CutoverStore,
 } from '../../../src/cutover/switch/registry.ts';
-import { createLog } from '../../../src/log.ts';
 import { closeRedis } from '../../../src/redis/connection/connect.ts';
 import { runTool } from '../../support/admin.ts';
 import { startBridge } from '../../support/bridge.ts';
 import { freshPrefix, testRedisUrl } from '../../support/redis.ts';
 import { openTestStore } from '../../support/store.ts';
+import { admitAtOnce, joinTestInstance } from '../instances.ts';
 import { until } from '../until.ts';
 
 const lease = 60_000;
@@ -36,13 +36,7 @@ afterAll(() => closeRedis(store));
 const env = () => ({ REDIS_URL: testRedisUrl(), KEY_PREFIX: prefix, ALLOW_EVICTION: '1' });
 
 async function join(hasLegacy = true): Promise<Cutover> {
-  const one = await joinCutover(store, {
-    keyPrefix: prefix,
-    kind: 'bridge',
-    hasLegacy,
-    canReplay: false,
-    log: createLog('error'),
-  });
+  const one = await joinTestInstance(store, prefix, hasLegacy);
   joined.push(one);
   return one;
 }
@@ -51,12 +45,6 @@ const read = () => readCutover(store, prefix);
 const advance = (phase: string) => store.cutoverAdvance(key, 'token', phase, lease, 1, 'test');
 const acknowledged = (phase: string) =>
   until(async () => (await read()).instances.every((one) => one.acknowledged === phase));
-const admitAtOnce = (one: Cutover): Admission => {
-  const admission = one.admitChange();
-  if (admission instanceof Promise) throw new Error('the change had to wait');
-  return admission;
-};
-
 describe('the first mode', () => {
   test('is shadow where the legacy service is known: a fresh bridge takes no authority', async () => {
     expect((await join()).mode()).toBe('shadow');
@@ -209,9 +197,9 @@ describe('a registration', () => {
   test('of a process that has certainly ended is removed by the next one, and leaves a gap', async () => {
     const { registration } = newRegistration({ kind: 'bridge', legacy: true, replay: false });
     const ended = JSON.stringify({ ...registration, started: '1' });
-    await store.cutoverHeartbeat(key, 'gone', ended, 0, '-', 1, 1);
+    await store.cutoverHeartbeat(key, 'gone', ended, 0, '-', 1, '1');
     const elsewhere = JSON.stringify({ ...registration, namespace: 'another', started: '1' });
-    await store.cutoverHeartbeat(key, 'elsewhere', elsewhere, 0, '-', 1, 1);
+    await store.cutoverHeartbeat(key, 'elsewhere', elsewhere, 0, '-', 1, '1');
     const { id } = await join();
     const { instances, gap } = await read();
     expect(instances.map((one) => one.id).sort()).toEqual(['elsewhere', id].sort());

@@ -1,13 +1,17 @@
 import { Command } from 'commander';
-import { defineCutoverScripts, readCutover, type CutoverState } from '../../../cutover/switch/registry.ts';
+import { defineCutoverScripts, readCutover } from '../../../cutover/switch/registry.ts';
+import { gatherEvidence } from '../../../cutover/verdict/evidence.ts';
+import { judge, nextMode } from '../../../cutover/verdict/readiness.ts';
 import { formatInstant } from '../../../lib/iso8601.ts';
 import type { AdminContext, Report } from '../context.ts';
 import { addExamples, withExamples } from '../options.ts';
+import { addSetCommand } from './set.ts';
+import { comparisonLines, findingLines, instanceLines, modeLines } from './texts.ts';
 
 /** `admin cutover`: takes over from a live legacy service, step by step (src/cutover/README.md). */
 export function cutoverCommand(context: AdminContext): Command {
   const group = new Command('cutover').description(
-    'takes over from a live legacy service, step by step: shadow, mirror, reverse, native',
+    'takes over from a live legacy service, step by step: shadow, mirror, native',
   );
 
   const show = group
@@ -18,12 +22,22 @@ export function cutoverCommand(context: AdminContext): Command {
     });
   withExamples(show, ['cutover show', 'cutover show --json']);
 
-  return addExamples(group, ['cutover show']);
+  const status = group
+    .command('status')
+    .description(
+      'shows the mode, the instances, what comparing has found, and whether the next step is safe; with reasons and remedies. Exits 1 where it is not',
+    )
+    .action(async (options: { json?: boolean }) => {
+      context.finish(await showStatus(context), options);
+    });
+  withExamples(status, ['cutover status', 'cutover status --json']);
+
+  addSetCommand(group, context);
+  return addExamples(group, ['cutover status', 'cutover set mirror --dry-run', 'cutover set mirror']);
 }
 
 async function showMode(context: AdminContext): Promise<Report> {
-  const { keyPrefix, legacyBaseUrl } = context.config();
-  const state = await readCutover(defineCutoverScripts(await context.store()), keyPrefix);
+  const state = await readCutover(defineCutoverScripts(await context.store()), context.config().keyPrefix);
   const { mode, epoch, since, by, underWay, isStored } = state;
   return {
     kind: 'done',
@@ -34,17 +48,38 @@ async function showMode(context: AdminContext): Promise<Report> {
       ...(since > 0 && { since: formatInstant(since), by }),
       ...(underWay && { switchingTo: underWay.to, phase: underWay.phase }),
     },
-    text: describeMode(state, legacyBaseUrl !== undefined),
+    text: modeLines(state).join('\n'),
   };
 }
 
-function describeMode({ mode, since, by, underWay, isStored }: CutoverState, hasLegacy: boolean): string {
-  if (!isStored) {
-    const then = hasLegacy ? '; an instance started with LEGACY_BASE_URL will start in shadow' : '';
-    return `Mode: native (no mode was ever set${then})`;
-  }
-  const lines = [`Mode: ${mode}`];
-  if (since > 0) lines.push(`Since: ${formatInstant(since)}, set by: ${by}`);
-  if (underWay) lines.push(`A switch to ${underWay.to} is under way (phase: ${underWay.phase}).`);
-  return lines.join('\n');
+async function showStatus(context: AdminContext): Promise<Report> {
+  const store = defineCutoverScripts(await context.store());
+  const evidence = await gatherEvidence(store, context.config().keyPrefix);
+  const { state, comparisons } = evidence;
+  const next = nextMode(state.mode);
+  const verdict = next && judge(evidence, next);
+  const json = {
+    mode: state.mode,
+    isStored: state.isStored,
+    number: state.epoch,
+    ...(state.since > 0 && { since: formatInstant(state.since), by: state.by }),
+    ...(state.underWay && { switchingTo: state.underWay.to, phase: state.underWay.phase }),
+    instances: state.instances,
+    history: state.history.map((period) => ({ ...period, since: formatInstant(period.since) })),
+    ...(state.gap && { gap: { at: formatInstant(state.gap.at), reason: state.gap.reason } }),
+    ...(state.verifiedAt !== undefined && { verifiedAt: formatInstant(state.verifiedAt) }),
+    comparisons,
+    next: verdict ?? null,
+  };
+  const text = [
+    ...modeLines(state),
+    ...instanceLines(state.instances),
+    ...(state.mode === 'native' ? [] : comparisonLines(evidence)),
+    ...(state.gap ? [`Gap: ${formatInstant(state.gap.at)}, ${state.gap.reason}`] : []),
+    ...(verdict
+      ? [`Next: ${verdict.to}; ready: ${verdict.ready ? 'yes' : 'no'}`, ...findingLines(verdict)]
+      : []),
+  ].join('\n');
+  if (verdict === undefined || verdict.ready) return { kind: 'done', json, text };
+  return { kind: 'problem', message: `not ready for ${verdict.to}: see the reasons above`, json, text };
 }

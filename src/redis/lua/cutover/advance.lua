@@ -33,6 +33,7 @@ if state.phase == 'stop' then
   redis.call('HSET', KEYS[1], 'phase', 'reads')
 else
   redis.call('HSET', KEYS[1], 'mode', state.to, 'since', string.format('%.0f', now), 'by', ARGV[5], 'done', ARGV[1])
+  redis.call('HSET', KEYS[1], 'history:' .. state.epoch, string.format('%.0f', now) .. ' ' .. state.to .. ' ' .. ARGV[5])
   end_switch()
 end
 return { 'ready' }

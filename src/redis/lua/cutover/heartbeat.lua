@@ -9,7 +9,7 @@
 -- ARGV[3]  the highest epoch that it has seen
 -- ARGV[4]  the phase of the switch that it has acknowledged, - for none
 -- ARGV[5]  1 for its first heartbeat: it has admitted no change yet, and served no read
--- ARGV[6]  1 where it can reach the legacy service
+-- ARGV[6]  1 where it can reach the legacy service, 0 where it cannot, - for a tool, which serves no requests
 --
 -- {'ok', mode, epoch, since, to, phase}    mode '' where none is stored; to and phase '' where no switch is under way
 -- {'needs-legacy', mode}                   refused: an instance without the legacy service, in a mode other than native
@@ -33,12 +33,13 @@ if is_first then
   if ARGV[6] == '1' then
     if state.mode == '' then
       if #natives > 0 then return { 'native-instances', natives } end
-      redis.call('HSET', KEYS[1], 'mode', 'shadow', 'since', now, 'by', 'default')
+      local since = string.format('%.0f', now)
+      redis.call('HSET', KEYS[1], 'mode', 'shadow', 'since', since, 'by', 'default', 'history:0', since .. ' shadow default')
       state = cutover_state()
     end
-  elseif not is_native then
+  elseif ARGV[6] == '0' and not is_native then
     return { 'needs-legacy', state.mode }
-  elseif state.token then
+  elseif ARGV[6] == '0' and state.token then
     return { 'needs-legacy', state.to }
   end
   seen, phase = state.epoch, state.token and state.phase or '-'

@@ -1,0 +1,176 @@
+import { Argument, type Command } from 'commander';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { modes, ruleOf, type Mode } from '../../../cutover/modes.ts';
+import { switchMode, type SwitchOutcome } from '../../../cutover/switch/coordinator.ts';
+import { defineCutoverScripts, readCutover, type CutoverStore } from '../../../cutover/switch/registry.ts';
+import { gatherEvidence } from '../../../cutover/verdict/evidence.ts';
+import {
+  isInsuperable,
+  judge,
+  silence,
+  type Finding,
+  type Verdict,
+} from '../../../cutover/verdict/readiness.ts';
+import { cutoverKey } from '../../../redis/keys.ts';
+import type { AdminContext, Report } from '../context.ts';
+import { parseId, parseWholeNumber, withExamples } from '../options.ts';
+import { findingLines, instanceLines } from './texts.ts';
+
+interface SetOptions {
+  dryRun?: boolean;
+  force?: boolean;
+  wait: number;
+  hold: number;
+  assumeStopped: string[];
+  json?: boolean;
+}
+
+/** `admin cutover set`. */
+export function addSetCommand(group: Command, context: AdminContext): void {
+  const command = group
+    .command('set')
+    .description(
+      'switches every instance to another mode: changes are on hold for about a second, reads are not, and no request fails. If an instance does not respond in time, all go on in the old mode',
+    )
+    .addArgument(new Argument('<mode>', 'the new mode').choices(modes))
+    .option('--dry-run', 'only print whether the step is safe, the instances and what would be done')
+    .option('--force', 'switch although checks fail, or skip a mode')
+    .option('--wait <seconds>', 'how long to wait until the checks pass', parseWholeNumber, 0)
+    .option(
+      '--hold <seconds>',
+      'how long changes may be on hold while instances respond',
+      parseWholeNumber,
+      3,
+    )
+    .option(
+      '--assume-stopped <instance>',
+      'remove an instance that does not respond and has certainly ended; repeatable. One that is only cut off from Redis may still write to the legacy service',
+      (id: string, ids: string[]) => [...ids, parseId(id)],
+      [],
+    )
+    .action(async (mode: Mode, options: SetOptions) => {
+      context.finish(await set(context, mode, options), options);
+    });
+  withExamples(command, [
+    'cutover set mirror --dry-run',
+    'cutover set mirror',
+    'cutover set shadow --force',
+    'cutover set mirror --assume-stopped web-1-4242-5f0c1a',
+  ]);
+}
+
+async function set(context: AdminContext, to: Mode, options: SetOptions): Promise<Report> {
+  const { keyPrefix, legacyBaseUrl } = context.config();
+  if (to !== 'native' && legacyBaseUrl === undefined) {
+    return { kind: 'usage', message: `the mode ${to} needs the legacy service: set LEGACY_BASE_URL` };
+  }
+  const store = defineCutoverScripts(await context.store());
+  const unknown = await removeAssumed(store, keyPrefix, options);
+  if (unknown !== undefined) return { kind: 'problem', message: unknown };
+
+  const { verdict, from, instances } = await judgeUntilReady(context, store, to, options);
+  const blocking = verdict.reasons.filter((finding) => options.force !== true || isInsuperable(finding));
+  const isFree = ruleOf(from, to).kind === 'free';
+  const isRefused = isFree ? blocking.some(isInsuperable) : blocking.length > 0;
+  if (options.dryRun === true) {
+    return {
+      kind: 'done',
+      json: { from, ...verdict, instances },
+      text: [
+        `Step: ${from} -> ${to}`,
+        `Ready: ${verdict.ready ? 'yes' : 'no'}`,
+        ...findingLines(verdict),
+        ...instanceLines(instances),
+        'Would be done: hold changes until every instance has finished its own, raise the number in every organization, move reads, admit changes again.',
+      ].join('\n'),
+    };
+  }
+  if (isRefused) return refusal(from, verdict, blocking);
+
+  for (const { reason } of verdict.reasons) context.err(`warning: ${reason}\n`);
+  const by = `cutover set ${to}${options.force === true ? ' --force' : ''}`;
+  const outcome = await switchMode(store, keyPrefix, {
+    from,
+    to,
+    holdMs: options.hold * 1000,
+    by,
+    signal: context.signal,
+    onProgress: (line) => context.err(`${line}\n`),
+    obstacles: () => Promise.resolve([]),
+  });
+  return report(outcome, from, to, options);
+}
+
+async function judgeUntilReady(
+  context: AdminContext,
+  store: CutoverStore,
+  to: Mode,
+  { wait, force, dryRun }: SetOptions,
+) {
+  const deadline = performance.now() + wait * 1000;
+  for (;;) {
+    const evidence = await gatherEvidence(store, context.config().keyPrefix);
+    const { mode: from, instances } = evidence.state;
+    const verdict = judge(evidence, to);
+    const isOver = verdict.ready || force === true || dryRun === true || performance.now() >= deadline;
+    if (isOver || context.signal.aborted) return { verdict, from, instances };
+    await sleep(1000, undefined, { signal: context.signal }).catch(() => {});
+  }
+}
+
+/** Removes the instances that the operator knows to have ended; returns why one cannot be. */
+async function removeAssumed(
+  store: CutoverStore,
+  prefix: string,
+  { assumeStopped, dryRun }: SetOptions,
+): Promise<string | undefined> {
+  if (assumeStopped.length === 0) return undefined;
+  const { instances } = await readCutover(store, prefix);
+  for (const id of assumeStopped) {
+    const instance = instances.find((one) => one.id === id);
+    if (instance === undefined) return `there is no instance ${id}: see cutover status`;
+    if (instance.silentMs < silence) return `instance ${id} responded a moment ago: stop it first`;
+    if (dryRun !== true)
+      await store.cutoverRemove(cutoverKey(prefix), id, `${id} was assumed to have stopped`);
+  }
+  return undefined;
+}
+
+function refusal(from: Mode, verdict: Verdict, blocking: readonly Finding[]): Report {
+  const canForce = !blocking.some(isInsuperable);
+  return {
+    kind: 'problem',
+    message: `not switched from ${from} to ${verdict.to}: ${blocking.map(({ reason }) => reason).join('; ')}${canForce ? ' (--force switches all the same)' : ''}`,
+    json: { switched: false, from, ...verdict },
+    text: findingLines(verdict).join('\n'),
+  };
+}
+
+function report(outcome: SwitchOutcome, from: Mode, to: Mode, { hold }: SetOptions): Report {
+  switch (outcome.kind) {
+    case 'switched':
+      return {
+        kind: 'done',
+        json: { switched: true, from, to, number: outcome.epoch, heldMs: outcome.heldMs },
+        text: `The mode is ${to}. Changes were on hold for ${(outcome.heldMs / 1000).toFixed(1)} s.`,
+      };
+    case 'busy':
+      return { kind: 'problem', message: `a switch to ${outcome.to} is under way: wait until it has ended` };
+    case 'changed':
+      return {
+        kind: 'problem',
+        message: `the mode has changed to ${outcome.mode} meanwhile: look at it again`,
+      };
+    case 'interrupted':
+      return { kind: 'interrupted', message: `interrupted: the mode is ${from} as before` };
+    case 'withdrawn': {
+      const { reasons, missing } = outcome;
+      const who = missing.length === 0 ? '' : ` (no response from ${missing.join(', ')} within ${hold} s)`;
+      return {
+        kind: 'problem',
+        message: `withdrawn, the mode is ${from} as before: ${reasons.join('; ')}${who}`,
+        json: { switched: false, from, to, reasons, missing },
+      };
+    }
+  }
+}

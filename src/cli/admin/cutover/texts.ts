@@ -1,0 +1,45 @@
+import { number } from '../../../lib/numbers.ts';
+import { formatInstant } from '../../../lib/iso8601.ts';
+import type { CutoverState, Instance } from '../../../cutover/switch/registry.ts';
+import { silence, type Evidence, type Verdict } from '../../../cutover/verdict/readiness.ts';
+
+/** The mode in force, and a switch under way. */
+export function modeLines({ mode, since, by, underWay, isStored }: CutoverState): string[] {
+  if (!isStored) return ['Mode: native (no mode was ever set)'];
+  return [
+    `Mode: ${mode}`,
+    `Since: ${formatInstant(since)}, set by: ${by}`,
+    ...(underWay ? [`A switch to ${underWay.to} is under way (phase: ${underWay.phase}).`] : []),
+  ];
+}
+
+export function instanceLines(instances: readonly Instance[]): string[] {
+  return [
+    `Instances: ${instances.length}`,
+    ...instances.map(({ id, kind, silentMs, epoch, legacy }) => {
+      const seen = `last heartbeat ${(silentMs / 1000).toFixed(1)} s ago`;
+      const notes = [
+        `number ${epoch}`,
+        ...(legacy ? [] : ['without LEGACY_BASE_URL']),
+        ...(silentMs > silence ? ['SILENT'] : []),
+      ];
+      return `  ${id} (${kind}): ${seen}, ${notes.join(', ')}`;
+    }),
+  ];
+}
+
+export function comparisonLines({ comparisons }: Evidence): string[] {
+  const { compared, different, differingUsers, unmappedKeys, refusedKeys } = comparisons;
+  return [
+    `Comparisons: ${number(compared)} made, ${number(different)} differed; users who differ now: ${number(differingUsers)}`,
+    `API keys unknown here: ${number(unmappedKeys)}; refused by the legacy service only: ${number(refusedKeys)}`,
+  ];
+}
+
+/** Why a step is not safe, and what is to be known before it. */
+export function findingLines({ reasons, warnings }: Verdict): string[] {
+  return [
+    ...reasons.map(({ reason, remedy }) => `  - ${reason}: ${remedy}`),
+    ...warnings.map(({ reason, remedy }) => `  - warning: ${reason}: ${remedy}`),
+  ];
+}

@@ -1,0 +1,159 @@
+import { randomUUID } from 'node:crypto';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { mastersOf } from '../../redis/connection/client.ts';
+import { cutoverKey, organizationBase, organizationsKey } from '../../redis/keys.ts';
+import type { Mode } from '../modes.ts';
+import { readCutover, removeEnded, type CutoverStore } from './registry.ts';
+
+export interface SwitchRequest {
+  from: Mode;
+  to: Mode;
+  /** How long the instances have to acknowledge each phase, in ms. */
+  holdMs: number;
+  /** The command, for the record. */
+  by: string;
+  signal: AbortSignal;
+  /** Told in one line what is being done. */
+  onProgress: (line: string) => void;
+  /** What stands in the way once no instance makes changes any more; an empty list lets the switch go on. */
+  obstacles: () => Promise<string[]>;
+}
+
+export type SwitchOutcome =
+  | { kind: 'switched'; epoch: number; organizations: number; heldMs: number }
+  /** Another switch is under way. */
+  | { kind: 'busy'; to: string }
+  /** The mode is not the one that the switch was to start from. */
+  | { kind: 'changed'; mode: string }
+  /** The old mode goes on. `missing`: the instances that did not acknowledge in time. */
+  | { kind: 'withdrawn'; reasons: string[]; missing: string[] }
+  | { kind: 'interrupted' };
+
+/** How long a switch lasts without being renewed, in ms: a tool that dies holds changes up for so long at most. */
+const lease = 3000;
+const pollInterval = 25;
+const organizationsAtOnce = 200;
+
+/** A switch that is withdrawn. */
+class Withdrawal extends Error {
+  readonly outcome: SwitchOutcome;
+
+  constructor(outcome: SwitchOutcome) {
+    super(outcome.kind);
+    this.outcome = outcome;
+  }
+}
+
+const withdrawn = (reasons: string[], missing: string[] = []): Withdrawal =>
+  new Withdrawal({ kind: 'withdrawn', reasons, missing });
+
+/**
+ * Switches all instances to another mode, or leaves all in the old one. No instance makes changes while the authority
+ * moves: they stop admitting changes and finish those under way; the epoch is raised in every organization, so that
+ * nothing from before can land later; reads move; only then are changes admitted again (lua/lib/cutover.lua).
+ */
+export async function switchMode(
+  store: CutoverStore,
+  prefix: string,
+  request: SwitchRequest,
+): Promise<SwitchOutcome> {
+  const { from, to, holdMs, by, signal, onProgress, obstacles } = request;
+  const key = cutoverKey(prefix);
+  const token = randomUUID();
+  const replicas = (await countReplicas(store)) > 0 ? 1 : 0;
+
+  await removeEnded(store, prefix, (await readCutover(store, prefix)).instances);
+  const begun = await store.cutoverBegin(key, token, from, to, lease);
+  if (begun[0] === 'busy') return { kind: 'busy', to: begun[1] };
+  if (begun[0] === 'changed') return { kind: 'changed', mode: begun[1] };
+  const epoch = begun[1];
+  const startedAt = performance.now();
+  try {
+    await replicated();
+    onProgress('changes are on hold; waiting for those under way');
+    await acknowledged('stop', 0);
+    const reasons = await obstacles();
+    if (reasons.length > 0) throw withdrawn(reasons);
+    const organizations = await raiseEpochs();
+    onProgress(`number ${epoch} is in force in ${organizations} organizations`);
+    await acknowledged('stop', 1);
+    await replicated();
+    onProgress(`reads move to ${to}`);
+    await acknowledged('reads', 1);
+  } catch (error) {
+    // Its reply may be lost only: then the switch has been made.
+    const state = await takeBack();
+    if (state !== 'done') {
+      if (error instanceof Withdrawal) return error.outcome;
+      throw error;
+    }
+  }
+  const heldMs = Math.round(performance.now() - startedAt);
+  if (!(await isReplicated())) onProgress('warning: no replica has confirmed the switch yet');
+  // Once more: organizations may have been created meanwhile.
+  return { kind: 'switched', epoch, organizations: await raiseEpochs(from, to), heldMs };
+
+  /** Waits until every instance has acknowledged a phase, and with `goOn` takes the switch to the next one. */
+  async function acknowledged(phase: 'stop' | 'reads', goOn: 0 | 1): Promise<void> {
+    const deadline = performance.now() + holdMs;
+    for (;;) {
+      if (signal.aborted) throw new Withdrawal({ kind: 'interrupted' });
+      const reply = await store.cutoverAdvance(key, token, phase, lease, goOn, by);
+      if (reply[0] === 'ready') return;
+      if (reply[0] === 'lost')
+        throw withdrawn(['the switch was withdrawn: this tool was held up for too long']);
+      if (performance.now() >= deadline) {
+        throw withdrawn(
+          [`not all instances ${phase === 'stop' ? 'stopped changes' : 'moved reads'} in time`],
+          reply[1],
+        );
+      }
+      const { instances } = await readCutover(store, prefix);
+      await removeEnded(
+        store,
+        prefix,
+        instances.filter(({ id }) => reply[1].includes(id)),
+      );
+      await sleep(pollInterval);
+    }
+  }
+
+  async function raiseEpochs(before = '', after = ''): Promise<number> {
+    const ids = await store.smembers(organizationsKey(prefix));
+    for (let at = 0; at < ids.length; at += organizationsAtOnce) {
+      const some = ids.slice(at, at + organizationsAtOnce);
+      await Promise.all(
+        some.map((id) => store.cutoverRaiseEpoch(organizationBase(prefix, id), epoch, before, after)),
+      );
+      // Renews the lease.
+      await store.cutoverAdvance(key, token, 'stop', lease, 0, by);
+    }
+    return ids.length;
+  }
+
+  /** Withdraws the switch and waits until that has ended; `done` where the switch had been made. */
+  async function takeBack(): Promise<'done' | 'withdrawn'> {
+    for (;;) {
+      const state = await store.cutoverWithdraw(key, token);
+      if (state !== 'waiting') return state;
+      await sleep(pollInterval);
+    }
+  }
+
+  async function isReplicated(): Promise<boolean> {
+    if (replicas === 0) return true;
+    // Sent together, so that both reach the server that has the key.
+    const replies = await store.pipeline().exists(key).wait(replicas, 1000).exec();
+    return Number(replies?.[1]?.[1] ?? 0) >= replicas;
+  }
+
+  async function replicated(): Promise<void> {
+    if (await isReplicated()) return;
+    throw withdrawn(['no replica of Redis confirmed the switch within a second: a failover could lose it']);
+  }
+}
+
+async function countReplicas(store: CutoverStore): Promise<number> {
+  const infos = await Promise.all(mastersOf(store).map((master) => master.info('replication')));
+  return infos.reduce((sum, info) => sum + Number(/^connected_slaves:(\d+)/m.exec(info)?.[1] ?? 0), 0);
+}

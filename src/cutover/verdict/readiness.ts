@@ -1,0 +1,164 @@
+import { counted } from '../../lib/numbers.ts';
+import { authorityOf, ruleOf, type Mode } from '../modes.ts';
+import type { CutoverState, Instance } from '../switch/registry.ts';
+
+/** What is known of all organizations together. */
+export interface ComparisonTotals {
+  compared: number;
+  different: number;
+  /** Users whose last comparison differed. */
+  differingUsers: number;
+  /** Keys that the legacy service accepts and Redis does not have. */
+  unmappedKeys: number;
+  /** Keys that Redis accepts and the legacy service refuses. */
+  refusedKeys: number;
+}
+
+/** What a verdict is made of. */
+export interface Evidence {
+  state: CutoverState;
+  comparisons: ComparisonTotals;
+}
+
+/** Something that stands in the way of a step, or that is to be known before it. */
+export interface Finding {
+  /** Stable, for machines. */
+  code: string;
+  reason: string;
+  remedy: string;
+}
+
+/** Whether the step to a mode is safe. */
+export interface Verdict {
+  to: Mode;
+  ready: boolean;
+  /** What stands in the way. */
+  reasons: Finding[];
+  warnings: Finding[];
+}
+
+/** The mode that usually comes after. */
+export function nextMode(mode: Mode): Mode | undefined {
+  const next: Record<Mode, Mode | undefined> = {
+    shadow: 'mirror',
+    mirror: 'reverse',
+    reverse: 'native',
+    native: undefined,
+  };
+  return next[mode];
+}
+
+/** How long an instance may be silent before it counts as one that blocks a switch, in ms. */
+export const silence = 3000;
+
+const fewComparisons = 100;
+
+/** Judges the step to a mode by what is known now. */
+export function judge(evidence: Evidence, to: Mode): Verdict {
+  const { state } = evidence;
+  const rule = ruleOf(state.mode, to);
+  const reasons: Finding[] = [];
+  // Where no mode was ever set it is native, and can be set to that for good.
+  const isFirst = !state.isStored && to === 'native';
+  if (rule.kind === 'impossible' && !isFirst) {
+    reasons.push({ code: 'impossible', reason: rule.reason, remedy: 'see src/cutover/README.md, "Modes"' });
+  }
+  if (rule.kind === 'forced') {
+    reasons.push({ code: 'not-the-next-mode', reason: rule.reason, remedy: 'if this is meant, add --force' });
+  }
+  reasons.push(...state.instances.flatMap((instance) => obstaclesOf(instance, to)));
+  if (to === 'mirror') reasons.push(...disputedKeys(evidence.comparisons, false));
+  const takesAuthority = authorityOf(state.mode) === 'legacy' && authorityOf(to) === 'redis';
+  if (takesAuthority) reasons.push(...beforeTakingAuthority(evidence));
+  return { to, ready: reasons.length === 0, reasons, warnings: warningsFor(evidence, to, takesAuthority) };
+}
+
+/** Whether a finding holds up a switch even with --force. */
+export function isInsuperable({ code }: Finding): boolean {
+  return ['impossible', 'instance-without-legacy', 'instance-cannot-replay', 'instance-silent'].includes(
+    code,
+  );
+}
+
+function obstaclesOf({ id, silentMs, legacy, replay }: Instance, to: Mode): Finding[] {
+  const found: Finding[] = [];
+  if (silentMs > silence) {
+    found.push({
+      code: 'instance-silent',
+      reason: `instance ${id} has not been heard of for ${Math.round(silentMs / 1000)} s`,
+      remedy: `start it again or let it stop; if it has certainly ended, add --assume-stopped ${id}`,
+    });
+  }
+  if (to !== 'native' && !legacy) {
+    found.push({
+      code: 'instance-without-legacy',
+      reason: `instance ${id} does not know the legacy service`,
+      remedy: 'restart it with LEGACY_BASE_URL',
+    });
+  }
+  if (to === 'reverse' && !replay) {
+    found.push({
+      code: 'instance-cannot-replay',
+      reason: `instance ${id} cannot store credentials for the replay`,
+      remedy: 'restart it with REPLAY_SECRET',
+    });
+  }
+  return found;
+}
+
+function disputedKeys({ unmappedKeys, refusedKeys }: ComparisonTotals, withRefused: boolean): Finding[] {
+  const found: Finding[] = [];
+  if (unmappedKeys > 0) {
+    found.push({
+      code: 'unmapped-keys',
+      reason: `${counted(unmappedKeys, 'API key')} that the legacy service accepts ${unmappedKeys === 1 ? 'is' : 'are'} unknown here`,
+      remedy: 'import them with migrate apply --entities api-keys; status --json lists their fingerprints',
+    });
+  }
+  if (withRefused && refusedKeys > 0) {
+    found.push({
+      code: 'refused-keys',
+      reason: `${counted(refusedKeys, 'API key')} that the legacy service refuses would be accepted here`,
+      remedy: 'revoke them with key revoke; status --json lists their fingerprints',
+    });
+  }
+  return found;
+}
+
+function beforeTakingAuthority({ state, comparisons }: Evidence): Finding[] {
+  const found = disputedKeys(comparisons, true);
+  const { verifiedAt, since, gap } = state;
+  if (comparisons.differingUsers > 0) {
+    found.push({
+      code: 'users-differ',
+      reason: `${counted(comparisons.differingUsers, 'user')} differed when last compared`,
+      remedy: 'run migrate apply, or wait until their next calls repair them',
+    });
+  }
+  if (verifiedAt === undefined || verifiedAt <= since) {
+    found.push({
+      code: 'not-verified',
+      reason: `everything has not been verified since the mode is ${state.mode}`,
+      remedy: 'run migrate apply, then migrate verify of all organizations and entities',
+    });
+  } else if (gap !== undefined && verifiedAt <= gap.at) {
+    found.push({
+      code: 'gap',
+      reason: `what an instance was about is in doubt since the last verify: ${gap.reason}`,
+      remedy: 'run migrate apply, then migrate verify of all organizations and entities',
+    });
+  }
+  return found;
+}
+
+function warningsFor({ comparisons }: Evidence, to: Mode, takesAuthority: boolean): Finding[] {
+  if (!takesAuthority && to !== 'mirror') return [];
+  if (comparisons.compared >= fewComparisons) return [];
+  return [
+    {
+      code: 'few-comparisons',
+      reason: `only ${counted(comparisons.compared, 'comparison')} ${comparisons.compared === 1 ? 'was' : 'were'} made in this mode`,
+      remedy: 'wait for more traffic',
+    },
+  ];
+}

@@ -1,0 +1,179 @@
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
+import type { Cutover } from '../../../../src/cutover/switch/instance.ts';
+import {
+  defineCutoverScripts,
+  newRegistration,
+  readCutover,
+  type CutoverStore,
+} from '../../../../src/cutover/switch/registry.ts';
+import { defaultSettings } from '../../../../src/domain/settings.ts';
+import { closeRedis } from '../../../../src/redis/connection/connect.ts';
+import { organizationBase } from '../../../../src/redis/keys.ts';
+import { saveSettings } from '../../../../src/redis/organizations.ts';
+import type { Store } from '../../../../src/redis/scripts.ts';
+import { admitAtOnce, joinTestInstance } from '../../../cutover/instances.ts';
+import { until } from '../../../cutover/until.ts';
+import { runTool } from '../../../support/admin.ts';
+import { freshPrefix, testRedisUrl } from '../../../support/redis.ts';
+import { openTestStore } from '../../../support/store.ts';
+
+let store: CutoverStore & Store;
+let prefix: string;
+let joined: Cutover[];
+beforeAll(async () => {
+  const opened = await openTestStore();
+  store = Object.assign(opened, defineCutoverScripts(opened));
+});
+beforeEach(() => {
+  prefix = freshPrefix();
+  joined = [];
+});
+afterEach(async () => {
+  for (const one of joined) await one.close();
+});
+afterAll(() => closeRedis(store));
+
+const env = () => ({
+  REDIS_URL: testRedisUrl(),
+  KEY_PREFIX: prefix,
+  ALLOW_EVICTION: '1',
+  LEGACY_BASE_URL: 'http://127.0.0.1:9',
+});
+const run = (command: string) => runTool(env(), `cutover ${command}`);
+const join = async () => {
+  const one = await joinTestInstance(store, prefix);
+  joined.push(one);
+  return one;
+};
+
+/** The registration of a process that cannot be seen from here, and was last heard of `ago` ms ago. */
+async function registerElsewhere(id: string, ago = 0): Promise<void> {
+  const { registration } = newRegistration({ kind: 'bridge', legacy: true, replay: false });
+  const elsewhere = JSON.stringify({ ...registration, namespace: 'elsewhere' });
+  await store.cutoverHeartbeat(`${prefix}cutover`, id, elsewhere, 0, '-', 1, '1');
+  const { now } = await readCutover(store, prefix);
+  await store.hset(`${prefix}cutover`, `beat:${id}`, `${now - ago} 0 -`);
+}
+
+describe('cutover set', () => {
+  test('switches every instance, raises the number everywhere and leaves an audit entry', async () => {
+    const [one, other] = [await join(), await join()];
+    await saveSettings(store, prefix, 'acme', defaultSettings);
+    expect(await run('set mirror')).toMatchObject({
+      code: 0,
+      out: expect.stringMatching(/^The mode is mirror. Changes were on hold for \d\.\d s.\n$/),
+    });
+    await until(() => one.mode() === 'mirror' && other.mode() === 'mirror');
+    expect(await one.admitChange()).toMatchObject({ mode: 'mirror', epoch: 1 });
+    const base = organizationBase(prefix, 'acme');
+    expect(await store.hget(`${base}settings`, 'epoch')).toBe('1');
+    const audit = await runTool(env(), 'audit --org acme');
+    expect(audit.out).toMatch(/cutover .*shadow.*mirror/);
+    expect((await run('show')).out).toMatch(/^Mode: mirror\nSince: .*, set by: cutover set mirror\n$/);
+  });
+
+  test('refuses what is unsafe with the reason, and switches with --force', async () => {
+    await join();
+    const refused = await run('set native');
+    expect(refused).toMatchObject({
+      code: 1,
+      err: expect.stringMatching(/^error: not switched from shadow to native: .*skips mirror.*--force/),
+    });
+    expect(await readCutover(store, prefix)).toMatchObject({ mode: 'shadow', epoch: 0 });
+    expect(await run('set native --force')).toMatchObject({ code: 0 });
+    expect(await readCutover(store, prefix)).toMatchObject({ mode: 'native', epoch: 1 });
+    expect(await run('set mirror --force')).toMatchObject({
+      code: 1,
+      err: expect.stringContaining('the only way back from native is to shadow'),
+    });
+    expect(await run('set shadow')).toMatchObject({ code: 1 });
+    expect(await run('set shadow --force')).toMatchObject({ code: 0 });
+  });
+
+  test('refuses reverse, which this version does not have', async () => {
+    await join();
+    expect(await run('set reverse --force')).toMatchObject({
+      code: 1,
+      err: expect.stringContaining('cannot replay changes to the legacy service yet'),
+    });
+  });
+
+  test('is wrong usage with an unknown mode, or without the legacy service', async () => {
+    expect(await run('set sideways')).toMatchObject({ code: 2 });
+    const bare = { ...env(), LEGACY_BASE_URL: '' };
+    expect(await runTool(bare, 'cutover set mirror')).toMatchObject({
+      code: 2,
+      err: expect.stringContaining('set LEGACY_BASE_URL'),
+    });
+  });
+
+  test('changes nothing with --dry-run', async () => {
+    const { id } = await join();
+    const { code, out } = await run('set mirror --dry-run');
+    expect(code).toBe(0);
+    expect(out).toContain('Step: shadow -> mirror\nReady: yes\n');
+    expect(out).toContain(id);
+    expect(await readCutover(store, prefix)).toMatchObject({ mode: 'shadow', epoch: 0 });
+  });
+
+  test('is withdrawn where a change does not end in time, and names the instance', async () => {
+    const [one, other] = [await join(), await join()];
+    const admission = admitAtOnce(one);
+    const { code, err } = await run('set mirror --hold 1');
+    expect(code).toBe(1);
+    expect(err).toMatch(new RegExp(`withdrawn, the mode is shadow as before: .*${one.id} within 1 s`));
+    admission.release();
+    const { mode, underWay, epoch } = await readCutover(store, prefix);
+    expect({ mode, underWay, epoch }).toEqual({ mode: 'shadow', underWay: undefined, epoch: 1 });
+    (await other.admitChange()).release();
+    expect(await run('set mirror')).toMatchObject({ code: 0 });
+  });
+
+  test('waits for an instance that cannot be seen to have ended, until --assume-stopped names it', async () => {
+    await join();
+    await registerElsewhere('web-9', 60_000);
+    expect(await run('set mirror --force')).toMatchObject({
+      code: 1,
+      err: expect.stringContaining('instance web-9 has not been heard of for 60 s'),
+    });
+    expect(await run('set mirror --assume-stopped web-8')).toMatchObject({
+      code: 1,
+      err: expect.stringContaining('there is no instance web-8'),
+    });
+    expect(await run('set mirror --assume-stopped web-9')).toMatchObject({ code: 0 });
+    expect((await readCutover(store, prefix)).gap?.reason).toBe('web-9 was assumed to have stopped');
+  });
+
+  test('does not take an instance that responds for stopped', async () => {
+    await registerElsewhere('web-9');
+    expect(await run('set mirror --assume-stopped web-9')).toMatchObject({
+      code: 1,
+      err: expect.stringContaining('web-9 responded a moment ago'),
+    });
+  });
+});
+
+describe('cutover status', () => {
+  test('says what stands in the way of the next step, with exit code 1', async () => {
+    await join();
+    await registerElsewhere('web-9', 60_000);
+    const { code, out } = await run('status');
+    expect(code).toBe(1);
+    expect(out).toMatch(/^Mode: shadow\nSince: .*\nInstances: 2\n/);
+    expect(out).toContain('Next: mirror; ready: no');
+    expect(out).toContain('add --assume-stopped web-9');
+  });
+
+  test('says so where nothing does, for people and for machines', async () => {
+    await join();
+    expect(await run('status')).toMatchObject({ code: 0, out: expect.stringContaining('ready: yes') });
+    const { out } = await run('status --json');
+    expect(JSON.parse(out)).toMatchObject({
+      mode: 'shadow',
+      number: 0,
+      instances: [{ kind: 'bridge', legacy: true }],
+      history: [{ mode: 'shadow', by: 'default' }],
+      next: { to: 'mirror', ready: true, warnings: [{ code: 'few-comparisons' }] },
+    });
+  });
+});

@@ -1,0 +1,25 @@
+import { joinCutover, type Admission, type Cutover } from '../../src/cutover/switch/instance.ts';
+import type { CutoverStore } from '../../src/cutover/switch/registry.ts';
+import { createLog } from '../../src/log.ts';
+
+/** An instance in this process, as the bridge has one. */
+export async function joinTestInstance(
+  store: CutoverStore,
+  keyPrefix: string,
+  hasLegacy = true,
+): Promise<Cutover> {
+  return await joinCutover(store, {
+    keyPrefix,
+    kind: 'bridge',
+    hasLegacy,
+    canReplay: false,
+    log: createLog('error'),
+  });
+}
+
+/** Admits a change, which must not have to wait. */
+export function admitAtOnce(one: Cutover): Admission {
+  const admission = one.admitChange();
+  if (admission instanceof Promise) throw new Error('the change had to wait');
+  return admission;
+}
