@@ -14,8 +14,7 @@ import { openTestStore } from '../support/store.ts';
 let store: Store & CutoverStore;
 let base: string;
 beforeAll(async () => {
-  const client = await openTestStore();
-  store = Object.assign(client, defineCutoverScripts(client));
+  store = defineCutoverScripts(await openTestStore());
 });
 beforeEach(async () => {
   const prefix = freshPrefix();

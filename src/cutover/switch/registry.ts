@@ -57,8 +57,8 @@ const files: ScriptFiles<CutoverScripts> = {
 };
 
 /** Teaches a client these scripts; doing so again changes nothing. */
-export function defineCutoverScripts(client: RedisClient): CutoverStore {
-  return loadScripts<RedisClient, CutoverScripts>(client, files);
+export function defineCutoverScripts<Client extends RedisClient>(client: Client): Client & CutoverScripts {
+  return loadScripts<Client, CutoverScripts>(client, files);
 }
 
 /** What an instance says of itself when it registers. */

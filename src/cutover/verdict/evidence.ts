@@ -1,12 +1,34 @@
+import type { Store } from '../../redis/scripts.ts';
+import { readComparisons, type ComparisonSummary } from '../compare/summary.ts';
 import { readCutover, removeEnded, type CutoverStore } from '../switch/registry.ts';
-import type { Evidence } from './readiness.ts';
+import type { ComparisonTotals, Evidence } from './readiness.ts';
 
-/** Reads what verdicts are made of; registrations of processes that have certainly ended are removed first. */
-export async function gatherEvidence(store: CutoverStore, prefix: string): Promise<Evidence> {
+/** What verdicts are made of, and what comparing has found in each organization. */
+export interface GatheredEvidence extends Evidence {
+  organizations: ComparisonSummary[];
+}
+
+/** Reads the evidence; registrations of processes that have certainly ended are removed first. */
+export async function gatherEvidence(store: Store & CutoverStore, prefix: string): Promise<GatheredEvidence> {
   const { instances } = await readCutover(store, prefix);
   await removeEnded(store, prefix, instances);
-  return {
-    state: await readCutover(store, prefix),
-    comparisons: { compared: 0, different: 0, differingUsers: 0, unmappedKeys: 0, refusedKeys: 0 },
-  };
+  const [state, organizations] = await Promise.all([
+    readCutover(store, prefix),
+    readComparisons(store, prefix),
+  ]);
+  return { state, organizations, comparisons: totals(organizations, state.since) };
+}
+
+/** Each mode begins comparing anew: what was compared before the present one came into force does not count. */
+function totals(organizations: readonly ComparisonSummary[], since: number): ComparisonTotals {
+  const sum = { compared: 0, different: 0, differingUsers: 0, unmappedKeys: 0, refusedKeys: 0 };
+  for (const one of organizations) {
+    sum.unmappedKeys += one.unmappedKeys.length;
+    sum.refusedKeys += one.refusedKeys.length;
+    if (one.since !== since) continue;
+    sum.compared += one.compared;
+    sum.different += one.different;
+    sum.differingUsers += one.differingUsers;
+  }
+  return sum;
 }

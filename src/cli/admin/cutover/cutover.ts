@@ -55,7 +55,7 @@ async function showMode(context: AdminContext): Promise<Report> {
 async function showStatus(context: AdminContext): Promise<Report> {
   const store = defineCutoverScripts(await context.store());
   const evidence = await gatherEvidence(store, context.config().keyPrefix);
-  const { state, comparisons } = evidence;
+  const { state, comparisons, organizations } = evidence;
   const next = nextMode(state.mode);
   const verdict = next && judge(evidence, next);
   const json = {
@@ -69,6 +69,7 @@ async function showStatus(context: AdminContext): Promise<Report> {
     ...(state.gap && { gap: { at: formatInstant(state.gap.at), reason: state.gap.reason } }),
     ...(state.verifiedAt !== undefined && { verifiedAt: formatInstant(state.verifiedAt) }),
     comparisons,
+    organizations,
     next: verdict ?? null,
   };
   const text = [

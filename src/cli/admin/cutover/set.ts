@@ -12,6 +12,7 @@ import {
   type Verdict,
 } from '../../../cutover/verdict/readiness.ts';
 import { cutoverKey } from '../../../redis/keys.ts';
+import type { Store } from '../../../redis/scripts.ts';
 import type { AdminContext, Report } from '../context.ts';
 import { parseId, parseWholeNumber, withExamples } from '../options.ts';
 import { findingLines, instanceLines } from './texts.ts';
@@ -103,7 +104,7 @@ async function set(context: AdminContext, to: Mode, options: SetOptions): Promis
 
 async function judgeUntilReady(
   context: AdminContext,
-  store: CutoverStore,
+  store: Store & CutoverStore,
   to: Mode,
   { wait, force, dryRun }: SetOptions,
 ) {

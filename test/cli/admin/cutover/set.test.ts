@@ -21,8 +21,7 @@ let store: CutoverStore & Store;
 let prefix: string;
 let joined: Cutover[];
 beforeAll(async () => {
-  const opened = await openTestStore();
-  store = Object.assign(opened, defineCutoverScripts(opened));
+  store = defineCutoverScripts(await openTestStore());
 });
 beforeEach(() => {
   prefix = freshPrefix();
