@@ -1,4 +1,4 @@
-import type { RequestHandler } from 'express';
+import type { Request, RequestHandler, Response } from 'express';
 import type { MediaStore } from '../media/store.ts';
 
 /** RFC 9110 §13.1.2, by weak comparison; an entity tag of ours has no comma in it. */
@@ -10,10 +10,10 @@ function holds(ifNoneMatch: string | undefined, entityTag: string): boolean {
 }
 
 /**
- * Answers GET and HEAD of a route whose `:file` is a picture's name. A name never changes its bytes, so that
- * it is cached for good and is its own entity tag (304 by If-None-Match, RFC 9110 §13.1.2). Should a browser
- * be led to open the address as a page, it finds a picture without any right. An unknown or malformed name is
- * left to the next handler; a store out of reach is passed on as its MediaUnavailableError.
+ * Answers GET and HEAD of a route whose `:file` is a picture's name. A name never changes its bytes, so the response may
+ * be cached for good, and the name is its own entity tag (304 by If-None-Match, RFC 9110 §13.1.2). A browser that is
+ * led to open the address as a page may not run anything in it. An unknown or malformed name is left to the next
+ * handler; a MediaUnavailableError of the store is passed on.
  */
 export function serveMedia(store: MediaStore): RequestHandler<{ file: string }> {
   return async (request, response, next) => {
@@ -27,14 +27,36 @@ export function serveMedia(store: MediaStore): RequestHandler<{ file: string }> 
     response.set({
       'Cache-Control': 'public, max-age=31536000, immutable',
       ETag: entityTag,
+      'Accept-Ranges': 'bytes',
       'X-Content-Type-Options': 'nosniff',
       'Content-Security-Policy': "default-src 'none'; sandbox",
       'Cross-Origin-Resource-Policy': 'cross-origin',
       'Content-Disposition': 'inline',
     });
-    // Not left to Express, which sends the picture again to those who say Cache-Control: no-cache, as fetch
-    // does whenever a script gives a tag.
+    // Not left to Express, which sends the picture again to clients that say Cache-Control: no-cache, as fetch does
+    // whenever a script sets If-None-Match.
     if (holds(request.get('If-None-Match'), entityTag)) response.status(304).end();
-    else response.set('Content-Type', found.type).send(found.bytes);
+    else sendBytes(request as Request, response.type(found.type), found.bytes, entityTag);
   };
+}
+
+/** Sends the bytes, or the one range of them that is asked for (RFC 9110 §14); several ranges are ignored. */
+function sendBytes(request: Request, response: Response, bytes: Buffer, entityTag: string): void {
+  const isCurrent = [undefined, entityTag].includes(request.get('If-Range'));
+  const ranges =
+    isCurrent && request.method === 'GET' ? request.range(bytes.length, { combine: true }) : undefined;
+  if (ranges === -1) {
+    response.status(416).set('Content-Range', `bytes */${bytes.length}`).end();
+  } else if (
+    Array.isArray(ranges) &&
+    ranges.type === 'bytes' &&
+    ranges[0] !== undefined &&
+    ranges.length === 1
+  ) {
+    const { start, end } = ranges[0];
+    response.status(206).set('Content-Range', `bytes ${start}-${end}/${bytes.length}`);
+    response.send(bytes.subarray(start, end + 1));
+  } else {
+    response.send(bytes);
+  }
 }

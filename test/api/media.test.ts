@@ -4,7 +4,7 @@ import type { AddressInfo } from 'node:net';
 import { once } from 'node:events';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
-import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import express, { type ErrorRequestHandler } from 'express';
 import { MediaUnavailableError } from '../../src/media/errors.ts';
 import { newPictureName } from '../../src/media/names.ts';
@@ -124,4 +124,43 @@ test.each([
 
 test('a store out of reach is passed on, for the app to answer 503', async () => {
   expect(await statusOf(`/away/${name}`)).toBe(503);
+});
+
+describe('a range of a picture', () => {
+  const size = pixels.length;
+
+  test.each([
+    ['bytes=0-3', 'not ', `bytes 0-3/${size}`],
+    ['bytes=30-', 'looks', `bytes 30-${size - 1}/${size}`],
+    ['bytes=-5', 'looks', `bytes ${size - 5}-${size - 1}/${size}`],
+    ['bytes=30-999', 'looks', `bytes 30-${size - 1}/${size}`],
+  ])('%s is answered with 206', async (range, text, contentRange) => {
+    const response = await fetch(`${base}/media/${name}`, { headers: { range } });
+    expect(response.status).toBe(206);
+    expect(response.headers.get('content-range')).toBe(contentRange);
+    expect(response.headers.get('content-type')).toBe('image/png');
+    expect(await response.text()).toBe(text);
+  });
+
+  test('beyond its end is answered with 416', async () => {
+    const response = await fetch(`${base}/media/${name}`, { headers: { range: 'bytes=999-' } });
+    expect([response.status, response.headers.get('content-range')]).toEqual([416, `bytes */${size}`]);
+  });
+
+  test.each([
+    ['several ranges', { range: 'bytes=0-1,5-6' }],
+    ['another unit', { range: 'lines=1-2' }],
+    ['a malformed range', { range: 'bytes=x' }],
+    ['a range of another version', { range: 'bytes=0-3', 'if-range': '"other"' }],
+    ['a range since a date', { range: 'bytes=0-3', 'if-range': 'Wed, 21 Oct 2026 07:28:00 GMT' }],
+  ])('%s is ignored', async (_what, headers) => {
+    const response = await fetch(`${base}/media/${name}`, { headers });
+    expect(response.status).toBe(200);
+    expect(Buffer.from(await response.arrayBuffer()).equals(pixels)).toBe(true);
+  });
+
+  test('of this version is answered with 206', async () => {
+    const headers = { range: 'bytes=0-3', 'if-range': `"${name}"` };
+    expect((await fetch(`${base}/media/${name}`, { headers })).status).toBe(206);
+  });
 });
