@@ -3,7 +3,7 @@ import { createAccessLog } from './api/access-log.ts';
 import { createApp } from './api/app.ts';
 import { createForwarding, type Forwarding } from './api/forwarding.ts';
 import { createLoadShedding, type LoadShedding } from './api/middleware/load-shedding.ts';
-import { createLimiter } from './api/middleware/rate-limit.ts';
+import { createFailureLimiter, createLimiter } from './api/middleware/rate-limit.ts';
 import { listen, PortError } from './api/server.ts';
 import { defaultAdminPort, type Config } from './config.ts';
 import { describeDemo, openDemo } from './demo.ts';
@@ -144,7 +144,7 @@ function startCounters(resources: Resources): Counters {
 /** Serves the public port from this process; returns its URL. */
 async function serve(resources: Resources, { ledger, metrics, load }: Counters): Promise<string> {
   const { config, log, releasers, store, media, arePicturesAvailable, deprecation } = resources;
-  const { rateLimit, keyPrefix, organizationHeader } = config;
+  const { rateLimit, authFailureLimit, keyPrefix, organizationHeader } = config;
   const cutover = await joinCutover(store, {
     keyPrefix,
     kind: 'bridge',
@@ -162,12 +162,16 @@ async function serve(resources: Resources, { ledger, metrics, load }: Counters):
     store,
     keyPrefix,
     organizationHeader,
-    limiter: rateLimit && createLimiter(store, rateLimit),
+    failures:
+      authFailureLimit === 'none' ? undefined : createFailureLimiter(store, keyPrefix, authFailureLimit),
+    enforceRateLimit: rateLimit && createLimiter(store, rateLimit),
     media,
     mediaUrl,
     pictures: createPictures(store, media, log),
     publicBaseUrl: config.publicBaseUrl,
     corsOrigins: config.corsOrigins,
+    corsHeaders: config.corsHeaders,
+    trustProxy: config.trustProxy,
     maxListBytes: config.maxListBytes,
     deprecation: deprecation.current,
     onSettled: (record) => {

@@ -1,3 +1,4 @@
+import { isIP } from 'node:net';
 import { readPolicyFields, type PolicyFields, type PolicyLayer } from './deprecation/policy/policy.ts';
 import type { RateLimit } from './api/middleware/rate-limit.ts';
 import { availableCpus } from './lib/system/cpu-quota.ts';
@@ -40,7 +41,13 @@ export interface Config {
   /** For a media store in a bucket. Without a key, the AWS SDK's own sources apply: profiles, roles, instance metadata. */
   aws: BucketCredentials;
   corsOrigins: readonly string[];
+  /** In lower case. */
+  corsHeaders: readonly string[];
   rateLimit: RateLimit | undefined;
+  /** Failed authentications per client address. */
+  authFailureLimit: RateLimit | 'none';
+  /** Whose X-Forwarded-For is believed: a number of proxies in front of the service, or their addresses and subnets. */
+  trustProxy: number | string[];
   /** The largest JSON body of a denylist operation, in bytes. */
   maxListBytes: number;
   deprecation: PolicyLayer;
@@ -145,7 +152,20 @@ export function readConfig(environment: NodeJS.ProcessEnv): Config {
       origins,
       'a comma-separated list of origins such as https://example.com',
     ),
+    corsHeaders: take('CORS_HEADERS', [], headerNames, 'a comma-separated list of header names'),
     rateLimit: take('RATE_LIMIT', undefined, rateLimit, 'REQUESTS/SECONDS such as 600/60'),
+    authFailureLimit: take(
+      'AUTH_FAILURE_LIMIT',
+      { requests: 600, seconds: 60 },
+      (text) => (text === '0' ? 'none' : rateLimit(text)),
+      'FAILURES/SECONDS such as 600/60, or 0 for no limit',
+    ),
+    trustProxy: take(
+      'TRUST_PROXY',
+      0,
+      trustedProxies,
+      'a number of proxies, or a comma-separated list of their addresses and subnets, loopback, linklocal or uniquelocal',
+    ),
     maxListBytes: take(
       'MAX_LIST_BYTES',
       16 * 1024 * 1024,
@@ -229,11 +249,14 @@ function keyPrefix(text: string): string | undefined {
   return /^[^{}\s\p{Cc}]+$/u.test(text) ? text : undefined;
 }
 
+/** RFC 9110 §5.6.2. */
+const token = /^[\w!#$%&'*+.^`|~-]+$/;
+
 function headerName(text: string): string | undefined {
   const name = text.toLowerCase();
   // These have a meaning of their own.
   const taken = ['x-api-key', 'content-type', 'content-length', 'host', 'connection', 'x-request-id'];
-  return /^[\w!#$%&'*+.^`|~-]+$/.test(name) && !taken.includes(name) ? name : undefined;
+  return token.test(name) && !taken.includes(name) ? name : undefined;
 }
 
 function baseUrl(text: string): string | undefined {
@@ -242,6 +265,27 @@ function baseUrl(text: string): string | undefined {
     return undefined;
   }
   return url.href.replace(/\/+$/, '');
+}
+
+function headerNames(text: string): string[] | undefined {
+  const names = text.split(',').map((name) => name.trim().toLowerCase());
+  return names.every((name) => token.test(name)) ? names : undefined;
+}
+
+/** As Express takes them, except `true`: that would believe any client's X-Forwarded-For. */
+function trustedProxies(text: string): number | string[] | undefined {
+  if (/^\d{1,2}$/.test(text)) return Number(text);
+  const list = text.split(',').map((proxy) => proxy.trim());
+  return list.every(isProxy) ? list : undefined;
+}
+
+function isProxy(text: string): boolean {
+  if (['loopback', 'linklocal', 'uniquelocal'].includes(text)) return true;
+  const [address = '', bits = '0', ...rest] = text.split('/');
+  const version = isIP(address);
+  return (
+    version !== 0 && rest.length === 0 && /^\d{1,3}$/.test(bits) && Number(bits) <= (version === 4 ? 32 : 128)
+  );
 }
 
 function origins(text: string): string[] | undefined {

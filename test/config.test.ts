@@ -34,7 +34,10 @@ test('all mistakes are reported at once, one per line', () => {
     ORGANIZATION_HEADER: 'no spaces',
     PUBLIC_BASE_URL: 'example.com',
     CORS_ORIGINS: 'https://a.example/path',
+    CORS_HEADERS: 'x trace',
     RATE_LIMIT: 'many',
+    AUTH_FAILURE_LIMIT: 'few',
+    TRUST_PROXY: 'everybody',
     SUNSET_AT: 'tomorrow',
     AFTER_SUNSET: 'explode',
     LOG_LEVEL: 'loud',
@@ -90,6 +93,13 @@ describe('values are parsed', () => {
     ['DRAIN_DELAY', '5', { drainDelay: 5000 }],
     ['RATE_LIMIT', '600', { rateLimit: { requests: 600, seconds: 60 } }],
     ['RATE_LIMIT', '5/1', { rateLimit: { requests: 5, seconds: 1 } }],
+    ['AUTH_FAILURE_LIMIT', '', { authFailureLimit: { requests: 600, seconds: 60 } }],
+    ['AUTH_FAILURE_LIMIT', '20/10', { authFailureLimit: { requests: 20, seconds: 10 } }],
+    ['AUTH_FAILURE_LIMIT', '0', { authFailureLimit: 'none' }],
+    ['TRUST_PROXY', '', { trustProxy: 0 }],
+    ['TRUST_PROXY', '2', { trustProxy: 2 }],
+    ['TRUST_PROXY', 'loopback, 10.0.0.0/8,fd00::/8', { trustProxy: ['loopback', '10.0.0.0/8', 'fd00::/8'] }],
+    ['CORS_HEADERS', 'X-Trace, traceparent', { corsHeaders: ['x-trace', 'traceparent'] }],
     ['ORGANIZATION_HEADER', 'X-Acme-Organization-Id', { organizationHeader: 'x-acme-organization-id' }],
     ['ALLOW_EVICTION', '1', { allowEviction: true }],
     ['DEPRECATED_AT', '2026-01-01T00:00:00Z', { deprecation: { deprecatedAt: Date.UTC(2026, 0, 1) } }],
@@ -97,6 +107,13 @@ describe('values are parsed', () => {
     expect(readConfig({ [name]: value })).toMatchObject(expected);
   });
 });
+
+test.each(['true', '*', '10.0.0.0/33', 'fd00::/129', '10.0.0.0/', '300.1.1.1', 'proxy.example', 'loopback,'])(
+  'TRUST_PROXY=%s is refused',
+  (value) => {
+    expect(() => readConfig({ TRUST_PROXY: value })).toThrow(/^TRUST_PROXY must be a number of proxies, or /);
+  },
+);
 
 test('a mistake in the deprecation policy is reported under its variable', () => {
   const env = { DEPRECATED_AT: 'spring', SUCCESSOR_URL: 'ftp://kv.example', AFTER_SUNSET: 'maybe' };

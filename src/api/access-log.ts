@@ -33,10 +33,23 @@ export function createAccessLog(log: Log): (record: AccessRecord) => void {
   };
 }
 
-/** An organization is named only once a key has proven it. */
+/**
+ * An organization is named only once a key has proven it. Whoever is refused for too many requests or for lack of room
+ * is named by their address where there is no key.
+ */
 function describe(record: AccessRecord): object {
-  const { requestId, operation, organizationId, caller, status, seconds, code, failure, traceparent } =
-    record;
+  const {
+    requestId,
+    operation,
+    organizationId,
+    caller,
+    address,
+    status,
+    seconds,
+    code,
+    failure,
+    traceparent,
+  } = record;
   return {
     requestId,
     operation,
@@ -44,6 +57,7 @@ function describe(record: AccessRecord): object {
     ms: Math.round(seconds * 10_000) / 10,
     ...(code !== undefined && { code }),
     ...(caller !== undefined && { organizationId, keyId: caller.keyId }),
+    ...(address !== undefined && (status === 429 || status === 503) && { address }),
     ...(traceparent !== undefined && traceContext.test(traceparent) && { traceparent }),
     ...(failure !== undefined && { failure }),
   };

@@ -18,21 +18,26 @@ export interface AppOptions extends OperationOptions, PipelineOptions, HealthOpt
   /** The address that clients use, if it is configured: links to this service are absolute then. */
   publicBaseUrl: string | undefined;
   corsOrigins: readonly string[];
+  /** Request headers that pages of these origins may send besides the contract's. */
+  corsHeaders: readonly string[];
+  /** Whose X-Forwarded-For is believed: a number of proxies in front, or their addresses and subnets. */
+  trustProxy: number | string[];
   /** Called once for each request, when it is over. */
   onSettled: (record: AccessRecord) => void;
 }
 
 /** The public port: the contract, then pictures, health and documentation. */
 export function createApp(options: AppOptions): Express {
-  const { corsOrigins } = options;
+  const { corsOrigins, corsHeaders, organizationHeader } = options;
   const app = express();
   app.disable('x-powered-by');
   app.set('etag', false);
   app.set('query parser', false);
+  app.set('trust proxy', options.trustProxy);
   app.locals['publicBaseUrl'] = options.publicBaseUrl;
 
   app.use(trackCalls(options.onSettled));
-  if (corsOrigins.length > 0) app.use(allowOrigins(corsOrigins, options.organizationHeader));
+  if (corsOrigins.length > 0) app.use(allowOrigins(corsOrigins, [organizationHeader, ...corsHeaders]));
   app.use(createPipeline(createOperations(options), options));
   app.use(setRequestId);
   app.use(
@@ -83,11 +88,11 @@ const exposedHeaders = [
  * Lets pages of the given origins call the contract, and read the headers that matter to them. OPTIONS is still
  * answered by the pipeline, which knows what is allowed.
  */
-function allowOrigins(origins: readonly string[], organizationHeader: string): RequestHandler {
+function allowOrigins(origins: readonly string[], headers: readonly string[]): RequestHandler {
   return cors({
     origin: [...origins],
     methods: ['GET', 'HEAD', 'PUT', 'POST', 'DELETE'],
-    allowedHeaders: ['content-type', 'x-api-key', organizationHeader, 'x-request-id'],
+    allowedHeaders: ['content-type', 'x-api-key', 'x-request-id', ...headers],
     exposedHeaders,
     maxAge: 600,
     preflightContinue: true,

@@ -5,15 +5,15 @@ import { hashApiKey, type AuthenticationOutcome } from '../redis/api-keys/creden
 import { organizationBase } from '../redis/keys.ts';
 import type { Store } from '../redis/scripts.ts';
 import { callOf } from './call.ts';
-import type { Limiter } from './middleware/rate-limit.ts';
+import type { FailureLimiter } from './middleware/rate-limit.ts';
 
 export interface AuthenticationOptions {
   store: Store;
   keyPrefix: string;
   /** Its real name carries the platform's brand (contract 5). */
   organizationHeader: string;
-  /** Absent where no rate limit is configured. */
-  limiter?: Limiter | undefined;
+  /** Absent where failed authentications are not limited. */
+  failures?: FailureLimiter | undefined;
 }
 
 /** What a look-up of a key finds: nobody, or a caller with more beside them. */
@@ -43,34 +43,38 @@ export interface Demands<Outcome = AuthenticationOutcome> {
 }
 
 /**
- * Authenticates a request (contract 5), records who calls, enforces the rate limit where there is one, once for each
- * request, and checks the role. Throws a 401 `missing-credentials` or `invalid-api-key`, a 429 `rate-limited`, or a
- * 403 `admin-required` or `no-user`.
+ * Authenticates a request (contract 5) and records who calls. Throws a 401 `missing-credentials` or `invalid-api-key`, or
+ * a 429 `rate-limited` to an address with too many failed authentications.
  */
 export async function openSession<Outcome extends Found>(
-  demands: Demands<Outcome>,
+  { authenticate }: Pick<Demands<Outcome>, 'authenticate'>,
   request: Request,
   response: Response,
   options: AuthenticationOptions,
 ): Promise<Session<Outcome>> {
+  const { store, failures } = options;
   const { base, sha256 } = readCredentials(request, response, options);
-  const found = await demands.authenticate(options.store, base, sha256);
-  if (!('caller' in found)) throw invalidApiKey();
-  const isFirst = recordCaller(response, found.caller);
-  if (isFirst && options.limiter !== undefined) await options.limiter(response, base, found.caller.keyId);
-  requireRole(found.caller, demands);
+  if (failures !== undefined && failures.blocked.size > 0) failures.check(request, response, sha256);
+  const found = await authenticate(store, base, sha256);
+  if (!('caller' in found)) {
+    if (failures !== undefined) await failures.count(request, response, sha256);
+    throw invalidApiKey();
+  }
+  if (failures !== undefined) remember(failures.knownKeys, sha256);
+  callOf(response).caller = found.caller;
   return { base, found: found as Session<Outcome>['found'] };
 }
 
-/** Whether the caller was not recorded before: a request may be authenticated twice. */
-function recordCaller(response: Response, caller: Caller): boolean {
-  const call = callOf(response);
-  const isFirst = call.caller === undefined;
-  call.caller = caller;
-  return isFirst;
+/** So many keys take a few megabytes. */
+const maxKnownKeys = 50_000;
+
+function remember(knownKeys: Set<string>, sha256: string): void {
+  if (knownKeys.size >= maxKnownKeys) knownKeys.clear();
+  knownKeys.add(sha256);
 }
 
-function requireRole(caller: Caller, { role, needsUser }: Omit<Demands, 'authenticate'>): void {
+/** Throws a 403 `admin-required` or `no-user` where an operation is not for this caller. */
+export function requireRole(caller: Caller, { role, needsUser }: Pick<Demands, 'role' | 'needsUser'>): void {
   if (role === 'admin' && caller.role !== 'admin') {
     throw new ProblemError(problem('admin-required', 'This operation needs an API key with the admin role.'));
   }

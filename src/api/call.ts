@@ -35,6 +35,8 @@ export type AccessRecord = Readonly<
   status: number;
   seconds: number;
   userAgent: string | undefined;
+  /** The client's address, where the caller is not known. */
+  address: string | undefined;
   /** W3C Trace Context, as the client sent it. */
   traceparent: string | undefined;
 };
@@ -154,6 +156,7 @@ function toAccessRecord(call: Call, response: Response): AccessRecord {
     status: response.writableFinished ? response.statusCode : 0,
     seconds: (performance.now() - startedAt) / 1000,
     userAgent: headers['user-agent'],
+    address: caller === undefined ? response.req.ip : undefined,
     traceparent: typeof traceparent === 'string' ? traceparent : undefined,
   };
 }

@@ -2,11 +2,12 @@ import { setImmediate as nextPhase } from 'node:timers/promises';
 import type { Request, RequestHandler, Response } from 'express';
 import type { DeprecationPolicy } from '../deprecation/policy/policy.ts';
 import type { Admission, Cutover } from '../cutover/switch/instance.ts';
-import { openSession, type AuthenticationOptions, type Session } from './authentication.ts';
+import { openSession, requireRole, type AuthenticationOptions, type Session } from './authentication.ts';
 import { beginWork, callOf, endWork } from './call.ts';
 import type { Forwarding } from './forwarding.ts';
 import { createGate } from './middleware/deprecation-gate.ts';
 import type { LoadShedding } from './middleware/load-shedding.ts';
+import type { Limiter } from './middleware/rate-limit.ts';
 import { byPathAndMethod, type Row } from './operations.ts';
 import {
   methodNotAllowed,
@@ -21,6 +22,8 @@ export interface PipelineOptions extends AuthenticationOptions {
   /** The deprecation policy in force, and the headers that every response of the contract carries for it. */
   deprecation: () => { policy: DeprecationPolicy; headers: readonly string[] };
   load: LoadShedding;
+  /** Absent where no rate limit is configured. */
+  enforceRateLimit?: Limiter | undefined;
   cutover: Pick<Cutover, 'admitChange'>;
   /** Set where there is a legacy service that requests may be forwarded to. */
   forwarding?: Forwarding | undefined;
@@ -32,7 +35,7 @@ export interface PipelineOptions extends AuthenticationOptions {
  * worked on, but not while it waits for its body.
  */
 export function createPipeline(rows: readonly Row[], options: PipelineOptions): RequestHandler {
-  const { deprecation, load, cutover, forwarding } = options;
+  const { deprecation, load, enforceRateLimit, cutover, forwarding } = options;
   const { slots, openBodies } = load;
   const rowsByPath = byPathAndMethod(rows);
   const gate = createGate(() => deprecation().policy, options);
@@ -88,6 +91,9 @@ export function createPipeline(rows: readonly Row[], options: PipelineOptions): 
     slots.enter();
     try {
       session = await openSession(row, request, response, options);
+      const { caller } = session.found;
+      if (enforceRateLimit !== undefined) await enforceRateLimit(response, session.base, caller.keyId);
+      requireRole(caller, row);
       if (row.body === undefined) return await row.handler(session, undefined);
     } finally {
       slots.leave();
@@ -104,7 +110,10 @@ export function createPipeline(rows: readonly Row[], options: PipelineOptions): 
         slots.enter();
         try {
           // A request is judged by the key and the settings that hold when its body is there.
-          if (isLate || hasWaited) session = await openSession(row, request, response, options);
+          if (isLate || hasWaited) {
+            session = await openSession(row, request, response, options);
+            requireRole(session.found.caller, row);
+          }
           if ('snapshot' in session.found) session.found.snapshot.epoch = admission.epoch;
           return await row.handler(session, body);
         } finally {

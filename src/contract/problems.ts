@@ -154,7 +154,7 @@ export const problemKinds = {
   'rate-limited': {
     status: 429,
     title: 'Rate limit exceeded',
-    when: 'More requests arrived than the operator allows.',
+    when: 'More requests arrived with this API key than the operator allows, or too many authentications from this address failed.',
     remedy: 'Wait for the time in Retry-After.',
   },
   'headers-too-large': {

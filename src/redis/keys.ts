@@ -132,6 +132,11 @@ export function sweepKey(prefix: string): string {
   return `${prefix}sweep`;
 }
 
+/** The failed authentications of a client address; expires with the period that they are counted in. */
+export function authFailuresKey(prefix: string, network: string): string {
+  return `${prefix}auth-failures:${network}`;
+}
+
 function encodeId(id: string): string {
   return encodeURIComponent(id).replace(
     /[!'()*]/g,

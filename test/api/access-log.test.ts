@@ -26,6 +26,7 @@ const refused: AccessRecord = {
   status: 422,
   seconds: 0.002,
   userAgent: 'ios',
+  address: undefined,
   traceparent: '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01',
 };
 
@@ -66,4 +67,20 @@ test('answers that are not refusals are not logged at this level', () => {
   const { lines, write } = collect();
   write({ ...refused, code: undefined, status: 200 });
   expect(lines).toEqual([]);
+});
+
+test.each([
+  [503, 'overloaded', 'answered'],
+  [429, 'rate-limited', 'refused'],
+] as const)('a %i without a valid key is logged with the address it came from', (status, code, message) => {
+  const { lines, write } = collect();
+  write({ ...refused, caller: undefined, address: '192.0.2.1', status, code });
+  expect(lines).toMatchObject([{ message, code, address: '192.0.2.1' }]);
+  expect(lines[0]).not.toHaveProperty('organizationId');
+});
+
+test('a 503 is logged with the key that it was for', () => {
+  const { lines, write } = collect();
+  write({ ...refused, status: 503, code: 'overloaded' });
+  expect(lines).toMatchObject([{ message: 'answered', level: 'warn', code: 'overloaded', keyId: 'k_1' }]);
 });

@@ -108,7 +108,7 @@ describe('headers', () => {
 describe('CORS, where origins are configured', () => {
   let open: TestBridge;
   beforeAll(async () => {
-    open = await startBridge({ corsOrigins: ['https://app.example'] });
+    open = await startBridge({ corsOrigins: ['https://app.example'], corsHeaders: ['x-trace'] });
   });
   afterAll(async () => {
     await open.close();
@@ -123,6 +123,7 @@ describe('CORS, where origins are configured', () => {
     expect(answer.status).toBe(204);
     expect(answer.headers['access-control-allow-origin']).toBe('https://app.example');
     expect(answer.headers['access-control-allow-headers']).toContain('x-api-key');
+    expect(answer.headers['access-control-allow-headers']).toContain('x-trace');
     expect((await preflight('https://evil.example')).headers['access-control-allow-origin']).toBeUndefined();
   });
 

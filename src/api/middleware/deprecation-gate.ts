@@ -40,18 +40,16 @@ export function createGate(policy: () => DeprecationPolicy, options: Authenticat
   };
 }
 
-const anyCaller = { authenticate, role: 'any', needsUser: false } as const;
-
 async function isAuthentic(
   request: Request,
   response: Response,
   options: AuthenticationOptions,
 ): Promise<boolean> {
   try {
-    await openSession(anyCaller, request, response, options);
+    await openSession({ authenticate }, request, response, options);
     return true;
   } catch (error) {
-    if (error instanceof ProblemError && error.problem.status === 401) return false;
+    if (error instanceof ProblemError) return false;
     throw error;
   }
 }

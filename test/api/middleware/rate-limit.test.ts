@@ -1,0 +1,110 @@
+import { afterEach, describe, expect, test } from '@jest/globals';
+import type { Request, Response } from 'express';
+import { createFailureLimiter } from '../../../src/api/middleware/rate-limit.ts';
+import type { Config } from '../../../src/config.ts';
+import { closeRedis } from '../../../src/redis/connection/connect.ts';
+import { openTestStore, startBridge, type TestBridge } from '../../support/bridge.ts';
+import { createClient, type Answer, type Client } from '../../support/client.ts';
+
+const running: TestBridge[] = [];
+afterEach(async () => {
+  await Promise.all(running.splice(0).map((bridge) => bridge.close()));
+});
+
+async function start(overrides: Partial<Config> = {}): Promise<TestBridge> {
+  const bridge = await startBridge({ authFailureLimit: { requests: 3, seconds: 60 }, ...overrides });
+  running.push(bridge);
+  return bridge;
+}
+
+const path = '/api/profile/';
+
+async function fail(bridge: TestBridge, times: number, headers: Record<string, string> = {}) {
+  const stranger = createClient(bridge.url, { organization: 'x', apiKey: 'wrong' });
+  const statuses: number[] = [];
+  for (let i = 0; i < times; i++) statuses.push((await stranger.request('GET', path, { headers })).status);
+  return statuses;
+}
+
+async function request(client: Client, headers: Record<string, string> = {}): Promise<Answer> {
+  return await client.request('GET', path, { headers });
+}
+
+describe('failed authentications of an address', () => {
+  test('are answered 429 above the limit, with Retry-After and the RateLimit fields', async () => {
+    const bridge = await start();
+    expect(await fail(bridge, 5)).toEqual([401, 401, 401, 429, 429]);
+    const answer = await request(createClient(bridge.url, { organization: 'x', apiKey: 'other' }));
+    expect(answer.body).toMatchObject({ code: 'rate-limited' });
+    expect(answer.headers).toMatchObject({ 'ratelimit-policy': '"address";q=3;w=60' });
+    expect(answer.headers['ratelimit']).toMatch(/^"address";r=0;t=\d+$/);
+    expect(Number(answer.headers['retry-after'])).toBeGreaterThan(0);
+  });
+
+  test('do not lock out a key that was valid before, and do others', async () => {
+    const bridge = await start();
+    const organization = await bridge.newOrganization();
+    const [known, unknown] = [await organization.player('u1'), await organization.player('u2')];
+    expect((await request(known)).status).toBe(404);
+    await fail(bridge, 4);
+    expect((await request(known)).status).toBe(404);
+    expect((await request(unknown)).status).toBe(429);
+  });
+
+  test('count on every instance', async () => {
+    const bridge = await start();
+    const other = await start({ keyPrefix: bridge.config.keyPrefix });
+    await fail(bridge, 3);
+    expect(await fail(other, 1)).toEqual([429]);
+  });
+
+  test('are still refused with 410 while the API is switched off', async () => {
+    const until = Date.now() + 3_600_000;
+    const bridge = await start({
+      deprecation: { brownouts: [{ start: 0, end: until }], exemptKeys: [{ keyId: 'k', until }] },
+    });
+    expect(await fail(bridge, 5)).toEqual([410, 410, 410, 410, 410]);
+  });
+
+  test('are not limited where the limit is switched off', async () => {
+    const bridge = await start({ authFailureLimit: 'none' });
+    expect(await fail(bridge, 5)).toEqual([401, 401, 401, 401, 401]);
+  });
+});
+
+describe('the address of a client', () => {
+  const from = (address: string) => ({ 'x-forwarded-for': address });
+
+  test('cannot be forged by a header', async () => {
+    const bridge = await start();
+    await fail(bridge, 3, from('192.0.2.1'));
+    expect(await fail(bridge, 1, from('192.0.2.2'))).toEqual([429]);
+  });
+
+  test('is what a trusted proxy says', async () => {
+    const bridge = await start({ trustProxy: ['loopback'] });
+    // What the client itself has put there comes first.
+    expect(await fail(bridge, 4, from('198.51.100.7, 192.0.2.1'))).toEqual([401, 401, 401, 429]);
+    expect(await fail(bridge, 1, from('192.0.2.2'))).toEqual([401]);
+    expect(await fail(bridge, 1, from('203.0.113.9, 192.0.2.1'))).toEqual([429]);
+  });
+
+  test('is the whole /64 network for IPv6', async () => {
+    const bridge = await start({ trustProxy: 1 });
+    await fail(bridge, 4, from('2001:db8::1'));
+    expect(await fail(bridge, 1, from('2001:db8:0:0:ffff::2'))).toEqual([429]);
+    expect(await fail(bridge, 1, from('2001:db8:0:1::1'))).toEqual([401]);
+  });
+});
+
+test('without Redis failures are limited in memory', async () => {
+  const store = await openTestStore();
+  await closeRedis(store);
+  const failures = createFailureLimiter(store, 'unused:', { requests: 2, seconds: 60 });
+  const response = { setHeader: () => {} } as unknown as Response;
+  const count = (ip: string) => failures.count({ ip } as Request, response, 'sha');
+  await count('192.0.2.1');
+  await count('192.0.2.1');
+  await expect(count('192.0.2.1')).rejects.toThrow('rate-limited');
+  await expect(count('192.0.2.2')).resolves.toBeUndefined();
+});
