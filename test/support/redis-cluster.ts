@@ -7,6 +7,8 @@ export interface RedisCluster {
   masters: RedisProcess[];
   /** One per master, in the same order, if asked for. */
   replicas: RedisProcess[];
+  /** Moves the slot of a key, and with it every key there, to the next master, as `redis-cli --cluster reshard` does. */
+  moveSlotOf: (key: string) => Promise<void>;
   stop: () => Promise<void>;
 }
 
@@ -48,6 +50,7 @@ export async function startCluster(options: { replicas?: boolean } = {}): Promis
       url: `redis+cluster://${masters.map((one) => `127.0.0.1:${one.port}`).join(',')}`,
       masters,
       replicas,
+      moveSlotOf: (key) => moveSlot(masters, key),
       stop,
     };
   } catch (error) {
@@ -55,6 +58,32 @@ export async function startCluster(options: { replicas?: boolean } = {}): Promis
     throw error;
   } finally {
     for (const client of clients) client.disconnect();
+  }
+}
+
+async function moveSlot(masters: readonly RedisProcess[], key: string): Promise<void> {
+  const nodes = masters.map(({ url }) => new Redis(url));
+  try {
+    const ids = await Promise.all(nodes.map((node) => node.cluster('MYID')));
+    const slot = Number(await nodes[0]?.cluster('KEYSLOT', key));
+    const ranges = (await nodes[0]?.cluster('SLOTS')) ?? [];
+    const [, , owner] = ranges.find(([first, last]) => first <= slot && slot <= last) ?? [];
+    const from = ids.indexOf(owner?.[2] ?? '');
+    const to = (from + 1) % nodes.length;
+    const [source, target, place] = [nodes[from], nodes[to], masters[to]];
+    if (source === undefined || target === undefined || place === undefined) throw new Error('no such slot');
+    await target.cluster('SETSLOT', slot, 'IMPORTING', String(ids[from]));
+    await source.cluster('SETSLOT', slot, 'MIGRATING', String(ids[to]));
+    for (;;) {
+      const keys = await source.cluster('GETKEYSINSLOT', slot, 100);
+      if (keys.length === 0) break;
+      await source.call('migrate', place.host, String(place.port), '', '0', '5000', 'KEYS', ...keys);
+    }
+    for (const node of [target, source, ...nodes]) {
+      await node.cluster('SETSLOT', slot, 'NODE', String(ids[to]));
+    }
+  } finally {
+    for (const node of nodes) node.disconnect();
   }
 }
 
