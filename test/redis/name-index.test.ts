@@ -113,7 +113,7 @@ describe('the index of names grows', () => {
     expect(await claim([['late', 'PLAYER-999']])).toEqual(['taken']);
   });
 
-  test('is mended where an outside hand took the number of its buckets', async () => {
+  test('is repaired where the number of its buckets is lost', async () => {
     await claim(crowd(500));
     await store.hdel(`${base}settings`, 'n0');
     expect(new Set(await faults())).toEqual(new Set(['username-not-indexed', 'index-entry-stale']));

@@ -42,13 +42,16 @@ async function check(
     return { kind: 'interrupted', message: 'interrupted: run it again; what was repaired stays repaired' };
   }
 
-  const { counts, found, repaired } = outcome;
+  const { counts, found, repaired, loading } = outcome;
   const remaining = found - repaired;
   if (json) {
     const open = found === 0 ? '{"faults":[' : '\n';
-    const rest = JSON.stringify({ checked: counts, found, repaired, remaining }).slice(1);
+    const rest = JSON.stringify({ checked: counts, found, repaired, remaining, loading }).slice(1);
     context.out(`${open}],${rest}\n`);
   } else {
+    for (const id of loading) {
+      context.out(`${printable(id)}  is being loaded by a migration, so it was not checked\n`);
+    }
     context.out(`${describe(counts)}: ${counted(found, 'fault')}, ${repaired} repaired.\n`);
   }
   if (remaining === 0) return { kind: 'done' };

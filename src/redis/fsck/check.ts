@@ -1,6 +1,6 @@
 import type { ReindexStore } from '../reindex/scripts.ts';
-import type { FsckStore } from './scripts.ts';
 import type { WriteSnapshot } from '../write-snapshot.ts';
+import type { FsckStore, RepairReply } from './scripts.ts';
 
 /** What fsck can find; README.md beside the folder says what each means. */
 export type FaultKind =
@@ -25,12 +25,12 @@ export type FaultKind =
 export interface Fault {
   organizationId: string;
   kind: FaultKind;
-  /** One sentence: what is wrong with what, and what to do where it cannot be repaired. */
+  /** One sentence: what is wrong, and the remedy where it cannot be repaired. */
   detail: string;
   isRepaired: boolean;
 }
 
-/** How much was looked at. */
+/** How much was examined. */
 export interface Counts {
   organizations: number;
   profiles: number;
@@ -40,43 +40,94 @@ export interface Counts {
   references: number;
 }
 
-/** Whose faults are told, and whether they are repaired. */
-export interface Teller {
-  organizationId: string;
-  repair: boolean;
-  report: (fault: Fault) => void;
+type CommandPart = string | number;
+
+/** A repair that is made only if what it is based on is still so (lua/fsck/repair.lua). */
+export interface ConditionalRepair {
+  /** The generation of the name index that must be in force. */
+  generation?: string;
+  /** What each command must still reply, false for nothing. */
+  expect: (readonly [reply: CommandPart | false, ...command: CommandPart[]])[];
+  commands: (readonly CommandPart[])[];
+  /** Fields and values of an entry in the audit trail. */
+  audit?: readonly string[];
 }
 
-/** One organization under examination. */
-export interface Check extends Teller {
-  store: FsckStore & ReindexStore;
-  base: string;
-  /** Read anew where a script says that it is stale. */
-  snapshot: WriteSnapshot;
-  counts: Counts;
-}
-
-/** What a repair came to; `changed`: the fault was gone when it was looked at again. */
-export type Repair = 'mended' | 'changed' | 'stale' | 'frozen' | 'staged' | 'shared';
+export type Repair = ConditionalRepair | (() => Promise<RepairReply | 'staged'>);
 
 /**
- * Tells a fault, after having repaired it where that is asked for and possible. What the running service has put
- * right or changed meanwhile is no fault.
+ * Reports a fault of an organization, after having repaired it where that is asked for and possible. What the running
+ * service has put right or changed meanwhile is not reported.
  */
-export async function tell(
-  { organizationId, repair: isRepairing, report }: Teller,
-  kind: FaultKind,
-  detail: string,
-  repair?: () => Promise<Repair>,
-): Promise<void> {
-  const outcome = isRepairing ? await repair?.() : undefined;
-  if (outcome !== 'changed') report({ organizationId, kind, detail, isRepaired: outcome === 'mended' });
+export type Report = (kind: FaultKind, detail: string, repair?: Repair) => Promise<void>;
+
+/** One organization that is being examined. */
+export interface Check {
+  store: FsckStore & ReindexStore;
+  base: string;
+  /** Read again when a script says that it is stale. */
+  snapshot: WriteSnapshot;
+  counts: Counts;
+  report: Report;
+}
+
+interface ReportOptions {
+  organizationId: string;
+  /** Whether to repair. */
+  repair: boolean;
+  onFault: (fault: Fault) => void;
+}
+
+export function createReport(
+  store: FsckStore,
+  base: string,
+  { organizationId, repair: isRepairing, onFault }: ReportOptions,
+): Report {
+  const run = async (repair: Repair): Promise<RepairReply | 'staged'> => {
+    if (typeof repair === 'function') return await repair();
+    const { generation = '', expect, commands, audit = [] } = repair;
+    const [expected, changes, entry] = [expect, commands, audit].map((part) => JSON.stringify(part));
+    return await store.fsckRepair(base, generation, expected ?? '', changes ?? '', entry ?? '');
+  };
+  return async (kind, detail, repair) => {
+    const outcome = isRepairing && repair !== undefined ? await run(repair) : undefined;
+    if (outcome !== 'changed') onFault({ organizationId, kind, detail, isRepaired: outcome === 'repaired' });
+  };
+}
+
+/** Whether a key is there and of this type; another type is reported as a fault. */
+export async function hasType(
+  { store, report }: Check,
+  key: string,
+  type: 'hash' | 'set' | 'zset' | 'stream',
+  repair?: Repair,
+): Promise<boolean> {
+  const found = await store.type(key);
+  if (found !== type && found !== 'none') {
+    await report('wrong-type', `${quote(key)} is a ${found} instead of a ${type}: remove it`, repair);
+  }
+  return found === type;
+}
+
+/** Removes a field that cannot be read from a hash; the audit trail keeps it. */
+export function removeField(key: string, field: string, value: string): ConditionalRepair {
+  return {
+    expect: [[value, 'hget', key, field]],
+    commands: [['hdel', key, field]],
+    audit: ['removed', key, 'field', field, 'value', value],
+  };
+}
+
+/** The store's clock, in ms. */
+export async function storeTime(store: FsckStore): Promise<number> {
+  const [seconds] = await store.time();
+  return Number(seconds) * 1000;
 }
 
 /** Text as it appears in a fault's detail. */
 export const quote = (text: string): string => JSON.stringify(text);
 
-/** Things in one script call: few enough that none holds Redis for more than a few milliseconds. */
+/** Users or names in one script call: few enough that none holds Redis for more than a few milliseconds. */
 const chunkSize = 200;
 
 export function chunksOf<Item>(items: readonly Item[]): Item[][] {

@@ -1,80 +1,87 @@
-import type { Counts, Fault } from './check.ts';
-import { createRun } from './run.ts';
+import { KeysMovedError, scanKeys } from '../connection/scan.ts';
 import { organizationBase } from '../keys.ts';
 import { listOrganizations } from '../organizations.ts';
-import { KeysMovedError, scanKeys } from '../connection/scan.ts';
-import type { FsckStore } from './scripts.ts';
 import type { ReindexStore } from '../reindex/scripts.ts';
+import type { Counts, Fault } from './check.ts';
+import { createPass } from './pass.ts';
+import type { FsckStore } from './scripts.ts';
 
 export type { Counts, Fault, FaultKind } from './check.ts';
 
 interface FsckOptions {
-  /** Only this organization; all, where it is not given. */
+  /** Only this organization; all of them, if it is not given. */
   organizationId?: string | undefined;
   repair: boolean;
-  /** Told each fault when it is found, and whether it has been repaired. */
+  /** Called with each fault when it is found, and whether it has been repaired. */
   onFault: (fault: Fault) => void;
   signal?: AbortSignal | undefined;
 }
 
 export type FsckOutcome =
-  | { kind: 'checked'; counts: Counts; found: number; repaired: number }
+  | {
+      kind: 'checked';
+      counts: Counts;
+      found: number;
+      repaired: number;
+      /** Organizations that a migration is loading for the first time, which were not examined. */
+      loading: string[];
+    }
   | { kind: 'unknown-organization' }
   | { kind: 'interrupted' };
 
-/** Faults remembered, so that what a scan finds twice is told once. */
+/** Faults remembered, so that one that is found twice is reported once. */
 const remembered = 100_000;
+/** How often the keys are walked at most, where they move to other servers meanwhile. */
+const attempts = 3;
 
 /**
- * Proves that what the store holds is consistent: index and profiles agree both ways, the denylist is well-formed,
- * API keys and their list agree, references can be read, no picture in use counts as loose. With `repair` it mends
- * what can be mended without guessing. The service may run meanwhile: what is reported was so at one instant, and
- * each repair looks again in the script that does it. Memory stays flat however large the store.
+ * Checks that what the store holds is consistent: index and profiles agree both ways, the denylist is well-formed,
+ * API keys and their list agree, references can be read, no picture in use is listed as unreferenced. With `repair`
+ * it repairs whatever needs no guessing. The service may run meanwhile: what is reported was so at one instant, and
+ * each repair checks again in the script that makes it. Memory stays flat however large the store.
  */
 export async function fsck(
   store: FsckStore & ReindexStore,
   prefix: string,
-  { organizationId, repair, onFault, signal }: FsckOptions,
+  options: FsckOptions,
 ): Promise<FsckOutcome> {
-  const counts: Counts = {
-    organizations: 0,
-    profiles: 0,
-    usernames: 0,
-    deniedNames: 0,
-    apiKeys: 0,
-    references: 0,
+  const reported = new Set<string>();
+  const totals = { found: 0, repaired: 0 };
+  const onFault = (fault: Fault): void => {
+    const identity = JSON.stringify([fault.organizationId, fault.kind, fault.detail]);
+    if (reported.has(identity)) return;
+    if (reported.size < remembered) reported.add(identity);
+    totals.found++;
+    if (fault.isRepaired) totals.repaired++;
+    options.onFault(fault);
   };
-  const told = new Set<string>();
-  let found = 0;
-  let repaired = 0;
-  const report = (fault: Fault): void => {
-    const mark = JSON.stringify([fault.organizationId, fault.kind, fault.detail]);
-    if (told.has(mark)) return;
-    if (told.size < remembered) told.add(mark);
-    found++;
-    if (fault.isRepaired) repaired++;
-    onFault(fault);
-  };
+  for (let attempt = 1; ; attempt++) {
+    try {
+      const walked = await walk(store, prefix, { ...options, onFault });
+      return typeof walked === 'string' ? { kind: walked } : { kind: 'checked', ...walked, ...totals };
+    } catch (error) {
+      if (!(error instanceof KeysMovedError) || attempt === attempts) throw error;
+    }
+  }
+}
 
-  const run = createRun(store, prefix, { repair, counts, report });
+/** Examines every key once. */
+async function walk(
+  store: FsckStore & ReindexStore,
+  prefix: string,
+  { organizationId, repair, onFault, signal }: FsckOptions,
+): Promise<{ counts: Counts; loading: string[] } | 'unknown-organization' | 'interrupted'> {
+  const pass = createPass(store, prefix, { repair, onFault });
   const registered = await listOrganizations(store, prefix);
   const known = new Set(registered);
   for (const id of organizationId === undefined ? registered : [organizationId]) {
-    if (signal?.aborted === true) return { kind: 'interrupted' };
-    if (!(await run.begin(id, known.has(id)))) return { kind: 'unknown-organization' };
+    if (signal?.aborted === true) return 'interrupted';
+    if (!(await pass.begin(id, known.has(id)))) return 'unknown-organization';
   }
   const start = organizationId === undefined ? `${prefix}{` : organizationBase(prefix, organizationId);
-  for (let attempts = 3; ; attempts--) {
-    try {
-      for await (const keys of scanKeys(store, start)) {
-        if (signal?.aborted === true) return { kind: 'interrupted' };
-        await run.examine(keys);
-      }
-      break;
-    } catch (error) {
-      if (!(error instanceof KeysMovedError) || attempts === 1) throw error;
-    }
+  for await (const keys of scanKeys(store, start)) {
+    if (signal?.aborted === true) return 'interrupted';
+    await pass.examine(keys);
   }
-  await run.end();
-  return { kind: 'checked', counts, found, repaired };
+  return await pass.end();
 }

@@ -1,127 +1,120 @@
+import { isUtf8 } from 'node:buffer';
 import { nameFault } from '../../domain/usernames.ts';
-import { namesBucketKey } from '../keys.ts';
 import { scanPairs } from '../connection/scan.ts';
+import { namesBucketKey, profileKey, settingsKey } from '../keys.ts';
 import { normalizedName, readWriteSnapshot } from '../write-snapshot.ts';
-import { chunksOf, quote, tell, type Check } from './check.ts';
+import { chunksOf, hasType, quote, type Check } from './check.ts';
 
 export interface NamedUser {
   userId: string;
   username: string;
 }
 
-/** Proves that the index knows the names of these users, as their names alone. */
+/** Checks that the index knows the names of these users, as theirs alone. */
 export async function checkNames(check: Check, users: readonly NamedUser[]): Promise<void> {
   check.counts.usernames += users.length;
-  for (const { userId, username } of users) {
-    const fault = nameFault(username);
-    if (fault === undefined) continue;
-    await tell(
-      check,
-      'username-malformed',
-      `the username of user ${quote(userId)} ${fault}: give the user another`,
-    );
+  const readable: NamedUser[] = [];
+  for (const user of users) {
+    const fault = nameFault(user.username);
+    const detail = `the username of user ${quote(user.userId)}`;
+    if (fault !== undefined) {
+      await check.report('username-malformed', `${detail} ${fault}: give the user another`);
+    }
+    if (await isUnreadable(check, user)) {
+      const remedy = 'remove field u of the profile, or set it';
+      await check.report('username-malformed', `${detail} is not UTF-8: ${remedy}`);
+    } else readable.push(user);
   }
-  for (const chunk of chunksOf(users)) await checkChunk(check, chunk);
+  for (const chunk of chunksOf(readable)) await checkChunk(check, chunk);
+}
+
+/** Bytes that are not UTF-8 are read as the replacement character, which a name may have, too. */
+async function isUnreadable({ store, base }: Check, { userId, username }: NamedUser): Promise<boolean> {
+  if (!username.includes('\uFFFD')) return false;
+  const bytes = await store.hgetBuffer(profileKey(base, userId), 'u');
+  return bytes !== null && !isUtf8(bytes);
 }
 
 async function checkChunk(check: Check, users: readonly NamedUser[]): Promise<void> {
-  const { store, base } = check;
-  const { index } = check.snapshot;
-  const named = users.map((user) => ({ ...user, form: normalizedName(check.snapshot, user.username) }));
-  const triples = named.flatMap(({ userId, username, form }) => [userId, username, form]);
-  const reply = await store.fsckLookNames(base, index, ...triples);
+  const { store, base, snapshot } = check;
+  const named = users.map((user) => ({ ...user, form: normalizedName(snapshot, user.username) }));
+  const pairs = named.flatMap(({ userId, form }) => [userId, form]);
+  const reply = await store.fsckLookNames(base, snapshot.index, '', ...pairs);
   if (reply[0] === 'stale') {
     check.snapshot = await readWriteSnapshot(store, base);
     return await checkChunk(check, users);
   }
-  for (const [position, verdict] of reply[1].entries()) {
+  for (const [position, [current, holder, holderUsername]] of reply[1].entries()) {
     const name = named[position];
     if (name === undefined) continue;
-    if (verdict[0] === 'changed') await checkBytes(check, name);
-    if (verdict[0] === 'free') await tellUnindexed(check, name, '', null);
-    if (verdict[0] === 'held') await tellUnindexed(check, name, verdict[1], verdict[2]);
+    // A name that has just changed is fine.
+    if (current !== name.username || holder === name.userId) continue;
+    await reportUnindexed(check, name, holder ?? '', holderUsername);
   }
 }
 
-/** Bytes that are no UTF-8 never compare equal to what was read of them; a name that has just changed is fine. */
-async function checkBytes(check: Check, { userId, username }: NamedUser): Promise<void> {
-  if (!username.includes('\uFFFD')) return;
-  await tell(
-    check,
-    'username-malformed',
-    `the username of user ${quote(userId)} is not UTF-8: remove field u of the profile, or set it`,
-  );
-}
-
-async function tellUnindexed(
-  check: Check,
+async function reportUnindexed(
+  { store, base, snapshot, report }: Check,
   { userId, username, form }: NamedUser & { form: string },
   rival: string,
   rivalName: string | null,
 ): Promise<void> {
-  const { store, base, snapshot } = check;
   const isShared = rivalName !== null && normalizedName(snapshot, rivalName) === form;
-  const claim = async () =>
-    await store.fsckClaimName(
-      base,
-      snapshot.index,
-      userId,
-      username,
-      form,
-      rival,
-      rivalName ?? '',
-      isShared ? '1' : '',
-    );
+  const known = [snapshot.index, userId, username, form, rival, rivalName ?? '', isShared ? '1' : ''];
+  const claim = async () => await store.fsckClaimName(base, ...known);
   if (isShared) {
-    const detail = `users ${quote(userId)} and ${quote(rival)} have one name, ${quote(username)}: --repair lets the profile changed last keep it`;
-    return await tell(check, 'username-shared', detail, claim);
+    const detail = `users ${quote(userId)} and ${quote(rival)} have the same name, ${quote(username)}: with --repair the profile that was changed last keeps it`;
+    return await report('username-shared', detail, claim);
   }
   const instead = rival === '' ? '' : `, which has user ${quote(rival)} instead`;
   const detail = `username ${quote(username)} of user ${quote(userId)} is not in the index${instead}`;
-  await tell(check, 'username-not-indexed', detail, claim);
+  await report('username-not-indexed', detail, claim);
 }
 
-/** Proves that every entry of a bucket is some profile's name. */
+/** Checks that every entry of a bucket is the name of its user, and where lookups find it. */
 export async function checkBucket(check: Check, bucket: string): Promise<void> {
   const { store, base, snapshot } = check;
-  const key = namesBucketKey(base, snapshot.index, bucket);
+  const { index } = snapshot;
+  const key = namesBucketKey(base, index, bucket);
   const type = await store.type(key);
-  if (type === 'none') return;
-  if (type !== 'hash') {
-    // It can be rebuilt: fsck finds the names missing from the index.
-    return await tell(check, 'wrong-type', `${quote(key)} is no hash`, async () =>
-      store.fsckDropMisfit(base, key, 'hash'),
-    );
-  }
+  // fsck finds the names that are missing from the index then.
+  const remove = { generation: index, expect: [[type, 'type', key] as const], commands: [['unlink', key]] };
+  if (!(await hasType(check, key, 'hash', remove))) return;
   for await (const page of scanPairs(store, key)) {
     for (const chunk of chunksOf(page)) await checkEntries(check, bucket, chunk);
   }
 }
 
 async function checkEntries(
-  check: Check,
+  { store, base, snapshot, report }: Check,
   bucket: string,
   entries: readonly (readonly [form: string, user: string])[],
 ): Promise<void> {
-  const { store, base, snapshot } = check;
   const { index } = snapshot;
-  const reply = await store.fsckLookHolders(base, index, bucket, ...entries.flat());
-  // The whole generation is on its way out; the profiles are held against the next one.
+  const pairs = entries.flatMap(([form, user]) => [user, form]);
+  const reply = await store.fsckLookNames(base, index, bucket, ...pairs);
+  // The whole generation has been replaced; the profiles are compared with the next one.
   if (reply[0] === 'stale') return;
-  for (const [position, verdict] of reply[1].entries()) {
+  const [, rows, buckets] = reply;
+  const key = namesBucketKey(base, index, bucket);
+  for (const [position, [username, , , place]] of rows.entries()) {
     const [form = '', user = ''] = entries[position] ?? [];
-    if (verdict[0] === 'changed') continue;
-    const [place, username] = verdict;
+    if (place === null) continue;
     const isTheirs = username !== null && normalizedName(snapshot, username) === form;
-    if (isTheirs && place === 'named') continue;
+    if (isTheirs && place === 'found') continue;
     const instead = username === null ? 'has no username' : `is ${quote(username)}`;
-    const detail = `the index says ${quote(form)} is user ${quote(user)}, who ${instead}`;
-    await tell(
-      check,
-      'index-entry-stale',
-      isTheirs ? `the index has ${quote(form)} in bucket ${bucket}, where nobody finds it` : detail,
-      async () =>
-        await store.fsckDropEntry(base, index, bucket, form, user, username ?? '', isTheirs ? '1' : ''),
-    );
+    const detail = isTheirs
+      ? `the index has ${quote(form)} in bucket ${bucket}, where no lookup finds it`
+      : `the index gives ${quote(form)} to user ${quote(user)}, who ${instead}`;
+    await report('index-entry-stale', detail, {
+      generation: index,
+      expect: [
+        [user, 'hget', key, form],
+        [username ?? false, 'hget', profileKey(base, user), 'u'],
+        // With another number of buckets it may be where lookups go.
+        ...(isTheirs ? [[buckets ?? false, 'hget', settingsKey(base), `n${index}`] as const] : []),
+      ],
+      commands: [['hdel', key, form]],
+    });
   }
 }

@@ -1,18 +1,16 @@
-import { profileKey } from '../keys.ts';
-import type { LookedProfile } from './scripts.ts';
-import { chunksOf, quote, tell, type Check } from './check.ts';
+import { profileKey, unreferencedPicturesKey } from '../keys.ts';
+import { chunksOf, quote, removeField, storeTime, type Check } from './check.ts';
 import { checkNames, type NamedUser } from './names.ts';
 import { isReference } from './references.ts';
+import type { SeenProfile } from './scripts.ts';
 
-/** Proves that these users' profiles are whole, and that the index knows their names. */
+/** Checks that these users' profiles are whole, and that the index knows their names. */
 export async function checkProfiles(check: Check, users: readonly string[]): Promise<void> {
   for (const chunk of chunksOf(users)) {
-    const looked = await check.store.fsckLookProfiles(check.base, ...chunk);
+    const profiles = await check.store.fsckLookProfiles(check.base, ...chunk);
     const named: NamedUser[] = [];
-    for (const [position, profile] of looked.entries()) {
-      const userId = chunk[position];
-      if (userId === undefined) continue;
-      const username = await checkProfile(check, userId, profile);
+    for (const [position, userId] of chunk.entries()) {
+      const username = await checkProfile(check, userId, profiles[position] ?? ['none']);
       if (username !== undefined) named.push({ userId, username });
     }
     await checkNames(check, named);
@@ -20,52 +18,46 @@ export async function checkProfiles(check: Check, users: readonly string[]): Pro
 }
 
 /** Returns the user's name. */
-async function checkProfile(
-  check: Check,
-  userId: string,
-  profile: LookedProfile,
-): Promise<string | undefined> {
-  const { store, base } = check;
+async function checkProfile(check: Check, userId: string, profile: SeenProfile): Promise<string | undefined> {
+  const { store, base, counts, report } = check;
   const key = profileKey(base, userId);
-  if (profile[0] === 'none') {
-    // Gone by now, or a key that is no UTF-8 and so was not found by what was read of it.
-    if (!userId.includes('\uFFFD')) return undefined;
-    await tell(check, 'wrong-type', `the bytes of key ${quote(key)} are not UTF-8: remove it`);
+  if (profile[0] !== 'profile') {
+    if (profile[0] === 'wrong-type') await report('wrong-type', `${quote(key)} is not a hash: remove it`);
+    // It has been removed, or its bytes are not UTF-8 and what was read of them finds nothing.
+    else if (userId.includes('\uFFFD')) {
+      await report('wrong-type', `the bytes of key ${quote(key)} are not UTF-8: remove it`);
+    }
     return undefined;
   }
-  if (profile[0] === 'wrong-type') {
-    await tell(check, 'wrong-type', `${quote(key)} is no hash: remove it`);
-    return undefined;
-  }
-  check.counts.profiles++;
-  const [, username, t, file, pictureReference, avatarReference, loose] = profile;
-  const mend = async () => await store.fsckMendProfile(base, userId);
+  counts.profiles++;
+  const [, username, t, file, pictureReference, avatarReference, unreferencedSince] = profile;
   // Empty where a migration's source does not say when.
   if (t === null || !/^\d*$/.test(t)) {
-    await tell(
-      check,
-      'profile-undated',
-      `the profile of user ${quote(userId)} has no time of its last change`,
-      mend,
-    );
+    await report('profile-undated', `the profile of user ${quote(userId)} has no time of its last change`, {
+      expect: [
+        [1, 'exists', key],
+        [t ?? false, 'hget', key, 't'],
+      ],
+      commands: [['hset', key, 't', await storeTime(store)]],
+    });
   }
-  if (loose !== null) {
-    const detail = `picture file ${quote(file ?? '')} of user ${quote(userId)} counts as loose and would be swept`;
-    await tell(check, 'picture-loose', detail, mend);
+  if (file !== null && unreferencedSince !== null) {
+    const detail = `picture file ${quote(file)} of user ${quote(userId)} is listed as unreferenced, so a sweep would remove it`;
+    await report('picture-loose', detail, {
+      expect: [[file, 'hget', key, 'pf']],
+      commands: [['zrem', unreferencedPicturesKey(base), file]],
+    });
   }
   for (const [field, reference] of [
     ['pr', pictureReference],
     ['ar', avatarReference],
   ] as const) {
     if (reference === null) continue;
-    check.counts.references++;
+    counts.references++;
     if (isReference(reference)) continue;
-    await tell(
-      check,
-      'reference-unreadable',
-      `${field === 'pr' ? 'picture' : 'avatar'} reference ${quote(reference)} of user ${quote(userId)} cannot be read`,
-      async () => await store.fsckDrop(base, 'hash', key, field, reference),
-    );
+    const which = field === 'pr' ? 'picture' : 'avatar';
+    const detail = `${which} reference ${quote(reference)} of user ${quote(userId)} cannot be read`;
+    await report('reference-unreadable', detail, removeField(key, field, reference));
   }
   return username ?? undefined;
 }

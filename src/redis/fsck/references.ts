@@ -1,8 +1,8 @@
 import { decodeReference, encodeReference } from '../../domain/objects.ts';
 import { nameFault } from '../../domain/usernames.ts';
-import { collectionKey, objectsKey } from '../keys.ts';
 import { scanMembers, scanPairs } from '../connection/scan.ts';
-import { quote, tell, type Check } from './check.ts';
+import { collectionKey, objectsKey } from '../keys.ts';
+import { hasType, quote, removeField, type Check } from './check.ts';
 
 /** Whether `encodeReference` can have written this: two ids. */
 export function isReference(encoded: string): boolean {
@@ -14,36 +14,34 @@ export function isReference(encoded: string): boolean {
   );
 }
 
-/** Proves that the catalogue's references can be read. */
-export async function checkObjects(check: Check): Promise<void> {
-  const { store, base } = check;
-  for await (const page of scanPairs(store, objectsKey(base))) {
-    check.counts.references += page.length;
+/** Checks that the catalogue's references can be read. */
+export async function checkObjects({ store, base, counts, report }: Check): Promise<void> {
+  const key = objectsKey(base);
+  for await (const page of scanPairs(store, key)) {
+    counts.references += page.length;
     for (const [reference, url] of page) {
       if (isReference(reference)) continue;
       const detail = `object ${quote(reference)} of the catalogue cannot be read`;
-      await tell(check, 'reference-unreadable', detail, async () =>
-        store.fsckDrop(base, 'hash', objectsKey(base), reference, url),
-      );
+      await report('reference-unreadable', detail, removeField(key, reference, url));
     }
   }
 }
 
-/** Proves that the references in a user's collection can be read. */
+/** Checks that the references in a user's collection can be read. */
 export async function checkCollection(check: Check, userId: string): Promise<void> {
-  const { store, base } = check;
+  const { store, base, counts, report } = check;
   const key = collectionKey(base, userId);
-  const type = await store.type(key);
-  if (type === 'none') return;
-  if (type !== 'set') return await tell(check, 'wrong-type', `${quote(key)} is no set: remove it`);
+  if (!(await hasType(check, key, 'set'))) return;
   for await (const members of scanMembers(store, key)) {
-    check.counts.references += members.length;
+    counts.references += members.length;
     for (const reference of members) {
       if (isReference(reference)) continue;
       const detail = `reference ${quote(reference)} in the collection of user ${quote(userId)} cannot be read`;
-      await tell(check, 'reference-unreadable', detail, async () =>
-        store.fsckDrop(base, 'set', key, reference, ''),
-      );
+      await report('reference-unreadable', detail, {
+        expect: [[1, 'sismember', key, reference]],
+        commands: [['srem', key, reference]],
+        audit: ['removed', key, 'field', reference, 'value', ''],
+      });
     }
   }
 }

@@ -4,10 +4,9 @@ import type { Refusal } from '../write-snapshot.ts';
 
 type Text = string | null;
 
-/** The reply of lua/fsck/look_profiles.lua, for each user. */
-export type LookedProfile =
-  | ['none']
-  | ['wrong-type']
+/** A profile in the reply of lua/fsck/look_profiles.lua. */
+export type SeenProfile =
+  | ['none' | 'wrong-type']
   | [
       'profile',
       username: Text,
@@ -15,29 +14,28 @@ export type LookedProfile =
       pictureFile: Text,
       pictureReference: Text,
       avatarReference: Text,
-      loose: Text,
+      unreferencedSince: Text,
     ];
 
-/** `changed`: what was to be mended is no more. */
-type Mended = 'mended' | 'changed';
+/** A row in the reply of lua/fsck/look_names.lua. */
+export type SeenName = [
+  username: Text,
+  holder: Text,
+  holderUsername: Text,
+  place: 'found' | 'misplaced' | null,
+];
+
+/** `changed`: what was to be repaired is no longer so. */
+export type RepairReply = 'repaired' | 'changed' | Refusal;
 
 export interface FsckScripts {
-  fsckLookProfiles: ScriptCommand<string[], LookedProfile[]>;
-  fsckLookNames: ScriptCommand<
-    string[],
-    ['stale'] | ['seen', (['changed' | 'indexed' | 'free'] | ['held', holder: string, username: Text])[]]
+  fsckLookProfiles: ScriptCommand<string[], SeenProfile[]>;
+  fsckLookNames: ScriptCommand<string[], ['stale'] | ['seen', SeenName[], buckets: Text]>;
+  fsckClaimName: ScriptCommand<string[], RepairReply | 'staged'>;
+  fsckRepair: ScriptCommand<
+    [generation: string, expected: string, commands: string, audit: string],
+    RepairReply
   >;
-  fsckLookHolders: ScriptCommand<
-    string[],
-    ['stale'] | ['seen', (['changed'] | ['named' | 'misplaced', username: Text])[]]
-  >;
-  fsckClaimName: ScriptCommand<string[], Mended | Refusal | 'staged'>;
-  fsckDropEntry: ScriptCommand<string[], Mended | Refusal>;
-  fsckRedeny: ScriptCommand<string[], Mended | Refusal>;
-  fsckDrop: ScriptCommand<[type: 'hash' | 'set', key: string, field: string, value: string], Mended>;
-  fsckDropMisfit: ScriptCommand<[key: string, type: string], Mended>;
-  fsckMendProfile: ScriptCommand<[user: string], Mended>;
-  fsckLinkKey: ScriptCommand<[sha256: string], Mended | 'shared'>;
 }
 
 export type FsckStore = RedisClient & FsckScripts;
@@ -45,12 +43,6 @@ export type FsckStore = RedisClient & FsckScripts;
 export const fsckScripts: ScriptFiles<FsckScripts> = {
   fsckLookProfiles: 'fsck/look_profiles',
   fsckLookNames: 'fsck/look_names',
-  fsckLookHolders: 'fsck/look_holders',
   fsckClaimName: 'fsck/claim_name',
-  fsckDropEntry: 'fsck/drop_entry',
-  fsckRedeny: 'fsck/redeny',
-  fsckDrop: 'fsck/drop',
-  fsckDropMisfit: 'fsck/drop_misfit',
-  fsckMendProfile: 'fsck/mend_profile',
-  fsckLinkKey: 'fsck/link_key',
+  fsckRepair: 'fsck/repair',
 };

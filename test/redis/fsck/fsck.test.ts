@@ -73,8 +73,8 @@ async function check(
   return { faults, kinds, remaining: outcome.found - outcome.repaired };
 }
 
-/** Finds just this, changes nothing unless asked to, and then mends it for good. */
-async function expectMended(...kinds: FaultKind[]): Promise<void> {
+/** Finds just this, changes nothing unless asked to, and then repairs it for good. */
+async function expectRepaired(...kinds: FaultKind[]): Promise<void> {
   expect((await check()).kinds).toEqual(kinds);
   expect(await check(true)).toMatchObject({ kinds, remaining: 0 });
   expect((await check()).faults).toEqual([]);
@@ -91,6 +91,7 @@ describe('fsck', () => {
       kind: 'checked',
       found: 0,
       repaired: 0,
+      loading: [],
       counts: { organizations: 1, profiles: 3, usernames: 2, deniedNames: 2, apiKeys: 1, references: 3 },
     });
     expect((await check(true)).faults).toEqual([]);
@@ -103,7 +104,7 @@ describe('fsck', () => {
     expect((await check()).faults).toEqual([]);
   });
 
-  test('knows no organization that does not exist', async () => {
+  test('says that an organization does not exist', async () => {
     const onFault = () => {};
     expect(await fsck(store, prefix, { organizationId: 'nope', repair: true, onFault })).toEqual({
       kind: 'unknown-organization',
@@ -118,7 +119,22 @@ describe('fsck', () => {
     expect((await check()).faults).toMatchObject([{ organizationId: 'other' }]);
   });
 
-  test('stops when it is told to', async () => {
+  test('does not examine an organization that a migration is loading, nor call it faulty', async () => {
+    const loading = organizationBase(prefix, 'new');
+    await store.set(`${loading}loading`, 'run');
+    await store.hset(`${loading}p:eve`, 'u', 'Eve', 't', 1);
+    const options = { repair: true, onFault: () => {} };
+    const loadingAlone = { kind: 'checked', found: 0, loading: ['new'] };
+    expect(await fsck(store, prefix, options)).toMatchObject({
+      ...loadingAlone,
+      counts: { organizations: 1 },
+    });
+    expect(await fsck(store, prefix, { ...options, organizationId: 'new' })).toMatchObject(loadingAlone);
+    await store.sadd(`${prefix}orgs`, 'new');
+    expect(await fsck(store, prefix, options)).toMatchObject(loadingAlone);
+  });
+
+  test('ends early when it is aborted', async () => {
     const options = { repair: false, onFault: () => {}, signal: AbortSignal.abort() };
     expect(await fsck(store, prefix, options)).toEqual({ kind: 'interrupted' });
   });
@@ -127,7 +143,7 @@ describe('fsck', () => {
 describe('the index of names', () => {
   test('is rebuilt where it is gone', async () => {
     await store.unlink(names());
-    await expectMended('username-not-indexed', 'username-not-indexed');
+    await expectRepaired('username-not-indexed', 'username-not-indexed');
     expect(await put('eve', 'Ada')).toBe('taken');
     expect(await put('eve', 'B\u00F3b')).toBe('taken');
   });
@@ -135,21 +151,21 @@ describe('the index of names', () => {
   test('gives a name back to the user who has it', async () => {
     await store.hset(names(), 'Ada', 'nobody');
     expect((await check()).kinds).toEqual(['index-entry-stale', 'username-not-indexed']);
-    // Which of the two is met first is up to the scan, and mending it mends the other.
+    // Which of the two comes first depends on the scan, and repairing it repairs the other.
     expect((await check(true)).remaining).toBe(0);
     expect((await check()).faults).toEqual([]);
     expect(await store.hget(names(), 'Ada')).toBe('ada');
   });
 
-  test('loses the entries that no profile bears out', async () => {
+  test('loses the entries that belong to no profile', async () => {
     await store.hset(names(), 'Ghost', 'ghost');
     await store.hset(names(), 'Ann', 'ada');
     await store.hset(`${base}n0:1`, 'Ada', 'ada');
-    await expectMended('index-entry-stale', 'index-entry-stale', 'index-entry-stale');
+    await expectRepaired('index-entry-stale', 'index-entry-stale', 'index-entry-stale');
     expect(await put('eve', 'Ghost')).toBe('put');
   });
 
-  test('is mended where a part of it is something else', async () => {
+  test('is repaired where a part of it is a key of another type', async () => {
     await store.set(names(), 'text');
     expect((await check()).kinds).toEqual(['username-not-indexed', 'username-not-indexed', 'wrong-type']);
     await check(true);
@@ -157,10 +173,10 @@ describe('the index of names', () => {
     expect(await put('eve', 'Ada')).toBe('taken');
   });
 
-  test('lets the profile changed last keep a name that two have, and tells who lost it', async () => {
+  test('lets the profile changed last keep a name that two have, and records who lost it', async () => {
     await store.hset(`${base}p:old`, { u: 'Ada', t: 5, w: '0x1' });
     await store.hset(`${base}p:new`, { u: 'Bo\u0301b', t: Date.now() + 60_000 });
-    await expectMended('username-shared', 'username-shared');
+    await expectRepaired('username-shared', 'username-shared');
     expect(await store.hget(names(), 'Ada')).toBe('ada');
     expect(await store.hget(names(), 'B\u00F3b')).toBe('new');
     expect(await store.hgetall(`${base}p:old`)).toMatchObject({ w: '0x1' });
@@ -171,26 +187,26 @@ describe('the index of names', () => {
     expect(trail).toContain('"user","bob","username","Bo\u0301b","kept-by","new"');
   });
 
-  test('knows names that are no names', async () => {
+  test('reports usernames that are not valid names', async () => {
     await store.hset(`${base}p:eve`, 'u', 'a\nb', 't', 1);
     await store.hset(names(), 'a\nb', 'eve');
     await store.hset(`${base}p:mallory`, 'u', Buffer.from([0x61, 0xff]), 't', 1);
     expect((await check(true)).kinds).toEqual(['username-malformed', 'username-malformed']);
   });
 
-  test('has no remains of a rebuild that died, but may be under construction', async () => {
+  test('loses what a rebuild that died left behind, but nothing that is being built', async () => {
     await store.reindexOpen(base, 'dead', 60_000, 'case-insensitive');
     await store.reindexNames(base, 'dead', 60_000, '1', 'ada', 'ada');
     expect((await check()).faults).toEqual([]);
     await store.unlink(`${base}reindex`);
-    await expectMended('generation-left-over');
+    await expectRepaired('generation-left-over');
   });
 });
 
 describe('profiles', () => {
   test('get a time where they have none, and so are seen again', async () => {
     await store.hdel(`${base}p:ada`, 't');
-    await expectMended('profile-undated');
+    await expectRepaired('profile-undated');
     // A migration may not know when a profile was changed.
     await store.hset(`${base}p:ada`, 't', '');
     expect((await check()).faults).toEqual([]);
@@ -198,19 +214,19 @@ describe('profiles', () => {
 
   test('keep the picture file they refer to', async () => {
     await store.zadd(`${base}media`, 1, file);
-    await expectMended('picture-loose');
+    await expectRepaired('picture-loose');
     expect(await store.zscore(`${base}media`, file)).toBeNull();
     expect(await store.hget(`${base}p:ada`, 'pf')).toBe(file);
   });
 
   test('lose references that cannot be read, and the audit trail keeps them', async () => {
     await store.hset(`${base}p:carol`, 'pr', 'no line feed', 'ar', 'a\nb\nc');
-    await expectMended('reference-unreadable', 'reference-unreadable');
+    await expectRepaired('reference-unreadable', 'reference-unreadable');
     const trail = JSON.stringify(await store.xrange(`${base}audit`, '-', '+'));
     expect(trail).toContain('no line feed');
   });
 
-  test('that are no hashes are left to the operator', async () => {
+  test('that are not hashes are left to the operator', async () => {
     await store.set(`${base}p:eve`, 'text');
     await store.hset(names(), 'Eve', 'eve');
     const { kinds, remaining } = await check(true);
@@ -222,14 +238,14 @@ describe('profiles', () => {
 describe('the denylist', () => {
   test('has every name under its form', async () => {
     await store.hset(`${base}d0`, 'e\u0301', '', 'nowhere', 'Root');
-    await expectMended('denied-name-misfiled', 'denied-name-misfiled');
+    await expectRepaired('denied-name-misfiled', 'denied-name-misfiled');
     expect(await store.hgetall(`${base}d0`)).toEqual({ '\u00E9': 'e\u0301', Root: '' });
     expect(await put('eve', 'Root')).toBe('denied');
   });
 
-  test('loses what nobody can be called', async () => {
+  test('loses what nobody can have as a name', async () => {
     await store.hset(`${base}d0`, 'a\tb', '', 'root', '');
-    await expectMended('denied-name-misfiled');
+    await expectRepaired('denied-name-misfiled');
     expect(await store.hkeys(`${base}d0`)).toEqual(['root']);
   });
 });
@@ -239,7 +255,7 @@ describe('API keys', () => {
     const made = await createApiKey(store, base, { role: 'admin' });
     const { keyId, apiKey } = made.kind === 'created' ? made : { keyId: '', apiKey: '' };
     await store.hset(`${base}keys`, keyId, hashApiKey('another'));
-    await expectMended('key-list-stale', 'key-not-listed');
+    await expectRepaired('key-list-stale', 'key-not-listed');
     expect(await store.hget(`${base}keys`, keyId)).toBe(hashApiKey(apiKey));
     expect(await revokeApiKey(store, base, keyId)).toBe('revoked');
   });
@@ -258,7 +274,7 @@ describe('API keys', () => {
 describe('organizations', () => {
   test('are registered again', async () => {
     await store.srem(`${prefix}orgs`, organizationId);
-    await expectMended('unregistered-organization');
+    await expectRepaired('unregistered-organization');
     expect(await listOrganizations(store, prefix)).toEqual([organizationId]);
   });
 
@@ -277,13 +293,13 @@ describe('organizations', () => {
     await store.hset(`${base}objects`, 'hats', 'https://cdn.example/');
     await store.sadd(`${base}c:ada`, '\nhat');
     await store.sadd(`${base}c:bob`, 'hats');
-    await expectMended('reference-unreadable', 'reference-unreadable', 'reference-unreadable');
+    await expectRepaired('reference-unreadable', 'reference-unreadable', 'reference-unreadable');
     expect(await store.exists(`${base}c:bob`)).toBe(0);
   });
 
-  test('have keys of the right types, and loose files that will be swept', async () => {
+  test('have keys of the right types, and unreferenced files that a sweep will remove', async () => {
     await store.zadd(`${base}media`, 9e15, 'BBBBBBBBBBBBBBBBBBBBBB.png');
-    await expectMended('loose-file-undated');
+    await expectRepaired('loose-file-undated');
     await store.unlink(`${base}objects`, `${base}keys`, `${base}c:ada`);
     await store.set(`${base}objects`, 'text');
     await store.set(`${base}keys`, 'text');
@@ -293,7 +309,7 @@ describe('organizations', () => {
   });
 });
 
-test('nothing is mended wrongly, and no fault is seen, while the service works', async () => {
+test('nothing is repaired wrongly, and no fault is seen, while the service works', async () => {
   const other = await openTestStore();
   const users = Array.from({ length: 30 }, (_, i) => `u${i}`);
   const state = { isDone: false };
@@ -325,7 +341,7 @@ test('a whole cluster is examined', async () => {
       await store.unlink(names());
     }
     const four = Array<FaultKind>(4).fill('username-not-indexed');
-    await expectMended(...four);
+    await expectRepaired(...four);
     expect(await put('eve', 'Ada')).toBe('taken');
   } finally {
     await closeRedis(store);

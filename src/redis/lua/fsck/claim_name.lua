@@ -1,6 +1,6 @@
 #!lua
 -- @include audit clock keys names names_safely
--- Puts a user's name into the index. Where another user has it too, the profile changed last keeps it, the other
+-- Puts a user's name into the index. Where another user has it too, the profile changed last keeps it, and the other
 -- loses it.
 --
 -- KEYS[1]  <prefix>{organization}:
@@ -8,13 +8,12 @@
 -- ARGV[2]  user
 -- ARGV[3]  username
 -- ARGV[4]  form
--- ARGV[5]  whom the index names, '' for nobody
+-- ARGV[5]  who the index says has the form, '' for nobody
 -- ARGV[6]  the username that user was seen with, '' for none
 -- ARGV[7]  '1' where its form is the same
 --
--- 'stale', 'frozen', 'staged'       nothing was done: look again
--- 'changed'                         what the caller saw is no more: nothing was done
--- 'mended'
+-- 'stale', 'frozen', 'staged', 'changed'      nothing was done
+-- 'repaired'
 local index, user, name, form, rival = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5]
 local refused = check_generation(index)
 if refused then return refused end
@@ -29,13 +28,13 @@ if ARGV[7] == '1' then
   if mine > theirs then loser = rival else keeper, loser = rival, user end
 end
 local key = bucket(index, form)
-if not is_type(key, 'hash') then redis.call('DEL', key) end
+if not is_type(key, 'hash') then redis.call('UNLINK', key) end
 release(index, form)
 claim(index, form, keeper)
 if loser then
-  local lost = loser == user and name or other[1]
   redis.call('HDEL', profile_key(loser), 'u')
   redis.call('HSET', profile_key(loser), 't', now_ms(), 'b', '1')
+  local lost = loser == user and name or other[1]
   audit('repair', 'operator', 'removed', 'username', 'user', loser, 'username', lost, 'kept-by', keeper)
 end
-return 'mended'
+return 'repaired'

@@ -1,0 +1,61 @@
+import { scanPairs } from '../connection/scan.ts';
+import { apiKeyIdsKey, apiKeyKey } from '../keys.ts';
+import { hasType, quote, removeField, type Check } from './check.ts';
+
+/** Checks that an API key's record is whole, and that it is listed under its public id. */
+export async function checkKeyRecord(check: Check, sha256: string): Promise<void> {
+  const { store, base, report } = check;
+  const key = apiKeyKey(base, sha256);
+  if (!(await hasType(check, key, 'hash'))) return;
+  check.counts.apiKeys++;
+  const [id = null, role, expires = null] = await store.hmget(key, 'i', 'r', 'e');
+  if (id === null) {
+    return await report('key-invalid', `${quote(key)} has no public id (field i): remove it`);
+  }
+  if (role !== 'player' && role !== 'admin') {
+    const detail = `key ${id} has role ${quote(role ?? '')}, so it counts as a player's: set field r of ${quote(key)} to player or admin`;
+    await report('key-invalid', detail);
+  }
+  if (expires !== null && !/^\d+$/.test(expires)) {
+    const detail = `key ${id} expires at ${quote(expires)}, which is not a time: revoke it, or correct field e of ${quote(key)}`;
+    await report('key-invalid', detail);
+  }
+  await checkListed(check, id, sha256);
+}
+
+async function checkListed({ store, base, report }: Check, id: string, sha256: string): Promise<void> {
+  const list = apiKeyIdsKey(base);
+  const type = await store.type(list);
+  // A list of the wrong type is reported by itself.
+  if (type !== 'hash' && type !== 'none') return;
+  const listed = await store.hget(list, id);
+  if (listed === sha256) return;
+  // Two keys with one public id: nobody can tell which of them was meant.
+  const isShared = listed !== null && (await store.hget(apiKeyKey(base, listed), 'i')) === id;
+  const detail = `key ${id} is missing from the list of keys, or listed for another key, so it cannot be revoked`;
+  const link = {
+    expect: [
+      [id, 'hget', apiKeyKey(base, sha256), 'i'] as const,
+      [listed ?? false, 'hget', list, id] as const,
+    ],
+    commands: [['hset', list, id, sha256]],
+  };
+  await report('key-not-listed', detail, isShared ? undefined : link);
+}
+
+/** Checks that every listed API key has a record with that public id. */
+export async function checkKeyList({ store, base, report }: Check): Promise<void> {
+  const list = apiKeyIdsKey(base);
+  const idIn = async (sha256: string): Promise<string | null> => {
+    const key = apiKeyKey(base, sha256);
+    return (await store.type(key)) === 'hash' ? await store.hget(key, 'i') : null;
+  };
+  for await (const page of scanPairs(store, list)) {
+    const ids = await Promise.all(page.map(([, sha256]) => idIn(sha256)));
+    for (const [position, [id, sha256]] of page.entries()) {
+      if (ids[position] === id) continue;
+      const detail = `the list of keys has ${quote(id)}, for which there is no record`;
+      await report('key-list-stale', detail, removeField(list, id, sha256));
+    }
+  }
+}

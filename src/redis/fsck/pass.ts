@@ -1,0 +1,154 @@
+import {
+  apiKeyKey,
+  collectionKey,
+  loadingKey,
+  organizationBase,
+  organizationOf,
+  profileKey,
+  rebuildKey,
+  settingsKey,
+} from '../keys.ts';
+import { registerOrganization } from '../organizations.ts';
+import { dropGeneration, generationOf } from '../reindex/generations.ts';
+import type { ReindexStore } from '../reindex/scripts.ts';
+import { readWriteSnapshot } from '../write-snapshot.ts';
+import { checkKeyRecord } from './api-keys.ts';
+import { createReport, type Check, type Counts, type Fault } from './check.ts';
+import { checkBucket } from './names.ts';
+import { checkOrganization } from './organization.ts';
+import { checkProfiles } from './profiles.ts';
+import { checkCollection } from './references.ts';
+import type { FsckStore } from './scripts.ts';
+
+/** Keys examined at once: commands that travel together keep others waiting together. */
+const atOnce = 8;
+
+/** One walk over all keys. */
+export interface Pass {
+  /** Examines what an organization has in single keys; false where there is no such organization. */
+  begin: (organizationId: string, isRegistered: boolean) => Promise<boolean>;
+  /** Examines keys that a scan has found; keys of other kinds are ignored. */
+  examine: (keys: readonly string[]) => Promise<void>;
+  /** Examines what only the whole scan can tell. */
+  end: () => Promise<{ counts: Counts; loading: string[] }>;
+}
+
+/** A generation of the name index whose keys were seen → the least number of buckets that it has. */
+type Generations = Map<string, number>;
+
+export function createPass(
+  store: FsckStore & ReindexStore,
+  prefix: string,
+  options: { repair: boolean; onFault: (fault: Fault) => void },
+): Pass {
+  const counts: Counts = {
+    organizations: 0,
+    profiles: 0,
+    usernames: 0,
+    deniedNames: 0,
+    apiKeys: 0,
+    references: 0,
+  };
+  const loading = new Set<string>();
+  /** By the organization's base; undefined where it cannot be examined. */
+  const checks = new Map<string, Check | undefined>();
+  const otherGenerations = new Map<Check, Generations>();
+
+  const begin: Pass['begin'] = async (organizationId, isRegistered) => {
+    const base = organizationBase(prefix, organizationId);
+    const report = createReport(store, base, { organizationId, ...options });
+    const settings = settingsKey(base);
+    const type = await store.type(settings);
+    if (type !== 'hash') {
+      const isLoading = type === 'none' && (await store.exists(loadingKey(base))) === 1;
+      if (type === 'none' && !isLoading && !isRegistered) return false;
+      checks.set(base, undefined);
+      if (isLoading) loading.add(organizationId);
+      else if (type === 'none') await report('settings-missing', 'there are no settings: run org set');
+      else await report('wrong-type', `"${settings}" is not a hash: remove it, then run org set`);
+      return true;
+    }
+    if (!isRegistered) {
+      await report('unregistered-organization', 'the organization is not in the registry', async () => {
+        await registerOrganization(store, prefix, organizationId);
+        return 'repaired';
+      });
+    }
+    const check: Check = { store, base, snapshot: await readWriteSnapshot(store, base), counts, report };
+    checks.set(base, check);
+    await checkOrganization(check);
+    return true;
+  };
+
+  const checkOf = async (base: string): Promise<Check | undefined> => {
+    if (!checks.has(base)) {
+      const id = organizationOf(prefix, base);
+      // Keys without settings: reported like an organization that has lost them.
+      if (id !== undefined && !(await begin(id, false))) await begin(id, true);
+    }
+    return checks.get(base);
+  };
+
+  const examineKey = async (check: Check, key: string): Promise<void> => {
+    const { base, snapshot } = check;
+    const [records, collections] = [apiKeyKey(base, ''), collectionKey(base, '')];
+    const generation = generationOf(base, key);
+    const [, bucket] = key.slice(base.length).split(':');
+    if (generation !== undefined && generation !== snapshot.index) {
+      const seen: Generations = otherGenerations.get(check) ?? new Map<string, number>();
+      seen.set(generation, Math.max(seen.get(generation) ?? 0, Number(bucket ?? 0) + 1));
+      otherGenerations.set(check, seen);
+    } else if (generation !== undefined && bucket !== undefined) {
+      await checkBucket(check, bucket);
+    } else if (key.startsWith(records)) {
+      await checkKeyRecord(check, key.slice(records.length));
+    } else if (key.startsWith(collections)) {
+      await checkCollection(check, key.slice(collections.length));
+    }
+  };
+
+  return {
+    begin,
+    examine: async (keys) => {
+      for (const [base, own] of byBase(prefix, keys)) {
+        const check = await checkOf(base);
+        if (check === undefined) continue;
+        const profiles = profileKey(base, '');
+        const users = own.filter((key) => key.startsWith(profiles)).map((key) => key.slice(profiles.length));
+        await checkProfiles(check, users);
+        for (let at = 0; at < own.length; at += atOnce) {
+          await Promise.all(own.slice(at, at + atOnce).map(async (key) => await examineKey(check, key)));
+        }
+      }
+    },
+    end: async () => {
+      for (const [check, generations] of otherGenerations) await checkGenerations(check, generations);
+      return { counts, loading: [...loading] };
+    },
+  };
+}
+
+/** A generation that is neither in force nor being built was left behind by a rebuild that died. */
+async function checkGenerations({ store, base, report }: Check, generations: Generations): Promise<void> {
+  for (const [generation, buckets] of generations) {
+    const { index } = await readWriteSnapshot(store, base);
+    if (generation === index || (await store.exists(rebuildKey(base))) === 1) continue;
+    const detail = `generation ${generation} of the name index is neither in force nor being built`;
+    await report('generation-left-over', detail, async () =>
+      (await dropGeneration(store, base, generation, buckets)) ? 'repaired' : 'changed',
+    );
+  }
+}
+
+function byBase(prefix: string, keys: readonly string[]): Map<string, string[]> {
+  const groups = new Map<string, string[]>();
+  for (const key of keys) {
+    const end = key.indexOf('}:', prefix.length);
+    if (end === -1) continue;
+    const base = key.slice(0, end + 2);
+    const group = groups.get(base);
+    if (group === undefined) groups.set(base, [key]);
+    else group.push(key);
+  }
+  return groups;
+}
