@@ -24,6 +24,7 @@ const program = new Command('npm run bench --')
   )
   .option('--rounds <n>', 'how often everything is measured, in turn', atLeastOne, 7)
   .option('--seconds <n>', 'how long one measurement lasts', atLeastOne, 1)
+  .option('--profiles <n>', 'how many the migration brings in', atLeastOne, 1_000_000)
   .option('--output <file>', 'where the figures go', 'bench.json')
   .addHelpText(
     'after',
@@ -44,9 +45,9 @@ async function run(chosen: string[], options: Plan & { output: string }): Promis
   const built = spawnSync('npm', ['run', '--silent', 'build'], { stdio: 'inherit' });
   if (built.status !== 0) program.error('the bridge could not be compiled');
 
-  const { rounds, seconds, output } = options;
+  const { rounds, seconds, profiles, output } = options;
   const say = (line: string) => void process.stderr.write(`${line}\n`);
-  const resources = await openResources({ rounds, seconds }, say);
+  const resources = await openResources({ rounds, seconds, profiles }, say);
   const results: Record<string, Row[]> = {};
   try {
     for (const section of sections) {

@@ -10,6 +10,8 @@ export interface Plan {
   rounds: number;
   /** How long one measurement lasts. */
   seconds: number;
+  /** Profiles that the migration brings in. */
+  profiles: number;
 }
 
 /** What the sections measure on: one private Redis, and the bridge as it would run in production. */

@@ -1,8 +1,9 @@
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
-import { describeWithMariadb, runMariadb, startMariadb } from '../support/mariadb.ts';
-import { describeWithPostgres, runPostgres, startPostgres } from '../support/postgres.ts';
+import { describeWithMariadb, describeWithPostgres } from '../support/describe-with.ts';
+import { runMariadb, startMariadb } from '../support/mariadb.ts';
+import { runPostgres, startPostgres } from '../support/postgres.ts';
 import type { PrivateServer } from '../support/private-server.ts';
 import { LEGACY_TABLES } from './sources/databases/legacy-tables.ts';
 import { createTool, newFolder, type Call, type Tool } from './tool.ts';

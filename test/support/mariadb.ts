@@ -2,7 +2,7 @@ import { execFileSync } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { createConnection } from 'mysql2/promise';
-import { accountFor, describeWith, freePort, privateFolder, startServer } from './private-server.ts';
+import { accountFor, freePort, privateFolder, startServer } from './private-server.ts';
 import type { PrivateServer } from './private-server.ts';
 
 function findProgram(name: string): string | undefined {
@@ -13,11 +13,8 @@ function findProgram(name: string): string | undefined {
 const server = findProgram('mariadbd');
 const install = findProgram('mariadb-install-db');
 
-/** A describe for tests that need MariaDB; skipped visibly where it is not installed. */
-export const describeWithMariadb = describeWith(
-  server && install,
-  'MariaDB is not installed: apt-get install mariadb-server',
-);
+/** Defined where MariaDB is installed. */
+export const mariadbPrograms = server && install;
 
 /** Starts a MariaDB of this test file's own, user root with the password "secret". */
 export async function startMariadb(): Promise<PrivateServer> {

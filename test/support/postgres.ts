@@ -2,7 +2,7 @@ import { execFileSync } from 'node:child_process';
 import { existsSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { Client } from 'pg';
-import { accountFor, describeWith, freePort, privateFolder, startServer } from './private-server.ts';
+import { accountFor, freePort, privateFolder, startServer } from './private-server.ts';
 import type { PrivateServer } from './private-server.ts';
 
 /** The folder of the newest PostgreSQL's programs: Debian's, or the one on the PATH. */
@@ -16,17 +16,12 @@ function findPostgres(): string | undefined {
   return folders.find((folder) => existsSync(join(folder, 'initdb')) && existsSync(join(folder, 'postgres')));
 }
 
-const programs = findPostgres();
-
-/** A describe for tests that need PostgreSQL; skipped visibly where it is not installed. */
-export const describeWithPostgres = describeWith(
-  programs,
-  'PostgreSQL is not installed: apt-get install postgresql',
-);
+/** The folder of PostgreSQL's programs; undefined where it is not installed. */
+export const postgresPrograms = findPostgres();
 
 /** Starts a PostgreSQL of this test file's own, superuser postgres with the password "secret". */
 export async function startPostgres(): Promise<PrivateServer> {
-  if (programs === undefined) throw new Error('PostgreSQL is not installed');
+  if (postgresPrograms === undefined) throw new Error('PostgreSQL is not installed');
   const account = accountFor('postgres');
   const folder = privateFolder('postgres', account);
   const port = await freePort();
@@ -44,9 +39,9 @@ export async function startPostgres(): Promise<PrivateServer> {
     '--no-sync',
     '--no-instructions',
   ];
-  execFileSync(join(programs, 'initdb'), init, { ...account, cwd: folder, stdio: 'ignore' });
+  execFileSync(join(postgresPrograms, 'initdb'), init, { ...account, cwd: folder, stdio: 'ignore' });
   const stop = await startServer({
-    command: join(programs, 'postgres'),
+    command: join(postgresPrograms, 'postgres'),
     args: [
       '-D',
       data,

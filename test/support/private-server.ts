@@ -5,7 +5,6 @@ import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { once } from 'node:events';
-import { describe } from '@jest/globals';
 
 /** A database server that belongs to one test file. */
 export interface PrivateServer {
@@ -80,16 +79,4 @@ function untilReady(server: ChildProcess, ready: RegExp): Promise<void> {
       reject(new Error(`the server ended (${code}) before it was ready:\n${said}`)),
     );
   });
-}
-
-/** describe, or where the server's programs are missing describe.skip, with the reason in the title. */
-export function describeWith(
-  programs: string | undefined,
-  missing: string,
-): (title: string, suite: () => void) => void {
-  if (programs !== undefined) return (title, suite) => describe(title, suite);
-  return (title, suite) => {
-    console.warn(`skipped: ${title} (${missing})`);
-    describe.skip(`${title} (${missing})`, suite);
-  };
 }

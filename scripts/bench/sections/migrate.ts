@@ -1,138 +1,155 @@
-import { spawn } from 'node:child_process';
-import { createReadStream, createWriteStream } from 'node:fs';
 import { mkdtemp, rm } from 'node:fs/promises';
-import { once } from 'node:events';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { encodeReference } from '../../../src/domain/objects.ts';
-import { namesBucketKey, profileKey, settingsKey } from '../../../src/redis/keys.ts';
-import { bucketOf, bucketsFor, command } from '../pipe.ts';
-import { openStore } from '../resources.ts';
-import { ratioRow, type Section } from '../report/section.ts';
-import { avatar, avatarUrl, baseOf, pictureUrl, userId, wallet } from '../load/seed.ts';
+import type { ChildProcess } from 'node:child_process';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { createReleasers } from '../../../src/lib/releasers.ts';
+import { writeCommands, writeProfiles, writeScattered } from '../migration/inputs.ts';
+import { openPostgresSource } from '../migration/postgres.ts';
+import { migrate as runTool, pipeFile, type Call } from '../migration/programs.ts';
+import { judged, ratioRow, type Aim, type Row, type Section } from '../report/section.ts';
 import { ratio } from '../report/stats.ts';
+import { openStore } from '../resources.ts';
 
-const profiles = 300_000;
-const organization = 'migrate';
-const changedAt = 1_767_323_045_678;
-
-/** Seconds of one round. */
-interface Round {
-  pipe: number;
-  /** From the command's start to its end, all passes, Node's own start apart. */
-  apply: number;
-}
+const wide = { rows: 2000, padding: 'x'.repeat(128 * 1024) };
+const scattered = { count: 100_000, organizations: 1000 };
+const peakAim: Aim = { atMost: 250 };
 
 export const migrate: Section = {
   name: 'migrate',
-  about: `${profiles.toLocaleString('en')} profiles from NDJSON, beside redis-cli --pipe of the same final keys`,
-  run: async ({ rounds, say }) => {
+  about: 'profiles from NDJSON and PostgreSQL, beside redis-cli --pipe of the same final keys (--profiles)',
+  run: async ({ rounds, profiles, say }) => {
+    const releasers = createReleasers();
     const folder = await mkdtemp(join(tmpdir(), 'pb-bench-migrate-'));
-    const { url, store, close } = await openStore();
+    releasers.onClose('folder', async () => await rm(folder, { recursive: true, force: true }));
     try {
-      const source = await writeInputs(folder);
-      const measured: Round[] = [];
+      const { url, store, close } = await openStore();
+      releasers.onClose('redis', close);
+      const empty = async (): Promise<void> => void (await store.flushall('SYNC'));
+      const tool = async (...args: string[]): Promise<Call> => {
+        const call = await runTool(url, args);
+        say(`  ${args.slice(0, 4).join(' ')}: ${call.seconds.toFixed(1)} s, ${call.peakMegabytes} MB`);
+        return call;
+      };
+      const commands = join(folder, 'keys.resp');
+      await writeCommands(commands, profiles);
+      const source = ['--source', await writeProfiles(join(folder, 'profiles'), profiles)];
+
+      const pipes: number[] = [];
+      const applies: Call[] = [];
+      const unchanged: Call[] = [];
+      const verifies: Call[] = [];
       // A round is long enough to need no more of them.
       for (let round = 0; round < Math.min(rounds, 3); round += 1) {
-        await store.flushall('ASYNC');
-        const pipe = await timePipe(url, join(folder, 'keys.resp'));
-        await store.flushall('ASYNC');
-        const apply = await timeApply(url, source);
-        measured.push({ pipe, apply });
-        say(`  round ${round + 1}: pipe ${pipe.toFixed(2)} s, apply ${apply} s`);
+        await empty();
+        pipes.push(await pipeFile(url, commands));
+        await empty();
+        applies.push(await tool('apply', ...source));
+        unchanged.push(await tool('apply', ...source, '--fresh'));
+        verifies.push(await tool('verify', ...source));
       }
-      const best = Math.min(...measured.map(({ apply }) => apply));
-      return [
+      const speeds = (seconds: readonly number[]): number[] => seconds.map((each) => 1 / each);
+      const seconds = (calls: readonly Call[]): number[] => calls.map((call) => call.seconds);
+      const perSecond = (calls: readonly Call[]): string =>
+        `${Math.round(profiles / Math.min(...seconds(calls)) / 1000)}k profiles/s at best`;
+      const rows: Row[] = [
         ratioRow(
           'migrate apply, all passes / redis-cli --pipe',
-          ratio(
-            measured.map((round) => 1 / round.apply),
-            measured.map((round) => 1 / round.pipe),
-          ),
-          `${Math.round(profiles / best / 1000)}k profiles/s at best`,
+          ratio(speeds(seconds(applies)), speeds(pipes)),
+          perSecond(applies),
           { atLeast: 0.6 },
         ),
+        ratioRow(
+          'migrate apply, nothing has changed / redis-cli --pipe',
+          ratio(speeds(seconds(unchanged)), speeds(pipes)),
+          perSecond(unchanged),
+          { atLeast: 0.35 },
+        ),
+        ratioRow(
+          'migrate verify / migrate apply, time',
+          ratio(seconds(verifies), seconds(applies)),
+          perSecond(verifies),
+          { atMost: 2 },
+        ),
+        peakRow('migrate apply', applies),
+        peakRow('migrate apply, nothing has changed', unchanged),
+        peakRow('migrate verify', verifies),
       ];
+
+      await empty();
+      const killed = await resume(url, source, async (run) => {
+        while (run.exitCode === null && (await store.dbsize()) < 0.65 * profiles) await sleep(5);
+      });
+      rows.push(
+        ratioRow(
+          'migrate apply, resumed after a kill at 65 % / in one go, time',
+          ratio([killed.seconds], [Math.min(...seconds(applies))]),
+          `${killed.seconds.toFixed(1)} s`,
+          { atMost: 0.85 },
+        ),
+      );
+
+      const postgres = await openPostgresSource(folder, profiles);
+      if (postgres === undefined) say('  left out: PostgreSQL is not installed');
+      else {
+        releasers.onClose('postgres', postgres.stop);
+        await empty();
+        const piped = await postgres.pipe(url);
+        await empty();
+        const applied = await tool('apply', '--source', postgres.url, '--mapping', postgres.mapping);
+        rows.push(
+          ratioRow(
+            'migrate apply from PostgreSQL / psql COPY | awk | redis-cli --pipe, time',
+            ratio([applied.seconds], [piped]),
+            perSecond([applied]),
+            { atMost: 1.2 },
+          ),
+          peakRow('migrate apply from PostgreSQL', [applied]),
+        );
+      }
+
+      await empty();
+      const wideSource = ['--source', await writeProfiles(join(folder, 'wide'), wide.rows, wide.padding)];
+      rows.push(peakRow('migrate apply, rows of 128 kB', [await tool('apply', ...wideSource)]));
+      rows.push(peakRow('migrate verify, rows of 128 kB', [await tool('verify', ...wideSource)]));
+
+      const bySorting: number[] = [];
+      for (const isSorted of [true, false]) {
+        await empty();
+        const own = await writeScattered(join(folder, String(isSorted)), { ...scattered, isSorted });
+        bySorting.push((await tool('apply', '--source', own)).seconds);
+      }
+      const [sorted = 0, interleaved = 0] = bySorting;
+      rows.push(
+        ratioRow(
+          'migrate apply, 1,000 organizations interleaved / sorted, time',
+          ratio([interleaved], [sorted]),
+          `${scattered.count.toLocaleString('en')} profiles`,
+          { atMost: 1.5 },
+        ),
+      );
+      return rows;
     } finally {
-      await close();
-      await rm(folder, { recursive: true, force: true });
+      await releasers.close();
     }
   },
 };
 
-/** The source, and the same data as commands in Redis' protocol. */
-async function writeInputs(folder: string): Promise<string> {
-  const object = { organizationId: organization, ...avatar, url: avatarUrl };
-  await writeFile(join(folder, 'objects.ndjson'), [`${JSON.stringify(object)}\n`]);
-  await writeFile(join(folder, 'profiles.ndjson'), lines());
-  await writeFile(join(folder, 'keys.resp'), commands());
-  return folder;
-}
-
-function nameOf(user: number): string {
-  return `player-${String(user).padStart(6, '0')}`;
-}
-
-function* lines(): Generator<string> {
-  for (let user = 0; user < profiles; user += 1) {
-    const record = {
-      organizationId: organization,
-      userId: userId(user),
-      username: nameOf(user),
-      profilePictureUrl: pictureUrl,
-      avatar,
-      evmWalletAddress: wallet,
-      evmWalletVerified: true,
-      updatedAt: changedAt,
-    };
-    yield `${JSON.stringify(record)}\n`;
-  }
-}
-
-function* commands(): Generator<string> {
-  const base = baseOf(organization);
-  const buckets = bucketsFor(profiles);
-  yield command('HSET', settingsKey(base), 'n0', String(buckets));
-  const rest = ['pu', pictureUrl, 'ar', encodeReference(avatar), 'w', wallet, 't', String(changedAt)];
-  for (let user = 0; user < profiles; user += 1) {
-    const [id, name] = [userId(user), nameOf(user)];
-    yield command('HSET', profileKey(base, id), 'u', name, ...rest);
-    yield command('HSET', namesBucketKey(base, '0', bucketOf(name, buckets)), name, id);
-  }
-}
-
-async function writeFile(path: string, parts: Iterable<string>): Promise<void> {
-  const file = createWriteStream(path);
-  let block = '';
-  for (const part of parts) {
-    block += part;
-    if (block.length < 1_000_000) continue;
-    if (!file.write(block)) await once(file, 'drain');
-    block = '';
-  }
-  file.end(block);
-  await once(file, 'close');
-}
-
-async function timePipe(url: string, path: string): Promise<number> {
-  const startedAt = performance.now();
-  const cli = spawn('redis-cli', ['-u', url, '--pipe'], { stdio: ['pipe', 'ignore', 'ignore'] });
-  createReadStream(path, { highWaterMark: 1 << 20 }).pipe(cli.stdin);
-  const [code] = (await once(cli, 'exit')) as [number | null];
-  if (code !== 0) throw new Error(`redis-cli --pipe ended with ${code}`);
-  return (performance.now() - startedAt) / 1000;
-}
-
-async function timeApply(url: string, source: string): Promise<number> {
-  const tool = spawn('npm', ['run', '-s', 'migrate', '--', 'apply', '--source', source, '--json'], {
-    env: { ...process.env, REDIS_URL: url },
-    stdio: ['ignore', 'pipe', 'inherit'],
+/** Kills an apply when `until` resolves, and runs it again. */
+async function resume(
+  url: string,
+  source: readonly string[],
+  until: (run: ChildProcess) => Promise<void>,
+): Promise<Call> {
+  await runTool(url, ['apply', ...source], async (run) => {
+    await until(run);
+    run.kill('SIGKILL');
   });
-  let out = '';
-  tool.stdout.on('data', (chunk: Buffer) => {
-    out += chunk.toString();
-  });
-  const [code] = (await once(tool, 'close')) as [number | null];
-  if (code !== 0) throw new Error(`migrate apply ended with ${code}`);
-  return (JSON.parse(out) as { seconds: number }).seconds;
+  return await runTool(url, ['apply', ...source]);
+}
+
+function peakRow(what: string, calls: readonly Call[]): Row {
+  const peak = Math.max(...calls.map(({ peakMegabytes }) => peakMegabytes));
+  const row = { what: `${what}, peak memory`, result: `${peak} MB`, figures: { peakMegabytes: peak } };
+  return judged(row, peak, peakAim);
 }

@@ -52,9 +52,11 @@ export async function apply(environment: CliEnvironment, choice: ApplyChoice): P
       const applied = await applyRun(chosen, context, {
         ...choice,
         everything: choice.copyPictures !== undefined,
-        afterwards: async (scope, inner) => {
-          if (choice.copyPictures !== undefined) pictures = await copy(environment, choice, scope, inner);
-        },
+        ...(choice.copyPictures !== undefined && {
+          afterwards: async (scope, inner) => {
+            pictures = await copy(environment, choice, scope, inner);
+          },
+        }),
       });
       const { issues } = context;
       const { kind, assessment, tallies, pruning, pruned, pendingRenames } = applied;

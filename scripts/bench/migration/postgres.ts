@@ -1,0 +1,76 @@
+import { writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { encodeReference } from '../../../src/domain/objects.ts';
+import { organizationBase, profileKey } from '../../../src/redis/keys.ts';
+import { postgresPrograms, runPostgres, startPostgres } from '../../../test/support/postgres.ts';
+import { avatar, pictureUrl, wallet } from '../load/seed.ts';
+import { changedAt, organization, writeTable } from './inputs.ts';
+import { runShell } from './programs.ts';
+
+/** The profiles in a PostgreSQL of their own. */
+export interface PostgresSource {
+  url: string;
+  mapping: string;
+  /** Copies them to Redis by `psql COPY | awk | redis-cli --pipe`; how many seconds that took. */
+  pipe: (redisUrl: string) => Promise<number>;
+  stop: () => Promise<void>;
+}
+
+const mapping = `entities:
+  profiles:
+    key: [userId]
+    query: |
+      SELECT '${organization}' AS "organizationId", id AS "userId", name AS username,
+        '${pictureUrl}' AS "profilePictureUrl", '${avatar.datasourceId}' AS "avatar.datasourceId",
+        '${avatar.objectDefinitionId}' AS "avatar.objectDefinitionId", '${wallet}' AS "evmWalletAddress",
+        true AS "evmWalletVerified", changed AS "updatedAt"
+      FROM players
+`;
+
+// Every text is ASCII, so its length is its bytes.
+const awk = String.raw`
+function text(value) { return "$" length(value) "\r\n" value "\r\n" }
+BEGIN { FS = "\t"; ORS = "" }
+{
+  print "*12\r\n" text("HSET") text(ENVIRON["PROFILES"] $1) text("u") text($2) text("pu") text(ENVIRON["PICTURE"]) text("ar") text(ENVIRON["AVATAR"]) text("w") text(ENVIRON["WALLET"]) text("t") text($4)
+  print "*4\r\n" text("HSET") text(ENVIRON["NAMES"] $3) text($2) text($1)
+}`;
+
+/** Starts it; undefined where PostgreSQL is not installed. */
+export async function openPostgresSource(folder: string, count: number): Promise<PostgresSource | undefined> {
+  if (postgresPrograms === undefined) return undefined;
+  const server = await startPostgres();
+  const url = server.url('postgres');
+  const table = join(folder, 'players.tsv');
+  await writeTable(table, count);
+  await runPostgres(url, 'CREATE TABLE players (id text, name text, bucket int, changed bigint)');
+  await runShell(`psql -q "$URL" -c "\\copy players (id, name, bucket) FROM '$TABLE'"`, {
+    URL: url,
+    TABLE: table,
+  });
+  await runPostgres(url, `UPDATE players SET changed = ${changedAt}`, 'VACUUM ANALYZE players');
+  const file = join(folder, 'map.yaml');
+  await writeFile(file, mapping);
+  const base = organizationBase('pipe:', organization);
+  return {
+    url,
+    mapping: file,
+    pipe: async (redisUrl) =>
+      await runShell(
+        `psql -q "$URL" -c 'COPY (SELECT id, name, bucket, changed FROM players) TO STDOUT' |
+         LC_ALL=C awk "$AWK" |
+         redis-cli -u "$REDIS" --pipe`,
+        {
+          URL: url,
+          AWK: awk,
+          REDIS: redisUrl,
+          PROFILES: profileKey(base, ''),
+          NAMES: `${base}n0:`,
+          PICTURE: pictureUrl,
+          AVATAR: encodeReference(avatar),
+          WALLET: wallet,
+        },
+      ),
+    stop: server.stop,
+  };
+}
