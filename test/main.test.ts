@@ -70,8 +70,8 @@ function demoPlayer(folder: string, url: string): Client {
   return createClient(url, { organization: keys.organizationId, apiKey: keys.playerKey });
 }
 
-describe('with the embedded Redis', () => {
-  test('it creates a demo organization that survives kill -9, and its Redis stops with it', async () => {
+describe('the service with the embedded Redis', () => {
+  test('creates a demo organization that survives kill -9, and stops its Redis with it', async () => {
     const folder = newFolder();
     const first = await start({ DATA_DIR: folder });
     expect(first.lines.join('\n')).toContain('curl -i -X PUT');
@@ -91,7 +91,7 @@ describe('with the embedded Redis', () => {
     expect(await second.exited).toEqual([0, null]);
   });
 
-  test('a second signal during shutdown does not cut requests off', async () => {
+  test('answers pending requests even if a second signal arrives during shutdown', async () => {
     const folder = newFolder();
     const { child, url, exited } = await start({ DATA_DIR: folder });
     const player = demoPlayer(folder, url);
@@ -104,7 +104,7 @@ describe('with the embedded Redis', () => {
   });
 });
 
-test('after SIGTERM it accepts requests for DRAIN_DELAY seconds while /readyz is already 503', async () => {
+test('after SIGTERM the service accepts requests for DRAIN_DELAY seconds while /readyz is already 503', async () => {
   const { child, url, exited } = await start({ DATA_DIR: newFolder(), DRAIN_DELAY: '5' });
   child.kill('SIGTERM');
   const close = { headers: { connection: 'close' } };
@@ -113,8 +113,8 @@ test('after SIGTERM it accepts requests for DRAIN_DELAY seconds while /readyz is
   expect(await exited).toEqual([0, null]);
 });
 
-describe('with several workers', () => {
-  test('they share the port and the ledger, are replaced if they die, and answer pending requests before they stop', async () => {
+describe('the service with several workers', () => {
+  test('shares port and ledger among the workers, replaces dead ones, and answers pending requests before it stops', async () => {
     const folder = newFolder();
     const { child, url, lines, exited } = await start({ DATA_DIR: folder, WORKERS: '2' });
     const pids = (): number[] =>
@@ -152,7 +152,7 @@ describe('with several workers', () => {
     expect(rows.find(({ operation }) => operation === 'getProfile')?.calls).toBe(10);
   });
 
-  test('it reports why they cannot start and exits with 1', async () => {
+  test('exits with 1 and the reason if the workers cannot start', async () => {
     const holder = await start({ DATA_DIR: newFolder() });
     const { port } = new URL(holder.url);
     const { code, said } = await runToEnd({ DATA_DIR: newFolder(), WORKERS: '2', PORT: port });
@@ -201,7 +201,7 @@ describe('an error at start is one plain line with the remedy', () => {
     expect([code, said.includes('    at ')]).toEqual([expected, false]);
   });
 
-  test('a Redis that may evict keys, unless that is accepted', async () => {
+  test('a Redis that may evict keys, unless ALLOW_EVICTION is set', async () => {
     const redis = await startRedis(['--maxmemory', '50mb', '--maxmemory-policy', 'allkeys-lru']);
     undo.push(redis.stop);
     const env = { REDIS_URL: redis.url, KEY_PREFIX: freshPrefix(), DATA_DIR: newFolder() };
@@ -212,7 +212,7 @@ describe('an error at start is one plain line with the remedy', () => {
   });
 });
 
-test('with REDIS_URL it needs no redis-server and creates no demo organization', async () => {
+test('with REDIS_URL the service needs no redis-server and creates no demo organization', async () => {
   const folder = newFolder();
   mkdirSync(join(folder, 'bin'));
   const { lines } = await start({

@@ -21,11 +21,14 @@ const bearer = (token: string) => ({ authorization: `Bearer ${token}` });
 const browser = { accept: 'text/html,application/xhtml+xml,*/*;q=0.8' };
 const form = { 'content-type': 'application/x-www-form-urlencoded' };
 
-describe('without a token', () => {
-  test.each(['127.0.0.1', 'localhost', 'LOCALHOST', '[::1]', '127.0.0.53'])('answers to %s', async (name) => {
-    const { status } = await open.ask('/usage', { headers: { host: `${name}:${open.port}` } });
-    expect(status).toBe(200);
-  });
+describe('the admin port without a token', () => {
+  test.each(['127.0.0.1', 'localhost', 'LOCALHOST', '[::1]', '127.0.0.53'])(
+    'answers requests whose host is %s',
+    async (name) => {
+      const { status } = await open.ask('/usage', { headers: { host: `${name}:${open.port}` } });
+      expect(status).toBe(200);
+    },
+  );
 
   test.each([
     'evil.example:PORT',
@@ -36,7 +39,7 @@ describe('without a token', () => {
     '127.0.0.1:1',
     '127.0.0.1',
     'localhost:PORT@evil.example',
-  ])('does not answer to "%s", not even with an asset', async (name) => {
+  ])('refuses requests whose host is "%s", for assets too', async (name) => {
     for (const path of ['/', '/usage', '/metrics', '/assets/x']) {
       const told = await open.ask(path, { headers: { host: name.replace('PORT', String(open.port)) } });
       expect(told.status).toBe(421);
@@ -44,12 +47,12 @@ describe('without a token', () => {
     }
   });
 
-  test('there is nothing to sign in to', async () => {
+  test('has no sign-in form', async () => {
     expect((await open.ask('/login')).status).toBe(404);
   });
 });
 
-describe('requests that another site sends', () => {
+describe('requests from another site', () => {
   const fetched = { 'sec-fetch-mode': 'no-cors', 'sec-fetch-dest': 'image' };
   test.each<[string, Record<string, string>]>([
     ['a fetch', { 'sec-fetch-site': 'cross-site', ...fetched }],
@@ -65,7 +68,7 @@ describe('requests that another site sends', () => {
     }
   });
 
-  test('are refused as a form, even where they know the token', async () => {
+  test('are refused as a form, even with the right token', async () => {
     for (const headers of [
       { origin: 'http://evil.example' },
       { 'sec-fetch-site': 'cross-site', 'sec-fetch-mode': 'navigate', 'sec-fetch-dest': 'document' },
@@ -80,7 +83,7 @@ describe('requests that another site sends', () => {
     }
   });
 
-  test('may be a person following a link', async () => {
+  test('are answered if a person follows a link', async () => {
     const visit = {
       'sec-fetch-site': 'cross-site',
       'sec-fetch-mode': 'navigate',
@@ -95,7 +98,7 @@ describe('requests that another site sends', () => {
   });
 });
 
-test('every answer tells browsers to run, keep and frame nothing of others', async () => {
+test('every answer keeps browsers from caching it, framing it and running foreign scripts', async () => {
   const { headers } = await open.ask('/');
   expect(headers['content-security-policy']).toBe(
     "default-src 'none';script-src 'self';style-src 'self';img-src 'self';connect-src 'self';form-action 'self';base-uri 'none';frame-ancestors 'none'",
@@ -119,7 +122,7 @@ test('every answer tells browsers to run, keep and frame nothing of others', asy
   }
 });
 
-test('assets may be kept for ever, since their path changes with them', async () => {
+test('assets are immutable in caches, since their path changes with their content', async () => {
   const { text } = await open.ask('/');
   const paths = [...text.matchAll(/(?:href|src)="(\/assets\/[^"]+)"/g)].map(([, path]) => path ?? '');
   expect(paths).toHaveLength(3);
@@ -136,8 +139,8 @@ test('assets may be kept for ever, since their path changes with them', async ()
   }
 });
 
-describe('for machines the token', () => {
-  test('is asked for', async () => {
+describe('the Bearer token', () => {
+  test('is required', async () => {
     for (const path of ['/metrics', '/usage', '/nowhere']) {
       const told = await guarded.ask(path);
       expect(told.status).toBe(401);
@@ -145,7 +148,7 @@ describe('for machines the token', () => {
     }
   });
 
-  test('opens everything', async () => {
+  test('gives access to every path', async () => {
     for (const path of ['/metrics', '/usage', '/']) {
       expect((await guarded.ask(path, { headers: bearer(TOKEN) })).status).toBe(200);
     }
@@ -166,14 +169,14 @@ describe('for machines the token', () => {
     },
   );
 
-  test('is no use in any other place', async () => {
+  test('is not accepted anywhere else in a request', async () => {
     expect((await guarded.ask(`/usage?token=${TOKEN}`)).status).toBe(401);
     expect((await guarded.ask('/usage', { headers: { authorization: `Basic ${TOKEN}` } })).status).toBe(401);
     expect((await guarded.ask('/usage', { headers: { cookie: `pb_admin=${TOKEN}` } })).status).toBe(401);
   });
 });
 
-test('every path answers reading only, and says so', async () => {
+test('every path refuses other methods than GET and HEAD with 405', async () => {
   for (const method of ['POST', 'PUT', 'DELETE']) {
     for (const path of ['/', '/usage', '/metrics']) {
       const told = await open.ask(path, { method });

@@ -31,8 +31,8 @@ const signIn = (fields: Record<string, string>, headers: Record<string, string> 
   });
 const sessionIn = (setCookie: string | undefined) => /^pb_admin=([^;]*)/.exec(setCookie ?? '')?.[1] ?? '';
 
-describe('a person', () => {
-  test('is led to the form, and from there to where he wanted', async () => {
+describe('a person who opens the dashboard', () => {
+  test('is redirected to the sign-in form, and from there back to the page', async () => {
     const wanted = '/?organization=a%26b&days=7';
     const led = await port.ask(wanted, { headers: html });
     expect([led.status, led.headers['location']]).toEqual([303, `/login?to=${encodeURIComponent(wanted)}`]);
@@ -47,7 +47,7 @@ describe('a person', () => {
     expect((await port.ask('/login', { headers: { ...html, cookie } })).headers['location']).toBe('/');
   });
 
-  test('gets a cookie that scripts, other sites and plain connections do not', async () => {
+  test('gets a cookie that is HttpOnly, SameSite=Strict and, over TLS, Secure', async () => {
     const plain = await signIn({ token: TOKEN });
     expect(plain.headers['set-cookie']).toMatch(
       /; Max-Age=43200; Path=\/; Expires=[^;]+; HttpOnly; SameSite=Strict$/,
@@ -64,13 +64,13 @@ describe('a person', () => {
     '/\t/evil.example',
     'javascript:alert(1)',
     '/a\r\nb',
-  ])('is led nowhere else: %j', async (to) => {
+  ])('is not redirected to another site: %j', async (to) => {
     expect((await signIn({ token: TOKEN, to })).headers['location']).toBe('/');
     const { text } = await port.ask(`/login?to=${encodeURIComponent(to)}`, { headers: html });
     expect(text).toContain('name="to" value="/"');
   });
 
-  test('who has the wrong token is told so, in the form', async () => {
+  test('sees in the form that the token is wrong', async () => {
     const told = await signIn({ token: 'wrong', to: '/?days=7' });
     expect(told.status).toBe(401);
     expect(told.headers['set-cookie']).toBeUndefined();
@@ -79,7 +79,7 @@ describe('a person', () => {
     expect((await signIn({})).status).toBe(401);
   });
 
-  test('who signs out is forgotten by the browser', async () => {
+  test('loses the cookie by signing out', async () => {
     const told = await port.ask('/logout', { method: 'POST' });
     expect([told.status, told.headers['location']]).toEqual([303, '/login']);
     expect(told.headers['set-cookie']).toMatch(/^pb_admin=; Path=\/; Expires=Thu, 01 Jan 1970/);
@@ -102,7 +102,7 @@ test('an address that sends ten wrong tokens gets 429 for more, and the right to
   expect((await signIn({ token: TOKEN })).status).toBe(303);
 });
 
-test('a body that is too large or malformed is an answer, not an accident', async () => {
+test('a sign-in body that is too large gets 413, one of another type 401', async () => {
   expect((await signIn({ token: 'x'.repeat(5000) })).status).toBe(413);
   const told = await port.ask('/login', {
     method: 'POST',
@@ -113,7 +113,7 @@ test('a body that is too large or malformed is an answer, not an accident', asyn
 });
 
 describe('a session', () => {
-  test('ends after twelve hours without use, and goes on while it is used', async () => {
+  test('ends after twelve hours without use, and is extended by use', async () => {
     const first = sessionIn((await signIn({ token: TOKEN })).headers['set-cookie']);
     const at = async (cookie: string) =>
       await port.ask('/usage', { headers: { cookie: `pb_admin=${cookie}` } });
@@ -126,13 +126,13 @@ describe('a session', () => {
     expect((await at(renewed)).status).toBe(200);
   });
 
-  test('holds on every instance and after a restart, but not once the token has changed', () => {
+  test('is valid on every instance and after a restart, until the token changes', () => {
     const value = createSessions(TOKEN, () => 0).issue();
     expect(createSessions(TOKEN, () => 0).secondsLeft(value)).toBe(sessionSeconds);
     expect(createSessions(`${TOKEN}2`, () => 0).secondsLeft(value)).toBeUndefined();
   });
 
-  test('cannot be made up or prolonged', () => {
+  test('cannot be forged or extended by its holder', () => {
     const sessions = createSessions(TOKEN, () => 0);
     const value = sessions.issue();
     const [end = '', nonce = '', proof = ''] = value.split('.');

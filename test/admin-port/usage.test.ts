@@ -32,7 +32,7 @@ afterAll(async () => {
   await closeRedis(store);
 });
 
-test('the last 30 days by client are what one gets without asking for more', async () => {
+test('/usage reports the last 30 days by client by default', async () => {
   const { status, headers, body } = await port.ask('/usage');
   expect(status).toBe(200);
   expect(headers['content-type']).toBe('application/json; charset=utf-8');
@@ -93,11 +93,11 @@ test.each([
     { calls: 7, rows: [{ day: '2027-03-28', calls: 7, measured: 'yes' }] },
   ],
   ['to=2099-01-01&from=2027-03-31', { to: '2027-03-31', calls: 7 }],
-])('can be asked for otherwise: %s', async (query, expected) => {
+])('/usage takes its parameters from the query: %s', async (query, expected) => {
   expect((await port.ask(`/usage?${query}`)).body).toMatchObject(expected);
 });
 
-test('comes as CSV that no spreadsheet obeys', async () => {
+test('/usage as CSV contains no formulas', async () => {
   const { headers, text } = await port.ask('/usage?format=csv');
   expect(headers['content-type']).toBe('text/csv; charset=utf-8');
   expect(headers['content-disposition']).toBe(
@@ -107,7 +107,7 @@ test('comes as CSV that no spreadsheet obeys', async () => {
   expect(text).toContain("quiet,'=web,1,");
 });
 
-test('a question that cannot be answered is told everything that is wrong with it, and what is right', async () => {
+test('/usage answers an invalid query with all its mistakes and an example', async () => {
   const { status, headers, body } = await port.ask(
     '/usage?from=yesterday&group=user&format=xml&grop=day&organization=a&organization=b',
   );
@@ -124,7 +124,7 @@ test('a question that cannot be answered is told everything that is wrong with i
   expect((await port.ask('/usage?from=1970-01-01')).body['detail']).toContain('at most 400 days');
 });
 
-test('with Redis away it is 503 with the remedy, and metrics go on', async () => {
+test('without Redis, /usage answers 503 with the remedy and /metrics still works', async () => {
   const redis = await startRedis();
   const lost = await connectRedis(redis.url, { allowEviction: true });
   const alone = await startAdminPort({ store: lost, keyPrefix: freshPrefix() });

@@ -39,12 +39,12 @@ describe('the metrics', () => {
     expect(series.get(`${requests}{operation="getProfile",organization="unattributed"}`)).toBe(1);
   });
 
-  test('name the version that runs', async () => {
+  test('include the running version', async () => {
     const labels = `version="${version}",node="${process.version}"`;
     expect((await read(metricsWith())).get(`profile_bridge_build_info{${labels}}`)).toBe(1);
   });
 
-  test('count what took longer than every bound, and count on from one question to the next', async () => {
+  test('count requests slower than the last bucket, and are cumulative', async () => {
     const metrics = metricsWith();
     const slow = { operation: 'putProfile', status: 200, seconds: 60, organizationId: 'acme' };
     metrics.observe(slow);
@@ -58,7 +58,7 @@ describe('the metrics', () => {
     expect(series.get(`${requests}{operation="putProfile",organization="acme"}`)).toBe(2);
   });
 
-  test('give a bounded number of organizations a series, and count the rest as other', async () => {
+  test('have a series for each of the first 100 organizations, and count the rest as other', async () => {
     const metrics = metricsWith();
     for (let i = 0; i < 150; i += 1) {
       metrics.observe({ operation: 'getProfile', status: 200, seconds: 0, organizationId: `org-${i}` });
@@ -69,7 +69,7 @@ describe('the metrics', () => {
     expect(series.get(`${requests}{operation="getProfile",organization="other"}`)).toBe(50);
   });
 
-  test('tell phase, days to the sunset, flush lag, Redis, event loop and process', async () => {
+  test('include phase, days to the sunset, flush lag, Redis, event loop and process', async () => {
     const series = await read(metricsWith());
     expect(series.get('profile_bridge_days_to_sunset')).toBe(1.5);
     expect(series.get('profile_bridge_deprecation_phase{phase="announced"}')).toBe(1);
@@ -81,19 +81,19 @@ describe('the metrics', () => {
     expect(series.has('process_resident_memory_bytes')).toBe(true);
   });
 
-  test('say nothing of days to a sunset that is not set', async () => {
+  test('omit the days to the sunset if none is set', async () => {
     const series = await read(metricsWith({ policy: () => layerPolicy() }));
     expect(series.has('profile_bridge_days_to_sunset')).toBe(false);
   });
 
-  test('say that Redis is down when it refuses', async () => {
+  test('report Redis as down if it refuses connections', async () => {
     const series = await read(
       metricsWith({ ping: () => Promise.reject(new Error('Connection is closed.')) }),
     );
     expect(series.get('profile_bridge_redis_up')).toBe(0);
   });
 
-  test('say that Redis is down when it does not answer, without waiting for it', async () => {
+  test('report Redis as down if it does not answer within a second', async () => {
     const series = await read(metricsWith({ ping: () => new Promise(() => {}) }));
     expect(series.get('profile_bridge_redis_up')).toBe(0);
     expect(series.get('profile_bridge_redis_latency_seconds')).toBeGreaterThan(0.9);

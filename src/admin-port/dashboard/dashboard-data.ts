@@ -1,16 +1,14 @@
 import { setImmediate } from 'node:timers/promises';
 import { dayMs } from '../../lib/days.ts';
-import type { Html } from '../../lib/html.ts';
 import type { RedisClient } from '../../redis/connection/connect.ts';
 import { activeOrganizationsKey } from '../../deprecation/ledger/keys.ts';
 import { unattributedKey } from '../../deprecation/ledger/tally.ts';
 import { clientName, type ReportRow } from '../../deprecation/reports/group-usage.ts';
 import { reportOf, type UsageReport } from '../../deprecation/reports/report.ts';
 import { readUsage } from '../../deprecation/reports/usage.ts';
-import { sparkline } from './components/sparkline.ts';
 import type { DashboardQuery } from './query.ts';
 
-/** What the page shows of the ledger, as of `now` (ms). */
+/** The data of the page, as of `now` (ms). */
 export interface DashboardData {
   now: number;
   days: UsageReport;
@@ -23,11 +21,11 @@ export interface DashboardData {
   quiet: ReportRow[];
   /** Calls without a valid key, by the organization they claimed. */
   unattributed: ReportRow[];
-  /** Organizations that called lately, the latest first. */
+  /** Organizations with calls in the ledger, the latest first. */
   organizations: string[];
 }
 
-/** After so many days without a call a client counts as quiet; a job that runs once a week does not. */
+/** A client without a call for so many days is quiet. A weekly job is not. */
 export const quietDays = 7;
 
 const mostOrganizations = 1000;
@@ -42,7 +40,7 @@ async function readData(
     readUsage(client, prefix, query, now),
     client.zrevrange(activeOrganizationsKey(prefix), 0, mostOrganizations - 1),
   ]);
-  // Each report may take ten milliseconds or more: requests of the API are answered in between.
+  // Each report may take ten milliseconds or more: let API requests be answered in between.
   const days = reportOf(usage, ['day']);
   await setImmediate();
   const operations = reportOf(usage, ['operation']);
@@ -55,19 +53,25 @@ async function readData(
     if (row.client === clientName(unattributedKey, undefined) && row.keys === 0) return 'unattributed';
     return now - seen(row) < quietDays * dayMs ? 'calling' : 'quiet';
   };
-  const split: Pick<DashboardData, 'calling' | 'quiet' | 'unattributed'> = {
-    calling: [],
-    quiet: [],
-    unattributed: [],
+  const latestFirst = clients.rows.toSorted((a, b) => seen(b) - seen(a));
+  const ofKind = (kind: ReturnType<typeof kindOf>) => latestFirst.filter((row) => kindOf(row) === kind);
+  return {
+    now,
+    days,
+    operations,
+    clients,
+    breakdown,
+    calling: ofKind('calling'),
+    quiet: ofKind('quiet'),
+    unattributed: ofKind('unattributed'),
+    organizations,
   };
-  for (const row of clients.rows.toSorted((a, b) => seen(b) - seen(a))) split[kindOf(row)].push(row);
-  return { now, days, operations, clients, breakdown, ...split, organizations };
 }
 
-/** How long a reading of the ledger is shared by everybody who asks for the same, in ms. */
+/** How long data is shared by all requests with the same query, in ms. */
 const sharedMs = 5000;
 
-/** Reads the data for a page; many open pages cost Redis no more than one. A failed reading is not kept. */
+/** Reads the data of a page; many open pages cost Redis no more than one. A failed read is not kept. */
 export function createDashboardReader(
   client: RedisClient,
   prefix: string,
@@ -90,9 +94,4 @@ export function createDashboardReader(
       throw error;
     }
   };
-}
-
-/** A row's calls per day, with holes where nothing was measured. */
-export function trendLine({ daily }: ReportRow, { days }: DashboardData): Html {
-  return sparkline(daily.map((calls, i) => (days.rows[i]?.calls == null ? null : calls)));
 }

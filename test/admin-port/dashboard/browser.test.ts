@@ -136,7 +136,7 @@ describeInBrowser('the dashboard in a browser', () => {
     60_000,
   );
 
-  test('draws a bar for each day, with its figures under the pointer', async () => {
+  test('draws a bar for each day, with its figures as a tooltip', async () => {
     const port = await everyday();
     const { page, context } = await visit(`${port.url}/?days=30`);
     const days = page.locator('.chart .day');
@@ -154,7 +154,7 @@ describeInBrowser('the dashboard in a browser', () => {
     await context.close();
   });
 
-  test('is filtered by keyboard, and the address keeps it', async () => {
+  test('can be filtered by keyboard, and keeps the filter in its address', async () => {
     const port = await everyday();
     const { page, context } = await visit(port.url);
     await page.keyboard.press('Tab');
@@ -179,7 +179,7 @@ describeInBrowser('the dashboard in a browser', () => {
     await context.close();
   });
 
-  test('stays up to date while it is visible, and keeps focus, selection and opened details', async () => {
+  test('refreshes itself while visible, and keeps focus, selection and open details', async () => {
     const keyPrefix = freshPrefix();
     const ios = { organizationId: 'acme', keyId: 'k_ios', client: 'ios-4.2', userAgent: 'App/4.2' };
     const port = await serve([{ ...ios, at: now - 2000, times: 3 }], { keyPrefix });
@@ -250,7 +250,7 @@ describeInBrowser('the dashboard in a browser', () => {
     await closeRedis(client);
   });
 
-  test('shows hostile labels as what they are', async () => {
+  test('shows hostile labels as plain text', async () => {
     const port = await hostile();
     const { page, context, complaints } = await visit(port.url);
     for (const text of hostileLabels.slice(0, 3)) {
@@ -281,7 +281,7 @@ describeInBrowser('the dashboard in a browser', () => {
     await context.close();
   });
 
-  test('is reached by signing in, and left by signing out', async () => {
+  test('opens after signing in, and closes by signing out', async () => {
     const port = await serve([], { token: TOKEN });
     const watched = await visit(`${port.url}/?days=7`);
     const { page, context, complaints } = watched;

@@ -49,7 +49,7 @@ const read = async (port: TestAdminPort, query = '') => {
   return { text, page };
 };
 
-describe('the dashboard says where the deprecation stands:', () => {
+describe('the status of the deprecation', () => {
   const at = (text: string) => Date.parse(text);
   test.each<[string, Options['policy'], string[]]>([
     ['nothing announced', {}, ['Not announced', 'No deprecation announced']],
@@ -122,7 +122,7 @@ describe('the calls on the dashboard', () => {
     );
   });
 
-  test('are shown by client, the latest first, and quiet clients apart', async () => {
+  test('are shown by client, the latest first, with quiet clients in a section of their own', async () => {
     const { text } = await read(port);
     expect(text['calling']).toContain('ios-4.2 acme 1 key, 1 user agent k_ios App/4.2 24 hours ago 2,000');
     expect(text['calling']).not.toContain('web');
@@ -155,7 +155,7 @@ describe('the calls on the dashboard', () => {
     expect(page).toContain('<rect class="gap" x="31.667%" width="6.667%" height="240" />');
   });
 
-  test('are those of the organization and days in the address', async () => {
+  test("are those of the organization and days in the page's address", async () => {
     const globex = await read(port, '?organization=globex&days=90');
     expect(globex.text['figures']).toMatch(/Calls 4 /);
     expect(globex.text['calling']).toContain('No client has called in the last 7 days.');
@@ -169,7 +169,7 @@ describe('the calls on the dashboard', () => {
     );
   });
 
-  test('are grouped by what the address names, by default client and status', async () => {
+  test('are grouped as the address says, by default by client and status', async () => {
     const { text, page } = await read(port);
     expect(text['breakdown']).toMatch(
       /Calls by client, status .* acme ios-4.2 2xx 2,000 .* acme \(unattributed\) 4xx 7 /,
@@ -180,7 +180,7 @@ describe('the calls on the dashboard', () => {
     expect((await port.ask('/?group=colour')).status).toBe(400);
   });
 
-  test('are not shown for an address that is wrong', async () => {
+  test('are not shown for an invalid address', async () => {
     for (const query of [
       '?days=0',
       '?days=x',
@@ -196,8 +196,8 @@ describe('the calls on the dashboard', () => {
   });
 });
 
-describe('a silence', () => {
-  test('that was measured means that nobody called', async () => {
+describe('a period without calls', () => {
+  test('is shown as "No calls" if it was measured', async () => {
     const { text } = await read(await history([[now - 40 * dayMs, now]], [{ ...ios, at: now - 39 * dayMs }]));
     expect(text['calls']).toContain(
       'No calls in these 30 days The whole period was measured: nobody called. There were calls before',
@@ -205,12 +205,12 @@ describe('a silence', () => {
     expect(text['figures']).toContain('Measured 100% no gap');
   });
 
-  test('that was measured in part may hide calls', async () => {
+  test('may hide calls if it was measured in part', async () => {
     const { text } = await read(await history([[now - 3 * dayMs, now]], []));
     expect(text['calls']).toContain('No calls in these 30 days Part of the period was not measured');
   });
 
-  test('that was not measured is not shown as 0', async () => {
+  test('is shown as "not measured" if nothing was counting', async () => {
     const { text } = await read(await history([], []));
     expect(text['calls']).toContain('Nothing was measured in these 30 days');
     expect(text['figures']).toContain('Calls not measured');
@@ -220,7 +220,7 @@ describe('a silence', () => {
   });
 });
 
-test('labels from outside change nothing but themselves', async () => {
+test('labels from clients cannot inject markup', async () => {
   const hostile = [
     '<script>alert(1)</script>',
     '"><img src=x onerror=alert(1)>',
@@ -251,7 +251,7 @@ test('labels from outside change nothing but themselves', async () => {
   for (const one of hostile) expect(titles).toContain(html`${visible(one)}`.markup);
 });
 
-test('with Redis away the page still tells the policy, and what to do', async () => {
+test('without Redis the page still shows the policy, and the remedy', async () => {
   const redis = await startRedis();
   const lost = await connectRedis(redis.url, { allowEviction: true });
   const port = await startAdminPort({
@@ -267,7 +267,7 @@ test('with Redis away the page still tells the policy, and what to do', async ()
   await closeRedis(lost);
 });
 
-test('of 500 clients the page shows the latest 50, and all of them when asked', async () => {
+test('the page shows the latest 50 of 500 clients, and all of them on request', async () => {
   const port = await history(
     [[now - 91 * dayMs, now]],
     everydayCalls({ now, days: 90, clients: 500, volume: 2 }),
@@ -280,7 +280,7 @@ test('of 500 clients the page shows the latest 50, and all of them when asked', 
   expect(clients((await read(port, '?days=90&clients=all')).page)).toEqual([385, 117]);
 });
 
-test('many open pages cost Redis one reading', async () => {
+test('many requests for the same page read Redis once', async () => {
   const redis = await startRedis();
   const own = await connectRedis(redis.url, { allowEviction: true });
   const port = await startAdminPort({ store: own, keyPrefix: 'pb:', now: () => now });
@@ -295,12 +295,12 @@ test('many open pages cost Redis one reading', async () => {
   await redis.stop();
 });
 
-describe('small things', () => {
-  test('what would hide or turn text is shown', () => {
+describe('parts of the page', () => {
+  test('visible() shows characters that would hide or reorder text', () => {
     expect(visible('a\u0000b\u202ec\ud800')).toBe('a‹0000›b‹202E›c‹D800›');
   });
 
-  test('a line has a hole where nothing was measured', () => {
+  test('a sparkline has a hole where nothing was measured', () => {
     expect(sparkline([0, 10, null, 10]).markup).toContain('d="M0 22h0.5L40 2M120 2h0.5"');
     expect(sparkline(Array.from({ length: 400 }, () => null)).markup).toContain('d=""');
   });

@@ -69,7 +69,7 @@ function expectOneLine({ err }: Ran): void {
 }
 
 describe('org', () => {
-  test('set makes an organization, and later changes only what is given', async () => {
+  test('set creates an organization, and later changes only the given settings', async () => {
     const made = await admin(['org', 'set', 'acme', '--username-min', '2', '--username-pattern', '[a-z]+']);
     expect(made).toMatchObject({ code: 0, err: '' });
     expect(made.out).toContain('acme created');
@@ -129,7 +129,7 @@ describe('org', () => {
     expectOneLine(ran);
   });
 
-  test('set compares names anew, or tells which would collide and changes nothing', async () => {
+  test('set changes the comparison of usernames, or lists the collisions and changes nothing', async () => {
     await admin('org set acme');
     await put('ada', 'Ada');
     await put('eve', 'ADA');
@@ -156,7 +156,7 @@ describe('org', () => {
     expect(await put('bob', 'ADA')).toBe('put');
   });
 
-  test('set that is interrupted changes nothing', async () => {
+  test('an interrupted set changes nothing', async () => {
     await admin('org set acme');
     await put('ada', 'Ada');
     const ran = await admin('org set acme --username-comparison case-insensitive', AbortSignal.abort());
@@ -190,13 +190,13 @@ describe('key', () => {
     expect((await admin(`key revoke --org acme ${keyId}`)).code).toBe(0);
   });
 
-  test('create prints a key for people, and warns of one that can do nothing', async () => {
+  test('create prints a key for people, and warns about a player key without a user', async () => {
     await admin('org set acme');
     expect((await admin('key create --org acme --role admin')).out).toMatch(/^pb_[\w-]{43}\n\nKey k_/);
     expect((await admin('key create --org acme --role player')).out).toContain('--user');
   });
 
-  test('create refuses a time that is past or none, and a role that is none', async () => {
+  test('create refuses an invalid or past expiry, and an unknown role', async () => {
     await admin('org set acme');
     for (const flags of [
       '--role admin --expires 2020-01-01T00:00:00Z',
@@ -212,7 +212,7 @@ describe('key', () => {
     expect(await adminJson('key list --org acme')).toEqual([]);
   });
 
-  test('revoke tells a key that is not there', async () => {
+  test('revoke reports an unknown key', async () => {
     await admin('org set acme');
     const ran = await admin('key revoke --org acme k_0000000000000000');
     expect(ran.code).toBe(1);
@@ -221,7 +221,7 @@ describe('key', () => {
   });
 });
 
-test('objects, collections and wallets reach profiles', async () => {
+test('objects, collections and wallets take effect on profiles', async () => {
   await admin('org set acme --require-ownership true');
   const hat = { datasourceId: 'hats', objectDefinitionId: 'top' };
   const wallet = `0x${'aB'.repeat(20)}`;
@@ -278,7 +278,7 @@ test.each([
   expect(ran.err).toContain('org set');
 });
 
-test('audit shows who did what', async () => {
+test('audit shows the changes and their authors', async () => {
   await admin('org set acme');
   const snapshot = await readWriteSnapshot(store, base);
   await banUsernames({ store, base, keyId: 'k_1', snapshot }, new Map([['root', 'x']]));
@@ -309,7 +309,7 @@ test('fsck exits 1 while faults remain, and 0 once they are repaired', async () 
   expect((await admin('fsck')).code).toBe(0);
 });
 
-test('help has examples everywhere', async () => {
+test('every --help has examples', async () => {
   for (const group of [
     '',
     'org',
@@ -331,7 +331,7 @@ test('help has examples everywhere', async () => {
   }
 });
 
-test('what is stored cannot command the terminal', async () => {
+test('stored text is printed without control characters', async () => {
   await admin('org set acme');
   await store.hset(`${base}p:eve`, 'u', '\u001B[2J\u202E', 't', '1');
   const { out } = await admin('fsck');
@@ -340,7 +340,7 @@ test('what is stored cannot command the terminal', async () => {
   expect(out).not.toMatch(/[\u001B\u202E]/);
 });
 
-test('a wrong configuration is exit code 2, a store that is away exit code 1', async () => {
+test('an invalid configuration is exit code 2, an unavailable Redis exit code 1', async () => {
   env['KEY_PREFIX'] = '{';
   const wrong = await admin('org list');
   expect(wrong.code).toBe(2);
@@ -360,7 +360,7 @@ describe('without REDIS_URL', () => {
     env = { DATA_DIR: dataDir };
   });
 
-  test('the tool starts the embedded store, or shares that of a running service', async () => {
+  test('admin starts the embedded Redis, or uses that of a running service', async () => {
     expect((await admin('org set acme')).code).toBe(0);
     const service = await openEmbedded({ dataDir });
     try {
@@ -374,10 +374,10 @@ describe('without REDIS_URL', () => {
   });
 });
 
-describe('as a process', () => {
+describe('admin as a process', () => {
   const root = join(import.meta.dirname, '../../..');
 
-  test('it is called through npm and keeps its exit codes', () => {
+  test('passes its exit code through npm', () => {
     const call = (...args: string[]) =>
       spawnSync('npm', ['run', '-s', 'admin', '--', ...args], {
         cwd: root,
@@ -391,7 +391,7 @@ describe('as a process', () => {
     expect(call('org', 'frobnicate').status).toBe(2);
   });
 
-  test('it stops when it is interrupted, with exit code 130', async () => {
+  test('exits with 130 on SIGINT', async () => {
     await admin('org set acme');
     const pipeline = store.pipeline();
     for (let i = 0; i < 20_000; i++) pipeline.hset(`${base}p:u${i}`, 'u', `name ${i}`, 't', '1');

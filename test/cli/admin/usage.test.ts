@@ -51,7 +51,7 @@ interface Made {
   status: number;
 }
 
-describe('calls made are calls reported', () => {
+describe('every call is reported exactly once', () => {
   const operations = [
     ['getProfile', 'GET', '/api/profile/', undefined],
     ['getProfile', 'HEAD', '/api/profile', undefined],
@@ -147,7 +147,7 @@ describe('calls made are calls reported', () => {
     );
   });
 
-  test('for one organization alone', async () => {
+  test('for a single organization', async () => {
     const id = clients[0]?.organization.id ?? '';
     const report = await usage(`--org ${id}`);
     expect(told(report, ({ client }) => client)).toEqual(
@@ -169,7 +169,7 @@ describe('calls made are calls reported', () => {
     );
   });
 
-  test('and the retire check names all who called, and nobody else', async () => {
+  test('and retire-check lists all callers and nobody else', async () => {
     const { code, out } = await admin('usage retire-check --days 1 --json');
     const { callers } = JSON.parse(out) as RetireCheck;
     expect(code).toBe(1);
@@ -186,7 +186,7 @@ describe('calls made are calls reported', () => {
 });
 
 describe('usage', () => {
-  test('tells who is quiet since when, and what was not measured', async () => {
+  test('shows since when clients are quiet, and what was not measured', async () => {
     await admin('org set acme');
     const start = Date.now() - 20 * dayMs;
     let now = start;
@@ -211,7 +211,7 @@ describe('usage', () => {
     expect((await admin('usage --group day')).out).toMatch(/^\d{4}-\d\d-\d\d +not measured/m);
   });
 
-  test('says that nothing was measured where nothing was, instead of nought', async () => {
+  test('shows "not measured" instead of 0 if nothing was measured', async () => {
     const { code, out } = await admin('usage');
     expect(code).toBe(0);
     expect(out).toMatch(/all organizations: not measured\n\nno calls were measured\n/);
@@ -226,14 +226,14 @@ describe('usage', () => {
     ['retire-check --days 0', '1 to 400'],
     ['retire-check --days soon', 'whole number'],
     ['retired', 'too many arguments'],
-  ])('does not run on what it cannot read: %s', async (flags, reason) => {
+  ])('exits 2 on options it cannot parse: %s', async (flags, reason) => {
     const wrong = await admin(`usage ${flags}`);
     expect(wrong).toMatchObject({ code: 2, out: '' });
     expect(wrong.err).toMatch(/^error: [^\n]+\n$/);
     expect(wrong.err).toContain(reason);
   });
 
-  test('knows no organization that does not exist', async () => {
+  test('exits 1 for an unknown organization', async () => {
     const wrong = await admin('usage --org nobody');
     expect(wrong).toMatchObject({ code: 1, out: '' });
     expect(wrong.err).toContain('there is no organization "nobody"');
@@ -255,7 +255,7 @@ describe('usage retire-check', () => {
     await admin('org set globex');
   });
 
-  test('exits 0 once nobody called for that long, and all of it was measured', async () => {
+  test('exits 0 if nobody called and all of the time was measured', async () => {
     await called('acme', 35);
     await measured(day(40), Date.now(), false);
     expect(await admin('usage retire-check')).toEqual({
@@ -266,7 +266,7 @@ describe('usage retire-check', () => {
     expect((await admin('usage retire-check --days 36')).code).toBe(1);
   });
 
-  test('exits 1 where somebody called, and says who and when', async () => {
+  test('exits 1 if somebody called, and prints who and when', async () => {
     await called('acme', 10);
     await measured(day(40), Date.now(), false);
     const { code, out, err } = await admin('usage retire-check');
@@ -279,7 +279,7 @@ describe('usage retire-check', () => {
     expect((await admin('usage retire-check --days 9')).code).toBe(0);
   });
 
-  test('exits 1 where nobody was measuring, and says when', async () => {
+  test('exits 1 if part of the time was not measured, and prints when', async () => {
     await measured(day(40), day(3), true);
     const { code, out } = await admin('usage retire-check --json');
     const check = JSON.parse(out) as RetireCheck;
@@ -289,7 +289,7 @@ describe('usage retire-check', () => {
     expect((await admin('usage retire-check')).out).toContain('not measured: ');
   });
 
-  test('exits 1 for an organization nobody knows', async () => {
+  test('exits 1 for an unknown organization', async () => {
     await measured(day(40), Date.now(), false);
     const { code, err } = await admin('usage retire-check --org nobody');
     expect(code).toBe(1);

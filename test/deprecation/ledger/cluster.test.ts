@@ -24,7 +24,7 @@ afterAll(async () => {
   await cluster.stop();
 });
 
-test('the ledger of many organizations spreads over a cluster, and reports find all of it', async () => {
+test('on a cluster, reports find the calls of all organizations', async () => {
   const organizations = Array.from({ length: 30 }, (_, i) => `org-${i}`);
   await client.sadd(organizationsKey('pb:'), ...organizations);
   const ledger = createLedger(client, 'pb:', { log, now: () => NOW, flushMs: 1_000_000 });
@@ -46,7 +46,7 @@ test('the ledger of many organizations spreads over a cluster, and reports find 
   await ledger.close();
 });
 
-test('the policy is set, followed and cleared on a cluster', async () => {
+test('on a cluster, the policy can be set, watched and cleared', async () => {
   const defaults = [{ deprecatedAt: NOW }];
   const watch = await watchPolicy(client, 'pb:', { defaults, log });
   const sunsetAt = Date.parse('2028-01-01');

@@ -15,15 +15,15 @@ const alive = (instance: string, from: string, to: string, state: Alive['state']
 const gap = (from: string, to: string) => ({ start: at(from), end: at(to) });
 
 describe('gaps in what was measured', () => {
-  test('are none while a counter was alive throughout', () => {
+  test('do not exist if an instance was running throughout', () => {
     expect(findGaps([alive('a', '11:00:00', '12:59:58', 'open')], range, NOW)).toEqual([]);
   });
 
-  test('are the whole range where nothing counted', () => {
+  test('cover the whole range if no instance was running', () => {
     expect(findGaps([], range, NOW)).toEqual([gap('12:00:00', '13:00:00')]);
   });
 
-  test('lie between an orderly end and the next start, to the minute', () => {
+  test('lie between a shutdown and the next start, to the minute', () => {
     const counters = [
       alive('a', '11:00:00', '12:10:30', 'closed'),
       alive('b', '12:20:30', '13:00:00', 'open'),
@@ -31,7 +31,7 @@ describe('gaps in what was measured', () => {
     expect(findGaps(counters, range, NOW)).toEqual([gap('12:11:00', '12:20:00')]);
   });
 
-  test('are none where the next counter was there within the minute', () => {
+  test('do not exist if the next instance started within the same minute', () => {
     const counters = [
       alive('a', '11:00:00', '12:10:30', 'closed'),
       alive('b', '12:10:50', '13:00:00', 'open'),
@@ -39,12 +39,12 @@ describe('gaps in what was measured', () => {
     expect(findGaps(counters, range, NOW)).toEqual([]);
   });
 
-  test('follow a crash, even where another counter was alive', () => {
+  test('follow a crash, even if another instance was running', () => {
     const counters = [alive('a', '11:00:00', '12:10:30', 'open'), alive('b', '11:00:00', '13:00:00', 'open')];
     expect(findGaps(counters, range, NOW)).toEqual([gap('12:10:00', '12:11:00')]);
   });
 
-  test('do not follow a counter that went on into the next day', () => {
+  test('do not occur at midnight while an instance is running', () => {
     const midnight = Date.parse('2027-03-02T00:00:00Z');
     const days: Alive[] = [
       { instance: 'a', start: at('12:00:00'), end: midnight, state: 'on' },
@@ -54,7 +54,7 @@ describe('gaps in what was measured', () => {
     expect(findGaps(days, over, midnight + 5 * minuteMs)).toEqual([]);
   });
 
-  test('do not lie in the future, nor in a silence that is still short', () => {
+  test('do not lie in the future, nor in the first seconds without a write', () => {
     const counter = [alive('a', '11:00:00', '12:30:00', 'open')];
     expect(findGaps(counter, range, at('12:30:00') + silenceMs)).toEqual([]);
     expect(findGaps(counter, range, at('12:30:00') + silenceMs + 1)).toEqual([
@@ -62,7 +62,7 @@ describe('gaps in what was measured', () => {
     ]);
   });
 
-  test('are exactly the minutes without a living counter and those of a crash, for any history', () => {
+  test('are exactly the minutes without a running instance and those of a crash, for any history', () => {
     const minutes = fc.integer({ min: 0, max: 60 * 60_000 });
     const history = fc.array(
       fc.record({

@@ -68,7 +68,7 @@ describe('the ledger', () => {
     await ledger.close();
   });
 
-  test('lets everything it writes expire', async () => {
+  test('sets an expiry on everything it writes', async () => {
     const prefix = freshPrefix();
     await redis.sadd(organizationsKey(prefix), 'acme');
     const ledger = openLedger(prefix, { now: Date.now });
@@ -87,7 +87,7 @@ describe('the ledger', () => {
     }
   });
 
-  test('sums up over instances, a restart and an orderly end: calls made are calls written', async () => {
+  test('counts every call once over several instances, a restart and a shutdown', async () => {
     const prefix = freshPrefix();
     const made = new Map<string, number>();
     const makeCalls = (ledger: ReturnType<typeof openLedger>, calls: number) => {
@@ -117,7 +117,7 @@ describe('the ledger', () => {
     expect(Object.values(written).reduce((sum, n) => sum + Number(n), 0)).toBe(5000 + 3000 + 777 + 1234 + 99);
   });
 
-  test('creates no key for an organization nobody knows, and counts its calls together with other such', async () => {
+  test('creates no Redis key for an unknown organization, and counts the calls of all unknown ones together', async () => {
     const prefix = freshPrefix();
     await redis.sadd(organizationsKey(prefix), 'acme', 'a}b');
     const ledger = openLedger(prefix);
@@ -136,7 +136,7 @@ describe('the ledger', () => {
     await ledger.close();
   });
 
-  test('does not count a batch twice when its reply was lost', async () => {
+  test('does not count a batch twice if its reply was lost', async () => {
     const prefix = freshPrefix();
     const replies: string[] = [];
     let lose = true;
@@ -167,7 +167,7 @@ describe('the ledger', () => {
     expect(written.reduce((sum, n) => sum + Number(n), 0)).toBe(1001);
   });
 
-  test('remembers which batches are recorded for as long as their counts, so through an outage of any length', async () => {
+  test('remembers recorded batches for as long as their counts, so that an outage may have any length', async () => {
     const prefix = freshPrefix();
     await redis.sadd(organizationsKey(prefix), 'acme');
     const ledger = openLedger(prefix, { now: Date.now });
@@ -183,7 +183,7 @@ describe('the ledger', () => {
     await ledger.close();
   });
 
-  test('remembers the latest user agents of a key, a bounded number of them', async () => {
+  test('remembers a limited number of user agents for each key, the latest ones', async () => {
     const prefix = freshPrefix();
     let now = NOON;
     const ledger = openLedger(prefix, { now: () => now });
@@ -200,7 +200,7 @@ describe('the ledger', () => {
     await ledger.close();
   });
 
-  test('keeps first and last use right whichever instance writes first', async () => {
+  test('keeps the first and last use of a key, whichever instance writes first', async () => {
     const prefix = freshPrefix();
     const [early, late] = [openLedger(prefix), openLedger(prefix, { now: () => NOON + 5000 })];
     early.record(call('acme', 'k_1'));
@@ -214,7 +214,7 @@ describe('the ledger', () => {
     await Promise.all([early.close(), late.close()]);
   });
 
-  test('goes on counting while Redis is away, and writes it all once it is back', async () => {
+  test('counts on while Redis is unavailable, and writes everything afterwards', async () => {
     const server = await startRedis();
     const client = new Redis(server.url, { maxRetriesPerRequest: 0, retryStrategy: () => 10 });
     client.on('error', () => {});
@@ -242,7 +242,7 @@ describe('the ledger', () => {
     await again.stop();
   });
 
-  test('gives up writing at its end where Redis stays away', async () => {
+  test('gives up on shutdown if Redis stays unavailable', async () => {
     const server = await startRedis();
     const client = new Redis(server.url, { retryStrategy: () => 10, maxRetriesPerRequest: null });
     client.on('error', () => {});
@@ -256,7 +256,7 @@ describe('the ledger', () => {
 });
 
 describe('coverage', () => {
-  test('says on each day when a counter was alive, over midnight too', async () => {
+  test('records for each day when an instance was running, across midnight too', async () => {
     const prefix = freshPrefix();
     let now = Date.parse('2027-03-01T22:00:00Z');
     const ledger = openLedger(prefix, { now: () => now });
@@ -275,7 +275,7 @@ describe('coverage', () => {
     expect(findGaps(alive, range, now)).toEqual([{ start: NOON, end: Date.parse('2027-03-01T22:00:00Z') }]);
   });
 
-  test('shows a crash as a gap of its last flush interval', async () => {
+  test('has a gap of one flush interval after a crash', async () => {
     const prefix = freshPrefix();
     let now = NOON;
     const crashing = openLedger(prefix, { now: () => now });

@@ -17,7 +17,7 @@ const total = ({ organizations }: Counted) =>
     .reduce((sum, calls) => sum + calls, 0);
 
 describe('the tally', () => {
-  test('counts every call once, whatever is called, by whom and when', () => {
+  test('counts every call once, for any operations, keys and times', () => {
     const calls = fc.record({
       organizationId: fc.option(fc.constantFrom('acme', 'other', '__proto__', ''), { nil: undefined }),
       keyId: fc.option(fc.constantFrom('k_1', 'k_2', 'constructor'), { nil: undefined }),
@@ -39,7 +39,7 @@ describe('the tally', () => {
     );
   });
 
-  test('tells days, keys, operations and status classes apart, and keeps first and last', () => {
+  test('counts by day, key, operation and status class, with first and last use', () => {
     const tally = createTally(() => false);
     const call = { organizationId: 'acme', keyId: 'k_1', client: 'ios-4.2', operation: 'getProfile' };
     tally.record({ ...call, status: 200, userAgent: 'App/1' }, NOW);
@@ -63,7 +63,7 @@ describe('the tally', () => {
     });
   });
 
-  test('keeps a bounded number of claimed organizations apart, and counts the rest together', () => {
+  test('counts a limited number of claimed organizations separately, and the rest together', () => {
     const tally = createTally((organizationId) => organizationId === 'known');
     for (let i = 0; i < 3 * tallyLimits.unproven; i += 1) {
       tally.record({ organizationId: `junk-${i}`, operation: 'getProfile', status: 401 }, NOW);
@@ -78,7 +78,7 @@ describe('the tally', () => {
     expect(total(counted)).toBe(3 * tallyLimits.unproven + 3);
   });
 
-  test('tells a bounded number of keys apart, and counts the calls of more under one name', () => {
+  test('counts a limited number of keys separately, and the rest together', () => {
     const tally = createTally(() => false);
     for (let i = 0; i <= tallyLimits.uses; i += 1) {
       tally.record({ organizationId: 'acme', keyId: `k_${i}`, operation: 'getProfile', status: 200 }, NOW);
@@ -89,7 +89,7 @@ describe('the tally', () => {
     expect(total(counted)).toBe(tallyLimits.uses + 1);
   });
 
-  test('remembers a bounded number of user agents, cut short', () => {
+  test('remembers a limited number of user agents, each truncated', () => {
     const tally = createTally(() => false);
     for (let i = 0; i < 3 * tallyLimits.agents; i += 1) {
       const userAgent = `${i}`.padEnd(1000, 'x');

@@ -6,7 +6,7 @@ import { layerPolicy, readPolicyFields, type PolicyLayer } from '../../../src/de
 const headersOf = (layer: PolicyLayer) => Object.fromEntries(deprecationHeaders(layerPolicy(layer)));
 
 describe('the deprecation headers', () => {
-  test('give date, sunset and links in the form of their standards', () => {
+  test('have the forms of RFC 9745, RFC 8594 and RFC 8288', () => {
     expect(
       headersOf({
         deprecatedAt: Date.parse('2023-06-30T23:59:59.900Z'),
@@ -24,13 +24,13 @@ describe('the deprecation headers', () => {
     });
   });
 
-  test('link to the sunset document of its own where there is one', () => {
+  test('link to the sunset document if there is one', () => {
     expect(headersOf({ sunsetUrl: 'https://docs.example/sunset' })).toEqual({
       Link: '<https://docs.example/sunset>; rel="sunset"',
     });
   });
 
-  test('make links to a path of this service absolute where its address is known', () => {
+  test('make links to a path of this service absolute if its address is known', () => {
     const policy = layerPolicy({
       documentationUrl: '/docs/#deprecation',
       successorUrl: 'https://kv.example/',
@@ -46,7 +46,7 @@ describe('the deprecation headers', () => {
     expect(deprecationHeaders(policy)[0]?.[1]).toContain('</docs/#deprecation>; rel="deprecation"');
   });
 
-  test('are none where nothing is configured', () => {
+  test('are absent if nothing is configured', () => {
     expect(deprecationHeaders(layerPolicy())).toEqual([]);
   });
 
@@ -54,7 +54,7 @@ describe('the deprecation headers', () => {
     expect(headersOf({ deprecatedAt: 2000, sunsetAt: 1000 })).toEqual({ Deprecation: '@2' });
   });
 
-  test('are well-formed for every policy that can be read', () => {
+  test('are well-formed for every valid policy', () => {
     const time = fc.integer({ min: 0, max: Date.parse('9999-12-31T23:59:59Z') });
     const url = fc.option(
       fc.oneof(fc.webUrl({ withFragments: true, withQueryParameters: true }), hostileUrl()),

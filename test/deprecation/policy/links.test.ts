@@ -26,7 +26,7 @@ describe('a link target', () => {
     expect(parseLink(text)).toMatchObject({ kind: 'invalid' });
   });
 
-  test('never carries what could end the header, and its normal form is its own', () => {
+  test('has no character that could end the header, and is its own normal form', () => {
     fc.assert(
       fc.property(fc.constantFrom('/', 'https://x.example/', 'https://'), fc.string(), (start, tail) => {
         const parsed = parseLink(start + tail);

@@ -16,7 +16,7 @@ const HOUR = 3_600_000;
 const policyWith = (layer: Partial<DeprecationPolicy>) => layerPolicy(layer);
 
 describe('the layers of the policy', () => {
-  test('a higher layer decides what it sets and leaves the rest to the lower ones', () => {
+  test('a higher layer overrides the settings it has and no others', () => {
     const policy = layerPolicy(
       { deprecatedAt: 1, sunsetAt: 2, documentationUrl: 'https://docs.example/' },
       { sunsetAt: 3, afterSunset: 'gone' },
@@ -33,7 +33,7 @@ describe('the layers of the policy', () => {
     });
   });
 
-  test('written facts are read together, absent ones left out', () => {
+  test('settings are parsed into a layer, without the absent ones', () => {
     expect(
       readPolicyFields({
         deprecatedAt: '2027-01-01',
@@ -53,7 +53,7 @@ describe('the layers of the policy', () => {
     });
   });
 
-  test('every mistake in written settings is reported at once', () => {
+  test('every mistake in the settings is reported at once', () => {
     const read = readPolicyFields({
       sunsetAt: 'soon',
       successor: 'javascript:alert(1)',
@@ -67,7 +67,7 @@ describe('the layers of the policy', () => {
   });
 });
 
-describe('an impossible policy is refused with the reason', () => {
+describe('an invalid policy is refused with the reason', () => {
   test.each<[string, Partial<DeprecationPolicy>, string]>([
     [
       'a sunset before the deprecation',
@@ -98,7 +98,7 @@ describe('an impossible policy is refused with the reason', () => {
     expect(checkPolicy(policyWith(layer), NOON)).toEqual([reason]);
   });
 
-  test('a window may have begun, and one may begin when another ends', () => {
+  test('a window may have begun, and may begin at the end of another', () => {
     const brownouts = [
       { start: NOON - HOUR, end: NOON + HOUR },
       { start: NOON + HOUR, end: NOON + 2 * HOUR },
@@ -106,7 +106,7 @@ describe('an impossible policy is refused with the reason', () => {
     expect(checkPolicy(policyWith({ deprecatedAt: NOON, sunsetAt: NOON, brownouts }), NOON)).toEqual([]);
   });
 
-  test('windows are accepted just when no two share an instant', () => {
+  test('windows are accepted exactly if no two overlap', () => {
     const windows = fc.array(
       fc.record({ start: fc.integer({ min: 0, max: 40 }), length: fc.integer({ min: 1, max: 10 }) }),
       { maxLength: 6 },
@@ -130,7 +130,7 @@ describe('phases', () => {
     brownouts: [{ start: NOON + HOUR, end: NOON + 2 * HOUR }],
   });
 
-  test('go from announced over brownouts to sunset, each beginning on the dot', () => {
+  test('go from announced over brownouts to sunset, each at its exact time', () => {
     expect(phaseAt(policyWith({}), NOON)).toBe('none');
     expect(phaseAt(policy, NOON)).toBe('announced');
     expect(phaseAt(policy, NOON + HOUR)).toBe('brownout');
@@ -139,13 +139,13 @@ describe('phases', () => {
     expect(phaseAt(policy, NOON + 10 * HOUR)).toBe('sunset');
   });
 
-  test('a sunset alone still serves, unless after it the API is to be gone', () => {
+  test('calls are served after the sunset unless afterSunset is gone', () => {
     const later = NOON + 11 * HOUR;
     expect(verdictAt(policy, later, {})).toBe('serve');
     expect(verdictAt({ ...policy, afterSunset: 'gone' }, later, {})).toEqual({ gone: 'sunset' });
   });
 
-  test('a call in a window learns when it ends', () => {
+  test('a call during a brownout gets the end of the window', () => {
     expect(verdictAt(policy, NOON + HOUR, {})).toEqual({ gone: 'brownout', until: NOON + 2 * HOUR });
   });
 });
@@ -158,14 +158,14 @@ describe('exemptions', () => {
   });
   const withKey = { ...gone, exemptKeys: [{ keyId: 'k_1', until: NOON + HOUR }] };
 
-  test('serve the exempted until they run out, and nobody else', () => {
+  test('let exempt callers through until they end, and nobody else', () => {
     expect(verdictAt(gone, NOON, { organizationId: 'acme' })).toBe('serve');
     expect(verdictAt(gone, NOON + HOUR, { organizationId: 'acme' })).toEqual({ gone: 'sunset' });
     expect(verdictAt(gone, NOON, { organizationId: 'other', keyId: 'k_1' })).toEqual({ gone: 'sunset' });
     expect(verdictAt(withKey, NOON, { organizationId: 'other', keyId: 'k_1' })).toBe('serve');
   });
 
-  test('the caller must be known only while gone, and only where an exemption could save the call', () => {
+  test('authentication is only required while the API is gone and an exemption could apply', () => {
     expect(requiresAuthentication(gone, NOON - 1, 'acme')).toBe(false);
     expect(requiresAuthentication(gone, NOON, 'acme')).toBe(true);
     expect(requiresAuthentication(gone, NOON, 'other')).toBe(false);
@@ -175,7 +175,7 @@ describe('exemptions', () => {
     expect(requiresAuthentication(withKey, NOON + HOUR, 'other')).toBe(false);
   });
 
-  test('where the caller need not be known, no caller of that organization would get another verdict', () => {
+  test('if authentication is not required, every caller of the organization gets the same verdict', () => {
     const time = fc.integer({ min: 0, max: 20 });
     const id = fc.constantFrom('a', 'b');
     const policies = fc.record({

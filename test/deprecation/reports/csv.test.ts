@@ -24,7 +24,7 @@ describe('CSV', () => {
     expect(toCsv([[value]])).toBe(expected);
   });
 
-  test('comes back whole through a reader, and no text in it begins a formula', () => {
+  test('survives a round trip through a CSV parser, without a cell that starts a formula', () => {
     const text = fc.oneof(
       fc.string(),
       fc.string({ unit: fc.constantFrom('=', '+', '-', '@', '"', ',', ';', '\r', '\n', '\t', ' ', 'x') }),

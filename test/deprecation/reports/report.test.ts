@@ -51,7 +51,7 @@ const ios = { keyId: 'k_ios', client: 'ios-4.2', userAgent: 'App/4.2' };
 const web = { keyId: 'k_web', client: 'web' };
 
 describe('the usage report', () => {
-  test('has each client with its calls, share, first and last use and user agents', async () => {
+  test('shows each client with its calls, share, first and last use and user agents', async () => {
     const { prefix, now, ledger } = await history(
       '2027-02-01T00:00:00Z',
       [
@@ -101,7 +101,7 @@ describe('the usage report', () => {
     await ledger.close();
   });
 
-  test('adds up to the same calls however it is grouped', async () => {
+  test('has the same total of calls for every grouping', async () => {
     const calls = Array.from({ length: 300 }, (_, i): [string, Partial<Call>] => [
       `2027-03-${String(1 + (i % 20)).padStart(2, '0')}T10:00:00Z`,
       {
@@ -128,7 +128,7 @@ describe('the usage report', () => {
     await ledger.close();
   });
 
-  test('says "not measured" instead of 0 where nothing was counting', async () => {
+  test('shows "not measured" instead of 0 if no instance was counting', async () => {
     const { prefix, now, ledger } = await history(
       '2027-03-02T12:00:00Z',
       [['2027-03-03T10:00:00Z', ios]],
@@ -163,7 +163,7 @@ describe('the usage report', () => {
     await ledger.close();
   });
 
-  test('writes hostile labels so that neither spreadsheet nor terminal obeys them', async () => {
+  test('escapes hostile labels for spreadsheets and terminals', async () => {
     const { prefix, now, ledger } = await history(
       '2027-03-01T00:00:00Z',
       [['2027-03-01T10:00:00Z', { keyId: 'k_1', client: '=cmd|"/c calc"!A1', userAgent: '\u001b[2J@x,y' }]],
@@ -175,7 +175,7 @@ describe('the usage report', () => {
     await ledger.close();
   });
 
-  test('is grouped by several things at once, in JSON, CSV and the terminal', async () => {
+  test('can be grouped by several dimensions, in JSON, CSV and the terminal', async () => {
     const { prefix, now, ledger } = await history(
       '2027-03-01T00:00:00Z',
       [
@@ -220,7 +220,7 @@ describe('the usage report', () => {
     await ledger.close();
   });
 
-  test('of many clients and days reads Redis in few commands, whatever it is grouped by', async () => {
+  test('reads many clients and days from Redis in few commands', async () => {
     const own = await startRedis();
     const client = await connectRedis(own.url, { allowEviction: true });
     const now = at('2027-03-31T12:00:00Z');
@@ -251,7 +251,7 @@ describe('the usage report', () => {
     await own.stop();
   });
 
-  test('with too many rows is refused, before it takes this process too long', async () => {
+  test('is refused if it would have too many rows', async () => {
     const { prefix, now, ledger } = await history('2027-03-01T00:00:00Z', [], '2027-03-31T12:00:00Z');
     const base = organizationBase(prefix, 'acme');
     await redis.zadd(activeOrganizationsKey(prefix), dayOf(now), 'acme');
@@ -268,7 +268,7 @@ describe('the usage report', () => {
 
 describe('the query of a report', () => {
   const now = at('2027-03-31T12:00:00Z');
-  test('is by default the last 30 days by client', () => {
+  test('covers the last 30 days by client by default', () => {
     expect(readUsageQuery({}, now)).toEqual({
       kind: 'ok',
       query: { firstDay: dayOf(now) - 29, lastDay: dayOf(now), groupBy: ['client'] },
@@ -292,7 +292,7 @@ describe('the query of a report', () => {
 });
 
 describe('the retire check', () => {
-  test('passes once nobody known has called for that long, and all of it was measured', async () => {
+  test('passes if there was no attributed call and all of the time was measured', async () => {
     const { prefix, now, ledger } = await history(
       '2027-01-01T00:00:00Z',
       [
@@ -332,7 +332,7 @@ describe('the retire check', () => {
     await ledger.close();
   });
 
-  test('fails on a zero that was not measured', async () => {
+  test('fails if part of the time was not measured', async () => {
     const { prefix, now, ledger } = await history('2027-02-20T00:00:00Z', [], '2027-03-02T00:00:00Z');
     const check = await retireCheck(redis, prefix, { days: 30, now });
     expect(check).toMatchObject({

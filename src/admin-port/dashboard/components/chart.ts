@@ -15,15 +15,18 @@ const fullDates = new Intl.DateTimeFormat('en-GB', { dateStyle: 'full', timeZone
 
 const contractOrder: readonly string[] = contractOperations;
 
+export interface ColouredRow extends ReportRow {
+  name: string;
+  colour: number;
+}
+
 /** The operations of a report in the contract's order, each with the number of its colour; others share the last. */
-export function colouredOperations({
-  rows,
-}: UsageReport): { row: ReportRow; name: string; colour: number }[] {
+export function colouredOperations({ rows }: UsageReport): ColouredRow[] {
   return rows
     .map((row) => {
       const name = row.operation ?? '';
       const place = contractOrder.indexOf(name);
-      return { row, name, colour: place === -1 ? contractOrder.length : place };
+      return { ...row, name, colour: place === -1 ? contractOrder.length : place };
     })
     .toSorted((a, b) => a.colour - b.colour);
 }

@@ -1,10 +1,11 @@
 import { html, type Html } from '../../../lib/html.ts';
 import { counted, number } from '../../../lib/numbers.ts';
 import type { ReportRow } from '../../../deprecation/reports/group-usage.ts';
-import { callsChart, colouredOperations } from '../components/chart.ts';
+import { callsChart, colouredOperations, type ColouredRow } from '../components/chart.ts';
 import { section, table, type Column } from '../components/layout.ts';
-import { ago, callsText, date, label, percent, trendText, visible } from '../components/text.ts';
-import { trendLine, type DashboardData } from '../dashboard-data.ts';
+import { usageColumns } from '../components/columns.ts';
+import { date, label, visible } from '../components/text.ts';
+import type { DashboardData } from '../dashboard-data.ts';
 
 /** Calls per day as a chart, by operation, and every day as a table. */
 export function callsSection(data: DashboardData): Html {
@@ -51,8 +52,8 @@ function noCalls({ days, operations }: DashboardData): Html {
 
 /** The operations with their colours: the chart's legend, and its totals. */
 function operationsTable(data: DashboardData): Html {
-  const { operations, now } = data;
-  const columns: Column<{ row: ReportRow; name: string; colour: number }>[] = [
+  const { calls, share, trend, weekOnWeek, lastCall } = usageColumns(data);
+  const columns: Column<ColouredRow>[] = [
     {
       title: 'Operation',
       cell: ({ name, colour }) =>
@@ -61,21 +62,21 @@ function operationsTable(data: DashboardData): Html {
           </svg>
           ${label(name)}`,
     },
-    { title: 'Calls', numeric: true, cell: ({ row }) => callsText(row.calls) },
-    { title: 'Share', numeric: true, cell: ({ row }) => percent(row.share) },
-    { title: 'Trend', cell: ({ row }) => trendLine(row, data) },
-    { title: 'Week on week', numeric: true, cell: ({ row }) => trendText(row.trend) },
-    { title: 'Last call', cell: ({ row }) => ago(row.lastSeen, now) },
+    calls,
+    share,
+    trend,
+    weekOnWeek,
+    lastCall,
   ];
-  return table('Calls by operation', columns, colouredOperations(operations));
+  return table('Calls by operation', columns, colouredOperations(data.operations));
 }
 
 /** The figures of the chart, the latest day first. */
-function daysTable({ days, operations }: DashboardData): Html {
-  const called = colouredOperations(operations).filter(({ row }) => (row.calls ?? 0) > 0);
+function daysTable(data: DashboardData): Html {
+  const called = colouredOperations(data.operations).filter(({ calls }) => (calls ?? 0) > 0);
   const columns: Column<ReportRow>[] = [
     { title: 'Day', cell: ({ day }) => date(Date.parse(day ?? '')) },
-    { title: 'Calls', numeric: true, cell: ({ calls }) => callsText(calls) },
+    usageColumns(data).calls,
     ...called.map(({ name }) => ({
       title: visible(name),
       numeric: true,
@@ -88,5 +89,5 @@ function daysTable({ days, operations }: DashboardData): Html {
     },
     { title: 'Measured', cell: ({ measured }) => measured },
   ];
-  return table('Calls per day by operation', columns, days.rows.toReversed(), 'days');
+  return table('Calls per day by operation', columns, data.days.rows.toReversed(), 'days');
 }

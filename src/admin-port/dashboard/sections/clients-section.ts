@@ -2,24 +2,20 @@ import { html, type Html } from '../../../lib/html.ts';
 import { counted, number } from '../../../lib/numbers.ts';
 import type { ReportRow } from '../../../deprecation/reports/group-usage.ts';
 import { limitedTable, section, type Column } from '../components/layout.ts';
-import { ago, callsText, date, label, trendText } from '../components/text.ts';
-import { quietDays, trendLine, type DashboardData } from '../dashboard-data.ts';
+import { usageColumns } from '../components/columns.ts';
+import { ago, callsText, date, label } from '../components/text.ts';
+import { quietDays, type DashboardData } from '../dashboard-data.ts';
 import { addressOf, type DashboardQuery } from '../query.ts';
 
 /** Clients that called lately, the latest first. */
 export function callingSection(data: DashboardData, query: DashboardQuery): Html {
-  const { calling, clients, now } = data;
+  const { calling, clients } = data;
+  const { calls, trend, weekOnWeek, lastCall } = usageColumns(data);
   const none =
     clients.measured === 'no'
       ? 'Nothing was counting, so it is unknown whether anybody calls.'
       : `No client has called in the last ${quietDays} days.`;
-  const columns: Column<ReportRow>[] = [
-    { title: 'Last call', cell: ({ lastSeen }) => ago(lastSeen, now) },
-    { title: 'Calls', numeric: true, cell: ({ calls }) => callsText(calls) },
-    { title: 'Trend', cell: (row) => trendLine(row, data) },
-    { title: 'Week on week', numeric: true, cell: ({ trend }) => trendText(trend) },
-    { title: 'Operations', cell: operationsOf },
-  ];
+  const columns = [lastCall, calls, trend, weekOnWeek, { title: 'Operations', cell: operationsOf }];
   return section(
     'calling',
     'Clients calling',
