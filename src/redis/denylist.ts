@@ -119,8 +119,8 @@ export async function banUsernames(
 }
 
 /**
- * A replacement that this request was to deny, but could not, is judged by the result: it is not denied, and still in
- * use, which is why it could not be. A name that was to replace itself is no such replacement.
+ * A replacement that this request was to deny, but could not, is judged by the result: it is not denied but still in
+ * use, which is why it could not be denied. That does not apply to a name that was to replace itself.
  */
 async function judgeByResult(
   snapshot: WriteSnapshot,

@@ -47,7 +47,7 @@ export async function saveSettings(
   );
 }
 
-/** Done first: an organization that the registry does not know would be missed by everything that walks over all. */
+/** Must come first: whatever walks over all organizations would miss one that is not in the registry. */
 export async function registerOrganization(store: RedisClient, prefix: string, id: string): Promise<void> {
   await recordLayout(store, prefix);
   await store.sadd(organizationsKey(prefix), id);
@@ -78,7 +78,7 @@ export async function listOrganizations(store: RedisClient, prefix: string): Pro
   return (await store.smembers(organizationsKey(prefix))).sort();
 }
 
-/** How much an organization holds, as far as Redis can tell at once. */
+/** How much an organization holds, as far as Redis can count it at once. */
 export async function countHoldings(
   store: RedisClient,
   base: string,

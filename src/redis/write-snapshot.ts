@@ -103,13 +103,13 @@ const retryBudgetMs = 1500;
 const pause = 25;
 
 export interface RetryBudget {
-  /** Waits a moment and says whether there was still time to. */
+  /** Waits a moment; false, at once, if the time is up. */
   wait: () => Promise<boolean>;
-  /** What was waited for has come: the next wait is another one. */
+  /** The call succeeded: the next wait gets the whole time again. */
   restart: () => void;
 }
 
-/** The time one request may spend on coming back after `frozen`, `staged` or `stale`. */
+/** The time one request may spend on retries after `frozen`, `staged` or `stale`. */
 export function createRetryBudget(): RetryBudget {
   let end = 0;
   return {

@@ -36,7 +36,7 @@ export interface ApiKeyRecord extends NewApiKey {
 export type CreateKeyOutcome =
   { kind: 'created'; apiKey: string; keyId: string } | { kind: 'unknown-organization' };
 
-/** A new public id: it tells nothing of the key. */
+/** A new public id, which reveals nothing about the key. */
 export function newKeyId(): string {
   return `k_${randomBytes(8).toString('hex')}`;
 }
@@ -59,7 +59,7 @@ export async function createApiKey(
     key.expiresAt === undefined ? '' : String(key.expiresAt),
   );
   if (outcome === 'unknown-organization') return { kind: outcome };
-  if (outcome === 'exists') throw new Error('256 random bits came twice');
+  if (outcome === 'exists') throw new Error('the same 256 random bits were drawn twice');
   return { kind: 'created', apiKey, keyId };
 }
 
@@ -83,7 +83,7 @@ export async function listApiKeys(store: RedisClient, base: string): Promise<Api
   return [...records.values()].toSorted((a, b) => a.createdAt - b.createdAt || (a.keyId < b.keyId ? -1 : 1));
 }
 
-/** Undefined where an outside hand took the record away (fsck tells). */
+/** Undefined where the record is missing (fsck reports that). */
 async function readRecord(
   store: RedisClient,
   base: string,

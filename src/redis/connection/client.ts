@@ -17,7 +17,7 @@ export function mastersOf(client: RedisClient): Redis[] {
   return client instanceof Cluster ? client.nodes('master') : [client];
 }
 
-/** A client that is not connected yet, set up so that no command ever waits for a store that is away. */
+/** A client that is not connected yet, set up so that no command ever waits for a store that is unavailable. */
 export function createClient(address: RedisAddress, options: ClientOptions): RedisClient {
   const common = commonOptions(address, options);
   return address.kind === 'cluster' ? createCluster(address.nodes, common) : createSingle(address, common);
@@ -52,8 +52,8 @@ const together = 16;
 /**
  * Lets the commands of one turn of the event loop leave together, so many at a time: Redis then works on the first
  * while this process makes the next ones, instead of each waiting for the other in turn. The client's own
- * auto-pipelining is no match: it costs several promises more for each command, sends all of a turn at once, and
- * sends nothing while a batch is unanswered.
+ * auto-pipelining is slower: it needs several more promises for each command, sends all of a turn at once, and sends
+ * nothing while a batch is unanswered.
  */
 function sendTogether(client: Redis): void {
   const send = client.sendCommand.bind(client);
@@ -133,7 +133,8 @@ function createCluster(nodes: HostPort[], common: CommonOptions): Cluster {
     enableOfflineQueue: true,
     clusterRetryStrategy: backoff,
     maxRedirections: 8,
-    // Said of a slot on the move, and commands to the same node wait behind: better a 503 for one organization.
+    // TRYAGAIN is the answer while a slot moves, and commands to the same node wait behind: better a 503 for one
+    // organization.
     retryDelayOnTryAgain: 10,
     // Zero: it would send commands in flight on a lost connection a second time.
     retryDelayOnFailover: 0,

@@ -7,11 +7,11 @@ import { parseRedisUrl, type RedisAddress } from './url.ts';
 export type { RedisClient } from './client.ts';
 
 export interface ConnectOptions extends Partial<ClientOptions> {
-  /** Told once when the store is lost and once when it is back. */
+  /** Gets one entry when the store is lost, and one when it is back. */
   log?: Log;
   /** Accept a store that may evict keys. */
   allowEviction?: boolean;
-  /** How long to wait at start for a store that is away or still loading, in ms. Default 5000. */
+  /** How long to wait at start for a store that is unavailable or still loading, in ms. Default 5000. */
   startTimeout?: number;
 }
 
@@ -20,12 +20,12 @@ export interface ConnectOptions extends Partial<ClientOptions> {
  * see checkRequirements; of a cluster every master is asked. Resolves to a client that is ready; close it by
  * `closeRedis`. Rejects with an Error of one line with the remedy, without passwords.
  *
- * From then on a lost store is reconnected to for ever, and meanwhile every command is refused at once, with
- * an error that isStoreUnavailable knows. Nothing is queued while it is away and nothing is sent twice, so a
- * write that was refused then does not happen later. A single command that gets no answer is refused after
+ * From then on a lost connection is reopened for as long as it takes; meanwhile every command fails at once, with
+ * an error that isStoreUnavailable recognizes. Nothing is queued and nothing is sent twice, so a write that failed
+ * then does not happen later. A single command that gets no answer fails after
  * `commandTimeout` (default 1500 ms); in a cluster, where it may first have to wait for another one to fail,
- * after twice that at most. Commands of one turn of the event loop travel together. No blocking commands
- * (BLPOP, XREAD BLOCK): they would hold up everybody's.
+ * after twice that at most. Commands of one turn of the event loop travel together. Do not send blocking commands
+ * (BLPOP, XREAD BLOCK): they would hold up all others.
  */
 export async function connectRedis(url: string, options: ConnectOptions = {}): Promise<RedisClient> {
   const address = parseRedisUrl(url);
@@ -46,7 +46,7 @@ export async function connectRedis(url: string, options: ConnectOptions = {}): P
   return client;
 }
 
-/** Lets what was sent be answered, then disconnects; at once when the store is away. Never rejects. */
+/** Waits for the answers to what was sent, then disconnects; at once when the store is unavailable. Never rejects. */
 export async function closeRedis(client: RedisClient): Promise<void> {
   try {
     if (client.status === 'ready') await client.quit();
@@ -65,9 +65,9 @@ const unavailableCodes =
   /^(EAI_AGAIN|ECONNABORTED|ECONNREFUSED|ECONNRESET|EHOSTUNREACH|ENETUNREACH|ENOTFOUND|EPIPE|ETIMEDOUT)$/;
 
 /**
- * Whether this error of a command says that the store is away, too slow, full, or not taking writes just now
- * (problem `store-unavailable`), rather than that something is broken. A write refused with it has either
- * not happened or, where the connection broke before the answer, may have.
+ * Whether this error of a command means that the store is unavailable, too slow, full, or takes no writes at the
+ * moment (problem `store-unavailable`), rather than that something is broken. A write that fails with it has not
+ * happened, or, where the connection broke before the answer, may have happened.
  */
 export function isStoreUnavailable(error: unknown): boolean {
   if (!(error instanceof Error)) return false;
@@ -92,7 +92,7 @@ function untilReady(client: RedisClient, milliseconds: number): Promise<void> {
       clearTimeout(deadline);
       reject(error);
     });
-    // A failure is told by the error event, and tried again.
+    // A failure is reported by the error event, and tried again.
     client.connect().catch(() => {});
   });
 }

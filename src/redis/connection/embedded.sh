@@ -1,4 +1,4 @@
-# Runs one Redis for as long as whoever started this keeps standard input open: embedded.sh FOLDER SOCKET
+# Runs a Redis server until standard input is closed: embedded.sh FOLDER SOCKET
 # Prints a line once the server is being started; ends with the server's status, or
 #   75  another process has this folder's lock
 #   127 there is no redis-server on the PATH

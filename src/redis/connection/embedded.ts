@@ -24,7 +24,7 @@ export interface Embedded {
  * only one on its data. Rejects with an Error of one line with the remedy.
  */
 export function openEmbedded({ dataDir, log }: { dataDir: string; log?: Log }): Promise<Embedded> {
-  // RetryBudget for the Redis of a bridge that has just been killed to end.
+  // The Redis of a bridge that has just been killed needs a moment to end.
   return untilReached(dataDir, 4000, (place, closing) => startServer(place, closing.signal), log);
 }
 
@@ -33,7 +33,7 @@ export function openEmbedded({ dataDir, log }: { dataDir: string; log?: Log }): 
  * until `close`. Rejects like openEmbedded.
  */
 export function reachEmbedded(dataDir: string): Promise<Embedded> {
-  // RetryBudget for a bridge that is just starting, and may have much to load.
+  // A bridge that is just starting may have much data to load.
   return untilReached(dataDir, 30_000, async (place, closing) =>
     (await answers(place.socket)) ? 'running' : startServer(place, closing.signal),
   );
@@ -120,7 +120,7 @@ async function startServer(place: Place, closing: AbortSignal): Promise<Server |
     closing.removeEventListener('abort', end);
     wrapper.stdin.destroy();
   });
-  // Its first line says that the lock is ours; before that, another's server might answer.
+  // Its first line means that the lock is ours; before that, the server of another process might answer.
   await Promise.race([once(wrapper.stdout, 'data'), exited]);
   while (wrapper.exitCode !== null || wrapper.signalCode !== null || !(await answers(place.socket))) {
     if (wrapper.exitCode === 75) return 'locked';
@@ -190,7 +190,7 @@ function inUse(place: Place, dataDir: string): string {
   return `DATA_DIR ${resolve(dataDir)} is in use by process ${owner}: stop that bridge or tool, or set DATA_DIR to another folder`;
 }
 
-/** Why the server ended, by the end of its log. */
+/** Why the server ended, according to its log. */
 function lastWords(place: Place): string {
   const lines = readFileSync(join(place.folder, 'redis.log'), 'utf8').trim().split('\n').slice(-10);
   if (lines.some((line) => line.includes("Can't handle RDB format"))) {

@@ -83,9 +83,9 @@ const layoutInterval = 3000;
 /** Stops using the store once a newer version of the bridge has changed its layout, or begun to: every request is 503. */
 function watchLayout(client: RedisClient, prefix: string, releasers: Releasers, log: Log): void {
   const check = async (): Promise<void> => {
-    // A store that is away is reported elsewhere.
+    // A store that is unavailable is reported elsewhere.
     const layout = await readLayout(client, prefix).catch(() => undefined);
-    // An empty store may have lost its data; whoever writes next records the layout.
+    // An empty store may have lost its data; the next write records the layout.
     const fault = layout === undefined || layout.kind === 'older' ? undefined : layoutFault(layout);
     if (fault === undefined) return;
     log.error('the store is not used any more', { reason: fault });

@@ -8,7 +8,7 @@ interface PermissionScripts {
 
 /**
  * Throws an Error of one line with the remedy where the Redis user may not run what the bridge needs. A store that
- * cannot be written just now is no reason.
+ * takes no writes at the moment is accepted.
  */
 export async function checkPermissions(client: RedisClient, prefix: string): Promise<void> {
   const scripts = loadScripts<RedisClient, PermissionScripts>(client, {

@@ -14,7 +14,7 @@ export function readSecrets({ ca, cert, key, password }: SecretFiles): ConnectOp
   const read = (file: string | undefined): string | undefined =>
     file === undefined ? undefined : readSecret(file);
   const tls = { ca: read(ca), cert: read(cert), key: read(key) };
-  // An editor's last line feed is no part of a password.
+  // The line feed that editors add at the end is not part of a password.
   return { tls, password: read(password)?.replace(/\r?\n$/, '') };
 }
 

@@ -8,7 +8,7 @@ export type UpgradeOutcome =
   /** The data has this version's layout already. */
   | { kind: 'current' }
   | { kind: 'newer'; layout: Layout }
-  /** The signal came. A later call does the rest; until then no bridge starts. */
+  /** Aborted by the signal. A later call does the rest; until then no bridge starts. */
   | { kind: 'interrupted' };
 
 interface UpgradeOptions {

@@ -8,7 +8,7 @@ export function generationOf(base: string, key: string): string | undefined {
 
 /**
  * Removes a generation of the name index and the denylist, which Redis frees in the background. One that is in force
- * or being built by then stays: false. `buckets`: how many it is known to have, where the settings may say less.
+ * or being built at that moment is kept, and the result is false. `buckets`: how many it is known to have, where the settings may say less.
  */
 export async function dropGeneration(
   store: ReindexStore,

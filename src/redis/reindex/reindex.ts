@@ -10,16 +10,16 @@ export type ReindexOutcome =
   | { kind: 'rebuilt'; usernames: number; denied: number }
   /** Names are compared so already. */
   | { kind: 'unchanged' }
-  /** Nothing was changed. `isComplete`: there are no more collisions than these. */
+  /** Nothing was changed. `isComplete`: these are all collisions. */
   | { kind: 'collisions'; collisions: Collision[]; isComplete: boolean }
   | { kind: 'unknown-organization' }
   /** Another rebuild of this organization is under way. */
   | { kind: 'busy' }
-  /** The index and the profiles do not agree: nothing was changed; fsck tells where, and repairs it. */
+  /** The index and the profiles do not agree: nothing was changed; fsck reports where, and repairs it. */
   | { kind: 'inconsistent' }
-  /** This process was held up for longer than its lease, so names may have changed: nothing was changed. */
+  /** This process was held up for longer than its lease, so names may have changed meanwhile: nothing was changed. */
   | { kind: 'lapsed' }
-  /** The signal came: nothing was changed. */
+  /** Aborted by the signal: nothing was changed. */
   | { kind: 'interrupted' };
 
 interface ReindexOptions {

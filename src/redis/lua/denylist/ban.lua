@@ -8,10 +8,10 @@
 -- ARGV[3…] four for each name: name, form, replacement, replacement's form ('' where this same request denies
 --          the replacement, whatever the order of its properties)
 --
--- {'stale'} {'frozen'}              nothing was done: look again, and come back
+-- {'stale'} {'frozen'}              nothing was done: read the settings again and retry
 -- {'banned', outcomes}              one for each name: added | skipped | replacement-in-use |
---                                   replacement-denied; fewer than asked where a denylist overwrite has yet to
---                                   decide about a replacement: come back with the rest
+--                                   replacement-denied; fewer than names where a denylist overwrite has not
+--                                   decided about a replacement yet: retry with the rest
 local index, key_id = ARGV[1], ARGV[2]
 local refused = check_generation(index)
 if refused then return { refused } end

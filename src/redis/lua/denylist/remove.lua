@@ -1,13 +1,13 @@
 #!lua
 -- @include audit epoch keys local_writes names
--- Contract 4.4, for a part of the request: removes names from the denylist, save those in use.
+-- Contract 4.4, for a part of the request: removes names from the denylist, except those in use.
 --
 -- KEYS[1]  <prefix>{organization}:
 -- ARGV[1]  generation of the name index that the forms belong to
 -- ARGV[2]  public id of the caller's key, for the audit trail
 -- ARGV[3…] two for each name: name, form
 --
--- {'stale'} {'frozen'}              nothing was done: look again, and come back
+-- {'stale'} {'frozen'}              nothing was done: read the settings again and retry
 -- {'removed', outcomes}             one for each name: deleted | in-use | absent
 local index, key_id = ARGV[1], ARGV[2]
 local refused = check_generation(index)

@@ -1,12 +1,12 @@
 -- @include keys
 -- The username index and the denylist. Both hold comparison forms, which the caller computes; `index` is the
--- generation of the index that his forms belong to.
+-- generation of the index that these forms belong to.
 --
 -- The index grows by linear hashing (Litwin 1980): a bucket is a hash small enough to stay in the compact encoding,
 -- and whenever one has become too full, the next in turn is split in two. So a name takes the same memory in an
 -- organization of a hundred users as in one of millions, and no call ever does more than a bucket's work.
 
--- Names of a bucket: so many at most, and on average.
+-- Names in a bucket: the most before it is split, and the average.
 local fullest, usual = 64, 36
 
 -- How many buckets a generation has, and the power of two that is not below it.
@@ -31,7 +31,7 @@ local function digest(form)
   return tonumber(string.sub(redis.sha1hex(form), 1, 8), 16)
 end
 
--- The hash that has a form, where anybody holds it; and the form's place, 0 up to 2^32.
+-- The key of the bucket that a form belongs to, and the form's place, from 0 up to 2^32.
 local function bucket(index, form)
   local size = size_of(index)
   local place = digest(form)
@@ -41,8 +41,8 @@ local function bucket(index, form)
   return names_key(index, number), place
 end
 
--- Adds a bucket: the next in turn gives up the forms that belong there from now on. Not where an outside hand has
--- put something else in the way: whoever calls this has begun to write, and must not fail.
+-- Adds a bucket: the next in turn gives up the forms that belong there from now on. Not where a key of another type is
+-- in the way: the calling script has begun to write, and must not fail.
 local function split(index)
   local size = size_of(index)
   local count, range = size.count, size.range

@@ -1,5 +1,5 @@
 -- @include keys names
--- For looking at what an outside hand may have broken: a key of the wrong type counts as none.
+-- For reading what may have been damaged: a key of the wrong type counts as absent.
 local function fields_of(user, ...)
   local key = profile_key(user)
   if not is_type(key, 'hash') then return {} end

@@ -17,8 +17,8 @@
 -- ARGV[11]  how long a picture file may be pending, in ms
 --
 -- {'put', file, profile}            file: the picture file that nothing refers to any more, or false
--- {'stale'} {'frozen'}              the name cannot be judged: look again, and come back (lib/names.lua)
--- {'staged'}                        a denylist overwrite has yet to decide about the name: come back
+-- {'stale'} {'frozen'}              the name cannot be judged: read the snapshot again and retry (lib/names.lua)
+-- {'staged'}                        a denylist overwrite has not decided about the name yet: retry
 -- {'denied'} {'taken'}
 -- {'object-not-found', field} {'object-not-in-collection', field}    field: picture | avatar
 -- {'lapsed'}                        the picture file has been pending for too long: the sweep may remove it

@@ -1,6 +1,6 @@
 #!lua
 -- @include keys
--- Gives a rebuild up: names may change again, and a commit of this rebuild that is still on its way is refused.
+-- Ends a rebuild: names may change again, and a commit of this rebuild that is still under way is refused.
 --
 -- KEYS[1]  <prefix>{organization}:
 -- ARGV[1]  token of this rebuild

@@ -1,7 +1,7 @@
 #!lua
 -- @include keys
 -- Removes a generation of the name index and the denylist, a part of it with each call, unless it is in force or being
--- built. Whoever asks may be long out of date: it is judged here, by what holds now.
+-- built. The caller's view may be long out of date, so that is decided here, by the present state.
 --
 -- KEYS[1]  <prefix>{organization}:
 -- ARGV[1]  generation
