@@ -11,8 +11,12 @@ export interface Flags {
 export function addSourceOptions(command: Command): Command {
   return command
     .requiredOption('--source <place>', 'a folder, one file, or the URL of a PostgreSQL or MySQL database')
-    .option('--mapping <file>', 'YAML: how the source gives records (needed for databases)')
-    .option('--entities <list>', `only these, separated by commas: ${entityNames.join(', ')}`, parseEntities)
+    .option('--mapping <file>', 'YAML file that maps the source to records; required for databases')
+    .option(
+      '--entities <list>',
+      `only these entities, separated by commas: ${entityNames.join(', ')}`,
+      parseEntities,
+    )
     .option('--org <organization>', 'only this organization', parseOrganization)
     .addOption(runOption())
     .option('--json', 'print JSON, for machines');
@@ -21,9 +25,9 @@ export function addSourceOptions(command: Command): Command {
 /** How it is read. */
 export function addReadingOptions(command: Command): Command {
   return command
-    .option('--batch <rows>', 'rows in one call (default: 500)', parseBatch)
+    .option('--batch <rows>', 'records per call (default: 500)', parseBatch)
     .option('--concurrency <calls>', 'calls in progress at once (default: 4)', parseConcurrency)
-    .option('--report <file>', 'write every record with a problem or a warning there, as NDJSON');
+    .option('--report <file>', 'write every problem and warning to this file, as NDJSON');
 }
 
 /** What becomes of problems. */
@@ -31,7 +35,7 @@ export function addConflictOption(command: Command): Command {
   return command.addOption(
     new Option(
       '--on-conflict <rule>',
-      'records with a problem: write nothing at all, leave them out, or only their username',
+      'if records have problems: write nothing, skip those records, or drop only their usernames',
     )
       .choices(['abort', 'skip', 'drop-username'])
       .default('abort'),
@@ -41,11 +45,15 @@ export function addConflictOption(command: Command): Command {
 /** What becomes of records that the source no longer has, or that are newer in Redis. */
 export function addPruneOptions(command: Command): Command {
   return command
-    .option('--prune', 'remove what is no longer in the source, except what was written here')
-    .option('--prune-at-most <records>', 'let --prune remove up to this many records', parseCount)
+    .option('--prune', 'remove what is no longer in the source, except what was written through the bridge')
+    .option(
+      '--prune-at-most <records>',
+      'let --prune remove up to this many records (default: a tenth of each entity)',
+      parseCount,
+    )
     .option(
       '--trust-source',
-      'overwrite profiles that are newer in Redis too, unless they were changed here',
+      'also overwrite profiles with a later updatedAt in Redis, unless changed through the bridge',
     );
 }
 

@@ -70,14 +70,12 @@ type Does = <Own>(
 function createProgram(does: Does, out: (text: string) => void, err: CliEnvironment['err']): Command {
   const program = new Command(migrateCommand)
     .version(version)
-    .description('Moves legacy data into Redis: plan, apply, verify; again as often as you like.')
+    .description('Migrates legacy data to Redis: plan, apply, verify. Every command can be repeated safely.')
     .addHelpText('after', programHelp);
 
   const planning = program
     .command('plan')
-    .description(
-      'reads everything and writes nothing: what is wrong with the source, and what apply would do',
-    )
+    .description('read everything, write nothing: show problems in the source, and what apply would change')
     .action(does(plan));
   addPruneOptions(addConflictOption(addReadingOptions(addSourceOptions(planning))));
   withExamples(planning, [
@@ -87,19 +85,19 @@ function createProgram(does: Does, out: (text: string) => void, err: CliEnvironm
 
   const applying = program
     .command('apply')
-    .description('brings the records in; stop it at any time, and the same command goes on')
-    .option('--rate <records>', 'records written per second at most', parseRate)
-    .option('--fresh', 'begin the run anew instead of going on with it')
+    .description('write the records; can be stopped at any time, and resumed by the same command')
+    .option('--rate <records>', 'write at most this many records per second (default: no limit)', parseRate)
+    .option('--fresh', 'begin the run anew instead of resuming it')
     .option(
       '--copy-pictures [folder]',
-      'copy the pictures behind profilePictureUrl too, from their URLs or from a folder',
+      'also copy the pictures at profilePictureUrl, from their URLs or from a folder',
     )
-    .option('--allow-private-addresses', 'let --copy-pictures ask private and loopback addresses')
-    .option('--follow', 'go on applying what changes until stopped (Ctrl-C)')
-    .option('--lag <time>', 'with --follow: from one round to the next (default: 10s)', parseDuration)
+    .option('--allow-private-addresses', 'let --copy-pictures connect to private and loopback addresses')
+    .option('--follow', 'keep applying changes until stopped (Ctrl-C)')
+    .option('--lag <time>', 'with --follow: time between rounds (default: 10s)', parseDuration)
     .option(
       '--full-every <time>',
-      'with --follow: how often a round reads all rows, and prunes (default: 1h)',
+      'with --follow: how often a round reads all rows, and prunes if --prune is given (default: 1h)',
       parseDuration,
     )
     .action(does(applyOrFollow));
@@ -113,7 +111,7 @@ function createProgram(does: Does, out: (text: string) => void, err: CliEnvironm
 
   const verifying = program
     .command('verify')
-    .description('compares the source with Redis in both directions, field by field; 1 on any difference')
+    .description('compare the source with Redis in both directions, field by field; exit 1 on any difference')
     .action(does(verify));
   addReadingOptions(addSourceOptions(verifying));
   withExamples(verifying, [
@@ -123,7 +121,7 @@ function createProgram(does: Does, out: (text: string) => void, err: CliEnvironm
 
   const asking = program
     .command('status')
-    .description('tells where the runs stand, killed ones too')
+    .description('show where each run stands, killed ones too')
     .addOption(runOption())
     .option('--json', 'print JSON, for machines')
     .action(does(status));
@@ -131,9 +129,9 @@ function createProgram(does: Does, out: (text: string) => void, err: CliEnvironm
 
   const forgetting = program
     .command('forget')
-    .description('removes what a run has left behind, or all that a rehearsal has written; asks first')
-    .addOption(runOption('the run to forget; its records stay'))
-    .option('--rehearsal', 'delete all keys of KEY_PREFIX, which no service may use')
+    .description('delete what a run keeps in Redis, or everything a rehearsal wrote; asks first')
+    .addOption(runOption('the run to forget: a load it left unfinished is rolled back, other records stay'))
+    .option('--rehearsal', 'delete all keys that begin with KEY_PREFIX; refused if a service has used it')
     .option('--yes', 'do not ask, for scripts')
     .option('--json', 'print JSON, for machines')
     .action(does(forget));
@@ -141,7 +139,7 @@ function createProgram(does: Does, out: (text: string) => void, err: CliEnvironm
 
   const exporting = program
     .command('export')
-    .description('writes what Redis holds as NDJSON files that apply takes: a backup, and the way back')
+    .description('write what Redis holds as NDJSON files that apply takes: a backup, and the way back')
     .requiredOption('--to <folder>', 'a new or empty folder')
     .option('--entities <list>', `only these, separated by commas: ${entityNames.join(', ')}`, parseEntities)
     .option('--org <organization>', 'only this organization')
@@ -162,9 +160,10 @@ Examples:
   $ ${migrateCommand} apply --source ./legacy
   $ ${migrateCommand} verify --source ./legacy
 
-The store is that of REDIS_URL, or else the embedded one under DATA_DIR, whether or not the service runs.
+Redis is the one at REDIS_URL, or else the embedded one under DATA_DIR, whether or not the service runs.
+The password of a source database comes from SOURCE_PASSWORD, or a file named by SOURCE_PASSWORD_FILE.
 The runbook is src/migration/README.md. Every command takes --help, with examples, and --json.
-Exit codes: 0 done, 1 ran and found a problem, 2 wrong usage or configuration, 130 interrupted (go on by the same command).`;
+Exit codes: 0 done, 1 ran and found a problem, 2 wrong usage or configuration, 130 interrupted (run the same command again).`;
 
 const followHelp = `
 With --follow, each round prints a line (with --json, a line of JSON): what it read and wrote, and how far Redis is

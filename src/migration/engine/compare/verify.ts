@@ -153,7 +153,8 @@ async function findExtras(
   };
   const withIndex = scope.entities.includes('profiles') ? onOtherKey : undefined;
   for await (const extra of extras.find(among, stored, withIndex)) {
-    const absent = `is not in the source${invalid.get(extra.entity) === undefined ? '' : ', as far as its rows are records'}`;
+    const mayBeInvalid = (invalid.get(extra.entity) ?? 0) > 0;
+    const absent = `is not in the source${mayBeInvalid ? ', unless it is one of its invalid rows' : ''}`;
     issues.add({
       entity: extra.entity,
       reason: extra.isLocal ? 'changed-here' : 'extra',
