@@ -11,6 +11,8 @@ export interface Attack {
   end: 'wait' | 'half-close' | 'reset';
   /** Where it is known: the status of each answer. */
   expected?: readonly number[];
+  /** Whether it sends more pictures at once than the bridge decodes: some may be answered 503 `overloaded`. */
+  mayOverload?: boolean;
 }
 
 export interface Target {

@@ -17,6 +17,7 @@ export function randomAttack(seed: number, number: number, credentials: Credenti
   return {
     name: `random attack ${number}`,
     chunks,
+    mayOverload: count > 16 && bytes.includes('multipart/form-data'),
     ...(chunks.length > 1 && { pause: random.pick([0, 1, 5]) }),
     end: random.pick(['wait', 'wait', 'half-close', 'reset']),
   };
