@@ -126,7 +126,7 @@ interface Template {
 async function makeTemplate(site: Site, tool: Tool): Promise<Template> {
   const prefix = `${tool.name.replaceAll(/\W+/g, '-')}:`;
   mustSucceed('migrate apply', await tool.prepare(site.env(prefix)));
-  await tool.damage?.(site.store, baseOf(prefix));
+  await tool.damage?.(site.store, prefix);
   const undisturbed = `undisturbed-${prefix}`;
   await copyKeys(site.store, prefix, undisturbed);
   const proxy = await startCommandProxy(site.redis, () => 'forward');
@@ -196,6 +196,7 @@ async function drillPoint(
   }
   const left = await readContents(site.store, prefix, organizationId);
   violations.push(...brokenInvariants(left), ...differences(expected, left));
+  violations.push(...((await tool.check?.(site.store, prefix)) ?? []));
   return { isInjected, violations: [...new Set(violations)] };
 }
 

@@ -2,13 +2,17 @@ import { createHash } from 'node:crypto';
 import { mkdtemp, readdir, readFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { isDeepStrictEqual } from 'node:util';
 import {
   denylistKey,
+  layoutKey,
+  localWritesKey,
   namesBucketKey,
   organizationBase,
   profileKey,
   settingsKey,
 } from '../../../src/redis/keys.ts';
+import { readLayout } from '../../../src/redis/layout/layout.ts';
 import type { Store } from '../../../src/redis/scripts.ts';
 import { runTool, type Ran } from '../../../test/support/admin.ts';
 import { runMigrateTool } from '../run-migrate.ts';
@@ -23,7 +27,9 @@ export interface Tool {
   /** What another operator does meanwhile; the same command, unless it says otherwise. */
   rival?: (env: Record<string, string>) => Promise<Ran>;
   /** What is wrong at first, for the tool to repair: index and profiles need not agree until it has. */
-  damage?: (store: Store, base: string) => Promise<void>;
+  damage?: (store: Store, prefix: string) => Promise<void>;
+  /** What is still wrong once the tool has run to its end, besides what all tools must leave in order. */
+  check?: (store: Store, prefix: string) => Promise<string[]>;
   /** Users who take another name meanwhile, through the bridge: user, username. */
   renames?: readonly (readonly [string, string])[];
 }
@@ -73,11 +79,13 @@ export async function createTools(): Promise<Tool[]> {
       renames: [changed],
     },
     { name: 'migrate export', prepare, run: exportAndRead },
+    { name: 'upgrade', prepare, run: admin('upgrade'), damage: downgrade, check: checkUpgrade },
   ];
 }
 
 /** What an outside hand may break. */
-async function damage(store: Store, base: string): Promise<void> {
+async function damage(store: Store, prefix: string): Promise<void> {
+  const base = baseOf(prefix);
   const generation = (await store.hget(settingsKey(base), 'index')) ?? '0';
   const bucket = namesBucketKey(base, generation, '0');
   await store.hdel(bucket, 'Name0', 'Name1');
@@ -86,6 +94,28 @@ async function damage(store: Store, base: string): Promise<void> {
   await store.hset(namesBucketKey(base, '7', '0'), 'Left', 'u1');
   await store.hset(denylistKey(base, '7'), 'Over', '');
   await store.hdel(profileKey(base, 'u2'), 't');
+}
+
+const locallyWritten = ['p:u1', 'p:u2'];
+
+/** Makes it the data of an earlier version, with layout 1. */
+async function downgrade(store: Store, prefix: string): Promise<void> {
+  const base = baseOf(prefix);
+  await store.sadd(`${base}here`, locallyWritten);
+  await store.hset(settingsKey(base), 'frozen', '1');
+  await store.set(layoutKey(prefix), '1');
+}
+
+async function checkUpgrade(store: Store, prefix: string): Promise<string[]> {
+  const base = baseOf(prefix);
+  const found = {
+    layout: await readLayout(store, prefix),
+    written: (await store.smembers(localWritesKey(base))).sort(),
+    before: await store.exists(`${base}here`),
+    frozen: await store.hexists(settingsKey(base), 'frozen'),
+  };
+  const expected = { layout: { kind: 'current' }, written: locallyWritten, before: 0, frozen: 0 };
+  return isDeepStrictEqual(found, expected) ? [] : [`the data was not upgraded: ${JSON.stringify(found)}`];
 }
 
 /** An export, and a digest of its files as its output: half an export must not look like a whole one. */
