@@ -54,9 +54,20 @@ async function ownerOf(node: Redis | undefined, slot: number): Promise<string> {
   throw new Error(`nobody serves slot ${slot}`);
 }
 
+/** How long a node may be silent until its replica takes over, in ms. */
+export async function setNodeTimeout({ masters, replicas }: RedisCluster, timeout: number): Promise<void> {
+  for (const { url } of [...masters, ...replicas]) {
+    const node = new Redis(url);
+    await node.config('SET', 'cluster-node-timeout', String(timeout));
+    node.disconnect();
+  }
+}
+
 /** Kills the master of the first organization; resolves once its replica has taken over. */
 export async function failOver({ deployment, organizations: [first] }: FaultContext): Promise<void> {
-  const { masters, replicas } = clusterOf(deployment);
+  const cluster = clusterOf(deployment);
+  const { masters, replicas } = cluster;
+  await setNodeTimeout(cluster, 2000);
   const direct = new Redis(masters[0]?.url ?? '');
   const slot = await direct.cluster('KEYSLOT', first?.base ?? '');
   direct.disconnect();

@@ -4,6 +4,7 @@ import type { Store } from '../../../src/redis/scripts.ts';
 import { startCluster, type RedisCluster } from '../../../test/support/redis-cluster.ts';
 import { openTestStore } from '../../../test/support/store.ts';
 import { startBridgeProcess, startDurableRedis, type Server } from '../processes.ts';
+import { setNodeTimeout } from './cluster.ts';
 
 export const keyPrefix = 'pb:';
 
@@ -33,7 +34,11 @@ export async function openDeployment({
   const releasers = createReleasers();
   try {
     const cluster = kind === 'cluster' ? await startCluster({ replicas: true }) : undefined;
-    if (cluster !== undefined) releasers.onClose('cluster', cluster.stop);
+    if (cluster !== undefined) {
+      releasers.onClose('cluster', cluster.stop);
+      // On a busy machine a node may pause for seconds: only the drill decides when there is a failover.
+      await setNodeTimeout(cluster, 30_000);
+    }
     const redis = kind === 'single' ? await startDurableRedis() : undefined;
     if (redis !== undefined) releasers.onClose('Redis', redis.stop);
 

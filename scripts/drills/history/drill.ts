@@ -24,13 +24,22 @@ export async function drillHistories(
 ): Promise<FaultResult[]> {
   const results: FaultResult[] = [];
   const deployments = createDeployments();
+  const attemptRound = async (fault: Fault, roundSeed: number): Promise<RoundResult> => {
+    try {
+      return await runRound(await deployments.open(fault), fault, roundSeed);
+    } catch (error) {
+      await deployments.close();
+      const message = `the round could not be carried out: ${String(error)}`;
+      return { ...noResult(), violations: [{ message, history: [] }] };
+    }
+  };
   try {
     for (const [index, fault] of faults.entries()) {
       const share = Math.floor(rounds / faults.length) + (index < rounds % faults.length ? 1 : 0);
       const result: FaultResult = { fault, rounds: share, ...noResult(), violations: [] };
       for (let round = 0; round < share; round++) {
         const roundSeed = seed + index * 1000 + round;
-        const found = await runRound(await deployments.open(fault), fault, roundSeed);
+        const found = await attemptRound(fault, roundSeed);
         add(result, found);
         say(
           `${fault.name}: round ${round + 1} of ${share} (--seed ${roundSeed}), ${number(found.operations)} operations`,

@@ -100,6 +100,12 @@ export const faults: readonly Fault[] = [
     inject: atOnce(moveSlots, soon(compareAnew)),
   },
   {
+    name: 'slots move, WRITE_REPLICAS=1',
+    store: 'cluster',
+    environment: { WRITE_REPLICAS: '1' },
+    inject: moveSlots,
+  },
+  {
     name: 'failover',
     store: 'cluster',
     breaksDeployment: true,
