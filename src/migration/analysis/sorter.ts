@@ -6,7 +6,7 @@ import type { Workspace } from './workspace.ts';
 export const separator = '\u0001';
 
 /** Text held in memory before it goes to a file, in characters. */
-const memoryLimit = 24 * 1024 * 1024;
+const memoryLimit = 4 * 1024 * 1024;
 /** Files merged at once, few enough for every system's limit of open files. */
 const mergeWidth = 64;
 
@@ -91,7 +91,7 @@ async function* merge(paths: readonly string[]): AsyncGenerator<string> {
 }
 
 async function* readLines(path: string): AsyncGenerator<string> {
-  const stream = createReadStream(path, { encoding: 'utf8', highWaterMark: 256 * 1024 });
+  const stream = createReadStream(path, { encoding: 'utf8', highWaterMark: 64 * 1024 });
   let rest = '';
   for await (const chunk of stream) {
     const text = rest + (chunk as string);

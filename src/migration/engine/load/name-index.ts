@@ -48,7 +48,7 @@ export function createNameIndex(context: MigrationContext): NameIndex {
   const repeated = createSeen();
   let claims = 0;
   const add = (organization: Organization, form: string, rest: string): Promise<void> | undefined =>
-    sorter.add([organization.id, reverseBits(placeOf(form)), form, rest].join(separator));
+    sorter.add([organization.id, placeText(placeOf(form)), form, rest].join(separator));
 
   /** Puts a line that voids it before each claim that was superseded: the claim's own without user and place. */
   const voidSuperseded = async (): Promise<void> => {
@@ -89,12 +89,13 @@ export function createNameIndex(context: MigrationContext): NameIndex {
       let isVoid = false;
       let count = 0;
       for await (const line of sorter.sorted()) {
-        const [id = '', , form = '', seq = '', userId, where = ''] = line.split(separator);
+        const [id = '', place = '', form = '', seq = '', userId, where = ''] = line.split(separator);
         if (seq === '') denied = id + separator + form;
         const isSkipped = seq === '' || userId === undefined || isVoid;
         isVoid = seq !== '' && userId === undefined;
         if (isSkipped) continue;
-        const organization = await context.organizations.find(id);
+        const found = context.organizations.find(id);
+        const organization = found instanceof Promise ? await found : found;
         const claim: NameClaim = { organization, form, userId, seq: Number(seq), where };
         if (winner?.organization === organization && winner.form === form) {
           if (winner.userId !== userId) await onConflict(claim, winner);
@@ -102,7 +103,7 @@ export function createNameIndex(context: MigrationContext): NameIndex {
         }
         winner = claim;
         if (denied === id + separator + form) onDenied(claim);
-        const adding = writer.add(claim);
+        const adding = writer.add(claim, placeFrom(place));
         if (adding !== undefined) await adding;
         if ((count += 1) % 1000 === 0)
           context.progress.advance('writing the name index', 1000, count / claims);
@@ -132,9 +133,9 @@ function createBucketWriter({ store }: MigrationContext) {
     }
   };
   return {
-    add: ({ organization, form, userId }: NameClaim): Promise<void> | undefined => {
+    add: ({ organization, form, userId }: NameClaim, place: number): Promise<void> | undefined => {
       const count = bucketCount(organization.namesToCome);
-      const own = namesBucketKey(organization.base, '0', String(bucketOf(placeOf(form), count)));
+      const own = namesBucketKey(organization.base, '0', String(bucketOf(place, count)));
       let flushed: Promise<void> | undefined;
       if (own !== key) {
         // A pipeline stays within one slot of a cluster.
@@ -164,8 +165,17 @@ function bucketOf(place: number, count: number): number {
 }
 
 /** A place as text whose order is that of the buckets, however many there are: their number is its lowest bits. */
-function reverseBits(place: number): string {
+function placeText(place: number): string {
+  return reverseBits(place).toString(16).padStart(8, '0');
+}
+
+/** The place that `placeText` wrote. */
+function placeFrom(text: string): number {
+  return reverseBits(Number.parseInt(text, 16));
+}
+
+function reverseBits(bits: number): number {
   let reversed = 0;
-  for (let bit = 0; bit < 32; bit += 1) reversed = (reversed << 1) | ((place >>> bit) & 1);
-  return (reversed >>> 0).toString(16).padStart(8, '0');
+  for (let bit = 0; bit < 32; bit += 1) reversed = (reversed << 1) | ((bits >>> bit) & 1);
+  return reversed >>> 0;
 }
