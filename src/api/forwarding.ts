@@ -3,6 +3,7 @@ import type { IncomingMessage } from 'node:http';
 import type { Request, Response } from 'express';
 import type { Operation } from '../contract/operations.ts';
 import { problem, ProblemError } from '../contract/problems.ts';
+import type { DenylistRequest } from '../cutover/adopt/denylist.ts';
 import { requestHeaders, responseHeaders } from '../cutover/forward/headers.ts';
 import type { LegacyRequest } from '../cutover/forward/legacy.ts';
 import { spool, type SpooledBody } from '../cutover/forward/spool.ts';
@@ -67,9 +68,15 @@ export function createForwarding(options: ForwardingOptions): Forwarding {
         await end();
       }
     }
-    await holdingSlot(() =>
-      forwardChange(row.operation as ChangeOperation, request, response, body, admission, end),
-    );
+    let isForwarded = false;
+    try {
+      await holdingSlot(() => {
+        isForwarded = true;
+        return forwardChange(row, request, response, body, admission, end);
+      });
+    } finally {
+      if (!isForwarded) await end();
+    }
     return undefined;
   };
 
@@ -123,7 +130,7 @@ export function createForwarding(options: ForwardingOptions): Forwarding {
 
   /** `end` is called once when all that belongs to the change has ended, which may be after the response. */
   async function forwardChange(
-    operation: ChangeOperation,
+    row: Row,
     request: Request,
     response: Response,
     body: SpooledBody,
@@ -134,15 +141,36 @@ export function createForwarding(options: ForwardingOptions): Forwarding {
     const toSend = toLegacyRequest(request, response, body);
     await relay(
       response,
-      await traffic.change({ operation, credentials, request: toSend, body, admission, end }),
+      await traffic.change({
+        operation: row.operation as ChangeOperation,
+        credentials,
+        request: toSend,
+        readDenylistRequest: async () => await denylistRequest(row, await replayed(request, body), response),
+        admission,
+        end,
+      }),
     );
   }
 
   function noteCredentials(request: Request, response: Response): Credentials | undefined {
     const credentials = findCredentials(request, options);
     callOf(response).organizationId = credentials?.organizationId;
-    return credentials && { ...credentials, userAgent: request.headers['user-agent'] };
+    if (credentials === undefined) return undefined;
+    const names = ['x-api-key', options.organizationHeader];
+    const headers = names.flatMap((name) => [name, String(request.headers[name])]);
+    return { ...credentials, headers, userAgent: request.headers['user-agent'] };
   }
+}
+
+/** What a denylist operation asks for, by the rules of the contract. */
+async function denylistRequest(row: Row, request: Request, response: Response): Promise<DenylistRequest> {
+  const body = await row.body?.(request, response);
+  return row.operation === 'banUsernames'
+    ? { operation: row.operation, replacements: body as ReadonlyMap<string, string> }
+    : {
+        operation: row.operation as 'removeDeniedUsernames' | 'overwriteDenylist',
+        usernames: body as readonly string[],
+      };
 }
 
 function toLegacyRequest(request: Request, response: Response, body?: SpooledBody): LegacyRequest {

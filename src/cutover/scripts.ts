@@ -1,11 +1,57 @@
 import type { RedisClient } from '../redis/connection/client.ts';
 import { loadScripts, type ScriptCommand, type ScriptFiles } from '../redis/connection/script-loader.ts';
 
+/** A value in a reply that travels as JSON: what is absent is false. */
+type JsonText = string | false;
+
 interface TrafficScripts {
+  beginChange: ScriptCommand<[epoch: number, user: string, waitMs: number], number>;
+  settleChange: ScriptCommand<[user: string, number: number], 'settled'>;
+  drawAdoption: ScriptCommand<
+    [user: string],
+    [
+      number: number,
+      time: number,
+      index: JsonText,
+      comparison: JsonText,
+      template: JsonText,
+      username: JsonText,
+      unsettled: number,
+    ]
+  >;
+  adoptProfile: ScriptCommand<
+    (string | number)[],
+    ['stale' | 'frozen' | 'again' | 'superseded' | 'adopted' | 'conflict']
+  >;
+  beginDenylistChange: ScriptCommand<[epoch: number, token: string, leaseMs: number, waitMs: number], number>;
+  renewDenylistChange: ScriptCommand<[token: string, leaseMs: number], number>;
+  endDenylistChange: ScriptCommand<
+    [token: string, number: number, outcome: 'settled' | 'unknown'],
+    'ended' | 'lapsed'
+  >;
+  adoptDenylist: ScriptCommand<
+    [
+      epoch: number,
+      token: string,
+      number: number,
+      index: string,
+      what: 'ban' | 'remove' | 'stage' | 'commit',
+      rows: string,
+    ],
+    'stale' | 'frozen' | 'lapsed' | 'applied'
+  >;
   recordComparisons: ScriptCommand<[since: number, findings: string], 'recorded' | 'outdated'>;
 }
 
 const files: ScriptFiles<TrafficScripts> = {
+  beginChange: 'cutover/adopt/begin_change',
+  settleChange: 'cutover/adopt/settle_change',
+  drawAdoption: 'cutover/adopt/draw',
+  adoptProfile: 'cutover/adopt/profile',
+  beginDenylistChange: 'cutover/adopt/begin_denylist_change',
+  renewDenylistChange: 'cutover/adopt/renew_denylist_change',
+  endDenylistChange: 'cutover/adopt/end_denylist_change',
+  adoptDenylist: 'cutover/adopt/denylist',
   recordComparisons: 'cutover/record_comparisons',
 };
 

@@ -4,11 +4,12 @@ import type { Caller } from '../domain/caller.ts';
 import type { Log } from '../log.ts';
 import { authenticate, readOwnProfile, type ReadOutcome } from '../redis/api-keys/credentials.ts';
 import type { Store } from '../redis/scripts.ts';
+import type { DenylistRequest } from './adopt/denylist.ts';
+import { createMirror } from './adopt/mirror.ts';
 import { compare, judgeKey, shownByLegacy } from './compare/compare.ts';
 import { createFindings } from './compare/findings.ts';
 import type { Legacy, LegacyRequest, LegacyResponse } from './forward/legacy.ts';
 import { observed } from './forward/observed.ts';
-import type { SpooledBody } from './forward/spool.ts';
 import { defineTrafficScripts } from './scripts.ts';
 import type { Admission, Cutover } from './switch/instance.ts';
 
@@ -20,17 +21,20 @@ export interface Credentials {
   base: string;
   /** Of the API key, as Redis knows it. */
   sha256: string;
+  /** The headers that carry them: a name, its value, the next name … */
+  headers: readonly string[];
   userAgent: string | undefined;
 }
 
 export type ChangeOperation = Exclude<Operation, 'getProfile'>;
 
 /** A change to forward, with what is needed to adopt it afterwards. */
-interface Change {
+export interface Change {
   operation: ChangeOperation;
   credentials: Credentials | undefined;
   request: LegacyRequest;
-  body: SpooledBody;
+  /** What its body says, of a denylist operation; rejects where it follows no contract. */
+  readDenylistRequest: () => Promise<DenylistRequest>;
   admission: Pick<Admission, 'mode' | 'epoch'>;
   /** Called once, when the change has been adopted or nothing has to be done; must not reject. */
   end: () => Promise<void>;
@@ -56,35 +60,42 @@ export interface TrafficOptions {
   keyPrefix: string;
   legacy: Legacy;
   mediaUrl: MediaUrl;
-  cutover: Pick<Cutover, 'mode' | 'since'>;
+  cutover: Pick<Cutover, 'mode' | 'since' | 'admitChange'>;
   log: Log;
 }
 
 /** Responses that wait to be compared at most; beyond, they are not. */
 const mostComparisons = 500;
 
+/** The longest response that is compared, in bytes. */
+const longestProfile = 256 * 1024;
+
 export function createTraffic(options: TrafficOptions): Traffic {
   const { keyPrefix, legacy, mediaUrl, cutover, log } = options;
   const store = defineTrafficScripts(options.store);
   const findings = createFindings(store, keyPrefix, log);
   const underWay = new Set<Promise<void>>();
+  const stopping = new AbortController();
+  const mirror = createMirror({ store, legacy, findings, cutover, inBackground, signal: stopping.signal });
 
   /** Goes on with work that no response waits for. */
   function inBackground(work: () => Promise<void>): void {
     const running = work()
       .catch((error: unknown) => {
-        log.warn('comparing with the legacy service failed', { reason: String(error) });
+        if (!stopping.signal.aborted)
+          log.warn('mirroring the legacy service failed', { reason: String(error) });
       })
       .finally(() => underWay.delete(running));
     underWay.add(running);
   }
 
   async function compareRead(
-    { organizationId, base, sha256, userAgent }: Credentials,
+    credentials: Credentials,
     response: LegacyResponse,
     body: Buffer | undefined,
     lookup: Promise<ReadOutcome | undefined>,
   ): Promise<void> {
+    const { organizationId, base, sha256, userAgent } = credentials;
     const here = await lookup;
     if (here === undefined) return;
     const finding = judgeKey(response.status, here);
@@ -92,8 +103,15 @@ export function createTraffic(options: TrafficOptions): Traffic {
     if (finding !== 'agreed' || here.kind === 'unknown') return;
     const since = cutover.since();
     const legacyProfile = await shownByLegacy({ ...response, body });
-    const comparison = await compare({ store, base, mediaUrl }, legacyProfile, here);
-    if (comparison !== undefined) findings.compared(organizationId, since, comparison);
+    const context = { store, base, mediaUrl };
+    const comparison = await compare(context, legacyProfile, here);
+    if (comparison === undefined) return;
+    findings.compared(organizationId, since, comparison);
+    if (comparison.kind !== 'different' || cutover.mode() !== 'mirror') return;
+    mirror.repair(credentials, comparison.userId, async (shown) => {
+      const now = await readOwnProfile(store, base, sha256);
+      return now.kind !== 'unknown' && (await compare(context, shown, now))?.kind === 'same';
+    });
   }
 
   return {
@@ -102,30 +120,53 @@ export function createTraffic(options: TrafficOptions): Traffic {
       const response = await legacy.send(request);
       const caller = lookup.then(callerOf);
       if (credentials === undefined || request.method !== 'GET') return { ...response, caller };
-      const body = observed(response.body, (whole) => {
+      const body = observed(response.body, longestProfile, (whole) => {
         if (underWay.size < mostComparisons) {
           inBackground(() => compareRead(credentials, response, whole, lookup));
         }
       });
       return { ...response, body, caller };
     },
-    change: async ({ credentials, request, end }) => {
+    change: async (change) => {
+      const { credentials, request, admission, end } = change;
       const lookup = quietly(credentials && authenticate(store, credentials.base, credentials.sha256));
+      const caller = lookup.then(callerOf);
+      if (admission.mode === 'mirror') {
+        const response = await mirror.change(change, lookup);
+        judge(credentials, response.status, lookup);
+        return { ...response, caller };
+      }
       try {
         const response = await legacy.send(request);
-        const body = observed(response.body, () => void end());
-        return { ...response, body, caller: lookup.then(callerOf) };
+        judge(credentials, response.status, lookup);
+        return { ...response, body: observed(response.body, 0, () => void end()), caller };
       } catch (error) {
         await end();
         throw error;
       }
     },
     close: async () => {
-      await Promise.all(underWay);
+      stopping.abort();
+      while (underWay.size > 0) await Promise.all(underWay);
       await findings.close();
       await legacy.close();
     },
   };
+
+  /** Records how the two services judged the key of a change. */
+  function judge(
+    credentials: Credentials | undefined,
+    status: number,
+    lookup: Promise<{ kind: string } | undefined>,
+  ): void {
+    if (credentials === undefined) return;
+    inBackground(async () => {
+      const here = await lookup;
+      const finding = here && judgeKey(status, here);
+      const { organizationId, sha256, userAgent } = credentials;
+      if (finding !== undefined) findings.judgedKey(organizationId, finding, sha256, userAgent);
+    });
+  }
 }
 
 /** What a look-up finds; undefined where there is none, or Redis is away: the legacy service answers all the same. */

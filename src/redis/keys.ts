@@ -122,6 +122,21 @@ export function refusedKeysKey(base: string): string {
   return `${base}cutover:refused-keys`;
 }
 
+/** Changes that were forwarded and not adopted yet, by user; '' is the denylist (lua/lib/adoptions.lua). */
+export function unsettledKey(base: string): string {
+  return `${base}cutover:unsettled`;
+}
+
+/** Users whose name the legacy service shows for another user → form and that user (lua/lib/adoptions.lua). */
+export function lostNamesKey(base: string): string {
+  return `${base}cutover:lost-names`;
+}
+
+/** What may be missing here → how often, first and last when, in JSON (cutover/compare/findings.ts). */
+export function gapsKey(base: string): string {
+  return `${base}cutover:gaps`;
+}
+
 /** The organizations of requests that were forwarded, among them those that Redis does not know. */
 export function forwardedOrganizationsKey(prefix: string): string {
   return `${prefix}cutover:organizations`;

@@ -1,6 +1,10 @@
 import type { Config } from '../../src/config.ts';
+import { closeRedis } from '../../src/redis/connection/connect.ts';
+import { cutoverKey } from '../../src/redis/keys.ts';
+import type { Mode } from '../../src/cutover/modes.ts';
 import { startLegacy, type Legacy } from '../legacy/legacy.ts';
-import { startBridge, type TestBridge, type TestOrganization } from '../support/bridge.ts';
+import { freshPrefix } from '../support/redis.ts';
+import { openTestStore, startBridge, type TestBridge, type TestOrganization } from '../support/bridge.ts';
 
 export interface LegacyBridge {
   bridge: TestBridge;
@@ -21,13 +25,16 @@ export interface LegacyBridge {
   close: () => Promise<void>;
 }
 
-/** Starts a bridge in front of a legacy service that nobody else uses; the mode is shadow. */
+/** Starts a bridge in front of a legacy service that nobody else uses; the mode is shadow, or else as given. */
 export async function startLegacyBridge(
   overrides: Partial<Config> = {},
   legacyOptions: Parameters<typeof startLegacy>[0] = {},
+  mode: Mode = 'shadow',
 ): Promise<LegacyBridge> {
   const legacy = await startLegacy(legacyOptions);
-  const bridge = await startBridge({ legacyBaseUrl: legacy.url, ...overrides });
+  const keyPrefix = freshPrefix();
+  if (mode !== 'shadow') await storeMode(overrides.redisUrl, keyPrefix, mode);
+  const bridge = await startBridge({ legacyBaseUrl: legacy.url, keyPrefix, ...overrides });
   const organization = await bridge.newOrganization();
   const newKey = async (role: 'player' | 'admin', userId?: string): Promise<string> => {
     const { apiKey } = await organization.newKey({ role, userId });
@@ -55,4 +62,11 @@ export async function startLegacyBridge(
       await legacy.close();
     },
   };
+}
+
+/** As a switch leaves it. */
+async function storeMode(redisUrl: string | undefined, keyPrefix: string, mode: Mode): Promise<void> {
+  const store = await openTestStore(redisUrl);
+  await store.hset(cutoverKey(keyPrefix), { mode, epoch: 1, since: Date.now(), by: 'test' });
+  await closeRedis(store);
 }

@@ -8,8 +8,21 @@ import type { ComparedField } from './fields.ts';
 export type Comparison =
   | { kind: 'same'; userId: string }
   | { kind: 'different'; userId: string; fields: readonly ComparedField[] }
+  /** The user's profile here is what the legacy service showed a moment ago. */
+  | { kind: 'adopted'; userId: string }
   /** The legacy service's response was no profile, or too long. */
   | { kind: 'unreadable' };
+
+/**
+ * Why something may be missing here, although the legacy service has it: a change could not be marked as unsettled
+ * while Redis was away; the caller's key is unknown here; or it is not known what became of a denylist change.
+ */
+export type Gap =
+  | 'unmarked-change'
+  | 'unknown-key'
+  | 'denylist-outcome-unknown'
+  | 'denylist-response-unreadable'
+  | 'denylist-change-interrupted';
 
 /** How the two judged an API key: only the legacy service accepted it, only Redis did, or both. */
 export type KeyFinding = 'unmapped' | 'refused' | 'agreed';
@@ -23,6 +36,7 @@ export interface Findings {
     sha256: string,
     userAgent: string | undefined,
   ) => void;
+  gap: (organizationId: string, gap: Gap) => void;
   /** Saves what has been found so far. */
   flush: () => Promise<void>;
   close: () => Promise<void>;
@@ -34,6 +48,7 @@ interface Pending {
   counts: Map<string, number>;
   users: Map<string, string | undefined>;
   keys: Map<string, { finding: KeyFinding; entry: string }>;
+  gaps: Map<Gap, { count: number; first: number; last: number }>;
 }
 
 const flushInterval = 1000;
@@ -50,21 +65,32 @@ const mostPending = 20_000;
  */
 export function createFindings(store: TrafficStore, prefix: string, log: Log): Findings {
   let pending = new Map<string, Pending>();
-  const known = new Set<string>();
+  const registered = new Set<string>();
 
   const pendingOf = (organizationId: string): Pending => {
     let found = pending.get(organizationId);
     if (found === undefined) {
-      found = { since: 0, counts: new Map(), users: new Map(), keys: new Map() };
+      found = { since: 0, counts: new Map(), users: new Map(), keys: new Map(), gaps: new Map() };
       pending.set(organizationId, found);
     }
     return found;
   };
 
-  async function save(organizationId: string, { since, counts, users, keys }: Pending): Promise<void> {
-    if (!known.has(organizationId)) {
+  /** A gap is never dropped: it waits until the store is back. */
+  function note(organizationId: string, gap: Gap, count: number, first: number, last: number): void {
+    const { gaps } = pendingOf(organizationId);
+    const known = gaps.get(gap);
+    gaps.set(gap, {
+      count: count + (known?.count ?? 0),
+      first: Math.min(first, known?.first ?? first),
+      last: Math.max(last, known?.last ?? last),
+    });
+  }
+
+  async function save(organizationId: string, { since, counts, users, keys, gaps }: Pending): Promise<void> {
+    if (!registered.has(organizationId)) {
       await store.sadd(forwardedOrganizationsKey(prefix), organizationId);
-      known.add(organizationId);
+      registered.add(organizationId);
     }
     const base = organizationBase(prefix, organizationId);
     const [allUsers, allKeys] = [[...users], [...keys]];
@@ -80,6 +106,7 @@ export function createFindings(store: TrafficStore, prefix: string, log: Log): F
         unmapped: Object.fromEntries(judged('unmapped')),
         refused: Object.fromEntries(judged('refused')),
         agreed: judged('agreed').map(([sha256]) => sha256),
+        gaps: at === 0 ? Object.fromEntries(gaps) : {},
       };
       await store.recordComparisons(base, since, JSON.stringify(findings));
     }
@@ -92,6 +119,7 @@ export function createFindings(store: TrafficStore, prefix: string, log: Log): F
       try {
         await save(organizationId, found);
       } catch (error) {
+        for (const [gap, { count, first, last }] of found.gaps) note(organizationId, gap, count, first, last);
         log.warn('the findings of comparisons with the legacy service could not be saved', {
           reason: String(error),
         });
@@ -124,6 +152,7 @@ export function createFindings(store: TrafficStore, prefix: string, log: Log): F
       const entry = JSON.stringify({ userAgent: (userAgent ?? '').slice(0, 200), at: Date.now() });
       keys.set(sha256, { finding, entry });
     },
+    gap: (organizationId, gap) => note(organizationId, gap, 1, Date.now(), Date.now()),
     flush,
     close: async () => {
       await flushing.stop();

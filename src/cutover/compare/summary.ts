@@ -4,11 +4,15 @@ import {
   comparisonsKey,
   differingUsersKey,
   forwardedOrganizationsKey,
+  gapsKey,
+  lostNamesKey,
   organizationBase,
   refusedKeysKey,
   unmappedKeysKey,
+  unsettledKey,
 } from '../../redis/keys.ts';
 import type { Store } from '../../redis/scripts.ts';
+import type { Gap } from './findings.ts';
 import { comparedFields, type ComparedField } from './fields.ts';
 
 /** An API key that the two services judge differently; `fingerprint` begins its SHA-256. */
@@ -37,6 +41,13 @@ export interface ComparisonSummary {
   unmappedKeys: DisputedKey[];
   /** Keys that Redis accepts and the legacy service refuses. */
   refusedKeys: DisputedKey[];
+  /** Users with a change that was forwarded and not adopted yet, and whether a denylist change is such a one. */
+  unsettledUsers: number;
+  isDenylistUnsettled: boolean;
+  /** Users whose name the legacy service shows for another user. */
+  lostNames: number;
+  /** Why something may be missing here; times in ms since 1970. */
+  gaps: { reason: Gap; count: number; first: number; last: number }[];
 }
 
 const mostExamples = 10;
@@ -51,13 +62,18 @@ export async function readComparisons(store: Store, prefix: string): Promise<Com
 
 async function readOne(store: Store, prefix: string, organizationId: string): Promise<ComparisonSummary> {
   const base = organizationBase(prefix, organizationId);
-  const [counts, differingUsers, [, some], unmapped, refused] = await Promise.all([
-    store.hgetall(comparisonsKey(base)),
-    store.hlen(differingUsersKey(base)),
-    store.hscan(differingUsersKey(base), 0, 'COUNT', mostExamples),
-    store.hgetall(unmappedKeysKey(base)),
-    store.hgetall(refusedKeysKey(base)),
-  ]);
+  const [counts, differingUsers, [, some], unmapped, refused, unsettled, onDenylist, lostNames, gaps] =
+    await Promise.all([
+      store.hgetall(comparisonsKey(base)),
+      store.hlen(differingUsersKey(base)),
+      store.hscan(differingUsersKey(base), 0, 'COUNT', mostExamples),
+      store.hgetall(unmappedKeysKey(base)),
+      store.hgetall(refusedKeysKey(base)),
+      store.hlen(unsettledKey(base)),
+      store.hexists(unsettledKey(base), ''),
+      store.hlen(lostNamesKey(base)),
+      store.hgetall(gapsKey(base)),
+    ]);
   const count = (name: string): number => Number(counts[name] ?? 0);
   const fields: ComparisonSummary['fields'] = {};
   for (const field of comparedFields)
@@ -71,6 +87,13 @@ async function readOne(store: Store, prefix: string, organizationId: string): Pr
     fields,
     differingUsers,
     examples: examplesIn(some),
+    unsettledUsers: unsettled - onDenylist,
+    isDenylistUnsettled: onDenylist === 1,
+    lostNames,
+    gaps: Object.entries(gaps).map(([reason, gap]) => ({
+      reason: reason as Gap,
+      ...(JSON.parse(gap) as { count: number; first: number; last: number }),
+    })),
     unmappedKeys: await stillDisputed(
       unmapped,
       async (sha256) => (await store.exists(apiKeyKey(base, sha256))) === 0,

@@ -2,17 +2,28 @@ import { promisify } from 'node:util';
 import { brotliDecompress, gunzip, inflate } from 'node:zlib';
 import type { LegacyResponse } from './legacy.ts';
 
-/** A response decompresses to so many bytes at most. */
-const longest = 1024 * 1024;
+/** Responses are read and decompressed up to so many bytes: more than any list of names has. */
+export const longestResponse = 32 * 1024 * 1024;
 
 const decoders: Record<string, (bytes: Buffer) => Promise<Buffer>> = {
-  gzip: (bytes) => promisify(gunzip)(bytes, { maxOutputLength: longest }),
-  'x-gzip': (bytes) => promisify(gunzip)(bytes, { maxOutputLength: longest }),
-  deflate: (bytes) => promisify(inflate)(bytes, { maxOutputLength: longest }),
-  br: (bytes) => promisify(brotliDecompress)(bytes, { maxOutputLength: longest }),
+  gzip: (bytes) => promisify(gunzip)(bytes, { maxOutputLength: longestResponse }),
+  'x-gzip': (bytes) => promisify(gunzip)(bytes, { maxOutputLength: longestResponse }),
+  deflate: (bytes) => promisify(inflate)(bytes, { maxOutputLength: longestResponse }),
+  br: (bytes) => promisify(brotliDecompress)(bytes, { maxOutputLength: longestResponse }),
 };
 
 const utf8 = new TextDecoder('utf-8', { fatal: true });
+
+/** A response's whole body; undefined where it is too long. */
+export async function bodyOf({ body }: Pick<LegacyResponse, 'body'>): Promise<Buffer | undefined> {
+  const parts: Buffer[] = [];
+  let bytes = 0;
+  for await (const part of body as AsyncIterable<Buffer>) {
+    bytes += part.length;
+    if (bytes <= longestResponse) parts.push(part);
+  }
+  return bytes <= longestResponse ? Buffer.concat(parts, bytes) : undefined;
+}
 
 /** The JSON value that a response's body is; undefined where it is none, or too long. */
 export async function readJson(

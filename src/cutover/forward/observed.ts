@@ -1,12 +1,10 @@
-/** The longest response that is compared or adopted, in bytes. */
-const longest = 256 * 1024;
-
 /**
- * Passes on what comes, and in the end calls `onEnd` with all of it; with nothing where it was longer than 256 KiB,
- * broke off, or was not read to its end.
+ * Passes on what comes, and in the end calls `onEnd` with all of it; with nothing where it was longer than `longest`
+ * bytes, broke off, or was not read to its end.
  */
 export async function* observed(
   source: AsyncIterable<Buffer>,
+  longest: number,
   onEnd: (whole: Buffer | undefined) => void,
 ): AsyncGenerator<Buffer, void> {
   let parts: Buffer[] | undefined = [];

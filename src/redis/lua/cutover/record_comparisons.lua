@@ -5,13 +5,14 @@
 --
 -- KEYS[1]  <prefix>{organization}:
 -- ARGV[1]  since when the mode holds that the findings are of, ms
--- ARGV[2]  JSON {counts, differing, matching, unmapped, refused, agreed}
+-- ARGV[2]  JSON {counts, differing, matching, unmapped, refused, agreed, gaps}
 --            counts     name -> how many more
 --            differing  user -> JSON {fields, at}, by the last comparison
 --            matching   users whose last comparison found no difference
 --            unmapped   SHA-256 of an API key that only the legacy service accepts -> JSON {userAgent, at}
 --            refused    SHA-256 of an API key that only Redis accepts -> the same
 --            agreed     SHA-256 of API keys that both accept
+--            gaps       name -> {count, first, last}: what may be missing here
 --
 -- 'recorded', or 'outdated' where the findings are of an earlier mode: nothing was recorded of the comparisons
 local most_users, most_keys = 100000, 1000
@@ -30,6 +31,15 @@ note(refused_keys_key(), found.refused, most_keys)
 for _, sha256 in ipairs(found.agreed) do
   redis.call('HDEL', unmapped_keys_key(), sha256)
   redis.call('HDEL', refused_keys_key(), sha256)
+end
+
+for name, gap in pairs(found.gaps) do
+  local known = redis.call('HGET', gaps_key(), name)
+  if known then
+    known = cjson.decode(known)
+    gap.count, gap.first = gap.count + known.count, known.first
+  end
+  redis.call('HSET', gaps_key(), name, cjson.encode(gap))
 end
 
 local since = tonumber(redis.call('HGET', comparisons_key(), 'since') or 0)

@@ -24,3 +24,8 @@ local function comparisons_key() return KEYS[1] .. 'cutover:comparisons' end
 local function differing_users_key() return KEYS[1] .. 'cutover:differing' end
 local function unmapped_keys_key() return KEYS[1] .. 'cutover:unmapped-keys' end
 local function refused_keys_key() return KEYS[1] .. 'cutover:refused-keys' end
+local function adoptions_key() return KEYS[1] .. 'cutover:adoptions' end
+local function unsettled_key() return KEYS[1] .. 'cutover:unsettled' end
+local function lost_names_key() return KEYS[1] .. 'cutover:lost-names' end
+local function denylist_change_key() return KEYS[1] .. 'cutover:denylist-change' end
+local function gaps_key() return KEYS[1] .. 'cutover:gaps' end

@@ -1,0 +1,264 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { ChangedProfile } from '../../contract/types.gen.ts';
+import type { Caller } from '../../domain/caller.ts';
+import type { AuthenticationOutcome } from '../../redis/api-keys/credentials.ts';
+import { isStoreUnavailable } from '../../redis/connection/connect.ts';
+import { differingFields, type Shown } from '../compare/fields.ts';
+import type { Findings, Gap } from '../compare/findings.ts';
+import { longestResponse, readJson } from '../forward/content.ts';
+import type { Legacy, LegacyResponse } from '../forward/legacy.ts';
+import { observed } from '../forward/observed.ts';
+import type { TrafficStore } from '../scripts.ts';
+import type { Cutover } from '../switch/instance.ts';
+import type { Change, Credentials, Forwarded } from '../traffic.ts';
+import { beginDenylistChange, type DenylistChange } from './denylist.ts';
+import { adoptProfile, readFromLegacy, type AdoptedUser } from './profile.ts';
+
+export interface MirrorOptions {
+  store: TrafficStore;
+  legacy: Legacy;
+  findings: Findings;
+  cutover: Pick<Cutover, 'admitChange' | 'since'>;
+  /** Goes on with work that no response waits for. */
+  inBackground: (work: () => Promise<void>) => void;
+  /** Ends the waiting of a service that stops; marks of unsettled changes stay. */
+  signal: AbortSignal;
+}
+
+type Relayed = Omit<Forwarded, 'caller'>;
+
+/** What keeps Redis equal to the legacy service while that is the authority. */
+export interface Mirror {
+  /** Forwards a change, marked in Redis before, and adopts what has become of it. */
+  change: (change: Change, caller: Promise<AuthenticationOutcome | undefined>) => Promise<Relayed>;
+  /** Adopts a user whose profile differed in a read, unless it does not differ any more. */
+  repair: (credentials: Credentials, userId: string, isSame: (shown: Shown) => Promise<boolean>) => void;
+}
+
+/** Repairs under way at most; the next read of a user that is left out begins another one. */
+const mostRepairs = 64;
+
+export function createMirror(options: MirrorOptions): Mirror {
+  const { store, legacy, findings, cutover, inBackground, signal } = options;
+  /** By when a change whose outcome is unknown has taken effect or never will, in ms. */
+  const outcomeDelay = 2 * legacy.timeoutMs;
+  const repairs = new Set<string>();
+
+  async function changeProfile(
+    { credentials, request, admission, end }: Change,
+    found: AuthenticationOutcome | undefined,
+  ): Promise<Relayed> {
+    const user = userOf(credentials, found, admission.epoch);
+    const number =
+      user &&
+      (await begunOr(end, store.beginChange(user.base, user.epoch, user.userId, 3 * legacy.timeoutMs)));
+    const gap: Gap | undefined =
+      number !== undefined
+        ? undefined
+        : found === undefined || user !== undefined
+          ? 'unmarked-change'
+          : 'unknown-key';
+    const note = (): void => {
+      if (gap !== undefined && credentials !== undefined) findings.gap(credentials.organizationId, gap);
+    };
+    const adopt = async (isExpected: (shown: Shown) => boolean): Promise<void> => {
+      if (user === undefined || credentials === undefined) return;
+      const outcome = await adoptProfile(options, user, number, isExpected);
+      if (outcome === 'adopted') {
+        findings.compared(credentials.organizationId, cutover.since(), {
+          kind: 'adopted',
+          userId: user.userId,
+        });
+      }
+    };
+    const adoptLater = (): void => {
+      note();
+      inBackground(async () => {
+        await sleep(outcomeDelay, undefined, { signal });
+        await adopt(() => false);
+      });
+    };
+
+    let response: LegacyResponse;
+    try {
+      response = await legacy.send(request);
+    } catch (error) {
+      adoptLater();
+      await end();
+      throw error;
+    }
+    const { status } = response;
+    if (status >= 500) adoptLater();
+    else if (status < 300) note();
+    const body = observed(response.body, longestResponse, (whole) => {
+      inBackground(async () => {
+        try {
+          if (status < 300) {
+            const answer = await readJson(response, whole);
+            await adopt((shown) => shows(shown, answer));
+          } else if (status < 500 && user !== undefined && number !== undefined) {
+            await store.settleChange(user.base, user.userId, number);
+          }
+        } finally {
+          await end();
+        }
+      });
+    });
+    return { ...response, body };
+  }
+
+  async function changeDenylist(change: Change): Promise<Relayed> {
+    const { credentials, request, admission } = change;
+    const { base } = credentials ?? {};
+    const begun =
+      base === undefined
+        ? undefined
+        : await begunOr(change.end, beginDenylistChange(store, base, admission.epoch, legacy.timeoutMs));
+    let response: LegacyResponse;
+    try {
+      response = await legacy.send(request);
+    } catch (error) {
+      inBackground(() => finish(change, begun, 'denylist-outcome-unknown'));
+      throw error;
+    }
+    const { status } = response;
+    const body = observed(response.body, longestResponse, (whole) => {
+      inBackground(async () => {
+        if (status >= 500) return await finish(change, begun, 'denylist-outcome-unknown');
+        if (status >= 300) return await finish(change, begun, undefined);
+        return await finish(change, begun, await applied(change, begun, response, whole));
+      });
+    });
+    return { ...response, body };
+  }
+
+  /** Applies an accepted denylist change; the gap that is left where that is not possible. */
+  async function applied(
+    { readDenylistRequest }: Change,
+    begun: DenylistChange | undefined,
+    response: LegacyResponse,
+    whole: Buffer | undefined,
+  ): Promise<Gap | undefined> {
+    if (begun === undefined) return 'unmarked-change';
+    // Empty is an answer, too: nothing is to be said. What is no JSON is not.
+    const answer = whole?.length === 0 ? undefined : ((await readJson(response, whole)) ?? null);
+    try {
+      return await begun.apply(await readDenylistRequest(), answer);
+    } catch {
+      return 'denylist-change-interrupted';
+    }
+  }
+
+  async function finish(
+    { credentials, end }: Change,
+    begun: DenylistChange | undefined,
+    gap: Gap | undefined,
+  ): Promise<void> {
+    try {
+      if (gap !== undefined && credentials !== undefined) {
+        findings.gap(credentials.organizationId, gap);
+        await findings.flush();
+      }
+      await begun?.end('settled');
+    } finally {
+      await end();
+    }
+  }
+
+  async function repairNow(
+    credentials: Credentials,
+    userId: string,
+    isSame: (shown: Shown) => Promise<boolean>,
+  ): Promise<void> {
+    await untilSettled(credentials.base, userId);
+    const shown = await readFromLegacy(legacy, credentials);
+    if (shown === 'unreadable') return;
+    const compared = (kind: 'same' | 'adopted'): void =>
+      findings.compared(credentials.organizationId, cutover.since(), { kind, userId });
+    if (await isSame(shown)) {
+      compared('same');
+      return;
+    }
+    // Where the legacy service's reads lag behind, what it shows now is not what it will show.
+    await sleep(1000, undefined, { signal });
+    const admission = await cutover.admitChange();
+    try {
+      if (admission.mode !== 'mirror') return;
+      const user = { base: credentials.base, userId, epoch: admission.epoch, headers: credentials.headers };
+      const agrees = (again: Shown): boolean => differingFields(shown, again).length === 0;
+      if ((await adoptProfile(options, user, undefined, agrees)) === 'adopted') compared('adopted');
+    } finally {
+      admission.release();
+    }
+  }
+
+  /** Waits while a change of the user may be in flight. */
+  async function untilSettled(base: string, userId: string): Promise<void> {
+    for (;;) {
+      const unsettled = (await store.drawAdoption(base, userId))[6];
+      if (unsettled <= 0) return;
+      await sleep(Math.min(unsettled, 250), undefined, { signal });
+    }
+  }
+
+  return {
+    change: async (change, lookup) =>
+      change.operation === 'putProfile'
+        ? await changeProfile(change, await lookup)
+        : await changeDenylist(change),
+    repair: (credentials, userId, isSame) => {
+      const id = `${credentials.base}${userId}`;
+      if (repairs.has(id) || repairs.size >= mostRepairs) return;
+      repairs.add(id);
+      inBackground(async () => {
+        try {
+          await repairNow(credentials, userId, isSame);
+        } finally {
+          repairs.delete(id);
+        }
+      });
+    },
+  };
+}
+
+function userOf(
+  credentials: Credentials | undefined,
+  found: { kind: string; caller?: Caller } | undefined,
+  epoch: number,
+): AdoptedUser | undefined {
+  const userId = found?.caller?.userId;
+  if (credentials === undefined || userId === undefined) return undefined;
+  return { base: credentials.base, userId, epoch, headers: credentials.headers };
+}
+
+/**
+ * What a change begins with; undefined where Redis is away: the legacy service is the authority, and its clients notice
+ * nothing. An instance that a switch has left behind must not forward the change, though: then it ends here.
+ */
+async function begunOr<Result>(
+  end: () => Promise<void>,
+  beginning: Promise<Result>,
+): Promise<Result | undefined> {
+  try {
+    return await beginning;
+  } catch (error) {
+    if (isStoreUnavailable(error) && !/\bOUTDATED\b/.test(String(error))) return undefined;
+    await end();
+    throw error;
+  }
+}
+
+/** Whether a read shows the profile that a PUT answered with (contract 2.2). */
+function shows(shown: Shown, answer: unknown): boolean {
+  if (typeof answer !== 'object' || answer === null) return false;
+  const { username, profilePictureUrl, avatarObjectDefinitionId } = answer as ChangedProfile;
+  const { datasourceId, objectDefinitionId } = avatarObjectDefinitionId ?? {};
+  const { evmLinkedWalletAddress: _wallet, avatar, ...rest } = shown ?? {};
+  const { url: _url, ...reference } = avatar ?? {};
+  return (
+    differingFields(
+      { ...rest, avatar: reference } as Shown,
+      { username, profilePictureUrl, avatar: { datasourceId, objectDefinitionId } } as unknown as Shown,
+    ).length === 0
+  );
+}

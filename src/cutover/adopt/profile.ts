@@ -1,0 +1,145 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { Profile as ProfileView } from '../../contract/types.gen.ts';
+import { decodeReference, encodeReference, fillTemplate } from '../../domain/objects.ts';
+import { comparisonForm, type UsernameComparison } from '../../domain/usernames.ts';
+import { profileKey } from '../../redis/keys.ts';
+import { shownByLegacy } from '../compare/compare.ts';
+import { differingFields, type Shown } from '../compare/fields.ts';
+import { bodyOf } from '../forward/content.ts';
+import type { Legacy } from '../forward/legacy.ts';
+import type { TrafficStore } from '../scripts.ts';
+
+/** Whom to adopt, and how to read their profile from the legacy service. */
+export interface AdoptedUser {
+  base: string;
+  userId: string;
+  epoch: number;
+  /** The headers that a GET of the profile needs: a name, its value, the next name … */
+  headers: readonly string[];
+}
+
+/**
+ * `absent`: the legacy service has no profile of the user; what is here stays, and counts as a difference. `failed`:
+ * the legacy service did not show the profile; marks of unsettled changes stay.
+ */
+type AdoptionOutcome = 'adopted' | 'same' | 'superseded' | 'conflict' | 'absent' | 'failed';
+
+interface AdoptionOptions {
+  store: TrafficStore;
+  legacy: Legacy;
+  /** Ends the waiting of a service that stops. */
+  signal: AbortSignal;
+}
+
+/** How often an adoption starts anew before it gives up, and reads until two reads agree. */
+const attempts = 8;
+const reads = 10;
+/** Between two reads of a legacy service whose reads lag behind its writes, in ms. */
+const readPause = 1000;
+const retryPause = 200;
+
+/**
+ * Makes Redis say of the user what the legacy service says. `settles` is the number of the change to which it belongs.
+ * `isExpected` tells whether a read shows the change already; where one does not, reads go on until two of them, a
+ * second apart, agree.
+ */
+export async function adoptProfile(
+  options: AdoptionOptions,
+  user: AdoptedUser,
+  settles: number | undefined,
+  isExpected: (shown: Shown) => boolean,
+): Promise<AdoptionOutcome> {
+  const { store, signal } = options;
+  const { base, userId } = user;
+  for (let attempt = 0; attempt < attempts; attempt++) {
+    if (attempt > 0) await sleep(retryPause * attempt, undefined, { signal });
+    const drawn = await store.drawAdoption(base, userId);
+    const shown = await readSettled(options, user, isExpected);
+    if (shown === 'unreadable') continue;
+    if (shown === undefined) {
+      if (settles !== undefined) await store.settleChange(base, userId, settles);
+      return 'absent';
+    }
+    const [outcome] = await apply(store, user, settles, drawn, shown);
+    if (outcome === 'adopted' || outcome === 'superseded' || outcome === 'conflict') return outcome;
+  }
+  return 'failed';
+}
+
+/** Reads until the change is shown, or two reads agree. */
+async function readSettled(
+  options: AdoptionOptions,
+  user: AdoptedUser,
+  isExpected: (shown: Shown) => boolean,
+): Promise<Shown | 'unreadable'> {
+  let before: Shown | 'unreadable' = 'unreadable';
+  for (let read = 0; read < reads; read++) {
+    const shown = await readFromLegacy(options.legacy, user);
+    if (shown === 'unreadable' || isExpected(shown)) return shown;
+    if (before !== 'unreadable' && differingFields(before, shown).length === 0) return shown;
+    before = shown;
+    await sleep(readPause, undefined, { signal: options.signal });
+  }
+  return before;
+}
+
+/** The user's profile as the legacy service shows it now; `unreadable` where it does not. */
+export async function readFromLegacy(
+  legacy: Legacy,
+  { headers }: Pick<AdoptedUser, 'headers'>,
+): Promise<Shown | 'unreadable'> {
+  try {
+    const response = await legacy.send({ method: 'GET', path: '/api/profile/', headers: [...headers] });
+    return await shownByLegacy({ ...response, body: await bodyOf(response) });
+  } catch {
+    return 'unreadable';
+  }
+}
+
+async function apply(
+  store: TrafficStore,
+  { base, userId, epoch }: AdoptedUser,
+  settles: number | undefined,
+  [number, time, index, comparison, template, username]: Awaited<ReturnType<TrafficStore['drawAdoption']>>,
+  shown: ProfileView,
+): Promise<Awaited<ReturnType<TrafficStore['adoptProfile']>>> {
+  const form = (name: string): string => comparisonForm(name, (comparison || 'exact') as UsernameComparison);
+  const urlOf = (reference: string): string | undefined =>
+    template === false ? undefined : fillTemplate(template, decodeReference(reference));
+
+  const name = text(shown.username);
+  const avatar = text(shown.avatar?.datasourceId) && text(shown.avatar?.objectDefinitionId);
+  const reference =
+    avatar === false ? false : encodeReference(shown.avatar as Required<NonNullable<ProfileView['avatar']>>);
+  const avatarUrl = text(shown.avatar?.url);
+  const picture = text(shown.profilePictureUrl);
+  // A reference follows the template; the script knows the catalogue, but cannot fill templates in.
+  const pictureReference = picture === false ? null : await store.hget(profileKey(base, userId), 'pr');
+  const isByTemplate = pictureReference !== null && urlOf(pictureReference) === picture;
+  const profile = {
+    name,
+    form: name === false ? false : form(name),
+    picture,
+    avatar: reference,
+    avatarUrl: reference !== false && avatarUrl === urlOf(reference) ? false : avatarUrl,
+    wallet: text(shown.evmLinkedWalletAddress),
+  };
+  return await store.adoptProfile(
+    base,
+    epoch,
+    userId,
+    number,
+    time,
+    settles ?? '',
+    index === false ? '0' : index,
+    username === false ? '' : username,
+    username === false ? '' : form(username),
+    JSON.stringify(profile),
+    isByTemplate ? pictureReference : '',
+  );
+}
+
+/** Empty and absent are the same (compare/fields.ts). */
+function text(value: unknown): string | false {
+  return typeof value === 'string' && value !== '' ? value : false;
+}

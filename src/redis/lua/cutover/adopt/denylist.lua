@@ -1,0 +1,60 @@
+#!lua
+-- @include adoptions epoch names
+-- Applies a part of a denylist change as the legacy service answered it, without judging it again.
+--
+-- KEYS[1]  <prefix>{organization}:
+-- ARGV[1]  token of this change
+-- ARGV[2]  its number
+-- ARGV[3]  generation of the name index that the forms belong to
+-- ARGV[4]  ban | remove | stage | commit
+-- ARGV[5]  JSON, an array for each name: name, form, and for a ban the replacement and its form
+--
+-- 'stale' 'frozen'     nothing was done: look again, and retry
+-- 'lapsed'             the lease is lost: nothing was done
+-- 'applied'
+--
+-- Of an overwrite, the parts are staged, the first one without any name; commit makes them the denylist.
+local number, index, list = ARGV[2], ARGV[3], denylist_key(ARGV[3])
+if redis.call('GET', denylist_change_key()) ~= ARGV[1] then return 'lapsed' end
+local refused = check_generation(index)
+if refused then return refused end
+local rows = cjson.decode(ARGV[5])
+
+local function deny(key, name, form) redis.call('HSET', key, form, form == name and '' or name) end
+
+if ARGV[4] == 'ban' then
+  for _, row in ipairs(rows) do
+    local name, form, replacement, new_form = unpack(row)
+    -- "A name that is already denied is skipped." (contract 4.3.3)
+    if not is_denied(index, form) then
+      deny(list, name, form)
+      local user = holder_of(index, form)
+      if user then
+        release(index, form)
+        local holder = holder_of(index, new_form)
+        if holder and holder ~= user then take_name(index, new_form, holder, user) end
+        claim(index, new_form, user)
+        redis.call('HDEL', profile_key(user), 'b')
+        redis.call('HSET', profile_key(user), 'u', replacement, 't', '', 'as', number, 'at', now_ms())
+      end
+    end
+  end
+elseif ARGV[4] == 'remove' then
+  for _, row in ipairs(rows) do redis.call('HDEL', list, row[2]) end
+elseif ARGV[4] == 'stage' then
+  if #rows == 0 then redis.call('UNLINK', stage_key()) end
+  -- While it has an owner, nobody takes the stage for one that was left behind.
+  redis.call('SET', stage_owner_key(), ARGV[1], 'PX', 5000)
+  for _, row in ipairs(rows) do deny(stage_key(), row[1], row[2]) end
+  return 'applied'
+else
+  if redis.call('GET', stage_owner_key()) ~= ARGV[1] then return 'lapsed' end
+  if redis.call('EXISTS', list) == 1 then
+    redis.call('RENAME', list, replaced_denylist_key())
+    redis.call('UNLINK', replaced_denylist_key())
+  end
+  if redis.call('EXISTS', stage_key()) == 1 then redis.call('RENAME', stage_key(), list) end
+  redis.call('DEL', stage_owner_key())
+end
+redis.call('HSET', adoptions_key(), 'denylist-at', now_ms())
+return 'applied'

@@ -1,0 +1,80 @@
+#!lua
+-- @include adoptions epoch names
+-- Makes a profile say what the legacy service shows of it. What the legacy service cannot show is kept: an unverified
+-- wallet, and a picture or reference whose URL is the one shown. The legacy service decides about names: settings and
+-- denylist are not asked, and a name that another user has here is taken from that user.
+--
+-- KEYS[1]  <prefix>{organization}:
+-- ARGV[1]  user
+-- ARGV[2]  number of the adoption
+-- ARGV[3]  when it was drawn, ms
+-- ARGV[4]  number of the change that it settles, '' for none
+-- ARGV[5]  generation of the name index that the forms belong to
+-- ARGV[6]  current username as the caller saw it, '' for none
+-- ARGV[7]  its form
+-- ARGV[8]  JSON of the profile shown {name, form, picture, avatar, avatarUrl, wallet}, false where unset
+-- ARGV[9]  the picture reference whose URL by the template is the one shown, '' for none
+--
+-- {'stale'} {'frozen'}    nothing was done: draw again, and retry
+-- {'again'}               a denylist change came between: draw and read again
+-- {'superseded'}          a later adoption was applied before
+-- {'adopted'}
+-- {'conflict'}            adopted without the name: the user who has it took it from this one, and both show it
+local user, number, index = ARGV[1], tonumber(ARGV[2]), ARGV[5]
+local refused = check_generation(index)
+if refused then return { refused } end
+if number <= barrier() then return { 'again' } end
+local profile = profile_key(user)
+local have = {}
+local fields = redis.call('HGETALL', profile)
+for i = 1, #fields, 2 do have[fields[i]] = fields[i + 1] end
+if tonumber(have.as or 0) >= number then
+  settle(user, ARGV[4], tonumber(ARGV[3]))
+  return { 'superseded' }
+end
+if (have.u or '') ~= ARGV[6] then return { 'stale' } end
+
+local shown = cjson.decode(ARGV[8])
+local function set(field, value)
+  if value then redis.call('HSET', profile, field, value) else redis.call('HDEL', profile, field) end
+end
+
+local has_conflict = false
+if shown.name then
+  local holder = holder_of(index, shown.form)
+  if holder and holder ~= user then
+    has_conflict = redis.call('HGET', lost_names_key(), user) == shown.form .. '\n' .. holder
+    if not has_conflict then take_name(index, shown.form, holder, user) end
+  end
+end
+local name = not has_conflict and shown.name
+if have.u and (not name or ARGV[7] ~= shown.form) and holder_of(index, ARGV[7]) == user then
+  release(index, ARGV[7])
+end
+if name then claim(index, shown.form, user) end
+set('u', name)
+
+local reference_url = have.pr and (redis.call('HGET', objects_key(), have.pr) or have.pu)
+local is_kept = shown.picture and (
+  (have.pf and have.po == shown.picture)
+  or (have.pr and (reference_url == shown.picture or have.pr == ARGV[9]))
+  or (not have.pf and not have.pr and have.pu == shown.picture))
+if not is_kept then
+  if have.pf then redis.call('ZADD', unreferenced_pictures_key(), now_ms(), have.pf) end
+  redis.call('HDEL', profile, 'pf', 'pr', 'po')
+  set('pu', shown.picture)
+end
+
+set('ar', shown.avatar)
+set('au', shown.avatar and shown.avatarUrl ~= redis.call('HGET', objects_key(), shown.avatar) and shown.avatarUrl)
+if shown.wallet then redis.call('HDEL', profile, 'wu') end
+set('w', shown.wallet)
+-- Nobody knows when the legacy service made the change, and it was not made here.
+redis.call('HDEL', profile, 'b')
+redis.call('HSET', profile, 't', '', 'as', number, 'at', now_ms())
+
+settle(user, ARGV[4], tonumber(ARGV[3]))
+redis.call('HDEL', differing_users_key(), user)
+if has_conflict then return { 'conflict' } end
+redis.call('HDEL', lost_names_key(), user)
+return { 'adopted' }

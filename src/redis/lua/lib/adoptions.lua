@@ -1,0 +1,38 @@
+-- @include clock keys names
+-- Adoption: making Redis say of a user what the legacy service says. An adoption draws a number before it reads from
+-- the legacy service, and only a number higher than the last one applied to the user is applied. A denylist change
+-- moves the barrier when it begins and when it has been applied: what was read across it has to be read again.
+local function draw_number() return redis.call('HINCRBY', adoptions_key(), 'drawn', 1) end
+local function move_barrier() redis.call('HSET', adoptions_key(), 'barrier', draw_number()) end
+local function barrier() return tonumber(redis.call('HGET', adoptions_key(), 'barrier') or 0) end
+
+-- Changes that were forwarded and not adopted yet, by user; '' is the denylist. Each is its number and the time from
+-- which on any adoption settles it, since its outcome must be visible by then: "number:ms number:ms".
+local function mark_unsettled(user, number, ms_until)
+  local marks = redis.call('HGET', unsettled_key(), user)
+  local mark = number .. ':' .. string.format('%.0f', now_ms() + ms_until)
+  redis.call('HSET', unsettled_key(), user, marks and marks .. ' ' .. mark or mark)
+end
+
+-- Removes the mark of this number, and those that were due at the time given.
+local function settle(user, settled, due)
+  local marks = redis.call('HGET', unsettled_key(), user)
+  if not marks then return end
+  local rest = {}
+  for number, at in string.gmatch(marks, '(%d+):(%d+)') do
+    if number ~= settled and tonumber(at) > due then rest[#rest + 1] = number .. ':' .. at end
+  end
+  if #rest == 0 then
+    redis.call('HDEL', unsettled_key(), user)
+  else
+    redis.call('HSET', unsettled_key(), user, table.concat(rest, ' '))
+  end
+end
+
+-- Takes a name away from the user who has it here; the user is on record until an adoption or a migration repairs it.
+local function take_name(index, form, from, by)
+  release(index, form)
+  redis.call('HDEL', profile_key(from), 'u', 'b')
+  redis.call('HSET', profile_key(from), 't', '')
+  redis.call('HSET', lost_names_key(), from, form .. '\n' .. by)
+end

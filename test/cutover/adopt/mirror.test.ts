@@ -1,0 +1,250 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
+import { fsck, type Fault } from '../../../src/redis/fsck/fsck.ts';
+import {
+  differingUsersKey,
+  gapsKey,
+  lostNamesKey,
+  profileKey,
+  unsettledKey,
+} from '../../../src/redis/keys.ts';
+import { setWallet } from '../../../src/redis/profiles.ts';
+import type { LegacyOrganization } from '../../legacy/organization.ts';
+import { startLegacyBridge, type LegacyBridge } from '../legacy-bridge.ts';
+
+let here: LegacyBridge;
+let there: LegacyOrganization;
+let admin: string;
+let users = 0;
+let userId: string;
+let player: string;
+
+beforeAll(async () => {
+  here = await startLegacyBridge({ legacyTimeout: 500 }, {}, 'mirror');
+  there = here.legacy.organization(here.organization.id);
+  admin = await here.admin();
+});
+afterAll(() => here.close());
+beforeEach(async () => {
+  ({ userId, player } = await newUser());
+});
+afterEach(() => {
+  Object.assign(here.legacy.behaviour, { delayMs: 0, lagMs: 0, failWith: undefined, reset: undefined });
+});
+
+const newUser = async () => {
+  const id = `user-${++users}`;
+  return { userId: id, player: await here.player(id) };
+};
+
+const put = async (change: unknown, apiKey = player): Promise<number> =>
+  (await here.send(apiKey, 'PUT', '/api/profile/', { body: JSON.stringify(change) })).status;
+
+const get = async (apiKey = player): Promise<number> =>
+  (await here.send(apiKey, 'GET', '/api/profile/')).status;
+
+const denylist = async (method: string, path: string, body: unknown): Promise<number> => {
+  const headers = { 'content-type': 'application/json' };
+  const url = `/api/profile/username/${path}/`;
+  return (await here.send(admin, method, url, { body: JSON.stringify(body), headers })).status;
+};
+
+const stored = async (user = userId): Promise<Record<string, string>> =>
+  await here.bridge.store.hgetall(profileKey(here.organization.base, user));
+
+const deniedHere = async (): Promise<string[]> =>
+  (await here.bridge.store.hkeys(`${here.organization.base}d0`)).sort();
+
+const unsettled = async (): Promise<string[]> =>
+  await here.bridge.store.hkeys(unsettledKey(here.organization.base));
+
+/** Waits until what is read has become so. */
+async function until<Value>(read: () => Promise<Value>, holds: (value: Value) => boolean): Promise<Value> {
+  for (;;) {
+    const value = await read();
+    if (holds(value)) return value;
+    await sleep(20);
+  }
+}
+
+const untilStored = async (holds: (profile: Record<string, string>) => boolean, user = userId) =>
+  await until(() => stored(user), holds);
+
+const faults = async (): Promise<Fault[]> => {
+  const found: Fault[] = [];
+  const { store, config } = here.bridge;
+  await fsck(store, config.keyPrefix, {
+    repair: false,
+    onFault: (fault: Fault) => void found.push(fault),
+  });
+  return found;
+};
+
+describe('an accepted change of a profile', () => {
+  test('is adopted as the legacy service shows it, with what it made of the values', async () => {
+    expect(
+      await put({
+        username: '  Ada  ',
+        avatarObjectDefinitionId: { datasourceId: 'd', objectDefinitionId: 'o' },
+      }),
+    ).toBe(200);
+    const profile = await untilStored(({ u }) => u === 'Ada');
+    expect(profile).toMatchObject({ ar: 'd\no', au: 'https://images.example.com/d/o.png', t: '' });
+    expect(profile['b']).toBeUndefined();
+    await until(unsettled, (marks) => marks.length === 0);
+    expect(await put({ avatarObjectDefinitionId: null })).toBe(200);
+    await untilStored(({ ar }) => ar === undefined);
+  });
+
+  test('leaves alone what GET does not show: an unverified wallet, a copied picture', async () => {
+    const { store } = here.bridge;
+    const { base } = here.organization;
+    await setWallet(store, base, userId, { address: '0x1', isVerified: false });
+    there.save(userId, { profilePictureUrl: 'https://legacy/1.png' });
+    await store.hset(profileKey(base, userId), {
+      pf: 'AAAAAAAAAAAAAAAAAAAAAA.png',
+      po: 'https://legacy/1.png',
+    });
+    await put({ username: 'Kept' });
+    expect(await untilStored(({ u }) => u === 'Kept')).toMatchObject({
+      wu: '0x1',
+      pf: 'AAAAAAAAAAAAAAAAAAAAAA.png',
+      po: 'https://legacy/1.png',
+    });
+    await put({ profilePictureObjectDefinitionId: null });
+    const after = await untilStored(({ pf }) => pf === undefined);
+    expect(after).toMatchObject({ wu: '0x1' });
+    expect(await store.zscore(`${base}media`, 'AAAAAAAAAAAAAAAAAAAAAA.png')).not.toBeNull();
+  });
+
+  test('that the legacy service refuses changes nothing, and leaves no mark', async () => {
+    expect(await put({ username: '' })).toBe(400);
+    await until(unsettled, (marks) => !marks.includes(userId));
+    expect(await stored()).toEqual({});
+  });
+
+  test('whose response is lost is adopted once its outcome must be visible', async () => {
+    here.legacy.behaviour.reset = 'after';
+    expect(await put({ username: 'Lost reply' })).toBe(502);
+    here.legacy.behaviour.reset = undefined;
+    expect(await unsettled()).toContain(userId);
+    await untilStored(({ u }) => u === 'Lost reply');
+    await until(unsettled, (marks) => !marks.includes(userId));
+  });
+
+  test('is adopted although the legacy service’s reads lag behind its writes', async () => {
+    await put({ username: 'Before' });
+    await untilStored(({ u }) => u === 'Before');
+    here.legacy.behaviour.lagMs = 1500;
+    await put({ username: 'After' });
+    here.legacy.behaviour.lagMs = 700;
+    await untilStored(({ u }) => u === 'After');
+  });
+
+  test('takes over a name that another user has here, whose own adoption repairs them', async () => {
+    const other = await newUser();
+    await put({ username: 'Wanted' }, other.player);
+    await untilStored(({ u }) => u === 'Wanted', other.userId);
+    // Not through the bridge: the bridge does not know that the other user gave the name up.
+    there.save(other.userId, { username: 'Gave it up' });
+    expect(await put({ username: 'Wanted' })).toBe(200);
+    await untilStored(({ u }) => u === 'Wanted');
+    expect((await stored(other.userId))['u']).toBeUndefined();
+    const { store } = here.bridge;
+    const lost = () => store.hkeys(lostNamesKey(here.organization.base));
+    expect(await lost()).toContain(other.userId);
+    await get(other.player);
+    await untilStored(({ u }) => u === 'Gave it up', other.userId);
+    await until(lost, (names) => !names.includes(other.userId));
+  });
+
+  test('does not fight over a name that two users show, as where names are compared more strictly there', async () => {
+    const other = await newUser();
+    await put({ username: 'Bjo\u0308rn' }, other.player);
+    await untilStored(({ u }) => u !== undefined, other.userId);
+    expect(await put({ username: 'Bj\u00f6rn' })).toBe(200);
+    await untilStored(({ u }) => u !== undefined);
+    await get(other.player);
+    const lost = () => here.bridge.store.hgetall(lostNamesKey(here.organization.base));
+    await until(lost, (names) => names[other.userId] !== undefined);
+    await get(other.player);
+    await until(
+      () => stored(other.userId),
+      ({ as }) => as !== undefined,
+    );
+    expect((await stored())['u']).toBe('Bj\u00f6rn');
+  });
+});
+
+test('a profile that differs in a read is repaired, and is on record as differing no more', async () => {
+  await put({ username: 'Old' });
+  await untilStored(({ u }) => u === 'Old');
+  there.save(userId, { username: 'Changed elsewhere' });
+  await get();
+  await untilStored(({ u }) => u === 'Changed elsewhere');
+  const { store } = here.bridge;
+  await until(
+    () => store.hexists(differingUsersKey(here.organization.base), userId),
+    (differs) => differs === 0,
+  );
+});
+
+test('a profile that only Redis has is never deleted', async () => {
+  await setWallet(here.bridge.store, here.organization.base, userId, { address: '0x2', isVerified: true });
+  expect(await get()).toBe(404);
+  const { store } = here.bridge;
+  await until(
+    () => store.hexists(differingUsersKey(here.organization.base), userId),
+    (differs) => differs === 1,
+  );
+  expect(await stored()).toMatchObject({ w: '0x2' });
+});
+
+describe('a denylist change', () => {
+  test('is applied as the legacy service answered: bans with renames, partial success, removal, overwrite', async () => {
+    await put({ username: 'Rude' });
+    await untilStored(({ u }) => u === 'Rude');
+    expect(await denylist('POST', 'deny', { Rude: 'Polite', Unused: 'x' })).toBe(204);
+    await until(deniedHere, (names) => names.join() === 'Rude,Unused');
+    expect((await stored())['u']).toBe('Polite');
+    expect(await denylist('POST', 'deny', { Polite: 'Rude', Third: 'y' })).toBe(200);
+    await until(deniedHere, (names) => names.join() === 'Rude,Third,Unused');
+    expect((await stored())['u']).toBe('Polite');
+    expect(await denylist('DELETE', 'deny', ['Polite', 'Third'])).toBe(200);
+    await until(deniedHere, (names) => names.join() === 'Rude,Unused');
+    expect(await denylist('PUT', 'denylist', ['Polite'])).toBe(409);
+    expect(await denylist('PUT', 'denylist', ['One', 'Two'])).toBe(204);
+    await until(deniedHere, (names) => names.join() === 'One,Two');
+    await until(unsettled, (marks) => !marks.includes(''));
+  });
+
+  test('of many at once is applied in the order of the legacy service', async () => {
+    const names = Array.from({ length: 12 }, (_, n) => `many-${n}`);
+    const statuses = await Promise.all(names.map((name) => denylist('PUT', 'denylist', [name])));
+    expect(new Set(statuses)).toEqual(new Set([204]));
+    const wanted = [...there.denied].join();
+    await until(deniedHere, (denied) => denied.join() === wanted);
+    await until(unsettled, (marks) => !marks.includes(''));
+    expect((await deniedHere()).join()).toBe([...there.denied].join());
+  });
+
+  test('whose outcome is unknown leaves a gap on record', async () => {
+    here.legacy.behaviour.failWith = 503;
+    expect(await denylist('PUT', 'denylist', ['doubt'])).toBe(503);
+    const gaps = () => here.bridge.store.hgetall(gapsKey(here.organization.base));
+    await until(gaps, (found) => found['denylist-outcome-unknown'] !== undefined);
+  });
+});
+
+test('an accepted change with a key that Redis does not have leaves a gap on record', async () => {
+  here.legacy.addKey('only-there', { organization: here.organization.id, role: 'player', user: userId });
+  expect(await put({ username: 'Unknown' }, 'only-there')).toBe(200);
+  const gaps = () => here.bridge.store.hgetall(gapsKey(here.organization.base));
+  await until(gaps, (found) => found['unknown-key'] !== undefined);
+});
+
+test('index and profiles agree after all of this', async () => {
+  expect(
+    (await faults()).filter(({ kind }) => kind.startsWith('username') || kind.startsWith('index')),
+  ).toEqual([]);
+});
