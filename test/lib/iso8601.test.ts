@@ -67,13 +67,23 @@ describe('readInstant', () => {
     },
   );
 
-  test('parses the form of JSON.stringify like any other, for any instant', () => {
+  test('parses the forms of JSON.stringify and of databases like any other, for any instant', () => {
     fc.assert(
-      fc.property(instants, (ms) => {
+      fc.property(instants, fc.nat(999_999), (ms, nanoseconds) => {
         const text = new Date(ms).toISOString();
-        expect([readInstant(text), readInstant(text.replace('Z', '+00:00'))]).toEqual([ms, ms]);
+        const sql = text.replace('T', ' ').replace('Z', String(nanoseconds).padStart(6, '0'));
+        const forms = [text, text.replace('Z', '+00:00'), `${sql}+00`, `${sql}+00:00`, `${sql}Z`];
+        expect(forms.map(readInstant)).toEqual(forms.map(() => ms));
       }),
     );
+  });
+
+  test.each([
+    ['2026-01-02 03:04:05+00', 0],
+    ['2026-01-02 03:04:05.6+00', 600],
+    ['2026-01-02 03:04:05.07Z', 70],
+  ])('parses %s, which has fewer digits than milliseconds', (text, ms) => {
+    expect(readInstant(text)).toBe(at('2026-01-02T03:04:05Z') + ms);
   });
 });
 
