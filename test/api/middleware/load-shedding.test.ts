@@ -1,0 +1,214 @@
+import { once } from 'node:events';
+import { request, type ClientRequest, type IncomingMessage } from 'node:http';
+import { connect, type Socket } from 'node:net';
+import { afterAll, afterEach, beforeAll, describe, expect, jest, test } from '@jest/globals';
+import express from 'express';
+import { trackCalls, type AccessRecord } from '../../../src/api/call.ts';
+import { readyz } from '../../../src/api/health.ts';
+import { createLoadShedding } from '../../../src/api/middleware/load-shedding.ts';
+import type { Row } from '../../../src/api/operations.ts';
+import { createPipeline } from '../../../src/api/pipeline.ts';
+import { listen } from '../../../src/api/server.ts';
+import { layerPolicy } from '../../../src/deprecation/policy/policy.ts';
+import { authenticate } from '../../../src/redis/api-keys/credentials.ts';
+import { startBridge, type TestBridge, type TestOrganization } from '../../support/bridge.ts';
+import { startRedis, unusedPort, type RedisProcess } from '../../support/redis.ts';
+
+let redis: RedisProcess;
+let bridge: TestBridge;
+let organization: TestOrganization;
+let adminPort: number;
+beforeAll(async () => {
+  redis = await startRedis();
+  adminPort = await unusedPort();
+  bridge = await startBridge({ redisUrl: redis.url, adminPort });
+  organization = await bridge.newOrganization({}, 'busy');
+});
+afterAll(async () => {
+  await bridge.close();
+  await redis.stop();
+});
+
+const open: (ClientRequest | Socket)[] = [];
+afterEach(() => {
+  jest.useRealTimers();
+  for (const one of open.splice(0)) one.destroy();
+});
+
+/** Begins a PUT; its body is sent by the caller, or never. */
+function beginPut(apiKey: string, headers: Record<string, string | number>): ClientRequest {
+  const put = request(`${bridge.url}/api/profile/`, {
+    method: 'PUT',
+    agent: false,
+    headers: { 'x-api-key': apiKey, 'x-platform-organization-id': organization.id, ...headers },
+  });
+  put.on('error', () => {});
+  put.flushHeaders();
+  open.push(put);
+  return put;
+}
+
+async function responseTo(put: ClientRequest): Promise<IncomingMessage> {
+  const [response] = (await once(put, 'response')) as [IncomingMessage];
+  response.resume();
+  return response;
+}
+
+const large = {
+  'content-type': 'multipart/form-data; boundary=x',
+  'content-length': 1_000_000,
+  expect: '100-continue',
+};
+
+async function metric(name: string): Promise<number> {
+  const text = await (await fetch(`http://127.0.0.1:${adminPort}/metrics`)).text();
+  const [, value = '0'] = new RegExp(`^${name.replace(/[{}]/g, '\\$&')} (\\S+)$`, 'm').exec(text) ?? [];
+  return Number(value);
+}
+
+describe('unfinished bodies', () => {
+  test('64 idle uploads of one key leave the uploads of another key working', async () => {
+    const greedy = await organization.newKey({ role: 'player', userId: 'greedy' });
+    const puts = Array.from({ length: 64 }, () => beginPut(greedy.apiKey, large));
+    const outcomes = await Promise.all(
+      puts.map((put) =>
+        Promise.race([
+          once(put, 'continue').then(() => 'waiting for the body'),
+          responseTo(put).then(({ statusCode }) => statusCode),
+        ]),
+      ),
+    );
+    expect(outcomes.filter((outcome) => outcome === 'waiting for the body')).toHaveLength(16);
+    expect(outcomes.filter((outcome) => outcome === 503)).toHaveLength(48);
+    expect(await metric('profile_bridge_open_bodies')).toBe(16);
+    expect(await metric('profile_bridge_refusals_total{operation="putProfile",code="overloaded"}')).toBe(48);
+
+    const { apiKey } = await organization.newKey({ role: 'player', userId: 'patient' });
+    const put = beginPut(apiKey, { ...large, 'content-length': 100_000 });
+    await once(put, 'continue');
+    put.end(Buffer.alloc(100_000));
+    // Nothing but zeros: it was received.
+    expect((await responseTo(put)).statusCode).toBe(400);
+    // A key that has reached its own share is no sign that this instance is busy.
+    const ready = await fetch(`${bridge.url}/readyz`);
+    expect(await ready.json()).toEqual({ status: 'ok', degraded: [] });
+  });
+
+  test('2,000 unfinished PUTs without a valid key leave a valid PUT working', async () => {
+    const head =
+      'PUT /api/profile/ HTTP/1.1\r\nHost: x\r\nX-Platform-Organization-Id: busy\r\nX-Api-Key: wrong\r\n' +
+      'Content-Type: application/json\r\nContent-Length: 1000\r\n\r\n{';
+    for (let i = 0; i < 2000; i += 100) {
+      const sockets = Array.from({ length: 100 }, () =>
+        connect(Number(new URL(bridge.url).port), '127.0.0.1'),
+      );
+      open.push(...sockets);
+      for (const socket of sockets) socket.write(head);
+      const responses = await Promise.all(sockets.map((socket) => once(socket, 'data')));
+      for (const [response] of responses) expect(String(response)).toMatch(/^HTTP\/1\.1 (401|429) /);
+    }
+    const player = await organization.player('u1');
+    expect((await player.request('PUT', '/api/profile/', { json: {} })).status).toBe(200);
+    expect(await metric('profile_bridge_slots_in_use')).toBe(0);
+    expect(await metric('profile_bridge_open_bodies')).toBe(0);
+  });
+
+  test('a body that arrives too slowly is refused with 408', async () => {
+    const { apiKey } = await organization.newKey({ role: 'player', userId: 'slow' });
+    jest.useFakeTimers({
+      doNotFake: [
+        'setTimeout',
+        'clearTimeout',
+        'setImmediate',
+        'clearImmediate',
+        'nextTick',
+        'performance',
+        'Date',
+        'queueMicrotask',
+        'hrtime',
+      ],
+    });
+    const put = beginPut(apiKey, large);
+    await once(put, 'continue');
+    put.write('x');
+    jest.advanceTimersByTime(10_000);
+    expect((await responseTo(put)).statusCode).toBe(408);
+  });
+});
+
+test('an instance without a free slot refuses with 503, and is degraded though ready', async () => {
+  const { apiKey } = await organization.newKey({ role: 'player', userId: 'u2' });
+  const load = createLoadShedding({ slots: 1, largeBodies: 1, largeBodiesPerKey: 1, smallBodiesPerKey: 1 });
+  const { promise: isWorkDone, resolve: finishWork } = withResolver();
+  const { promise: hasBegun, resolve: begin } = withResolver();
+  const settled: AccessRecord[] = [];
+  const app = express();
+  app.use(trackCalls((record) => settled.push(record)));
+  const row: Row = {
+    operation: 'getProfile',
+    method: 'get',
+    path: '/api/profile/',
+    role: 'any',
+    needsUser: true,
+    authenticate,
+    body: undefined,
+    handler: async () => {
+      begin();
+      await isWorkDone;
+      return { kind: 'no-content' };
+    },
+  };
+  app.use(
+    createPipeline([row], {
+      store: bridge.store,
+      keyPrefix: bridge.config.keyPrefix,
+      organizationHeader: bridge.config.organizationHeader,
+      deprecation: () => ({ policy: layerPolicy(), headers: [] }),
+      load,
+      cutover: {
+        admitChange: () => {
+          throw new Error('nothing changes here');
+        },
+      },
+    }),
+  );
+  app.get(
+    '/readyz',
+    readyz({ store: bridge.store, isDraining: () => false, load, arePicturesAvailable: () => true }),
+  );
+  const server = await listen(app, '127.0.0.1', 0);
+  const url = `http://127.0.0.1:${server.port}`;
+  const get = async (): Promise<Response> =>
+    await fetch(`${url}/api/profile/`, {
+      headers: { 'x-api-key': apiKey, 'x-platform-organization-id': organization.id },
+    });
+  try {
+    const first = get();
+    await hasBegun;
+    const second = await get();
+    expect([second.status, await second.json()]).toMatchObject([503, { code: 'overloaded' }]);
+    expect(second.headers.get('retry-after')).toBe('1');
+    expect(settled).toMatchObject([{ status: 503, code: 'overloaded' }]);
+    const ready = await fetch(`${url}/readyz`);
+    expect([ready.status, await ready.json()]).toEqual([
+      200,
+      { status: 'degraded', degraded: ['overloaded'] },
+    ]);
+
+    finishWork();
+    expect((await first).status).toBe(204);
+    expect((await get()).status).toBe(204);
+    expect(load.slots.inUse()).toBe(0);
+  } finally {
+    finishWork();
+    await server.drain();
+  }
+});
+
+function withResolver(): { promise: Promise<void>; resolve: () => void } {
+  let resolve: () => void = () => {};
+  const promise = new Promise<void>((settle) => {
+    resolve = settle;
+  });
+  return { promise, resolve };
+}
