@@ -162,7 +162,7 @@ async function serve(resources: Resources, { ledger, metrics, load }: Counters):
     store,
     keyPrefix,
     organizationHeader,
-    failures:
+    countFailure:
       authFailureLimit === 'none' ? undefined : createFailureLimiter(store, keyPrefix, authFailureLimit),
     enforceRateLimit: rateLimit && createLimiter(store, rateLimit),
     media,

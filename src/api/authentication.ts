@@ -13,7 +13,7 @@ export interface AuthenticationOptions {
   /** Its real name carries the platform's brand (contract 5). */
   organizationHeader: string;
   /** Absent where failed authentications are not limited. */
-  failures?: FailureLimiter | undefined;
+  countFailure?: FailureLimiter | undefined;
 }
 
 /** What a look-up of a key finds: nobody, or a caller with more beside them. */
@@ -44,7 +44,7 @@ export interface Demands<Outcome = AuthenticationOutcome> {
 
 /**
  * Authenticates a request (contract 5) and records who calls. Throws a 401 `missing-credentials` or `invalid-api-key`, or
- * a 429 `rate-limited` to an address with too many failed authentications.
+ * a 429 `rate-limited` where too many authentications from this address have failed.
  */
 export async function openSession<Outcome extends Found>(
   { authenticate }: Pick<Demands<Outcome>, 'authenticate'>,
@@ -52,25 +52,14 @@ export async function openSession<Outcome extends Found>(
   response: Response,
   options: AuthenticationOptions,
 ): Promise<Session<Outcome>> {
-  const { store, failures } = options;
   const { base, sha256 } = readCredentials(request, response, options);
-  if (failures !== undefined && failures.blocked.size > 0) failures.check(request, response, sha256);
-  const found = await authenticate(store, base, sha256);
+  const found = await authenticate(options.store, base, sha256);
   if (!('caller' in found)) {
-    if (failures !== undefined) await failures.count(request, response, sha256);
+    await options.countFailure?.(request, response);
     throw invalidApiKey();
   }
-  if (failures !== undefined) remember(failures.knownKeys, sha256);
   callOf(response).caller = found.caller;
   return { base, found: found as Session<Outcome>['found'] };
-}
-
-/** So many keys take a few megabytes. */
-const maxKnownKeys = 50_000;
-
-function remember(knownKeys: Set<string>, sha256: string): void {
-  if (knownKeys.size >= maxKnownKeys) knownKeys.clear();
-  knownKeys.add(sha256);
 }
 
 /** Throws a 403 `admin-required` or `no-user` where an operation is not for this caller. */

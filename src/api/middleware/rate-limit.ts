@@ -23,65 +23,28 @@ export type Limiter = (response: Response, base: string, keyId: string) => Promi
 export function createLimiter(store: Store, limit: RateLimit): Limiter {
   const limiter = new RateLimiterRedis(inRedis(store, limit));
   return async (response, base, keyId) => {
-    const { consumedPoints, msBeforeNext } = await consume(limiter, `${base}rate:${keyId}`);
     const detail = `This API key may send ${limit.requests} requests in ${limit.seconds} s.`;
-    const refusal = report(response, 'key', limit, consumedPoints, msBeforeNext, detail);
-    if (refusal !== undefined) throw refusal;
+    await consume(limiter, `${base}rate:${keyId}`, { response, name: 'key', limit, detail });
   };
 }
 
+/** Counts a failed authentication of a client address; throws a 429 `rate-limited` where it is above the limit. */
+export type FailureLimiter = (request: Request, response: Response) => Promise<void>;
+
 /**
- * Limits failed authentications per client address. An address above the limit is blocked until the period ends: its
- * requests are refused without looking their keys up, except for keys that have been valid on this instance, since
- * other clients may share the address.
+ * One limit per client address over all instances, counted in Redis; in this process alone while Redis is away. A valid
+ * key is never limited, so nobody can lock out the other clients behind their proxy or NAT.
  */
-export interface FailureLimiter {
-  /** SHA-256 of keys that have been valid on this instance lately. */
-  knownKeys: Set<string>;
-  /** The end of each block, by `performance.now()`. Mostly empty, so that callers need not `check` then. */
-  blocked: ReadonlyMap<string, number>;
-  /** Throws a 429 `rate-limited` where the address is blocked. */
-  check: (request: Request, response: Response, sha256: string) => void;
-  /** Counts a failed authentication; throws a 429 `rate-limited` where it is above the limit. */
-  count: (request: Request, response: Response, sha256: string) => Promise<void>;
-}
-
-/** One limit over all instances, counted in Redis; in this process alone while Redis is away. */
 export function createFailureLimiter(store: Store, keyPrefix: string, limit: RateLimit): FailureLimiter {
-  const insuranceLimiter = new RateLimiterMemory({ points: limit.requests, duration: limit.seconds });
-  const limiter = new RateLimiterRedis({ ...inRedis(store, limit), insuranceLimiter });
-  const knownKeys = new Set<string>();
-  const blocked = new Map<string, number>();
-
-  const reportFailures = (response: Response, consumed: number, msBeforeNext: number) =>
-    report(
-      response,
-      'address',
-      limit,
-      consumed,
-      msBeforeNext,
-      'Too many authentications from this address failed.',
-    );
-
-  return {
-    knownKeys,
-    blocked,
-    check: (request, response, sha256) => {
-      const until = blocked.get(networkOf(request.ip));
-      if (until === undefined || knownKeys.has(sha256)) return;
-      const refusal = reportFailures(response, Infinity, until - performance.now());
-      if (refusal !== undefined) throw refusal;
-    },
-    count: async (request, response, sha256) => {
-      knownKeys.delete(sha256);
-      const network = networkOf(request.ip);
-      const { consumedPoints, msBeforeNext } = await consume(limiter, authFailuresKey(keyPrefix, network));
-      const refusal = reportFailures(response, consumedPoints, msBeforeNext);
-      if (refusal === undefined) return;
-      blocked.set(network, performance.now() + msBeforeNext);
-      setTimeout(() => blocked.delete(network), msBeforeNext).unref();
-      throw refusal;
-    },
+  const limiter = new RateLimiterRedis({
+    ...inRedis(store, limit),
+    inMemoryBlockOnConsumed: limit.requests + 1,
+    insuranceLimiter: new RateLimiterMemory({ points: limit.requests, duration: limit.seconds }),
+  });
+  return async (request, response) => {
+    const key = authFailuresKey(keyPrefix, networkOf(request.ip));
+    const detail = 'Too many authentications from this address failed.';
+    await consume(limiter, key, { response, name: 'address', limit, detail });
   };
 }
 
@@ -89,29 +52,29 @@ function inRedis(storeClient: Store, { requests, seconds }: RateLimit) {
   return { storeClient, points: requests, duration: seconds, keyPrefix: '', useRedisPackage: false };
 }
 
-async function consume(limiter: RateLimiterAbstract, key: string): Promise<RateLimiterRes> {
-  const result: unknown = await limiter.consume(key).catch((error: unknown) => error);
-  if (result instanceof RateLimiterRes) return result;
-  throw result;
+interface Report {
+  response: Response;
+  name: string;
+  limit: RateLimit;
+  /** For the client that is above the limit. */
+  detail: string;
 }
 
 /**
- * Sets the fields of draft-ietf-httpapi-ratelimit-headers, which tell how much of the limit is left; returns the 429
- * where nothing is.
+ * Counts one, and sets the fields of draft-ietf-httpapi-ratelimit-headers, which say how much of the limit is left.
+ * Throws a 429 `rate-limited` above it.
  */
-function report(
-  response: Response,
-  name: string,
-  { requests, seconds }: RateLimit,
-  consumed: number,
-  msBeforeNext: number,
-  detail: string,
-): ProblemError | undefined {
-  const reset = Math.max(1, Math.ceil(msBeforeNext / 1000));
-  response.setHeader('RateLimit-Policy', `"${name}";q=${requests};w=${seconds}`);
-  response.setHeader('RateLimit', `"${name}";r=${Math.max(0, requests - consumed)};t=${reset}`);
-  if (consumed <= requests) return undefined;
-  return new ProblemError(problem('rate-limited', detail, { retryAfterSeconds: reset }));
+async function consume(limiter: RateLimiterAbstract, key: string, report: Report): Promise<void> {
+  const { response, name, limit, detail } = report;
+  const [result, isAbove] = await limiter.consume(key).then(
+    (consumed) => [consumed, false] as const,
+    (error: unknown) => [error, true] as const,
+  );
+  if (!(result instanceof RateLimiterRes)) throw result;
+  const reset = Math.max(1, Math.ceil(result.msBeforeNext / 1000));
+  response.setHeader('RateLimit-Policy', `"${name}";q=${limit.requests};w=${limit.seconds}`);
+  response.setHeader('RateLimit', `"${name}";r=${Math.max(0, result.remainingPoints)};t=${reset}`);
+  if (isAbove) throw new ProblemError(problem('rate-limited', detail, { retryAfterSeconds: reset }));
 }
 
 /** What counts as one client: an IPv4 address, or the /64 network of an IPv6 address, which one client usually has. */

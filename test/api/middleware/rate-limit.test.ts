@@ -41,14 +41,11 @@ describe('failed authentications of an address', () => {
     expect(Number(answer.headers['retry-after'])).toBeGreaterThan(0);
   });
 
-  test('do not lock out a key that was valid before, and do others', async () => {
+  test('do not lock out valid keys', async () => {
     const bridge = await start();
     const organization = await bridge.newOrganization();
-    const [known, unknown] = [await organization.player('u1'), await organization.player('u2')];
-    expect((await request(known)).status).toBe(404);
-    await fail(bridge, 4);
-    expect((await request(known)).status).toBe(404);
-    expect((await request(unknown)).status).toBe(429);
+    expect(await fail(bridge, 4)).toEqual([401, 401, 401, 429]);
+    expect((await request(await organization.player('u1'))).status).toBe(404);
   });
 
   test('count on every instance', async () => {
@@ -100,9 +97,9 @@ describe('the address of a client', () => {
 test('without Redis failures are limited in memory', async () => {
   const store = await openTestStore();
   await closeRedis(store);
-  const failures = createFailureLimiter(store, 'unused:', { requests: 2, seconds: 60 });
+  const countFailure = createFailureLimiter(store, 'unused:', { requests: 2, seconds: 60 });
   const response = { setHeader: () => {} } as unknown as Response;
-  const count = (ip: string) => failures.count({ ip } as Request, response, 'sha');
+  const count = (ip: string) => countFailure({ ip } as Request, response);
   await count('192.0.2.1');
   await count('192.0.2.1');
   await expect(count('192.0.2.1')).rejects.toThrow('rate-limited');
