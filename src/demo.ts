@@ -15,7 +15,7 @@ export interface DemoKeys {
 
 /**
  * Returns the keys of the demo organization, which are kept in DATA_DIR/demo-keys.json. The first start creates the
- * organization and its keys. Only for the embedded Redis: any other one has organizations of its own.
+ * organization and its keys. Used with the embedded Redis only.
  */
 export async function openDemo(store: Store, keyPrefix: string, dataDir: string): Promise<DemoKeys> {
   const file = join(dataDir, 'demo-keys.json');

@@ -21,7 +21,7 @@ async function main(): Promise<void> {
   process.on('SIGTERM', stop);
   process.on('SIGINT', stop);
 
-  // Only now: whoever reads this may send a signal at once.
+  // After the signal handlers are in place: a reader of these lines may send a signal at once.
   if (bridge.welcome !== undefined) process.stdout.write(`${bridge.welcome}\n`);
   log.info('listening', { url: bridge.url, pid: process.pid });
 }

@@ -26,8 +26,8 @@ export interface AdminAppOptions {
 }
 
 /**
- * The admin port: `/metrics` (Prometheus), `/usage` (JSON, CSV) and the dashboard at `/`. With a token, for those who
- * have it; without one, for this machine by a loopback name. All of it is read-only.
+ * The admin port: `/metrics` (Prometheus), `/usage` (JSON, CSV) and the dashboard at `/`, all of them read-only. They
+ * require the token if there is one; otherwise they only answer this machine, by a loopback name.
  */
 export function createAdminApp(options: AdminAppOptions): Express {
   const { store, keyPrefix, policy, metrics, token, log, now = Date.now } = options;
@@ -55,7 +55,7 @@ export function createAdminApp(options: AdminAppOptions): Express {
   const signedIn = (request: express.Request) =>
     sessions !== undefined && sessionOf(request, sessions) !== undefined;
   app.get('/', dashboard({ store, keyPrefix, policy, now, signedIn }));
-  app.use(notHere);
+  app.use(refuseUnknown);
   app.use(handleErrors(log));
   return app;
 }
@@ -73,7 +73,7 @@ const serveAsset: RequestHandler = (request, response, next) => {
 
 const pages = new Set(['/', '/metrics', '/usage']);
 
-const notHere: RequestHandler = (request, response) => {
+const refuseUnknown: RequestHandler = (request, response) => {
   if (pages.has(request.path)) {
     sendProblem(response, {
       status: 405,

@@ -14,7 +14,7 @@ export type TokenVerifier = (request: Request, token: string) => Promise<TokenCh
 
 /**
  * Checks tokens. After ten wrong ones within a minute, an address gets 429 for further wrong ones. The right token is
- * never refused: behind a proxy, everybody shares an address.
+ * never refused: behind a proxy, all clients share an address.
  */
 export function createTokenVerifier(sessions: Sessions): TokenVerifier {
   const limiter = new RateLimiterMemory({ points: wrongTokensPerMinute, duration: 60 });
@@ -69,7 +69,7 @@ export function endSession(request: Request, response: Response): void {
   response.clearCookie(cookieName, cookieOptions(request));
 }
 
-/** The text where it is a path on this port, else `/`: a link must not lead to another site. */
+/** The text if it is a path on this port, else `/`: prevents redirects to other sites. */
 export function ownPath(text: unknown): string {
   return typeof text === 'string' && /^\/(?![/\\])[\x21-\x7e]*$/.test(text) ? text : '/';
 }
@@ -96,7 +96,7 @@ function sendUnauthorized(response: Response, detail: string, invalid: boolean):
   });
 }
 
-/** Browsers do not send a SameSite=Strict cookie along a link from another site, but do when our own page reloads. */
+/** Browsers do not send a SameSite=Strict cookie when a link from another site is followed, but do on a reload. */
 function reloadFromHere(request: Request, response: Response): void {
   const page = html`<!doctype html>
     <meta http-equiv="refresh" content="0; url=${ownPath(request.originalUrl)}" />
@@ -106,7 +106,7 @@ function reloadFromHere(request: Request, response: Response): void {
 }
 
 function cookieOptions(request: Request): CookieOptions {
-  // The header of a proxy that ends TLS. A client that forges it only affects its own cookie.
+  // Set by a proxy that terminates TLS. A client that forges it only affects its own cookie.
   const secure = request.secure || request.headers['x-forwarded-proto'] === 'https';
   return { httpOnly: true, sameSite: 'strict', path: '/', secure };
 }

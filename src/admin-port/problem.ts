@@ -3,7 +3,7 @@ import type { Log } from '../log.ts';
 import { ReportTooLargeError } from '../deprecation/reports/group-usage.ts';
 import { isStoreUnavailable } from '../redis/connection/connect.ts';
 
-/** What went wrong, for the operator: the members of RFC 9457, and what to do about it. */
+/** A problem for the operator: the members of RFC 9457, and a remedy. */
 export interface AdminProblem {
   status: number;
   title: string;
@@ -18,7 +18,7 @@ export function sendProblem(response: Response, { headers = {}, ...problem }: Ad
   response.send(JSON.stringify({ type: 'about:blank', ...problem }));
 }
 
-/** What an error means for the operator; undefined for an unexpected one. */
+/** The problem that an error stands for; undefined for an unexpected error. */
 export function explainError(error: unknown): AdminProblem | undefined {
   if (isStoreUnavailable(error)) {
     return {
@@ -49,7 +49,7 @@ export function explainError(error: unknown): AdminProblem | undefined {
   return undefined;
 }
 
-/** The error handler of the admin port: answers with a problem, and logs what is unexpected. */
+/** The error handler of the admin port: answers with a problem, and logs unexpected errors. */
 export function handleErrors(log: Log): ErrorRequestHandler {
   return (error: unknown, request, response, _next) => {
     if (response.headersSent) {

@@ -21,13 +21,13 @@ const browserRules = helmet({
     },
   },
   xFrameOptions: { action: 'deny' },
-  // A stricter one would make browsers send "Origin: null" with our own forms.
+  // With a stricter policy, browsers would send "Origin: null" with our own forms.
   referrerPolicy: { policy: 'same-origin' },
   // The port may share its host name with services that speak plain HTTP.
   strictTransportSecurity: false,
 });
 
-/** Headers that keep browsers from caching and framing the answers, and from loading anything but our own files. */
+/** Headers that keep browsers from caching or framing answers, and from loading anything but our own files. */
 export const protectBrowsers: RequestHandler = (request, response, next) => {
   response.setHeader('Cache-Control', 'no-store');
   browserRules(request, response, next);
@@ -57,8 +57,8 @@ export const onlyThisMachine: RequestHandler = (request, response, next) => {
 };
 
 /**
- * Other sites may link here, and nothing else: any other request of theirs is 403, so that they can neither change
- * anything (CSRF) nor embed or time an answer.
+ * Other sites may only link here. Any other request from them is 403, so that they can neither change anything (CSRF)
+ * nor embed or time an answer.
  */
 export const refuseOtherSites: RequestHandler = (request, response, next) => {
   const { 'sec-fetch-site': site, 'sec-fetch-mode': mode, 'sec-fetch-dest': dest, origin } = request.headers;

@@ -6,15 +6,15 @@ export const sessionSeconds = 12 * 60 * 60;
 export interface Sessions {
   /** Whether the token is right, in constant time. */
   isToken: (token: string) => boolean;
-  /** The value of a new session: proof that the token was known, which does not reveal it. */
+  /** The value of a new session, which does not reveal the token. */
   issue: () => string;
   /** Seconds left of a session; undefined for an invalid or expired one. */
   secondsLeft: (value: string) => number | undefined;
 }
 
 /**
- * Sessions without a store, valid on every instance and after a restart: a value is its expiry, a nonce and an HMAC
- * of both under a key derived from the token. Changing the token ends them all.
+ * Stateless sessions, valid on every instance and after a restart: a value is an expiry, a nonce and an HMAC of both
+ * with a key derived from the token. Changing the token ends all sessions.
  */
 export function createSessions(token: string, now: () => number): Sessions {
   const mac = (key: string | Buffer, text: string): Buffer => createHmac('sha256', key).update(text).digest();

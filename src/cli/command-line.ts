@@ -40,7 +40,7 @@ function pathOf(command: Command): string {
   return command.parent === null ? command.name() : `${pathOf(command.parent)} ${command.name()}`;
 }
 
-/** An error as one line for the operator, with the remedy where one is known. */
+/** An error as one line for the operator, with the remedy if one is known. */
 export function describeError(error: unknown): string {
   const message = error instanceof Error ? error.message : String(error);
   const line = message.trim().replaceAll(/\s*\n\s*/g, '; ');

@@ -25,7 +25,7 @@ function render(content: Content): string {
   return 'markup' in content ? content.markup : content.map(render).join('');
 }
 
-/** A template that escapes what is interpolated, in text and in quoted attributes; undefined is left out. */
+/** A template that escapes interpolated values, in text and in quoted attributes; undefined is left out. */
 export function html(strings: TemplateStringsArray, ...contents: Content[]): Html {
   return { markup: String.raw({ raw: strings }, ...contents.map(render)) };
 }

@@ -17,10 +17,10 @@ const files = Object.entries(types).map(([name, type]) => {
 
 const hash = createHash('sha256');
 for (const { bytes } of files) hash.update(bytes);
-// In the path, not the query, so that it reaches what the modules import by relative paths.
+// In the path instead of the query, so that it also applies to relative imports of the modules.
 const base = `/assets/${hash.digest('hex').slice(0, 12)}/`;
 
-/** Everything the pages load, by path. The paths change with the content, so that caches may keep it for ever. */
+/** Everything the pages load, by path. The paths change with the content, so that caches may keep assets forever. */
 export const assets: ReadonlyMap<string, { bytes: Buffer; type: string }> = new Map(
   files.map(({ name, ...asset }) => [base + name, asset]),
 );

@@ -4,7 +4,7 @@ import { counted } from '../../lib/numbers.ts';
 import { visible } from './components/text.ts';
 import { addressOf, periods, type DashboardQuery } from './query.ts';
 
-/** The choice of an organization and a period: plain links and forms, so that the address says it all. */
+/** The choice of an organization and a period, as links and forms: the address has the whole state. */
 export function filters(query: DashboardQuery, organizations: readonly string[]): Html {
   const { organizationId, days, firstDay, lastDay } = query;
   const [from, to] = [dayName(firstDay), dayName(lastDay)];
@@ -57,7 +57,7 @@ export function filters(query: DashboardQuery, organizations: readonly string[])
 
 const letters = new Intl.Segmenter('en');
 
-/** An id as it fits an option. */
+/** An id, shortened to fit an option. */
 function shortened(id: string): string {
   const characters = Array.from(letters.segment(visible(id)), ({ segment }) => segment);
   return characters.length > 40 ? `${characters.slice(0, 39).join('')}…` : characters.join('');

@@ -24,7 +24,7 @@ interface PageOptions {
   signedIn: boolean;
 }
 
-/** The dashboard. The browser's script fetches it again and again, and takes over what differs. */
+/** The dashboard. The browser's script fetches it regularly and updates what has changed. */
 export function renderDashboard(
   { policy, now, signedIn }: PageOptions,
   query: DashboardQuery,
@@ -48,7 +48,7 @@ export function renderDashboard(
   return renderShell({ title: titleOf(policy, now), body, live: true });
 }
 
-/** The page where the data cannot be shown: why, and what to do. The policy is known even then. */
+/** The page if the data cannot be shown: the policy, the reason and the remedy. */
 export function renderProblem({ policy, now, signedIn }: PageOptions, problem: AdminProblem): string {
   const { title, detail, remedy } = problem;
   const body = html`${bar(signedIn)}

@@ -2,9 +2,9 @@ import { dayName, dayOf } from '../../lib/days.ts';
 import { ledgerDays } from '../../deprecation/ledger/keys.ts';
 import { readUsageQuery, type UsageQuery } from '../../deprecation/reports/usage-query.ts';
 
-/** What a dashboard's address asks for. */
+/** The query in the dashboard's address. */
 export interface DashboardQuery extends UsageQuery {
-  /** The length of a period that ends today; undefined where the address has its own first and last day. */
+  /** The length of a period that ends today; undefined if the address has its own first and last day. */
   days: number | undefined;
   /** Whether every row is listed, however many there are. */
   all: boolean;

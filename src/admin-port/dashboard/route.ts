@@ -15,7 +15,7 @@ export interface DashboardOptions {
   signedIn: (request: Parameters<RequestHandler>[0]) => boolean;
 }
 
-/** `/`: who calls, and since when, as a page for people. Its problems are pages too. */
+/** `/`: the dashboard. Its problems are pages too. */
 export function dashboard({ store, keyPrefix, policy, now, signedIn }: DashboardOptions): RequestHandler {
   const read = createDashboardReader(store, keyPrefix, now);
   return async (request, response) => {

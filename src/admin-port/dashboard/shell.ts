@@ -1,7 +1,7 @@
 import { html, type Content, type Html } from '../../lib/html.ts';
 import { assetPath } from './assets.ts';
 
-/** A whole page; a `live` one keeps itself up to date. */
+/** A whole page; a `live` one refreshes itself. */
 export function renderShell({ title, body, live }: { title: string; body: Content; live: boolean }): string {
   return html`<!doctype html>
     <html lang="en">

@@ -22,7 +22,7 @@ export interface AdminContext extends Omit<CliEnvironment, 'env'> {
   config: () => Config;
   /** The service's store, opened on first use; `anyLayout`: even if its data must be upgraded first. */
   store: (options?: { anyLayout?: boolean }) => Promise<Store>;
-  /** The store, and what all keys of the organization begin with. */
+  /** The store, and the base of all keys of the organization. */
   organization: (id: string) => Promise<{ store: Store; base: string }>;
   /** The same for an organization that must exist; throws an UnknownOrganizationError. */
   existingOrganization: (
@@ -34,7 +34,7 @@ export interface AdminContext extends Omit<CliEnvironment, 'env'> {
   close: () => Promise<void>;
 }
 
-/** The outcome of a command. `json` is for machines, `text` for people; what is left out is not printed. */
+/** The outcome of a command. `json` is for machines, `text` for people. */
 export type Report =
   | { kind: 'done'; json?: unknown; text?: string }
   | { kind: 'problem'; message: string; json?: unknown; text?: string }

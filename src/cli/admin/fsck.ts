@@ -39,7 +39,7 @@ async function check(
   const outcome = await fsck(store, keyPrefix, { organizationId: org, repair, onFault, signal });
   if (outcome.kind === 'unknown-organization') throw new UnknownOrganizationError(org ?? '');
   if (outcome.kind === 'interrupted') {
-    return { kind: 'interrupted', message: 'interrupted: run it again; what was repaired stays repaired' };
+    return { kind: 'interrupted', message: 'interrupted: run it again; repairs made so far are kept' };
   }
 
   const { counts, found, repaired, loading } = outcome;

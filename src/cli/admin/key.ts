@@ -35,7 +35,7 @@ export function keyCommand(context: AdminContext): Command {
     .description('creates an API key and prints it; it cannot be shown again')
     .addOption(organizationOption())
     .addOption(
-      new Option('--role <role>', 'what the key may do: its own profile, or the denylist')
+      new Option('--role <role>', 'player: operations on the own profile; admin: operations on the denylist')
         .choices(['player', 'admin'])
         .makeOptionMandatory(),
     )

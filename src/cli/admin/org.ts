@@ -100,7 +100,7 @@ async function setOrganization(context: AdminContext, id: string, options: SetOp
   };
 }
 
-/** Only what was given: another command may be changing the rest. */
+/** Only the given settings: another command may be changing the others. */
 function givenSettings(options: SetOptions): Partial<OrganizationSettings> {
   const { usernamePattern, objectUrlTemplate, requireOwnership } = options;
   return {

@@ -7,7 +7,7 @@ const usesPerBatch = 150;
 
 /** What lua/deprecation/record_usage.lua takes as JSON. */
 interface Batch {
-  /** Day → when what is kept about it expires, in seconds. */
+  /** Day → when its keys expire, in seconds. */
   days: Record<string, number>;
   keys: [
     keyId: string,

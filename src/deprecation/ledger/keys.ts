@@ -3,7 +3,7 @@ import { dayMs } from '../../lib/days.ts';
 /** How long the ledger remembers a call: the longest period a report can cover. */
 export const ledgerDays = 400;
 
-/** When what is kept about a day expires, in seconds since the epoch. */
+/** When the keys of a day expire, in seconds since the epoch. */
 export function expiryOf(day: number): number {
   return ((day + 1 + ledgerDays) * dayMs) / 1000;
 }

@@ -2,7 +2,7 @@ import { dayOf } from '../../lib/days.ts';
 
 /** An answered call of the contract. */
 export interface Call {
-  /** As the call's header claims; undefined where it claims none. */
+  /** As the call's header claims; undefined if there is none. */
   organizationId?: string | undefined;
   /** Public id of the key, only if the call was authenticated: this proves that the organization exists. */
   keyId?: string | undefined;

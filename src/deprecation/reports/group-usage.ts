@@ -9,13 +9,13 @@ import { measuredIn, type Measured, type Usage } from './usage.ts';
 interface Trend {
   last7Days: number;
   previous7Days: number;
-  /** 0.5 for half as many again; null where there were none before. */
+  /** 0.5 for 50 % more; null if there were no calls before. */
   change: number | null;
   /** Whether both weeks were measured throughout. */
   measured: boolean;
 }
 
-/** What a row is about: one field for each of its groups; a client comes with its organization. */
+/** One field for each group of the report; a client comes with its organization. */
 interface Names {
   day?: string;
   /** null: calls that named no organization, or an unknown one. */
@@ -25,9 +25,9 @@ interface Names {
   status?: string;
 }
 
-/** A row of a report. Times are ISO 8601, and null where the ledger does not keep them for such a group. */
+/** A row of a report. Times are ISO 8601, or null if the ledger does not record them for this grouping. */
 export interface ReportRow extends Names {
-  /** null where there were none and nothing was measured. */
+  /** null if there were none and nothing was measured. */
   calls: number | null;
   /** Of all calls in the range, 0 to 1. */
   share: number;
@@ -44,7 +44,7 @@ export interface ReportRow extends Names {
   /** Whether the time since then was measured throughout. */
   quietMeasured: boolean | null;
   operations: Record<string, number>;
-  /** How many keys the calls came with, ever, and some of their public ids. */
+  /** The number of keys that the calls came with, and the public ids of some. */
   keys: number;
   keyIds: string[];
   userAgents: { userAgent: string; lastSeen: string }[];
@@ -57,14 +57,14 @@ export function clientName(keyId: string, label: string | undefined): string {
   return label === undefined || label === '' ? keyId : label;
 }
 
-/** Rows of a report by day and something else: more would take this process, which serves the API, too long. */
+/** Rows of a report by day: more would block the process, which also serves the API, for too long. */
 const maxRows = 100_000;
 
 export class ReportTooLargeError extends Error {
   override message = `the report would have more than ${maxRows} rows: ask for fewer days, one organization, or fewer groups`;
 }
 
-/** User agents and key ids shown of a row. */
+/** User agents and key ids listed for a row. */
 const maxListed = 20;
 
 interface GroupTotals {
@@ -82,8 +82,8 @@ interface GroupTotals {
 }
 
 /**
- * The usage as rows, by day and then by most calls. Everybody whom the ledger remembers has a row, even without calls
- * in the range, unless rows are by day or status; days alone have a row each.
+ * The usage as rows, by day and then by most calls. Clients that the ledger remembers have a row even without calls in
+ * the range, unless rows are by day or status. Grouped by day alone, every day has a row.
  */
 export function groupUsage(usage: Usage, groupBy: readonly Group[]): ReportRow[] {
   const { firstDay, lastDay } = usage.query;

@@ -3,12 +3,12 @@ import { counted } from '../../lib/numbers.ts';
 import { printable, table } from '../../lib/system/terminal.ts';
 import { toCsv } from './csv.ts';
 import type { ReportRow } from './group-usage.ts';
-import type { Gap, UsageReport } from './report.ts';
+import { minutesOf, type Gap, type UsageReport } from './report.ts';
 
 interface Column {
   title: string;
   csv: (row: ReportRow) => string | number | null;
-  /** What the terminal shows: by default the same; null for a column that only the CSV has. */
+  /** The text on a terminal, by default the same; null for a column that only the CSV has. */
   text?: ((row: ReportRow) => string) | null;
   numeric?: boolean;
 }
@@ -112,8 +112,8 @@ export function reportCsv(report: UsageReport): string {
 }
 
 /**
- * The report as lines for a terminal: what it covers, the rows, and what was not measured. A figure that was not
- * measured throughout ends with `?`. Columns without any value are left out.
+ * The report as lines for a terminal: its scope, its rows and its gaps. A figure that was not measured throughout ends
+ * with `?`. Empty columns are left out.
  */
 export function reportLines(report: UsageReport): string[] {
   const columns = columnsOf(report)
@@ -150,9 +150,8 @@ const shownGaps = 10;
 
 /** Gaps as lines for a terminal; only the first ten are listed. */
 export function gapLines(gaps: readonly Gap[]): string[] {
-  const minutes = gaps.reduce((sum, gap) => sum + gap.minutes, 0);
   return [
-    `not measured: ${durationText(minutes * minuteMs)} in ${counted(gaps.length, 'gap')} (UTC)`,
+    `not measured: ${durationText(minutesOf(gaps) * minuteMs)} in ${counted(gaps.length, 'gap')} (UTC)`,
     ...gaps.slice(0, shownGaps).map(({ from, to }) => `  ${minute(from)} to ${minute(to)}`),
     ...(gaps.length > shownGaps ? [`  and ${gaps.length - shownGaps} more`] : []),
   ];

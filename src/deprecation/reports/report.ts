@@ -60,7 +60,12 @@ export function reportOf(usage: Usage, groupBy: readonly Group[]): UsageReport {
   };
 }
 
-/** A gap as reports have it. */
+/** The minutes of all gaps together. */
+export function minutesOf(gaps: readonly Gap[]): number {
+  return gaps.reduce((sum, gap) => sum + gap.minutes, 0);
+}
+
+/** A gap in the form of a report. */
 export function toGap({ start, end }: Window): Gap {
   return { from: formatInstant(start), to: formatInstant(end), minutes: Math.ceil((end - start) / minuteMs) };
 }

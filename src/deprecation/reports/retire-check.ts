@@ -6,7 +6,7 @@ import { findGaps, readCoverage } from '../ledger/coverage.ts';
 import { dayMs, dayOf, durationText, minuteMs } from '../../lib/days.ts';
 import { formatInstant } from '../../lib/iso8601.ts';
 import { readLedger } from '../ledger/ledger-reader.ts';
-import { toGap, type Gap } from './report.ts';
+import { minutesOf, toGap, type Gap } from './report.ts';
 import { unattributedKey } from '../ledger/tally.ts';
 import { clientName } from './group-usage.ts';
 import { gapLines } from './report-text.ts';
@@ -43,18 +43,13 @@ export async function retireCheck(
   const { keys } = await readLedger(client, prefix, { firstDay: today + 1, lastDay: today }, organizationId);
   const callers = keys
     .filter(({ keyId }) => keyId !== unattributedKey)
-    .flatMap(({ organizationId: organization, keyId, client: label, uses }) =>
-      Array.from(uses, ([operation, { last }]) => ({ organization, keyId, label, operation, last })),
-    )
+    .flatMap(({ organizationId: organization, keyId, client: label, uses }) => {
+      const names = { organization, client: clientName(keyId, label), keyId };
+      return Array.from(uses, ([operation, { last }]) => ({ ...names, operation, last }));
+    })
     .filter(({ last }) => last >= range.start)
     .toSorted((a, b) => b.last - a.last)
-    .map(({ organization, keyId, label, operation, last }) => ({
-      organization,
-      client: clientName(keyId, label),
-      keyId,
-      operation,
-      lastSeen: formatInstant(last),
-    }));
+    .map(({ last, ...caller }) => ({ ...caller, lastSeen: formatInstant(last) }));
   const gaps = findGaps(await readCoverage(client, prefix, range), range, now).map(toGap);
   const reasons: string[] = [];
   if (
@@ -65,14 +60,9 @@ export async function retireCheck(
   }
   const span = days === 1 ? 'day' : `${days} days`;
   const clients = new Set(callers.map((caller) => `${caller.organization ?? ''}\n${caller.client}`)).size;
-  if (clients > 0) {
-    reasons.push(`${counted(clients, 'client')} called in the last ${span}`);
-  }
+  if (clients > 0) reasons.push(`${counted(clients, 'client')} called in the last ${span}`);
   // Gaps are whole minutes, so the first may begin before the range.
-  const minutes = Math.min(
-    gaps.reduce((sum, gap) => sum + gap.minutes, 0),
-    days * 1440,
-  );
+  const minutes = Math.min(minutesOf(gaps), days * 1440);
   if (minutes > 0) reasons.push(`${durationText(minutes * minuteMs)} of the last ${span} were not measured`);
   return {
     retirable: reasons.length === 0,

@@ -3,7 +3,7 @@ import { dirname } from 'node:path';
 
 /**
  * Creates a folder and its missing parents with this `mode`; throws the system's error if that fails. Node's own
- * recursive mkdir never returns where the system denies that an existing parent exists, as under /proc.
+ * recursive mkdir never returns if the system reports an existing parent as missing, as under /proc.
  */
 export function makeFolder(folder: string, mode = 0o777): void {
   const exists = (): boolean => statSync(folder, { throwIfNoEntry: false })?.isDirectory() ?? false;

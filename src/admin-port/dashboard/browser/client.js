@@ -40,7 +40,7 @@ let refreshedAt = Date.now();
 
 function schedule() {
   clearTimeout(timer);
-  // Only pages that somebody sees are refreshed.
+  // A hidden page is not refreshed.
   if (document.hidden) return;
   timer = setTimeout(
     async () => {

@@ -1,6 +1,6 @@
 /**
- * Makes an element like another one, touching only what differs: the focus, a selection, the scroll position and
- * what the reader has opened stay as they are.
+ * Makes an element equal to another one by changing only the differences: focus, selection, scroll position and open
+ * details are kept.
  * @param {Node} from
  * @param {Node} to
  */
@@ -24,11 +24,11 @@ export function morph(from, to) {
  * @param {Element} to
  */
 function morphAttributes(from, to) {
-  const isReaders = (/** @type {string} */ name) => name === 'open' && from.tagName === 'DETAILS';
+  const isSetByReader = (/** @type {string} */ name) => name === 'open' && from.tagName === 'DETAILS';
   for (const name of from.getAttributeNames()) {
-    if (!to.hasAttribute(name) && !isReaders(name)) from.removeAttribute(name);
+    if (!to.hasAttribute(name) && !isSetByReader(name)) from.removeAttribute(name);
   }
   for (const { name, value } of to.attributes) {
-    if (from.getAttribute(name) !== value && !isReaders(name)) from.setAttribute(name, value);
+    if (from.getAttribute(name) !== value && !isSetByReader(name)) from.setAttribute(name, value);
   }
 }

@@ -52,7 +52,7 @@ export function callsChart(days: UsageReport, byOperation: UsageReport, now: num
   );
   const gaps = days.gaps.map(({ from, to }) => {
     const [left, right] = [Math.max(Date.parse(from), start), Date.parse(to)];
-    // However short, it can be seen.
+    // Short gaps must be visible too.
     const width = percent(Math.max((right - left) / (count * dayMs), 0.002));
     return html`<rect class="gap" x="${x(left)}" width="${width}" height="${plotHeight}" />`;
   });
@@ -102,7 +102,7 @@ function scaleFor(most: number): { top: number; ticks: number[] } {
   return { top: steps * step, ticks: Array.from({ length: steps + 1 }, (_, i) => i * step) };
 }
 
-/** Dates below the plot, counted back from the last day; every other one gives way on narrow screens. */
+/** Dates below the plot, counted back from the last day; every other one is hidden on narrow screens. */
 function dateLabels(count: number, start: number): Html[] {
   const step = [1, 2, 7, 14, 28].find((days) => count / days <= 10) ?? 56;
   return Array.from({ length: Math.ceil(count / step) }, (_, i) => {

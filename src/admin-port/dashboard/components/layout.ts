@@ -2,7 +2,7 @@ import { html, type Content, type Html } from '../../../lib/html.ts';
 import { number } from '../../../lib/numbers.ts';
 import { addressOf, type DashboardQuery } from '../query.ts';
 
-/** A section of the page; scripts and tests find it by its id. */
+/** A section of the page with its heading. */
 export function section(id: string, heading: Content, content: Content, lead?: string): Html {
   return html`<section id="${id}" aria-labelledby="${id}-heading">
     <h2 id="${id}-heading">${heading}</h2>
@@ -10,7 +10,7 @@ export function section(id: string, heading: Content, content: Content, lead?: s
   </section>`;
 }
 
-/** A heading for screen readers only, where the content speaks for itself. */
+/** A heading for screen readers only. */
 export function hidden(heading: string): Html {
   return html`<span class="unseen">${heading}</span>`;
 }

@@ -5,8 +5,8 @@ const height = 24;
 const maxPoints = 60;
 
 /**
- * A row's calls per day as a small line. Days that were not measured (null) leave a hole: the line never shows them
- * as 0. It is hidden from screen readers, since the figures stand beside it.
+ * Calls per day as a small line, with a hole for days that were not measured (null). It is hidden from screen readers,
+ * since the figures are beside it.
  */
 export function sparkline(daily: readonly (number | null)[]): Html {
   const points = averaged(daily);
@@ -29,7 +29,7 @@ export function sparkline(daily: readonly (number | null)[]): Html {
   </svg>`;
 }
 
-/** Averages neighbouring days where there are more than can be told apart. */
+/** Averages neighbouring days if there are more than the line has room for. */
 function averaged(daily: readonly (number | null)[]): (number | null)[] {
   const size = Math.ceil(daily.length / maxPoints);
   return Array.from({ length: Math.ceil(daily.length / size) }, (_, i) => {

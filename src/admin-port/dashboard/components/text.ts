@@ -20,14 +20,14 @@ export function moment(ms: number): Html {
   return time(ms, `${dates.format(ms)}, ${times.format(ms)}`);
 }
 
-/** A stretch of time; the date is not repeated. */
+/** A period of time; the date is not repeated. */
 export function span(start: number, end: number): Html {
   const sameDay = Math.floor(start / dayMs) === Math.floor((end - 1) / dayMs);
   const until = sameDay ? time(end, end % dayMs === 0 ? '24:00' : times.format(end)) : moment(end);
   return html`${moment(start)} – ${until}`;
 }
 
-/** How long ago an instant was. The ledger's own form is ISO 8601; null is never. */
+/** How long ago an ISO 8601 instant was; a dash for null. */
 export function ago(instant: string | null, now: number): Html {
   if (instant === null) return html`–`;
   const ms = Date.parse(instant);
@@ -40,7 +40,7 @@ function time(ms: number, text: string): Html {
   return html`<time datetime="${new Date(ms).toISOString()}">${text}</time>`;
 }
 
-/** A count of calls; where nothing was measured, "not measured" rather than 0. */
+/** A count of calls, or "not measured" for null. */
 export function callsText(calls: number | null): Html {
   return calls === null ? html`<span class="unmeasured">not measured</span>` : html`${number(calls)}`;
 }
@@ -64,15 +64,15 @@ export function trendText(trend: ReportRow['trend']): Html {
 }
 
 /**
- * A text from outside, for people to read: isolated from the direction of the text around it, and with characters
- * that would hide or reorder text made visible.
+ * A text from outside: isolated from the direction of the text around it, and with characters that would hide or
+ * reorder text made visible.
  */
 export function label(text: string): Html {
   const shown = visible(text);
   return html`<bdi class="label" title="${shown}">${shown}</bdi>`;
 }
 
-/** The same where no markup is allowed. */
+/** The same as plain text. */
 export function visible(text: string): string {
   return text.replace(
     /[\p{Cc}\p{Cs}\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u2069\ufeff]/gu,

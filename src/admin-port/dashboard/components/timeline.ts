@@ -12,11 +12,11 @@ export interface Milestone {
 /** The narrowest mark that can be seen, in per cent of the line. */
 const minWidth = 0.3;
 
-/** The policy's dates in order: a line to scale for the eye, and a list with all of it as text. */
+/** The policy's dates in order: as a line to scale, and as a list. */
 export function timeline(milestones: readonly Milestone[], now: number): Html {
   const first = Math.min(...milestones.map(({ start }) => start));
   const last = Math.max(...milestones.map(({ end }) => end));
-  // A little room, so that the outermost marks are not cut off.
+  // With a margin, so that the outermost marks are not cut off.
   const at = (ms: number) => 1.5 + (97 * (ms - first)) / Math.max(1, last - first);
   const x = (ms: number) => `${at(ms).toFixed(2)}%`;
   const marks = milestones.map(({ kind, start, end }) => {

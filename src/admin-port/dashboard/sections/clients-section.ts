@@ -7,7 +7,7 @@ import { ago, callsText, date, label } from '../components/text.ts';
 import { quietDays, type DashboardData } from '../dashboard-data.ts';
 import { addressOf, type DashboardQuery } from '../query.ts';
 
-/** Clients that called lately, the latest first. */
+/** Clients with recent calls, the latest first. */
 export function callingSection(data: DashboardData, query: DashboardQuery): Html {
   const { calling, clients } = data;
   const { calls, trend, weekOnWeek, lastCall } = usageColumns(data);

@@ -1,3 +1,4 @@
+import { minutesOf } from '../../../deprecation/reports/report.ts';
 import { durationText, minuteMs } from '../../../lib/days.ts';
 import { html, type Html } from '../../../lib/html.ts';
 import { counted } from '../../../lib/numbers.ts';
@@ -19,7 +20,6 @@ function complete({ rows }: DashboardData['days']): Html {
 }
 
 function gapsOf({ gaps }: DashboardData['days']): Html {
-  const minutes = gaps.reduce((sum, gap) => sum + gap.minutes, 0);
   const rows = gaps.toReversed().map(
     (gap) =>
       html`<li>
@@ -33,8 +33,8 @@ function gapsOf({ gaps }: DashboardData['days']): Html {
     </ul>`;
   const more = rows.slice(shownGaps);
   return html`<p>
-      ${durationText(minutes * minuteMs)} in ${counted(gaps.length, 'gap')}. Calls made in that time may be
-      missing from every figure on this page.
+      ${durationText(minutesOf(gaps) * minuteMs)} in ${counted(gaps.length, 'gap')}. Calls made in that time
+      may be missing from every figure on this page.
     </p>
     ${list(rows.slice(0, shownGaps))}
     ${

@@ -1,7 +1,7 @@
 import { dayMs, minuteMs } from '../../../lib/days.ts';
 import { html, type Content, type Html } from '../../../lib/html.ts';
 import { counted, number } from '../../../lib/numbers.ts';
-import type { UsageReport } from '../../../deprecation/reports/report.ts';
+import { minutesOf, type UsageReport } from '../../../deprecation/reports/report.ts';
 import type { DashboardData } from '../dashboard-data.ts';
 import { hidden, section } from '../components/layout.ts';
 import { callsText, trendText } from '../components/text.ts';
@@ -47,7 +47,6 @@ function measuredShare({ days, now }: DashboardData): Content {
   if (days.measured === 'no') return html`<span class="unmeasured">none of it</span>`;
   if (days.measured === 'yes') return '100%';
   const minutes = (Math.min(now, Date.parse(days.to) + dayMs) - Date.parse(days.from)) / minuteMs;
-  const missing = days.gaps.reduce((sum, gap) => sum + gap.minutes, 0);
-  const share = Math.floor(Math.max(0, 1 - missing / minutes) * 1000) / 10;
+  const share = Math.floor(Math.max(0, 1 - minutesOf(days.gaps) / minutes) * 1000) / 10;
   return `${Math.min(99.9, share)}%`;
 }

@@ -13,7 +13,7 @@ const phaseNames: Record<Phase, string> = {
   sunset: 'Sunset',
 };
 
-/** Where the deprecation stands at `now` (ms), what comes next, and when. */
+/** The phase of the deprecation at `now` (ms), its dates and its exemptions. */
 export function policySection(policy: DeprecationPolicy, now: number): Html {
   const phase = phaseAt(policy, now);
   const { headline, sentence } = summaryOf(policy, phase, now);
@@ -89,7 +89,7 @@ function linksOf({ successorUrl, documentationUrl }: DeprecationPolicy): Html | 
   const links = [
     [successorUrl, 'Successor'] as const,
     [documentationUrl, 'Documentation'] as const,
-    // A path would lead nowhere from here: it is one of the public port.
+    // A path belongs to the public port.
   ].flatMap(([url, name]) => (url?.startsWith('http') === true ? [html`<li>${link(url, name)}</li>`] : []));
   if (links.length === 0) return undefined;
   return html`<ul class="links">
