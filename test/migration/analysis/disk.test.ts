@@ -1,4 +1,6 @@
-import { existsSync } from 'node:fs';
+import { spawn, type ChildProcess } from 'node:child_process';
+import { once } from 'node:events';
+import { existsSync, rmSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { afterEach, beforeEach, expect, test } from '@jest/globals';
 import fc from 'fast-check';
@@ -83,4 +85,33 @@ test('a workspace takes its folder with it', () => {
   expect(existsSync(folder)).toBe(true);
   workspace.close();
   expect(existsSync(folder)).toBe(false);
+});
+
+test('what a killed process has left is removed by the next one, and what a running one uses is not', async () => {
+  const script = `
+    import { createWorkspace } from './src/migration/analysis/workspace.ts';
+    process.stdout.write(createWorkspace().newFile());
+    setInterval(() => {}, 1000);`;
+  const start = async (): Promise<{ child: ChildProcess; folder: string }> => {
+    const args = ['--import', 'tsx', '--input-type=module', '--eval', script];
+    const child = spawn(process.execPath, args, {
+      env: { ...process.env, NODE_OPTIONS: '' },
+      stdio: ['ignore', 'pipe', 'inherit'],
+    });
+    const [path] = (await once(child.stdout, 'data')) as [Buffer];
+    return { child, folder: dirname(path.toString()) };
+  };
+  const end = async (child: ChildProcess): Promise<void> => {
+    child.kill('SIGKILL');
+    await once(child, 'close');
+  };
+  const killed = await start();
+  await end(killed.child);
+  expect(existsSync(killed.folder)).toBe(true);
+  const running = await start();
+  workspace.newFile();
+  expect(existsSync(killed.folder)).toBe(false);
+  expect(existsSync(running.folder)).toBe(true);
+  await end(running.child);
+  rmSync(running.folder, { recursive: true });
 });

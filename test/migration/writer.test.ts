@@ -1,0 +1,53 @@
+import { expect, test } from '@jest/globals';
+import { closeRedis } from '../../src/redis/connection/connect.ts';
+import { createOrganizations } from '../../src/migration/engine/organizations.ts';
+import { defineMigrationScripts } from '../../src/migration/engine/scripts.ts';
+import { createWriter } from '../../src/migration/engine/write/writer.ts';
+import { startRedis } from '../support/redis.ts';
+import { openTestStore } from '../support/store.ts';
+import { createTool, writeSource } from './tool.ts';
+
+test('a reply that is not known is an error, not taken for success', async () => {
+  const { prefix } = createTool();
+  const store = defineMigrationScripts(await openTestStore());
+  try {
+    store.defineCommand('migrateObjects', { numberOfKeys: 1, lua: "return { 'postponed' }" });
+    const organizations = createOrganizations(store, prefix);
+    const writer = createWriter(store, organizations, { mediaUrl: '', trustsSource: false });
+    const record = {
+      organizationId: 'acme',
+      datasourceId: 'd',
+      objectDefinitionId: 'o',
+      url: 'https://x.example',
+    };
+    await expect(writer.put('objects', [{ record }], 'dry')).rejects.toThrow(
+      'Redis gave an unknown reply for objects ("postponed")',
+    );
+  } finally {
+    await closeRedis(store);
+  }
+});
+
+test('wide rows are written in calls of bounded size', async () => {
+  // A server that refuses arguments above 1 MiB.
+  const redis = await startRedis(['--proto-max-bulk-len', '1mb']);
+  try {
+    const tool = createTool(redis.url);
+    const organizations = [{ organizationId: 'acme' }];
+    await tool.json('apply', '--source', writeSource({ organizations }), '--run', 'first');
+    const profiles = Array.from({ length: 40 }, (_, at) => ({
+      organizationId: 'acme',
+      userId: `u${at}`,
+      username: `name-${at}`,
+      profilePictureUrl: `https://x.example/${'x'.repeat(128 * 1024)}`,
+    }));
+    const source = writeSource({ profiles });
+    expect(await tool.json('apply', '--source', source, '--run', 'r')).toMatchObject({
+      exitCode: 0,
+      json: { created: 40 },
+    });
+    expect(await tool.json('verify', '--source', source, '--run', 'r')).toMatchObject({ exitCode: 0 });
+  } finally {
+    await redis.stop();
+  }
+}, 60_000);
