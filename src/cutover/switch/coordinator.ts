@@ -72,10 +72,11 @@ export async function switchMode(
     await replicated();
     onProgress('changes are on hold; waiting for those under way');
     await acknowledged('stop', 0);
-    const reasons = await obstacles();
-    if (reasons.length > 0) throw withdrawn(reasons);
     const organizations = await raiseEpochs();
     onProgress(`number ${epoch} is in force in ${organizations} organizations`);
+    // Only now: of an instance that was wrongly assumed to have ended, a change could still have come in before.
+    const reasons = await obstacles();
+    if (reasons.length > 0) throw withdrawn(reasons);
     await acknowledged('stop', 1);
     await replicated();
     onProgress(`reads move to ${to}`);

@@ -1,0 +1,44 @@
+import { describe, expect, test } from '@jest/globals';
+import { explore, type Scenario } from './exploration.ts';
+
+const faultless = { writes: 2, switches: 1, faults: 0, pauses: 0 };
+
+describe('every interleaving of two instances, the tool, the scripts and time', () => {
+  test.each<[string, Scenario]>([
+    ['to reverse, with a pause', { ...faultless, from: 'mirror', pauses: 1 }],
+    ['to mirror, with a pause', { ...faultless, from: 'reverse', pauses: 1 }],
+    ['to reverse, with a kill or a lost reply', { ...faultless, from: 'mirror', writes: 1, faults: 1 }],
+    ['to mirror, with a kill or a lost reply', { ...faultless, from: 'reverse', writes: 1, faults: 1 }],
+    ['two switches in a row, or a second attempt', { ...faultless, from: 'mirror', writes: 1, switches: 2 }],
+  ])(
+    '%s: one authority, no accepted change lost, no stale read, no change waits forever',
+    (_name, scenario) => {
+      const { states, violation } = explore(scenario);
+      expect(violation).toBeUndefined();
+      expect(states).toBeGreaterThan(100);
+    },
+  );
+
+  test('an instance that was wrongly assumed to have ended changes nothing in Redis any more', () => {
+    const scenario: Scenario = { ...faultless, from: 'reverse', pauses: 1, mayAssume: true };
+    expect(explore(scenario).violation).toBeUndefined();
+  });
+});
+
+describe('a mistake in the protocol is found:', () => {
+  test.each<[NonNullable<Scenario['mistake']>, Scenario, string]>([
+    ['acknowledges-before-changes-end', { ...faultless, from: 'mirror' }, 'older than an accepted change'],
+    ['admits-before-reads-moved', { ...faultless, from: 'mirror' }, 'older than an accepted change'],
+    ['withdraws-without-confirmation', { ...faultless, from: 'mirror' }, 'older than an accepted change'],
+    [
+      'does-not-fence',
+      { ...faultless, from: 'reverse', pauses: 1, mayAssume: true },
+      'an accepted change is lost',
+    ],
+    ['ignores-queue', { ...faultless, from: 'reverse' }, 'older than an accepted change'],
+  ])('%s', (mistake, scenario, rule) => {
+    const { violation } = explore({ ...scenario, mistake });
+    expect(violation?.rule).toContain(rule);
+    expect(violation?.steps.length).toBeGreaterThan(3);
+  });
+});

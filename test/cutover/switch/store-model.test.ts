@@ -1,0 +1,140 @@
+import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import fc from 'fast-check';
+import type { Mode } from '../../../src/cutover/modes.ts';
+import type { Phase } from '../../../src/cutover/switch/protocol.ts';
+import {
+  defineCutoverScripts,
+  newRegistration,
+  readCutover,
+  type CutoverStore,
+} from '../../../src/cutover/switch/registry.ts';
+import { closeRedis } from '../../../src/redis/connection/connect.ts';
+import { freshPrefix } from '../../support/redis.ts';
+import { openTestStore } from '../../support/store.ts';
+import { advance, begin, forget, heartbeat, withdraw, type StoreState } from './store-model.ts';
+
+let store: CutoverStore;
+beforeAll(async () => {
+  store = defineCutoverScripts(await openTestStore());
+});
+afterAll(() => closeRedis(store));
+
+const lease = 600_000;
+const { registration } = newRegistration({ kind: 'bridge', legacy: true, replay: true });
+const instance = fc.constantFrom('a', 'b');
+const token = fc.constantFrom('t1', 't2');
+const mode = fc.constantFrom<Mode>('shadow', 'mirror');
+const phase = fc.constantFrom<Phase>('stop', 'reads', 'back');
+
+const step = fc.oneof(
+  {
+    weight: 4,
+    arbitrary: fc.record({ op: fc.constant('beat' as const), id: instance, phase, isFirst: fc.boolean() }),
+  },
+  { weight: 2, arbitrary: fc.record({ op: fc.constant('begin' as const), token, from: mode, to: mode }) },
+  {
+    weight: 4,
+    arbitrary: fc.record({ op: fc.constant('advance' as const), token, phase, goOn: fc.boolean() }),
+  },
+  { weight: 1, arbitrary: fc.record({ op: fc.constant('withdraw' as const), token }) },
+  { weight: 1, arbitrary: fc.record({ op: fc.constant('expire' as const) }) },
+  { weight: 1, arbitrary: fc.record({ op: fc.constant('silence' as const), id: instance }) },
+  { weight: 1, arbitrary: fc.record({ op: fc.constant('forget' as const), id: instance }) },
+);
+
+test('the scripts do what the model says, whatever comes in whatever order', async () => {
+  await fc.assert(
+    fc.asyncProperty(fc.array(step, { minLength: 1, maxLength: 25 }), async (steps) => {
+      const prefix = freshPrefix();
+      const key = `${prefix}cutover`;
+      let model: StoreState = { mode: 'shadow', epoch: 0, done: '', beats: {} };
+      await store.hset(key, 'mode', 'shadow', 'since', '1');
+
+      for (const one of steps) {
+        switch (one.op) {
+          case 'beat': {
+            // The epoch that an instance has seen is never above the one there is.
+            const { epoch } = model;
+            model = heartbeat(model, one.id, epoch, one.phase, one.isFirst);
+            const text = JSON.stringify(registration);
+            const reply = await store.cutoverHeartbeat(
+              key,
+              one.id,
+              text,
+              epoch,
+              one.phase,
+              Number(one.isFirst),
+              '1',
+            );
+            expect(reply).toMatchObject([
+              'ok',
+              model.mode,
+              model.epoch,
+              expect.anything(),
+              model.underWay?.to ?? '',
+              model.underWay?.phase ?? '',
+            ]);
+            break;
+          }
+          case 'begin': {
+            const expected = begin(model, one.token, one.from, one.to);
+            model = expected.state;
+            expect((await store.cutoverBegin(key, one.token, one.from, one.to, lease))[0]).toBe(
+              expected.reply,
+            );
+            break;
+          }
+          case 'advance': {
+            const expected = advance(model, one.token, one.phase, one.goOn);
+            model = expected.state;
+            const reply = await store.cutoverAdvance(
+              key,
+              one.token,
+              one.phase,
+              lease,
+              one.goOn ? 1 : 0,
+              'test',
+            );
+            expect(reply[0]).toBe(expected.reply);
+            break;
+          }
+          case 'withdraw': {
+            const expected = withdraw(model, one.token);
+            model = expected.state;
+            expect(await store.cutoverWithdraw(key, one.token)).toBe(expected.reply);
+            break;
+          }
+          case 'expire':
+            if (model.underWay === undefined) break;
+            model = { ...model, underWay: { ...model.underWay, isExpired: true } };
+            await store.hset(key, 'until', '0');
+            break;
+          case 'silence': {
+            const beat = model.beats[one.id];
+            if (beat === undefined) break;
+            model = { ...model, beats: { ...model.beats, [one.id]: { ...beat, isSilent: true } } };
+            await store.hset(key, `beat:${one.id}`, `1 ${beat.epoch} ${beat.phase}`);
+            break;
+          }
+          case 'forget':
+            model = forget(model, one.id);
+            await store.cutoverRemove(key, one.id, '');
+        }
+      }
+      const { mode: stored, epoch, underWay, instances } = await readCutover(store, prefix);
+      expect({ stored, epoch, to: underWay?.to, phase: underWay?.phase }).toEqual({
+        stored: model.mode,
+        epoch: model.epoch,
+        to: model.underWay?.to,
+        phase: model.underWay?.phase,
+      });
+      expect(instances.map(({ id, acknowledged }) => [id, acknowledged ?? '-'])).toEqual(
+        Object.entries(model.beats)
+          .map(([id, beat]) => [id, beat.phase])
+          .sort(),
+      );
+      await store.unlink(key);
+    }),
+    { numRuns: 100 },
+  );
+});

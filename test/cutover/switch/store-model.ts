@@ -1,0 +1,116 @@
+import type { Mode } from '../../../src/cutover/modes.ts';
+import type { Announcement, Phase } from '../../../src/cutover/switch/protocol.ts';
+
+/*
+ * The store's side of a switch, as src/redis/lua/cutover/ has it: exploration.test.ts explores it, and
+ * store-model.test.ts holds the scripts against it.
+ */
+
+export interface Beat {
+  epoch: number;
+  phase: Phase | '-';
+  /** Whether it is so long ago that a withdrawal does not wait for the instance. */
+  isSilent: boolean;
+}
+
+export interface StoreState {
+  mode: Mode;
+  epoch: number;
+  underWay?: { to: Mode; phase: Phase; token: string; isExpired: boolean };
+  /** The token of the last switch that was made. */
+  done: string;
+  beats: Record<string, Beat>;
+}
+
+export function announcement({ mode, epoch, underWay }: StoreState): Announcement {
+  return { mode, epoch, since: 0, ...(underWay && { underWay: { to: underWay.to, phase: underWay.phase } }) };
+}
+
+export function unacknowledged({ epoch, underWay, beats }: StoreState): string[] {
+  return Object.keys(beats)
+    .filter((id) => {
+      const beat = beats[id];
+      if (beat === undefined) return false;
+      const isDone = beat.epoch === epoch && beat.phase === underWay?.phase;
+      return !isDone && !(underWay?.phase === 'back' && beat.isSilent);
+    })
+    .sort();
+}
+
+function withdrawn(state: StoreState): StoreState {
+  const { underWay, ...rest } = state;
+  if (underWay === undefined) return state;
+  if (underWay.phase === 'reads') return { ...rest, underWay: { ...underWay, phase: 'back' } };
+  return underWay.phase === 'stop' || unacknowledged(state).length === 0 ? rest : state;
+}
+
+function settled(state: StoreState): StoreState {
+  const isOver = state.underWay?.phase === 'back' || state.underWay?.isExpired === true;
+  return isOver ? withdrawn(state) : state;
+}
+
+export function heartbeat(
+  before: StoreState,
+  id: string,
+  seen: number,
+  phase: Phase | '-',
+  isFirst: boolean,
+): StoreState {
+  const state = settled(before);
+  const beat: Beat = isFirst
+    ? { epoch: state.epoch, phase: state.underWay?.phase ?? '-', isSilent: false }
+    : { epoch: seen, phase, isSilent: false };
+  return settled({ ...state, beats: { ...state.beats, [id]: beat } });
+}
+
+export function begin(
+  before: StoreState,
+  token: string,
+  from: Mode,
+  to: Mode,
+): { state: StoreState; reply: 'begun' | 'busy' | 'changed' } {
+  const state = settled(before);
+  if (state.underWay?.token === token) return { state, reply: 'begun' };
+  if (state.underWay !== undefined) return { state, reply: 'busy' };
+  if (state.mode !== from) return { state, reply: 'changed' };
+  const epoch = Math.max(state.epoch, ...Object.values(state.beats).map((beat) => beat.epoch)) + 1;
+  return {
+    state: { ...state, epoch, underWay: { to, phase: 'stop', token, isExpired: false } },
+    reply: 'begun',
+  };
+}
+
+export function advance(
+  state: StoreState,
+  token: string,
+  phase: Phase,
+  goOn: boolean,
+): { state: StoreState; reply: 'waiting' | 'ready' | 'lost' } {
+  const { underWay, ...rest } = state;
+  if (underWay?.token !== token) return { state, reply: state.done === token ? 'ready' : 'lost' };
+  if (underWay.isExpired || underWay.phase === 'back') return { state: withdrawn(state), reply: 'lost' };
+  if (underWay.phase !== phase) return { state, reply: 'ready' };
+  if (unacknowledged(state).length > 0) return { state, reply: 'waiting' };
+  if (!goOn) return { state, reply: 'ready' };
+  return {
+    state:
+      phase === 'stop'
+        ? { ...state, underWay: { ...underWay, phase: 'reads' } }
+        : { ...rest, mode: underWay.to, done: token },
+    reply: 'ready',
+  };
+}
+
+export function withdraw(
+  state: StoreState,
+  token: string,
+): { state: StoreState; reply: 'withdrawn' | 'waiting' | 'done' } {
+  if (state.underWay?.token !== token) return { state, reply: state.done === token ? 'done' : 'withdrawn' };
+  const after = withdrawn(state);
+  return { state: after, reply: after.underWay === undefined ? 'withdrawn' : 'waiting' };
+}
+
+export function forget(state: StoreState, id: string): StoreState {
+  const { [id]: _removed, ...beats } = state.beats;
+  return { ...state, beats };
+}
