@@ -1,3 +1,4 @@
+import { recordVerified } from '../../cutover/verdict/verified.ts';
 import { openChosen, type SourceChoice } from '../../migration/engine/read/choose.ts';
 import type { Issues, Reason } from '../../migration/engine/issues.ts';
 import type { Entity } from '../../migration/records/records.ts';
@@ -13,6 +14,7 @@ export type VerifyChoice = SourceChoice & SessionChoice;
 /** `migrate verify`: compares the source with Redis, every record and field, in both directions. */
 export async function verify(environment: CliEnvironment, choice: VerifyChoice): Promise<Outcome> {
   const startedAt = Date.now();
+  const openedAt = performance.now();
   const chosen = await openChosen(choice, environment.env);
   try {
     return await withSession(environment, choice, async (context) => {
@@ -27,6 +29,10 @@ export async function verify(environment: CliEnvironment, choice: VerifyChoice):
       const accepted = hasAccepted ? issues.count('invalid') + issues.count('username-conflict') : 0;
       const isFine = differences === 0;
       if (!isFine) await readAllNext(store, prefix, chosen.run);
+      // How old files are is not known.
+      const isSnapshot = Number.isFinite(chosen.source.settledUntil);
+      const isWhole = choice.org === undefined && choice.entities === undefined;
+      if (isFine && isSnapshot && isWhole) await recordVerified(store, prefix, performance.now() - openedAt);
       return {
         exitCode: isFine ? 0 : 1,
         json: {
