@@ -47,7 +47,7 @@ export async function apply(environment: CliEnvironment, choice: ApplyChoice): P
   const startedAt = Date.now();
   const chosen = await openChosen(choice, environment.env);
   try {
-    return await withSession(environment, choice, async (context) => {
+    return await withSession(environment, { ...choice, openedAt: chosen.openedAt }, async (context) => {
       let pictures: Copied | undefined;
       const applied = await applyRun(chosen, context, {
         ...choice,

@@ -30,7 +30,7 @@ export async function plan(environment: CliEnvironment, choice: PlanChoice): Pro
   const startedAt = Date.now();
   const chosen = await openChosen(choice, environment.env);
   try {
-    return await withSession(environment, choice, async (context) => {
+    return await withSession(environment, { ...choice, openedAt: chosen.openedAt }, async (context) => {
       const { assessment, tallies, pruning, changes } = await makePlan(chosen, context, choice);
       const { issues } = context;
       const { reading, problems } = assessment;

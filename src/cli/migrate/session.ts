@@ -1,6 +1,6 @@
 import { createReleasers } from '../../lib/releasers.ts';
 import { serverUrl } from '../../lib/server-url.ts';
-import { isStoreUnavailable } from '../../redis/connection/connect.ts';
+import { isStoreUnavailable, type RedisClient } from '../../redis/connection/connect.ts';
 import { reachStore, type StoreConfig } from '../../redis/connection/open.ts';
 import type { BucketCredentials } from '../../media/s3.ts';
 import type { MigrationContext } from '../../migration/engine/context.ts';
@@ -51,6 +51,8 @@ export interface SessionChoice {
   report?: string | undefined;
   concurrency?: number | undefined;
   trustSource?: boolean | undefined;
+  /** `performance.now()` before the source's snapshot was opened; undefined where unknown. */
+  openedAt?: number | undefined;
 }
 
 /** Calls under way at once, unless the operator says otherwise. */
@@ -85,6 +87,7 @@ export async function withSession<Result>(
       writer: createWriter(store, organizations, {
         mediaUrl,
         trustsSource: choice.trustSource === true,
+        snapshotAt: choice.openedAt && (await storeTime(store)) - (performance.now() - choice.openedAt),
       }),
       issues,
       progress,
@@ -102,6 +105,12 @@ export async function withSession<Result>(
     progress.stop();
     await releasers.close();
   }
+}
+
+/** The store's clock, which adoptions go by: that of this machine may differ. */
+async function storeTime(store: RedisClient): Promise<number> {
+  const [seconds, microseconds] = await store.time();
+  return Number(seconds) * 1000 + Math.floor(Number(microseconds) / 1000);
 }
 
 function storeLost(cause?: Error): MigrationError {

@@ -17,7 +17,7 @@ export async function verify(environment: CliEnvironment, choice: VerifyChoice):
   const openedAt = performance.now();
   const chosen = await openChosen(choice, environment.env);
   try {
-    return await withSession(environment, choice, async (context) => {
+    return await withSession(environment, { ...choice, openedAt: chosen.openedAt }, async (context) => {
       const { store, prefix, issues } = context;
       const state = await readRun(store, prefix, chosen.run);
       const onConflict = state?.onConflict ?? 'abort';

@@ -8,11 +8,18 @@ export type Mode = 'write' | 'dry';
 /** The migration's scripts (src/redis/lua/migration); the .lua files say what each takes and returns. */
 interface MigrationScripts {
   migrateProfiles: ScriptCommand<
-    [index: string, mode: Mode, rows: string, namesToCome: number, trust: 'trust-source' | ''],
+    [
+      index: string,
+      mode: Mode,
+      rows: string,
+      namesToCome: number,
+      trust: 'trust-source' | '',
+      snapshotAt?: number | '',
+    ],
     [Refusal] | ['applied', outcomes: (Outcome | 'renamed' | 'staged')[], names: string[], denied: number[]]
   >;
   migrateDenylist: ScriptCommand<
-    [mode: Mode, index: string, rows: string],
+    [mode: Mode, index: string, rows: string, snapshotAt?: number | ''],
     [Refusal] | ['applied', outcomes: Outcome[], used: number[]]
   >;
   migrateOrganization: ScriptCommand<[mode: Mode, ...settings: string[]], Outcome>;

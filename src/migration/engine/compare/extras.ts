@@ -130,7 +130,7 @@ export async function isLocalWrite(
     (await store.sismember(localWritesKey(base), mark)) === 1;
   switch (entity) {
     case 'profiles':
-      return (await store.hget(profileKey(base, key), 'b')) !== null;
+      return (await store.hmget(profileKey(base, key), 'b', 'at')).some((mark) => mark !== null);
     case 'api-keys': {
       const [made, revoked] = await store.hmget(apiKeyKey(base, key), 'b', 'x');
       return made !== null || revoked !== null;

@@ -108,8 +108,8 @@ export async function assessSource(
       if (!isPruning || !isReadable || reading.seen.has(scopeOf('profiles', organizationId), userId))
         return undefined;
       const { base } = await context.organizations.find(organizationId);
-      const [username, local] = await context.store.hmget(profileKey(base, userId), 'u', 'b');
-      return local === null ? (username ?? undefined) : undefined;
+      const [username, ...local] = await context.store.hmget(profileKey(base, userId), 'u', 'b', 'at');
+      return local.every((mark) => mark === null) ? (username ?? undefined) : undefined;
     },
   });
   return assessment(renames);

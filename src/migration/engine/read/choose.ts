@@ -37,6 +37,8 @@ export interface SourceChoice {
 /** A source as chosen, opened; whoever opens it closes it. */
 export interface Chosen {
   source: Source;
+  /** `performance.now()` before its snapshot was opened; undefined for files, which are of any age. */
+  openedAt: number | undefined;
   scope: Scope;
   run: string;
   /** Tells one source and mapping from another. */
@@ -47,6 +49,7 @@ export interface Chosen {
 
 /** Opens what was chosen; the environment may have its password. Mistakes are UsageErrors. */
 export async function openChosen(choice: SourceChoice, env: NodeJS.ProcessEnv): Promise<Chosen> {
+  const openedAt = isDatabaseUrl(choice.source) ? performance.now() : undefined;
   const source = await open(choice, env);
   const missing = choice.entities?.find((entity) => !source.entities.includes(entity));
   if (missing !== undefined) {
@@ -61,6 +64,7 @@ export async function openChosen(choice: SourceChoice, env: NodeJS.ProcessEnv): 
   const mapped = choice.mapping === undefined ? '' : await readFile(choice.mapping, 'utf8');
   return {
     source,
+    openedAt,
     scope: {
       source,
       entities,

@@ -35,6 +35,8 @@ interface WriterOptions {
   mediaUrl: string;
   /** Also overwrites profiles that are newer in Redis, unless they were changed here. */
   trustsSource: boolean;
+  /** When the source's snapshot was opened, by the store's clock in ms; undefined where unknown. */
+  snapshotAt: number | undefined;
 }
 
 /** Text that one call carries at most, so that wide rows keep no script busy for long. */
@@ -139,10 +141,16 @@ const putCollections: Putter<'collections'> = async ({ store, organization, mode
 };
 
 const putDenylist: Putter<'denylist'> = async (place, records) => {
-  const { store, organization, mode } = place;
+  const { store, organization, mode, snapshotAt } = place;
   const [, outcomes, used] = await withCurrentIndex(place, async () => {
     const rows = records.map(({ username }) => [username, normalizedIn(organization, username)]);
-    return await store.migrateDenylist(organization.base, mode, organization.index, JSON.stringify(rows));
+    return await store.migrateDenylist(
+      organization.base,
+      mode,
+      organization.index,
+      JSON.stringify(rows),
+      snapshotAt ?? '',
+    );
   });
   const results = resultsOf('denylist', records, outcomes);
   for (const position of used) if (results[position] !== undefined) results[position].isDenied = true;
@@ -194,7 +202,7 @@ async function putOnce(
   results: Result[],
   again: ProfileRow[],
 ): Promise<boolean> {
-  const { store, organization, mediaUrl, mode, trustsSource } = place;
+  const { store, organization, mediaUrl, mode, trustsSource, snapshotAt } = place;
   const [, outcomes, names, denied] = await withCurrentIndex(place, async () => {
     const encoded = rows.map(({ record, seen }) => {
       const fields = profileFields(record, mediaUrl);
@@ -211,7 +219,15 @@ async function putOnce(
     });
     const { base, index, namesToCome } = organization;
     const trust = trustsSource ? 'trust-source' : '';
-    return await store.migrateProfiles(base, index, mode, JSON.stringify(encoded), namesToCome, trust);
+    return await store.migrateProfiles(
+      base,
+      index,
+      mode,
+      JSON.stringify(encoded),
+      namesToCome,
+      trust,
+      snapshotAt ?? '',
+    );
   });
 
   let isHeld = false;

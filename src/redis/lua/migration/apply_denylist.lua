@@ -7,6 +7,8 @@
 -- ARGV[1]  write | dry
 -- ARGV[2]  generation of the name index that the forms belong to
 -- ARGV[3]  JSON, an array for each name: name, form
+-- ARGV[4]  when the source's snapshot was opened, ms; '' where unknown. Where a denylist change of the legacy service
+--          was adopted later, or at all where this is unknown, the list is newer than the source says and stays
 --
 -- {'stale'} {'frozen'}              nothing was done: look again, and retry
 -- {'applied', outcomes, used}       outcomes: a word for each name: created, updated (in its spelling), unchanged,
@@ -15,7 +17,9 @@ local is_dry, index = ARGV[1] == 'dry', ARGV[2]
 local refused = check_generation(index)
 if refused then return { refused } end
 local list = denylist_key(index)
-local is_all_ours = is_local_write('d', '')
+local adopted_at = tonumber(redis.call('HGET', adoptions_key(), 'denylist-at') or '')
+local is_newer = adopted_at ~= nil and adopted_at >= (tonumber(ARGV[4] or '') or 0)
+local is_all_ours = is_newer or is_local_write('d', '')
 local outcomes, used = {}, {}
 for position, row in ipairs(cjson.decode(ARGV[3])) do
   local name, form = row[1], row[2]

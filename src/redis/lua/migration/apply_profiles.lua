@@ -11,12 +11,14 @@
 --          none), then the fields as stored, name and value in turn, t last
 -- ARGV[4]  how many names the source has for the organization, so that an index still empty gets room for them
 -- ARGV[5]  trust-source | '': whether to overwrite profiles that are newer here
+-- ARGV[6]  when the source's snapshot was opened, ms; '' where unknown. What was adopted from the legacy service later,
+--          or at all where this is unknown, is newer than the source says and stays
 --
 -- {'stale'} {'frozen'}              nothing was done: look again, and retry (lib/names.lua)
 -- {'applied', outcomes, names, denied}
 --          outcomes: a word for each profile
 --            created, updated, unchanged
---            kept     the bridge has changed it since
+--            kept     the bridge has changed it since, or adopted it from the legacy service
 --            newer    newer here than in the source: nothing was done
 --            renamed  the current username is another one than the caller saw: nothing was done; retry with its form
 --            taken    another user has the username: nothing was done
@@ -52,10 +54,17 @@ local function fields_of(row, have)
   return fields
 end
 
--- Who wrote the profile (b) and where its picture came from (po) are no part of what the source says.
+local snapshot_at = tonumber(ARGV[6] or '') or 0
+local function is_adopted_since(have)
+  return have.at ~= nil and tonumber(have.at) >= snapshot_at
+end
+
+-- Who wrote the profile (b), when it was adopted (as, at) and where its picture came from (po) are no part of what the
+-- source says.
 local function is_same(have, count, fields)
   if have.b then count = count - 1 end
   if have.po then count = count - 1 end
+  if have.at then count = count - 2 end
   if count * 2 ~= #fields then return false end
   for i = 1, #fields, 2 do
     if have[fields[i]] ~= fields[i + 1] then return false end
@@ -105,7 +114,7 @@ local function update(row, position, profile, old)
   for i = 1, #old, 2 do have[old[i]] = old[i + 1] end
   local fields = fields_of(row, have)
   if is_same(have, #old / 2, fields) and (form == '' or holder_of(index, form) == user) then return 'unchanged' end
-  if have.b then return 'kept' end
+  if have.b or is_adopted_since(have) then return 'kept' end
   local is_newer = have.t and have.t ~= '' and tonumber(have.t) > (tonumber(row[3]) or -1)
   if is_newer and ARGV[5] == '' then return 'newer' end
   if have.u and have.u ~= row[4] and have.u ~= pick(fields, 'u') then
@@ -123,6 +132,8 @@ local function update(row, position, profile, old)
   if file and have.pf ~= file then redis.call('ZREM', unreferenced_pictures_key(), file) end
   redis.call('DEL', profile)
   redis.call('HSET', profile, unpack(fields))
+  if have.at then redis.call('HSET', profile, 'as', have.as, 'at', have.at) end
+  redis.call('HDEL', lost_names_key(), user)
   return 'updated'
 end
 

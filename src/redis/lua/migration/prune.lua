@@ -1,6 +1,7 @@
 #!lua
 -- @include clock keys local_writes names
--- Removes what is no longer in the source. What was written here stays.
+-- Removes what is no longer in the source. What was written here stays, and what was adopted from the legacy
+-- service.
 --
 -- KEYS[1]  <prefix>{organization}:
 -- ARGV[1]  profiles | denylist | api-keys | objects | collections
@@ -16,13 +17,14 @@ if refused then return { refused } end
 local prune = {
   profiles = function(user, name, form)
     local profile = profile_key(user)
-    local now = redis.call('HMGET', profile, 'u', 'b', 'pf', 't')
-    if now[2] or not now[4] or (now[1] or '') ~= name then return false end
+    local now = redis.call('HMGET', profile, 'u', 'b', 'pf', 't', 'at')
+    if now[2] or now[5] or not now[4] or (now[1] or '') ~= name then return false end
     if name ~= '' and holder_of(index, form) == user then release(index, form) end
     if now[3] then redis.call('ZADD', unreferenced_pictures_key(), now_ms(), now[3]) end
     return redis.call('DEL', profile) == 1
   end,
   denylist = function(form)
+    if redis.call('HEXISTS', adoptions_key(), 'denylist-at') == 1 then return false end
     if is_local_write('d', '') or is_local_write('d', form) then return false end
     return redis.call('HDEL', denylist_key(index), form) == 1
   end,
