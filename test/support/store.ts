@@ -4,5 +4,6 @@ import { testRedisUrl } from './redis.ts';
 
 /** A client of the run's Redis that knows the scripts. The caller closes it by `closeRedis`. */
 export async function openTestStore(url = testRedisUrl()): Promise<Store> {
-  return defineScripts(await connectRedis(url, { allowEviction: true }));
+  // A test may send thousands of commands at once, on a machine that has other work.
+  return defineScripts(await connectRedis(url, { allowEviction: true, commandTimeout: 10_000 }));
 }
