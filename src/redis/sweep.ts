@@ -1,4 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
+import { yieldingChunks } from '../lib/time-slices.ts';
 import type { RedisClient } from './connection/client.ts';
 import { scanMembers } from './connection/scan.ts';
 import { organizationBase, organizationsKey, sweepKey } from './keys.ts';
@@ -33,9 +34,9 @@ export async function sweepOrganizations(
     }
   };
   for await (const organizations of scanMembers(store, organizationsKey(prefix))) {
-    for (let first = 0; first < organizations.length; first += atOnce) {
+    for await (const chunk of yieldingChunks(organizations, atOnce)) {
       if (signal?.aborted === true) return;
-      await Promise.all(organizations.slice(first, first + atOnce).map(visit));
+      await Promise.all(chunk.map(visit));
       if (organizations.length > atOnce) await sleep(pauseMs);
     }
   }

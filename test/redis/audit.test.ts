@@ -23,7 +23,7 @@ async function trail(base: string): Promise<AuditEntry[]> {
   return entries;
 }
 
-test('the audit trail tells who changed the denylist, and when', async () => {
+test('the audit trail records who changed the denylist, and when', async () => {
   const prefix = freshPrefix();
   const base = organizationBase(prefix, 'acme');
   const start = Date.now();
@@ -50,7 +50,7 @@ test('the audit trail tells who changed the denylist, and when', async () => {
   expect(JSON.stringify(entries)).not.toContain(made.kind === 'created' ? made.apiKey : 'pb_');
 });
 
-test('a trail of many pages comes whole and in order', async () => {
+test('a trail of many pages is read completely and in order', async () => {
   const base = organizationBase(freshPrefix(), 'acme');
   await Promise.all(
     Array.from({ length: 1001 }, (_, i) =>

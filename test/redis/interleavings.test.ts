@@ -156,7 +156,7 @@ describe.each<UsernameComparison>(['exact', 'case-insensitive'])('names compared
   });
 });
 
-test('what the settings of an organization are not told, the defaults say', async () => {
+test('settings that an organization does not have are the defaults', async () => {
   expect((await readWriteSnapshot(store, organizationBase(prefix, 'nobody'))).settings).toEqual({
     ...defaultSettings,
     pattern: undefined,

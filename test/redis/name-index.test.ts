@@ -102,7 +102,7 @@ describe('the index of names grows', () => {
     );
   });
 
-  test('and a rebuild begins with as many buckets, and leaves none of the old ones', async () => {
+  test('and a rebuild begins with as many buckets, and keeps none of the old ones', async () => {
     await claim(crowd(1000));
     const before = await bucketCount();
     expect(await changeComparison(store, base, 'case-insensitive')).toMatchObject({ usernames: 1000 });
@@ -123,7 +123,7 @@ describe('the index of names grows', () => {
     expect(new Set(await claim(crowd(500).map(([, name]) => ['late', name])))).toEqual(new Set(['taken']));
   });
 
-  test('and takes a name even where something else stands in the way of the next bucket', async () => {
+  test('and takes a name even if a key of another type is in the way of the next bucket', async () => {
     await store.set(`${base}n0:1`, 'text');
     expect(new Set(await claim(crowd(200)))).toEqual(new Set(['put']));
     expect(await bucketCount()).toBe(1);

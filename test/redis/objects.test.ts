@@ -36,7 +36,7 @@ const profile = async () => {
 };
 
 describe('an object of the catalogue', () => {
-  test('can be worn once it is there and in the collection, and its URL follows the catalogue', async () => {
+  test('can be used once it exists and is in the collection, and its URL follows the catalogue', async () => {
     expect(await wear()).toEqual({ kind: 'object-not-found', field: 'avatar' });
     expect(await setObject(store, base, hat, 'https://cdn.example/1.png')).toBe('set');
     expect(await wear()).toEqual({ kind: 'object-not-in-collection', field: 'avatar' });
@@ -65,7 +65,7 @@ describe('a wallet', () => {
     expect(await profile()).toEqual({ wallet: address });
   });
 
-  test('that is not verified takes the place of one that is', async () => {
+  test('replaces a verified one even if it is not verified', async () => {
     await setWallet(store, base, 'ada', { address, isVerified: true });
     await setWallet(store, base, 'ada', { address, isVerified: false });
     expect(await profile()).toEqual({});

@@ -128,10 +128,4 @@ export async function storeTime(store: FsckStore): Promise<number> {
 export const quote = (text: string): string => JSON.stringify(text);
 
 /** Users or names in one script call: few enough that none holds Redis for more than a few milliseconds. */
-const chunkSize = 200;
-
-export function chunksOf<Item>(items: readonly Item[]): Item[][] {
-  const chunks: Item[][] = [];
-  for (let at = 0; at < items.length; at += chunkSize) chunks.push(items.slice(at, at + chunkSize));
-  return chunks;
-}
+export const namesAtOnce = 200;

@@ -1,9 +1,10 @@
 import { isUtf8 } from 'node:buffer';
 import { nameFault } from '../../domain/usernames.ts';
+import { yieldingChunks } from '../../lib/time-slices.ts';
 import { scanPairs } from '../connection/scan.ts';
 import { namesBucketKey, profileKey, settingsKey } from '../keys.ts';
 import { normalizedName, readWriteSnapshot } from '../write-snapshot.ts';
-import { chunksOf, hasType, quote, type Check } from './check.ts';
+import { hasType, namesAtOnce, quote, type Check } from './check.ts';
 
 export interface NamedUser {
   userId: string;
@@ -25,7 +26,7 @@ export async function checkNames(check: Check, users: readonly NamedUser[]): Pro
       await check.report('username-malformed', `${detail} is not UTF-8: ${remedy}`);
     } else readable.push(user);
   }
-  for (const chunk of chunksOf(readable)) await checkChunk(check, chunk);
+  for await (const chunk of yieldingChunks(readable, namesAtOnce)) await checkChunk(check, chunk);
 }
 
 /** Bytes that are not UTF-8 are read as the replacement character, which a name may have, too. */
@@ -81,7 +82,7 @@ export async function checkBucket(check: Check, bucket: string): Promise<void> {
   const remove = { generation: index, expect: [[type, 'type', key] as const], commands: [['unlink', key]] };
   if (!(await hasType(check, key, 'hash', remove))) return;
   for await (const page of scanPairs(store, key)) {
-    for (const chunk of chunksOf(page)) await checkEntries(check, bucket, chunk);
+    for await (const chunk of yieldingChunks(page, namesAtOnce)) await checkEntries(check, bucket, chunk);
   }
 }
 

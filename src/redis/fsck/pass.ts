@@ -8,6 +8,8 @@ import {
   rebuildKey,
   settingsKey,
 } from '../keys.ts';
+import { groupBy } from '../../lib/group-by.ts';
+import { yieldingChunks } from '../../lib/time-slices.ts';
 import { registerOrganization } from '../organizations.ts';
 import { dropGeneration, generationOf } from '../reindex/generations.ts';
 import type { ReindexStore } from '../reindex/scripts.ts';
@@ -116,8 +118,8 @@ export function createPass(
         const profiles = profileKey(base, '');
         const users = own.filter((key) => key.startsWith(profiles)).map((key) => key.slice(profiles.length));
         await checkProfiles(check, users);
-        for (let at = 0; at < own.length; at += atOnce) {
-          await Promise.all(own.slice(at, at + atOnce).map(async (key) => await examineKey(check, key)));
+        for await (const chunk of yieldingChunks(own, atOnce)) {
+          await Promise.all(chunk.map((key) => examineKey(check, key)));
         }
       }
     },
@@ -141,14 +143,7 @@ async function checkGenerations({ store, base, report }: Check, generations: Gen
 }
 
 function byBase(prefix: string, keys: readonly string[]): Map<string, string[]> {
-  const groups = new Map<string, string[]>();
-  for (const key of keys) {
-    const end = key.indexOf('}:', prefix.length);
-    if (end === -1) continue;
-    const base = key.slice(0, end + 2);
-    const group = groups.get(base);
-    if (group === undefined) groups.set(base, [key]);
-    else group.push(key);
-  }
-  return groups;
+  const endOfBase = (key: string): number => key.indexOf('}:', prefix.length) + 2;
+  const ofOrganizations = keys.filter((key) => endOfBase(key) > 1);
+  return groupBy(ofOrganizations, (key) => key.slice(0, endOfBase(key)));
 }

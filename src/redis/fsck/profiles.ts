@@ -1,12 +1,13 @@
+import { yieldingChunks } from '../../lib/time-slices.ts';
 import { profileKey, unreferencedPicturesKey } from '../keys.ts';
-import { chunksOf, quote, removeField, storeTime, type Check } from './check.ts';
+import { namesAtOnce, quote, removeField, storeTime, type Check } from './check.ts';
 import { checkNames, type NamedUser } from './names.ts';
 import { isReference } from './references.ts';
 import type { SeenProfile } from './scripts.ts';
 
 /** Checks that these users' profiles are whole, and that the index knows their names. */
 export async function checkProfiles(check: Check, users: readonly string[]): Promise<void> {
-  for (const chunk of chunksOf(users)) {
+  for await (const chunk of yieldingChunks(users, namesAtOnce)) {
     const profiles = await check.store.fsckLookProfiles(check.base, ...chunk);
     const named: NamedUser[] = [];
     for (const [position, userId] of chunk.entries()) {

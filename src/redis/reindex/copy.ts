@@ -1,4 +1,5 @@
 import { comparisonForm, type UsernameComparison } from '../../domain/usernames.ts';
+import { yieldingChunks } from '../../lib/time-slices.ts';
 import { denylistKey, localWritesKey, namesBucketKey, profileKey, settingsKey } from '../keys.ts';
 import { scanMembers, scanPairs } from '../connection/scan.ts';
 import { normalizedName, readWriteSnapshot } from '../write-snapshot.ts';
@@ -112,7 +113,7 @@ export async function copyDenied(rebuild: Rebuild): Promise<Copied | Stopped> {
   const { store, base, token, lease, comparison, current, next, signal } = rebuild;
   let count = 0;
   for await (const page of scanPairs(store, denylistKey(base, current))) {
-    for (const chunk of chunksOf(page)) {
+    for await (const chunk of yieldingChunks(page, deniedAtOnce)) {
       if (signal?.aborted === true) return { kind: 'interrupted' };
       const pairs = chunk.flatMap(([form, given]) => {
         const name = given === '' ? form : given;
@@ -136,14 +137,9 @@ export async function copyLocalWrites(rebuild: Rebuild): Promise<Copied | Stoppe
     const marks = page
       .filter((member) => member.startsWith(mark))
       .map((member) => mark + comparisonForm(member.slice(mark.length), comparison));
-    for (const chunk of chunksOf(marks)) count += await store.sadd(localWritesKey(base), chunk);
+    for await (const chunk of yieldingChunks(marks, deniedAtOnce))
+      count += await store.sadd(localWritesKey(base), chunk);
     if ((await store.reindexNames(base, token, lease, next))[0] === 'lapsed') return { kind: 'lapsed' };
   }
   return { kind: 'copied', count };
-}
-
-function chunksOf<Item>(items: readonly Item[]): Item[][] {
-  const chunks: Item[][] = [];
-  for (let at = 0; at < items.length; at += deniedAtOnce) chunks.push(items.slice(at, at + deniedAtOnce));
-  return chunks;
 }

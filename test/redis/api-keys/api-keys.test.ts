@@ -34,7 +34,7 @@ async function create(key: NewApiKey): Promise<{ apiKey: string; keyId: string }
 }
 
 describe('an API key', () => {
-  test('lets in whom it was made for', async () => {
+  test('authenticates the user it was made for', async () => {
     const { apiKey, keyId } = await create({ role: 'player', userId: 'ada', client: 'ios-4.2' });
     expect(apiKey).toMatch(/^pb_[\w-]{43}$/);
     expect(await authenticate(store, base, hashApiKey(apiKey))).toMatchObject({
@@ -53,7 +53,7 @@ describe('an API key', () => {
     expect(texts.join('\n')).not.toContain(apiKey.slice(3));
   });
 
-  test('lets nobody in once it is revoked, which may be said twice', async () => {
+  test('is refused once it is revoked, and can be revoked twice', async () => {
     const { apiKey, keyId } = await create({ role: 'admin' });
     expect(await revokeApiKey(store, base, keyId)).toBe('revoked');
     expect(await authenticate(store, base, hashApiKey(apiKey))).toEqual({ kind: 'unknown' });
@@ -62,12 +62,12 @@ describe('an API key', () => {
     expect(await listApiKeys(store, base)).toEqual([before]);
   });
 
-  test('lets nobody in once it has expired', async () => {
+  test('is refused once it has expired', async () => {
     const { apiKey } = await create({ role: 'admin', expiresAt: Date.now() - 1000 });
     expect(await authenticate(store, base, hashApiKey(apiKey))).toEqual({ kind: 'unknown' });
   });
 
-  test('lets nobody in from the very millisecond at which it expires', async () => {
+  test('is refused from the very millisecond at which it expires', async () => {
     const [seconds, microseconds] = await store.time();
     const now = Number(seconds) * 1000 + Math.floor(Number(microseconds) / 1000);
     const { apiKey } = await create({ role: 'admin', expiresAt: now });
@@ -82,7 +82,7 @@ describe('an API key', () => {
     expect(await store.exists(`${nowhere}keys`)).toBe(0);
   });
 
-  test('that is unknown cannot be revoked', async () => {
+  test('cannot be revoked if it is unknown', async () => {
     expect(await revokeApiKey(store, base, 'k_0000000000000000')).toBe('unknown');
     await store.hset(`${base}keys`, 'k_lost', hashApiKey('lost'));
     expect(await revokeApiKey(store, base, 'k_lost')).toBe('unknown');

@@ -137,7 +137,7 @@ describe('a store that is away', () => {
     },
   );
 
-  test('is used again as soon as it is back, and told of once', async () => {
+  test('is used again as soon as it is back, and logged once', async () => {
     const server = await startRedis(['--appendonly', 'yes']);
     const told: string[] = [];
     const note = (message: string) => told.push(message);
@@ -155,7 +155,7 @@ describe('a store that is away', () => {
     expect(told).toEqual(['store lost, reconnecting', 'store is back']);
   });
 
-  test('never gets a write that had been refused', async () => {
+  test('never gets a write that has failed', async () => {
     const server = await startRedis();
     const client = await open(server.url);
     const closed = event(client, 'close');
@@ -198,7 +198,7 @@ describe('a store that is away', () => {
     expect(await (await connecting).ping()).toBe('PONG');
   });
 
-  test('for too long at start is one line with the remedy and no password', async () => {
+  test('for too long at the start is one line with the remedy and without the password', async () => {
     const port = await unusedPort();
     const connecting = connectRedis(`redis://u:secret@127.0.0.1:${port}`, { startTimeout: 200 });
     await expect(connecting).rejects.toThrow(
@@ -218,7 +218,7 @@ describe('a store without an append-only file', () => {
   });
 });
 
-describe('a store that is unfit', () => {
+describe('a store that the bridge cannot use', () => {
   test('because it evicts is refused, unless that is allowed', async () => {
     const { url } = await redis('--maxmemory', '100mb', '--maxmemory-policy', 'allkeys-lru');
     await expect(connectRedis(url)).rejects.toThrow(
@@ -277,7 +277,7 @@ describe('errors of a store that cannot serve just now', () => {
     expect(isStoreUnavailable((await endless).error)).toBe(false);
   });
 
-  test('exclude mistakes of ours', async () => {
+  test('do not include mistakes of the bridge', async () => {
     const client = await open(testRedisUrl());
     expect(isStoreUnavailable((await refusal(client.call('nonsense'))).error)).toBe(false);
     expect(isStoreUnavailable(new Error('BUSYGROUP Consumer Group name already exists'))).toBe(false);

@@ -236,7 +236,7 @@ describe("an operator's tool", () => {
     expect(await client.ping()).toBe('PONG');
   });
 
-  test('starts one for the time being where no bridge runs', async () => {
+  test('starts one until it is closed where no bridge runs', async () => {
     const dataDir = folder();
     const tool = await reachEmbedded(dataDir);
     const client = await open(tool.url);
@@ -248,7 +248,7 @@ describe("an operator's tool", () => {
     expect(await (await open(bridge.url)).get('k')).toBe('v');
   });
 
-  test('and another that start together share one', async () => {
+  test('shares one with another tool that starts at the same time', async () => {
     const dataDir = folder();
     const tools = await Promise.all([reachEmbedded(dataDir), reachEmbedded(dataDir), reachEmbedded(dataDir)]);
     const pids = await Promise.all(tools.map(async ({ url }) => pidOf(await open(url))));
@@ -258,7 +258,7 @@ describe("an operator's tool", () => {
 });
 
 describe('a start that cannot succeed', () => {
-  test('for want of a server names the remedy', async () => {
+  test('because there is no server on the PATH names the remedy', async () => {
     const bin = folder('bin');
     mkdirSync(bin);
     for (const name of ['sh', 'flock'])
@@ -270,7 +270,7 @@ describe('a start that cannot succeed', () => {
     );
   });
 
-  test('for want of a writable folder is one plain line', async () => {
+  test('because the folder cannot be written is one plain line', async () => {
     const file = folder('file');
     writeFileSync(file, '');
     await expect(openEmbedded({ dataDir: file })).rejects.toThrow(
@@ -282,7 +282,7 @@ describe('a start that cannot succeed', () => {
     );
   });
 
-  test('for damaged data says what Redis said', async () => {
+  test('because the data is damaged reports what Redis logged', async () => {
     const dataDir = folder();
     const first = await openEmbedded({ dataDir });
     await (await open(first.url)).set('k', 'v');
@@ -295,7 +295,7 @@ describe('a start that cannot succeed', () => {
   });
 });
 
-test("data that a newer server has written is told from damage: Valkey's cannot be read by every Redis", async () => {
+test("data that a newer server has written is not reported as damaged: not every Redis can read Valkey's", async () => {
   const dataDir = folder();
   await (await openEmbedded({ dataDir })).close();
   const base = join(dataDir, 'redis/appendonlydir/appendonly.aof.1.base.rdb');

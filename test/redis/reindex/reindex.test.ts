@@ -113,7 +113,7 @@ describe('changing how names are compared', () => {
     expect(await store.hget(`${base}d1`, 'nobody')).toBe('Nobody');
   });
 
-  test('changes nothing where names would collide, and tells every one of them', async () => {
+  test('changes nothing where names would collide, and reports every one of them', async () => {
     const base = await newOrganization();
     for (const [user, username] of [
       ['ada', 'Ada'],
@@ -133,7 +133,7 @@ describe('changing how names are compared', () => {
     expect(await put(base, 'bob', 'BOB')).toBe('put');
   });
 
-  test('leaves to no migration what was denied or undenied here', async () => {
+  test('keeps the record of what was denied or removed here, so that no migration changes it', async () => {
     const base = await newOrganization();
     await store.sadd(`${base}local-writes`, 'd\nRoot', 'd\n', 'o\nHats\nTop');
     await changeComparison(store, base, 'case-insensitive');
@@ -142,7 +142,7 @@ describe('changing how names are compared', () => {
     );
   });
 
-  test('knows an organization that compares so already, and one that does not exist', async () => {
+  test('reports an organization that compares names so already, and one that does not exist', async () => {
     const base = await newOrganization('case-insensitive');
     expect(await changeComparison(store, base, 'case-insensitive')).toEqual({ kind: 'unchanged' });
     expect(await changeComparison(store, `${base}none`, 'exact')).toEqual({ kind: 'unknown-organization' });
@@ -198,7 +198,7 @@ describe('changing how names are compared', () => {
     30_000,
   );
 
-  test('removes nothing of a generation that is in force or being built, whoever asks', async () => {
+  test('removes nothing of a generation that is in force or being built', async () => {
     const base = await newOrganization();
     await put(base, 'ada', 'Ada');
     expect(await store.reindexDrop(base, '0', 0)).toBe('in-use');
@@ -254,7 +254,7 @@ describe('changing how names are compared', () => {
     expect(await put(base, 'ada', 'Ada Lovelace')).toBe('put');
   });
 
-  test('is done by one at a time', async () => {
+  test('is done by one process at a time', async () => {
     const base = await newOrganization();
     await store.reindexOpen(base, 'first', 60_000, 'case-insensitive');
     expect(await changeComparison(store, base, 'case-insensitive', { lease: 50 })).toEqual({ kind: 'busy' });
@@ -291,7 +291,7 @@ describe('changing how names are compared', () => {
     expect(await generations(base)).toEqual(new Set(['1']));
   });
 
-  test('finds every profile of a cluster', async () => {
+  test('finds every name on a cluster', async () => {
     const cluster = await startCluster();
     const there = await openTestStore(cluster.url);
     try {
