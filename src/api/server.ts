@@ -3,24 +3,24 @@ import { createServer, IncomingMessage, ServerResponse, type RequestListener, ty
 import { Server as NetServer, type Socket } from 'node:net';
 import { setImmediate as turn, setTimeout as sleep } from 'node:timers/promises';
 import express, { type Express } from 'express';
-import { refusedForHost, refuseUnreadable } from './middleware/malformed-requests.ts';
+import { refuseForHost, refuseUnreadable } from './middleware/malformed-requests.ts';
 import { baseUrlOf } from './respond.ts';
 
 export interface BridgeServer {
   /** The port it listens on. */
   port: number;
-  /** Whether it is on its way out: it still answers, but wants no new work. */
+  /** Whether it is about to stop: it still answers requests, but is not ready for new ones. */
   isDraining: () => boolean;
   /**
-   * Answers what was sent, telling each client to go elsewhere (`Connection: close`), and ends. Nobody is cut:
-   * for a moment it goes on accepting, since a request may be on its way before a balancer has noticed.
+   * Answers the requests that were sent, each with `Connection: close`, and stops. It goes on accepting connections for
+   * a moment, since load balancers need time to notice.
    */
   drain: () => Promise<void>;
 }
 
-/** How long a draining server goes on accepting, and then waits for what idle connections have sent, in ms. */
+/** How long a draining server goes on accepting connections, and then waits for requests on idle ones, in ms. */
 const lastCall = 300;
-/** How long a draining server waits for requests that are under way before it cuts their connections, in ms. */
+/** How long a draining server waits for requests in progress before it cuts off their connections, in ms. */
 const drainTimeout = 4000;
 
 /**
@@ -30,7 +30,7 @@ const drainTimeout = 4000;
  */
 const lingerMs = 1000;
 
-/** A port that cannot be had; `message` is one plain line with the remedy. */
+/** A port that cannot be opened; `message` is one plain line with the remedy. */
 export class PortError extends Error {
   readonly inUse: boolean;
 
@@ -56,21 +56,21 @@ export async function listen(
   const answer: RequestListener = (request, response) => {
     // This connection is closing: what is sent after the last response is discarded.
     if (request.socket.writableEnded) return;
-    if (!refusedForHost(request, response, baseUrlOf(app)))
-      app(request as express.Request, response as express.Response);
+    if (hasRightHost(request)) app(request as express.Request, response as express.Response);
+    else refuseForHost(request, response, baseUrlOf(app));
   };
   const server = createServer(
     // Node's own answer to a request without a host has no body.
     { ...requestAndResponseOf(app, () => draining), requireHostHeader: false },
     answer,
   );
-  // Instead of a bare 417: an expectation nobody knows may be left unmet (RFC 9110 §10.1.1).
+  // Instead of Node's bare 417: an unknown expectation may be ignored (RFC 9110 §10.1.1).
   server.on('checkExpectation', answer);
-  // Whoever reads the body asks for it: after authentication.
+  // 100 Continue is sent when the body is read: after authentication.
   server.on('checkContinue', answer);
   // Otherwise headers beyond the 2000th are dropped; their size is limited anyway (431).
   server.maxHeadersCount = 0;
-  // A client may close its side once it has sent its requests, and still gets its responses.
+  // A client that closes its side after its requests still gets its responses.
   (server as Server & { httpAllowHalfOpen: boolean }).httpAllowHalfOpen = true;
   refuseUnreadable(server, baseUrlOf(app));
   server.headersTimeout = 20_000;
@@ -111,6 +111,16 @@ export async function listen(
   };
 }
 
+/** Whether there is exactly one Host header, or none with HTTP/1.0 (RFC 9112 §3.2). */
+function hasRightHost({ rawHeaders, httpVersion }: IncomingMessage): boolean {
+  let hosts = 0;
+  for (let at = 0; at < rawHeaders.length; at += 2) {
+    const name = rawHeaders[at] ?? '';
+    if (name.length === 4 && name.toLowerCase() === 'host') hosts++;
+  }
+  return hosts === 1 || (hosts === 0 && httpVersion !== '1.1');
+}
+
 /**
  * Waits for a turn of the event loop in which nobody connected, or a hundred turns: a closing server resets the
  * connections that it has not accepted yet, with the requests they brought.
@@ -129,8 +139,8 @@ async function untilNobodyQueues(server: Server): Promise<void> {
 }
 
 /**
- * Classes whose instances have the app's own prototypes from birth. Express sets these prototypes on every
- * request and response; where they are there already that costs nothing, and otherwise more than all the rest.
+ * Classes whose instances have the app's own prototypes. Express sets these prototypes on every request and response,
+ * which costs nothing if they are there already, and otherwise more than everything else it does.
  */
 function requestAndResponseOf(app: Express, isDraining: () => boolean) {
   class BridgeRequest extends IncomingMessage {}
@@ -172,7 +182,7 @@ function whyNot(error: unknown, host: string, port: number, prefix: string): str
       return `port ${port} may not be used by this user: set ${prefix}PORT to 1024 or above`;
     case 'EADDRNOTAVAIL':
     case 'ENOTFOUND':
-      return `${prefix}HOST ${host} is no address of this machine`;
+      return `${prefix}HOST ${host} is not an address of this machine`;
     default:
       return `cannot listen on ${host}:${port}: ${String(error)}`;
   }

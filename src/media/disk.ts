@@ -19,7 +19,7 @@ async function sync(file: string): Promise<void> {
   }
 }
 
-/** Where a file is written before it gets its name: known by the name, so that who removes the one finds the other. */
+/** Where a file is written before it gets its name. Derived from the name, so that removing a file finds both. */
 function halfOf(folder: string, name: string): string {
   return path.join(folder, `.${name}.tmp`);
 }

@@ -94,7 +94,7 @@ export function createPictureDecoder(limits: QueueLimits): (bytes: Buffer) => Pr
  * orientation applied, colours in sRGB, 8 bits, no metadata, the long side at most 2048 pixels (never
  * enlarged), animations kept. Judges by the bytes alone, and never throws for what they are. At most
  * 40,000,000 pixels, all frames counted, and 10 seconds. One core is left to other requests; what would wait
- * longer than 2.5 seconds is `busy` (overload is told within 3 seconds).
+ * longer than 2.5 seconds is `busy` (overload is reported within 3 seconds).
  */
 export const decodePicture = createPictureDecoder({
   atOnce: Math.max(1, Math.min(2, availableParallelism() - 1)),

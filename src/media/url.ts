@@ -53,7 +53,7 @@ function readBucket(url: URL, defaultRegion: string | undefined): BucketAddress 
   }
   const endpoint = URL.canParse(endpointGiven) ? new URL(endpointGiven) : undefined;
   if (endpoint === undefined || !/^https?:$/.test(endpoint.protocol) || /[?#@]/.test(endpointGiven))
-    return wrong('has an endpoint that is no http(s) address; write endpoint=https://HOST[:PORT]');
+    return wrong('has an endpoint that is not an http(s) address; write endpoint=https://HOST[:PORT]');
   return {
     kind: 's3',
     bucket: url.host,
@@ -71,7 +71,7 @@ function readFolder(text: string, dataDir: string): MediaAddress | Wrong {
   try {
     return { kind: 'folder', folder: fileURLToPath(text) };
   } catch {
-    return wrong('is no folder of this machine; write file:///path/to/folder');
+    return wrong('is not a folder of this machine; write file:///path/to/folder');
   }
 }
 

@@ -8,29 +8,29 @@ import { successors } from './successors.ts';
 
 const code = (text: string): Html => html`<code>${text}</code>`;
 
-/** For the teams that still call: what the answers tell them, how to log it, and what to use instead. */
+/** For teams that still use this API: what the headers mean, how to log them, and what to use instead. */
 export function movingSection(document: ContractDocument, operations: readonly Placed[]): Html {
   const deprecated = operations.filter(({ operation }) => operation.deprecated === true);
   const snippets = [curlSnippet(credentialHeaders(document)), fetchSnippet, nodeSnippet, pythonSnippet];
   return html`<section id="moving">
     <h2>Moving away</h2>
-    <h3>What the answers tell you</h3>
-    ${table('What the deprecation headers mean', ['Answer', 'What it means for you'], meanings)}
-    <h3>See it in your logs</h3>
+    <h3>What the headers mean</h3>
+    ${table('What the deprecation headers mean', ['Header or status', 'Meaning'], meanings)}
+    <h3>Log deprecated calls</h3>
     <p>
-      Every answer of this interface has these headers, errors included. The code below tells once for each
-      path; it changes nothing about the calls, and logs no key. Pages of other origins can read the headers
-      where the operator lets their origin call.
+      Every response of this API has these headers, errors included. The code below logs one warning per path.
+      It does not change the calls, and it logs no API key. Pages of other origins can read the headers if the
+      operator allows their origin.
     </p>
     ${snippets.map((snippet) => codeBlock(snippet.label, snippet.code))}
     <h3>What replaces each operation</h3>
     <p>
-      The successor holds the same data as key structures. Unless the operator chose another prefix,
-      ${code('{org}')} stands for ${code('pb:{<organization id>}:')}, so that the profile of ${code('u-1')} in
-      ${code('acme')} is ${code('pb:{acme}:p:u-1')}. The bridge's ${code('src/redis/README.md')} has every key
-      and field.
+      The successor holds the same data as Redis keys. ${code('{org}')} stands for
+      ${code('pb:{<organization id>}:')}, unless the operator has chosen another prefix: the profile of
+      ${code('u-1')} in ${code('acme')} is ${code('pb:{acme}:p:u-1')}. The bridge's
+      ${code('src/redis/README.md')} documents every key and field.
     </p>
-    ${table('What replaces each operation', ['Operation', 'Key structures'], deprecated.map(replacement))}
+    ${table('What replaces each operation', ['Operation', 'Keys'], deprecated.map(replacement))}
   </section>`;
 }
 
@@ -38,21 +38,26 @@ const meanings: [Content, Content][] = [
   [
     code('Deprecation'),
     phrase(
-      'Since when it is deprecated, as `@` and seconds since 1970 (RFC 9745). The answer is as good as ever.',
+      'When the API was deprecated: `@` and Unix seconds (RFC 9745). The response itself is unaffected.',
     ),
   ],
-  [code('Sunset'), phrase('Until when you can count on it (RFC 8594). Be gone by then.')],
+  [
+    code('Sunset'),
+    phrase('When the API is expected to become unavailable (RFC 8594). Complete your move before then.'),
+  ],
   [
     code('Link'),
     phrase(
-      '`rel="deprecation"` and `rel="sunset"`: where to read about it. `rel="successor-version"`: where to go (RFC 8288).',
+      '`rel="deprecation"` and `rel="sunset"`: the announcements. `rel="successor-version"`: the replacement (RFC 8288).',
     ),
   ],
   [
     html`410 <a href="#problem-brownout"><code>brownout</code></a>`,
-    phrase('Off for a while, on purpose, so that forgotten callers notice. Back after `Retry-After`.'),
+    phrase(
+      'Switched off temporarily, so that remaining callers notice. Available again after `Retry-After`.',
+    ),
   ],
-  [html`410 <a href="#problem-sunset"><code>sunset</code></a>`, 'Gone for good.'],
+  [html`410 <a href="#problem-sunset"><code>sunset</code></a>`, 'Switched off permanently.'],
 ];
 
 function replacement({ operation, method }: Placed): [Content, Content] {

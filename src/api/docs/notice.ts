@@ -1,13 +1,13 @@
 import type { DeprecationFacts } from '../../contract/document.ts';
 import { html, link, type Content, type Html } from '../../lib/html.ts';
 
-/** What holds now. Times are ISO 8601. */
+/** The facts in force. Times are ISO 8601. */
 export interface FactsInForce extends Partial<DeprecationFacts> {
   /** Those that are not over. */
   brownouts?: readonly { start: string; end: string }[];
 }
 
-/** What everybody should know first: since when, until when, and where to go. */
+/** The notice at the top of the page: since when the API is deprecated, until when it works, and its successor. */
 export function deprecationSection({
   deprecatedAt,
   sunsetAt,
@@ -32,7 +32,7 @@ export function deprecationSection({
     facts.push(['Read more', link(documentation)]);
   }
   return html`<section id="deprecation" class="notice" aria-labelledby="deprecation-title">
-    <h2 id="deprecation-title">This interface is deprecated</h2>
+    <h2 id="deprecation-title">This API is deprecated</h2>
     <dl>
       ${facts.map(
         ([name, value]) =>
@@ -43,10 +43,11 @@ export function deprecationSection({
       )}
     </dl>
     <p>
-      It works as ever until the sunset; after it, and during announced brownouts before it, it may answer
-      <a href="#problem-sunset">410</a>. Every answer of the interface carries these dates and addresses in
-      its headers <code>Deprecation</code>, <code>Sunset</code> and <code>Link</code>.
-      <a href="#moving">Moving away</a> has what they mean, how to log them, and what replaces each operation.
+      It works unchanged until the sunset. After it, and during announced brownouts, it may respond with
+      <a href="#problem-sunset">410</a>. Every response has these dates and links in its headers
+      <code>Deprecation</code>, <code>Sunset</code> and <code>Link</code>.
+      <a href="#moving">Moving away</a> explains what they mean, how to log them, and what replaces each
+      operation.
     </p>
   </section>`;
 }

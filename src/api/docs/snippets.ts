@@ -19,14 +19,14 @@ export function curlSnippet(credentials: readonly string[]): Snippet {
 
 export const fetchSnippet: Snippet = {
   label: 'fetch, in browsers and elsewhere: in place of fetch',
-  code: String.raw`const told = new Set();
+  code: String.raw`const logged = new Set();
 
-export async function fetchAndTell(input, init) {
+export async function fetchAndLog(input, init) {
   const response = await fetch(input, init);
   const since = response.headers.get('Deprecation');
   const { pathname } = new URL(response.url);
-  if (since !== null && !told.has(pathname)) {
-    told.add(pathname);
+  if (since !== null && !logged.has(pathname)) {
+    logged.add(pathname);
     console.warn('deprecated:', pathname, {
       since: new Date(Number(since.slice(1)) * 1000).toISOString(),
       sunset: response.headers.get('Sunset'),
@@ -42,13 +42,13 @@ export const nodeSnippet: Snippet = {
   code: String.raw`// node --import ./log-deprecated.mjs your-program.js
 import { subscribe } from 'node:diagnostics_channel';
 
-const told = new Set();
+const logged = new Set();
 
-function tell(method, url, header) {
+function report(method, url, header) {
   const since = header('deprecation');
   const call = method + ' ' + url.origin + url.pathname;
-  if (!since || told.has(call)) return;
-  told.add(call);
+  if (!since || logged.has(call)) return;
+  logged.add(call);
   console.warn('deprecated:', call, {
     since: new Date(Number(since.slice(1)) * 1000).toISOString(),
     sunset: header('sunset'),
@@ -62,13 +62,13 @@ subscribe('undici:request:headers', ({ request, response }) => {
   response.headers.forEach((text, i, all) => {
     if (i % 2 === 1) headers.append(String(all[i - 1]), String(text));
   });
-  tell(request.method, new URL(request.path, request.origin), (name) => headers.get(name));
+  report(request.method, new URL(request.path, request.origin), (name) => headers.get(name));
 });
 
 // node:http, node:https, and the libraries built on them
 subscribe('http.client.response.finish', ({ request, response }) => {
   const url = new URL(request.path, request.protocol + '//' + request.getHeader('host'));
-  tell(request.method, url, (name) => response.headers[name]);
+  report(request.method, url, (name) => response.headers[name]);
 });`,
 };
 
@@ -80,15 +80,15 @@ import urllib.request
 from datetime import datetime, timezone
 from urllib.parse import urlsplit
 
-told = set()
+logged = set()
 
 
 class LogDeprecated(urllib.request.BaseHandler):
     def http_response(self, request, response):
         since = response.headers["Deprecation"]
         call = (request.get_method(), urlsplit(request.full_url).path)
-        if since and call not in told:
-            told.add(call)
+        if since and call not in logged:
+            logged.add(call)
             logging.getLogger("deprecated").warning(
                 "deprecated: %s %s since %s, sunset %s, links %s",
                 *call,

@@ -6,13 +6,13 @@ import { problem, renderProblem, type Problem } from '../../contract/problems.ts
 import { sendProblem } from '../respond.ts';
 import { hasCall } from '../call.ts';
 
-/** How long a client has to read its refusal, in ms, before it is cut. */
+/** How long a client may take to read its refusal before its connection is cut off, in ms. */
 const lingering = 1000;
 
 /**
- * Lets a server refuse what is no HTTP request, or takes too long to become one, with a problem (RFC 9457) in place
- * of Node's bare status line. What was asked before on the same connection, and has been read to its end, is
- * still answered; nothing after it is read.
+ * Lets a server refuse what is not an HTTP request, or does not arrive in time, with a problem (RFC 9457) in place of
+ * Node's bare status line. Earlier requests on the same connection that have been read to their end are still answered;
+ * nothing after them is read.
  */
 export function refuseUnreadable(server: Server, baseUrl: string): void {
   const refused = new WeakSet<Duplex>();
@@ -21,33 +21,20 @@ export function refuseUnreadable(server: Server, baseUrl: string): void {
       socket.destroy();
       return;
     }
-    // Whatever else it sends is an error again.
+    // Everything that follows is an error, too.
     if (refused.has(socket)) return;
     refused.add(socket);
-    // A reset, from now on, is no news.
+    // The client may reset the connection from now on.
     socket.on('error', () => {});
     refuse(problemOf(error), socket, baseUrl);
   });
 }
 
-/** Refuses a request of HTTP/1.1 without exactly one Host header (RFC 9112 §3.2); returns whether it did. */
-export function refusedForHost(request: IncomingMessage, response: ServerResponse, baseUrl: string): boolean {
-  const hosts = countHosts(request.rawHeaders);
-  if (hosts === 1 || (hosts === 0 && request.httpVersion !== '1.1')) return false;
-  const detail = `The request has ${hosts === 0 ? 'no' : 'more than one'} Host header.`;
+/** Refuses a request that does not have exactly one Host header, and closes its connection. */
+export function refuseForHost({ headers }: IncomingMessage, response: ServerResponse, baseUrl: string): void {
+  const detail = `The request has ${headers.host === undefined ? 'no' : 'more than one'} Host header.`;
   const { head, body } = render(problem('malformed-request', detail), baseUrl);
   response.writeHead(400, { ...head, Connection: 'close' }).end(body);
-  return true;
-}
-
-/** The parsed headers hold the first one only. */
-function countHosts(rawHeaders: readonly string[]): number {
-  let hosts = 0;
-  for (let at = 0; at < rawHeaders.length; at += 2) {
-    const name = rawHeaders[at] ?? '';
-    if (name.length === 4 && name.toLowerCase() === 'host') hosts++;
-  }
-  return hosts;
 }
 
 function refuse(carried: Problem, socket: Duplex, baseUrl: string): void {
@@ -80,17 +67,17 @@ function refuse(carried: Problem, socket: Duplex, baseUrl: string): void {
 function problemOf({ code }: NodeJS.ErrnoException): Problem {
   switch (code) {
     case 'HPE_HEADER_OVERFLOW':
-      return problem('headers-too-large', 'The headers have more than 16 KiB.');
+      return problem('headers-too-large', 'The headers exceed 16 KiB.');
     case 'HPE_CHUNK_EXTENSIONS_OVERFLOW':
-      return problem('payload-too-large', 'The extensions of a chunk have more than 16 KiB.');
+      return problem('payload-too-large', 'The extensions of a chunk exceed 16 KiB.');
     case 'ERR_HTTP_REQUEST_TIMEOUT':
       return problem('request-timeout', 'The request did not arrive in time.');
     default:
-      return problem('malformed-request', 'What was sent is no request of HTTP/1.1.');
+      return problem('malformed-request', 'What was sent is not a valid HTTP request.');
   }
 }
 
-/** The headers and the text of a problem that is nobody's call. */
+/** The headers and the body of a problem for a request that never reached the app. */
 function render(carried: Problem, baseUrl: string): { head: Record<string, string>; body: string } {
   const requestId = randomUUID();
   const body = JSON.stringify(renderProblem(carried, requestId, baseUrl));

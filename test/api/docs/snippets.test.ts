@@ -17,7 +17,7 @@ beforeAll(async () => {
   env = { ...process.env, BASE_URL: bridge.url, API_KEY: apiKey, ORGANIZATION_ID: organization.id };
   delete env['NODE_OPTIONS'];
   folder = await mkdtemp(join(tmpdir(), 'snippets-'));
-  await writeFile(join(folder, 'fetch-and-tell.mjs'), fetchSnippet.code);
+  await writeFile(join(folder, 'fetch-and-log.mjs'), fetchSnippet.code);
   await writeFile(join(folder, 'log-deprecated.mjs'), nodeSnippet.code);
   await writeFile(join(folder, 'log_deprecated.py'), pythonSnippet.code);
 });
@@ -53,10 +53,10 @@ describe('the code shown to client teams', () => {
 
   test('fetch tells once for a path, and gives the answer on', async () => {
     const program = `
-      import { fetchAndTell } from './fetch-and-tell.mjs';
+      import { fetchAndLog } from './fetch-and-log.mjs';
       const headers = { 'x-api-key': process.env.API_KEY, '${bridge.config.organizationHeader}': process.env.ORGANIZATION_ID };
       for (const path of ['/api/profile/', '/api/profile/', '/livez']) {
-        const answer = await fetchAndTell(process.env.BASE_URL + path, { headers });
+        const answer = await fetchAndLog(process.env.BASE_URL + path, { headers });
         console.log(answer.status, (await answer.text()).length > 0);
       }`;
     const text = await run(process.execPath, ['--input-type=module', '-e', program]);
