@@ -103,12 +103,15 @@ export async function createDrilledOrganization(
     history,
     seen,
     run: async (turns, over) => {
+      let failures = 0;
       for (const { pause, patience, command } of turns) {
-        await sleep(pause);
+        // To go on regardless after a failure would only pile up outcomes that nobody knows.
+        await sleep(pause + 200 * failures);
         if (over.aborted) return;
         const sent = await call(longLists ? lengthen(command) : command, pause, patience);
-        // To go on regardless would only pile up outcomes that nobody knows.
-        if (sent !== 'not sent' && !isKnown(sent)) await untilReady(deployment);
+        if (sent === 'not sent') continue;
+        failures = isKnown(sent) ? 0 : failures + 1;
+        if (failures > 0) await untilReady(deployment);
       }
     },
     settle: async () => {
