@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# Runs jest with the given arguments on a machine that seems to have Valkey and no Redis: ci-valkey.sh ARG…
-# The valkey-server is the one on the PATH, or else the system's package, Debian's backports included: fetched
-# and unpacked into a temporary folder, so that nothing is installed or started and no source of the machine is
-# changed (root is not needed). Where it cannot be had, this says "skipped: reason" and exits 0.
+# Runs jest with the given arguments on a machine that seems to have Valkey and no Redis: valkey.sh ARGUMENT…
+# The valkey-server is the one on the PATH, otherwise the system's package, Debian's backports included: fetched and
+# unpacked into a temporary folder. Nothing is installed or started, and no package source is added, so root is not
+# needed. Where it cannot be had, this says "skipped: reason" and exits 0.
 set -euo pipefail
 
 skip() {
@@ -37,7 +37,7 @@ unpack() {
       sed -n "s|^\($VERSION_CODENAME\) \(.*\)|deb [signed-by=$keys] \2 \1-backports main|p" <<<"$targets" >"$work/sources/backports.list"
     fi
   fi
-  # Sources that do not answer are no matter where another has it.
+  # A source that does not answer does not matter if another one has the package.
   apt apt-get update >"$work/log" 2>&1 || true
   apt apt-get install --yes --no-install-recommends --download-only valkey-server >>"$work/log" 2>&1 ||
     skip "apt has no valkey-server here ($(tail -n 1 "$work/log"))"
