@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Builds the container image and runs it the way production should: read-only, without capabilities, as an arbitrary
-# user, next to a Redis. Prints the size of the image and how long starting and stopping take.
+# user, next to a Redis; then by Docker Compose. Prints the size of the image and how long starting and stopping take.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 . scripts/ci/docker.sh
@@ -33,7 +33,7 @@ if [ -n "${NODE_EXTRA_CA_CERTS:-}" ]; then
   environment+=(--change 'ENV NODE_EXTRA_CA_CERTS=/etc/ca.pem')
 fi
 import_image "$base" local/node:24 "${environment[@]}"
-copy_programs "$work/redis" redis-server redis-cli sh
+copy_programs "$work/redis" redis-server redis-cli sh grep
 import_image "$work/redis" local/redis:7 --change 'CMD ["redis-server"]'
 
 docker build --network host --build-arg NODE_IMAGE=local/node:24 --tag local/profile-bridge . >"$work/build.log" 2>&1 ||
@@ -42,7 +42,12 @@ size() { docker image inspect --format '{{.Size}}' "$1"; }
 echo "image: $((($(size local/profile-bridge) - $(size local/node:24)) / 1000000)) MB on top of the base image"
 
 network=bridge-ci-$$ redis=redis-ci-$$ bridge=bridge-ci-$$
-trap 'docker rm -fv "$bridge" "$redis" >/dev/null 2>&1 || true; docker network rm "$network" >/dev/null 2>&1 || true; cleanup' EXIT
+clean_up_containers() {
+  docker rm -fv bridge-ci-$$ "$redis" >/dev/null 2>&1 || true
+  docker network rm "$network" >/dev/null 2>&1 || true
+  cleanup
+}
+trap clean_up_containers EXIT
 docker network create "$network" >/dev/null
 docker run --detach --name "$redis" --network "$network" --network-alias redis local/redis:7 \
   redis-server --protected-mode no --appendonly yes >/dev/null
@@ -61,13 +66,18 @@ echo "start: ready after $(($(now) - started)) ms"
 
 admin() { docker exec "$bridge" profile-bridge admin "$@"; }
 expect 'the version' '^[0-9]+\.[0-9]+\.[0-9]+$' "$(docker exec "$bridge" profile-bridge --version)"
-admin org set acme >/dev/null
-key=$(admin key create --org acme --role player --user u1 --json | node -p 'JSON.parse(require("fs").readFileSync(0)).apiKey')
-call() { curl --silent --show-error "$url/api/profile/" -H "x-api-key: $key" -H 'x-platform-organization-id: acme' "$@"; }
+new_key() { # new_key ORGANIZATION
+  admin org set "$1" >/dev/null
+  admin key create --org "$1" --role player --user u1 --json | node -p 'JSON.parse(require("fs").readFileSync(0)).apiKey'
+}
+call() { # call ORGANIZATION OPTION…
+  curl --silent --show-error "$url/api/profile/" -H "x-api-key: $key" -H "x-platform-organization-id: $1" "${@:2}"
+}
+key=$(new_key acme)
 base64 --decode >"$work/picture.png" <<<'iVBORw0KGgoAAAANSUhEUgAAACAAAAAgCAMAAABEpIrGAAAAA1BMVEX/Y0e/iuVgAAAACXBIWXMAAAPoAAAD6AG1e1JrAAAAE0lEQVQ4jWNgGAWjYBSMAgasAAAEIAABMVaGxQAAAABJRU5ErkJggg=='
 expect 'an upload, on a read-only root file system' '"profilePictureUrl":"http://localhost:8080/media/' \
-  "$(call -X PUT -F username=ada -F "profilePicture=@$work/picture.png")"
-expect 'the profile' '^\{"username":"ada",' "$(call)"
+  "$(call acme -X PUT -F username=ada -F "profilePicture=@$work/picture.png")"
+expect 'the profile' '^\{"username":"ada",' "$(call acme)"
 expect 'a warning that PUBLIC_BASE_URL is not set' 'PUBLIC_BASE_URL is not set' "$(docker logs "$bridge" 2>&1)"
 expect 'the health check' '^0$' \
   "$(docker exec "$bridge" node -e 'fetch("http://127.0.0.1:8080/livez").then(({ ok }) => console.log(ok ? 0 : 1))')"
@@ -78,3 +88,5 @@ stopped=$(now)
 docker stop "$bridge" >/dev/null
 echo "stop: $(($(now) - stopped)) ms"
 expect 'the exit code after docker stop' '^0$' "$(docker inspect --format '{{.State.ExitCode}}' "$bridge")"
+
+. scripts/ci/compose.sh
