@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Checks the files in scripts/deploy with the programs that read them.
+# Checks the files in scripts/deploy with the programs that read them, and runs the proxies in front of bridges.
 set -euo pipefail
 cd "$(dirname "$0")/../deploy"
 PATH=$PATH:/usr/sbin
@@ -33,3 +33,6 @@ for file in compose.yaml ../../compose.yaml; do
   PUBLIC_BASE_URL=https://profiles.example.com docker-compose --file "$file" config --quiet
   echo "$file: ok"
 done
+
+cd ../..
+npm test -- --coverage=false test/deploy
