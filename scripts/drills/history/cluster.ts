@@ -63,19 +63,40 @@ export async function setNodeTimeout({ masters, replicas }: RedisCluster, timeou
   }
 }
 
-/** Kills the master of the first organization; resolves once its replica has taken over. */
-export async function failOver({ deployment, organizations: [first] }: FaultContext): Promise<void> {
+/**
+ * Kills the master of the first organization; resolves once its replica has taken over. The new master gets a replica in
+ * turn, that of a master which serves no organization of the drill: with WRITE_REPLICAS it needs one.
+ */
+export async function failOver({ deployment, organizations }: FaultContext): Promise<void> {
   const cluster = clusterOf(deployment);
   const { masters, replicas } = cluster;
   await setNodeTimeout(cluster, 2000);
   const direct = new Redis(masters[0]?.url ?? '');
-  const slot = await direct.cluster('KEYSLOT', first?.base ?? '');
+  const slots = await Promise.all(
+    organizations.map(async ({ base }) => await direct.cluster('KEYSLOT', base)),
+  );
   direct.disconnect();
-  const killed = Math.min(2, Math.floor(slot / 5461));
+  const serving = slots.map((slot) => Math.min(2, Math.floor(slot / 5461)));
+  const killed = serving[0] ?? 0;
+  const spare = replicas[[0, 1, 2].findIndex((master) => !serving.includes(master))];
   const [master, replica] = [masters[killed], replicas[killed]];
-  if (master === undefined || replica === undefined) throw new Error('the slot has no replica');
+  if (master === undefined || replica === undefined || spare === undefined)
+    throw new Error('the slot has no replica');
   process.kill(master.pid, 'SIGKILL');
   await untilMaster(replica);
+  await attach(spare, replica);
+}
+
+/** Makes a node the replica of a master, as soon as it knows that this one is a master. */
+async function attach(node: RedisProcess, master: RedisProcess): Promise<void> {
+  const [replica, promoted] = [new Redis(node.url), new Redis(master.url)];
+  try {
+    const id = await promoted.cluster('MYID');
+    while ((await replica.cluster('REPLICATE', id).catch(String)) !== 'OK') await sleep(50);
+  } finally {
+    replica.disconnect();
+    promoted.disconnect();
+  }
 }
 
 async function untilMaster({ url }: RedisProcess): Promise<void> {

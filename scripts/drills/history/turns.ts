@@ -88,4 +88,5 @@ export function lengthen(command: Command): Command {
   };
 }
 
+export const fillerName = 'filler of no interest';
 export const isFiller = (name: string): boolean => name.startsWith('filler ');
