@@ -36,7 +36,7 @@ interface WriterOptions {
   /** Also overwrites profiles that are newer in Redis, unless they were changed here. */
   trustsSource: boolean;
   /** When the source's snapshot was opened, by the store's clock in ms; undefined where unknown. */
-  snapshotAt: number | undefined;
+  snapshotAt?: number | undefined;
 }
 
 /** Text that one call carries at most, so that wide rows keep no script busy for long. */
