@@ -21,10 +21,20 @@ export async function gatherEvidence(store: Store & CutoverStore, prefix: string
 
 /** Each mode begins comparing anew: what was compared before the present one came into force does not count. */
 function totals(organizations: readonly ComparisonSummary[], since: number): ComparisonTotals {
-  const sum = { compared: 0, different: 0, differingUsers: 0, unmappedKeys: 0, refusedKeys: 0 };
+  const sum: ComparisonTotals = {
+    compared: 0,
+    different: 0,
+    differingUsers: 0,
+    unmappedKeys: 0,
+    refusedKeys: 0,
+    unsettled: 0,
+    lastGapAt: 0,
+  };
   for (const one of organizations) {
     sum.unmappedKeys += one.unmappedKeys.length;
     sum.refusedKeys += one.refusedKeys.length;
+    sum.unsettled += one.unsettledUsers + Number(one.isDenylistUnsettled);
+    sum.lastGapAt = Math.max(sum.lastGapAt, ...one.gaps.map(({ last }) => last));
     if (one.since !== since) continue;
     sum.compared += one.compared;
     sum.different += one.different;

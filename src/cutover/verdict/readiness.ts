@@ -12,6 +12,10 @@ export interface ComparisonTotals {
   unmappedKeys: number;
   /** Keys that Redis accepts and the legacy service refuses. */
   refusedKeys: number;
+  /** Users, and denylists, with a forwarded change that may not have been adopted. */
+  unsettled: number;
+  /** When a change was last forwarded that may be missing here for good, ms; 0 where none was. */
+  lastGapAt: number;
 }
 
 /** What a verdict is made of. */
@@ -128,6 +132,14 @@ function disputedKeys({ unmappedKeys, refusedKeys }: ComparisonTotals, withRefus
 function beforeTakingAuthority({ state, comparisons }: Evidence): Finding[] {
   const found = disputedKeys(comparisons, true);
   const { verifiedAt, since, gap } = state;
+  const lastGapAt = Math.max(gap?.at ?? 0, comparisons.lastGapAt);
+  if (comparisons.unsettled > 0) {
+    found.push({
+      code: 'unsettled',
+      reason: `${counted(comparisons.unsettled, 'forwarded change')} may not have reached Redis yet`,
+      remedy: 'wait for their adoption, at the next call of these users at the latest',
+    });
+  }
   if (comparisons.differingUsers > 0) {
     found.push({
       code: 'users-differ',
@@ -141,10 +153,13 @@ function beforeTakingAuthority({ state, comparisons }: Evidence): Finding[] {
       reason: `everything has not been verified since the mode is ${state.mode}`,
       remedy: 'run migrate apply, then migrate verify of all organizations and entities',
     });
-  } else if (gap !== undefined && verifiedAt <= gap.at) {
+  } else if (verifiedAt <= lastGapAt) {
     found.push({
       code: 'gap',
-      reason: `what an instance was about is in doubt since the last verify: ${gap.reason}`,
+      reason:
+        gap?.at === lastGapAt
+          ? `what an instance was about is in doubt since the last verify: ${gap.reason}`
+          : 'since the last verify some changes may not have reached Redis (status --json: gaps)',
       remedy: 'run migrate apply, then migrate verify of all organizations and entities',
     });
   }

@@ -23,6 +23,8 @@ const compared: ComparisonTotals = {
   differingUsers: 0,
   unmappedKeys: 0,
   refusedKeys: 0,
+  unsettled: 0,
+  lastGapAt: 0,
 };
 
 function verdict(
@@ -94,6 +96,14 @@ describe('a step that takes authority over', () => {
     const gap = { at: 3000, reason: 'web-1 ended without stopping' };
     expect(verdict('mirror', 'native', { state: { ...verified, gap } }).reasons).toContain('gap');
     expect(verdict('mirror', 'native', { state: { verifiedAt: 3001, gap } }).reasons).not.toContain('gap');
+  });
+
+  test('waits for changes that may not have reached Redis', () => {
+    const comparisons = { unsettled: 1 };
+    expect(verdict('mirror', 'native', { state: verified, comparisons }).reasons).toContain('unsettled');
+    expect(
+      verdict('mirror', 'native', { state: verified, comparisons: { lastGapAt: 3000 } }).reasons,
+    ).toContain('gap');
   });
 
   test('needs users and keys on which both sides agree', () => {

@@ -1,6 +1,6 @@
 import { Argument, type Command } from 'commander';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { modes, ruleOf, type Mode } from '../../../cutover/modes.ts';
+import { authorityOf, modes, ruleOf, type Mode } from '../../../cutover/modes.ts';
 import { switchMode, type SwitchOutcome } from '../../../cutover/switch/coordinator.ts';
 import { defineCutoverScripts, readCutover, type CutoverStore } from '../../../cutover/switch/registry.ts';
 import { gatherEvidence } from '../../../cutover/verdict/evidence.ts';
@@ -12,6 +12,7 @@ import {
   type Verdict,
 } from '../../../cutover/verdict/readiness.ts';
 import { cutoverKey } from '../../../redis/keys.ts';
+import { counted } from '../../../lib/numbers.ts';
 import type { Store } from '../../../redis/scripts.ts';
 import type { AdminContext, Report } from '../context.ts';
 import { parseId, parseWholeNumber, withExamples } from '../options.ts';
@@ -97,7 +98,14 @@ async function set(context: AdminContext, to: Mode, options: SetOptions): Promis
     by,
     signal: context.signal,
     onProgress: (line) => context.err(`${line}\n`),
-    obstacles: () => Promise.resolve([]),
+    // Changes have stopped, and their adoptions have ended: what is in doubt now stays so.
+    obstacles: async () => {
+      if (options.force === true || authorityOf(to) === authorityOf(from)) return [];
+      const { comparisons } = await gatherEvidence(store, keyPrefix);
+      return comparisons.unsettled === 0
+        ? []
+        : [`${counted(comparisons.unsettled, 'change')} may not have reached Redis`];
+    },
   });
   return report(outcome, from, to, options);
 }
