@@ -105,7 +105,7 @@ test('what is exported and applied to an empty store is exported the same, byte 
   );
 }, 180_000);
 
-test('an export has what the bridge itself made, but no revoked key', async () => {
+test('an export includes what was made through the bridge, but no revoked key', async () => {
   const bridge = await startBridge({ keyPrefix: freshPrefix() });
   try {
     const tool = createTool(bridge.config.redisUrl, bridge.config.keyPrefix);
@@ -128,7 +128,7 @@ test('an export has what the bridge itself made, but no revoked key', async () =
   }
 });
 
-test('an export of an organization that is not there says so, and leaves no folder', async () => {
+test('an export of an unknown organization says so, and leaves no folder', async () => {
   const to = join(newFolder(), 'out');
   expect(await createTool().json('export', '--to', to, '--org', 'acmee')).toMatchObject({
     exitCode: 2,
@@ -137,7 +137,7 @@ test('an export of an organization that is not there says so, and leaves no fold
   expect(existsSync(to)).toBe(false);
 });
 
-test('an export to where nothing can be written says so', async () => {
+test('an export to a folder that cannot be written says so', async () => {
   const folder = join(newFolder(), 'closed');
   mkdirSync(folder);
   writeFileSync(join(folder, 'file'), '');
@@ -205,7 +205,7 @@ describe('an export', () => {
     });
   });
 
-  test('that is killed leaves nothing that looks like an export, and the next one starts afresh', async () => {
+  test('that is killed leaves nothing that looks like an export, and the next one starts over', async () => {
     const tool = await withProfiles(20_000);
     const to = join(newFolder(), 'out');
     mkdirSync(to);
@@ -230,7 +230,7 @@ describe('an export', () => {
     expect(await tool.json('verify', '--source', to)).toMatchObject({ exitCode: 0 });
   }, 60_000);
 
-  test('that is killed while its files appear is refused as a source, and the next one starts afresh', async () => {
+  test('that is killed while its files appear is refused as a source, and the next one starts over', async () => {
     const tool = await withProfiles(1);
     const to = join(newFolder(), 'out');
     await tool.json('export', '--to', to);
@@ -267,7 +267,7 @@ describe('an export', () => {
   });
 });
 
-test('a report that cannot be written is one line with the remedy, at the start or when the disk is full', async () => {
+test('a report that cannot be written is an error of one line with the remedy, at the start or when the disk is full', async () => {
   const nowhere = join(newFolder(), 'nowhere', 'report');
   expect(
     await createTool().json('plan', '--source', writeSource({ profiles: [] }), '--report', nowhere),

@@ -65,7 +65,7 @@ async function pictures(tool: Tool): Promise<Record<string, string>> {
 }
 
 describe('apply --copy-pictures', () => {
-  test('copies what can be copied, reports the rest and leaves its URL, and does neither twice', async () => {
+  test('copies what can be copied, reports the rest and keeps its URL; a second run copies nothing again', async () => {
     const tool = createTool();
     const folder = source(base);
     const args = ['apply', '--source', folder, '--copy-pictures', '--allow-private-addresses'];
@@ -85,7 +85,7 @@ describe('apply --copy-pictures', () => {
     expect((await tool.json('verify', '--source', folder)).json).toMatchObject({ ok: true });
   });
 
-  test('asks no private or loopback address unless it may, neither at first nor by a redirect', async () => {
+  test('connects to no private or loopback address unless allowed', async () => {
     const tool = createTool();
     const before = requests;
     const call = await tool.json('apply', '--source', source(base), '--copy-pictures');

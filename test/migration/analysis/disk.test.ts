@@ -80,7 +80,7 @@ test('entries come in the order of the reading, each with the decision on it', a
   expect(spool.size).toBe(4);
 });
 
-test('a workspace takes its folder with it', () => {
+test('closing a workspace removes its folder', () => {
   const folder = dirname(workspace.newFile());
   expect(existsSync(folder)).toBe(true);
   workspace.close();

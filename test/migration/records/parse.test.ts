@@ -53,7 +53,7 @@ describe('a profile', () => {
     expect(record('profiles', { organizationId: 1, userId: 1.5 })).toMatch(/^refused: userId is a number/);
   });
 
-  test('takes a number for a username, too, and tells it: what stood before its digits is lost', () => {
+  test('also takes a number as a username, with a warning: leading zeros are lost', () => {
     const told = [expect.stringMatching(/^username is a number/)];
     expect(parseRecord('profiles', { organizationId: 'acme', userId: 'u1', username: 123 })).toEqual({
       ok: true,
@@ -197,7 +197,7 @@ describe('a profile', () => {
     expect(profile({ updatedAt })).toMatch(/^refused: updatedAt must be an ISO 8601/);
   });
 
-  test('reads any moment that a date can tell', () => {
+  test('reads any time that a Date can hold', () => {
     fc.assert(
       fc.property(
         fc.date({ min: new Date(0), max: new Date('9999-12-31T23:59:59.999Z'), noInvalidDate: true }),

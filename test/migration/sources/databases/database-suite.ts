@@ -242,14 +242,14 @@ export function behavesAsDatabase(under: DatabaseUnderTest): () => PrivateServer
     ]);
   });
 
-  test('a column given twice is named', async () => {
+  test('a duplicate column is named', async () => {
     const query = `SELECT 1 AS ${organization}, 2 AS ${user}, 3 AS ${user}`;
     expect(await messageOf(() => open(profiles(query, 'userId')))).toMatch(
       /(?:has the column "userId" twice|Duplicate column name 'userId')/,
     );
   });
 
-  test('a reading can be broken off, and the source closed', async () => {
+  test('a reader can stop early, and the source be closed', async () => {
     const source = await open(many);
     for await (const batch of source.read('profiles', { size: 10 })) {
       expect(batch.rows).toHaveLength(10);
@@ -259,7 +259,7 @@ export function behavesAsDatabase(under: DatabaseUnderTest): () => PrivateServer
     opened.pop();
   });
 
-  test('changes of a transaction that was open when reading began are not taken for settled', async () => {
+  test('changes of a transaction that was open when reading began do not count as settled', async () => {
     await under.run(url, 'CREATE TABLE late (id int PRIMARY KEY)');
     const finish = await under.openTransaction(url, 'INSERT INTO late VALUES (1)');
     const started = Date.now();
@@ -298,7 +298,7 @@ export function behavesAsDatabase(under: DatabaseUnderTest): () => PrivateServer
     }
   });
 
-  test('a connection that cannot be made is one line with the remedy, without the password', async () => {
+  test('a failed connection is reported in one line with the remedy, without the password', async () => {
     const nobody = new URL(url);
     nobody.port = '1';
     nobody.password = 'top-secret';

@@ -84,7 +84,7 @@ describeWithMariadb('a MySQL or MariaDB source', () => {
     );
   });
 
-  test('a moment in UTC may be given with its zone, and a BIT is a number', async () => {
+  test('a time in UTC may be given with its zone, and a BIT is a number', async () => {
     await runMariadb(
       url,
       'CREATE TABLE moments (d DATETIME(6), b BIT(1))',
@@ -104,7 +104,7 @@ describeWithMariadb('a MySQL or MariaDB source', () => {
     ]);
   });
 
-  test('rows older than a moment can be left out by the database; rows that do not tell stay', async () => {
+  test('rows older than a given time can be left out by the database; rows without a time stay', async () => {
     await runMariadb(
       url,
       'CREATE TABLE aged (id int, changed timestamp(3) NULL)',
@@ -135,7 +135,7 @@ describeWithMariadb('a MySQL or MariaDB source', () => {
     );
   });
 
-  test('a wrong password is one line that shows neither it nor the right one', async () => {
+  test('a wrong password is reported in one line that shows neither it nor the right one', async () => {
     const wrong = new URL(url);
     wrong.password = 'top-secret';
     const mapping = parseMapping('entities: {profiles: {query: SELECT 1, key: [a]}}', 'mapping.yaml');
@@ -144,7 +144,7 @@ describeWithMariadb('a MySQL or MariaDB source', () => {
     );
   });
 
-  test('a lost connection is one line that tells how to go on', async () => {
+  test('a lost connection is reported in one line with the remedy', async () => {
     const query = 'SELECT seq AS organizationId, seq AS userId FROM seq_1_to_1000000';
     const yaml = `entities: {profiles: {query: '${query}', key: [userId]}}`;
     const killOthers =

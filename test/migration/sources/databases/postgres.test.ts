@@ -93,7 +93,7 @@ describeWithPostgres('a PostgreSQL source', () => {
     );
   });
 
-  test('rows older than a moment can be left out by the database; rows that do not tell stay', async () => {
+  test('rows older than a given time can be left out by the database; rows without a time stay', async () => {
     const query = `SELECT 'a' AS "organizationId", n AS "userId", CASE WHEN n < 9 THEN to_timestamp(n) END AS "updatedAt" FROM generate_series(1, 10) AS n`;
     const yaml = `entities: {profiles: {query: ${JSON.stringify(query)}, key: [userId]}}`;
     const rows = await withSource(url, yaml, (source) => readRecords(source, 'profiles', { since: 7000 }));
@@ -118,7 +118,7 @@ describeWithPostgres('a PostgreSQL source', () => {
     );
   });
 
-  test('a lost connection is one line that tells how to go on', async () => {
+  test('a lost connection is reported in one line with the remedy', async () => {
     const yaml = `entities: {profiles: {query: 'SELECT n::text AS "organizationId", n AS "userId" FROM generate_series(1, 20000) n', key: [userId]}}`;
     const said = await messageOf(() =>
       withSource(url, yaml, async (source) => {
@@ -136,7 +136,7 @@ describeWithPostgres('a PostgreSQL source', () => {
     );
   });
 
-  test('bytes that are no UTF-8, in a database that does not care, are refused rather than replaced', async () => {
+  test('bytes that are not UTF-8, in a database that does not check, are refused rather than replaced', async () => {
     await runPostgres(
       server().url('postgres'),
       `CREATE DATABASE loose ENCODING 'SQL_ASCII' TEMPLATE template0`,

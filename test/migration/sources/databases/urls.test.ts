@@ -65,7 +65,7 @@ describe('a source URL', () => {
     );
   });
 
-  test('is told from a path', () => {
+  test('is distinguished from a path', () => {
     expect(['mysql://a', 'x://'].map(isDatabaseUrl)).toEqual([true, true]);
     expect(['legacy', './a/b', '/a//b', 'C:\\data', 'a.ndjson'].map(isDatabaseUrl)).toEqual([
       false,

@@ -40,7 +40,7 @@ function told({ at, raw, error }: Seen): string {
 }
 
 describe('a folder', () => {
-  test('holds the entities its files are named after, in their order, and tells what it ignores', async () => {
+  test('holds the entities its files are named after, in their order, and lists what it ignores', async () => {
     await put('profiles.ndjson', line('u1'));
     await put('denylist.csv', 'organizationId,username\nacme,bad\n');
     await put('organizations.ndjson.gz', gzipSync('{"organizationId":"acme"}\n'));
@@ -123,7 +123,7 @@ describe('an NDJSON file', () => {
     );
   });
 
-  test('whose lines are no JSON objects has them told by position, and the others read', async () => {
+  test('with lines that are not JSON objects reports them by position, and reads the others', async () => {
     const good = line('u');
     await put(
       'profiles.ndjson',
@@ -187,7 +187,7 @@ describe('an NDJSON file', () => {
     ]);
   });
 
-  test('of any bytes has the same rows in batches of any size', async () => {
+  test('of any bytes has the same rows whatever the batch size', async () => {
     const piece = fc.oneof(
       fc.constantFrom(line('u'), line('ü😀'), '', ' ', '\r', '{', '\uFEFF', '\0', 'null'),
       fc.uint8Array({ maxLength: 5 }),
@@ -263,7 +263,7 @@ describe('an NDJSON file', () => {
     expect(counts.slice(0, 10)).toEqual(Array.from({ length: 10 }, (_, batch) => 2 * (batch + 1)));
   });
 
-  test('in UTF-16 is refused by name, with or without a byte order mark', async () => {
+  test('in UTF-16 is refused as such, with or without a byte order mark', async () => {
     for (const text of [line('u1'), `\uFEFF${line('u1')}`]) {
       const little = Buffer.from(text, 'utf16le');
       for (const bytes of [little, Buffer.from(little).swap16()]) {
@@ -275,13 +275,13 @@ describe('an NDJSON file', () => {
     }
   });
 
-  test('can be read for one organization; lines that cannot be read are told all the same', async () => {
+  test('can be read for one organization; lines that cannot be read are reported all the same', async () => {
     await put('profiles.ndjson', `${line('u1')}\n{"organizationId":7,"userId":"u2"}\n{\n{"userId":"u4"}\n`);
     expect(await profiles({ organizationId: '7' })).toEqual(['2 u2', expect.stringMatching(/^3!/)]);
     expect(await profiles({ organizationId: 'acme' })).toEqual(['1 u1', expect.stringMatching(/^3!/)]);
   });
 
-  test('that is no whole gzip, or may not be read, is one line with the remedy', async () => {
+  test('that is not a whole gzip file, or cannot be read, is reported in one line with the remedy', async () => {
     const zipped = gzipSync(Array.from({ length: 1000 }, (_, index) => line(index)).join('\n'));
     await put('profiles.ndjson.gz', zipped.subarray(0, -10));
     expect(await messageOf(() => profiles())).toBe(
@@ -413,7 +413,7 @@ describe('a CSV file', () => {
     ).toEqual([{ organizationId: 'acme', userId: '1', username: 'Zoë' }]);
   });
 
-  test('has its faulty rows told by line, and the others read', async () => {
+  test('with faulty rows reports them by line, and reads the others', async () => {
     await put(
       'profiles.csv',
       Buffer.concat([
