@@ -2,7 +2,7 @@ import { encodeReference } from '../../domain/objects.ts';
 import { normalizedIn, type Organization } from '../engine/organizations.ts';
 import type { Entity, RecordOf } from '../records/records.ts';
 
-/** What tells a record from others of its entity and organization. */
+/** Identifies a record among those of its entity and organization. */
 export function identityOf(entity: Entity, record: RecordOf[Entity], organization: Organization): string {
   switch (entity) {
     case 'organizations':

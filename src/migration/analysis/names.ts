@@ -44,7 +44,7 @@ interface Transfer {
 }
 
 /**
- * Decides who gets a username that several records want: whoever has it in Redis and stays keeps it, or else the
+ * Decides who gets a username that several records want: the user who has it in Redis and keeps it, or else the
  * first in the source gets it. Returns the renames that depend on each other, which are to be made together.
  */
 export async function decideNames(
@@ -113,7 +113,7 @@ export async function decideNames(
     await decide(wanting, group.find(({ kind }) => kind === 'leaves')?.party);
   }
 
-  // A user who is refused keeps the old name, so whoever was to get that one is refused too.
+  // A user who is refused keeps the old name, so the user who was to get that one is refused too.
   for (let isSettled = false; !isSettled;) {
     const left: Transfer[] = [];
     for (const transfer of transfers) {

@@ -14,7 +14,7 @@ const mergeWidth = 64;
 export interface Sorter {
   /** Await it: now and then it has to wait for the disk. */
   add: (line: string) => Promise<void> | undefined;
-  /** All lines in code-unit order, as often as asked; nothing may be added while they are read. */
+  /** All lines in code-unit order; can be called again. Nothing may be added while they are read. */
   sorted: () => AsyncIterable<string>;
 }
 

@@ -30,7 +30,7 @@ const atOnce = 8;
 /**
  * Copies the pictures of the source's profiles, passing each through the same decoder as uploads, and puts our own
  * file in the place of the old URL; what fails is reported and keeps its URL. Only pictures that are not here yet
- * are fetched, so a stopped copying goes on where it stopped. A file is tracked as pending before it is stored, so
+ * are fetched, so an interrupted copy resumes where it stopped. A file is tracked as pending before it is stored, so
  * that wherever the process dies the sweep finds what no profile refers to.
  */
 export async function copyPictures(
@@ -124,7 +124,7 @@ async function copyOne(
   if (outcome === 'lapsed') fail('took too long to store');
 }
 
-/** The decoder turns away what waits for too long; a migration has more time than a request. */
+/** The decoder rejects what has waited too long; a migration can wait longer than a request. */
 async function decode(bytes: Buffer): Promise<DecodedPicture> {
   for (let attempts = 20; ; attempts -= 1) {
     const picture = await decodePicture(bytes);

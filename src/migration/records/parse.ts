@@ -7,7 +7,7 @@ import type { Fields, Shape } from './shapes.ts';
 import { count, flag, id, instant, oneOf, Refusal, secondsEnd, sha256, text, wallet } from './values.ts';
 import type { Rule } from './values.ts';
 
-/** A record in its stored form, or the reason why the row is none. Neither ever holds an API key's plain text. */
+/** A record in its stored form, or why the row is invalid. Neither ever holds an API key's plain text. */
 export type Parsed<E extends Entity = Entity> =
   | { readonly ok: true; readonly record: RecordOf[E]; readonly warnings?: readonly string[] }
   | { readonly ok: false; readonly reason: string };
@@ -116,7 +116,7 @@ export function requiredFields(entity: Entity): readonly (readonly string[])[] {
   return groups;
 }
 
-/** Names a field that no record of the entity has, with the field that was probably meant. */
+/** Describes a field that the entity does not have, with the one that was probably meant. */
 export function unknownField(entity: Entity, field: string): string {
   return unknownIn(shapeOf[entity], field);
 }

@@ -35,7 +35,7 @@ export function defineShape(fields: Record<string, Rule | Shape>, required: read
 }
 
 /**
- * Reads an object by its shape: null, undefined and "" are no value; the first broken rule refuses the whole. Only
+ * Reads an object by its shape: null, undefined and "" count as absent; the first broken rule refuses the whole object. Only
  * names the shape knows ever become properties, so `__proto__` is an unknown field like any other.
  */
 export function readFields(of: Shape, raw: Fields): Fields | Refusal {
@@ -88,7 +88,7 @@ function readOneByOne(of: Shape, raw: Fields): Fields | Refusal {
   return isEmpty(record) ? nothing : new Refusal(`${missing} is missing`);
 }
 
-/** A nested object, or the JSON text of one; one without any value is none. */
+/** A nested object, or the JSON text of one; one without any value counts as absent. */
 function readNested(of: Shape, value: unknown): Fields | Refusal | undefined {
   const fields = typeof value === 'string' ? parseJson(value) : value;
   if (fields === null) return undefined;

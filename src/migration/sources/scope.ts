@@ -12,7 +12,7 @@ export interface Scope {
   readonly entities: readonly Entity[];
   readonly organizationId?: string | undefined;
   readonly size?: number | undefined;
-  /** Profiles that surely have not changed since then may be left out (epoch ms). */
+  /** Profiles that are known not to have changed since then may be left out (epoch ms). */
   readonly since?: number | undefined;
   readonly onConflict: OnConflict;
 }

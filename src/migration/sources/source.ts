@@ -21,11 +21,11 @@ export interface ReadOptions {
   readonly organizationId?: string | undefined;
   /** Rows per batch at most. A batch holds fewer, even none, at the end, where rows are wide or were left out. */
   readonly size?: number | undefined;
-  /** Epoch milliseconds: rows surely last changed before then may be left out, where that saves reading them. */
+  /** Epoch milliseconds: rows known to have last changed before then may be left out, where that saves reading them. */
   readonly since?: number | undefined;
 }
 
-/** Legacy data. All entities of one source are read from one state of it; whoever opens it closes it. */
+/** Legacy data. All entities of one source are read from one state of it; the caller that opens it closes it. */
 export interface Source {
   /** What is read, without passwords. */
   readonly name: string;

@@ -4,6 +4,7 @@ import { existsSync, rmSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { afterEach, beforeEach, expect, test } from '@jest/globals';
 import fc from 'fast-check';
+import { createGroups } from '../../../src/migration/analysis/groups.ts';
 import { createSeen } from '../../../src/migration/analysis/seen.ts';
 import { byCodeUnits, createSorter } from '../../../src/migration/analysis/sorter.ts';
 import { createSpool, type Entry } from '../../../src/migration/analysis/spool.ts';
@@ -114,4 +115,24 @@ test('what a killed process has left is removed by the next one, and what a runn
   expect(existsSync(running.folder)).toBe(true);
   await end(running.child);
   rmSync(running.folder, { recursive: true });
+});
+
+test('values come in groups by key, each group in order', async () => {
+  const key = fc.array(fc.string({ unit: 'binary', maxLength: 3 }), { minLength: 2, maxLength: 2 });
+  await fc.assert(
+    fc.asyncProperty(fc.array(key, { maxLength: 50 }), async (keys) => {
+      const groups = createGroups<{ key: string; seq: number }>(workspace);
+      for (const [seq, each] of keys.entries())
+        await groups.add(each, seq, { key: JSON.stringify(each), seq });
+      const expected = new Map<string, { key: string; seq: number }[]>();
+      for (const [seq, each] of keys.entries()) {
+        const name = JSON.stringify(each);
+        expected.set(name, [...(expected.get(name) ?? []), { key: name, seq }]);
+      }
+      const found = await all(groups.all());
+      expect(new Map(found.map((group) => [group[0]?.key, group]))).toEqual(expected);
+      expect(found).toHaveLength(expected.size);
+    }),
+    { numRuns: 50 },
+  );
 });

@@ -14,7 +14,7 @@ export interface StoredRecord {
   key: string;
 }
 
-/** What a key of an organization holds, by how it goes on after the organization's base. */
+/** What a key of an organization holds, by what follows the organization's base. */
 const kinds = { profiles: 'p:', 'api-keys': 'key:', collections: 'c:', organizations: 'settings' } as const;
 const isKind = (entity: Entity): entity is keyof typeof kinds => entity in kinds;
 
@@ -62,7 +62,7 @@ export async function* scanRecords(
   }
 }
 
-/** Keys of these organizations, each with how it goes on after the organization's base. */
+/** Keys of these organizations, each with what follows the organization's base. */
 async function* scanOrganizations(
   { store, prefix, signal }: ScanContext,
   among: ReadonlyMap<string, Organization>,

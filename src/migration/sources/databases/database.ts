@@ -39,7 +39,7 @@ export function fromQuery(select: string): string {
   return `FROM (${select}\n) AS source`;
 }
 
-/** A CHAR(n) without the blanks that fill it up: to SQL they are no part of the value. */
+/** A CHAR(n) without its padding, which SQL does not count as part of the value. */
 export function withoutPadding(text: string): string {
   return text.replace(/ +$/, '');
 }

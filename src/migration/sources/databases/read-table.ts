@@ -81,7 +81,7 @@ export function createTableReader<C extends Column>(database: Database<C>, table
   };
 }
 
-/** The query, without rows that surely did not change since then where the type of updatedAt can tell. */
+/** The query without rows that did not change since then, where the type of updatedAt allows it. */
 function selectSince<C extends Column>(
   { quote }: Database<C>,
   { select, columns, fields }: Table<C>,

@@ -17,7 +17,7 @@ export const maxRowBytes = 1024 * 1024;
 
 const chunkBytes = 256 * 1024;
 
-/** What tells one state of a file from another. */
+/** Identifies one state of a file. */
 export interface FileVersion {
   readonly size: number;
   /** Size, time of the last change and inode. */

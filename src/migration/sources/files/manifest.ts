@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { SourceError } from '../source.ts';
 import { openBytes, type DataFile, type FileVersion } from './file.ts';
 
-/** The file beside an export that tells a whole one from a part of one. */
+/** The file beside an export by which an incomplete one is recognized. */
 export const manifestName = 'manifest.json';
 /** The folder in which the files of an export are written until all of them are whole. */
 export const stagingName = '.incomplete';
@@ -25,7 +25,7 @@ export function formatManifest(manifest: Manifest): string {
   return `${JSON.stringify({ format, files: Object.fromEntries(manifest) }, null, 2)}\n`;
 }
 
-/** The manifest of a folder; undefined where there is none of ours. */
+/** The manifest of a folder; undefined if it has none, or one of another program. */
 export async function readManifest(folder: string): Promise<Manifest | undefined> {
   const path = join(folder, manifestName);
   let manifest: { format?: unknown; files?: unknown } | null;
