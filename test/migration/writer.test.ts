@@ -13,7 +13,11 @@ test('a reply that is not known is an error, not taken for success', async () =>
   try {
     store.defineCommand('migrateObjects', { numberOfKeys: 1, lua: "return { 'postponed' }" });
     const organizations = createOrganizations(store, prefix);
-    const writer = createWriter(store, organizations, { mediaUrl: '', trustsSource: false });
+    const writer = createWriter(store, organizations, {
+      mediaUrl: '',
+      trustsSource: false,
+      snapshotAt: undefined,
+    });
     const record = {
       organizationId: 'acme',
       datasourceId: 'd',
