@@ -1,7 +1,6 @@
 import { counted, number } from '../../lib/numbers.ts';
 import { createMediaStore } from '../../media/open.ts';
 import { applyRun, type Applied } from '../../migration/engine/apply.ts';
-import { openChosen } from '../../migration/engine/read/choose.ts';
 import type { MigrationContext } from '../../migration/engine/context.ts';
 import { createPacer } from '../../migration/engine/write/pacer.ts';
 import type { Copied } from '../../migration/pictures/copy.ts';
@@ -22,7 +21,7 @@ import {
   type Figures,
 } from './summary.ts';
 import type { PlanChoice } from './plan.ts';
-import { withSession, type Outcome, type CliEnvironment } from './session.ts';
+import { withSource, type Outcome, type CliEnvironment } from './session.ts';
 
 export interface ApplyChoice extends PlanChoice {
   fresh?: boolean | undefined;
@@ -45,76 +44,71 @@ export interface AppliedOutcome extends Outcome {
 /** `migrate apply`: writes the source's records, and can be stopped at any time. */
 export async function apply(environment: CliEnvironment, choice: ApplyChoice): Promise<AppliedOutcome> {
   const startedAt = Date.now();
-  const chosen = await openChosen(choice, environment.env);
-  try {
-    return await withSession(environment, { ...choice, openedAt: chosen.openedAt }, async (context) => {
-      let pictures: Copied | undefined;
-      const applied = await applyRun(chosen, context, {
-        ...choice,
-        everything: choice.copyPictures !== undefined,
-        ...(choice.copyPictures !== undefined && {
-          afterwards: async (scope, inner) => {
-            pictures = await copy(environment, choice, scope, inner);
-          },
-        }),
-      });
-      const { issues } = context;
-      const { kind, assessment, tallies, pruning, pruned, pendingRenames } = applied;
-      const isWritten = kind === 'applied' || kind === 'interrupted';
-      const figures = figuresOf(assessment.reading, tallies, issues);
-      const sum = sumOf(figures);
-      const written = isWritten ? sum.created + sum.updated : 0;
-      // With the problems accepted, only what the writing itself has found is one.
-      const late = sum.conflicts + sum.invalid - assessment.problems;
-      const isFine = kind === 'applied' && (chosen.scope.onConflict !== 'abort' || late === 0);
-      return {
-        state: kind,
-        isFull: applied.isFull,
-        pendingRenames,
-        sum,
-        exitCode: kind === 'interrupted' ? 130 : isFine ? 0 : 1,
-        json: {
-          ...head('apply', chosen),
-          ok: isFine,
-          state: kind,
-          resumed: applied.isResumed,
-          full: applied.isFull,
-          ...sum,
-          written,
-          problems: assessment.problems + late,
-          ...(pendingRenames > 0 && { pendingRenames }),
-          ...(choice.prune === true && {
-            pruned: Object.fromEntries(pruned?.removed ?? []),
-            notPruned: Object.fromEntries(pruning?.spared ?? []),
-          }),
-          ...(pictures !== undefined && { pictures }),
-          ...pace(startedAt, sum.read),
-          writingSeconds: applied.writingMs / 1000,
-          entities: Object.fromEntries(figures),
-          organizations: organizationFigures(tallies),
-          issues: issues.counts(),
-          examples: issues.examples(),
-          ignored: chosen.source.ignored,
+  return await withSource(environment, choice, async (chosen, context) => {
+    let pictures: Copied | undefined;
+    const applied = await applyRun(chosen, context, {
+      ...choice,
+      everything: choice.copyPictures !== undefined,
+      ...(choice.copyPictures !== undefined && {
+        afterwards: async (scope, inner) => {
+          pictures = await copy(environment, choice, scope, inner);
         },
-        text: [
-          titleOf(applied, chosen.source.name),
-          ...describeIgnored(chosen.source),
-          '',
-          figuresTable(figures),
-          ...listProblems(issues, isWritten ? 'Refused:' : 'Problems:'),
-          ...listWarnings(issues),
-          ...(pruned === undefined ? [] : describePruned(applied)),
-          ...(kind === 'prune-refused' && pruning !== undefined ? describePruning(pruning) : []),
-          ...(pictures === undefined ? [] : ['', describeCopied(pictures)]),
-          '',
-          speed(startedAt, applied, sum.read, written),
-        ].join('\n'),
-        ...(!isFine && { error: errorOf(applied, late, context) }),
-      };
+      }),
     });
-  } finally {
-    await chosen.source.close();
-  }
+    const { issues } = context;
+    const { kind, assessment, tallies, pruning, pruned, pendingRenames } = applied;
+    const isWritten = kind === 'applied' || kind === 'interrupted';
+    const figures = figuresOf(assessment.reading, tallies, issues);
+    const sum = sumOf(figures);
+    const written = isWritten ? sum.created + sum.updated : 0;
+    // With the problems accepted, only what the writing itself has found is one.
+    const late = sum.conflicts + sum.invalid - assessment.problems;
+    const isFine = kind === 'applied' && (chosen.scope.onConflict !== 'abort' || late === 0);
+    return {
+      state: kind,
+      isFull: applied.isFull,
+      pendingRenames,
+      sum,
+      exitCode: kind === 'interrupted' ? 130 : isFine ? 0 : 1,
+      json: {
+        ...head('apply', chosen),
+        ok: isFine,
+        state: kind,
+        resumed: applied.isResumed,
+        full: applied.isFull,
+        ...sum,
+        written,
+        problems: assessment.problems + late,
+        ...(pendingRenames > 0 && { pendingRenames }),
+        ...(choice.prune === true && {
+          pruned: Object.fromEntries(pruned?.removed ?? []),
+          notPruned: Object.fromEntries(pruning?.spared ?? []),
+        }),
+        ...(pictures !== undefined && { pictures }),
+        ...pace(startedAt, sum.read),
+        writingSeconds: applied.writingMs / 1000,
+        entities: Object.fromEntries(figures),
+        organizations: organizationFigures(tallies),
+        issues: issues.counts(),
+        examples: issues.examples(),
+        ignored: chosen.source.ignored,
+      },
+      text: [
+        titleOf(applied, chosen.source.name),
+        ...describeIgnored(chosen.source),
+        '',
+        figuresTable(figures),
+        ...listProblems(issues, isWritten ? 'Refused:' : 'Problems:'),
+        ...listWarnings(issues),
+        ...(pruned === undefined ? [] : describePruned(applied)),
+        ...(kind === 'prune-refused' && pruning !== undefined ? describePruning(pruning) : []),
+        ...(pictures === undefined ? [] : ['', describeCopied(pictures)]),
+        '',
+        speed(startedAt, applied, sum.read, written),
+      ].join('\n'),
+      ...(!isFine && { error: errorOf(applied, late, context) }),
+    };
+  });
 }
 
 function titleOf({ kind, run, isResumed }: Applied, source: string): string {

@@ -3,6 +3,7 @@ import { serverUrl } from '../../lib/server-url.ts';
 import { isStoreUnavailable, type RedisClient } from '../../redis/connection/connect.ts';
 import { reachStore, type StoreConfig } from '../../redis/connection/open.ts';
 import type { BucketCredentials } from '../../media/s3.ts';
+import { openChosen, type Chosen, type SourceChoice } from '../../migration/engine/read/choose.ts';
 import type { MigrationContext } from '../../migration/engine/context.ts';
 import { createWorkspace } from '../../migration/analysis/workspace.ts';
 import { MigrationError, openIssues } from '../../migration/engine/issues.ts';
@@ -57,6 +58,21 @@ export interface SessionChoice {
 
 /** Calls under way at once, unless the operator says otherwise. */
 const usualConcurrency = 4;
+
+/** Opens the chosen source and what a command works with, and closes both afterwards. */
+export async function withSource<Result>(
+  environment: CliEnvironment,
+  choice: SourceChoice & SessionChoice,
+  work: (chosen: Chosen, context: MigrationContext) => Promise<Result>,
+): Promise<Result> {
+  const chosen = await openChosen(choice, environment.env);
+  try {
+    const session = { ...choice, openedAt: chosen.openedAt };
+    return await withSession(environment, session, async (context) => await work(chosen, context));
+  } finally {
+    await chosen.source.close();
+  }
+}
 
 /** Opens what a command works with, and closes it afterwards, also when the work fails. */
 export async function withSession<Result>(

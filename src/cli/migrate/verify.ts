@@ -1,5 +1,5 @@
 import { recordVerified } from '../../cutover/verdict/verified.ts';
-import { openChosen, type SourceChoice } from '../../migration/engine/read/choose.ts';
+import type { SourceChoice } from '../../migration/engine/read/choose.ts';
 import type { Issues, Reason } from '../../migration/engine/issues.ts';
 import type { Entity } from '../../migration/records/records.ts';
 import { readAllNext, readRun, runOrganizations } from '../../migration/runs/runs.ts';
@@ -7,7 +7,7 @@ import { counted, number } from '../../lib/numbers.ts';
 import { table } from '../../lib/system/terminal.ts';
 import { describeIgnored, head, listIssues, pace } from './summary.ts';
 import { verify as compareBoth, type Verified } from '../../migration/engine/compare/verify.ts';
-import { withSession, type Outcome, type SessionChoice, type CliEnvironment } from './session.ts';
+import { withSource, type Outcome, type SessionChoice, type CliEnvironment } from './session.ts';
 
 export type VerifyChoice = SourceChoice & SessionChoice;
 
@@ -15,72 +15,67 @@ export type VerifyChoice = SourceChoice & SessionChoice;
 export async function verify(environment: CliEnvironment, choice: VerifyChoice): Promise<Outcome> {
   const startedAt = Date.now();
   const openedAt = performance.now();
-  const chosen = await openChosen(choice, environment.env);
-  try {
-    return await withSession(environment, { ...choice, openedAt: chosen.openedAt }, async (context) => {
-      const { store, prefix, issues } = context;
-      const state = await readRun(store, prefix, chosen.run);
-      const onConflict = state?.onConflict ?? 'abort';
-      const hasAccepted = onConflict !== 'abort';
-      const scope = { ...chosen.scope, onConflict };
-      const past = await runOrganizations(context, chosen.run);
-      const verified = await compareBoth(scope, context, { hasAccepted, past });
-      const { differences } = verified;
-      const accepted = hasAccepted ? issues.count('invalid') + issues.count('username-conflict') : 0;
-      const isFine = differences === 0;
-      if (!isFine) await readAllNext(store, prefix, chosen.run);
-      // How old files are is not known.
-      const isSnapshot = Number.isFinite(chosen.source.settledUntil);
-      const isWhole = choice.org === undefined && choice.entities === undefined;
-      if (isFine && isSnapshot && isWhole) await recordVerified(store, prefix, performance.now() - openedAt);
-      return {
-        exitCode: isFine ? 0 : 1,
-        json: {
-          ...head('verify', chosen),
-          ok: isFine,
-          differences,
-          missing: issues.count('missing'),
-          different: issues.count('different') + issues.count('newer-in-redis'),
-          newerInRedis: issues.count('newer-in-redis'),
-          extra: issues.count('extra'),
-          index: issues.count('index'),
-          refused: accepted,
-          changedHere: issues.count('changed-here'),
-          ...pace(startedAt, verified.read),
-          compared: Object.fromEntries(verified.compared),
-          stored: Object.fromEntries(verified.stored),
-          indexed: verified.indexed,
-          issues: issues.counts(),
-          examples: issues.examples(),
-        },
-        text: [
-          `Verified ${chosen.source.name} against Redis${choice.org === undefined ? '' : `, organization ${choice.org} alone`}.`,
-          ...describeIgnored(chosen.source),
-          '',
-          coverage(verified),
-          ...listIssues(
-            issues,
-            'Differences:',
-            hasAccepted ? differing : [...differing, 'invalid', 'username-conflict'],
-          ),
-          ...(hasAccepted
-            ? listIssues(issues, `Refused, as --on-conflict ${onConflict} accepts (no failure):`, [
-                'invalid',
-                'username-conflict',
-              ])
-            : []),
-          ...listIssues(issues, 'Changed here since (no failure):', ['changed-here']),
-          '',
-          isFine ? 'No differences.' : counted(differences, 'difference'),
-        ].join('\n'),
-        ...(!isFine && {
-          error: `${counted(differences, 'difference')} between the source and Redis: ${remedies(chosen.scope.entities, issues, hasAccepted).join(', ')}, then verify again`,
-        }),
-      };
-    });
-  } finally {
-    await chosen.source.close();
-  }
+  return await withSource(environment, choice, async (chosen, context) => {
+    const { store, prefix, issues } = context;
+    const state = await readRun(store, prefix, chosen.run);
+    const onConflict = state?.onConflict ?? 'abort';
+    const hasAccepted = onConflict !== 'abort';
+    const scope = { ...chosen.scope, onConflict };
+    const past = await runOrganizations(context, chosen.run);
+    const verified = await compareBoth(scope, context, { hasAccepted, past });
+    const { differences } = verified;
+    const accepted = hasAccepted ? issues.count('invalid') + issues.count('username-conflict') : 0;
+    const isFine = differences === 0;
+    if (!isFine) await readAllNext(store, prefix, chosen.run);
+    // How old files are is not known.
+    const isSnapshot = Number.isFinite(chosen.source.settledUntil);
+    const isWhole = choice.org === undefined && choice.entities === undefined;
+    if (isFine && isSnapshot && isWhole) await recordVerified(store, prefix, performance.now() - openedAt);
+    return {
+      exitCode: isFine ? 0 : 1,
+      json: {
+        ...head('verify', chosen),
+        ok: isFine,
+        differences,
+        missing: issues.count('missing'),
+        different: issues.count('different') + issues.count('newer-in-redis'),
+        newerInRedis: issues.count('newer-in-redis'),
+        extra: issues.count('extra'),
+        index: issues.count('index'),
+        refused: accepted,
+        changedHere: issues.count('changed-here'),
+        ...pace(startedAt, verified.read),
+        compared: Object.fromEntries(verified.compared),
+        stored: Object.fromEntries(verified.stored),
+        indexed: verified.indexed,
+        issues: issues.counts(),
+        examples: issues.examples(),
+      },
+      text: [
+        `Verified ${chosen.source.name} against Redis${choice.org === undefined ? '' : `, organization ${choice.org} alone`}.`,
+        ...describeIgnored(chosen.source),
+        '',
+        coverage(verified),
+        ...listIssues(
+          issues,
+          'Differences:',
+          hasAccepted ? differing : [...differing, 'invalid', 'username-conflict'],
+        ),
+        ...(hasAccepted
+          ? listIssues(issues, `Refused, as --on-conflict ${onConflict} accepts (no failure):`, [
+              'invalid',
+              'username-conflict',
+            ])
+          : []),
+        ...listIssues(issues, 'Changed here since (no failure):', ['changed-here']),
+        '',
+        isFine ? 'No differences.' : counted(differences, 'difference'),
+      ].join('\n'),
+      ...(!isFine && {
+        error: `${counted(differences, 'difference')} between the source and Redis: ${remedies(chosen.scope.entities, issues, hasAccepted).join(', ')}, then verify again`,
+      }),
+    };
+  });
 }
 
 const differing: readonly Reason[] = ['missing', 'different', 'newer-in-redis', 'extra', 'index'];

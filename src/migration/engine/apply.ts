@@ -62,14 +62,18 @@ export async function makePlan(
   const { tallies } = assessment;
   const sample = new Map<Entity, Decided[]>();
   for await (const entry of entriesToWrite(assessment, tallies)) {
-    const { entity, record, outcome } = entry;
-    // Whoever still has the username leaves it.
-    tallies.add(entity, record.organizationId, outcome === 'taken' ? 'updated' : outcome);
+    const { entity, outcome } = entry;
+    countPlanned(tallies, entry);
     const own = sample.get(entity) ?? [];
     if (outcome !== 'created' && own.length < shownChanges) sample.set(entity, [...own, entry]);
   }
   const changes = await Promise.all([...sample].map(([entity, own]) => changesOf(context, entity, own)));
   return { assessment, tallies, pruning, changes: changes.flat() };
+}
+
+/** Counts what would become of an entry: whoever still has its username leaves it. */
+function countPlanned(tallies: Tallies, { entity, record, outcome }: Decided): void {
+  tallies.add(entity, record.organizationId, outcome === 'taken' ? 'updated' : outcome);
 }
 
 async function changesOf(
@@ -216,9 +220,7 @@ async function applyLocked(chosen: Chosen, context: MigrationContext, choice: Ap
   }
   const isRefused = scope.onConflict === 'abort' && assessment.problems > 0;
   if (isRefused || pruning?.refusal !== undefined) {
-    for await (const { entity, record, outcome: would } of entriesToWrite(assessment, tallies)) {
-      tallies.add(entity, record.organizationId, would === 'taken' ? 'updated' : would);
-    }
+    for await (const entry of entriesToWrite(assessment, tallies)) countPlanned(tallies, entry);
     await keeper.drain();
     await saveLoaded(store, prefix, run, undefined);
     await rollBack(context, run);
