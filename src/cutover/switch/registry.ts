@@ -108,7 +108,7 @@ export interface CutoverState extends Announcement {
 }
 
 /** A mode of the past or the present. */
-export interface ModePeriod {
+interface ModePeriod {
   mode: Mode;
   /** ms */
   since: number;

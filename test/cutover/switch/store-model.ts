@@ -6,7 +6,7 @@ import type { Announcement, Phase } from '../../../src/cutover/switch/protocol.t
  * store-model.test.ts holds the scripts against it.
  */
 
-export interface Beat {
+interface Beat {
   epoch: number;
   phase: Phase | '-';
   /** Whether it is so long ago that a withdrawal does not wait for the instance. */
@@ -26,7 +26,7 @@ export function announcement({ mode, epoch, underWay }: StoreState): Announcemen
   return { mode, epoch, since: 0, ...(underWay && { underWay: { to: underWay.to, phase: underWay.phase } }) };
 }
 
-export function unacknowledged({ epoch, underWay, beats }: StoreState): string[] {
+function unacknowledged({ epoch, underWay, beats }: StoreState): string[] {
   return Object.keys(beats)
     .filter((id) => {
       const beat = beats[id];
