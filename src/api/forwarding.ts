@@ -209,11 +209,17 @@ async function relay(response: Response, { status, headers, body, caller }: Forw
 }
 
 async function untilDrained(response: Response): Promise<void> {
-  const signal = AbortSignal.timeout(longestStall);
+  const settled = new AbortController();
+  const { signal } = settled;
+  const late = setTimeout(() => response.destroy(), longestStall);
   try {
     await Promise.race([once(response, 'drain', { signal }), once(response, 'close', { signal })]);
   } catch {
-    response.destroy();
+    // A broken connection is noticed by the next write.
+  } finally {
+    clearTimeout(late);
+    // Otherwise each wait would leave a listener behind.
+    settled.abort();
   }
 }
 
