@@ -18,12 +18,7 @@ export type SeenProfile =
     ];
 
 /** A row in the reply of lua/fsck/look_names.lua. */
-export type SeenName = [
-  username: Text,
-  holder: Text,
-  holderUsername: Text,
-  place: 'found' | 'misplaced' | null,
-];
+type SeenName = [username: Text, holder: Text, holderUsername: Text, place: 'found' | 'misplaced' | null];
 
 /** `changed`: what was to be repaired is no longer so. */
 export type RepairReply = 'repaired' | 'changed' | Refusal;
