@@ -131,7 +131,7 @@ function startCounters(resources: Resources): Counters {
   releasers.onClose('ledger', ledger.close);
   const load = createLoadShedding();
   const metrics = createMetrics({
-    policy: () => deprecation.current().policy,
+    policy: () => deprecation.current.policy,
     lagSeconds: ledger.lagSeconds,
     ping: () => store.ping(),
     arePicturesAvailable,
@@ -173,7 +173,7 @@ async function serve(resources: Resources, { ledger, metrics, load }: Counters):
     corsHeaders: config.corsHeaders,
     trustProxy: config.trustProxy,
     maxListBytes: config.maxListBytes,
-    deprecation: deprecation.current,
+    deprecation,
     onSettled: (record) => {
       writeLog(record);
       const { organizationId, caller, operation, status, seconds, userAgent, code } = record;
@@ -225,7 +225,7 @@ async function openAdminPort(
   metrics: MetricsText,
 ): Promise<string | undefined> {
   const { keyPrefix, adminHost, adminPort, adminToken } = config;
-  const policy = () => deprecation.current().policy;
+  const policy = () => deprecation.current.policy;
   const app = createAdminApp({ store, keyPrefix, policy, metrics, token: adminToken, log });
   try {
     const server = await listen(app, adminHost, adminPort ?? defaultAdminPort, 'ADMIN_');

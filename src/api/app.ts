@@ -45,7 +45,7 @@ export function createApp(options: AppOptions): Express {
       '/livez': livez,
       '/readyz': readyz(options),
       '/openapi.yaml': staticText('application/yaml; charset=utf-8', contractText),
-      '/docs/': documentation(() => options.deprecation().policy, options.publicBaseUrl),
+      '/docs/': documentation(() => options.deprecation.current.policy, options.publicBaseUrl),
       '/media/:file': serveMedia(options.media),
     }),
   );

@@ -1,6 +1,6 @@
 import { setImmediate as nextPhase } from 'node:timers/promises';
 import type { Request, RequestHandler, Response } from 'express';
-import type { DeprecationPolicy } from '../deprecation/policy/policy.ts';
+import type { PolicyInForce } from '../deprecation/policy/policy-store.ts';
 import type { Admission, Cutover } from '../cutover/switch/instance.ts';
 import { openSession, requireRole, type AuthenticationOptions, type Session } from './authentication.ts';
 import { beginWork, callOf, endWork } from './call.ts';
@@ -19,8 +19,8 @@ import {
 } from './respond.ts';
 
 export interface PipelineOptions extends AuthenticationOptions {
-  /** The deprecation policy in force, and the headers that every response of the contract carries for it. */
-  deprecation: () => { policy: DeprecationPolicy; headers: readonly string[] };
+  /** The deprecation policy in force, whose headers every response of the contract carries. */
+  deprecation: { readonly current: PolicyInForce };
   load: LoadShedding;
   /** Absent where no rate limit is configured. */
   enforceRateLimit?: Limiter | undefined;
@@ -38,7 +38,7 @@ export function createPipeline(rows: readonly Row[], options: PipelineOptions): 
   const { deprecation, load, enforceRateLimit, cutover, forwarding } = options;
   const { slots, openBodies } = load;
   const rowsByPath = byPathAndMethod(rows);
-  const gate = createGate(() => deprecation().policy, options);
+  const gate = createGate(() => deprecation.current.policy, options);
 
   return (request, response, next) => {
     const byMethod = rowsByPath.get(request.path);
@@ -52,7 +52,7 @@ export function createPipeline(rows: readonly Row[], options: PipelineOptions): 
       call.requestId,
       'Cache-Control',
       'private, no-store',
-      ...deprecation().headers,
+      ...deprecation.current.headers,
     ];
     const row = byMethod.get(request.method);
     if (row === undefined) answerOtherMethod(request, response, [...byMethod.keys(), 'OPTIONS']);
@@ -62,8 +62,7 @@ export function createPipeline(rows: readonly Row[], options: PipelineOptions): 
   async function answer(row: Row, request: Request, response: Response): Promise<void> {
     beginWork(response, row.operation);
     try {
-      const passing = gate(request, response);
-      if (passing !== undefined) await passing;
+      if (Date.now() >= deprecation.current.servesAllUntil) await gate(request, response);
       const served = await (forwarding === undefined
         ? serve(row, request, response)
         : forwarding(row, request, response, serve));

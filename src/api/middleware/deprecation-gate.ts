@@ -10,8 +10,8 @@ import { authenticate } from '../../redis/api-keys/credentials.ts';
 import { claimedOrganization, openSession, type AuthenticationOptions } from '../authentication.ts';
 import { callOf } from '../call.ts';
 
-/** Lets a request pass, at once or in time; or throws the problem that refuses it. */
-export type Gate = (request: Request, response: Response) => Promise<void> | undefined;
+/** Lets a request pass, or throws the problem that refuses it. */
+export type Gate = (request: Request, response: Response) => Promise<void>;
 
 /**
  * Refuses requests with 410 while the policy says that the contract is gone: before any other work, and before
@@ -33,10 +33,10 @@ export function createGate(policy: () => DeprecationPolicy, options: Authenticat
       throw gone(verdict, now);
     }
   };
-  return (request, response) => {
+  return async (request, response) => {
     const now = Date.now();
     const verdict = verdictAt(policy(), now, {});
-    return verdict === 'serve' ? undefined : refuseUnlessExempt(request, response, verdict, now);
+    if (verdict !== 'serve') await refuseUnlessExempt(request, response, verdict, now);
   };
 }
 

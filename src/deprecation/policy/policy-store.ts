@@ -3,20 +3,23 @@ import type { RedisClient } from '../../redis/connection/connect.ts';
 import { deprecationHeaders } from './headers.ts';
 import { policyKey } from '../ledger/keys.ts';
 import type { Edit } from './policy-edits.ts';
-import { layerPolicy, type DeprecationPolicy, type PolicyLayer } from './policy.ts';
+import { layerPolicy, servesAllUntil, type DeprecationPolicy, type PolicyLayer } from './policy.ts';
 import { repeat } from '../../lib/repeat.ts';
 import { defineDeprecationScripts } from '../ledger/scripts.ts';
 import { emptyPolicy, readStored, type StoredPolicy } from './stored-layer.ts';
 
-/** The policy in force, and its headers (a name, its value, the next name …), computed once per policy. */
-interface PolicyInForce {
+/** The policy in force, with what every request needs of it: computed once per policy. */
+export interface PolicyInForce {
   policy: DeprecationPolicy;
+  /** The headers of every response for it: a name, its value, the next name … */
   headers: readonly string[];
+  /** Until then, in ms, it refuses nobody. */
+  servesAllUntil: number;
 }
 
 export interface PolicyWatch {
-  /** The last known policy. */
-  current: () => PolicyInForce;
+  /** The last known policy. It is replaced when another comes into force. */
+  readonly current: PolicyInForce;
   /** Reads it now. Keeps the last known policy while Redis is unavailable; never throws. */
   refresh: () => Promise<void>;
   close: () => Promise<void>;
@@ -44,9 +47,12 @@ export async function watchPolicy(
 ): Promise<PolicyWatch> {
   const inForce = (layer: PolicyLayer): PolicyInForce => {
     const policy = layerPolicy(...defaults, layer);
-    return { policy, headers: deprecationHeaders(policy, baseUrl).flat() };
+    return {
+      policy,
+      headers: deprecationHeaders(policy, baseUrl).flat(),
+      servesAllUntil: servesAllUntil(policy),
+    };
   };
-  let current = inForce({});
   let known: string | null = null;
   let hasTrouble = false;
   const warnOnce = (what: string, detail: string) => {
@@ -69,11 +75,12 @@ export async function watchPolicy(
     hasTrouble = false;
     if (stored === 'known') return;
     known = text;
-    current = inForce(stored.layer);
+    watch.current = inForce(stored.layer);
   };
+  const watch = { current: inForce({}), refresh };
   await refresh();
   const polling = repeat(refresh, pollMs);
-  return { current: () => current, refresh, close: polling.stop };
+  return Object.assign(watch, { close: polling.stop });
 }
 
 /** The operator's own layer, as stored. An invalid one counts as empty. */

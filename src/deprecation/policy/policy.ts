@@ -150,6 +150,12 @@ export function requiresAuthentication(
   );
 }
 
+/** Until when (ms) every call is served, whoever makes it: the first brownout, or the sunset that ends the API. */
+export function servesAllUntil({ brownouts, sunsetAt, afterSunset }: DeprecationPolicy): number {
+  const sunset = afterSunset === 'gone' ? sunsetAt : undefined;
+  return Math.min(sunset ?? Infinity, ...brownouts.map(({ start }) => start));
+}
+
 function generalVerdict(policy: DeprecationPolicy, now: number): Verdict {
   if (policy.sunsetAt !== undefined && now >= policy.sunsetAt && policy.afterSunset === 'gone') {
     return { gone: 'sunset' };

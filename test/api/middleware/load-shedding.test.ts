@@ -163,7 +163,7 @@ test('an instance without a free slot refuses with 503, and is degraded though r
       store: bridge.store,
       keyPrefix: bridge.config.keyPrefix,
       organizationHeader: bridge.config.organizationHeader,
-      deprecation: () => ({ policy: layerPolicy(), headers: [] }),
+      deprecation: { current: { policy: layerPolicy(), headers: [], servesAllUntil: Infinity } },
       load,
       cutover: {
         admitChange: () => {

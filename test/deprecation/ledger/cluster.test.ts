@@ -52,9 +52,9 @@ test('on a cluster, the policy can be set, watched and cleared', async () => {
   const sunsetAt = Date.parse('2028-01-01');
   await changePolicy(client, 'pb:', setInLayer({ sunsetAt }), { defaults, now: NOW });
   await watch.refresh();
-  expect(watch.current().policy.sunsetAt).toBe(sunsetAt);
+  expect(watch.current.policy.sunsetAt).toBe(sunsetAt);
   await changePolicy(client, 'pb:', clearLayer, { defaults, now: NOW });
   await watch.refresh();
-  expect(watch.current().policy.sunsetAt).toBeUndefined();
+  expect(watch.current.policy.sunsetAt).toBeUndefined();
   await watch.close();
 });

@@ -30,14 +30,14 @@ describe('the policy in Redis', () => {
   test('takes effect on every instance without a restart', async () => {
     const prefix = freshPrefix();
     const instances = await Promise.all([0, 1].map(() => watchPolicy(redis, prefix, { defaults, log })));
-    for (const { current } of instances) expect(current().headers).toEqual(['Deprecation', '@1793491200']);
+    for (const { current } of instances) expect(current.headers).toEqual(['Deprecation', '@1793491200']);
     const given = { sunsetAt: JUNE, successorUrl: 'https://kv.example/' };
     expect(await set(redis, prefix, given)).toMatchObject({ kind: 'changed', version: 1 });
-    for (const { current, close } of instances) {
-      while (current().policy.sunsetAt === undefined) await setImmediate();
-      const names = current().headers.filter((_, i) => i % 2 === 0);
+    for (const watch of instances) {
+      while (watch.current.policy.sunsetAt === undefined) await setImmediate();
+      const names = watch.current.headers.filter((_, i) => i % 2 === 0);
       expect(names).toEqual(['Deprecation', 'Sunset', 'Link']);
-      await close();
+      await watch.close();
     }
   });
 
@@ -69,10 +69,10 @@ describe('the policy in Redis', () => {
     const prefix = freshPrefix();
     await set(redis, prefix, { sunsetAt: JUNE });
     const watch = await watchPolicy(redis, prefix, { defaults, log });
-    expect(watch.current().policy.sunsetAt).toBe(JUNE);
+    expect(watch.current.policy.sunsetAt).toBe(JUNE);
     await changePolicy(redis, prefix, clearInLayer({ settings: ['sunsetAt'] }), { defaults, now: NOW });
     await watch.refresh();
-    expect(watch.current().policy.sunsetAt).toBeUndefined();
+    expect(watch.current.policy.sunsetAt).toBeUndefined();
     await watch.close();
   });
 
@@ -82,7 +82,7 @@ describe('the policy in Redis', () => {
     const watch = await watchPolicy(redis, prefix, { defaults, log });
     await redis.set(policyKey(prefix), 'nonsense');
     await watch.refresh();
-    expect(watch.current().policy.sunsetAt).toBe(JUNE);
+    expect(watch.current.policy.sunsetAt).toBe(JUNE);
     await watch.close();
   });
 
@@ -94,12 +94,12 @@ describe('the policy in Redis', () => {
     const watch = await watchPolicy(client, 'pb:', { defaults, log });
     await server.stop();
     await watch.refresh();
-    expect(watch.current().policy.sunsetAt).toBe(JUNE);
+    expect(watch.current.policy.sunsetAt).toBe(JUNE);
     const again = await startRedis(['--port', String(server.port)]);
     await new Promise((resolve) => (client.status === 'ready' ? resolve(0) : client.once('ready', resolve)));
     await set(client, 'pb:', { sunsetAt: Date.parse('2027-07-01') });
     await watch.refresh();
-    expect(watch.current().policy.sunsetAt).toBe(Date.parse('2027-07-01'));
+    expect(watch.current.policy.sunsetAt).toBe(Date.parse('2027-07-01'));
     await watch.close();
     client.disconnect();
     await again.stop();

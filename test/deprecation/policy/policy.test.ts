@@ -6,6 +6,7 @@ import {
   requiresAuthentication,
   phaseAt,
   readPolicyFields,
+  servesAllUntil,
   verdictAt,
   type DeprecationPolicy,
 } from '../../../src/deprecation/policy/policy.ts';
@@ -148,6 +149,29 @@ describe('phases', () => {
   test('a call during a brownout gets the end of the window', () => {
     expect(verdictAt(policy, NOON + HOUR, {})).toEqual({ gone: 'brownout', until: NOON + 2 * HOUR });
   });
+});
+
+test('every call is served until the first brownout or the sunset that ends the API, and no longer', () => {
+  const time = fc.integer({ min: 0, max: 20 });
+  const policies = fc.record({
+    sunsetAt: fc.option(time, { nil: undefined }),
+    afterSunset: fc.constantFrom<'serve' | 'gone'>('serve', 'gone'),
+    brownouts: fc.array(
+      fc.tuple(time, fc.integer({ min: 1, max: 5 })).map(([start, length]) => ({
+        start,
+        end: start + length,
+      })),
+    ),
+  });
+  fc.assert(
+    fc.property(policies, (layer) => {
+      const policy = layerPolicy(layer as Partial<DeprecationPolicy>);
+      const firstRefusal = Array.from({ length: 26 }, (_, now) => now).find(
+        (now) => verdictAt(policy, now, {}) !== 'serve',
+      );
+      expect(servesAllUntil(policy)).toBe(firstRefusal ?? Infinity);
+    }),
+  );
 });
 
 describe('exemptions', () => {
