@@ -6,7 +6,7 @@ type JsonText = string | false;
 
 interface TrafficScripts {
   beginChange: ScriptCommand<[epoch: number, user: string, waitMs: number], number>;
-  settleChange: ScriptCommand<[user: string, number: number], 'settled'>;
+  settleChange: ScriptCommand<[user: string, number: number | '', due: number], 'settled'>;
   drawAdoption: ScriptCommand<
     [user: string],
     [

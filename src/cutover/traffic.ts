@@ -7,6 +7,7 @@ import type { Store } from '../redis/scripts.ts';
 import type { DenylistRequest } from './adopt/denylist.ts';
 import { createMirror } from './adopt/mirror.ts';
 import { compare, judgeKey, shownByLegacy } from './compare/compare.ts';
+import type { Shown } from './compare/fields.ts';
 import { createFindings } from './compare/findings.ts';
 import type { Legacy, LegacyRequest, LegacyResponse } from './forward/legacy.ts';
 import { observed } from './forward/observed.ts';
@@ -107,11 +108,13 @@ export function createTraffic(options: TrafficOptions): Traffic {
     const comparison = await compare(context, legacyProfile, here);
     if (comparison === undefined) return;
     findings.compared(organizationId, since, comparison);
-    if (comparison.kind !== 'different' || cutover.mode() !== 'mirror') return;
-    mirror.repair(credentials, comparison.userId, async (shown) => {
+    if (comparison.kind === 'unreadable' || cutover.mode() !== 'mirror') return;
+    const isSame = async (shown: Shown): Promise<boolean> => {
       const now = await readOwnProfile(store, base, sha256);
       return now.kind !== 'unknown' && (await compare(context, shown, now))?.kind === 'same';
-    });
+    };
+    if (comparison.kind === 'different') mirror.repair(credentials, comparison.userId, isSame);
+    else await mirror.confirm(credentials, comparison.userId, isSame);
   }
 
   return {

@@ -30,7 +30,10 @@ export async function verify(environment: CliEnvironment, choice: VerifyChoice):
     // How old files are is not known.
     const isSnapshot = Number.isFinite(chosen.source.settledUntil);
     const isWhole = choice.org === undefined && choice.entities === undefined;
-    if (isFine && isSnapshot && isWhole) await recordVerified(store, prefix, performance.now() - openedAt);
+    if (isFine && isSnapshot && isWhole) {
+      const hasConflicts = issues.count('username-conflict') > 0;
+      await recordVerified(store, prefix, { ageMs: performance.now() - openedAt, hasConflicts });
+    }
     return {
       exitCode: isFine ? 0 : 1,
       json: {

@@ -3,6 +3,7 @@ import type { ChangedProfile } from '../../contract/types.gen.ts';
 import type { Caller } from '../../domain/caller.ts';
 import type { AuthenticationOutcome } from '../../redis/api-keys/credentials.ts';
 import { isStoreUnavailable } from '../../redis/connection/connect.ts';
+import { unsettledKey } from '../../redis/keys.ts';
 import { differingFields, type Shown } from '../compare/fields.ts';
 import type { Findings, Gap } from '../compare/findings.ts';
 import { longestResponse, readJson } from '../forward/content.ts';
@@ -33,6 +34,15 @@ export interface Mirror {
   change: (change: Change, caller: Promise<AuthenticationOutcome | undefined>) => Promise<Relayed>;
   /** Adopts a user whose profile differed in a read, unless it does not differ any more. */
   repair: (credentials: Credentials, userId: string, isSame: (shown: Shown) => Promise<boolean>) => void;
+  /**
+   * After a read that matched: removes what is left of the user's marks, as of an instance that was killed, where the
+   * outcome of those changes must be visible by now and another read matches, too.
+   */
+  confirm: (
+    credentials: Credentials,
+    userId: string,
+    isSame: (shown: Shown) => Promise<boolean>,
+  ) => Promise<void>;
 }
 
 /** Repairs under way at most; the next read of a user that is left out begins another one. */
@@ -58,8 +68,10 @@ export function createMirror(options: MirrorOptions): Mirror {
         : found === undefined || user !== undefined
           ? 'unmarked-change'
           : 'unknown-key';
-    const note = (): void => {
-      if (gap !== undefined && credentials !== undefined) findings.gap(credentials.organizationId, gap);
+    const note = (pendingMs: number): void => {
+      if (gap !== undefined && credentials !== undefined) {
+        findings.gap(credentials.organizationId, gap, pendingMs);
+      }
     };
     const adopt = async (isExpected: (shown: Shown) => boolean): Promise<void> => {
       if (user === undefined || credentials === undefined) return;
@@ -72,7 +84,7 @@ export function createMirror(options: MirrorOptions): Mirror {
       }
     };
     const adoptLater = (): void => {
-      note();
+      note(outcomeDelay);
       inBackground(async () => {
         await sleep(outcomeDelay, undefined, { signal });
         await adopt(() => false);
@@ -89,7 +101,7 @@ export function createMirror(options: MirrorOptions): Mirror {
     }
     const { status } = response;
     if (status >= 500) adoptLater();
-    else if (status < 300) note();
+    else if (status < 300) note(0);
     const body = observed(response.body, longestResponse, (whole) => {
       inBackground(async () => {
         try {
@@ -97,7 +109,7 @@ export function createMirror(options: MirrorOptions): Mirror {
             const answer = await readJson(response, whole);
             await adopt((shown) => shows(shown, answer));
           } else if (status < 500 && user !== undefined && number !== undefined) {
-            await store.settleChange(user.base, user.userId, number);
+            await store.settleChange(user.base, user.userId, number, 0);
           }
         } finally {
           await end();
@@ -113,7 +125,7 @@ export function createMirror(options: MirrorOptions): Mirror {
     const begun =
       base === undefined
         ? undefined
-        : await begunOr(change.end, beginDenylistChange(store, base, admission.epoch, legacy.timeoutMs));
+        : await begunOr(change.end, beginDenylistChange(store, base, admission.epoch, 3 * legacy.timeoutMs));
     let response: LegacyResponse;
     try {
       response = await legacy.send(request);
@@ -156,7 +168,7 @@ export function createMirror(options: MirrorOptions): Mirror {
   ): Promise<void> {
     try {
       if (gap !== undefined && credentials !== undefined) {
-        findings.gap(credentials.organizationId, gap);
+        findings.gap(credentials.organizationId, gap, outcomeDelay);
         await findings.flush();
       }
       await begun?.end('settled');
@@ -192,6 +204,19 @@ export function createMirror(options: MirrorOptions): Mirror {
     }
   }
 
+  async function confirm(
+    credentials: Credentials,
+    userId: string,
+    isSame: (shown: Shown) => Promise<boolean>,
+  ): Promise<void> {
+    const { base } = credentials;
+    if ((await store.hexists(unsettledKey(base), userId)) === 0) return;
+    const [, drawnAt, , , , , unsettled] = await store.drawAdoption(base, userId);
+    if (unsettled > 0) return;
+    const shown = await readFromLegacy(legacy, credentials);
+    if (shown !== 'unreadable' && (await isSame(shown))) await store.settleChange(base, userId, '', drawnAt);
+  }
+
   /** Waits while a change of the user may be in flight. */
   async function untilSettled(base: string, userId: string): Promise<void> {
     for (;;) {
@@ -206,6 +231,7 @@ export function createMirror(options: MirrorOptions): Mirror {
       change.operation === 'putProfile'
         ? await changeProfile(change, await lookup)
         : await changeDenylist(change),
+    confirm,
     repair: (credentials, userId, isSame) => {
       const id = `${credentials.base}${userId}`;
       if (repairs.has(id) || repairs.size >= mostRepairs) return;

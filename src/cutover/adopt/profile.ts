@@ -57,7 +57,7 @@ export async function adoptProfile(
     const shown = await readSettled(options, user, isExpected);
     if (shown === 'unreadable') continue;
     if (shown === undefined) {
-      if (settles !== undefined) await store.settleChange(base, userId, settles);
+      if (settles !== undefined) await store.settleChange(base, userId, settles, 0);
       return 'absent';
     }
     const [outcome] = await apply(store, user, settles, drawn, shown);

@@ -36,7 +36,8 @@ export interface Findings {
     sha256: string,
     userAgent: string | undefined,
   ) => void;
-  gap: (organizationId: string, gap: Gap) => void;
+  /** `pendingMs`: for how long what it is about may still take effect in the legacy service. */
+  gap: (organizationId: string, gap: Gap, pendingMs: number) => void;
   /** Saves what has been found so far. */
   flush: () => Promise<void>;
   close: () => Promise<void>;
@@ -46,9 +47,9 @@ export interface Findings {
 interface Pending {
   since: number;
   counts: Map<string, number>;
-  users: Map<string, string | undefined>;
+  users: Map<string, readonly ComparedField[] | undefined>;
   keys: Map<string, { finding: KeyFinding; entry: string }>;
-  gaps: Map<Gap, { count: number; first: number; last: number }>;
+  gaps: Map<Gap, { count: number; first: number; pending: number }>;
 }
 
 const flushInterval = 1000;
@@ -77,13 +78,13 @@ export function createFindings(store: TrafficStore, prefix: string, log: Log): F
   };
 
   /** A gap is never dropped: it waits until the store is back. */
-  function note(organizationId: string, gap: Gap, count: number, first: number, last: number): void {
+  function note(organizationId: string, gap: Gap, count: number, first: number, pendingMs: number): void {
     const { gaps } = pendingOf(organizationId);
     const known = gaps.get(gap);
     gaps.set(gap, {
       count: count + (known?.count ?? 0),
       first: Math.min(first, known?.first ?? first),
-      last: Math.max(last, known?.last ?? last),
+      pending: Math.max(pendingMs, known?.pending ?? 0),
     });
   }
 
@@ -119,7 +120,8 @@ export function createFindings(store: TrafficStore, prefix: string, log: Log): F
       try {
         await save(organizationId, found);
       } catch (error) {
-        for (const [gap, { count, first, last }] of found.gaps) note(organizationId, gap, count, first, last);
+        for (const [gap, { count, first, pending: pendingMs }] of found.gaps)
+          note(organizationId, gap, count, first, pendingMs);
         log.warn('the findings of comparisons with the legacy service could not be saved', {
           reason: String(error),
         });
@@ -144,7 +146,7 @@ export function createFindings(store: TrafficStore, prefix: string, log: Log): F
       const isNew = comparison.kind === 'different';
       if (isNew) for (const field of comparison.fields) count(`field:${field}`);
       if (users.size >= mostPending && !users.has(userId)) return;
-      users.set(userId, isNew ? JSON.stringify({ fields: comparison.fields, at: Date.now() }) : undefined);
+      users.set(userId, isNew ? comparison.fields : undefined);
     },
     judgedKey: (organizationId, finding, sha256, userAgent) => {
       const { keys } = pendingOf(organizationId);
@@ -152,7 +154,7 @@ export function createFindings(store: TrafficStore, prefix: string, log: Log): F
       const entry = JSON.stringify({ userAgent: (userAgent ?? '').slice(0, 200), at: Date.now() });
       keys.set(sha256, { finding, entry });
     },
-    gap: (organizationId, gap) => note(organizationId, gap, 1, Date.now(), Date.now()),
+    gap: (organizationId, gap, pendingMs) => note(organizationId, gap, 1, Date.now(), pendingMs),
     flush,
     close: async () => {
       await flushing.stop();

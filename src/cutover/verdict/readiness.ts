@@ -137,14 +137,16 @@ function beforeTakingAuthority({ state, comparisons }: Evidence): Finding[] {
     found.push({
       code: 'unsettled',
       reason: `${counted(comparisons.unsettled, 'forwarded change')} may not have reached Redis yet`,
-      remedy: 'wait for their adoption, at the next call of these users at the latest',
+      remedy:
+        'wait for the next calls of these users, or run migrate apply, then migrate verify of all organizations and entities',
     });
   }
   if (comparisons.differingUsers > 0) {
     found.push({
       code: 'users-differ',
       reason: `${counted(comparisons.differingUsers, 'user')} differed when last compared`,
-      remedy: 'run migrate apply, or wait until their next calls repair them',
+      remedy:
+        'wait until their next calls repair them, or run migrate apply, then migrate verify of all organizations and entities',
     });
   }
   if (verifiedAt === undefined || verifiedAt <= since) {

@@ -1,14 +1,52 @@
 import type { RedisClient } from '../../redis/connection/client.ts';
-import { cutoverKey } from '../../redis/keys.ts';
+import { loadScripts, type ScriptCommand } from '../../redis/connection/script-loader.ts';
+import { cutoverKey, forwardedOrganizationsKey, organizationBase } from '../../redis/keys.ts';
+
+interface VerifiedScripts {
+  clearVerified: ScriptCommand<[what: Recorded, cursor: string, openedAt: number], string>;
+}
+
+type Recorded = 'unsettled' | 'differing' | 'lost-names' | 'gaps';
+
+export interface CleanVerify {
+  /** How long ago its snapshot was opened, in ms. */
+  ageMs: number;
+  /** Whether names that two users have in the source were accepted: then users who lost theirs stay on record. */
+  hasConflicts: boolean;
+}
 
 /**
- * Records that a verify of everything has found no difference to a snapshot that was opened so long ago, in ms. Where
- * no mode was ever stored there is no cut-over, and nothing is recorded.
+ * Records that a verify of everything has found no difference, and removes what it has settled: gaps, changes in doubt,
+ * users who differ and lost names that were on record before its snapshot was opened. Where no mode was ever stored
+ * there is no cut-over, and nothing is recorded.
  */
-export async function recordVerified(client: RedisClient, prefix: string, ageMs: number): Promise<void> {
+export async function recordVerified(
+  client: RedisClient,
+  prefix: string,
+  { ageMs, hasConflicts }: CleanVerify,
+): Promise<void> {
   const key = cutoverKey(prefix);
   if ((await client.hexists(key, 'mode')) === 0) return;
   const [seconds, microseconds] = await client.time();
   const now = Number(seconds) * 1000 + Math.floor(Number(microseconds) / 1000);
-  await client.hset(key, 'verified', String(Math.floor(now - ageMs)));
+  const openedAt = Math.floor(now - ageMs);
+
+  const store = loadScripts<RedisClient, VerifiedScripts>(client, {
+    clearVerified: 'cutover/clear_verified',
+  });
+  const recorded: Recorded[] = [
+    'unsettled',
+    'differing',
+    'gaps',
+    ...(hasConflicts ? [] : ['lost-names' as const]),
+  ];
+  for (const organizationId of await client.smembers(forwardedOrganizationsKey(prefix))) {
+    const base = organizationBase(prefix, organizationId);
+    for (const what of recorded) {
+      let cursor = '0';
+      do cursor = await store.clearVerified(base, what, cursor, openedAt);
+      while (cursor !== '0');
+    }
+  }
+  await client.hset(key, 'verified', String(openedAt));
 }

@@ -2,6 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
 import { fsck, type Fault } from '../../../src/redis/fsck/fsck.ts';
 import {
+  comparisonsKey,
   differingUsersKey,
   gapsKey,
   lostNamesKey,
@@ -187,6 +188,30 @@ test('a profile that differs in a read is repaired, and is on record as differin
     () => store.hexists(differingUsersKey(here.organization.base), userId),
     (differs) => differs === 0,
   );
+});
+
+describe('the mark that a killed instance leaves of a change', () => {
+  const mark = async (due: number): Promise<void> => {
+    await put({ username: `Marked ${userId}` });
+    await untilStored(({ u }) => u !== undefined);
+    await until(unsettled, (marks) => !marks.includes(userId));
+    await here.bridge.store.hset(unsettledKey(here.organization.base), userId, `1:${due}`);
+  };
+
+  test('is removed by a read that matches, once the outcome of the change must be visible', async () => {
+    await mark(Date.now() - 1);
+    expect(await get()).toBe(200);
+    await until(unsettled, (marks) => !marks.includes(userId));
+  });
+
+  test('outlives a read that matches while the change may be in flight', async () => {
+    await mark(Date.now() + 60_000);
+    const matches = () => here.bridge.store.hget(comparisonsKey(here.organization.base), 'same');
+    const before = await matches();
+    expect(await get()).toBe(200);
+    await until(matches, (count) => count !== before);
+    expect(await unsettled()).toContain(userId);
+  });
 });
 
 test('a profile that only Redis has is never deleted', async () => {

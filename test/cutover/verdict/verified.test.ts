@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
 import {
   defineCutoverScripts,
   readCutover,
@@ -6,6 +6,14 @@ import {
 } from '../../../src/cutover/switch/registry.ts';
 import { recordVerified } from '../../../src/cutover/verdict/verified.ts';
 import { closeRedis } from '../../../src/redis/connection/connect.ts';
+import {
+  differingUsersKey,
+  forwardedOrganizationsKey,
+  gapsKey,
+  lostNamesKey,
+  organizationBase,
+  unsettledKey,
+} from '../../../src/redis/keys.ts';
 import { freshPrefix } from '../../support/redis.ts';
 import { openTestStore } from '../../support/store.ts';
 
@@ -19,7 +27,7 @@ test("a clean verify is dated by its snapshot, on the store's clock", async () =
   const prefix = freshPrefix();
   await store.hset(`${prefix}cutover`, 'mode', 'mirror');
   const { now: before } = await readCutover(store, prefix);
-  await recordVerified(store, prefix, 5000);
+  await recordVerified(store, prefix, { ageMs: 5000, hasConflicts: false });
   const { verifiedAt = 0, now: after } = await readCutover(store, prefix);
   expect(verifiedAt).toBeGreaterThanOrEqual(before - 5001);
   expect(verifiedAt).toBeLessThanOrEqual(after - 5000);
@@ -27,6 +35,57 @@ test("a clean verify is dated by its snapshot, on the store's clock", async () =
 
 test('a clean verify leaves no trace where there is no cut-over', async () => {
   const prefix = freshPrefix();
-  await recordVerified(store, prefix, 5000);
+  await recordVerified(store, prefix, { ageMs: 5000, hasConflicts: false });
   expect(await store.exists(`${prefix}cutover`)).toBe(0);
+});
+
+describe('what is on record of an organization', () => {
+  let prefix: string;
+  let base: string;
+  /** Puts something on record from an hour ago under `old`, and something from just now under `new`. */
+  beforeEach(async () => {
+    prefix = freshPrefix();
+    base = organizationBase(prefix, 'acme');
+    await store.hset(`${prefix}cutover`, 'mode', 'mirror');
+    await store.sadd(forwardedOrganizationsKey(prefix), 'acme');
+    const now = (await readCutover(store, prefix)).now;
+    for (const [name, at] of [
+      ['old', now - 3_600_000],
+      ['new', now],
+    ] as const) {
+      await store.hset(unsettledKey(base), name, `7:${at}`);
+      await store.hset(differingUsersKey(base), name, JSON.stringify({ fields: ['username'], at }));
+      await store.hset(lostNamesKey(base), name, `${at}\nada\nother`);
+      await store.hset(gapsKey(base), name, JSON.stringify({ count: 1, first: at, last: at }));
+    }
+    await store.hset(unsettledKey(base), {
+      both: `8:${now - 3_600_000} 9:${now}`,
+      '': `6:${now - 3_600_000}`,
+    });
+  });
+
+  const left = async (): Promise<string[][]> =>
+    await Promise.all(
+      [unsettledKey, differingUsersKey, lostNamesKey, gapsKey].map(async (keyOf) =>
+        (await store.hkeys(keyOf(base))).sort(),
+      ),
+    );
+
+  test('a clean verify removes what is older than its snapshot, and nothing else', async () => {
+    await recordVerified(store, prefix, { ageMs: 60_000, hasConflicts: false });
+    expect(await left()).toEqual([['both', 'new'], ['new'], ['new'], ['new']]);
+    expect(await store.hget(unsettledKey(base), 'both')).toMatch(/^9:\d+$/);
+  });
+
+  test('where conflicts of names were accepted, users who lost theirs stay on record', async () => {
+    await recordVerified(store, prefix, { ageMs: 60_000, hasConflicts: true });
+    expect(await left()).toEqual([['both', 'new'], ['new'], ['new', 'old'], ['new']]);
+  });
+
+  test('a clean verify removes thousands of marks', async () => {
+    const many = Array.from({ length: 5000 }, (_, n) => [`user-${n}`, '5:1000']).flat();
+    await store.hset(unsettledKey(base), ...many);
+    await recordVerified(store, prefix, { ageMs: 60_000, hasConflicts: false });
+    expect((await left())[0]).toEqual(['both', 'new']);
+  });
 });

@@ -1,5 +1,5 @@
 #!lua
--- @include keys
+-- @include clock keys
 -- Records what an instance found when it compared the legacy service's responses with what is stored here, and which
 -- API keys the two judge differently. The list of users who differ begins anew with each mode.
 --
@@ -7,16 +7,21 @@
 -- ARGV[1]  since when the mode holds that the findings are of, ms
 -- ARGV[2]  JSON {counts, differing, matching, unmapped, refused, agreed, gaps}
 --            counts     name -> how many more
---            differing  user -> JSON {fields, at}, by the last comparison
+--            differing  user -> the fields that differ, by the last comparison
 --            matching   users whose last comparison found no difference
 --            unmapped   SHA-256 of an API key that only the legacy service accepts -> JSON {userAgent, at}
 --            refused    SHA-256 of an API key that only Redis accepts -> the same
 --            agreed     SHA-256 of API keys that both accept
---            gaps       name -> {count, first, last}: what may be missing here
+--            gaps       name -> {count, first, pending}: what may be missing here, and for how many ms it may still
+--                       take effect in the legacy service
+--
+-- Findings are dated by the store's clock when they are recorded, so never too early: a clean verify removes those from
+-- before its snapshot (clear_verified.lua).
 --
 -- 'recorded', or 'outdated' where the findings are of an earlier mode: nothing was recorded of the comparisons
 local most_users, most_keys = 100000, 1000
 local found = cjson.decode(ARGV[2])
+local now = tonumber(now_ms())
 
 local function note(key, entries, most)
   for field, value in pairs(entries) do
@@ -34,12 +39,13 @@ for _, sha256 in ipairs(found.agreed) do
 end
 
 for name, gap in pairs(found.gaps) do
+  local first, last = math.min(gap.first, now), now + gap.pending
   local known = redis.call('HGET', gaps_key(), name)
   if known then
     known = cjson.decode(known)
-    gap.count, gap.first = gap.count + known.count, known.first
+    gap.count, first, last = gap.count + known.count, known.first, math.max(last, known.last)
   end
-  redis.call('HSET', gaps_key(), name, cjson.encode(gap))
+  redis.call('HSET', gaps_key(), name, cjson.encode({ count = gap.count, first = first, last = last }))
 end
 
 local since = tonumber(redis.call('HGET', comparisons_key(), 'since') or 0)
@@ -50,5 +56,8 @@ if tonumber(ARGV[1]) > since then
 end
 for name, count in pairs(found.counts) do redis.call('HINCRBY', comparisons_key(), name, count) end
 for _, user in ipairs(found.matching) do redis.call('HDEL', differing_users_key(), user) end
+for user, fields in pairs(found.differing) do
+  found.differing[user] = cjson.encode({ fields = fields, at = now })
+end
 note(differing_users_key(), found.differing, most_users)
 return 'recorded'

@@ -34,5 +34,5 @@ local function take_name(index, form, from, by)
   release(index, form)
   redis.call('HDEL', profile_key(from), 'u', 'b')
   redis.call('HSET', profile_key(from), 't', '')
-  redis.call('HSET', lost_names_key(), from, form .. '\n' .. by)
+  redis.call('HSET', lost_names_key(), from, now_ms() .. '\n' .. form .. '\n' .. by)
 end

@@ -43,7 +43,8 @@ local has_conflict = false
 if shown.name then
   local holder = holder_of(index, shown.form)
   if holder and holder ~= user then
-    has_conflict = redis.call('HGET', lost_names_key(), user) == shown.form .. '\n' .. holder
+    local lost = redis.call('HGET', lost_names_key(), user) or ''
+    has_conflict = string.match(lost, '^%d+\n(.*)$') == shown.form .. '\n' .. holder
     if not has_conflict then take_name(index, shown.form, holder, user) end
   end
 end

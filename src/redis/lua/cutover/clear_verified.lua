@@ -1,0 +1,30 @@
+#!lua
+-- @include adoptions names
+-- Removes a part of what a clean verify has settled: everything that was on record before its snapshot was opened.
+--
+-- KEYS[1]  <prefix>{organization}:
+-- ARGV[1]  unsettled | differing | lost-names | gaps
+-- ARGV[2]  0, then what the call before replied
+-- ARGV[3]  when the snapshot was opened, ms
+--
+-- where to go on, 0 at the end
+local what, opened_at = ARGV[1], tonumber(ARGV[3])
+local keys = {
+  unsettled = unsettled_key(), differing = differing_users_key(), ['lost-names'] = lost_names_key(), gaps = gaps_key(),
+}
+local recorded_at = {
+  differing = function(value) return cjson.decode(value).at end,
+  ['lost-names'] = function(value) return tonumber(string.match(value, '^%d+')) end,
+  gaps = function(value) return cjson.decode(value).last end,
+}
+
+local found = redis.call('HSCAN', keys[what], ARGV[2], 'COUNT', 500)
+for i = 1, #found[2], 2 do
+  local field, value = found[2][i], found[2][i + 1]
+  if what == 'unsettled' then
+    settle(field, '', opened_at)
+  elseif recorded_at[what](value) < opened_at then
+    redis.call('HDEL', keys[what], field)
+  end
+end
+return found[1]
