@@ -18,7 +18,7 @@ import {
   type WriteSnapshot,
 } from './write-snapshot.ts';
 
-/** The reply of lua/lib/profiles.lua. */
+/** The reply of lua/lib/store.lua. */
 export type ProfileReply = [
   username: JsonText,
   pictureFile: JsonText,
@@ -132,7 +132,7 @@ export async function setWallet(
   return await store.setWallet(base, userId, wallet.address, wallet.isVerified ? 'w' : 'wu');
 }
 
-/** The profile in a script's reply (lib/profiles.lua). */
+/** The profile in a script's reply (lib/store.lua). */
 export function toProfile(reply: ProfileReply): Profile {
   const [username, file, reference, url, avatar, avatarUrl, wallet, pictureEntry, avatarEntry, template] =
     reply;

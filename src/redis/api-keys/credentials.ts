@@ -6,7 +6,7 @@ import { toProfile, type ProfileReply } from '../profiles.ts';
 import type { ScriptCommand, ScriptFiles } from '../connection/script-loader.ts';
 import { toWriteSnapshot, type JsonText, type SettingsReply, type WriteSnapshot } from '../write-snapshot.ts';
 
-/** The reply of lua/lib/credentials.lua. */
+/** The reply of lua/lib/store.lua. */
 type KeyReply = [id: string, role: string, user: JsonText, client: JsonText];
 
 export interface CredentialScripts {

@@ -6,9 +6,9 @@ const files = readdirSync(folder, { recursive: true, encoding: 'utf8' }).filter(
   file.endsWith('.lua'),
 );
 
-test('keys are spelled in lua/lib/keys.lua alone', () => {
+test('keys are spelled in lua/lib/store.lua alone', () => {
   const spelling = files.filter((file) => /KEYS\[1\]\s*\.\./.test(readFileSync(`${folder}${file}`, 'utf8')));
-  expect(spelling).toEqual(['lib/keys.lua']);
+  expect(spelling).toEqual(['lib/store.lua']);
 });
 
 test('a script names the parts that it includes, and says in its header what it takes and returns', () => {

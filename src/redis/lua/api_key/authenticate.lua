@@ -1,14 +1,14 @@
 #!lua flags=allow-oom
 -- @read master
 -- @reply json
--- @include credentials keys
+-- @include store
 -- Who is calling, and what a write needs to know before it is judged.
 --
 -- KEYS[1]  <prefix>{organization}:
 -- ARGV[1]  SHA-256 of the API key, hex
 --
 -- {'unknown'}                       no such key
--- {'known', key, settings, name}    key as lib/credentials.lua returns it; settings {comparison, min, max,
+-- {'known', key, settings, name}    key as lib/store.lua returns it; settings {comparison, min, max,
 --                                   pattern, template, ownership, index, epoch}, false where unset; name the user's
 --                                   current username or false
 local key = credentials(ARGV[1])

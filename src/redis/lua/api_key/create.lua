@@ -1,5 +1,5 @@
 #!lua
--- @include clock keys
+-- @include store
 -- Stores an API key of the organization. It counts as made here (b), so that no later migration changes it.
 --
 -- KEYS[1]  <prefix>{organization}:

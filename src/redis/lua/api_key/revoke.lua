@@ -1,5 +1,5 @@
 #!lua
--- @include clock keys
+-- @include store
 -- Revokes an API key, from the very next request on. The record stays, so that reports can still name it.
 --
 -- KEYS[1]  <prefix>{organization}:

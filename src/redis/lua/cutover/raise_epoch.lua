@@ -1,5 +1,5 @@
 #!lua
--- @include audit keys
+-- @include audit store
 -- From here on refuses changes of this organization that were admitted under a lower epoch (lib/epoch.lua).
 --
 -- KEYS[1]  <prefix>{organization}:

@@ -1,5 +1,5 @@
 #!lua
--- @include audit clock epoch keys local_writes names
+-- @include audit epoch local_writes names store
 -- Contract 4.3, for a part of the request: denies each name and renames its user, both or neither.
 --
 -- KEYS[1]  <prefix>{organization}:

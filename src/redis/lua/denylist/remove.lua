@@ -1,5 +1,5 @@
 #!lua
--- @include audit epoch keys local_writes names
+-- @include audit epoch local_writes names store
 -- Contract 4.4, for a part of the request: removes names from the denylist, except those in use.
 --
 -- KEYS[1]  <prefix>{organization}:

@@ -1,5 +1,5 @@
 #!lua
--- @include audit epoch keys local_writes names
+-- @include audit epoch local_writes names store
 -- Contract 4.5, last step: the stage becomes the denylist, in one instant for every client. The old list is renamed
 -- and unlinked: renaming over it would free it at once, however long it is.
 --

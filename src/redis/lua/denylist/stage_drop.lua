@@ -1,5 +1,5 @@
 #!lua
--- @include keys
+-- @include store
 -- Contract 4.5, when names are in use: removes the stage; the denylist stays as it was.
 --
 -- KEYS[1]  <prefix>{organization}:

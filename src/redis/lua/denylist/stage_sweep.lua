@@ -1,5 +1,5 @@
 #!lua
--- @include keys
+-- @include store
 -- Removes a stage whose owner died. A key this long must not expire: Redis would free it on its main thread.
 --
 -- KEYS[1]  <prefix>{organization}:

@@ -1,5 +1,5 @@
 #!lua
--- @include audit clock keys names names_safely
+-- @include audit names names_safely store
 -- Puts a user's name into the index. Where another user has it too, the profile changed last keeps it, and the other
 -- loses it.
 --

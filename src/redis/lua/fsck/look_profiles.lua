@@ -1,5 +1,5 @@
 #!lua flags=no-writes
--- @include keys names
+-- @include names store
 -- What fsck needs of some profiles, each as of one instant.
 --
 -- KEYS[1]  <prefix>{organization}:

@@ -1,4 +1,4 @@
--- @include clock keys names
+-- @include names store
 -- Adoption: making Redis say of a user what the legacy service says. An adoption draws a number before it reads from
 -- the legacy service, and only a number higher than the last one applied to the user is applied. A denylist change
 -- moves the barrier when it begins and when it has been applied: what was read across it has to be read again.

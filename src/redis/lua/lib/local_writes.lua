@@ -1,4 +1,4 @@
--- @include keys
+-- @include store
 -- What was written here, through the bridge or by its operator: a migration leaves it alone. Kinds: 'o' reference,
 -- 'c' user and reference, 'd' comparison form of a denied or undenied name, 'd' and '' the whole denylist.
 local function mark_local_write(kind, what)

@@ -1,4 +1,4 @@
--- @include keys
+-- @include store
 -- The username index and the denylist. Both hold comparison forms, which the caller computes; `index` is the
 -- generation of the index that these forms belong to.
 --

@@ -1,4 +1,4 @@
--- @include keys names
+-- @include names store
 -- For reading what may have been damaged: a key of the wrong type counts as absent.
 local function fields_of(user, ...)
   local key = profile_key(user)

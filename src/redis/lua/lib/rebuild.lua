@@ -1,4 +1,4 @@
--- @include keys
+-- @include store
 -- While a rebuild of the name index holds its key, no name may change (lib/names.lua, check_generation). Renews the
 -- key's lease; false where this rebuild does not hold it any more.
 local function renew_rebuild(token, lease)

@@ -1,5 +1,5 @@
 #!lua
--- @include keys
+-- @include store
 -- Puts objects into users' collections.
 --
 -- KEYS[1]  <prefix>{organization}:

@@ -1,5 +1,5 @@
 #!lua
--- @include keys local_writes names
+-- @include local_writes names store
 -- Writes denied names. A name that is in use stays its user's (contract 4.4 knows that state). Where the list was
 -- overwritten here, or the name was denied or removed here, that stays.
 --

@@ -1,5 +1,5 @@
 #!lua
--- @include clock keys
+-- @include store
 -- Writes API keys. One that was made or revoked here stays as it is.
 --
 -- KEYS[1]  <prefix>{organization}:

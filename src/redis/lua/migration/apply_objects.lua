@@ -1,5 +1,5 @@
 #!lua
--- @include keys local_writes
+-- @include local_writes store
 -- Writes objects of the organization's catalogue. What an operator has set here stays.
 --
 -- KEYS[1]  <prefix>{organization}:

@@ -1,5 +1,5 @@
 #!lua
--- @include clock keys local_writes names
+-- @include local_writes names store
 -- Removes what is no longer in the source. What was written here stays, and what was adopted from the legacy
 -- service.
 --

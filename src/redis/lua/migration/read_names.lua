@@ -1,5 +1,5 @@
 #!lua flags=no-writes
--- @include keys names
+-- @include names store
 -- Looks a bucket of the name index up in the profiles.
 --
 -- KEYS[1]  <prefix>{organization}:

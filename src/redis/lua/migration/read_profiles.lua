@@ -1,5 +1,5 @@
 #!lua flags=no-writes
--- @include keys names
+-- @include names store
 -- Profiles as they are stored, with who has their usernames.
 --
 -- KEYS[1]  <prefix>{organization}:

@@ -1,5 +1,5 @@
 #!lua
--- @include keys local_writes
+-- @include local_writes store
 -- Puts an object into a user's collection, where no later migration takes it away.
 --
 -- KEYS[1]  <prefix>{organization}:

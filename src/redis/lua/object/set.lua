@@ -1,5 +1,5 @@
 #!lua
--- @include keys local_writes
+-- @include local_writes store
 -- Puts an object into the organization's catalogue, where no later migration changes it.
 --
 -- KEYS[1]  <prefix>{organization}:

@@ -1,6 +1,6 @@
 #!lua
 -- @reply json
--- @include clock epoch keys names profiles
+-- @include epoch names store
 -- Contract 4.2: creates or changes a profile, all of it or nothing; index and profile change together.
 --
 -- KEYS[1]   <prefix>{organization}:

@@ -1,7 +1,7 @@
 #!lua flags=allow-oom
 -- @read master
 -- @reply json
--- @include credentials profiles
+-- @include store
 -- Contract 4.1 in one round trip: who is calling, and what does their profile say?
 --
 -- KEYS[1]  <prefix>{organization}:
@@ -10,7 +10,7 @@
 -- {'unknown'}                       no such key
 -- {'no-user', key}                  the key acts for nobody
 -- {'none', key}                     the user has no profile
--- {'profile', key, profile}         key and profile as lib/credentials.lua and lib/profiles.lua return them
+-- {'profile', key, profile}         key and profile as lib/store.lua returns them
 local key = credentials(ARGV[1])
 if not key then return { 'unknown' } end
 if not key[3] then return { 'no-user', key } end

@@ -1,5 +1,5 @@
 #!lua
--- @include keys
+-- @include store
 -- Ends a rebuild: names may change again, and a commit of this rebuild that is still under way is refused.
 --
 -- KEYS[1]  <prefix>{organization}:

@@ -1,5 +1,5 @@
 #!lua
--- @include keys
+-- @include store
 -- KEYS[1]  <prefix>{organization}:
 -- ARGV[1]  token of this change
 -- ARGV[2]  lease in ms

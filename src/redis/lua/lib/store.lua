@@ -1,3 +1,12 @@
+-- What most scripts need of the store: its clock, how the keys of an organization are spelled, and how an API key and a
+-- profile are read.
+
+-- The store's clock, in milliseconds: one clock for all instances. As text, as Redis stores it.
+local function now_ms()
+  local time = redis.call('TIME')
+  return time[1] .. string.sub('00000' .. time[2], -6, -4)
+end
+
 -- The keys of one organization, spelled as in keys.ts. KEYS[1] is what they all begin with: <prefix>{organization}:
 local function settings_key() return KEYS[1] .. 'settings' end
 local function profile_key(user) return KEYS[1] .. 'p:' .. user end
@@ -29,3 +38,30 @@ local function unsettled_key() return KEYS[1] .. 'cutover:unsettled' end
 local function lost_names_key() return KEYS[1] .. 'cutover:lost-names' end
 local function denylist_change_key() return KEYS[1] .. 'cutover:denylist-change' end
 local function gaps_key() return KEYS[1] .. 'cutover:gaps' end
+
+-- Looks a key up by its SHA-256. Returns {id, role, user|false, client|false}, or nil where the key is
+-- unknown, revoked or expired: callers cannot tell these apart, nor should they.
+local function credentials(sha256)
+  local key = redis.call('HMGET', api_key_key(sha256), 'i', 'r', 'u', 'c', 'x', 'e')
+  if not key[1] or key[5] then return nil end
+  if key[6] and tonumber(key[6]) <= tonumber(now_ms()) then return nil end
+  return { key[1], key[2], key[3], key[4] }
+end
+
+-- What a reader needs of a profile, or nil where the user has none:
+-- {username, picture file, picture reference, picture url, avatar reference, avatar url, wallet,
+--  catalogue url of the picture, catalogue url of the avatar, url template}, false where unset.
+-- The template is looked up only where a reference has no URL without it.
+local function read_profile(user)
+  local p = redis.call('HMGET', profile_key(user), 'u', 'pf', 'pr', 'pu', 'ar', 'au', 'w', 't')
+  if not p[8] then return nil end
+  p[8] = false
+  p[9] = false
+  p[10] = false
+  if p[3] then p[8] = redis.call('HGET', objects_key(), p[3]) end
+  if p[5] then p[9] = redis.call('HGET', objects_key(), p[5]) end
+  if (p[3] and not p[8] and not p[4]) or (p[5] and not p[9] and not p[6]) then
+    p[10] = redis.call('HGET', settings_key(), 'template')
+  end
+  return p
+end
