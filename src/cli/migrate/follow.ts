@@ -4,6 +4,7 @@ import { number } from '../../lib/numbers.ts';
 import { UsageError } from '../../migration/engine/issues.ts';
 import { describeError } from '../command-line.ts';
 import { apply, type AppliedOutcome, type ApplyChoice } from './apply.ts';
+import { ReverseModeError } from './cutover.ts';
 import type { CliEnvironment, Outcome } from './session.ts';
 
 export interface FollowChoice extends ApplyChoice {
@@ -44,7 +45,7 @@ async function follow(environment: CliEnvironment, choice: FollowChoice & { lag:
       if (last.state === 'applied') appliedAt = startedAt;
       if (last.state !== 'interrupted' || appliedAt === undefined) report(round, appliedAt, last);
     } catch (error) {
-      if (appliedAt === undefined) throw error;
+      if (appliedAt === undefined || error instanceof ReverseModeError) throw error;
       if (!signal.aborted) report(round, appliedAt, describeError(error));
     }
     // Nothing has been applied yet, or names are between two users: that is not how the operator wants to leave it.

@@ -50,7 +50,8 @@ export interface CutoverOptions {
   hasLegacy: boolean;
   /** Whether REPLAY_SECRET is set. */
   canReplay: boolean;
-  log: Log;
+  /** Undefined: nothing is logged. */
+  log?: Log;
   /** Called when reads move to another mode. */
   onMode?: (mode: Mode) => void;
 }
@@ -161,7 +162,7 @@ export async function joinCutover(client: RedisClient, options: CutoverOptions):
     const before = position;
     position = next;
     if (next.isRegressed && !before.isRegressed) {
-      log.error(
+      log?.error(
         'the store has lost the last switch, as after a failover: changes are refused until admin cutover set chooses a mode again',
       );
     }
@@ -171,7 +172,7 @@ export async function joinCutover(client: RedisClient, options: CutoverOptions):
     }
     for (const old of eras) if (old !== era && old.admitted === 0) eras.delete(old);
     if (next.reads !== before.reads) {
-      log.info('the mode has changed', { from: before.reads, to: next.reads });
+      log?.info('the mode has changed', { from: before.reads, to: next.reads });
       options.onMode?.(next.reads);
     }
     if (next.changes !== undefined) for (const resume of waiting) resume();

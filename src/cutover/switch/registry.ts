@@ -175,15 +175,18 @@ function toInstances(rows: readonly (string | number)[], now: number): Instance[
 }
 
 /**
- * Removes the registrations of processes that have certainly ended, and returns their ids. What such a process was
- * about is in doubt, and goes on record as a gap.
+ * Removes the registrations of processes that have certainly ended, and returns their ids. What such an instance was
+ * about is in doubt, and goes on record as a gap; a migration goes on where it stopped once it is run again.
  */
 export async function removeEnded(
   store: CutoverStore,
   prefix: string,
   instances: readonly Instance[],
 ): Promise<string[]> {
-  const ended = instances.filter(hasEnded).map(({ id }) => id);
-  for (const id of ended) await store.cutoverRemove(cutoverKey(prefix), id, `${id} ended without stopping`);
-  return ended;
+  const ended = instances.filter(hasEnded);
+  for (const { id, kind } of ended) {
+    const reason = kind === 'migrate' ? '' : `${id} ended without stopping`;
+    await store.cutoverRemove(cutoverKey(prefix), id, reason);
+  }
+  return ended.map(({ id }) => id);
 }

@@ -79,18 +79,29 @@ export function judge(evidence: Evidence, to: Mode): Verdict {
 
 /** Whether a finding holds up a switch even with --force. */
 export function isInsuperable({ code }: Finding): boolean {
-  return ['impossible', 'instance-without-legacy', 'instance-cannot-replay', 'instance-silent'].includes(
-    code,
-  );
+  return [
+    'impossible',
+    'instance-without-legacy',
+    'instance-cannot-replay',
+    'instance-silent',
+    'migration-running',
+  ].includes(code);
 }
 
-function obstaclesOf({ id, silentMs, legacy, replay }: Instance, to: Mode): Finding[] {
+function obstaclesOf({ id, kind, silentMs, legacy, replay }: Instance, to: Mode): Finding[] {
   const found: Finding[] = [];
   if (silentMs > silence) {
     found.push({
       code: 'instance-silent',
       reason: `instance ${id} has not been heard of for ${Math.round(silentMs / 1000)} s`,
       remedy: `start it again or let it stop; if it has certainly ended, add --assume-stopped ${id}`,
+    });
+  }
+  if (kind === 'migrate' && silentMs <= silence) {
+    found.push({
+      code: 'migration-running',
+      reason: `a migrate apply is under way (${id})`,
+      remedy: 'wait until it has ended, or stop it; run again later, it goes on where it stopped',
     });
   }
   if (to !== 'native' && !legacy) {

@@ -121,3 +121,12 @@ test('where no mode was ever set, native can be set for good', () => {
   expect(verdict('native', 'native', { state: { isStored: false } })).toMatchObject({ ready: true });
   expect(verdict('native', 'native')).toMatchObject({ reasons: ['impossible'], insuperable: true });
 });
+
+test('a migrate apply under way holds up every switch, even with --force', () => {
+  const state = { instances: [instance, { ...instance, id: 'tool-1', kind: 'migrate' as const }] };
+  for (const to of ['shadow', 'native'] as const) {
+    const { ready, reasons, insuperable } = verdict('mirror', to, { state });
+    expect({ ready, insuperable }).toEqual({ ready: false, insuperable: true });
+    expect(reasons).toContain('migration-running');
+  }
+});

@@ -1,0 +1,62 @@
+import type { Mode } from '../../cutover/modes.ts';
+import { joinCutover } from '../../cutover/switch/instance.ts';
+import { MigrationError } from '../../migration/engine/issues.ts';
+import type { RedisClient } from '../../redis/connection/connect.ts';
+import { cutoverKey } from '../../redis/keys.ts';
+
+/** Redis is the authority, and its changes are replayed to the source: there is nothing to bring over any more. */
+export class ReverseModeError extends MigrationError {
+  constructor() {
+    super(
+      'the mode of the cut-over is reverse: Redis is the authority now, and its changes are replayed to the legacy service, so applying the source could undo them. To apply again, go back first: profile-bridge admin cutover set mirror',
+    );
+  }
+}
+
+/**
+ * Registers this process as a migration while it writes, so that no switch of the mode is made meanwhile. Rejects with
+ * `ReverseModeError` in that mode. Without a cut-over, where no mode was ever stored, the work is done as it is.
+ */
+export async function whileRegistered<Result>(
+  { store, prefix, signal }: { store: RedisClient; prefix: string; signal: AbortSignal },
+  work: (signal: AbortSignal) => Promise<Result>,
+): Promise<Result> {
+  if ((await store.hexists(cutoverKey(prefix), 'mode')) === 0) return await work(signal);
+  // An operator can switch all the same, by --assume-stopped.
+  const overtaken = new AbortController();
+  const stopInReverse = (mode: Mode): void => {
+    if (mode === 'reverse') overtaken.abort(new ReverseModeError());
+  };
+  const cutover = await joinCutover(store, {
+    keyPrefix: prefix,
+    kind: 'migrate',
+    hasLegacy: false,
+    canReplay: false,
+    onMode: stopInReverse,
+  });
+  try {
+    const admission = await admit(cutover);
+    try {
+      stopInReverse(admission.mode);
+      overtaken.signal.throwIfAborted();
+      const result = await work(AbortSignal.any([signal, overtaken.signal]));
+      overtaken.signal.throwIfAborted();
+      return result;
+    } finally {
+      admission.release();
+    }
+  } finally {
+    await cutover.close();
+  }
+}
+
+async function admit({ admitChange }: Awaited<ReturnType<typeof joinCutover>>) {
+  try {
+    return await admitChange();
+  } catch (cause) {
+    throw new MigrationError(
+      'a switch of the mode is under way: once it has ended (profile-bridge admin cutover show), run the same command again',
+      { cause },
+    );
+  }
+}
