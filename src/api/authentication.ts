@@ -1,7 +1,7 @@
 import type { Request, Response } from 'express';
 import { problem, ProblemError } from '../contract/problems.ts';
 import type { Caller } from '../domain/caller.ts';
-import { hashApiKey, type AuthenticationOutcome } from '../redis/api-keys/credentials.ts';
+import { hashApiKey, type AuthenticationOutcome } from '../redis/api-keys/callers.ts';
 import { organizationBase } from '../redis/keys.ts';
 import type { Store } from '../redis/scripts.ts';
 import { callOf } from './call.ts';

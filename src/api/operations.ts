@@ -8,7 +8,7 @@ import {
   readOwnProfile,
   type AuthenticationOutcome,
   type ReadOutcome,
-} from '../redis/api-keys/credentials.ts';
+} from '../redis/api-keys/callers.ts';
 import type { Store } from '../redis/scripts.ts';
 import type { Demands, Session } from './authentication.ts';
 import { banUsernames, overwriteDenylist, removeDeniedUsernames } from './denylist/handlers.ts';

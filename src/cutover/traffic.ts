@@ -2,7 +2,7 @@ import type { Operation } from '../contract/operations.ts';
 import type { MediaUrl } from '../contract/views.ts';
 import type { Caller } from '../domain/caller.ts';
 import type { Log } from '../log.ts';
-import { authenticate, readOwnProfile, type ReadOutcome } from '../redis/api-keys/credentials.ts';
+import { authenticate, readOwnProfile, type ReadOutcome } from '../redis/api-keys/callers.ts';
 import type { Store } from '../redis/scripts.ts';
 import type { DenylistRequest } from './adopt/denylist.ts';
 import { createMirror } from './adopt/mirror.ts';

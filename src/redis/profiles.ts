@@ -1,12 +1,7 @@
-import { decodeReference, encodeReference, fillTemplate } from '../domain/objects.ts';
-import {
-  pendingGraceMs,
-  type Picture,
-  type Profile,
-  type ProfileChange,
-  type ReferencedImage,
-} from '../domain/profile.ts';
+import { encodeReference } from '../domain/objects.ts';
+import { pendingGraceMs, type Profile, type ProfileChange } from '../domain/profile.ts';
 import { ruleBroken } from '../domain/usernames.ts';
+import { toProfile, type ProfileReply } from './api-keys/callers.ts';
 import type { RedisClient } from './connection/client.ts';
 import type { ScriptCommand, ScriptFiles } from './connection/script-loader.ts';
 import {
@@ -17,20 +12,6 @@ import {
   type Refusal,
   type WriteSnapshot,
 } from './write-snapshot.ts';
-
-/** The reply of lua/lib/store.lua. */
-export type ProfileReply = [
-  username: JsonText,
-  pictureFile: JsonText,
-  pictureReference: JsonText,
-  pictureUrl: JsonText,
-  avatarReference: JsonText,
-  avatarUrl: JsonText,
-  wallet: JsonText,
-  pictureCatalogueUrl: JsonText,
-  avatarCatalogueUrl: JsonText,
-  template: JsonText,
-];
 
 export interface ProfileScripts {
   putProfile: ScriptCommand<
@@ -130,39 +111,6 @@ export async function setWallet(
   wallet: { address: string; isVerified: boolean },
 ): Promise<'set' | 'unknown-organization'> {
   return await store.setWallet(base, userId, wallet.address, wallet.isVerified ? 'w' : 'wu');
-}
-
-/** The profile in a script's reply (lib/store.lua). */
-export function toProfile(reply: ProfileReply): Profile {
-  const [username, file, reference, url, avatar, avatarUrl, wallet, pictureEntry, avatarEntry, template] =
-    reply;
-  const profile: Profile = {};
-  if (username !== false) profile.username = username;
-  const picture = toPicture(file, reference, url, pictureEntry, template);
-  if (picture !== undefined) profile.picture = picture;
-  if (avatar !== false) profile.avatar = toImage(avatar, avatarEntry, avatarUrl, template);
-  if (wallet !== false) profile.wallet = wallet;
-  return profile;
-}
-
-function toPicture(
-  file: JsonText,
-  reference: JsonText,
-  url: JsonText,
-  entry: JsonText,
-  template: JsonText,
-): Picture | undefined {
-  if (file !== false) return { kind: 'file', name: file };
-  if (reference !== false) return { kind: 'reference', ...toImage(reference, entry, url, template) };
-  return url === false ? undefined : { kind: 'url', url };
-}
-
-/** The catalogue speaks first; then the URL that came with this very profile; then the organization's template. */
-function toImage(encoded: string, entry: JsonText, kept: JsonText, template: JsonText): ReferencedImage {
-  const reference = decodeReference(encoded);
-  if (entry !== false) return { reference, url: entry };
-  if (kept !== false) return { reference, url: kept };
-  return template === false ? { reference } : { reference, url: fillTemplate(template, reference) };
 }
 
 function pictureArguments(picture: ProfileChange['picture']): [string, string] {

@@ -1,6 +1,6 @@
 import { apiKeyScripts, type ApiKeyScripts } from './api-keys/api-keys.ts';
 import type { RedisClient } from './connection/client.ts';
-import { credentialScripts, type CredentialScripts } from './api-keys/credentials.ts';
+import { callerScripts, type CallerScripts } from './api-keys/callers.ts';
 import { denylistScripts, type DenylistScripts } from './denylist.ts';
 import { fsckScripts, type FsckScripts } from './fsck/scripts.ts';
 import { objectScripts, type ObjectScripts } from './objects.ts';
@@ -10,7 +10,7 @@ import { reindexScripts, type ReindexScripts } from './reindex/scripts.ts';
 import { loadScripts, type ConfirmedWrites } from './connection/script-loader.ts';
 
 type Scripts = ApiKeyScripts &
-  CredentialScripts &
+  CallerScripts &
   DenylistScripts &
   FsckScripts &
   ObjectScripts &
@@ -25,7 +25,7 @@ export type Store = RedisClient & Scripts;
 export function defineScripts(client: RedisClient, confirmed?: ConfirmedWrites): Store {
   const files = {
     ...apiKeyScripts,
-    ...credentialScripts,
+    ...callerScripts,
     ...denylistScripts,
     ...fsckScripts,
     ...objectScripts,

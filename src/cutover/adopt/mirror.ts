@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { ChangedProfile } from '../../contract/types.gen.ts';
 import type { Caller } from '../../domain/caller.ts';
-import type { AuthenticationOutcome } from '../../redis/api-keys/credentials.ts';
+import type { AuthenticationOutcome } from '../../redis/api-keys/callers.ts';
 import { isStoreUnavailable } from '../../redis/connection/connect.ts';
 import { unsettledKey } from '../../redis/keys.ts';
 import { differingFields, type Shown } from '../compare/fields.ts';

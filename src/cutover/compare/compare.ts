@@ -1,5 +1,5 @@
 import { toGetView, type MediaUrl } from '../../contract/views.ts';
-import type { ReadOutcome } from '../../redis/api-keys/credentials.ts';
+import type { ReadOutcome } from '../../redis/api-keys/callers.ts';
 import { profileKey } from '../../redis/keys.ts';
 import type { RedisClient } from '../../redis/connection/client.ts';
 import { readJson } from '../forward/content.ts';

@@ -1,4 +1,4 @@
-import { authenticate } from '../../redis/api-keys/credentials.ts';
+import { authenticate } from '../../redis/api-keys/callers.ts';
 import {
   apiKeyKey,
   comparisonsKey,

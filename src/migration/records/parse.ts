@@ -1,5 +1,5 @@
 import { settingsFaults } from '../../domain/settings.ts';
-import { hashApiKey } from '../../redis/api-keys/credentials.ts';
+import { hashApiKey } from '../../redis/api-keys/callers.ts';
 import type { Entity, OrganizationRecord, ProfileRecord, RecordOf } from './records.ts';
 import { organizationSettings } from './stored.ts';
 import { defineShape, isFields, readFields, unknownIn } from './shapes.ts';

@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
 import { banUsernames } from '../../../src/redis/denylist.ts';
 import { closeRedis } from '../../../src/redis/connection/connect.ts';
-import { authenticate, hashApiKey } from '../../../src/redis/api-keys/credentials.ts';
+import { authenticate, hashApiKey } from '../../../src/redis/api-keys/callers.ts';
 import { openEmbedded } from '../../../src/redis/connection/embedded.ts';
 import { organizationBase } from '../../../src/redis/keys.ts';
 import { putProfile } from '../../../src/redis/profiles.ts';

@@ -2,7 +2,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/g
 import { defaultSettings } from '../../../src/domain/settings.ts';
 import { createApiKey, revokeApiKey } from '../../../src/redis/api-keys/api-keys.ts';
 import { closeRedis } from '../../../src/redis/connection/connect.ts';
-import { hashApiKey } from '../../../src/redis/api-keys/credentials.ts';
+import { hashApiKey } from '../../../src/redis/api-keys/callers.ts';
 import { banUsernames, overwriteDenylist } from '../../../src/redis/denylist.ts';
 import { fsck, type Fault, type FaultKind } from '../../../src/redis/fsck/fsck.ts';
 import { organizationBase } from '../../../src/redis/keys.ts';

@@ -1,15 +1,29 @@
 import { hash } from 'node:crypto';
 import type { Caller } from '../../domain/caller.ts';
-import type { Profile } from '../../domain/profile.ts';
+import { decodeReference, fillTemplate } from '../../domain/objects.ts';
+import type { Picture, Profile, ReferencedImage } from '../../domain/profile.ts';
 import type { RedisClient } from '../connection/client.ts';
-import { toProfile, type ProfileReply } from '../profiles.ts';
 import type { ScriptCommand, ScriptFiles } from '../connection/script-loader.ts';
 import { toWriteSnapshot, type JsonText, type SettingsReply, type WriteSnapshot } from '../write-snapshot.ts';
 
-/** The reply of lua/lib/store.lua. */
+/** An API key in a reply (credentials in lua/lib/store.lua). */
 type KeyReply = [id: string, role: string, user: JsonText, client: JsonText];
 
-export interface CredentialScripts {
+/** A profile in a reply (read_profile in lua/lib/store.lua). */
+export type ProfileReply = [
+  username: JsonText,
+  pictureFile: JsonText,
+  pictureReference: JsonText,
+  pictureUrl: JsonText,
+  avatarReference: JsonText,
+  avatarUrl: JsonText,
+  wallet: JsonText,
+  pictureCatalogueUrl: JsonText,
+  avatarCatalogueUrl: JsonText,
+  template: JsonText,
+];
+
+export interface CallerScripts {
   readProfile: ScriptCommand<
     [sha256: string],
     ['unknown'] | ['no-user' | 'none', KeyReply] | ['profile', KeyReply, ProfileReply]
@@ -20,9 +34,9 @@ export interface CredentialScripts {
   >;
 }
 
-type CredentialStore = RedisClient & CredentialScripts;
+type CallerStore = RedisClient & CallerScripts;
 
-export const credentialScripts: ScriptFiles<CredentialScripts> = {
+export const callerScripts: ScriptFiles<CallerScripts> = {
   readProfile: 'profile/read',
   authenticate: 'api_key/authenticate',
 };
@@ -45,11 +59,7 @@ export function hashApiKey(apiKey: string | Buffer): string {
  * Authenticates and reads the caller's own profile in one round trip (contract 4.1). A key that is unknown,
  * revoked, expired, or of another organization is `unknown`.
  */
-export async function readOwnProfile(
-  store: CredentialStore,
-  base: string,
-  sha256: string,
-): Promise<ReadOutcome> {
+export async function readOwnProfile(store: CallerStore, base: string, sha256: string): Promise<ReadOutcome> {
   const reply = await store.readProfile(base, sha256);
   switch (reply[0]) {
     case 'unknown':
@@ -63,7 +73,7 @@ export async function readOwnProfile(
 
 /** Authenticates, and brings along what a write by this caller has to be judged by. */
 export async function authenticate(
-  store: CredentialStore,
+  store: CallerStore,
   base: string,
   sha256: string,
 ): Promise<AuthenticationOutcome> {
@@ -77,4 +87,37 @@ function toCaller([keyId, role, user, client]: KeyReply): Caller {
   if (user !== false) caller.userId = user;
   if (client !== false) caller.client = client;
   return caller;
+}
+
+/** The profile in a script's reply (lib/store.lua). */
+export function toProfile(reply: ProfileReply): Profile {
+  const [username, file, reference, url, avatar, avatarUrl, wallet, pictureEntry, avatarEntry, template] =
+    reply;
+  const profile: Profile = {};
+  if (username !== false) profile.username = username;
+  const picture = toPicture(file, reference, url, pictureEntry, template);
+  if (picture !== undefined) profile.picture = picture;
+  if (avatar !== false) profile.avatar = toImage(avatar, avatarEntry, avatarUrl, template);
+  if (wallet !== false) profile.wallet = wallet;
+  return profile;
+}
+
+function toPicture(
+  file: JsonText,
+  reference: JsonText,
+  url: JsonText,
+  entry: JsonText,
+  template: JsonText,
+): Picture | undefined {
+  if (file !== false) return { kind: 'file', name: file };
+  if (reference !== false) return { kind: 'reference', ...toImage(reference, entry, url, template) };
+  return url === false ? undefined : { kind: 'url', url };
+}
+
+/** The catalogue speaks first; then the URL that came with this very profile; then the organization's template. */
+function toImage(encoded: string, entry: JsonText, kept: JsonText, template: JsonText): ReferencedImage {
+  const reference = decodeReference(encoded);
+  if (entry !== false) return { reference, url: entry };
+  if (kept !== false) return { reference, url: kept };
+  return template === false ? { reference } : { reference, url: fillTemplate(template, reference) };
 }
