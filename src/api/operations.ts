@@ -13,8 +13,7 @@ import type { Store } from '../redis/scripts.ts';
 import type { Demands, Session } from './authentication.ts';
 import { banUsernames, overwriteDenylist, removeDeniedUsernames } from './denylist/handlers.ts';
 import { createListReader } from './denylist/list-body.ts';
-import { createProfileReader } from './profile/body.ts';
-import { putProfile } from './profile/put-profile.ts';
+import { createProfileReader, putProfile } from './profile/put-profile.ts';
 import type { Answer } from './respond.ts';
 
 /** One operation of the contract (section 4). */

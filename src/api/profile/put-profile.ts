@@ -1,11 +1,54 @@
+import type { Request, Response } from 'express';
 import { problem, type Problem } from '../../contract/problems.ts';
+import { validateProfileChange } from '../../contract/schemas.ts';
 import { toPutView, type MediaUrl } from '../../contract/views.ts';
+import type { ProfileChange } from '../../domain/profile.ts';
 import type { Pictures, StoredPicture } from '../../media/lifecycle.ts';
 import { putProfile as put, type PutOutcome } from '../../redis/profiles.ts';
 import type { Store } from '../../redis/scripts.ts';
 import type { Session } from '../authentication.ts';
+import { createJsonReader, invalidBody } from '../middleware/json-body.ts';
 import type { Answer } from '../respond.ts';
-import type { ProfileBody } from './body.ts';
+import { readUpload } from './multipart-body.ts';
+
+/** A PUT's change, and the picture file that came with it. */
+interface ProfileBody {
+  change: ProfileChange;
+  file?: Buffer;
+}
+
+/** A larger JSON body cannot be a profile. */
+const maxJsonBytes = 64 * 1024;
+
+/** Reads a body of contract 4.2 in either form. */
+export function createProfileReader() {
+  const readJson = createJsonReader(maxJsonBytes);
+  return {
+    read: async (request: Request, response: Response): Promise<ProfileBody> => {
+      if (!isUpload(request)) return { change: toChange(await readJson(request, response)) };
+      const { file, fields } = await readUpload(request, response);
+      return { change: toChange(fields), file };
+    },
+  };
+}
+
+/** By its type alone: an upload whose body is missing is a broken upload. */
+function isUpload(request: Request): boolean {
+  return /^multipart\/form-data\s*(;|$)/i.test(request.headers['content-type'] ?? '');
+}
+
+function toChange(body: unknown): ProfileChange {
+  const checked = validateProfileChange(body);
+  if (!checked.ok) throw invalidBody(checked.errors);
+  const { username, profilePictureObjectDefinitionId, avatarObjectDefinitionId } = checked.value;
+  const change: ProfileChange = {};
+  if (username !== undefined) change.username = username;
+  if (profilePictureObjectDefinitionId !== undefined) {
+    change.picture = profilePictureObjectDefinitionId && { reference: profilePictureObjectDefinitionId };
+  }
+  if (avatarObjectDefinitionId !== undefined) change.avatar = avatarObjectDefinitionId;
+  return change;
+}
 
 interface PutProfileOptions {
   store: Store;
