@@ -10,6 +10,7 @@ import { spool, type SpooledBody } from '../cutover/forward/spool.ts';
 import { authorityOf } from '../cutover/modes.ts';
 import type { Admission, Cutover } from '../cutover/switch/instance.ts';
 import type { ChangeOperation, Credentials, Forwarded, Traffic } from '../cutover/traffic.ts';
+import { authenticate } from '../redis/api-keys/callers.ts';
 import { findCredentials, type AuthenticationOptions } from './authentication.ts';
 import { callOf } from './call.ts';
 import type { LoadShedding } from './middleware/load-shedding.ts';
@@ -107,7 +108,7 @@ export function createForwarding(options: ForwardingOptions): Forwarding {
         ),
       unreadable: (reason: string) => new ProblemError(problem('malformed-request', `The body ${reason}.`)),
     };
-    const sender = findCredentials(request, options)?.sha256 ?? request.socket.remoteAddress ?? '';
+    const sender = await senderOf(request);
     load.openBodies.enter(sender, request);
     try {
       return await whileReceiving(request, response, limit, problems, () =>
@@ -116,6 +117,23 @@ export function createForwarding(options: ForwardingOptions): Forwarding {
     } finally {
       load.openBodies.leave(sender, request);
     }
+  }
+
+  /**
+   * Who sends a body: the key where Redis knows it, else the address. Otherwise one client that makes keys up could take
+   * the room of all.
+   */
+  async function senderOf(request: Request): Promise<string> {
+    const { base, sha256 } = findCredentials(request, options) ?? {};
+    if (base !== undefined && sha256 !== undefined) {
+      try {
+        const found = await authenticate(options.store, base, sha256);
+        if (found.kind === 'known') return found.caller.keyId;
+      } catch {
+        // Redis is away: the legacy service answers all the same.
+      }
+    }
+    return request.ip ?? '';
   }
 
   async function forwardRead(request: Request, response: Response): Promise<void> {

@@ -23,7 +23,7 @@ interface LoadLimits {
   slots: number;
   /** Bodies above 64 KiB in this process: each may hold a whole picture or list in memory. */
   largeBodies: number;
-  /** Bodies of one API key, so that no key can take the room of all. */
+  /** Bodies of one API key, or of one address whose key is not known, so that no sender can take the room of all. */
   largeBodiesPerKey: number;
   smallBodiesPerKey: number;
 }
@@ -71,7 +71,7 @@ export function createLoadShedding(limits = defaultLimits): LoadShedding {
         if (ofKey >= (size === 'large' ? limits.largeBodiesPerKey : limits.smallBodiesPerKey)) {
           // No sign of overload: this key has enough, others are served.
           throw new ProblemError(
-            problem('overloaded', 'This API key is sending too many bodies at the same time.'),
+            problem('overloaded', 'This sender has too many bodies under way at the same time.'),
           );
         }
         byKey[size].set(keyId, ofKey + 1);

@@ -169,6 +169,29 @@ describe('in shadow mode', () => {
     expect(here.legacy.received).toEqual([]);
   });
 
+  test('an address that makes keys up does not take the room for large bodies from known keys', async () => {
+    const { port } = new URL(here.bridge.url);
+    const head = (key: string, length: number): string =>
+      `PUT /api/profile/ HTTP/1.1\r\nHost: x\r\nX-Platform-Organization-Id: ${here.organization.id}\r\n` +
+      `X-Api-Key: ${key}\r\nContent-Type: application/json\r\nContent-Length: ${length}\r\nExpect: 100-continue\r\n\r\n`;
+    const sockets = Array.from({ length: 64 }, () => connect(Number(port), '127.0.0.1'));
+    try {
+      const lines = await Promise.all(
+        sockets.map(async (socket, n) => {
+          socket.write(head(`made-up-${n}`, 1_000_000));
+          const [line] = (await once(socket, 'data')) as [Buffer];
+          return line.toString().slice(9, 12);
+        }),
+      );
+      expect(lines.filter((status) => status === '100')).toHaveLength(16);
+      expect(lines.filter((status) => status === '503')).toHaveLength(48);
+      const body = JSON.stringify({ username: 'x' }).padEnd(100_000);
+      expect((await here.send(player, 'PUT', '/api/profile/', { body })).status).toBe(200);
+    } finally {
+      for (const socket of sockets) socket.destroy();
+    }
+  });
+
   test('a connection that breaks before the response is a 502 without an address', async () => {
     here.legacy.behaviour.reset = 'before';
     const response = await here.send(player, 'PUT', '/api/profile/', { body: '{}' });
