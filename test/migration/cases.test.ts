@@ -30,14 +30,16 @@ describe('a migration case', () => {
       );
       const call = await tool.json(...args);
       const { exitCode, result = {}, error } = expected.steps[step] ?? { exitCode: -1 };
-      expect({ command, exitCode: call.exitCode, err: call.err }).toEqual({
+      // On a slow machine there is progress besides, a line every five seconds.
+      const err = call.err.replace(/^.*, \d+ %, .*\n/gm, '');
+      expect({ command, exitCode: call.exitCode, err }).toEqual({
         command,
         exitCode,
         err: error === undefined ? '' : expect.stringContaining(error),
       });
       expect(call.json).toMatchObject(result);
-      expect(call.err.split('\n').length).toBeLessThanOrEqual(2);
-      expect(call.err).not.toMatch(/\bat .*:\d+:\d+/);
+      expect(err.split('\n').length).toBeLessThanOrEqual(2);
+      expect(err).not.toMatch(/\bat .*:\d+:\d+/);
     }
     const contents = await tool.contents();
     for (const [entity, records] of Object.entries(expected.holds)) {
