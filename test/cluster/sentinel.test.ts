@@ -1,13 +1,10 @@
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { Redis } from 'ioredis';
 import { startBridge, type TestBridge } from '../support/bridge.ts';
 import { startRedis, type RedisProcess } from '../support/redis.ts';
+import { startSentinels } from './sentinels.ts';
 import { startTraffic, type Traffic } from './traffic.ts';
 
-let folder: string;
 let master: RedisProcess;
 let replica: RedisProcess;
 let sentinels: RedisProcess[];
@@ -15,11 +12,9 @@ let bridge: TestBridge;
 let traffic: Traffic;
 
 beforeAll(async () => {
-  folder = mkdtempSync(join(tmpdir(), 'sentinels-'));
   master = await startRedis();
   replica = await startRedis(['--replicaof', '127.0.0.1', String(master.port)]);
-  sentinels = await Promise.all([1, 2, 3].map((n) => startSentinel(join(folder, `${n}.conf`))));
-  await ready(sentinels);
+  sentinels = await startSentinels(master);
   const url = `redis+sentinel://${sentinels.map(({ port }) => `127.0.0.1:${port}`).join(',')}/main`;
   bridge = await startBridge({ redisUrl: url });
   traffic = await startTraffic(bridge, 5);
@@ -28,31 +23,7 @@ afterAll(async () => {
   await traffic.stop();
   await bridge.close();
   await Promise.all([...sentinels, replica, master].map((one) => one.stop()));
-  rmSync(folder, { recursive: true });
 });
-
-function startSentinel(file: string): Promise<RedisProcess> {
-  const settings = [
-    `sentinel monitor main 127.0.0.1 ${master.port} 2`,
-    'sentinel down-after-milliseconds main 1000',
-    'sentinel failover-timeout main 5000',
-  ];
-  writeFileSync(file, `${settings.join('\n')}\n`);
-  return startRedis([file, '--sentinel']);
-}
-
-/** Sentinels find each other and the replicas by themselves, and tell nobody when they have. */
-async function ready(all: RedisProcess[]): Promise<void> {
-  for (const { url } of all) {
-    const sentinel = new Redis(url);
-    let reply = '';
-    while (!/num-slaves,1,.*num-other-sentinels,2,/.test(reply)) {
-      reply = String(await sentinel.call('sentinel', 'master', 'main'));
-      if (reply.includes('num-slaves,0')) await new Promise((resolve) => setTimeout(resolve, 50));
-    }
-    sentinel.disconnect();
-  }
-}
 
 test('a killed master behind sentinels: 503 until one promotes the replica, then the bridge goes on by itself', async () => {
   await traffic.turn();

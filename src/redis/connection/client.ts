@@ -32,7 +32,28 @@ function createSingle(address: Exclude<RedisAddress, { kind: 'cluster' }>, commo
     reconnectOnError: reconnectFromReplica(),
   });
   sendTogether(client);
+  outliveAnnouncements(client);
   return client;
+}
+
+/**
+ * Connects again where ioredis has ended although nobody asked it to: a failover that is announced while it is asking
+ * a sentinel for the master's address stops the attempt, and it tries no further.
+ */
+function outliveAnnouncements(client: Redis): void {
+  const disconnect = client.disconnect.bind(client);
+  let isWanted = true;
+  client.disconnect = (reconnect = false) => {
+    isWanted = reconnect;
+    disconnect(reconnect);
+  };
+  let hasClosed = false;
+  client.on('connecting', () => (hasClosed = false));
+  // A client that was told to quit closes its connection before it ends.
+  client.on('close', () => (hasClosed = true));
+  client.on('end', () => {
+    if (isWanted && !hasClosed) client.connect().catch(() => {});
+  });
 }
 
 /** After a failover the address may lead to the new master. Tried again while it does not, but not at every command. */
