@@ -28,7 +28,8 @@ const pause = 25;
 const namesAtOnce = 60;
 
 /**
- * Begins a denylist change, which waits for the one under way, 10 s at most; then it is refused with `overloaded`. `waitMs`: after how long its outcome must be visible.
+ * Begins a denylist change, which waits for the one under way, 10 s at most; then it is refused with `overloaded`.
+ * `waitMs`: after how long its outcome must be visible.
  */
 export async function beginDenylistChange(
   store: TrafficStore,
@@ -38,13 +39,14 @@ export async function beginDenylistChange(
 ): Promise<DenylistChange> {
   const token = randomUUID();
   const deadline = performance.now() + longestWait;
-  let number = await store.beginDenylistChange(base, epoch, token, lease, waitMs);
+  const begin = () => store.beginDenylistChange(base, epoch, token, lease, waitMs);
+  let number = await begin();
   while (number === 0) {
     if (performance.now() > deadline) {
       throw new ProblemError(problem('overloaded', 'Another change of this denylist is under way.'));
     }
     await sleep(pause);
-    number = await store.beginDenylistChange(base, epoch, token, lease, waitMs);
+    number = await begin();
   }
   const renewing = setInterval(() => {
     // A lease that is lost is noticed by the next call.
