@@ -1,7 +1,7 @@
 import { spawn } from 'node:child_process';
 import { hash } from 'node:crypto';
 import { once } from 'node:events';
-import { encodeReference } from '../../src/domain/objects.ts';
+import { encodeReference } from '../../src/domain/profile.ts';
 import { namesBucketKey, profileKey, settingsKey } from '../../src/redis/keys.ts';
 import { avatar, baseOf, pictureUrl, userId, wallet } from './load/seed.ts';
 

@@ -1,4 +1,4 @@
-import { templateFault } from './objects.ts';
+import { templateFault } from './profile.ts';
 import { maxNameLength, patternFault, type UsernameComparison, type UsernameRules } from './usernames.ts';
 
 /** What an organization has decided for its profiles. */

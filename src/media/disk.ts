@@ -2,9 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { open, readdir, readFile, rename, rm, stat } from 'node:fs/promises';
 import path from 'node:path';
 import { makeFolder } from '../lib/files/make-directory.ts';
-import { errorCode, MediaUnavailableError } from './errors.ts';
-import { pictureTypeOf } from './names.ts';
-import type { MediaStore } from './store.ts';
+import { errorCode, MediaUnavailableError, pictureTypeOf, type MediaStore } from './store.ts';
 
 const temporary = /^\.[A-Za-z0-9_.-]+\.tmp$/;
 // Another instance may be saving into the same folder right now; no save takes a minute.

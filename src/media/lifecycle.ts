@@ -2,9 +2,8 @@ import { orphanGraceMs } from '../domain/profile.ts';
 import type { Log } from '../log.ts';
 import type { RedisClient } from '../redis/connection/client.ts';
 import { unreferencedPicturesKey } from '../redis/keys.ts';
-import { newPictureName } from './names.ts';
+import { newPictureName, type MediaStore } from './store.ts';
 import { decodePicture, type DecodedPicture } from './picture.ts';
-import type { MediaStore } from './store.ts';
 
 /*
  * The life of a picture file. It is *pending* from before it is written until a profile refers to it (profile/put.lua),

@@ -1,7 +1,6 @@
 import { availableParallelism } from 'node:os';
 import sharp, { type Sharp } from 'sharp';
-import { pictureTypes, type PictureExtension, type PictureType } from './names.ts';
-import { createQueue, type QueueLimits } from './queue.ts';
+import { pictureTypes, type PictureExtension, type PictureType } from './store.ts';
 
 export type DecodedPicture =
   | { kind: 'picture'; bytes: Buffer; type: PictureType; extension: PictureExtension }
@@ -78,14 +77,57 @@ async function reencode(bytes: Buffer, extension: PictureExtension): Promise<Dec
   }
 }
 
+export interface DecodingLimits {
+  /** Pictures decoded at the same time. */
+  concurrency: number;
+  /** Pictures that may wait for their turn; further ones are `busy`. */
+  maxWaiting: number;
+  /** How long a picture may wait, in ms, before it is `busy`. */
+  maxWaitMs: number;
+}
+
 /** A decodePicture with limits of its own. */
-export function createPictureDecoder(limits: QueueLimits): (bytes: Buffer) => Promise<DecodedPicture> {
-  const inTurn = createQueue(limits);
+export function createPictureDecoder(limits: DecodingLimits): (bytes: Buffer) => Promise<DecodedPicture> {
+  const { concurrency, maxWaiting, maxWaitMs } = limits;
+  const waiting: ((isFree: boolean) => void)[] = [];
+  let running = 0;
+
+  /** Waits for a turn; false if there is none, or none in time. */
+  async function enter(): Promise<boolean> {
+    if (running < concurrency) {
+      running++;
+      return true;
+    }
+    if (waiting.length >= maxWaiting) return false;
+    return await new Promise((resolve) => {
+      const settle = (isFree: boolean): void => {
+        clearTimeout(timer);
+        resolve(isFree);
+      };
+      const timer = setTimeout(() => {
+        waiting.splice(waiting.indexOf(settle), 1);
+        settle(false);
+      }, maxWaitMs);
+      waiting.push(settle);
+    });
+  }
+
+  /** The turn goes directly to the next in line, so that later arrivals cannot overtake it. */
+  function leave(): void {
+    const next = waiting.shift();
+    if (next === undefined) running--;
+    else next(true);
+  }
+
   return async (bytes) => {
     const extension = extensionByBytes(bytes);
     if (extension === undefined) return { kind: 'unsupported' };
-    const result = await inTurn(async () => reencode(bytes, extension));
-    return result.kind === 'done' ? result.value : result;
+    if (!(await enter())) return { kind: 'busy' };
+    try {
+      return await reencode(bytes, extension);
+    } finally {
+      leave();
+    }
   };
 }
 
@@ -97,7 +139,7 @@ export function createPictureDecoder(limits: QueueLimits): (bytes: Buffer) => Pr
  * longer than 2.5 seconds is `busy` (overload is reported within 3 seconds).
  */
 export const decodePicture = createPictureDecoder({
-  atOnce: Math.max(1, Math.min(2, availableParallelism() - 1)),
-  waiting: 16,
-  maxWait: 2500,
+  concurrency: Math.max(1, Math.min(2, availableParallelism() - 1)),
+  maxWaiting: 16,
+  maxWaitMs: 2500,
 });

@@ -6,10 +6,7 @@ import {
   S3Client,
   S3ServiceException,
 } from '@aws-sdk/client-s3';
-import { testWrite } from './availability.ts';
-import { errorCode, MediaUnavailableError } from './errors.ts';
-import { pictureTypeOf } from './names.ts';
-import type { MediaStore } from './store.ts';
+import { errorCode, MediaUnavailableError, pictureTypeOf, testWrite, type MediaStore } from './store.ts';
 import type { BucketAddress } from './url.ts';
 
 /** From the standard variables AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, AWS_SESSION_TOKEN and AWS_REGION. */

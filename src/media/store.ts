@@ -1,4 +1,34 @@
-import type { PictureType } from './names.ts';
+import { randomBytes } from 'node:crypto';
+import { repeat } from '../lib/repeat.ts';
+import type { Log } from '../log.ts';
+
+/** The four kinds of picture the bridge keeps, by file extension, with their media types. */
+export const pictureTypes = {
+  jpg: 'image/jpeg',
+  png: 'image/png',
+  webp: 'image/webp',
+  gif: 'image/gif',
+} as const;
+
+export type PictureExtension = keyof typeof pictureTypes;
+export type PictureType = (typeof pictureTypes)[PictureExtension];
+
+// 22 characters of base64url are the 16 random bytes of newPictureName.
+const ownName = /^[A-Za-z0-9_-]{22}\.(?<extension>jpg|png|webp|gif)$/;
+
+/** A new file name that nobody can guess (128 random bits) and that is never used again, such as `Vq…3w.jpg`. */
+export function newPictureName(extension: PictureExtension): string {
+  return `${randomBytes(16).toString('base64url')}.${extension}`;
+}
+
+/**
+ * The media type of a name made by newPictureName; undefined for every other string, so that nothing else
+ * (a path, `..`, a NUL) ever reaches a folder or a bucket.
+ */
+export function pictureTypeOf(name: string): PictureType | undefined {
+  const extension = ownName.exec(name)?.groups?.['extension'];
+  return extension === undefined ? undefined : pictureTypes[extension as PictureExtension];
+}
 
 /**
  * Keeps pictures under the immutable names of newPictureName. A store out of reach rejects with a
@@ -11,4 +41,77 @@ export interface MediaStore {
   read: (name: string) => Promise<{ bytes: Buffer; type: PictureType } | undefined>;
   /** No error when the file is absent. */
   remove: (name: string) => Promise<void>;
+}
+
+/** The folder or bucket failed or did not respond. The message is one line for the operator. */
+export class MediaUnavailableError extends Error {
+  override readonly name = 'MediaUnavailableError';
+}
+
+/** The system's or library's short word for an error, such as ENOSPC or TimeoutError. */
+export function errorCode(error: unknown): string {
+  const { code, cause, name } = Object(error) as { code?: unknown; cause?: unknown; name?: unknown };
+  if (typeof code === 'string' && code !== '') return code;
+  if (cause !== undefined) return errorCode(cause);
+  return typeof name === 'string' ? name : 'unknown error';
+}
+
+export interface WatchedMedia {
+  /** The store itself; its failures and successes are noted. */
+  media: MediaStore;
+  /** Whether pictures can be stored, as far as is known from the latest attempt. */
+  arePicturesAvailable: () => boolean;
+  close: () => Promise<void>;
+}
+
+/** How often to test a store that nobody has written to in the meantime, in ms. */
+const testInterval = 15_000;
+
+/**
+ * Watches whether pictures can be stored. Any failure marks the store as unavailable and a successful write as
+ * available again; while nothing is written, a small test file is. Every change is logged once.
+ */
+export function watchMedia(store: MediaStore, log: Log, interval = testInterval): WatchedMedia {
+  let available = true;
+  let hasWritten = false;
+
+  const note = (outcome: boolean, reason?: string): void => {
+    if (outcome === available) return;
+    available = outcome;
+    if (available) log.info('pictures can be stored again');
+    else log.error('pictures cannot be stored', { reason });
+  };
+  const noteFailure = async <T>(work: Promise<T>): Promise<T> => {
+    try {
+      return await work;
+    } catch (error) {
+      if (error instanceof MediaUnavailableError) note(false, error.message);
+      throw error;
+    }
+  };
+  const media: MediaStore = {
+    save: async (name, bytes) => {
+      await noteFailure(store.save(name, bytes));
+      hasWritten = true;
+      note(true);
+    },
+    read: (name) => noteFailure(store.read(name)),
+    remove: (name) => noteFailure(store.remove(name)),
+  };
+
+  const test = async (): Promise<void> => {
+    const isNeeded = !available || !hasWritten;
+    hasWritten = false;
+    // The failure has been noted.
+    if (isNeeded) await testWrite(media).catch(() => {});
+  };
+  const testing = repeat(test, interval);
+  return { media, arePicturesAvailable: () => available, close: testing.stop };
+}
+
+/** Writes a small file and removes it again; rejects if the store refuses. */
+export async function testWrite(store: MediaStore): Promise<void> {
+  const name = newPictureName('gif');
+  await store.save(name, Buffer.from('GIF89a'));
+  await store.remove(name);
 }

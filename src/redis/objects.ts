@@ -1,4 +1,4 @@
-import { encodeReference, type ObjectReference } from '../domain/objects.ts';
+import { encodeReference, type ObjectReference } from '../domain/profile.ts';
 import type { RedisClient } from './connection/client.ts';
 import type { ScriptCommand, ScriptFiles } from './connection/script-loader.ts';
 

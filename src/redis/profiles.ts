@@ -1,5 +1,4 @@
-import { encodeReference } from '../domain/objects.ts';
-import { pendingGraceMs, type Profile, type ProfileChange } from '../domain/profile.ts';
+import { encodeReference, pendingGraceMs, type Profile, type ProfileChange } from '../domain/profile.ts';
 import { ruleBroken } from '../domain/usernames.ts';
 import { toProfile, type ProfileReply } from './api-keys/callers.ts';
 import type { RedisClient } from './connection/client.ts';

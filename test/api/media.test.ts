@@ -6,11 +6,9 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import express, { type ErrorRequestHandler } from 'express';
-import { MediaUnavailableError } from '../../src/media/errors.ts';
-import { newPictureName } from '../../src/media/names.ts';
+import { MediaUnavailableError, newPictureName, type MediaStore } from '../../src/media/store.ts';
 import { serveMedia } from '../../src/api/media.ts';
 import { createMediaStore } from '../../src/media/open.ts';
-import type { MediaStore } from '../../src/media/store.ts';
 
 const name = newPictureName('png');
 const pixels = Buffer.from('not really pixels, but nobody looks');

@@ -4,8 +4,7 @@ import { mkdir, mkdtemp, readdir, readFile, rm, utimes, writeFile } from 'node:f
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterEach, beforeEach, expect, test } from '@jest/globals';
-import { MediaUnavailableError } from '../../src/media/errors.ts';
-import { newPictureName } from '../../src/media/names.ts';
+import { MediaUnavailableError, newPictureName } from '../../src/media/store.ts';
 import { createMediaStore } from '../../src/media/open.ts';
 
 let dataDir = '';
@@ -28,7 +27,7 @@ test('a process killed while saving leaves no picture cut short', async () => {
   const size = 3_000_000;
   const script = `
     import { createMediaStore } from './src/media/open.ts';
-    import { newPictureName } from './src/media/names.ts';
+    import { newPictureName } from './src/media/store.ts';
     const store = await createMediaStore(undefined, { dataDir: ${JSON.stringify(dataDir)} });
     for (;;) { await store.save(newPictureName('png'), Buffer.alloc(${size}, 'p')); process.stdout.write('.'); }`;
   const saving = spawn(process.execPath, ['--import', 'tsx', '--input-type=module', '--eval', script], {

@@ -1,6 +1,6 @@
 import { expect, test } from '@jest/globals';
 import { assert, constantFrom, property, string } from 'fast-check';
-import { newPictureName, pictureTypeOf, type PictureExtension } from '../../src/media/names.ts';
+import { newPictureName, pictureTypeOf, type PictureExtension } from '../../src/media/store.ts';
 
 test('a new name is random, safe in an address, and tells its type', () => {
   const names = Array.from({ length: 1000 }, () => newPictureName('jpg'));
@@ -25,11 +25,11 @@ test.each([
   `${'a'.repeat(22)}.jpg\0`,
   `${'a'.repeat(22)}.jpg/`,
   `${'a'.repeat(10)}/${'a'.repeat(11)}.jpg`,
-])('%j is no name of ours', (name) => {
+])('%j is not a picture name', (name) => {
   expect(pictureTypeOf(name)).toBeUndefined();
 });
 
-test('no string with anything that means something in a path is a name of ours', () => {
+test('no string with a character that is special in a path is a picture name', () => {
   assert(
     property(
       string(),

@@ -277,10 +277,38 @@ test('bytes damaged anywhere never break the decoder, and what it gives back is 
   );
 });
 
-test('when too many pictures come at once, those in excess are told so, and the rest is served', async () => {
-  const decode = createPictureDecoder({ atOnce: 1, waiting: 2, maxWait: 60_000 });
-  const picture = await halves(1000, 1000).png().toBuffer();
-  const kinds = await Promise.all(Array.from({ length: 5 }, async () => (await decode(picture)).kind));
-  expect(kinds).toEqual(['picture', 'picture', 'picture', 'busy', 'busy']);
-  expect((await decode(picture)).kind).toBe('picture');
+describe('pictures that have to wait', () => {
+  const large = async (): Promise<Buffer> => await halves(1000, 1000).png().toBuffer();
+
+  test('are decoded in their turn, and those beyond the limit are busy', async () => {
+    const decode = createPictureDecoder({ concurrency: 1, maxWaiting: 2, maxWaitMs: 60_000 });
+    const picture = await large();
+    const kinds = await Promise.all(Array.from({ length: 5 }, async () => (await decode(picture)).kind));
+    expect(kinds).toEqual(['picture', 'picture', 'picture', 'busy', 'busy']);
+    expect((await decode(picture)).kind).toBe('picture');
+  });
+
+  test('finish in the order in which they came', async () => {
+    const decode = createPictureDecoder({ concurrency: 1, maxWaiting: 2, maxWaitMs: 60_000 });
+    const picture = await large();
+    const order: number[] = [];
+    await Promise.all([1, 2, 3].map(async (n) => decode(picture).then(() => order.push(n))));
+    expect(order).toEqual([1, 2, 3]);
+  });
+
+  test('get the turn of a picture that cannot be decoded', async () => {
+    const decode = createPictureDecoder({ concurrency: 1, maxWaiting: 1, maxWaitMs: 60_000 });
+    const picture = await large();
+    const results = await Promise.all([decode(picture.subarray(0, 60)), decode(picture)]);
+    expect(results.map(({ kind }) => kind)).toEqual(['invalid', 'picture']);
+  });
+
+  test('are busy after their time is up, and leave their place to others', async () => {
+    const decode = createPictureDecoder({ concurrency: 1, maxWaiting: 1, maxWaitMs: 1 });
+    const slow = await large();
+    const running = decode(slow);
+    expect(await decode(slow)).toEqual({ kind: 'busy' });
+    expect((await running).kind).toBe('picture');
+    expect((await decode(slow)).kind).toBe('picture');
+  });
 });

@@ -4,10 +4,8 @@ import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
-import { MediaUnavailableError } from '../../src/media/errors.ts';
-import { newPictureName } from '../../src/media/names.ts';
+import { MediaUnavailableError, newPictureName, type MediaStore } from '../../src/media/store.ts';
 import { createMediaStore } from '../../src/media/open.ts';
-import type { MediaStore } from '../../src/media/store.ts';
 import { describeWithS3, s3Credentials, startS3, type S3Service } from '../support/swift.ts';
 
 let folder = '';

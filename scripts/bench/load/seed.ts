@@ -1,5 +1,5 @@
 import { hash } from 'node:crypto';
-import type { ObjectReference } from '../../../src/domain/objects.ts';
+import type { ObjectReference } from '../../../src/domain/profile.ts';
 import { defaultSettings } from '../../../src/domain/settings.ts';
 import { organizationBase, profileKey } from '../../../src/redis/keys.ts';
 import { setObject } from '../../../src/redis/objects.ts';

@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import { createWriteStream } from 'node:fs';
 import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
-import { encodeReference } from '../../../src/domain/objects.ts';
+import { encodeReference } from '../../../src/domain/profile.ts';
 import { namesBucketKey, profileKey, settingsKey } from '../../../src/redis/keys.ts';
 import { avatar, avatarUrl, baseOf, pictureUrl, userId, wallet } from '../load/seed.ts';
 import { bucketOf, bucketsFor, command } from '../pipe.ts';

@@ -1,6 +1,6 @@
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { encodeReference } from '../../../src/domain/objects.ts';
+import { encodeReference } from '../../../src/domain/profile.ts';
 import { organizationBase, profileKey } from '../../../src/redis/keys.ts';
 import { postgresPrograms, runPostgres, startPostgres } from '../../../test/support/postgres.ts';
 import { avatar, pictureUrl, wallet } from '../load/seed.ts';

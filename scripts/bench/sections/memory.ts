@@ -1,4 +1,4 @@
-import { encodeReference } from '../../../src/domain/objects.ts';
+import { encodeReference } from '../../../src/domain/profile.ts';
 import { defaultSettings } from '../../../src/domain/settings.ts';
 import { defineMigrationScripts } from '../../../src/migration/engine/scripts.ts';
 import { saveSettings } from '../../../src/redis/organizations.ts';

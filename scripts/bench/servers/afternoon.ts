@@ -2,7 +2,7 @@
 import type { AddressInfo } from 'node:net';
 import express from 'express';
 import { Redis } from 'ioredis';
-import type { ObjectReference } from '../../../src/domain/objects.ts';
+import type { ObjectReference } from '../../../src/domain/profile.ts';
 
 const redis = new Redis(process.env['REDIS_URL'] ?? '');
 const app = express();

@@ -5,7 +5,7 @@ import { closeRedis, connectRedis } from '../../../src/redis/connection/connect.
 import { defineScripts, type Store } from '../../../src/redis/scripts.ts';
 import { startRedis } from '../../../test/support/redis.ts';
 import { avatar, baseOf, playerKey, seedOrganization, userId } from '../load/seed.ts';
-import { encodeReference } from '../../../src/domain/objects.ts';
+import { encodeReference } from '../../../src/domain/profile.ts';
 
 // What one Redis process, and so one organization, can do at most: redis-benchmark sends the real scripts to one
 // slot, without the bridge.

@@ -1,6 +1,6 @@
 import { InvalidArgumentError, Option, type Command } from 'commander';
 import { nameFault } from '../../domain/usernames.ts';
-import { walletForm } from '../../domain/wallets.ts';
+import { walletForm } from '../../domain/profile.ts';
 import { parseInstant, type Parsed } from '../../lib/iso8601.ts';
 import { adminCommand, examplesText } from '../command-line.ts';
 

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Profile as ProfileView } from '../../contract/types.gen.ts';
-import { decodeReference, encodeReference, fillTemplate } from '../../domain/objects.ts';
+import { decodeReference, encodeReference, fillTemplate } from '../../domain/profile.ts';
 import { comparisonForm, type UsernameComparison } from '../../domain/usernames.ts';
 import { profileKey } from '../../redis/keys.ts';
 import { shownByLegacy } from '../compare/compare.ts';

@@ -1,4 +1,4 @@
-import { encodeReference } from '../../domain/objects.ts';
+import { encodeReference } from '../../domain/profile.ts';
 import { normalizedIn, type Organization } from '../engine/organizations.ts';
 import type { Entity, RecordOf } from '../records/records.ts';
 

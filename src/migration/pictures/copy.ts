@@ -1,13 +1,11 @@
 import { pendingGraceMs } from '../../domain/profile.ts';
-import { newPictureName } from '../../media/names.ts';
+import { newPictureName, type MediaStore } from '../../media/store.ts';
 import { decodePicture, type DecodedPicture } from '../../media/picture.ts';
-import type { MediaStore } from '../../media/store.ts';
 import { profileKey } from '../../redis/keys.ts';
 import { trackPending, untrack } from '../../media/lifecycle.ts';
-import type { Item } from '../sources/scope.ts';
+import { chunksOf, type Item, type Scope } from '../sources/scope.ts';
 import type { MigrationContext } from '../engine/context.ts';
 import type { Pacer } from '../engine/write/pacer.ts';
-import { chunksOf, type Scope } from '../sources/scope.ts';
 import { fetchPicture, readPicture, type Fetched } from './fetch.ts';
 
 export interface CopyOptions {

@@ -1,4 +1,4 @@
-import type { ObjectReference } from '../../domain/objects.ts';
+import type { ObjectReference } from '../../domain/profile.ts';
 
 /** What can be migrated, such that records refer only to records of earlier entities. */
 export const entityNames = [

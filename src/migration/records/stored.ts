@@ -1,6 +1,6 @@
-import { decodeReference, encodeReference } from '../../domain/objects.ts';
+import { decodeReference, encodeReference } from '../../domain/profile.ts';
 import { defaultSettings, type OrganizationSettings } from '../../domain/settings.ts';
-import { pictureTypeOf } from '../../media/names.ts';
+import { pictureTypeOf } from '../../media/store.ts';
 import type { ApiKeyRecord, OrganizationRecord, ProfileRecord } from './records.ts';
 
 /** Fields of a stored profile by their names in Redis (src/redis/README.md). */

@@ -1,5 +1,5 @@
 import { readInstant } from '../../lib/iso8601.ts';
-import { walletForm } from '../../domain/wallets.ts';
+import { walletForm } from '../../domain/profile.ts';
 import { nameFault } from '../../domain/usernames.ts';
 
 /**

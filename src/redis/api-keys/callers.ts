@@ -1,7 +1,12 @@
 import { hash } from 'node:crypto';
 import type { Caller } from '../../domain/caller.ts';
-import { decodeReference, fillTemplate } from '../../domain/objects.ts';
-import type { Picture, Profile, ReferencedImage } from '../../domain/profile.ts';
+import {
+  decodeReference,
+  fillTemplate,
+  type Picture,
+  type Profile,
+  type ReferencedImage,
+} from '../../domain/profile.ts';
 import type { RedisClient } from '../connection/client.ts';
 import type { ScriptCommand, ScriptFiles } from '../connection/script-loader.ts';
 import { toWriteSnapshot, type JsonText, type SettingsReply, type WriteSnapshot } from '../write-snapshot.ts';

@@ -1,4 +1,4 @@
-import { decodeReference, encodeReference } from '../../domain/objects.ts';
+import { decodeReference, encodeReference } from '../../domain/profile.ts';
 import { nameFault } from '../../domain/usernames.ts';
 import { scanMembers, scanPairs } from '../connection/scan.ts';
 import { collectionKey, objectsKey } from '../keys.ts';

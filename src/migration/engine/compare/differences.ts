@@ -1,6 +1,6 @@
 import { groupBy } from '../../../lib/group-by.ts';
 import { apiKeyKey, denylistKey, objectsKey } from '../../../redis/keys.ts';
-import { encodeReference } from '../../../domain/objects.ts';
+import { encodeReference } from '../../../domain/profile.ts';
 import type { Entity, RecordOf } from '../../records/records.ts';
 import {
   apiKeyRecord,

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { join } from 'node:path';
-import { decodeReference } from '../../../domain/objects.ts';
+import { decodeReference } from '../../../domain/profile.ts';
 import { createTextFile } from '../../../lib/files/text-file.ts';
 import { apiKeyKey, denylistKey, objectsKey } from '../../../redis/keys.ts';
 import { listOrganizations } from '../../../redis/organizations.ts';

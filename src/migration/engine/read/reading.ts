@@ -1,11 +1,10 @@
-import { encodeReference } from '../../../domain/objects.ts';
+import { encodeReference } from '../../../domain/profile.ts';
 import { objectsKey, profileKey } from '../../../redis/keys.ts';
 import { identityOf, scopeOf } from '../../analysis/identity.ts';
 import { createSeen, type Seen } from '../../analysis/seen.ts';
 import type { Entity, RecordOf } from '../../records/records.ts';
 import { organizationSettings } from '../../records/stored.ts';
-import type { Item } from '../../sources/scope.ts';
-import { chunksOf, type Scope } from '../../sources/scope.ts';
+import { chunksOf, type Item, type Scope } from '../../sources/scope.ts';
 import type { MigrationContext } from '../context.ts';
 import { UsageError } from '../issues.ts';
 import { createOrderedPool } from '../ordered-pool.ts';

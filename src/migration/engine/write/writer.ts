@@ -1,4 +1,4 @@
-import { encodeReference } from '../../../domain/objects.ts';
+import { encodeReference } from '../../../domain/profile.ts';
 import { newKeyId } from '../../../redis/api-keys/api-keys.ts';
 import type { Outcome } from '../../analysis/outcomes.ts';
 import { indexTimeout, withCurrentIndex, waitUntil } from './current-index.ts';
