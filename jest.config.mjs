@@ -14,7 +14,8 @@ export default {
   globalTeardown: '<rootDir>/test/support/global-teardown.ts',
   // One worker a core: in this very process, as jest would on two cores, the modules of all suites would pile up.
   maxWorkers: '100%',
-  testTimeout: 60_000,
+  // Only a test that hangs takes so long, on the slowest machine too.
+  testTimeout: 180_000,
   collectCoverage: true,
   coverageProvider: 'v8',
   collectCoverageFrom: ['src/**/*.ts', '!src/**/*.gen.ts'],

@@ -16,7 +16,7 @@ beforeAll(async () => {
   cluster = await startCluster({ replicas: true });
   bridge = await startBridge({ redisUrl: cluster.url });
   traffic = await startTraffic(bridge, 30);
-}, 30_000);
+});
 afterAll(async () => {
   await traffic.stop();
   await bridge.close();
@@ -65,7 +65,7 @@ test('a master killed: its organizations get 503 until its replica has taken ove
   const checked = await fsck(operator, bridge.config.keyPrefix, { repair: false, onFault: () => {} });
   await closeRedis(operator);
   expect(checked).toMatchObject({ found: 0, counts: { organizations: 30, profiles: 30, usernames: 30 } });
-}, 60_000);
+});
 
 /** Resolves once every replica has all that its master has. */
 async function replicated({ masters }: RedisCluster): Promise<void> {

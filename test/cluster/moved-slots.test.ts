@@ -44,7 +44,7 @@ beforeAll(async () => {
   );
   exported = newFolder();
   expect(await tool.text('export', '--to', exported)).toMatchObject({ exitCode: 0 });
-}, 60_000);
+});
 afterEach(() => {
   jest.restoreAllMocks();
 });

@@ -20,7 +20,7 @@ beforeAll(async () => {
   proxies = await Promise.all(sentinels.map(({ port }) => startProxy(port)));
   const hosts = proxies.map((proxy) => `127.0.0.1:${(proxy.address() as AddressInfo).port}`);
   client = await connectRedis(`redis+sentinel://${hosts.join(',')}/main`);
-}, 30_000);
+});
 afterAll(async () => {
   await closeRedis(client);
   for (const proxy of proxies) proxy.close();
@@ -55,4 +55,4 @@ test('a client goes on where the failover is announced while it asks a sentinel 
   // The announcement has ended an attempt to connect, which is what this test is about.
   expect(lost).toBeGreaterThan(0);
   expect(await client.set('marker', '1')).toBe('OK');
-}, 60_000);
+});

@@ -18,7 +18,7 @@ beforeAll(async () => {
   const url = `redis+sentinel://${sentinels.map(({ port }) => `127.0.0.1:${port}`).join(',')}/main`;
   bridge = await startBridge({ redisUrl: url });
   traffic = await startTraffic(bridge, 5);
-}, 30_000);
+});
 afterAll(async () => {
   await traffic.stop();
   await bridge.close();
@@ -48,4 +48,4 @@ test('a killed master behind sentinels: 503 until one promotes the replica, then
   expect(await promoted.role()).toContain('master');
   expect(await promoted.get('marker')).toBe('1');
   promoted.disconnect();
-}, 60_000);
+});

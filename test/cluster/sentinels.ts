@@ -33,6 +33,8 @@ async function startSentinel(master: RedisProcess): Promise<RedisProcess> {
 /** Sentinels find each other and the replicas by themselves, and tell nobody when they have. */
 async function untilReady(url: string): Promise<void> {
   const sentinel = new Redis(url);
+  // A sentinel that was not scheduled for two seconds otherwise does nothing for the next thirty.
+  await sentinel.call('sentinel', 'debug', 'tilt-period', '1000');
   let reply = '';
   while (!/num-slaves,1,.*num-other-sentinels,2,/.test(reply)) {
     reply = String(await sentinel.call('sentinel', 'master', 'main'));

@@ -16,7 +16,7 @@ beforeAll(async () => {
   nodes = cluster.masters.map(({ url }) => new Redis(url));
   bridge = await startBridge({ redisUrl: cluster.url });
   traffic = await startTraffic(bridge, 40);
-}, 30_000);
+});
 afterAll(async () => {
   await traffic.stop();
   await bridge.close();
@@ -75,7 +75,7 @@ test('a slot moves step by step to a node that knows no script yet: no wrong ans
   expect(await at(nodes, from).cluster('COUNTKEYSINSLOT', slot)).toBe(0);
   const checked = await fsck(bridge.store, bridge.config.keyPrefix, { repair: false, onFault: () => {} });
   expect(checked).toMatchObject({ found: 0, counts: { organizations: 40, profiles: 40, usernames: 40 } });
-}, 60_000);
+});
 
 /** What a redirected command meets on a node that has just joined. */
 async function forgetScripts(): Promise<void> {

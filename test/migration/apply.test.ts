@@ -130,7 +130,7 @@ describe('an apply', () => {
     expect(again).toMatchObject({ exitCode: 0, json: { resumed: true, created: many + 4, read: many + 4 } });
     expect(await keysOf(store, tool.prefix)).toEqual(whole);
     expect((await tool.json('status', '--run', 'slow')).json).toMatchObject({ phase: 'finished' });
-  }, 60_000);
+  });
 
   test('is told by status from its first reading on, when nothing is written yet', async () => {
     const tool = createTool();
@@ -168,7 +168,7 @@ describe('an apply', () => {
     child.kill('SIGKILL');
     await end;
     expect(await tool.json('apply', '--source', source)).toMatchObject({ exitCode: 0 });
-  }, 60_000);
+  });
 
   test('whose Redis is killed says so, and goes on when it is back', async () => {
     const folder = newFolder();
@@ -195,7 +195,7 @@ describe('an apply', () => {
     } finally {
       await second.stop();
     }
-  }, 60_000);
+  });
 
   test('again touches only what has changed, also where thousands of rows share one timestamp', async () => {
     const same = (name: string): object[] =>
@@ -218,7 +218,7 @@ describe('an apply', () => {
       unchanged: 2998,
     });
     expect((await tool.json('verify', '--source', folder)).json).toMatchObject({ ok: true });
-  }, 60_000);
+  });
 
   test('of another source under the same name is refused until told to begin anew', async () => {
     const tool = createTool();

@@ -8,7 +8,7 @@ let cluster: RedisCluster;
 
 beforeAll(async () => {
   cluster = await startCluster();
-}, 60_000);
+});
 
 afterAll(async () => {
   await cluster.stop();
@@ -71,4 +71,4 @@ test('a cluster holds the same as a single Redis: applied, verified, pruned, exp
     json: { pruned: { profiles: 5 } },
   });
   expect(await many.json('verify', '--source', fewer)).toMatchObject({ exitCode: 0 });
-}, 60_000);
+});

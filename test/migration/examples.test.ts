@@ -59,7 +59,7 @@ describeWithPostgres('the worked example for PostgreSQL', () => {
     server = await startPostgres();
     url = server.url('postgres');
     await runPostgres(url, ...LEGACY_TABLES.postgres);
-  }, 60_000);
+  });
 
   afterAll(async () => {
     await server.stop();
@@ -106,7 +106,7 @@ describeWithPostgres('the worked example for PostgreSQL', () => {
       json: { read: 2999, pruned: { profiles: 1 } },
     });
     expect(await own.json('verify', '--source', url, '--mapping', mapping)).toMatchObject({ exitCode: 0 });
-  }, 60_000);
+  });
 });
 
 describeWithMariadb('the worked example for MySQL', () => {
@@ -115,7 +115,7 @@ describeWithMariadb('the worked example for MySQL', () => {
   beforeAll(async () => {
     server = await startMariadb();
     await runMariadb(server.url('mysql'), 'CREATE DATABASE legacy CHARACTER SET utf8mb4');
-  }, 60_000);
+  });
 
   afterAll(async () => {
     await server.stop();

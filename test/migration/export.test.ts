@@ -103,7 +103,7 @@ test('what is exported and applied to an empty store is exported the same, byte 
     }),
     { numRuns: 12 },
   );
-}, 180_000);
+});
 
 test('an export includes what was made through the bridge, but no revoked key', async () => {
   const bridge = await startBridge({ keyPrefix: freshPrefix() });
@@ -228,7 +228,7 @@ describe('an export', () => {
     });
     expect(readdirSync(to)).not.toContain('.incomplete');
     expect(await tool.json('verify', '--source', to)).toMatchObject({ exitCode: 0 });
-  }, 60_000);
+  });
 
   test('that is killed while its files appear is refused as a source, and the next one starts over', async () => {
     const tool = await withProfiles(1);

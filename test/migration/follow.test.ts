@@ -76,7 +76,7 @@ describeWithPostgres('apply --follow', () => {
     server = await startPostgres();
     await runPostgres(server.url('postgres'), 'CREATE DATABASE legacy');
     url = server.url('legacy');
-  }, 60_000);
+  });
 
   afterAll(async () => {
     await server?.stop();
@@ -111,7 +111,7 @@ describeWithPostgres('apply --follow', () => {
     expect(await follower.stop()).toBe(0);
     expect((await tool.contents())['profiles.ndjson']).toContain('"newer"');
     expect((await tool.json('status', '--run', 'r')).json).toMatchObject({ phase: 'finished' });
-  }, 60_000);
+  });
 
   test('finds in a full round what no round could see as changed, and prunes then', async () => {
     await reset();
@@ -126,7 +126,7 @@ describeWithPostgres('apply --follow', () => {
     );
     expect(await follower.until({ created: 1 })).toMatchObject({ full: true, pruned: { profiles: 1 } });
     expect(await follower.stop()).toBe(0);
-  }, 60_000);
+  });
 
   test('goes on by itself when the database and Redis were away', async () => {
     await reset();
@@ -154,7 +154,7 @@ describeWithPostgres('apply --follow', () => {
     await follower.until({ state: 'applied', created: 1 });
     expect(await follower.stop()).toBe(0);
     await again.stop();
-  }, 60_000);
+  });
 
   test('a transaction that is open during a round is not missed by the next one', async () => {
     await reset();
@@ -175,7 +175,7 @@ describeWithPostgres('apply --follow', () => {
     await client.query('COMMIT');
     await client.end();
     expect(await tool.json(...args)).toMatchObject({ exitCode: 0, json: { full: false, created: 1 } });
-  }, 60_000);
+  });
 });
 
 test('a problem in the first round ends it, as it ends any apply', async () => {

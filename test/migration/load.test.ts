@@ -84,7 +84,7 @@ describe('an organization that Redis does not know', () => {
     expect(await tool.json('verify', '--source', source, '--run', 'r')).toMatchObject({ exitCode: 0 });
     expect(await fsck(store, tool.prefix, { repair: false, onFault: () => {} })).toMatchObject({ found: 0 });
     expect((await keysOf(tool)).filter((key) => key.includes('loading'))).toEqual([]);
-  }, 60_000);
+  });
 
   test('is loaded anew where the source has changed since it was killed', async () => {
     const tool = createTool();
@@ -98,7 +98,7 @@ describe('an organization that Redis does not know', () => {
       json: { stored: { profiles: 850 } },
     });
     expect((await tool.contents())['organizations.ndjson']).toContain('"third"');
-  }, 60_000);
+  });
 
   test('cannot be created by the operator or loaded by another run meanwhile', async () => {
     const tool = createTool();
@@ -123,7 +123,7 @@ describe('an organization that Redis does not know', () => {
       err: expect.stringContaining('is being loaded by run r'),
     });
     expect(await tool.json('apply', '--source', source, '--run', 'r')).toMatchObject({ exitCode: 0 });
-  }, 60_000);
+  });
 
   test('comes to hold what one that exists would, whatever the records', async () => {
     const id = fc.constantFrom('a', 'b', 'c', 'd');
@@ -178,7 +178,7 @@ describe('an organization that Redis does not know', () => {
         ],
       },
     );
-  }, 120_000);
+  });
 });
 
 test('what was added to a file after it had been read is not missed by a resumed apply', async () => {
@@ -200,4 +200,4 @@ test('what was added to a file after it had been read is not missed by a resumed
   writeFileSync(join(source, 'collections.ndjson'), '');
   expect(await tool.json(...args)).toMatchObject({ exitCode: 0, json: { resumed: false } });
   expect(await tool.json('verify', '--source', source, '--run', 'r')).toMatchObject({ exitCode: 0 });
-}, 60_000);
+});

@@ -54,4 +54,4 @@ test('wide rows are written in calls of bounded size', async () => {
   } finally {
     await redis.stop();
   }
-}, 60_000);
+});

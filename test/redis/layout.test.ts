@@ -102,5 +102,5 @@ describe('the layout of the stored data', () => {
     } finally {
       await bridge.close();
     }
-  }, 20_000);
+  });
 });

@@ -42,4 +42,4 @@ test('with WRITE_REPLICAS a write is answered once the replica has it, and 503 o
   let status = 503;
   while (status === 503) ({ status } = await put('carol'));
   expect(status).toBe(200);
-}, 20_000);
+});

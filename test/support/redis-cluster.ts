@@ -121,7 +121,7 @@ async function untilWhole(client: Redis, role: string | undefined): Promise<void
 
 /** The cluster's gossip has no event to wait for. */
 async function until(reached: () => Promise<boolean>): Promise<void> {
-  const deadline = Date.now() + 15_000;
+  const deadline = Date.now() + 60_000;
   while (!(await reached())) {
     if (Date.now() > deadline) throw new Error('the cluster did not come together');
     await new Promise((resolve) => {

@@ -64,7 +64,7 @@ export async function startRedis(args: readonly string[] = [], folder?: string):
     await exited;
   };
   const server = { url: `redis://127.0.0.1:${port}`, host: '127.0.0.1', port, pid: Number(pid), stop };
-  const deadline = Date.now() + 10_000;
+  const deadline = Date.now() + 60_000;
   while (!(await answersPing(port))) {
     if (Date.now() > deadline || !isRunning(server.pid)) {
       const log = readFileSync(join(dir, 'log'), 'utf8');

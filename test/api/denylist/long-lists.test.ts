@@ -77,7 +77,7 @@ describe('200,000 names in one overwrite', () => {
     const swapped = Math.min(...[...seen('new', 422), ...seen('old', 200)].map(({ to }) => to));
     expect(seen('old', 422).filter(({ from }) => from > swapped)).toEqual([]);
     expect(swapped).toBeLessThan(Infinity);
-  }, 120_000);
+  });
 
   test('leave the old list when the process is killed half-way, and are anybody’s again soon', async () => {
     const { id, base, newKey, player } = await bridge.newOrganization();
@@ -99,7 +99,7 @@ describe('200,000 names in one overwrite', () => {
     let last = await claim(other, 'new-0');
     while (last.status === 503) last = await claim(other, 'new-0');
     expect(last.status).toBe(200);
-  }, 120_000);
+  });
 });
 
 describe('a long list', () => {
@@ -124,7 +124,7 @@ describe('a long list', () => {
     expect(await bridge.store.hlen(`${base}d0`)).toBe(count);
     expect(before).toBeGreaterThan(5);
     expect(meanwhile).toBeGreaterThan(20);
-  }, 60_000);
+  });
 
   test('is answered as a short one is: every name, in order, each once', async () => {
     const { admin, player } = await bridge.newOrganization();
@@ -136,7 +136,7 @@ describe('a long list', () => {
     const { status, body } = await operator.request('DELETE', deny, { json, timeoutMs });
     expect(status).toBe(200);
     expect(body).toEqual({ usernamesDeleted: names, usernamesInUse: ['mine'] });
-  }, 60_000);
+  });
 
   test('of bans is judged as a whole, and tells each name that could not be added', async () => {
     const { base, admin, player } = await bridge.newOrganization();
@@ -169,7 +169,7 @@ describe('a long list', () => {
       },
     ]);
     expect(await bridge.store.hlen(`${base}d0`)).toBe(count + 2);
-  }, 60_000);
+  });
 
   test.each([
     ['PUT', denylist, (names: string[]) => `["${names.join('","')}",""]`, `/${count}`],

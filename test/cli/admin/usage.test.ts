@@ -121,7 +121,7 @@ describe('every call is reported exactly once', () => {
     const again = await start({ keyPrefix });
     await Promise.all([callAll(again, 5), callAll(second, 5)]);
     await Promise.all([again, second].map(stop));
-  }, 30_000);
+  });
   beforeEach(() => use(first.config.keyPrefix));
 
   test('by client, operation, status and organization, over two bridges and a restart', async () => {

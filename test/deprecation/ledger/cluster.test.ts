@@ -18,7 +18,7 @@ let client: RedisClient;
 beforeAll(async () => {
   cluster = await startCluster();
   client = await connectRedis(cluster.url);
-}, 30_000);
+});
 afterAll(async () => {
   await closeRedis(client);
   await cluster.stop();

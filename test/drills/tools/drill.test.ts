@@ -16,4 +16,4 @@ test("an operator's tool that is interrupted loses nothing, and ends well when i
   );
   expect([...results, ...stalled].every(({ injected }) => injected > 0)).toBe(true);
   expect(describeToolResults(stalled)).toMatch(/^org set +stalled beyond its lease +/m);
-}, 120_000);
+});

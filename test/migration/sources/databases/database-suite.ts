@@ -55,7 +55,7 @@ export function behavesAsDatabase(under: DatabaseUnderTest): () => PrivateServer
       url,
       `INSERT INTO many SELECT CONCAT('org', n % 3), 9007199254740000 + n FROM (${under.numbers(12_001)}) AS numbers`,
     );
-  }, 60_000);
+  });
   afterEach(async () => {
     for (const source of opened.splice(0)) await source.close();
   });

@@ -161,5 +161,5 @@ describeWithMariadb('a MySQL or MariaDB source', () => {
     expect(said).toMatch(
       /^SourceError: lost the connection to mysql:\/\/root@[^ ]* \([^)]*\): run the same command again/,
     );
-  }, 90_000);
+  });
 });
