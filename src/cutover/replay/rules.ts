@@ -1,0 +1,150 @@
+/*
+ * What is replayed when, and what follows from the legacy service's responses, as pure functions.
+ * test/cutover/replay/schedules.test.ts explores schedules with errors at every point.
+ */
+
+/** A change that waits to be replayed, as far as its order matters. */
+export interface WaitingChange {
+  id: string;
+  /** Whose profile it changes; undefined for a change of the denylist. */
+  userId?: string | undefined;
+  /** The usernames that it claims and releases. */
+  names: readonly string[];
+}
+
+/**
+ * The changes of one organization that may be sent now, oldest first, at most `limit` of them. `waiting` is in the
+ * order of acceptance; `isHeld` tells of those that are on their way, or are to be retried later.
+ *
+ * Two changes keep their order if they are of the same user or concern the same name; all others may overtake each
+ * other. So the legacy service goes through states that differ from those of Redis only in what commutes, and no
+ * claim meets a name that is yet to be released. A change of the denylist waits for everything before it, and
+ * everything after waits for it.
+ */
+export function sendable<Change extends WaitingChange>(
+  waiting: Iterable<Change>,
+  isHeld: (change: Change) => boolean,
+  limit = Infinity,
+): Change[] {
+  const found: Change[] = [];
+  const users = new Set<string>();
+  const names = new Set<string>();
+  let isFirst = true;
+  for (const change of waiting) {
+    if (found.length >= limit) break;
+    if (change.userId === undefined) {
+      if (isFirst && !isHeld(change)) found.push(change);
+      break;
+    }
+    isFirst = false;
+    const concerned = change.names.map(broadForm);
+    const isFree = !users.has(change.userId) && !concerned.some((name) => names.has(name));
+    if (isFree && !isHeld(change)) found.push(change);
+    users.add(change.userId);
+    for (const name of concerned) names.add(name);
+  }
+  return found;
+}
+
+/** Equal for all names that either service may take for the same: to wait in vain is harmless. */
+function broadForm(name: string): string {
+  return name.normalize('NFKC').toLowerCase().trim();
+}
+
+/** What became of a request. */
+export type Outcome =
+  | { kind: 'answered'; status: number }
+  /** It was certainly not delivered: there was no connection. */
+  | { kind: 'unreachable' }
+  /** It may take effect, or may have: no response in time, or a broken connection. */
+  | { kind: 'lost' };
+
+/** What is known of a change besides the last response. */
+export interface Attempts {
+  /** How often it has been sent, including the last time. */
+  sent: number;
+  /** Since when it fails, in ms; 0 at the first failure. */
+  failingForMs: number;
+  /** Whether it claims a username. */
+  claimsName: boolean;
+  /** Whether something older of its organization waits. */
+  hasOlder: boolean;
+}
+
+export type Next =
+  | { kind: 'done' }
+  /** Send it again after so long; other changes may go on where the order allows. `isDoubtful`: it may have taken effect. */
+  | { kind: 'retry'; afterMs: number; isDoubtful: boolean }
+  /** The key was refused: use another one of the user, or this one later. */
+  | { kind: 'other-key'; afterMs: number }
+  /** Send nothing at all for so long, then this change again. */
+  | { kind: 'pause'; afterMs: number; reason: string }
+  /** It will never be accepted: an operator decides. */
+  | { kind: 'aside' };
+
+/** After how long a change that keeps failing is set aside, if the legacy service is well otherwise, in ms. */
+export const patience = 600_000;
+
+/** How many different keys may be refused in a row before the replay pauses. */
+export const mostRefusedKeys = 3;
+
+const delays = { first: 500, longest: 60_000 };
+
+/** How long to wait after so many attempts, in ms. */
+export function delayAfter(attempts: number): number {
+  return Math.min(delays.longest, delays.first * 2 ** Math.min(attempts - 1, 20));
+}
+
+/**
+ * What follows from the outcome of a request. `timeoutMs`: how long the legacy service may take. After an unknown
+ * outcome twice as long must pass before the change is sent again: an earlier request must not land after a later one.
+ */
+export function nextAfter(outcome: Outcome, attempts: Attempts, timeoutMs: number): Next {
+  const afterMs = delayAfter(attempts.sent);
+  const doubtful: Next = { kind: 'retry', afterMs: Math.max(afterMs, 2 * timeoutMs), isDoubtful: true };
+  if (outcome.kind === 'unreachable') {
+    return { kind: 'pause', afterMs, reason: 'the legacy service cannot be reached' };
+  }
+  if (outcome.kind === 'lost') return doubtful;
+  const { status } = outcome;
+  if (status >= 200 && status < 300) return { kind: 'done' };
+  if (status >= 500) return doubtful;
+  switch (status) {
+    case 408:
+    case 425:
+    case 429:
+      return { kind: 'retry', afterMs, isDoubtful: false };
+    case 401:
+    case 403:
+      return { kind: 'other-key', afterMs };
+    case 409:
+      return attempts.claimsName && attempts.hasOlder
+        ? { kind: 'retry', afterMs: Math.min(afterMs, 5000), isDoubtful: false }
+        : { kind: 'aside' };
+    case 404:
+    case 405:
+    case 410:
+      return wrongAddress(status, afterMs);
+    default:
+      return status < 400 ? wrongAddress(status, afterMs) : { kind: 'aside' };
+  }
+}
+
+function wrongAddress(status: number, afterMs: number): Next {
+  return {
+    kind: 'pause',
+    afterMs,
+    reason: `the legacy service answered a change with ${status}: LEGACY_BASE_URL is probably wrong`,
+  };
+}
+
+/**
+ * Whether a change that has failed for so long is to be set aside, by the status of a GET with the same key: the legacy
+ * service and the key are well then, and it is the change that cannot be made. 404 says that the user has no profile;
+ * an administrator's key may belong to no user, and be refused the GET.
+ */
+export function isToBlame(failingForMs: number, readStatus: number, isDenylistChange: boolean): boolean {
+  if (failingForMs < patience) return false;
+  if (readStatus >= 200 && readStatus < 300) return true;
+  return readStatus === 404 || (isDenylistChange && [400, 403, 422].includes(readStatus));
+}

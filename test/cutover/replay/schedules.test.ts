@@ -1,0 +1,36 @@
+import { describe, expect, test } from '@jest/globals';
+import { explore, type Scenario } from './schedules.ts';
+
+const two: Scenario = { users: { a: 'x', b: 'y' }, names: ['x', 'y', 't'], changes: 3, faults: 1 };
+const three: Scenario = { ...two, users: { a: 'x', b: 'y', c: 'z' }, names: ['x', 'y', 'z', 't'] };
+
+describe('every schedule of a replay ends with both sides equal, and sets nothing aside:', () => {
+  test.each<[string, Scenario]>([
+    ['three users exchange names, without errors', { ...three, changes: 5, faults: 0 }],
+    ['three users exchange names, with an error', { ...three, changes: 4 }],
+    ['two users change names and avatars, with an error', { ...two, withAvatars: true }],
+    ['two users exchange names, with two errors', { ...two, faults: 2 }],
+    ['users exchange names while names are banned and allowed again', { ...two, withDenylist: true }],
+  ])('%s', (_name, scenario) => {
+    const { states, ends, violation } = explore(scenario);
+    expect(violation).toBeUndefined();
+    expect(ends).toBeGreaterThan(1);
+    expect(states).toBeGreaterThan(500);
+  });
+});
+
+describe('a mistake in the rules is found:', () => {
+  test.each<[NonNullable<Scenario['mistake']>, Scenario, string]>([
+    ['ignores-names', two, 'refuses a change'],
+    ['ignores-users', { ...two, changes: 2, withAvatars: true }, 'differ in the end'],
+    ['ignores-the-denylist', { ...two, changes: 2, withDenylist: true }, 'refuses a change'],
+    ['does-not-wait', two, 'refuses a change'],
+    ['does-not-mark', two, 'refuses a change'],
+    // Two users who have exchanged their names would wait for each other for good.
+    ['sends-the-current-state', two, 'refuses a change'],
+  ])('%s', (mistake, scenario, rule) => {
+    const { violation } = explore({ ...scenario, mistake });
+    expect(violation?.rule).toContain(rule);
+    expect(violation?.steps.length).toBeGreaterThan(3);
+  });
+});
