@@ -137,6 +137,36 @@ export function gapsKey(base: string): string {
   return `${base}cutover:gaps`;
 }
 
+/** Accepted changes that wait to be replayed to the legacy service (lua/lib/replay.lua). */
+export function replayKey(base: string): string {
+  return `${base}cutover:replay`;
+}
+
+/** Changes whose replay the legacy service refused, by their id, in JSON. */
+export function replayAsideKey(base: string): string {
+  return `${base}cutover:replay-aside`;
+}
+
+/** The names of a denylist overwrite, in parts of JSON, until it has been replayed. */
+export function replayListKey(base: string, list: string): string {
+  return `${base}cutover:replay-list:${list}`;
+}
+
+/** Picture files that wait to be replayed. */
+export function replayFilesKey(base: string): string {
+  return `${base}cutover:replay-files`;
+}
+
+/** Which instance replays changes; it expires. */
+export function replayerKey(prefix: string): string {
+  return `${prefix}cutover:replayer`;
+}
+
+/** What the key that encrypts waiting API keys is derived and checked with (src/cutover/replay/credentials.ts). */
+export function replaySecretKey(prefix: string): string {
+  return `${prefix}cutover:replay-secret`;
+}
+
 /** The organizations of requests that were forwarded, among them those that Redis does not know. */
 export function forwardedOrganizationsKey(prefix: string): string {
   return `${prefix}cutover:organizations`;

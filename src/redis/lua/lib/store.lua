@@ -38,6 +38,11 @@ local function unsettled_key() return KEYS[1] .. 'cutover:unsettled' end
 local function lost_names_key() return KEYS[1] .. 'cutover:lost-names' end
 local function denylist_change_key() return KEYS[1] .. 'cutover:denylist-change' end
 local function gaps_key() return KEYS[1] .. 'cutover:gaps' end
+local function replay_key() return KEYS[1] .. 'cutover:replay' end
+local function replay_senders_key() return KEYS[1] .. 'cutover:replay-senders' end
+local function replay_aside_key() return KEYS[1] .. 'cutover:replay-aside' end
+local function replay_list_key(list) return KEYS[1] .. 'cutover:replay-list:' .. list end
+local function replay_files_key() return KEYS[1] .. 'cutover:replay-files' end
 
 -- Looks a key up by its SHA-256. Returns {id, role, user|false, client|false}, or nil where the key is
 -- unknown, revoked or expired: callers cannot tell these apart, nor should they.

@@ -1,0 +1,130 @@
+import { createCipheriv, createDecipheriv, createHmac, randomBytes, scrypt } from 'node:crypto';
+import { promisify } from 'node:util';
+import type { RedisClient } from '../../redis/connection/client.ts';
+import { replaySecretKey } from '../../redis/keys.ts';
+import { defineCutoverScripts, readCutover } from '../switch/registry.ts';
+import type { QueuedCaller, QueuedChange } from './queue.ts';
+
+/** Encrypts the API keys of changes that wait for their replay: the legacy service requires the caller's own. */
+export interface ReplayCredentials {
+  /** The key (as the bytes of its header, in Latin-1), readable only together with whom it belongs to. */
+  seal: (caller: QueuedCaller, apiKey: string) => string;
+  /**
+   * The API key of a change; undefined where it was sealed by an instance with another secret, is not that of this
+   * caller, or was removed.
+   */
+  open: (change: Pick<QueuedChange, 'caller' | 'sealedKey'>) => string | undefined;
+}
+
+export interface ReplaySecrets {
+  /** REPLAY_SECRET */
+  secret: string | undefined;
+  /** REPLAY_SECRET_PREVIOUS: opens what was sealed before the secret was changed. */
+  previous?: string | undefined;
+}
+
+/** Whether this instance can replay changes, and if not, why and what to do about it. */
+export type ReplayAbility =
+  { kind: 'able'; credentials: ReplayCredentials } | { kind: 'unable'; reason: string };
+
+/** AES-256-GCM with nonces of 96 bits (NIST SP 800-38D §5.2.1.1). */
+const cipher = 'aes-256-gcm';
+const sizes = { fingerprint: 8, nonce: 12, tag: 16, key: 32, salt: 16 };
+
+/** RFC 7914; 32 MiB and about a tenth of a second, once at start. */
+const cost = { N: 2 ** 15, r: 8, p: 1, maxmem: 64 * 1024 * 1024 };
+const derive = promisify<string, Buffer, number, typeof cost, Buffer>(scrypt);
+
+/**
+ * Derives the keys from the secrets, and compares the secret with that of the other instances, of which Redis has a
+ * check value. A secret that differs is accepted in its place if it comes with the one before, or if no instance could
+ * have used that one for a change that still waits.
+ */
+export async function openReplayCredentials(
+  client: RedisClient,
+  prefix: string,
+  { secret, previous }: ReplaySecrets,
+): Promise<ReplayAbility> {
+  if (secret === undefined) return { kind: 'unable', reason: 'REPLAY_SECRET is not set' };
+  const place = replaySecretKey(prefix);
+  await client.hsetnx(place, 'salt', randomBytes(sizes.salt).toString('base64'));
+  const salt = Buffer.from((await client.hget(place, 'salt')) ?? '', 'base64');
+  const current = await deriveKey(secret, salt);
+  const keys = previous === undefined ? [current] : [current, await deriveKey(previous, salt)];
+
+  await client.hsetnx(place, 'check', checkValue(current));
+  const check = await client.hget(place, 'check');
+  if (check !== checkValue(current)) {
+    if (!keys.some((key) => checkValue(key) === check) && (await isInUse(client, prefix))) {
+      return {
+        kind: 'unable',
+        reason:
+          'REPLAY_SECRET differs from that of the other instances: set the same one, or, to change it, the one before as REPLAY_SECRET_PREVIOUS',
+      };
+    }
+    await client.hset(place, 'check', checkValue(current));
+  }
+  return { kind: 'able', credentials: createReplayCredentials(keys) };
+}
+
+/** Seals with the first of these keys, and opens with any. */
+export function createReplayCredentials(keys: readonly Buffer[]): ReplayCredentials {
+  const [current] = keys;
+  if (current === undefined) throw new TypeError('there must be a key');
+  const byFingerprint = new Map(keys.map((key) => [fingerprint(key).toString('hex'), key]));
+  const ownFingerprint = fingerprint(current);
+  return {
+    seal: (caller, apiKey) => {
+      const nonce = randomBytes(sizes.nonce);
+      const sealing = createCipheriv(cipher, current, nonce, { authTagLength: sizes.tag });
+      sealing.setAAD(associatedData(caller));
+      const sealed = Buffer.concat([sealing.update(apiKey, 'latin1'), sealing.final()]);
+      return Buffer.concat([ownFingerprint, nonce, sealing.getAuthTag(), sealed]).toString('base64');
+    },
+    open: ({ caller, sealedKey }) => {
+      const bytes = Buffer.from(sealedKey, 'base64');
+      let at = 0;
+      const take = (size: number): Buffer => bytes.subarray(at, (at += size));
+      const key = byFingerprint.get(take(sizes.fingerprint).toString('hex'));
+      const nonce = take(sizes.nonce);
+      const tag = take(sizes.tag);
+      if (key === undefined || tag.length < sizes.tag) return undefined;
+      const opening = createDecipheriv(cipher, key, nonce, { authTagLength: sizes.tag });
+      opening.setAAD(associatedData(caller));
+      opening.setAuthTag(tag);
+      try {
+        return Buffer.concat([opening.update(bytes.subarray(at)), opening.final()]).toString('latin1');
+      } catch {
+        return undefined;
+      }
+    },
+  };
+}
+
+/** Whose key it is: a ciphertext that was moved to another entry does not open. */
+function associatedData({ organizationId, keyId, role, userId }: QueuedCaller): Buffer {
+  return Buffer.from(JSON.stringify([organizationId, keyId, role, userId ?? null]));
+}
+
+async function deriveKey(secret: string, salt: Buffer): Promise<Buffer> {
+  return await derive(secret, salt, sizes.key, cost);
+}
+
+/** Tells keys apart without saying anything of them. */
+function fingerprint(key: Buffer): Buffer {
+  return createHmac('sha256', key).update('profile-bridge replay').digest().subarray(0, sizes.fingerprint);
+}
+
+function checkValue(key: Buffer): string {
+  return fingerprint(key).toString('hex');
+}
+
+/** Whether changes may wait that were sealed with the secret known so far, or another instance seals with it. */
+async function isInUse(client: RedisClient, prefix: string): Promise<boolean> {
+  const { mode, underWay, instances } = await readCutover(defineCutoverScripts(client), prefix);
+  return (
+    mode === 'reverse' ||
+    underWay?.to === 'reverse' ||
+    instances.some(({ kind, replay }) => kind === 'bridge' && replay)
+  );
+}

@@ -1,0 +1,50 @@
+import type { RedisClient } from '../../redis/connection/client.ts';
+import { replayerKey } from '../../redis/keys.ts';
+import { defineLeaseScripts } from './scripts.ts';
+
+/** The right to replay, which one instance has at a time. */
+export interface ReplayerLease {
+  /** Whether this instance certainly has it now: to be asked immediately before each request. */
+  isHeld: () => boolean;
+  /** False where the lease was lost. Rejects where Redis is away: the lease then holds as long as it did before. */
+  renew: () => Promise<boolean>;
+  /** Lets another instance begin at once. */
+  release: () => Promise<void>;
+}
+
+/** How long the lease holds without being renewed, in ms. */
+export const leaseMs = 5000;
+/** By how much the holder takes it to end earlier than Redis does: clocks do not run at exactly the same speed, in ms. */
+const margin = 500;
+
+/** The instance that has the lease. */
+export async function leaseHolder(client: RedisClient, prefix: string): Promise<string | undefined> {
+  return (await client.get(replayerKey(prefix))) ?? undefined;
+}
+
+/** Takes the lease for an instance; undefined while another one has it. */
+export async function claimLease(
+  client: RedisClient,
+  prefix: string,
+  instance: string,
+): Promise<ReplayerLease | undefined> {
+  const store = defineLeaseScripts(client);
+  const key = replayerKey(prefix);
+  // From before each request: Redis begins to count later.
+  let sentAt = performance.now();
+  if ((await store.set(key, instance, 'PX', leaseMs, 'NX')) === null) return undefined;
+  let heldUntil = sentAt + leaseMs - margin;
+  return {
+    isHeld: () => performance.now() < heldUntil,
+    renew: async () => {
+      sentAt = performance.now();
+      const isOurs = (await store.replayerRenew(key, instance, leaseMs)) === 1;
+      heldUntil = isOurs ? sentAt + leaseMs - margin : 0;
+      return isOurs;
+    },
+    release: async () => {
+      heldUntil = 0;
+      await store.replayerRelease(key, instance);
+    },
+  };
+}

@@ -1,0 +1,257 @@
+import { decodeReference, type ProfileChange } from '../../domain/profile.ts';
+import { yieldingChunks } from '../../lib/time-slices.ts';
+import type { RedisClient } from '../../redis/connection/client.ts';
+import {
+  organizationBase,
+  organizationsKey,
+  profileKey,
+  replayAsideKey,
+  replayListKey,
+} from '../../redis/keys.ts';
+import { defineReplayScripts, type EntryReply } from './scripts.ts';
+
+/** Whose API key a change was made with. */
+export interface QueuedCaller {
+  organizationId: string;
+  /** The key's public id. */
+  keyId: string;
+  role: 'player' | 'admin';
+  userId?: string;
+}
+
+/** What was changed here, as far as the legacy service has to be told. */
+export type AcceptedChange =
+  /** PUT profile of the caller's own user. A username that did not change is absent. */
+  | ({ kind: 'put' } & ProfileChange)
+  /** The names that were denied, each with its replacement, and the users who were renamed. */
+  | { kind: 'ban'; replacements: [username: string, replacement: string][]; renamed: string[] }
+  | { kind: 'remove'; usernames: string[] }
+  /** The whole denylist; its names are read with `readList`. */
+  | { kind: 'overwrite'; list: string };
+
+/** A change that waits to be replayed. */
+export interface QueuedChange {
+  /** Rises from entry to entry of an organization: `<ms>-<number>`, as of a Redis stream. */
+  id: string;
+  /** When it was accepted, ms by the store's clock. */
+  at: number;
+  caller: QueuedCaller;
+  /** The caller's API key, to be opened by credentials.ts. */
+  sealedKey: string;
+  change: AcceptedChange;
+  /** Who has begun to send it, as told to `mark`. Where that was somebody else, its outcome is unknown. */
+  sender?: string;
+  /** Whether it was set aside and is to be tried again: then the current state is sent, not the change. */
+  isRetry: boolean;
+}
+
+/** Why the legacy service's response made a change be set aside. */
+export interface Refusal {
+  /** Its HTTP status; 0 where it never answered. */
+  status: number;
+  /** In one line; without values and keys. */
+  reason: string;
+}
+
+/** A change that the legacy service has refused. */
+export interface SetAsideChange extends Omit<QueuedChange, 'sender' | 'isRetry'>, Refusal {
+  /** When it was set aside, ms by the store's clock. */
+  setAsideAt: number;
+}
+
+/** What waits in one organization. */
+export interface OrganizationBacklog {
+  organizationId: string;
+  entries: number;
+  /** When the oldest entry was accepted, ms by the store's clock; undefined where none waits. */
+  oldestAt: number | undefined;
+  setAside: number;
+}
+
+/** What a queue holds, by kind of change. */
+export type QueueCounts = Record<AcceptedChange['kind'], number>;
+
+/** The changes of all organizations that wait for the legacy service. */
+export interface ReplayQueue {
+  /** The organizations in which something waits or is set aside. */
+  backlog: () => AsyncGenerator<OrganizationBacklog>;
+  /** The oldest entries of an organization, in order, at most `count`; only those after the id `after`, if given. */
+  read: (organizationId: string, count: number, after?: string) => Promise<QueuedChange[]>;
+  /** The names of an overwrite, in parts. */
+  readList: (organizationId: string, list: string) => AsyncGenerator<string[]>;
+  /** Records who is about to send an entry; false where the entry is not in the queue any more. */
+  mark: (organizationId: string, id: string, sender: string) => Promise<boolean>;
+  /**
+   * Removes entries that the legacy service has, and lets go of what was kept for them. `pictureUrl`: where the legacy
+   * service shows the file that the entry uploaded; noted in the profile if it still has this file.
+   */
+  complete: (organizationId: string, ids: readonly string[], pictureUrl?: string) => Promise<void>;
+  /** Takes an entry out of the queue, for the operator to decide about; false where it is not in the queue. */
+  setAside: (organizationId: string, id: string, refusal: Refusal) => Promise<boolean>;
+  /** The changes set aside in an organization, in the order in which they were accepted. */
+  listSetAside: (organizationId: string) => Promise<SetAsideChange[]>;
+  /** Puts a change that was set aside at the end of the queue again, as a retry; false where there is none. */
+  retry: (organizationId: string, id: string) => Promise<boolean>;
+  /** Forgets a change that was set aside; false where there is none. */
+  drop: (organizationId: string, id: string) => Promise<boolean>;
+  /**
+   * What a PUT has to say so that the user's profile in the legacy service becomes as it is here. A picture of which
+   * only the legacy service's own URL is known is left as it is. Undefined where the user has no profile.
+   */
+  currentProfile: (organizationId: string, userId: string) => Promise<ProfileChange | undefined>;
+  /** Removes everything that waits, but not what is set aside; returns what was discarded. */
+  discard: () => Promise<QueueCounts>;
+  /**
+   * Removes the API keys from the changes that are set aside, and what is left of empty queues. For when the mode has
+   * left reverse.
+   */
+  forgetKeys: () => Promise<void>;
+}
+
+const organizationsAtOnce = 100;
+const listPartsAtOnce = 50;
+const discardedAtOnce = 100;
+
+/** The queue that the scripts of changes write to (lua/lib/queue.lua). */
+export function createReplayQueue(client: RedisClient, prefix: string): ReplayQueue {
+  const store = defineReplayScripts(client);
+  const baseOf = (organizationId: string): string => organizationBase(prefix, organizationId);
+
+  async function* organizations(): AsyncGenerator<string[]> {
+    yield* yieldingChunks(await store.smembers(organizationsKey(prefix)), organizationsAtOnce);
+  }
+
+  return {
+    backlog: async function* () {
+      for await (const ids of organizations()) {
+        const replies = await Promise.all(ids.map((id) => store.replayBacklog(baseOf(id))));
+        for (const [at, organizationId] of ids.entries()) {
+          const [entries = 0, setAside = 0, oldest = ''] = replies[at] ?? [];
+          if (entries === 0 && setAside === 0) continue;
+          yield { organizationId, entries, setAside, oldestAt: oldest === '' ? undefined : timeOf(oldest) };
+        }
+      }
+    },
+    read: async (organizationId, count, after) => {
+      const rows = await store.replayRead(
+        baseOf(organizationId),
+        after === undefined ? '-' : `(${after}`,
+        count,
+      );
+      return rows.map((row) => toQueuedChange(organizationId, row));
+    },
+    readList: async function* (organizationId, list) {
+      const key = replayListKey(baseOf(organizationId), list);
+      for (let at = 0; ; at += listPartsAtOnce) {
+        const parts = await store.lrange(key, at, at + listPartsAtOnce - 1);
+        for (const part of parts) yield JSON.parse(part) as string[];
+        if (parts.length < listPartsAtOnce) return;
+      }
+    },
+    mark: async (organizationId, id, sender) =>
+      (await store.replayMark(baseOf(organizationId), id, sender)) === 1,
+    complete: async (organizationId, ids, pictureUrl = '') => {
+      await store.replayComplete(baseOf(organizationId), pictureUrl, ...ids);
+    },
+    setAside: async (organizationId, id, { status, reason }) =>
+      (await store.replaySetAside(baseOf(organizationId), id, status, reason)) === 1,
+    listSetAside: async (organizationId) => {
+      const rows = Object.entries(await store.hgetall(replayAsideKey(baseOf(organizationId))));
+      return rows.map((row) => toSetAsideChange(organizationId, row)).sort(byId);
+    },
+    retry: async (organizationId, id) => (await store.replayRetry(baseOf(organizationId), id)) === 1,
+    drop: async (organizationId, id) => (await store.hdel(replayAsideKey(baseOf(organizationId)), id)) === 1,
+    currentProfile: async (organizationId, userId) => {
+      const [changed, username, file, reference, url, avatar] = await store.hmget(
+        profileKey(baseOf(organizationId), userId),
+        't',
+        'u',
+        'pf',
+        'pr',
+        'pu',
+        'ar',
+      );
+      if (typeof changed !== 'string') return undefined;
+      const state: ProfileChange = { avatar: avatar ? decodeReference(avatar) : null };
+      if (username) state.username = username;
+      if (file) state.picture = { file };
+      else if (reference) state.picture = { reference: decodeReference(reference) };
+      else if (!url) state.picture = null;
+      return state;
+    },
+    discard: async () => {
+      const counts: QueueCounts = { put: 0, ban: 0, remove: 0, overwrite: 0 };
+      for await (const ids of organizations()) {
+        for (const id of ids) {
+          for (;;) {
+            const kinds = await store.replayDiscard(baseOf(id), discardedAtOnce);
+            for (const kind of kinds) counts[kind] += 1;
+            if (kinds.length < discardedAtOnce) break;
+          }
+        }
+      }
+      return counts;
+    },
+    forgetKeys: async () => {
+      for await (const ids of organizations()) {
+        await Promise.all(ids.map((id) => store.replayForgetKeys(baseOf(id))));
+      }
+    },
+  };
+}
+
+/** Streams number entries by the store's clock. */
+function timeOf(id: string): number {
+  return Number(id.split('-')[0]);
+}
+
+/** The fields of an entry (lua/lib/replay.lua). */
+type Fields = Record<'key' | 'role' | 'user' | 'sealed' | 'kind' | 'change' | 'retry', string>;
+
+function toQueuedChange(organizationId: string, [id, sender, pairs]: EntryReply): QueuedChange {
+  const fields = new Map<string, string>();
+  for (let at = 0; at + 1 < pairs.length; at += 2) fields.set(pairs[at] ?? '', pairs[at + 1] ?? '');
+  const entry = Object.fromEntries(fields) as Fields;
+  return {
+    ...common(organizationId, id, entry),
+    ...(sender !== '' && { sender }),
+    isRetry: entry.retry === '1',
+  };
+}
+
+function toSetAsideChange(organizationId: string, [id, row]: [string, string]): SetAsideChange {
+  const { status, reason, at, ...entry } = JSON.parse(row) as Fields &
+    Record<'status' | 'reason' | 'at', string>;
+  return { ...common(organizationId, id, entry), status: Number(status), reason, setAsideAt: Number(at) };
+}
+
+function common(organizationId: string, id: string, { key, role, user, sealed, kind, change }: Fields) {
+  const caller: QueuedCaller = { organizationId, keyId: key, role: role === 'admin' ? role : 'player' };
+  if (user !== '') caller.userId = user;
+  return { id, at: timeOf(id), caller, sealedKey: sealed, change: toChange(kind, change) };
+}
+
+/** A put's images are stored as pairs of what they become and the file or reference. */
+type StoredImage = ['unset' | 'file' | 'reference', string];
+
+function toChange(kind: string, json: string): AcceptedChange {
+  const stored = JSON.parse(json) as Record<string, unknown>;
+  if (kind !== 'put') return { kind, renamed: [], ...stored } as unknown as AcceptedChange;
+  const { username, picture, avatar } = stored as {
+    username?: string;
+    picture?: StoredImage;
+    avatar?: StoredImage;
+  };
+  const change: AcceptedChange = { kind };
+  if (username !== undefined) change.username = username;
+  if (picture?.[0] === 'file') change.picture = { file: picture[1] };
+  else if (picture)
+    change.picture = picture[0] === 'unset' ? null : { reference: decodeReference(picture[1]) };
+  if (avatar) change.avatar = avatar[0] === 'unset' ? null : decodeReference(avatar[1]);
+  return change;
+}
+
+/** By the order in which Redis numbered them. */
+function byId({ id: one }: { id: string }, { id: other }: { id: string }): number {
+  return timeOf(one) - timeOf(other) || Number(one.split('-')[1]) - Number(other.split('-')[1]);
+}

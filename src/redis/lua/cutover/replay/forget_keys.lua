@@ -1,0 +1,20 @@
+#!lua
+-- @include store
+-- Removes the API keys from changes that are set aside, and an empty queue. For an organization whose changes are not
+-- queued any more.
+--
+-- KEYS[1]  <prefix>{organization}:
+--
+-- how many keys were removed
+local removed = 0
+local aside = redis.call('HGETALL', replay_aside_key())
+for i = 1, #aside, 2 do
+  local fields = cjson.decode(aside[i + 1])
+  if fields.sealed ~= '' then
+    fields.sealed = ''
+    redis.call('HSET', replay_aside_key(), aside[i], cjson.encode(fields))
+    removed = removed + 1
+  end
+end
+if redis.call('XLEN', replay_key()) == 0 then redis.call('DEL', replay_key(), replay_senders_key()) end
+return removed

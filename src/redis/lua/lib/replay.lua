@@ -1,0 +1,31 @@
+-- @include store
+-- The changes that wait to be replayed to the legacy service: a stream, whose entries have these fields (lib/queue.lua
+-- adds them):
+--
+--   key, role, user   public id, role and user of the caller's API key, user '' where it has none
+--   sealed            the API key itself, encrypted (src/cutover/replay/credentials.ts)
+--   kind, change      put | ban | remove | overwrite, and what of it was applied, in JSON
+--   retry             1 where it was set aside before, else ''
+
+-- The fields of an entry by name; nil where it is not in the queue.
+local function queued_entry(id)
+  local found = redis.call('XRANGE', replay_key(), id, id)[1]
+  if not found then return nil end
+  local fields = {}
+  for i = 1, #found[2], 2 do fields[found[2][i]] = found[2][i + 1] end
+  return fields
+end
+
+-- Removes an entry, and lets go of what was kept for it: its list, and its file if the profile has another one by now.
+local function remove_entry(id, fields)
+  redis.call('XDEL', replay_key(), id)
+  redis.call('HDEL', replay_senders_key(), id)
+  local change = cjson.decode(fields.change)
+  if change.list then redis.call('UNLINK', replay_list_key(change.list)) end
+  local file = change.picture and change.picture[1] == 'file' and change.picture[2]
+  if file and redis.call('SREM', replay_files_key(), file) == 1
+    and redis.call('HGET', profile_key(fields.user), 'pf') ~= file then
+    redis.call('ZADD', unreferenced_pictures_key(), now_ms(), file)
+  end
+  return change
+end
