@@ -54,7 +54,7 @@ test('a master killed: its organizations get 503 until its replica has taken ove
 
   expect(traffic.callers.flatMap(({ wrong }) => wrong)).toEqual([]);
   expect(others.filter(({ statuses }) => statuses.has(503))).toEqual([]);
-  expect(Math.max(...others.map(({ slowest }) => slowest))).toBeLessThan(3000);
+  expect(Math.max(...others.map(({ slowest }) => slowest))).toBeLessThan(10_000);
 
   traffic.reset();
   await traffic.turn();

@@ -39,7 +39,7 @@ test('a killed master behind sentinels: 503 until one promotes the replica, then
   await traffic.until(() => traffic.callers.every(({ statuses }) => statuses.has(503)));
   await traffic.until(() => traffic.callers.every(({ statuses }) => statuses.has(200)));
   expect(traffic.callers.flatMap(({ wrong }) => wrong)).toEqual([]);
-  expect(Math.max(...traffic.callers.map(({ slowest }) => slowest))).toBeLessThan(3000);
+  expect(Math.max(...traffic.callers.map(({ slowest }) => slowest))).toBeLessThan(10_000);
 
   traffic.reset();
   await traffic.turn();

@@ -66,7 +66,7 @@ test('a slot moves step by step to a node that knows no script yet: no wrong ans
     await traffic.turn();
   }
   expect(wrongAnswers()).toEqual([]);
-  expect(Math.max(...traffic.callers.map(({ slowest }) => slowest))).toBeLessThan(3000);
+  expect(Math.max(...traffic.callers.map(({ slowest }) => slowest))).toBeLessThan(10_000);
   expect(others.filter(({ statuses }) => statuses.has(503))).toEqual([]);
 
   traffic.reset();
