@@ -93,7 +93,7 @@ export async function beginDenylistChange(
       const isWhole = await (() => {
         switch (request.operation) {
           case 'banUsernames': {
-            const notAdded = answer === undefined ? [] : anyStringsIn(answer);
+            const notAdded = answer === undefined ? [] : namesNotAdded(answer);
             if (notAdded === undefined) return undefined;
             const refused = new Set(notAdded);
             return applyAll(
@@ -129,8 +129,11 @@ function stringsIn(answer: unknown, name: string): string[] | undefined {
   return isStrings(list) ? list : undefined;
 }
 
-/** The contract does not show the shape of a partial success (4.3.5): any list of strings in it is taken for the names. */
-function anyStringsIn(answer: unknown): string[] | undefined {
+/**
+ * The names that a ban could not add; undefined where an answer has no such list. The contract does not show its shape
+ * (4.3.5): any list of strings is taken for it.
+ */
+export function namesNotAdded(answer: unknown): string[] | undefined {
   if (isStrings(answer)) return answer;
   if (typeof answer !== 'object' || answer === null) return undefined;
   return stringsIn(answer, 'usernamesNotAdded') ?? Object.values(answer).find(isStrings);

@@ -109,6 +109,15 @@ function isSafe({ method }: LegacyRequest): boolean {
   return method === 'GET' || method === 'HEAD';
 }
 
+/** Whether a request has certainly not reached the legacy service, since there was no connection. */
+export function isUndelivered(error: unknown): boolean {
+  const { cause } = error as Error;
+  const { code } = (cause ?? {}) as NodeJS.ErrnoException;
+  return cause instanceof errors.ConnectTimeoutError || (code !== undefined && unconnected.has(code));
+}
+
+const unconnected = new Set(['ECONNREFUSED', 'EHOSTUNREACH', 'ENETUNREACH', 'ENOTFOUND', 'EAI_AGAIN']);
+
 function isTimeout(error: unknown): boolean {
   return (
     error instanceof errors.HeadersTimeoutError ||

@@ -49,7 +49,8 @@ export async function spool(
   return file === undefined ? inBuffer(Buffer.concat(chunks, bytes)) : inFile(file, bytes);
 }
 
-function inBuffer(buffer: Buffer): SpooledBody {
+/** A body that is in memory. */
+export function inBuffer(buffer: Buffer): SpooledBody {
   return {
     bytes: buffer.length,
     toSend: () => buffer,

@@ -21,8 +21,11 @@ export interface QueuedCaller {
 
 /** What was changed here, as far as the legacy service has to be told. */
 export type AcceptedChange =
-  /** PUT profile of the caller's own user. A username that did not change is absent. */
-  | ({ kind: 'put' } & ProfileChange)
+  /**
+   * PUT profile of the caller's own user. A username that did not change is absent; `released`: the one that a new
+   * username took the place of, which orders the replays of users who exchange names (rules.ts).
+   */
+  | ({ kind: 'put'; released?: string } & ProfileChange)
   /** The names that were denied, each with its replacement, and the users who were renamed. */
   | { kind: 'ban'; replacements: [username: string, replacement: string][]; renamed: string[] }
   | { kind: 'remove'; usernames: string[] }
@@ -237,13 +240,15 @@ type StoredImage = ['unset' | 'file' | 'reference', string];
 function toChange(kind: string, json: string): AcceptedChange {
   const stored = JSON.parse(json) as Record<string, unknown>;
   if (kind !== 'put') return { kind, renamed: [], ...stored } as unknown as AcceptedChange;
-  const { username, picture, avatar } = stored as {
+  const { username, released, picture, avatar } = stored as {
     username?: string;
+    released?: string;
     picture?: StoredImage;
     avatar?: StoredImage;
   };
   const change: AcceptedChange = { kind };
   if (username !== undefined) change.username = username;
+  if (released !== undefined) change.released = released;
   if (picture?.[0] === 'file') change.picture = { file: picture[1] };
   else if (picture)
     change.picture = picture[0] === 'unset' ? null : { reference: decodeReference(picture[1]) };

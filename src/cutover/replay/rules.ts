@@ -8,7 +8,7 @@ export interface WaitingChange {
   id: string;
   /** Whose profile it changes; undefined for a change of the denylist. */
   userId?: string | undefined;
-  /** The usernames that it claims and releases. */
+  /** The usernames that it claims and releases, each as `orderForm` makes it. */
   names: readonly string[];
 }
 
@@ -37,17 +37,16 @@ export function sendable<Change extends WaitingChange>(
       break;
     }
     isFirst = false;
-    const concerned = change.names.map(broadForm);
-    const isFree = !users.has(change.userId) && !concerned.some((name) => names.has(name));
+    const isFree = !users.has(change.userId) && !change.names.some((name) => names.has(name));
     if (isFree && !isHeld(change)) found.push(change);
     users.add(change.userId);
-    for (const name of concerned) names.add(name);
+    for (const name of change.names) names.add(name);
   }
   return found;
 }
 
 /** Equal for all names that either service may take for the same: to wait in vain is harmless. */
-function broadForm(name: string): string {
+export function orderForm(name: string): string {
   return name.normalize('NFKC').toLowerCase().trim();
 }
 
@@ -63,8 +62,6 @@ export type Outcome =
 export interface Attempts {
   /** How often it has been sent, including the last time. */
   sent: number;
-  /** Since when it fails, in ms; 0 at the first failure. */
-  failingForMs: number;
   /** Whether it claims a username. */
   claimsName: boolean;
   /** Whether something older of its organization waits. */
@@ -77,12 +74,12 @@ export type Next =
   | { kind: 'retry'; afterMs: number; isDoubtful: boolean }
   /** The key was refused: use another one of the user, or this one later. */
   | { kind: 'other-key'; afterMs: number }
-  /** Send nothing at all for so long, then this change again. */
-  | { kind: 'pause'; afterMs: number; reason: string }
+  /** Send nothing at all for a while. */
+  | { kind: 'pause'; reason: string }
   /** It will never be accepted: an operator decides. */
   | { kind: 'aside' };
 
-/** After how long a change that keeps failing is set aside, if the legacy service is well otherwise, in ms. */
+/** After how long a change that keeps failing is set aside if it is to blame (`isToBlame`), in ms. */
 export const patience = 600_000;
 
 /** How many different keys may be refused in a row before the replay pauses. */
@@ -103,7 +100,7 @@ export function nextAfter(outcome: Outcome, attempts: Attempts, timeoutMs: numbe
   const afterMs = delayAfter(attempts.sent);
   const doubtful: Next = { kind: 'retry', afterMs: Math.max(afterMs, 2 * timeoutMs), isDoubtful: true };
   if (outcome.kind === 'unreachable') {
-    return { kind: 'pause', afterMs, reason: 'the legacy service cannot be reached' };
+    return { kind: 'pause', reason: 'the legacy service cannot be reached' };
   }
   if (outcome.kind === 'lost') return doubtful;
   const { status } = outcome;
@@ -124,27 +121,26 @@ export function nextAfter(outcome: Outcome, attempts: Attempts, timeoutMs: numbe
     case 404:
     case 405:
     case 410:
-      return wrongAddress(status, afterMs);
+      return wrongAddress(status);
     default:
-      return status < 400 ? wrongAddress(status, afterMs) : { kind: 'aside' };
+      return status < 400 ? wrongAddress(status) : { kind: 'aside' };
   }
 }
 
-function wrongAddress(status: number, afterMs: number): Next {
+function wrongAddress(status: number): Next {
   return {
     kind: 'pause',
-    afterMs,
     reason: `the legacy service answered a change with ${status}: LEGACY_BASE_URL is probably wrong`,
   };
 }
 
 /**
- * Whether a change that has failed for so long is to be set aside, by the status of a GET with the same key: the legacy
- * service and the key are well then, and it is the change that cannot be made. 404 says that the user has no profile;
- * an administrator's key may belong to no user, and be refused the GET.
+ * Whether a change that has failed for long (`patience`) is to be set aside, by the status of a GET with the same key:
+ * the legacy service and the key are well then, and it is the change that cannot be made. 404 says that the user has no
+ * profile; an administrator's key may belong to no user, and be refused the GET.
  */
-export function isToBlame(failingForMs: number, readStatus: number, isDenylistChange: boolean): boolean {
-  if (failingForMs < patience) return false;
+export function isToBlame(readStatus: number | undefined, isDenylistChange: boolean): boolean {
+  if (readStatus === undefined) return false;
   if (readStatus >= 200 && readStatus < 300) return true;
   return readStatus === 404 || (isDenylistChange && [400, 403, 422].includes(readStatus));
 }

@@ -237,7 +237,7 @@ function requestOf({ change, hasFailed }: Entry, { redis }: World, { mistake }: 
 /** What the replayer makes of an outcome. */
 function settle(world: World, entry: Entry, outcome: Outcome): World {
   const hasOlder = world.queue[0]?.id !== entry.id;
-  const attempts = { sent: 1, failingForMs: 0, claimsName: entry.change.kind === 'put', hasOlder };
+  const attempts = { sent: 1, claimsName: entry.change.kind === 'put', hasOlder };
   const next = nextAfter(outcome, attempts, timeout);
   switch (next.kind) {
     case 'done':

@@ -1,0 +1,66 @@
+import type { Log } from '../../log.ts';
+import { delayAfter, mostRefusedKeys } from './rules.ts';
+
+/** What all organizations of a replay share: how much is sent at a time, and whether anything is sent at all. */
+export interface Gate {
+  /** How many more requests may be under way now. */
+  free: () => number;
+  /** Counts a request; the returned function is to be called at its end. */
+  enter: () => () => void;
+  /** Sends nothing for a while, which grows until the legacy service has answered. */
+  pause: (reason: string) => void;
+  /** The legacy service has answered as it should, which ends what there was a pause for. */
+  answered: () => void;
+  /** The legacy service has refused a key, of this public id. */
+  refused: (keyId: string) => void;
+}
+
+/** Requests under way. Each may have a picture in memory. */
+const mostRequests = 16;
+
+/** `onPause` is told at each pause why nothing is sent, and when that is over. */
+export function createGate(log: Log, onPause: (reason: string | undefined) => void): Gate {
+  const refusedKeys = new Set<string>();
+  let underWay = 0;
+  let closedUntil = 0;
+  let pauses = 0;
+  let because: string | undefined;
+
+  function pause(reason: string): void {
+    // Requests that were under way together fail together: that is one pause.
+    if (performance.now() < closedUntil) return;
+    pauses += 1;
+    closedUntil = performance.now() + delayAfter(pauses);
+    if (because !== reason) log.warn('the replay to the legacy service pauses', { reason });
+    because = reason;
+    onPause(reason);
+  }
+
+  return {
+    free: () => {
+      if (performance.now() < closedUntil) return 0;
+      // After a pause one request tells whether it is over.
+      return because === undefined ? mostRequests - underWay : Math.max(0, 1 - underWay);
+    },
+    enter: () => {
+      underWay += 1;
+      return () => {
+        underWay -= 1;
+      };
+    },
+    pause,
+    answered: () => {
+      refusedKeys.clear();
+      pauses = 0;
+      if (because === undefined) return;
+      because = undefined;
+      log.info('the replay to the legacy service goes on');
+      onPause(undefined);
+    },
+    refused: (keyId) => {
+      refusedKeys.add(keyId);
+      if (refusedKeys.size < mostRefusedKeys) return;
+      pause(`the legacy service has refused ${mostRefusedKeys} different API keys in a row`);
+    },
+  };
+}

@@ -1,0 +1,241 @@
+import type { Log } from '../../log.ts';
+import type { ReplayCredentials } from './credentials.ts';
+import type { Delivered, Delivery } from './delivery.ts';
+import type { Gate } from './gate.ts';
+import type { QueuedChange, ReplayQueue } from './queue.ts';
+import {
+  delayAfter,
+  isToBlame,
+  nextAfter,
+  orderForm,
+  patience,
+  sendable,
+  type WaitingChange,
+} from './rules.ts';
+
+/** The replay of one organization's changes, while this instance has the lease. */
+export interface OrganizationReplay {
+  /** Reads what is new, and begins to send what may be sent; returns how many requests were begun. */
+  step: () => Promise<number>;
+  /** How many changes are known to wait. */
+  waiting: () => number;
+  /** Waits for the requests under way. */
+  settled: () => Promise<void>;
+}
+
+export interface ReplayContext {
+  queue: ReplayQueue;
+  delivery: Delivery;
+  credentials: Pick<ReplayCredentials, 'open'>;
+  gate: Gate;
+  log: Log;
+  /** How long the legacy service may take to respond, in ms. */
+  timeoutMs: number;
+  /** By what changes are marked: another one for each lease. */
+  sender: string;
+  /** Whether this instance may send now. */
+  maySend: () => boolean;
+  /** Called when a request has ended. */
+  onProgress: () => void;
+}
+
+/** A waiting change with what has become of it so far. */
+interface Entry extends WaitingChange {
+  queued: QueuedChange;
+  isUnderWay: boolean;
+  /** When it may be sent (again), by performance.now(). */
+  notBefore: number;
+  sent: number;
+  failingSince: number | undefined;
+  /** The sealed API keys that the legacy service has refused for it. */
+  refusedKeys: Set<string>;
+}
+
+interface Key {
+  apiKey: string;
+  /** As it is stored with a change. */
+  sealedKey: string;
+  keyId: string;
+}
+
+/** So many changes are in memory at most; the others wait in Redis until some of these have been replayed. */
+const mostInMemory = 10_000;
+const readAtOnce = 500;
+
+export function replayOrganization(context: ReplayContext, organizationId: string): OrganizationReplay {
+  const { queue, delivery, credentials, gate, log, timeoutMs, sender, maySend } = context;
+  const entries = new Map<string, Entry>();
+  const underWay = new Set<Promise<void>>();
+  let lastRead: string | undefined;
+
+  async function readNew(): Promise<void> {
+    while (entries.size < mostInMemory) {
+      const found = await queue.read(organizationId, readAtOnce, lastRead);
+      for (const queued of found) {
+        lastRead = queued.id;
+        entries.set(queued.id, await toEntry(queued));
+      }
+      if (found.length < readAtOnce) return;
+    }
+  }
+
+  async function toEntry(queued: QueuedChange): Promise<Entry> {
+    const { id, caller, change, sender: lost } = queued;
+    const { userId } = caller;
+    const isPut = change.kind === 'put' && userId !== undefined;
+    const current = isPut && queued.isRetry ? await queue.currentProfile(organizationId, userId) : undefined;
+    const names = isPut ? [change.released, change.username, current?.username] : [];
+    return {
+      id,
+      ...(isPut && { userId }),
+      names: names.filter((name) => name !== undefined).map(orderForm),
+      queued,
+      isUnderWay: false,
+      // What another sender has sent may still take effect, as it had the lease until a moment ago.
+      notBefore: lost === undefined ? 0 : performance.now() + 2 * timeoutMs,
+      sent: 0,
+      failingSince: undefined,
+      refusedKeys: new Set(),
+    };
+  }
+
+  function isHeld({ isUnderWay, notBefore }: Entry): boolean {
+    return isUnderWay || notBefore > performance.now();
+  }
+
+  /** An API key for a change: its own, or another one of the same user. */
+  function keyFor({ queued, userId, refusedKeys }: Entry): Key | undefined {
+    const open = ({ sealedKey, caller }: QueuedChange): Key | undefined => {
+      const apiKey = refusedKeys.has(sealedKey) ? undefined : credentials.open({ sealedKey, caller });
+      return apiKey === undefined ? undefined : { apiKey, sealedKey, keyId: caller.keyId };
+    };
+    const own = open(queued);
+    if (own !== undefined || userId === undefined) return own;
+    for (const { queued: other } of entries.values()) {
+      const key = other.caller.userId === userId ? open(other) : undefined;
+      if (key !== undefined) return key;
+    }
+    return undefined;
+  }
+
+  async function send(entry: Entry): Promise<void> {
+    const { id, queued } = entry;
+    // What is sent is the state of now, which what is behind it may lead to.
+    if (queued.isRetry && isConcernedLater(entry)) return await moveToEnd(entry);
+    const key = keyFor(entry);
+    if (key === undefined) return await withoutKey(entry);
+    const prepared = await delivery.prepare(queued);
+    if (prepared.kind === 'nothing') return await complete(entry);
+    if (prepared.kind === 'impossible') return await setAside(entry, 0, prepared.reason);
+    const request = await delivery.request(queued, prepared.demand, key.apiKey);
+    // It may have been removed meanwhile, as by `cutover set native --force`.
+    if (!(await queue.mark(organizationId, id, sender))) return void entries.delete(id);
+    if (!maySend()) return;
+    entry.sent += 1;
+    await settle(entry, await delivery.send(prepared.demand, request), key);
+  }
+
+  async function withoutKey(entry: Entry): Promise<void> {
+    if (entry.refusedKeys.size > 0) {
+      entry.refusedKeys.clear();
+      hold(entry, delayAfter(entry.sent));
+    } else if (entry.queued.sealedKey === '') {
+      await setAside(entry, 0, 'its API key is not stored any more');
+    } else {
+      gate.pause('an API key cannot be decrypted: set REPLAY_SECRET_PREVIOUS to the secret used before');
+    }
+  }
+
+  async function settle(entry: Entry, { outcome, pictureUrl, remark }: Delivered, key: Key): Promise<void> {
+    const { id, queued, sent } = entry;
+    const claimsName =
+      queued.change.kind === 'put' && (queued.isRetry || queued.change.username !== undefined);
+    const hasOlder = entries.keys().next().value !== id;
+    const next = nextAfter(outcome, { sent, claimsName, hasOlder }, timeoutMs);
+    const status = outcome.kind === 'answered' ? outcome.status : 0;
+    if (next.kind === 'pause') return gate.pause(next.reason);
+    if (next.kind === 'other-key') {
+      entry.refusedKeys.add(key.sealedKey);
+      gate.refused(key.keyId);
+    } else if (outcome.kind === 'answered') {
+      gate.answered();
+    }
+    if (next.kind === 'done' && remark === undefined) return await complete(entry, pictureUrl);
+    if (next.kind === 'done' || next.kind === 'aside') {
+      return await setAside(entry, status, remark ?? 'the legacy service refused it');
+    }
+
+    entry.failingSince ??= performance.now();
+    if (performance.now() - entry.failingSince >= patience) {
+      const readStatus = await delivery.probe(queued, key.apiKey);
+      if (isToBlame(readStatus, entry.userId === undefined)) {
+        return await setAside(entry, status, remark ?? 'it failed for ten minutes, while reads succeeded');
+      }
+    }
+    hold(entry, next.kind === 'retry' ? next.afterMs : 0);
+  }
+
+  function hold(entry: Entry, ms: number): void {
+    entry.notBefore = performance.now() + ms;
+  }
+
+  /** Whether something behind a change is about the same user or name. */
+  function isConcernedLater({ id, userId, names }: Entry): boolean {
+    let isBehind = false;
+    for (const later of entries.values()) {
+      if (later.id === id) isBehind = true;
+      if (!isBehind || later.id === id) continue;
+      if (later.userId === undefined || later.userId === userId) return true;
+      if (later.names.some((name) => names.includes(name))) return true;
+    }
+    return false;
+  }
+
+  async function moveToEnd({ id }: Entry): Promise<void> {
+    await queue.setAside(organizationId, id, { status: 0, reason: 'it was about to be tried again' });
+    await queue.retry(organizationId, id);
+    entries.delete(id);
+  }
+
+  async function complete({ id }: Entry, pictureUrl?: string): Promise<void> {
+    await queue.complete(organizationId, [id], pictureUrl);
+    entries.delete(id);
+  }
+
+  async function setAside({ id }: Entry, status: number, reason: string): Promise<void> {
+    await queue.setAside(organizationId, id, { status, reason });
+    entries.delete(id);
+    log.warn('a change could not be replayed to the legacy service', { organizationId, id, status, reason });
+  }
+
+  function begin(entry: Entry): void {
+    const leave = gate.enter();
+    entry.isUnderWay = true;
+    const running = send(entry)
+      .catch((error: unknown) => {
+        // Redis or the picture store is away. If the change was sent, sending it again is harmless.
+        hold(entry, Math.max(delayAfter(entry.sent + 1), entry.sent > 0 ? 2 * timeoutMs : 0));
+        log.warn('replaying a change failed', { organizationId, id: entry.id, reason: String(error) });
+      })
+      .finally(() => {
+        leave();
+        entry.isUnderWay = false;
+        underWay.delete(running);
+        context.onProgress();
+      });
+    underWay.add(running);
+  }
+
+  return {
+    step: async () => {
+      await readNew();
+      const some = sendable(entries.values(), isHeld, gate.free());
+      for (const entry of some) begin(entry);
+      return some.length;
+    },
+    waiting: () => entries.size,
+    settled: async () => {
+      while (underWay.size > 0) await Promise.all(underWay);
+    },
+  };
+}
