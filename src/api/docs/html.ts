@@ -1,6 +1,6 @@
 import { html, type Content, type Html } from '../../lib/html.ts';
 
-/** The little Markdown descriptions are written in: paragraphs, `code` and **strong**. */
+/** Renders the subset of Markdown that descriptions use: paragraphs, `code` and **strong**. */
 export function prose(text: string): Html {
   return html`${text
     .trim()
@@ -8,7 +8,7 @@ export function prose(text: string): Html {
     .map((paragraph) => html`<p>${phrase(paragraph)}</p>`)}`;
 }
 
-/** One paragraph's worth of that Markdown. */
+/** Renders one paragraph of that Markdown. */
 export function phrase(text: string): Html {
   const parts = text.split(/(`[^`]+`|\*\*[^*]+\*\*)/);
   return html`${parts.map((part) => {
@@ -18,7 +18,7 @@ export function phrase(text: string): Html {
   })}`;
 }
 
-/** A name that may break where its words do. */
+/** A name that may wrap between its words. */
 export function breakable(name: string): Html {
   return html`${name.split(/(?<=[a-z])(?=[A-Z])|(?<=[/.])/).map((part, i) => (i === 0 ? part : html`<wbr />${part}`))}`;
 }
@@ -39,4 +39,32 @@ export function jsonCode(value: unknown): Html {
     const kind = parts[index + 1]?.startsWith(':') === true ? 'name' : 'string';
     return html`<span class="${kind}">${part}</span>`;
   })}`;
+}
+
+/** A table of two columns; the caption is for screen readers. */
+export function table(
+  caption: string,
+  heads: [string, string],
+  rows: [Content, Content][],
+  className = '',
+): Html {
+  return html`<table class="${className}">
+    <caption class="unseen">
+      ${caption}
+    </caption>
+    <thead>
+      <tr>
+        ${heads.map((head) => html`<th scope="col">${head}</th>`)}
+      </tr>
+    </thead>
+    <tbody>
+      ${rows.map(
+        ([name, meaning]) =>
+          html`<tr>
+            <th scope="row">${name}</th>
+            <td>${meaning}</td>
+          </tr>`,
+      )}
+    </tbody>
+  </table>`;
 }

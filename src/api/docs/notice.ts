@@ -1,35 +1,21 @@
-import type { DeprecationFacts } from '../../contract/document.ts';
+import type { DeprecationPolicy } from '../../deprecation/policy/policy.ts';
 import { html, link, type Content, type Html } from '../../lib/html.ts';
 
-/** The facts in force. Times are ISO 8601. */
-export interface FactsInForce extends Partial<DeprecationFacts> {
-  /** Those that are not over. */
-  brownouts?: readonly { start: string; end: string }[];
-}
-
 /** The notice at the top of the page: since when the API is deprecated, until when it works, and its successor. */
-export function deprecationSection({
-  deprecatedAt,
-  sunsetAt,
-  successor,
-  documentation,
-  brownouts = [],
-}: FactsInForce): Html {
+export function deprecationSection(policy: DeprecationPolicy, baseUrl: string): Html {
+  const { deprecatedAt, sunsetAt, successorUrl, documentationUrl } = policy;
+  const absolute = (url: string): string => (url.startsWith('/') ? baseUrl + url : url);
+  const brownouts = policy.brownouts
+    .filter(({ end }) => end > Date.now())
+    .toSorted((a, b) => a.start - b.start)
+    .map(({ start, end }) => html`<span class="window">${minuteFormat.formatRange(start, end)} UTC</span>`);
   const facts: [string, Content][] = [];
   if (deprecatedAt !== undefined) facts.push(['Deprecated since', day(deprecatedAt)]);
   if (sunsetAt !== undefined) facts.push(['Sunset', day(sunsetAt)]);
-  if (brownouts.length > 0) {
-    facts.push([
-      'Brownouts',
-      brownouts.map(
-        ({ start, end }) =>
-          html`<span class="window">${minuteFormat.formatRange(new Date(start), new Date(end))} UTC</span>`,
-      ),
-    ]);
-  }
-  if (successor !== undefined) facts.push(['Successor', link(successor)]);
-  if (documentation !== undefined && !documentation.endsWith('#deprecation')) {
-    facts.push(['Read more', link(documentation)]);
+  if (brownouts.length > 0) facts.push(['Brownouts', brownouts]);
+  if (successorUrl !== undefined) facts.push(['Successor', link(absolute(successorUrl))]);
+  if (documentationUrl !== undefined && !documentationUrl.endsWith('#deprecation')) {
+    facts.push(['Read more', link(absolute(documentationUrl))]);
   }
   return html`<section id="deprecation" class="notice" aria-labelledby="deprecation-title">
     <h2 id="deprecation-title">This API is deprecated</h2>
@@ -59,8 +45,6 @@ const minuteFormat = new Intl.DateTimeFormat('en-GB', {
   timeZone: 'UTC',
 });
 
-function day(iso: string): Content {
-  const date = new Date(iso);
-  if (Number.isNaN(date.getTime())) return iso;
-  return html`<time datetime="${date.toISOString()}">${dayFormat.format(date)}</time>`;
+function day(ms: number): Content {
+  return html`<time datetime="${new Date(ms).toISOString()}">${dayFormat.format(ms)}</time>`;
 }

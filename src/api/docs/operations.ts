@@ -8,7 +8,7 @@ import {
   type Schema,
 } from '../../contract/document.ts';
 import { html, type Content, type Html } from '../../lib/html.ts';
-import { breakable, codeBlock, jsonCode, phrase, prose } from './html.ts';
+import { breakable, codeBlock, jsonCode, phrase, prose, table } from './html.ts';
 import { fieldsOf, typeOf } from './schemas.ts';
 
 export interface Placed {
@@ -17,12 +17,12 @@ export interface Placed {
   operation: Operation;
 }
 
-/** One operation: what it does, what it takes and answers, and how that looks. */
+/** One operation: what it does, its requests and responses, with examples. */
 export function operationSection(document: ContractDocument, placed: Placed): Html {
   const { path, method, operation } = placed;
   const bodies = Object.entries(operation.requestBody?.content ?? {});
   return html`<section id="${operation.operationId}" class="operation">
-    <div class="told">
+    <div>
       <h3><a class="self" href="#${operation.operationId}">${operation.summary}</a></h3>
       <p class="address">
         <span class="method ${method}">${method.toUpperCase()}</span>
@@ -35,17 +35,17 @@ export function operationSection(document: ContractDocument, placed: Placed): Ht
           html`<h4>Body, <code>${type}</code></h4>
             ${bodyOf(document, media.schema, `Fields of the ${type} body`)}`,
       )}
-      <h4>Answers</h4>
-      ${answersTable(document, operation)}
+      <h4>Responses</h4>
+      ${responsesTable(document, operation)}
     </div>
-    <div class="shown">
+    <div class="examples">
       ${
         bodies.length === 0
           ? codeBlock('Request', curl(document, placed))
           : bodies.map(([type, media]) => codeBlock(`Request, ${type}`, curl(document, placed, type, media)))
       }
       ${Object.entries(operation.responses).map(([status, response]) =>
-        shownAnswer(status, resolve(document, response)),
+        responseExamples(status, resolve(document, response)),
       )}
     </div>
   </section>`;
@@ -58,30 +58,18 @@ function bodyOf(document: ContractDocument, schema: Schema, caption: string): Ht
     : html`<p><span class="type">${typeOf(schema)}</span> ${phrase(target.description ?? '')}</p>`;
 }
 
-function answersTable(document: ContractDocument, operation: Operation): Html {
-  return html`<table class="answers">
-    <caption class="unseen">
-      Answers of ${operation.operationId}
-    </caption>
-    <thead>
-      <tr>
-        <th scope="col">Status</th>
-        <th scope="col">Meaning</th>
-      </tr>
-    </thead>
-    <tbody>
-      ${Object.entries(operation.responses).map(([status, reference]) => {
-        const response = resolve(document, reference);
-        return html`<tr>
-          <th scope="row"><span class="status s${status[0]}">${status}</span></th>
-          <td>${phrase(response.description)} ${contentOf(response)}</td>
-        </tr>`;
-      })}
-    </tbody>
-  </table>`;
+function responsesTable(document: ContractDocument, operation: Operation): Html {
+  const rows = Object.entries(operation.responses).map(([status, reference]): [Content, Content] => {
+    const response = resolve(document, reference);
+    return [
+      html`<span class="status s${status[0]}">${status}</span>`,
+      [phrase(response.description), ' ', contentOf(response)],
+    ];
+  });
+  return table(`Responses of ${operation.operationId}`, ['Status', 'Meaning'], rows, 'answers');
 }
 
-/** What an answer's body is: a schema, or the codes of its problem. */
+/** The body of a response: a schema, or the codes of its problem. */
 function contentOf({ content = {} }: Response): Content {
   return Object.entries(content).map(([type, { schema }]) => {
     if (type !== 'application/problem+json') {
@@ -100,12 +88,15 @@ function codesOf(schema: Schema): string[] {
   });
 }
 
-function shownAnswer(status: string, { content = {} }: Response): Content {
-  // One problem looks like another: showing each of them once, further down, is enough.
+function responseExamples(status: string, { content = {} }: Response): Content {
+  // Problems are all alike; each is described once, under Errors.
   if (!status.startsWith('2')) return undefined;
   return Object.values(content).map(({ examples = {} }) =>
     Object.values(examples).map(({ summary, value }) =>
-      codeBlock(summary === undefined ? `Answer ${status}` : `Answer ${status}: ${summary}`, jsonCode(value)),
+      codeBlock(
+        summary === undefined ? `Response ${status}` : `Response ${status}: ${summary}`,
+        jsonCode(value),
+      ),
     ),
   );
 }
@@ -131,7 +122,7 @@ function curl(document: ContractDocument, placed: Placed, type?: string, media?:
   return lines.join(' \\\n  ');
 }
 
-/** The credentials as header lines with shell variables. */
+/** The credentials as header lines, with shell variables as their values. */
 export function credentialHeaders({ components }: ContractDocument): string[] {
   const { apiKey, organization } = components.securitySchemes;
   return [`${apiKey?.name ?? ''}: $API_KEY`, `${organization?.name ?? ''}: $ORGANIZATION_ID`];

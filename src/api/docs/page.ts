@@ -1,19 +1,20 @@
 import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { operationsOf, type ContractDocument } from '../../contract/document.ts';
+import type { DeprecationPolicy } from '../../deprecation/policy/policy.ts';
 import { baseStyle, html, link, type Html } from '../../lib/html.ts';
 import { phrase, prose } from './html.ts';
 import { movingSection } from './moving.ts';
-import { deprecationSection, type FactsInForce } from './notice.ts';
+import { deprecationSection } from './notice.ts';
 import { operationSection } from './operations.ts';
 import { credentials, errorsSection, headersSection } from './reference.ts';
 import { schemaSections } from './schemas.ts';
 
 const style = baseStyle + readFileSync(new URL('style.css', import.meta.url), 'utf8');
-// Whitespace beside the text would break its hash, so that this stands apart from the template.
+// Kept apart from the template, since whitespace around the text would change its hash.
 const styleElement: Html = { markup: `<style>${style}</style>` };
 
-/** The Content-Security-Policy the page is to be sent with: its own style, its icon, and nothing else. */
+/** The Content-Security-Policy to send with the page: it allows its own style, its icon, and nothing else. */
 export const docsContentSecurityPolicy = [
   "default-src 'none'",
   `style-src 'sha256-${createHash('sha256').update(style).digest('base64')}'`,
@@ -23,15 +24,8 @@ export const docsContentSecurityPolicy = [
   "frame-ancestors 'none'",
 ].join('; ');
 
-/**
- * The documentation page: one self-contained HTML document, without scripts and without outside assets. The facts
- * are those in force, where an operator has overridden openapi.yaml's.
- */
-export function renderDocs(
-  document: ContractDocument,
-  facts: FactsInForce = factsOf(document),
-  baseUrl = '',
-): string {
+/** The documentation page: one self-contained HTML document, without scripts and without outside assets. */
+export function renderDocs(document: ContractDocument, policy: DeprecationPolicy, baseUrl = ''): string {
   const contractLink = link(`${baseUrl}/openapi.yaml`, 'openapi.yaml');
   const operations = operationsOf(document).filter(({ method }) => method !== 'head' && method !== 'options');
   const groups = document.tags.map((tag) => ({
@@ -89,7 +83,7 @@ export function renderDocs(
             <p class="lead">${info.summary}</p>
             <p class="meta">Version ${info.version} · ${contractLink}</p>
           </header>
-          ${deprecationSection(facts)}
+          ${deprecationSection(policy, baseUrl)}
           <section id="start">
             <h2>Getting started</h2>
             ${prose(info.description)} ${credentials(document)}
@@ -109,16 +103,10 @@ export function renderDocs(
             ${schemaSections(document)}
           </section>
           <footer>
-            <p>This page is made from ${contractLink}, which tools can read.</p>
+            <p>This page is generated from ${contractLink}, which tools can read.</p>
           </footer>
         </main>
       </body>
     </html> `;
   return page.markup;
-}
-
-/** The facts openapi.yaml states; they are the same for all of its deprecated operations. */
-function factsOf(document: ContractDocument): FactsInForce {
-  const deprecated = operationsOf(document).find(({ operation }) => operation['x-deprecation']);
-  return deprecated?.operation['x-deprecation'] ?? {};
 }

@@ -1,6 +1,7 @@
 import { resolve, type ContractDocument, type Operation } from '../../contract/document.ts';
 import { problemKinds } from '../../contract/problems.ts';
 import { html, type Content, type Html } from '../../lib/html.ts';
+import { table } from './html.ts';
 
 /** The headers that a request needs. */
 export function credentials({ components }: ContractDocument): Html {
@@ -14,7 +15,7 @@ export function credentials({ components }: ContractDocument): Html {
   );
 }
 
-/** The headers that come with every answer of the interface. */
+/** The headers of every response. */
 export function headersSection(document: ContractDocument, operation: Operation | undefined): Html {
   const success = operation?.responses['200'];
   const headers = success === undefined ? {} : (resolve(document, success).headers ?? {});
@@ -25,12 +26,12 @@ export function headersSection(document: ContractDocument, operation: Operation 
   });
   return html`<section id="headers">
     <h2>Headers</h2>
-    <p>These come with the answers of the deprecated interface, errors included.</p>
-    ${table('Headers of every answer', ['Response header', 'Meaning'], rows)}
+    <p>Every response of the deprecated API has these headers, errors included.</p>
+    ${table('Headers of every response', ['Response header', 'Meaning'], rows)}
   </section>`;
 }
 
-/** Every problem, each under the anchor its `type` points to. */
+/** Every problem, under the anchor that its `type` links to. */
 export function errorsSection(): Html {
   return html`<section id="errors">
     <h2>Errors</h2>
@@ -50,27 +51,4 @@ export function errorsSection(): Html {
         </section>`,
     )}
   </section>`;
-}
-
-/** A table of two columns. */
-export function table(caption: string, heads: [string, string], rows: [Content, Content][]): Html {
-  return html`<table>
-    <caption class="unseen">
-      ${caption}
-    </caption>
-    <thead>
-      <tr>
-        ${heads.map((head) => html`<th scope="col">${head}</th>`)}
-      </tr>
-    </thead>
-    <tbody>
-      ${rows.map(
-        ([name, meaning]) =>
-          html`<tr>
-            <th scope="row">${name}</th>
-            <td>${meaning}</td>
-          </tr>`,
-      )}
-    </tbody>
-  </table>`;
 }

@@ -1,6 +1,6 @@
 import type { ContractDocument, Schema } from '../../contract/document.ts';
 import { html, type Html } from '../../lib/html.ts';
-import { breakable, phrase } from './html.ts';
+import { breakable, phrase, table } from './html.ts';
 
 /** The name of the schema a reference points to. */
 function nameOf(reference: string): string {
@@ -44,28 +44,14 @@ function rowsOf(schema: Schema, prefix = ''): Row[] {
 export function fieldsOf(schema: Schema, caption: string): Html {
   const rows = rowsOf(schema);
   if (rows.length === 0) return html`<p class="type">${typeOf(schema)}</p>`;
-  return html`<table class="fields">
-    <caption class="unseen">
-      ${caption}
-    </caption>
-    <thead>
-      <tr>
-        <th scope="col">Field</th>
-        <th scope="col">Meaning</th>
-      </tr>
-    </thead>
-    <tbody>
-      ${rows.map(
-        ({ name, schema: field, required }) =>
-          html`<tr>
-            <th scope="row">
-              <code>${breakable(name)}</code> ${required ? html`<span class="required">required</span>` : ''}
-            </th>
-            <td><span class="type">${typeOf(field)}</span> ${phrase(field.description ?? '')}</td>
-          </tr>`,
-      )}
-    </tbody>
-  </table>`;
+  return table(
+    caption,
+    ['Field', 'Meaning'],
+    rows.map(({ name, schema: field, required }) => [
+      [html`<code>${breakable(name)}</code>`, required ? html` <span class="required">required</span>` : ''],
+      html`<span class="type">${typeOf(field)}</span> ${phrase(field.description ?? '')}`,
+    ]),
+  );
 }
 
 /** Every schema of the document, each under the anchor `schema-<name>`. */
