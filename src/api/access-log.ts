@@ -1,7 +1,7 @@
 import type { Log } from '../log.ts';
 import type { AccessRecord } from './call.ts';
 
-/** Refusals that are logged in one second; above that the log says how many it left out. */
+/** How many refusals are logged in one second; beyond that, the log says how many it left out. */
 const maxRefusalsPerSecond = 50;
 
 /**
@@ -34,8 +34,8 @@ export function createAccessLog(log: Log): (record: AccessRecord) => void {
 }
 
 /**
- * An organization is named only once a key has proven it. Whoever is refused for too many requests or for lack of room
- * is named by their address where there is no key.
+ * The organization is logged only if a key has proven it. For a refusal by a rate limit or for overload, the client's
+ * address is logged if there is no key.
  */
 function describe(record: AccessRecord): object {
   const {

@@ -1,5 +1,5 @@
 import type { Request, Response } from 'express';
-import { problem, ProblemError } from '../contract/problems.ts';
+import { ProblemError } from '../contract/problems.ts';
 import type { Caller } from '../domain/caller.ts';
 import { hashApiKey, type AuthenticationOutcome } from '../redis/api-keys/callers.ts';
 import { organizationBase } from '../redis/keys.ts';
@@ -65,10 +65,10 @@ export async function openSession<Outcome extends Found>(
 /** Throws a 403 `admin-required` or `no-user` where an operation is not for this caller. */
 export function requireRole(caller: Caller, { role, needsUser }: Pick<Demands, 'role' | 'needsUser'>): void {
   if (role === 'admin' && caller.role !== 'admin') {
-    throw new ProblemError(problem('admin-required', 'This operation needs an API key with the admin role.'));
+    throw new ProblemError('admin-required', 'This operation needs an API key with the admin role.');
   }
   if (needsUser && caller.userId === undefined) {
-    throw new ProblemError(problem('no-user', 'This API key acts for no user, so it has no profile.'));
+    throw new ProblemError('no-user', 'This API key acts for no user, so it has no profile.');
   }
 }
 
@@ -96,6 +96,7 @@ export function findCredentials(
   const organizationId = claimedOrganization(request, options.organizationHeader);
   if (typeof apiKey !== 'string' || apiKey === '' || organizationId === undefined) return undefined;
   const base = organizationBase(options.keyPrefix, organizationId);
+  // Header bytes reach us as Latin-1; taken as such they are the key's own UTF-8 bytes.
   return { organizationId, apiKey, base, sha256: hashApiKey(Buffer.from(apiKey, 'latin1')) };
 }
 
@@ -103,28 +104,24 @@ export function findCredentials(
 function readCredentials(
   request: Request,
   response: Response,
-  { keyPrefix, organizationHeader }: AuthenticationOptions,
+  options: AuthenticationOptions,
 ): { base: string; sha256: string } {
-  const apiKey = request.headers['x-api-key'];
-  const organizationId = claimedOrganization(request, organizationHeader);
-  if (organizationId !== undefined) callOf(response).organizationId = organizationId;
-  if (typeof apiKey !== 'string' || apiKey === '') throw missing('x-api-key');
-  if (organizationId === undefined) {
-    throw request.headers[organizationHeader] ? invalidApiKey() : missing(organizationHeader);
-  }
-  return {
-    base: organizationBase(keyPrefix, organizationId),
-    // Header bytes reach us as Latin-1; taken as such they are the key's own UTF-8 bytes.
-    sha256: hashApiKey(Buffer.from(apiKey, 'latin1')),
-  };
+  const { organizationHeader } = options;
+  const credentials = findCredentials(request, options);
+  callOf(response).organizationId =
+    credentials?.organizationId ?? claimedOrganization(request, organizationHeader);
+  if (credentials !== undefined) return credentials;
+  if (!request.headers['x-api-key']) throw missing('x-api-key');
+  throw request.headers[organizationHeader] ? invalidApiKey() : missing(organizationHeader);
 }
 
 function invalidApiKey(): ProblemError {
   return new ProblemError(
-    problem('invalid-api-key', 'The API key is not valid for this organization, or no longer valid.'),
+    'invalid-api-key',
+    'The API key is not valid for this organization, or no longer valid.',
   );
 }
 
 function missing(header: string): ProblemError {
-  return new ProblemError(problem('missing-credentials', `The header ${header} is missing.`));
+  return new ProblemError('missing-credentials', `The header ${header} is missing.`);
 }

@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import type { IncomingMessage } from 'node:http';
 import type { Request, Response } from 'express';
 import type { Operation } from '../contract/operations.ts';
-import { problem, ProblemError } from '../contract/problems.ts';
+import { ProblemError } from '../contract/problems.ts';
 import type { DenylistRequest } from '../cutover/adopt/denylist.ts';
 import { requestHeaders, responseHeaders } from '../cutover/forward/headers.ts';
 import type { LegacyRequest } from '../cutover/forward/legacy.ts';
@@ -14,7 +14,7 @@ import { authenticate } from '../redis/api-keys/callers.ts';
 import { findCredentials, type AuthenticationOptions } from './authentication.ts';
 import { callOf } from './call.ts';
 import type { LoadShedding } from './middleware/load-shedding.ts';
-import { hasBody, whileReceiving } from './middleware/receive-body.ts';
+import { bodyTooLarge, hasBody, whileReceiving } from './middleware/receive-body.ts';
 import type { Row } from './operations.ts';
 import type { Answer } from './respond.ts';
 
@@ -102,11 +102,8 @@ export function createForwarding(options: ForwardingOptions): Forwarding {
   async function receive(operation: Operation, request: Request, response: Response): Promise<SpooledBody> {
     const limit = operation === 'putProfile' ? maxProfileBytes : maxListBytes;
     const problems = {
-      tooLarge: () =>
-        new ProblemError(
-          problem('payload-too-large', `The body is larger than the ${limit} bytes this operation accepts.`),
-        ),
-      unreadable: (reason: string) => new ProblemError(problem('malformed-request', `The body ${reason}.`)),
+      tooLarge: () => bodyTooLarge(limit),
+      unreadable: (reason: string) => new ProblemError('malformed-request', `The body ${reason}.`),
     };
     const sender = await senderOf(request);
     load.openBodies.enter(sender, request);
@@ -120,8 +117,8 @@ export function createForwarding(options: ForwardingOptions): Forwarding {
   }
 
   /**
-   * Who sends a body: the key where Redis knows it, else the address. Otherwise one client that makes keys up could take
-   * the room of all.
+   * Who sends a body: the key if Redis knows it, otherwise the address. A client that makes keys up could otherwise use
+   * up the limit of all.
    */
   async function senderOf(request: Request): Promise<string> {
     const { base, sha256 } = findCredentials(request, options) ?? {};

@@ -205,8 +205,6 @@ export interface ProblemExtras {
   retryAfterSeconds?: number;
   /** `method-not-allowed`: the allowed methods. */
   allow?: readonly string[];
-  /** Further response headers, such as the RateLimit fields; they take precedence. */
-  headers?: Readonly<Record<string, string>>;
 }
 
 export interface Problem {
@@ -232,7 +230,7 @@ function headersOf(code: ProblemCode, extras: ProblemExtras): Record<string, str
     const seconds = extras.retryAfterSeconds ?? defaultRetrySeconds;
     headers['Retry-After'] = String(Math.max(1, Math.ceil(seconds)));
   }
-  return { ...headers, ...extras.headers };
+  return headers;
 }
 
 /**
@@ -253,14 +251,14 @@ export function problem(code: ProblemCode, detail: string, extras: ProblemExtras
   };
 }
 
-/** Thrown to respond with a problem. */
+/** Thrown to respond with a problem; takes what `problem` does. */
 export class ProblemError extends Error {
+  override readonly name = 'ProblemError';
   readonly problem: Problem;
 
-  constructor(carried: Problem) {
-    super(`${carried.code}: ${carried.detail}`);
-    this.name = 'ProblemError';
-    this.problem = carried;
+  constructor(...given: Parameters<typeof problem>) {
+    super(`${given[0]}: ${given[1]}`);
+    this.problem = problem(...given);
   }
 }
 

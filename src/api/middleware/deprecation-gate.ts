@@ -1,5 +1,5 @@
 import type { Request, Response } from 'express';
-import { problem, ProblemError } from '../../contract/problems.ts';
+import { ProblemError } from '../../contract/problems.ts';
 import {
   requiresAuthentication,
   verdictAt,
@@ -56,17 +56,13 @@ async function isAuthentic(
 
 function gone(verdict: Exclude<Verdict, 'serve'>, now: number): ProblemError {
   if (verdict.gone === 'sunset') {
-    return new ProblemError(
-      problem('sunset', 'This API has been retired. The Link header names its successor.'),
-    );
+    return new ProblemError('sunset', 'This API has been retired. The Link header names its successor.');
   }
   return new ProblemError(
-    problem(
-      'brownout',
-      'This deprecated API is switched off for a while, so that forgotten callers are noticed.',
-      {
-        retryAfterSeconds: (verdict.until - now) / 1000,
-      },
-    ),
+    'brownout',
+    'This deprecated API is switched off for a while, so that forgotten callers are noticed.',
+    {
+      retryAfterSeconds: (verdict.until - now) / 1000,
+    },
   );
 }

@@ -1,9 +1,9 @@
 import type { Request, Response } from 'express';
-import { problem, ProblemError } from '../../contract/problems.ts';
+import { ProblemError } from '../../contract/problems.ts';
 import type { BodyError } from '../../contract/types.gen.ts';
-import { createBodyReceiver, hasBody, type BodyReceiver } from './receive-body.ts';
+import { bodyTooLarge, createBodyReceiver, hasBody, type BodyReceiver } from './receive-body.ts';
 
-/** Reads the value that a request's JSON body is. */
+/** Reads and parses a JSON body. */
 export type JsonReader = (request: Request, response: Response) => Promise<unknown>;
 
 const utf8 = new TextDecoder('utf-8', { fatal: true });
@@ -17,9 +17,9 @@ export function createJsonReader(limit: number): JsonReader {
   return async (request, response) => parseJson(await readBytes(request, response));
 }
 
-/** Receives the bytes of a JSON body; refuses as createJsonReader does, but does not parse them. */
+/** Receives a JSON body without parsing it; otherwise like createJsonReader. */
 export function createBodyReader(limit: number): BodyReceiver {
-  const receive = createBodyReceiver(limit, { tooLarge: () => tooLarge(limit), unreadable: invalidJson });
+  const receive = createBodyReceiver(limit, { tooLarge: () => bodyTooLarge(limit), unreadable: invalidJson });
   return async (request, response) => {
     requireJson(request);
     return await receive(request, response);
@@ -37,28 +37,20 @@ function parseJson(body: Buffer): unknown {
 
 /** `invalid-json`; `reason` continues the words "The body". */
 export function invalidJson(reason: string): ProblemError {
-  return new ProblemError(problem('invalid-json', `The body ${reason}.`));
+  return new ProblemError('invalid-json', `The body ${reason}.`);
 }
 
 /** `invalid-body`, with what is wrong with it. */
 export function invalidBody(errors: BodyError[]): ProblemError {
-  return new ProblemError(problem('invalid-body', 'The body does not follow the contract.', { errors }));
+  return new ProblemError('invalid-body', 'The body does not follow the contract.', { errors });
 }
 
 function requireJson(request: Request): void {
   if (!hasBody(request)) {
-    throw new ProblemError(problem('invalid-json', 'The request needs a JSON body and has none.'));
+    throw new ProblemError('invalid-json', 'The request needs a JSON body and has none.');
   }
   const charset = /;\s*charset="?([^";\s]+)/i.exec(request.headers['content-type'] ?? '')?.[1];
   if (!request.is('application/json') || (charset !== undefined && !/^(utf-?8|us-ascii)$/i.test(charset))) {
-    throw new ProblemError(
-      problem('unsupported-media-type', 'The body must be sent as application/json, in UTF-8.'),
-    );
+    throw new ProblemError('unsupported-media-type', 'The body must be sent as application/json, in UTF-8.');
   }
-}
-
-function tooLarge(limit: number): ProblemError {
-  return new ProblemError(
-    problem('payload-too-large', `The body is larger than the ${limit} bytes this operation accepts.`),
-  );
 }

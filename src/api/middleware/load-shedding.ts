@@ -1,5 +1,5 @@
 import type { Request } from 'express';
-import { problem, ProblemError } from '../../contract/problems.ts';
+import { ProblemError } from '../../contract/problems.ts';
 
 /**
  * Refuses work beyond what this process can do at a time, so that the rest is answered in time: a 503 is cheap, a queue
@@ -42,7 +42,7 @@ export function createLoadShedding(limits = defaultLimits): LoadShedding {
   let refusedAt = -Infinity;
   const refuse = (detail: string): never => {
     refusedAt = performance.now();
-    throw new ProblemError(problem('overloaded', detail));
+    throw new ProblemError('overloaded', detail);
   };
 
   let slotsInUse = 0;
@@ -70,9 +70,7 @@ export function createLoadShedding(limits = defaultLimits): LoadShedding {
         }
         if (ofKey >= (size === 'large' ? limits.largeBodiesPerKey : limits.smallBodiesPerKey)) {
           // No sign of overload: this key has enough, others are served.
-          throw new ProblemError(
-            problem('overloaded', 'This sender has too many bodies under way at the same time.'),
-          );
+          throw new ProblemError('overloaded', 'This sender has too many bodies under way at the same time.');
         }
         byKey[size].set(keyId, ofKey + 1);
         bodies++;

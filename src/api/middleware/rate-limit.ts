@@ -6,7 +6,7 @@ import {
   RateLimiterRes,
   type RateLimiterAbstract,
 } from 'rate-limiter-flexible';
-import { problem, ProblemError } from '../../contract/problems.ts';
+import { ProblemError } from '../../contract/problems.ts';
 import { authFailuresKey } from '../../redis/keys.ts';
 import type { Store } from '../../redis/scripts.ts';
 
@@ -74,7 +74,7 @@ async function consume(limiter: RateLimiterAbstract, key: string, report: Report
   const reset = Math.max(1, Math.ceil(result.msBeforeNext / 1000));
   response.setHeader('RateLimit-Policy', `"${name}";q=${limit.requests};w=${limit.seconds}`);
   response.setHeader('RateLimit', `"${name}";r=${Math.max(0, result.remainingPoints)};t=${reset}`);
-  if (isAbove) throw new ProblemError(problem('rate-limited', detail, { retryAfterSeconds: reset }));
+  if (isAbove) throw new ProblemError('rate-limited', detail, { retryAfterSeconds: reset });
 }
 
 /** What counts as one client: an IPv4 address, or the /64 network of an IPv6 address, which one client usually has. */

@@ -1,7 +1,7 @@
 import express, { type Request, type Response } from 'express';
-import { problem, ProblemError } from '../../contract/problems.ts';
+import { ProblemError } from '../../contract/problems.ts';
 
-/** A body must bring so many bytes in each period of so many ms. A picture at 256 kbit/s brings eight times as many. */
+/** The least bytes of a body per period (ms): an eighth of what a connection of 256 kbit/s carries. */
 const slowest = { bytes: 40_000, periodMs: 10_000 };
 
 /** Whether a request comes with a body of at least one byte, as far as its headers tell (RFC 9112 §6.3). */
@@ -15,22 +15,26 @@ export interface BodyProblems {
   unreadable: (reason: string) => ProblemError;
 }
 
+/** The usual problem of a body above its limit. */
+export function bodyTooLarge(limit: number): ProblemError {
+  const detail = `The body is larger than the ${limit} bytes this operation accepts.`;
+  return new ProblemError('payload-too-large', detail);
+}
+
 /** Receives the bytes of a body, decompressed. */
 export type BodyReceiver = (request: Request, response: Response) => Promise<Buffer>;
 
 /**
  * Receives bodies of at most `limit` bytes, as sent and decompressed. Throws a 413 of `tooLarge` as soon as a body is
- * known to be larger, a 408 where it comes too slowly, and a 400 or 415 where it cannot be decompressed. A client that
- * waits with its body is told to go on (RFC 9110 §10.1.1).
+ * known to be larger, a 408 where it arrives too slowly, and a 400 or 415 where it cannot be decompressed.
  */
 export function createBodyReceiver(limit: number, problems: BodyProblems): BodyReceiver {
-  const { tooLarge, unreadable } = problems;
   const parse = express.raw({ type: () => true, limit });
   const read = (request: Request, response: Response): Promise<void> =>
     new Promise((resolve, reject) => {
       parse(request, response, (error?: unknown) => {
         if (error === undefined) resolve();
-        else reject(isTooLarge(error) ? tooLarge() : toProblem(error, unreadable));
+        else reject(toProblem(error, problems));
       });
     });
 
@@ -38,15 +42,15 @@ export function createBodyReceiver(limit: number, problems: BodyProblems): BodyR
     // The parser would first read a body in chunks to its end, and its end may never come.
     await whileReceiving(request, response, limit, problems, () => read(request, response));
     // The parser skips a body whose socket has ended, as if there were none.
-    if (!request.complete) throw unreadable(incomplete);
+    if (!request.complete) throw problems.unreadable(incomplete);
     const body: unknown = request.body;
     return Buffer.isBuffer(body) ? body : Buffer.alloc(0);
   };
 }
 
 /**
- * Reads a body by `read`, and ends the reading where the body is too large or too slow, or its client has left. A client
- * that waits with its body is told to go on.
+ * Reads a body by `read`, and stops reading where the body is too large or too slow, or its client has disconnected. A
+ * client that expects 100 Continue gets it (RFC 9110 §10.1.1).
  */
 export async function whileReceiving<Result>(
   request: Request,
@@ -60,7 +64,11 @@ export async function whileReceiving<Result>(
   const { socket } = request;
   if (expectsContinue(request)) response.writeContinue();
   if (socket.destroyed) throw unreadable(incomplete);
-  const { promise: refusal, reject } = withRejection();
+  let reject: (error: Error) => void = () => {};
+  const refusal = new Promise<never>((_resolve, fail) => {
+    reject = fail;
+  });
+  refusal.catch(() => {});
   let seen = socket.bytesRead;
   const watch = setInterval(() => {
     if (socket.bytesRead - seen < slowest.bytes && !request.complete) reject(tooSlow());
@@ -74,7 +82,7 @@ export async function whileReceiving<Result>(
   const onClose = (): void => {
     if (!request.complete) reject(unreadable(incomplete));
   };
-  // Not the request's: where it has been refused already, it emits no such event.
+  // Not the request's own event: a request that has been refused already emits none.
   socket.on('close', onClose);
   const reading = read();
   request.on('data', count);
@@ -87,37 +95,27 @@ export async function whileReceiving<Result>(
   }
 }
 
-/** A promise that is only ever rejected. */
-function withRejection(): { promise: Promise<never>; reject: (error: Error) => void } {
-  let reject: (error: Error) => void = () => {};
-  const promise = new Promise<never>((_resolve, fail) => {
-    reject = fail;
-  });
-  promise.catch(() => {});
-  return { promise, reject };
-}
-
 function expectsContinue({ headers, httpVersion }: Request): boolean {
   return httpVersion === '1.1' && headers.expect?.toLowerCase() === '100-continue';
 }
 
-function isTooLarge(error: unknown): boolean {
-  return (error as { type?: string }).type === 'entity.too.large';
-}
-
 /** What body-parser throws has a `type`; an error that it does not know is passed on. */
-function toProblem(error: unknown, unreadable: BodyProblems['unreadable']): unknown {
+function toProblem(error: unknown, { tooLarge, unreadable }: BodyProblems): unknown {
   const { type, status } = error as { type?: string; status?: number };
-  if (type === 'encoding.unsupported') {
-    return new ProblemError(
-      problem(
+  switch (type) {
+    case 'entity.too.large':
+      return tooLarge();
+    case 'encoding.unsupported':
+      return new ProblemError(
         'unsupported-media-type',
         'The Content-Encoding is not supported: send gzip, deflate, br or none.',
-      ),
-    );
+      );
+    case 'request.aborted':
+    case 'request.size.invalid':
+      return unreadable(incomplete);
+    default:
+      return status === 400 ? unreadable('could not be decompressed') : error;
   }
-  if (type === 'request.aborted' || type === 'request.size.invalid') return unreadable(incomplete);
-  return status === 400 ? unreadable('could not be decompressed') : error;
 }
 
 const incomplete = 'ended before its announced length';
@@ -125,6 +123,7 @@ const incomplete = 'ended before its announced length';
 function tooSlow(): ProblemError {
   const { bytes, periodMs } = slowest;
   return new ProblemError(
-    problem('request-timeout', `The body came at less than ${bytes} bytes in ${periodMs / 1000} seconds.`),
+    'request-timeout',
+    `The body arrived at less than ${bytes} bytes in ${periodMs / 1000} seconds.`,
   );
 }

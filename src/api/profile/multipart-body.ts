@@ -2,7 +2,7 @@ import { isUtf8 } from 'node:buffer';
 import type { Writable } from 'node:stream';
 import multer from 'multer';
 import type { Request, Response } from 'express';
-import { problem, ProblemError } from '../../contract/problems.ts';
+import { ProblemError } from '../../contract/problems.ts';
 import { createBodyReceiver } from '../middleware/receive-body.ts';
 
 /** The largest picture file a client may send, in bytes: this very size still passes. */
@@ -143,11 +143,9 @@ function toUploadProblem(error: unknown): unknown {
 }
 
 function tooLarge(): ProblemError {
-  return new ProblemError(
-    problem('payload-too-large', `The picture is larger than ${maxPictureBytes} bytes.`),
-  );
+  return new ProblemError('payload-too-large', `The picture is larger than ${maxPictureBytes} bytes.`);
 }
 
 function invalid(detail: string): ProblemError {
-  return new ProblemError(problem('invalid-multipart', detail));
+  return new ProblemError('invalid-multipart', detail);
 }

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { problem, ProblemError } from '../../contract/problems.ts';
+import { ProblemError } from '../../contract/problems.ts';
 import { yieldingChunks } from '../../lib/time-slices.ts';
 import { normalizedName, readWriteSnapshot } from '../../redis/write-snapshot.ts';
 import type { Gap } from '../compare/findings.ts';
@@ -43,7 +43,7 @@ export async function beginDenylistChange(
   let number = await begin();
   while (number === 0) {
     if (performance.now() > deadline) {
-      throw new ProblemError(problem('overloaded', 'Another change of this denylist is under way.'));
+      throw new ProblemError('overloaded', 'Another change of this denylist is under way.');
     }
     await sleep(pause);
     number = await begin();

@@ -1,6 +1,6 @@
 import type { Readable } from 'node:stream';
 import { errors, Pool } from 'undici';
-import { problem, ProblemError } from '../../contract/problems.ts';
+import { ProblemError } from '../../contract/problems.ts';
 import type { SpooledBody } from './spool.ts';
 
 export interface LegacyRequest {
@@ -131,18 +131,12 @@ const unknownOutcome = ' Whether the change took effect is unknown; sending the 
 
 function timedOut(cause: unknown, isRead: boolean): ProblemError {
   const detail = 'The legacy service behind this bridge did not answer in time.';
-  return withCause(
-    new ProblemError(problem('legacy-timeout', isRead ? detail : detail + unknownOutcome)),
-    cause,
-  );
+  return withCause(new ProblemError('legacy-timeout', isRead ? detail : detail + unknownOutcome), cause);
 }
 
 function unavailable(cause: unknown, isRead: boolean): ProblemError {
   const detail = 'The legacy service behind this bridge could not be reached, or broke the connection.';
-  return withCause(
-    new ProblemError(problem('legacy-unavailable', isRead ? detail : detail + unknownOutcome)),
-    cause,
-  );
+  return withCause(new ProblemError('legacy-unavailable', isRead ? detail : detail + unknownOutcome), cause);
 }
 
 /** The cause is for the log; a client never sees it. */

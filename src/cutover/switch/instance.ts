@@ -1,4 +1,4 @@
-import { problem, ProblemError } from '../../contract/problems.ts';
+import { ProblemError } from '../../contract/problems.ts';
 import type { Log } from '../../log.ts';
 import type { RedisClient } from '../../redis/connection/connect.ts';
 import { cutoverKey } from '../../redis/keys.ts';
@@ -227,7 +227,7 @@ export async function joinCutover(client: RedisClient, options: CutoverOptions):
 }
 
 function unavailable(detail: string): ProblemError {
-  return new ProblemError(problem('store-unavailable', detail));
+  return new ProblemError('store-unavailable', detail);
 }
 
 function refusal(reply: ['needs-legacy', string] | ['native-instances', string[]]): string {
