@@ -36,7 +36,11 @@ const attempts = 8;
 const reads = 10;
 /** Between two reads of a legacy service whose reads lag behind its writes, in ms. */
 const readPause = 1000;
+const lookPause = 100;
 const retryPause = 200;
+/** How soon, and how often at most, an adoption reads again that a denylist change has overtaken. */
+const overtakenPause = 25;
+const mostOvertaken = 400;
 
 /**
  * Makes Redis say of the user what the legacy service says. `settles` is the number of the change to which it belongs.
@@ -49,38 +53,71 @@ export async function adoptProfile(
   settles: number | undefined,
   isExpected: (shown: Shown) => boolean,
 ): Promise<AdoptionOutcome> {
-  const { store, signal } = options;
-  const { base, userId } = user;
-  for (let attempt = 0; attempt < attempts; attempt++) {
-    if (attempt > 0) await sleep(retryPause * attempt, undefined, { signal });
-    const drawn = await store.drawAdoption(base, userId);
-    const shown = await readSettled(options, user, isExpected);
-    if (shown === 'unreadable') continue;
-    if (shown === undefined) {
-      if (settles !== undefined) await store.settleChange(base, userId, settles, 0);
-      return 'absent';
+  let [failures, overtaken] = [0, 0];
+  while (failures < attempts && overtaken < mostOvertaken) {
+    const outcome = await adoptOnce(options, user, settles, isExpected);
+    if (outcome === 'again') {
+      overtaken++;
+      await sleep(overtakenPause, undefined, { signal: options.signal });
+    } else if (outcome === 'stale' || outcome === 'frozen' || outcome === 'unreadable') {
+      failures++;
+      await sleep(retryPause * failures, undefined, { signal: options.signal });
+    } else {
+      return outcome;
     }
-    const [outcome] = await apply(store, user, settles, drawn, shown);
-    if (outcome === 'adopted' || outcome === 'superseded' || outcome === 'conflict') return outcome;
   }
   return 'failed';
 }
 
-/** Reads until the change is shown, or two reads agree. */
+async function adoptOnce(
+  options: AdoptionOptions,
+  user: AdoptedUser,
+  settles: number | undefined,
+  isExpected: (shown: Shown) => boolean,
+): Promise<Exclude<AdoptionOutcome, 'failed'> | 'stale' | 'frozen' | 'again' | 'unreadable'> {
+  const { store } = options;
+  const { base, userId } = user;
+  const drawn = await store.drawAdoption(base, userId);
+  const shown = await readSettled(options, user, drawn[0], isExpected);
+  if (shown === 'unreadable') return shown;
+  if (shown === undefined || shown === 'superseded') {
+    if (settles !== undefined) await store.settleChange(base, userId, settles, 0);
+    return shown ?? 'absent';
+  }
+  const [outcome] = await apply(store, user, settles, drawn, shown);
+  return outcome;
+}
+
+/** Reads until the change is shown, or two reads agree; `superseded` where a later adoption was applied meanwhile. */
 async function readSettled(
   options: AdoptionOptions,
   user: AdoptedUser,
+  number: number,
   isExpected: (shown: Shown) => boolean,
-): Promise<Shown | 'unreadable'> {
+): Promise<Shown | 'unreadable' | 'superseded'> {
   let before: Shown | 'unreadable' = 'unreadable';
   for (let read = 0; read < reads; read++) {
     const shown = await readFromLegacy(options.legacy, user);
     if (shown === 'unreadable' || isExpected(shown)) return shown;
     if (before !== 'unreadable' && differingFields(before, shown).length === 0) return shown;
     before = shown;
-    await sleep(readPause, undefined, { signal: options.signal });
+    if (await isSuperseded(options, user, number)) return 'superseded';
   }
   return before;
+}
+
+/** Looks, from one read to the next, whether an adoption that drew later was applied, as where a user goes on changing. */
+async function isSuperseded(
+  { store, signal }: AdoptionOptions,
+  { base, userId }: AdoptedUser,
+  number: number,
+): Promise<boolean> {
+  const until = performance.now() + readPause;
+  while (performance.now() < until) {
+    await sleep(lookPause, undefined, { signal });
+    if (Number(await store.hget(profileKey(base, userId), 'as')) >= number) return true;
+  }
+  return false;
 }
 
 /** The user's profile as the legacy service shows it now; `unreadable` where it does not. */
