@@ -36,7 +36,8 @@ export interface Cutover {
   readMode: () => Mode | Promise<Mode>;
   /**
    * Admits a change whose body is there and whose caller is known. A promise only while a switch is under way: it
-   * resolves once changes are admitted again, and rejects with `store-unavailable` after three seconds.
+   * resolves once changes are admitted again, and rejects with `store-unavailable` where the store is away for three
+   * seconds, or the switch takes longer than fifteen.
    */
   admitChange: () => Admission | Promise<Admission>;
   /** Ends the registration; requests must have ended. */
@@ -58,8 +59,13 @@ export interface CutoverOptions {
 
 /** How often an instance looks at the mode, in ms: always, and during a switch. */
 const interval = { usual: 500, switching: 50 };
-/** How long a change waits for a switch to end, in ms. */
-const longestWait = 3000;
+/**
+ * How long a change waits, in ms: for the store where that cannot be asked, and for a switch to end, which takes no
+ * longer even where it is withdrawn late, with the usual --hold.
+ */
+const longestWait = { store: 3000, hold: 15_000 };
+/** After how long without a heartbeat the store counts as away for the changes that wait, in ms. */
+const storeAway = 1000;
 
 /** Changes admitted under one epoch. */
 interface Era extends Admission {
@@ -198,6 +204,7 @@ export async function joinCutover(client: RedisClient, options: CutoverOptions):
   }
 
   function admitLater(): Promise<Admission> {
+    const since = performance.now();
     return new Promise((resolve, reject) => {
       const resume = (): void => {
         clearTimeout(late);
@@ -205,12 +212,19 @@ export async function joinCutover(client: RedisClient, options: CutoverOptions):
         era.admitted += 1;
         resolve(era);
       };
-      const late = setTimeout(() => {
+      const refuse = (): void => {
+        const now = performance.now();
+        const isHeld = position.phase !== undefined && now - heardAt < storeAway;
+        if (isHeld && now - since < longestWait.hold) {
+          late = setTimeout(refuse, interval.switching);
+          return;
+        }
         waiting.delete(resume);
         reject(
           unavailable('Changes are on hold for a moment; this one was not made. Sending it again is safe.'),
         );
-      }, longestWait);
+      };
+      let late = setTimeout(refuse, longestWait.store);
       waiting.add(resume);
     });
   }

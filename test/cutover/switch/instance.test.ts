@@ -9,7 +9,7 @@ import {
 import { closeRedis } from '../../../src/redis/connection/connect.ts';
 import { runTool } from '../../support/admin.ts';
 import { startBridge } from '../../support/bridge.ts';
-import { freshPrefix, testRedisUrl } from '../../support/redis.ts';
+import { freshPrefix, startRedis, testRedisUrl } from '../../support/redis.ts';
 import { openTestStore } from '../../support/store.ts';
 import { admitAtOnce, joinTestInstance } from '../instances.ts';
 import { until } from '../until.ts';
@@ -119,13 +119,20 @@ describe('an instance', () => {
     expect(await advance('stop')).toEqual(['ready']);
   });
 
-  test('refuses a change that has waited for three seconds', async () => {
-    const one = await join();
-    await store.cutoverBegin(key, 'token', 'shadow', 'mirror', lease);
-    await acknowledged('stop');
+  test('refuses a change that waits while the store is away', async () => {
+    const redis = await startRedis();
+    const away = defineCutoverScripts(await openTestStore(redis.url));
+    const one = await joinTestInstance(away, prefix);
+    await away.cutoverBegin(key, 'token', 'shadow', 'mirror', lease);
+    await until(() => mustWait(one));
+    process.kill(redis.pid, 'SIGSTOP');
     await expect(one.admitChange()).rejects.toMatchObject({
       problem: { status: 503, code: 'store-unavailable' },
     });
+    process.kill(redis.pid, 'SIGCONT');
+    await one.close();
+    await closeRedis(away);
+    await redis.stop();
   });
 
   test('that starts during a switch starts with changes stopped, and acknowledged', async () => {
