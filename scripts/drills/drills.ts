@@ -1,6 +1,7 @@
 import { Command, InvalidArgumentError } from 'commander';
 import { counted, number } from '../../src/lib/numbers.ts';
 import { table } from '../../src/lib/system/terminal.ts';
+import { describeCutoverResults, drillCutover } from './cutover/drill.ts';
 import { drillFuzz } from './fuzz/drill.ts';
 import { describeResults, drillHistories } from './history/drill.ts';
 import { faults } from './history/faults.ts';
@@ -69,6 +70,35 @@ Examples:
   });
 
 program
+  .command('cutover')
+  .description(
+    'stops an instance, the tool or Redis at every step of a switch of the mode, and checks what clients see',
+  )
+  .option('--commands <n>', 'at how many commands of each step at most', wholeNumber, 3)
+  .option('--switch <pattern>', 'only the switches that match, as "mirror -> native"', pattern, /^/)
+  .option('--step <pattern>', 'only the steps that match', pattern, /^/)
+  .option('--stop <pattern>', 'only what matches is stopped', pattern, /^/)
+  .addHelpText(
+    'after',
+    `
+Two bridges stand in front of a stand-in legacy service, while clients change and read profiles and an administrator
+bans names. \`admin cutover set\` runs as a process; at each command that it sends to Redis a bridge, the tool or Redis
+is paused for six seconds, or killed. No request may fail, except on the connections of what was stopped; there must
+never be two authorities; and the switch must be made or withdrawn.
+
+Examples:
+  $ npm run drills -- cutover
+  $ npm run drills -- cutover --switch "mirror -> native" --stop "tool killed" --commands 1`,
+  )
+  .action(async ({ commands, switch: switches, step, stop }: CutoverOptions) => {
+    const results = await drillCutover({ switches, steps: step, stops: stop, commands, say });
+    finish(
+      describeCutoverResults(results),
+      results.some(({ violations }) => violations.length > 0),
+    );
+  });
+
+program
   .command('fuzz')
   .description('attacks a bridge over raw sockets, and checks that it stays whole')
   .option('--attacks <n>', 'how many random attacks follow the known ones', wholeNumber, 100_000)
@@ -101,6 +131,13 @@ interface ToolOptions {
   first: number;
   tool: RegExp;
   fault: RegExp;
+}
+
+interface CutoverOptions {
+  commands: number;
+  switch: RegExp;
+  step: RegExp;
+  stop: RegExp;
 }
 
 function say(line: string): void {

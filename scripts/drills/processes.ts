@@ -19,11 +19,11 @@ export interface Server {
 }
 
 /** Stops a process's clock: it holds its connections, and answers nothing, until `resume`. */
-export function pause(server: Server): void {
+export function pause(server: Pick<Server, 'pid'>): void {
   process.kill(server.pid(), 'SIGSTOP');
 }
 
-export function resume(server: Server): void {
+export function resume(server: Pick<Server, 'pid'>): void {
   process.kill(server.pid(), 'SIGCONT');
 }
 

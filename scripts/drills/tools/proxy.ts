@@ -1,6 +1,6 @@
 import { once } from 'node:events';
 import { connect, createServer, type Socket } from 'node:net';
-import { createCommandSplitter } from './resp.ts';
+import { createCommandSplitter, wordsOf } from './resp.ts';
 
 /**
  * What becomes of a command. `kill`: neither it nor anything after it reaches Redis, on any connection. `lose-reply`:
@@ -17,11 +17,12 @@ export interface CommandProxy {
 
 /**
  * Stands between a client and a Redis, and asks what to do with each command; `position` counts from 1, over all
- * connections. While `decide` has not answered, what the same connection sent later waits.
+ * connections; `words` are the command's name and arguments. While `decide` has not answered, what the same connection
+ * sent later waits.
  */
 export async function startCommandProxy(
   target: { host: string; port: number },
-  decide: (position: number) => Action | Promise<Action>,
+  decide: (position: number, words: readonly string[]) => Action | Promise<Action>,
 ): Promise<CommandProxy> {
   let commands = 0;
   let isKilled = false;
@@ -49,7 +50,7 @@ export async function startCommandProxy(
 
     const handle = async (command: Buffer): Promise<void> => {
       if (upstream.destroyed || upstream.writableEnded) return;
-      const action = await decide(++commands);
+      const action = await decide(++commands, wordsOf(command));
       if (action === 'kill') kill();
       else if (action === 'forward') upstream.write(command);
       else {

@@ -16,6 +16,21 @@ export function createCommandSplitter(): (chunk: Buffer) => Buffer[] {
   };
 }
 
+/** The name and the arguments of a command. */
+export function wordsOf(command: Buffer): string[] {
+  const count = numberAt(command, 0, '*');
+  const words: string[] = [];
+  let at = count?.next ?? 0;
+  for (let left = count?.value ?? 0; left > 0; left--) {
+    const length = numberAt(command, at, '$');
+    if (length === undefined) break;
+    at = length.next + length.value;
+    words.push(command.toString('utf8', length.next, at));
+    at += 2;
+  }
+  return words;
+}
+
 /** Where the first command ends; undefined where it is not all there. */
 function endOfCommand(bytes: Buffer): number | undefined {
   const count = numberAt(bytes, 0, '*');

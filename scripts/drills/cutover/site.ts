@@ -1,0 +1,181 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { fileURLToPath } from 'node:url';
+import type { Mode } from '../../../src/cutover/modes.ts';
+import {
+  defineCutoverScripts,
+  readCutover,
+  type CutoverState,
+} from '../../../src/cutover/switch/registry.ts';
+import { createReleasers } from '../../../src/lib/releasers.ts';
+import { denylistKey, organizationBase, profileKey, settingsKey } from '../../../src/redis/keys.ts';
+import type { Store } from '../../../src/redis/scripts.ts';
+import { startLegacy, type Legacy } from '../../../test/legacy/legacy.ts';
+import { runTool, type Ran } from '../../../test/support/admin.ts';
+import { createTestOrganization } from '../../../test/support/bridge.ts';
+import { keyPrefix, openDeployment } from '../history/deployment.ts';
+import type { Server } from '../processes.ts';
+import type { Client } from './clients.ts';
+
+export const organizationId = 'acme';
+const users = Array.from({ length: 6 }, (_, index) => `u${index}`);
+
+/** When a change took effect in the legacy service, ms since 1970. */
+export interface LegacyChange {
+  name: string;
+  at: number;
+}
+
+/** Two bridges in front of a legacy service, on one Redis. */
+export interface Site {
+  bridges: readonly [Server, Server];
+  redis: Server;
+  store: Store;
+  legacy: Legacy;
+  /** What took effect in the legacy service. */
+  legacyChanges: LegacyChange[];
+  players: readonly Client[];
+  admin: Client;
+  /** What the operator's tool is given. */
+  env: Record<string, string>;
+  state: () => Promise<CutoverState>;
+  /** The usernames and the denied names that Redis, and the legacy service, have now. */
+  stored: () => Promise<Stored>;
+  storedByLegacy: () => Stored;
+  close: () => Promise<void>;
+}
+
+export interface Stored {
+  usernames: Record<string, string>;
+  denied: string[];
+}
+
+export async function openSite(): Promise<Site> {
+  const releasers = createReleasers();
+  try {
+    const legacy = await startLegacy({ recording: false });
+    releasers.onClose('legacy service', legacy.close);
+    const environment = { LEGACY_BASE_URL: legacy.url, LEGACY_TIMEOUT: '1' };
+    const deployment = await openDeployment({ store: 'single', environment });
+    releasers.onClose('deployment', deployment.close);
+    const { bridges, redis, env, store } = deployment;
+    if (redis === undefined) throw new Error('the deployment has no single Redis');
+
+    const legacyChanges = recordChanges(legacy);
+    const organization = await createTestOrganization(
+      bridges[0].url,
+      { keyPrefix, organizationHeader: 'x-platform-organization-id' },
+      store,
+      organizationId,
+    );
+    const newClient = async (role: 'player' | 'admin', user: string): Promise<Client> => {
+      const { apiKey } = await organization.newKey(role === 'player' ? { role, userId: user } : { role });
+      legacy.addKey(apiKey, { organization: organizationId, role, ...(role === 'player' && { user }) });
+      return { user, apiKey };
+    };
+    const players = await Promise.all(users.map(async (user) => await newClient('player', user)));
+    return {
+      bridges,
+      redis,
+      store,
+      legacy,
+      legacyChanges,
+      players,
+      admin: await newClient('admin', 'banned'),
+      env: { ...env, ...environment },
+      state: async () => await readCutover(defineCutoverScripts(store), keyPrefix),
+      stored: async () => await readStored(store),
+      storedByLegacy: () => {
+        const { profiles, denied } = legacy.organization(organizationId);
+        const usernames = [...profiles].map(([user, { username = '' }]) => [user, username] as const);
+        return { usernames: Object.fromEntries(usernames), denied: [...denied].sort() };
+      },
+      close: releasers.close,
+    };
+  } catch (error) {
+    await releasers.close();
+    throw error;
+  }
+}
+
+/** Has the legacy service note when a change takes effect. */
+function recordChanges(legacy: Legacy): LegacyChange[] {
+  const changes: LegacyChange[] = [];
+  const organization = legacy.organization(organizationId);
+  const [put, ban] = [organization.put.bind(organization), organization.ban.bind(organization)];
+  organization.put = (user, change) => {
+    changes.push({ name: String(change.username), at: Date.now() });
+    return put(user, change);
+  };
+  organization.ban = (replacements) => {
+    for (const name of Object.keys(replacements)) changes.push({ name, at: Date.now() });
+    return ban(replacements);
+  };
+  return changes;
+}
+
+async function readStored(store: Store): Promise<Stored> {
+  const base = organizationBase(keyPrefix, organizationId);
+  const usernames: Record<string, string> = {};
+  for (const user of users) {
+    const username = await store.hget(profileKey(base, user), 'u');
+    if (username !== null) usernames[user] = username;
+  }
+  const generation = (await store.hget(settingsKey(base), 'index')) ?? '0';
+  return { usernames, denied: (await store.hkeys(denylistKey(base, generation))).sort() };
+}
+
+/** Brings the legacy service to what Redis has, as an import of `migrate export` does. */
+export async function importIntoLegacy({ legacy, stored }: Site): Promise<void> {
+  const { usernames, denied } = await stored();
+  const organization = legacy.organization(organizationId);
+  for (const [user, username] of Object.entries(usernames)) {
+    organization.profiles.set(user, { ...organization.profiles.get(user), username });
+  }
+  for (const name of denied) organization.denied.add(name);
+}
+
+/** Switches to a mode without any fault, once what a fault has left allows it. */
+export async function switchTo(site: Site, mode: Mode): Promise<void> {
+  const deadline = performance.now() + 60_000;
+  for (;;) {
+    const { code, err } = await runTool(site.env, `cutover set ${mode} --force`);
+    if (code === 0) return;
+    if (performance.now() > deadline) throw new Error(`the mode cannot be set to ${mode}: ${err}`);
+    await sleep(500);
+  }
+}
+
+/** The operator's tool as a process. */
+export interface ToolProcess {
+  pid: () => number;
+  kill: () => Promise<void>;
+  ended: Promise<Ran>;
+}
+
+const admin = fileURLToPath(new URL('../../admin.ts', import.meta.url));
+
+export function startTool(env: Record<string, string>, args: readonly string[]): ToolProcess {
+  const child = spawn(process.execPath, ['--import', 'tsx', admin, ...args], {
+    env: { PATH: process.env['PATH'], ALLOW_EVICTION: '1', ...env },
+    stdio: ['ignore', 'pipe', 'pipe'],
+  });
+  const killWithUs = (): void => void child.kill('SIGKILL');
+  process.once('exit', killWithUs);
+  const ran: Ran = { code: -1, out: '', err: '' };
+  child.stdout.on('data', (chunk: Buffer) => (ran.out += chunk.toString()));
+  child.stderr.on('data', (chunk: Buffer) => (ran.err += chunk.toString()));
+  const ended = once(child, 'close').then(([code]) => {
+    process.off('exit', killWithUs);
+    return { ...ran, code: Number(code ?? -1) };
+  });
+  return {
+    pid: () => child.pid ?? 0,
+    kill: async () => {
+      child.kill('SIGKILL');
+      await ended;
+    },
+    ended,
+  };
+}
