@@ -13,12 +13,14 @@ import type { ScriptCommand, ScriptFiles } from './connection/script-loader.ts';
 import { readWriteSnapshot } from './write-snapshot.ts';
 
 export interface OrganizationScripts {
+  register: ScriptCommand<[string], number>;
   saveSettings: ScriptCommand<(string | number)[], 'created' | 'changed' | 'min-above-max' | 'loading'>;
 }
 
-type OrganizationStore = RedisClient & OrganizationScripts;
+export type OrganizationStore = RedisClient & OrganizationScripts;
 
 export const organizationScripts: ScriptFiles<OrganizationScripts> = {
+  register: 'organization/register',
   saveSettings: 'organization/save_settings',
 };
 
@@ -48,9 +50,13 @@ export async function saveSettings(
 }
 
 /** Must come first: whatever walks over all organizations would miss one that is not in the registry. */
-export async function registerOrganization(store: RedisClient, prefix: string, id: string): Promise<void> {
+export async function registerOrganization(
+  store: OrganizationStore,
+  prefix: string,
+  id: string,
+): Promise<void> {
   await recordLayout(store, prefix);
-  await store.sadd(organizationsKey(prefix), id);
+  await store.register(organizationsKey(prefix), id);
 }
 
 /** Where each setting is stored; README.md has the table. */

@@ -1,5 +1,8 @@
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { Redis } from 'ioredis';
+import { createReleasers } from '../../src/lib/releasers.ts';
+import { reachStore } from '../../src/redis/connection/open.ts';
+import { registerOrganization } from '../../src/redis/organizations.ts';
 import { startBridge, type TestBridge } from '../support/bridge.ts';
 import { startRedis, type RedisProcess } from '../support/redis.ts';
 
@@ -42,4 +45,16 @@ test('with WRITE_REPLICAS a write is answered once the replica has it, and 503 o
   let status = 503;
   while (status === 503) ({ status } = await put('carol'));
   expect(status).toBe(200);
+});
+
+test('with WRITE_REPLICAS an organization is registered once the replica has it', async () => {
+  const releasers = createReleasers();
+  const store = await reachStore(bridge.config, releasers);
+  process.kill(replica.pid, 'SIGSTOP');
+  try {
+    await expect(registerOrganization(store, 'pb:', 'acme')).rejects.toThrow('NOREPLICAS');
+  } finally {
+    process.kill(replica.pid, 'SIGCONT');
+    await releasers.close();
+  }
 });

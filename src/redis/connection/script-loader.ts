@@ -57,20 +57,24 @@ type Run = (base: string, rest: readonly unknown[]) => Promise<unknown>;
  */
 function define(client: RedisClient, name: string, script: Script, confirmed?: ConfirmedWrites): void {
   const { lua, isJson, isOfOrganization, readsMaster, isWrite } = script;
+  const commands = client as unknown as Record<
+    string,
+    (base: string, ...rest: unknown[]) => Promise<unknown>
+  >;
   if (!isOfOrganization) {
     client.defineCommand(name, { numberOfKeys: 1, lua });
+    if (isWrite && confirmed !== undefined) {
+      const run = confirming(confirmed, name, lua, 1);
+      commands[name] = (key, ...rest) => run(key, rest);
+    }
     return;
   }
   const plain = runner(client, `${name}:`, lua);
   const run = readsMaster
     ? readingMaster(plain, runner(client, `${name}:read`, lua.replace(/^#!.*/, '#!lua flags=no-writes')))
     : isWrite && confirmed !== undefined
-      ? confirming(confirmed, `${name}:`, lua)
+      ? confirming(confirmed, `${name}:`, lua, 2)
       : plain;
-  const commands = client as unknown as Record<
-    string,
-    (base: string, ...rest: unknown[]) => Promise<unknown>
-  >;
   commands[name] = (base, ...rest) => {
     const reply = run(base, rest);
     return isJson ? reply.then((text) => JSON.parse(text as string) as unknown) : reply;
@@ -103,12 +107,17 @@ function readingMaster(asWrite: Run, asRead: Run): Run {
 /** How long a write waits for its replicas, in ms: less than a command may take. */
 const waitForReplicas = 1000;
 
-function confirming({ client, replicas }: ConfirmedWrites, name: string, lua: string): Run {
-  client.defineCommand(name, { numberOfKeys: 2, lua });
+function confirming(
+  { client, replicas }: ConfirmedWrites,
+  name: string,
+  lua: string,
+  numberOfKeys: 1 | 2,
+): Run {
+  client.defineCommand(name, { numberOfKeys, lua });
   return async (base, rest) => {
     const pipeline = client.pipeline();
     const add = (pipeline as unknown as Record<string, (...parts: unknown[]) => unknown>)[name];
-    add?.call(pipeline, base, `${base}-`, ...rest);
+    add?.call(pipeline, ...(numberOfKeys === 1 ? [base] : [base, `${base}-`]), ...rest);
     const [script, wait] = (await pipeline.wait(replicas, waitForReplicas).exec()) ?? [];
     if (script?.[0]) throw script[0];
     if (wait?.[0]) throw wait[0];

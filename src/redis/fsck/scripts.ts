@@ -1,4 +1,4 @@
-import type { RedisClient } from '../connection/client.ts';
+import type { OrganizationStore } from '../organizations.ts';
 import type { ScriptCommand, ScriptFiles } from '../connection/script-loader.ts';
 import type { Refusal } from '../write-snapshot.ts';
 
@@ -33,7 +33,8 @@ export interface FsckScripts {
   >;
 }
 
-export type FsckStore = RedisClient & FsckScripts;
+/** Of the organizations' scripts it needs the one that registers them. */
+export type FsckStore = OrganizationStore & FsckScripts;
 
 export const fsckScripts: ScriptFiles<FsckScripts> = {
   fsckLookProfiles: 'fsck/look_profiles',
