@@ -110,8 +110,13 @@ export async function createDrilledOrganization(
         if (over.aborted) return;
         const sent = await call(longLists ? lengthen(command) : command, pause, patience);
         if (sent === 'not sent') continue;
-        failures = isKnown(sent) ? 0 : failures + 1;
-        if (failures > 0) await untilReady(deployment);
+        if (!isKnown(sent)) {
+          failures++;
+          await untilReady(deployment);
+        } else if (command.kind !== 'read') {
+          // That reads are answered again says nothing of writes: these may still wait for replicas.
+          failures = 0;
+        }
       }
     },
     settle: async () => {
