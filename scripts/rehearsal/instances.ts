@@ -1,0 +1,73 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { startBridgeProcess } from '../drills/processes.ts';
+import type { Random } from '../drills/random.ts';
+
+/** A bridge in a process of its own. */
+interface Instance {
+  name: string;
+  url: string;
+  isUp: () => boolean;
+  /** How often it was killed: a request during which this rises was on a connection to a killed instance. */
+  kills: () => number;
+}
+
+/** The bridges behind one address, as a load balancer sees them. */
+export interface Instances {
+  all: readonly Instance[];
+  /** One that is up. */
+  pick: (random: Random) => Instance;
+  /** Kills one or the other at random moments from now on, and starts it again; never both at once. */
+  startKilling: (random: Random) => void;
+  close: () => Promise<void>;
+}
+
+export interface InstancesOptions {
+  environment: Record<string, string>;
+  count: number;
+  /** The time between a restart and the next kill, in ms: least and greatest. */
+  pause: readonly [number, number];
+  /** Told of each kill and restart in one line. */
+  say: (line: string) => void;
+}
+
+export async function startInstances(options: InstancesOptions): Promise<Instances> {
+  const { environment, count, pause, say } = options;
+  const servers = await Promise.all(Array.from({ length: count }, () => startBridgeProcess(environment)));
+  const states = servers.map((server, n) => ({ name: `bridge ${n + 1}`, server, isUp: true, kills: 0 }));
+  const all = states.map((state): Instance => {
+    const { name, server } = state;
+    return { name, url: server.url, isUp: () => state.isUp, kills: () => state.kills };
+  });
+  const stopping = new AbortController();
+  let killing = Promise.resolve();
+
+  async function killUntilStopped(random: Random): Promise<void> {
+    for (;;) {
+      await sleep(random.between(...pause), undefined, { signal: stopping.signal });
+      const state = random.pick(states);
+      state.isUp = false;
+      state.kills += 1;
+      say(`${state.name} is killed`);
+      await state.server.kill();
+      await sleep(random.between(0, 500), undefined, { signal: stopping.signal });
+      await state.server.restart();
+      state.isUp = true;
+      say(`${state.name} is back`);
+    }
+  }
+
+  return {
+    all,
+    pick: (random) => random.pick(all.filter((one) => one.isUp())),
+    startKilling: (random) => {
+      killing = killUntilStopped(random).catch((error: unknown) => {
+        if (!stopping.signal.aborted) throw error;
+      });
+    },
+    close: async () => {
+      stopping.abort();
+      await killing;
+      for (const { server } of states) await server.stop();
+    },
+  };
+}

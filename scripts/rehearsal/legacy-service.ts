@@ -1,0 +1,62 @@
+import { mkdir, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { startLegacy, type Legacy } from '../../test/legacy/legacy.ts';
+import type { LegacyOrganization } from '../../test/legacy/organization.ts';
+import { objectImageUrlTemplate } from './changes.ts';
+
+export const organizationId = 'rehearsal';
+export const adminKey = 'admin-key-of-the-rehearsal';
+
+export interface Player {
+  userId: string;
+  apiKey: string;
+}
+
+/** The legacy service with its players, and its data as the migration reads them. */
+export interface LegacyService {
+  url: string;
+  organization: LegacyOrganization;
+  players: readonly Player[];
+  /**
+   * Writes all data, as of one moment, as a source of `migrate`; returns the folder and that moment (ISO 8601).
+   */
+  dump: (folder: string) => Promise<{ folder: string; asOf: string }>;
+  close: () => Promise<void>;
+}
+
+/** Starts the stand-in for the legacy service with so many players, who have a name each, and one administrator. */
+export async function startLegacyService(count: number): Promise<LegacyService> {
+  const legacy: Legacy = await startLegacy({ recording: false });
+  const organization = legacy.organization(organizationId);
+  const players = Array.from({ length: count }, (_, n): Player => {
+    const player = { userId: `user-${n}`, apiKey: `key-of-user-${n}` };
+    legacy.addKey(player.apiKey, { organization: organizationId, role: 'player', user: player.userId });
+    organization.save(player.userId, { username: `player-${n}` });
+    return player;
+  });
+  legacy.addKey(adminKey, { organization: organizationId, role: 'admin' });
+  return {
+    url: legacy.url,
+    organization,
+    players,
+    dump: async (folder) => {
+      const asOf = new Date().toISOString();
+      const files: Record<string, object[]> = {
+        organizations: [{ objectImageUrlTemplate }],
+        'api-keys': [
+          { apiKey: adminKey, role: 'admin' },
+          ...players.map(({ apiKey, userId }) => ({ apiKey, userId, role: 'player' })),
+        ],
+        profiles: Array.from(organization.profiles, ([userId, profile]) => ({ userId, ...profile })),
+        denylist: Array.from(organization.denied, (username) => ({ username })),
+      };
+      await mkdir(folder, { recursive: true });
+      for (const [entity, records] of Object.entries(files)) {
+        const lines = records.map((record) => `${JSON.stringify({ organizationId, ...record })}\n`);
+        await writeFile(join(folder, `${entity}.ndjson`), lines.join(''));
+      }
+      return { folder, asOf };
+    },
+    close: legacy.close,
+  };
+}

@@ -1,0 +1,52 @@
+import { counted, number } from '../../src/lib/numbers.ts';
+import { table } from '../../src/lib/system/terminal.ts';
+import type { Phase } from './clients.ts';
+import type { Rehearsed } from './rehearse.ts';
+
+/** One event of the timeline. */
+export function eventLine(seconds: number, line: string): string {
+  const minutes = Math.floor(seconds / 60);
+  return `${minutes}:${(seconds % 60).toFixed(1).padStart(4, '0')}  ${line}`;
+}
+
+/** What clients saw, mode by mode, and what was wrong. */
+export function describeRehearsal({ phases, kills, violations }: Rehearsed): string {
+  const sum = (of: (phase: Phase) => number): number => phases.reduce((total, phase) => total + of(phase), 0);
+  const all: Phase = {
+    name: 'all',
+    seconds: sum(({ seconds }) => seconds),
+    reads: sum(({ reads }) => reads),
+    changes: sum(({ changes }) => changes),
+    refused: sum(({ refused }) => refused),
+    cutOff: sum(({ cutOff }) => cutOff),
+    readTimes: phases.flatMap(({ readTimes }) => readTimes),
+    changeTimes: phases.flatMap(({ changeTimes }) => changeTimes),
+  };
+  const counts = ['s', 'reads', 'changes', 'refused', 'cut off'];
+  const times = ['read p50', 'p99', 'change p50', 'p99 ', 'longest'];
+  const rows = [...phases, all].map((phase) => [
+    phase.name,
+    phase.seconds.toFixed(0),
+    number(phase.reads),
+    number(phase.changes),
+    number(phase.refused),
+    number(phase.cutOff),
+    milliseconds(phase.readTimes, 0.5),
+    milliseconds(phase.readTimes, 0.99),
+    milliseconds(phase.changeTimes, 0.5),
+    milliseconds(phase.changeTimes, 0.99),
+    milliseconds(phase.changeTimes, 1),
+  ]);
+  return [
+    table(['', ...counts, ...times], rows, [...counts, ...times]),
+    '',
+    'Times in ms. Refused: names that are taken or denied. Cut off: on a connection to an instance that was killed.',
+    `${counted(kills, 'kill')}, ${counted(violations.length, 'violation')}.`,
+  ].join('\n');
+}
+
+function milliseconds(times: readonly number[], share: number): string {
+  const sorted = times.toSorted((one, other) => one - other);
+  const at = Math.min(sorted.length - 1, Math.floor(sorted.length * share));
+  return sorted[at]?.toFixed(0) ?? '';
+}

@@ -1,0 +1,122 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { compare } from '../../src/cutover/compare/compare.ts';
+import { authorityOf, type Authority, type Mode } from '../../src/cutover/modes.ts';
+import { toGetView } from '../../src/contract/views.ts';
+import { hashApiKey, readOwnProfile } from '../../src/redis/api-keys/callers.ts';
+import { denylistKey, organizationBase, settingsKey } from '../../src/redis/keys.ts';
+import type { Store } from '../../src/redis/scripts.ts';
+import { seenIn } from './changes.ts';
+import type { Client, Clients } from './clients.ts';
+import { organizationId, type LegacyService } from './legacy-service.ts';
+
+export interface Sides {
+  /** What was acknowledged and is not on the authority of this mode; the player's clients are held off meanwhile. */
+  missing: (mode: Mode) => Promise<string[]>;
+  /**
+   * What the two services differ in, player by player, each held off meanwhile. A difference has to be gone within
+   * some seconds: a change may still be on its way to the other side.
+   */
+  differing: () => Promise<string[]>;
+}
+
+export interface SidesOptions {
+  store: Store;
+  keyPrefix: string;
+  legacy: LegacyService;
+  clients: Clients;
+  publicUrl: string;
+}
+
+/** How long a change may be on its way, in ms: after an unknown outcome the bridge waits twice LEGACY_TIMEOUT. */
+const patience = 40_000;
+
+/** Players that are looked at together. */
+const atOnce = 20;
+
+/** Looks at both services directly, not through a bridge. */
+export function createSides({ store, keyPrefix, legacy, clients, publicUrl }: SidesOptions): Sides {
+  const base = organizationBase(keyPrefix, organizationId);
+  const mediaUrl = (file: string): string => `${publicUrl}/media/${file}`;
+
+  async function readHere({ apiKey, userId }: Client) {
+    const here = await readOwnProfile(store, base, hashApiKey(apiKey));
+    if (here.kind === 'unknown') throw new Error(`the API key of ${userId} is unknown to Redis`);
+    return here;
+  }
+
+  async function deniedHere(): Promise<Set<string>> {
+    const index = (await store.hget(settingsKey(base), 'index')) ?? '0';
+    return new Set(await store.hkeys(denylistKey(base, index)));
+  }
+
+  async function missingOf(client: Client, authority: Authority): Promise<string[]> {
+    const here = await readHere(client);
+    const shown =
+      authority === 'legacy'
+        ? legacy.organization.read(client.userId)
+        : here.kind === 'profile'
+          ? toGetView(here.profile, mediaUrl)
+          : undefined;
+    const seen = seenIn(shown);
+    return client.expected.wrong(seen).map((field) => `${client.userId}: ${field} is ${seen[field]}`);
+  }
+
+  async function differingOf(client: Client): Promise<string[]> {
+    const deadline = performance.now() + patience;
+    for (;;) {
+      const here = await readHere(client);
+      const comparison = await compare(
+        { store, base, mediaUrl },
+        legacy.organization.read(client.userId),
+        here,
+      );
+      if (comparison?.kind !== 'different') return [];
+      if (performance.now() > deadline) return [`${client.userId}: ${comparison.fields.join(', ')}`];
+      // While the legacy service is the authority, the player's next call repairs what a killed instance has left.
+      await clients.read(client);
+      await sleep(200);
+    }
+  }
+
+  async function ofAll(look: (client: Client) => Promise<string[]>): Promise<string[]> {
+    const found: string[] = [];
+    for (let at = 0; at < clients.all.length; at += atOnce) {
+      const some = clients.all.slice(at, at + atOnce);
+      const looks = some.map((client) => clients.alone(client, () => look(client)));
+      found.push(...(await Promise.all(looks)).flat());
+    }
+    return found;
+  }
+
+  async function withoutAdmin(look: () => Promise<string[]>): Promise<string[]> {
+    await clients.quietAdmin();
+    try {
+      return await look();
+    } finally {
+      clients.resumeAdmin();
+    }
+  }
+
+  return {
+    missing: async (mode) => {
+      const authority = authorityOf(mode);
+      return await withoutAdmin(async () => {
+        const denied = authority === 'legacy' ? legacy.organization.denied : await deniedHere();
+        const names = clients.denylist.wrong(denied).map((name) => `denylist: ${name}`);
+        return [...names, ...(await ofAll((client) => missingOf(client, authority)))];
+      });
+    },
+    differing: async () =>
+      await withoutAdmin(async () => {
+        const found = await ofAll(differingOf);
+        const deadline = performance.now() + patience;
+        for (;;) {
+          const [there, here] = [legacy.organization.denied, await deniedHere()];
+          const names = [...there, ...here].filter((name) => !there.has(name) || !here.has(name));
+          if (names.length === 0 || performance.now() > deadline)
+            return [...found, ...names.map((name) => `denylist: ${name}`)];
+          await sleep(200);
+        }
+      }),
+  };
+}

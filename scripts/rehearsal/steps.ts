@@ -1,0 +1,88 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { Mode } from '../../src/cutover/modes.ts';
+import type { Ran } from '../../test/support/admin.ts';
+import type { Sides } from './sides.ts';
+
+/** What a step works with. */
+export interface Stage {
+  /** Runs a command of the operator's as on a shell; its last line goes to the timeline. */
+  run: (command: string) => Promise<Ran>;
+  /** The folder of the legacy service's data, written anew, and the moment that they are of (ISO 8601). */
+  dump: () => Promise<{ folder: string; asOf: string }>;
+  /** Says that clients are in this mode from now on. */
+  begin: (mode: Mode) => void;
+  sides: Sides;
+  mode: () => Mode;
+  say: (line: string) => void;
+  violation: (text: string) => void;
+  /** How long clients call in each mode, in ms. */
+  dwell: number;
+}
+
+export type Step = (stage: Stage) => Promise<void>;
+
+/** Switches fail where an instance is killed at the wrong moment: an operator tries again. */
+const mostAttempts = 20;
+
+/** The whole way, as an operator goes it, with a return. */
+export const steps: readonly Step[] = [
+  callIn('shadow'),
+  switchTo('mirror'),
+  callIn('mirror'),
+  switchTo('shadow'),
+  callIn('shadow'),
+  switchTo('mirror'),
+  callIn('mirror'),
+  bringOver,
+  checkBothSides,
+  switchTo('native', '--force'),
+  callIn('native'),
+  checkAcknowledged,
+];
+
+function callIn(mode: Mode): Step {
+  return async (stage) => {
+    if (stage.mode() !== mode) stage.violation(`the mode is ${stage.mode()} where it should be ${mode}`);
+    await sleep(stage.dwell);
+  };
+}
+
+function switchTo(mode: Mode, ...options: string[]): Step {
+  const command = ['admin cutover set', mode, '--wait 30', ...options].join(' ');
+  return async (stage) => {
+    for (let attempt = 1; attempt <= mostAttempts; attempt++) {
+      const { code } = await stage.run(command);
+      if (code === 0) return stage.begin(mode);
+      await sleep(1000);
+    }
+    throw new Error(`${command} was refused ${mostAttempts} times`);
+  };
+}
+
+/** Applies all of the legacy service's data, and verifies them against a later snapshot. */
+async function bringOver(stage: Stage): Promise<void> {
+  for (let attempt = 1; attempt <= mostAttempts; attempt++) {
+    const apply = 'migrate apply --prune --prune-at-most 1000 --source';
+    const applied = await stage.run(`${apply} ${(await stage.dump()).folder}`);
+    const verified = await stage.run(`migrate verify --source ${(await stage.dump()).folder}`);
+    if (applied.code === 0 && verified.code === 0) return;
+  }
+  throw new Error(`the data could not be verified in ${mostAttempts} attempts`);
+}
+
+async function checkBothSides(stage: Stage): Promise<void> {
+  await checkAcknowledged(stage);
+  const found = await stage.sides.differing();
+  stage.say(found.length === 0 ? 'both sides are equal' : `both sides differ: ${found.length} times`);
+  for (const each of found) stage.violation(`both sides differ: ${each}`);
+}
+
+async function checkAcknowledged(stage: Stage): Promise<void> {
+  const found = await stage.sides.missing(stage.mode());
+  stage.say(
+    found.length === 0
+      ? 'every acknowledged change is there'
+      : `acknowledged changes are missing: ${found.length}`,
+  );
+  for (const each of found) stage.violation(`acknowledged and gone: ${each}`);
+}

@@ -1,0 +1,26 @@
+import { expect, test } from '@jest/globals';
+import { rehearse } from '../../../scripts/rehearsal/rehearse.ts';
+import { describeRehearsal } from '../../../scripts/rehearsal/report.ts';
+
+test('taking over while bridges are killed loses nothing, and no client notices', async () => {
+  const events: string[] = [];
+  const rehearsed = await rehearse({
+    users: 200,
+    rate: 60,
+    seconds: 2,
+    pause: [1, 3],
+    seed: 1,
+    say: (_, line) => void events.push(line),
+  });
+  expect({ violations: rehearsed.violations, events }).toEqual({ violations: [], events });
+  expect(rehearsed.kills).toBeGreaterThan(0);
+  expect(rehearsed.phases.map(({ name }) => name)).toEqual([
+    'shadow',
+    'mirror',
+    'shadow',
+    'mirror',
+    'native',
+  ]);
+  expect(rehearsed.phases.every(({ reads, changes }) => reads > 0 && changes > 0)).toBe(true);
+  expect(describeRehearsal(rehearsed)).toMatch(/^native +\d/m);
+}, 240_000);
