@@ -3,6 +3,8 @@ import type { Metrics } from '../deprecation/metrics.ts';
 import type { DeprecationPolicy } from '../deprecation/policy/policy.ts';
 import type { Log } from '../log.ts';
 import type { RedisClient } from '../redis/connection/connect.ts';
+import { createEvidenceReader } from './cutover-evidence.ts';
+import { createCutoverMetrics } from './cutover-metrics.ts';
 import { assets } from './dashboard/assets.ts';
 import { dashboard } from './dashboard/route.ts';
 import { createTokenVerifier, guard, sessionOf } from './guard.ts';
@@ -47,9 +49,11 @@ export function createAdminApp(options: AdminAppOptions): Express {
     const verify = createTokenVerifier(sessions);
     app.use(signIn(sessions, verify), guard(sessions, verify));
   }
+  const readCutover = createEvidenceReader(store, keyPrefix, now);
+  const cutoverMetrics = createCutoverMetrics(readCutover);
   app.get('/metrics', async (_request, response) => {
     response.setHeader('Content-Type', metrics.contentType);
-    response.send(await metrics.text());
+    response.send((await Promise.all([metrics.text(), cutoverMetrics.text()])).join('\n'));
   });
   app.get('/usage', usage({ store, keyPrefix, now }));
   const signedIn = (request: express.Request) =>

@@ -12,6 +12,11 @@ export interface GatheredEvidence extends Evidence {
 export async function gatherEvidence(store: Store & CutoverStore, prefix: string): Promise<GatheredEvidence> {
   const { instances } = await readCutover(store, prefix);
   await removeEnded(store, prefix, instances);
+  return await readEvidence(store, prefix);
+}
+
+/** Reads the evidence and changes nothing. */
+export async function readEvidence(store: Store & CutoverStore, prefix: string): Promise<GatheredEvidence> {
   const [state, organizations] = await Promise.all([
     readCutover(store, prefix),
     readComparisons(store, prefix),

@@ -1,0 +1,124 @@
+import { Gauge, Registry } from 'prom-client';
+import { modes } from '../cutover/modes.ts';
+import type { GatheredEvidence } from '../cutover/verdict/evidence.ts';
+import { judge, nextMode, silence } from '../cutover/verdict/readiness.ts';
+import type { MetricsText } from '../deprecation/metrics.ts';
+
+/** Values by the one label that a gauge has, or a single value. */
+type Values = Readonly<Record<string, number>> | number;
+
+interface GaugeSpec {
+  name: string;
+  help: string;
+  label?: string;
+  read: (evidence: GatheredEvidence) => Values;
+}
+
+const gauges: readonly GaugeSpec[] = [
+  {
+    name: 'mode',
+    help: '1 for the mode in force, 0 for the others.',
+    label: 'mode',
+    read: ({ state }) => Object.fromEntries(modes.map((mode) => [mode, Number(mode === state.mode)])),
+  },
+  {
+    name: 'ready',
+    help: '1 if the step to the next mode is safe (admin cutover status says why not), else 0.',
+    label: 'to',
+    read: (evidence) => {
+      const next = nextMode(evidence.state.mode);
+      return next === undefined ? {} : { [next]: Number(judge(evidence, next).ready) };
+    },
+  },
+  {
+    name: 'instances',
+    help: 'Processes that take part in the cut-over; a silent one blocks every switch.',
+    label: 'state',
+    read: ({ state: { instances } }) => {
+      const silent = instances.filter(({ silentMs }) => silentMs > silence).length;
+      return { responding: instances.length - silent, silent };
+    },
+  },
+  {
+    name: 'comparisons',
+    help: 'Responses of the legacy service compared with Redis since the mode is in force.',
+    label: 'result',
+    read: ({ comparisons: { compared, different } }) => ({ same: compared - different, different }),
+  },
+  {
+    name: 'differences',
+    help: 'Differences found since the mode is in force, by field.',
+    label: 'field',
+    read: ({ organizations, state }) =>
+      sums(
+        organizations
+          .filter(({ since }) => since === state.since)
+          .map(({ fields }) => Object.entries(fields)),
+      ),
+  },
+  {
+    name: 'differing_users',
+    help: 'Users who differed when they were last compared.',
+    read: ({ comparisons }) => comparisons.differingUsers,
+  },
+  {
+    name: 'disputed_keys',
+    help: 'API keys that only the legacy service accepts (unmapped), or only Redis (refused).',
+    label: 'kind',
+    read: ({ comparisons }) => ({ unmapped: comparisons.unmappedKeys, refused: comparisons.refusedKeys }),
+  },
+  {
+    name: 'unsettled',
+    help: 'Users and denylists with a forwarded change that may not have reached Redis yet.',
+    read: ({ comparisons }) => comparisons.unsettled,
+  },
+  {
+    name: 'gaps',
+    help: 'Changes that may be missing in Redis until the next clean verify, by reason.',
+    label: 'reason',
+    read: ({ organizations, state: { gap, verifiedAt = 0 } }) =>
+      sums([
+        ...organizations.map(({ gaps }) => gaps.map(({ reason, count }) => [reason, count] as const)),
+        gap !== undefined && gap.at >= verifiedAt ? [['instance-ended', 1]] : [],
+      ]),
+  },
+];
+
+/**
+ * The state of the cut-over in Prometheus' format, as all instances share it. No label has a user, a key or an
+ * organization. Where no mode was ever stored, and while Redis is away, the series are absent.
+ */
+export function createCutoverMetrics(read: () => Promise<GatheredEvidence>): MetricsText {
+  const registry = new Registry();
+  const created = gauges.map(({ name, help, label, read: valuesOf }) => {
+    const gauge = new Gauge({
+      name: `profile_bridge_cutover_${name}`,
+      help,
+      labelNames: label === undefined ? [] : [label],
+      registers: [registry],
+    });
+    return (evidence: GatheredEvidence | undefined): void => {
+      // One without a label would go back to 0 by itself.
+      if (label === undefined) gauge.remove();
+      else gauge.reset();
+      if (evidence === undefined) return;
+      const values = valuesOf(evidence);
+      if (typeof values === 'number') gauge.set(values);
+      else for (const [key, value] of Object.entries(values)) gauge.set({ [label ?? '']: key }, value);
+    };
+  });
+  return {
+    text: async () => {
+      const evidence = await read().catch(() => undefined);
+      for (const update of created) update(evidence?.state.isStored === true ? evidence : undefined);
+      return await registry.metrics();
+    },
+    contentType: registry.contentType,
+  };
+}
+
+function sums(lists: readonly (readonly (readonly [string, number])[])[]): Record<string, number> {
+  const totals: Record<string, number> = {};
+  for (const [name, value] of lists.flat()) totals[name] = (totals[name] ?? 0) + value;
+  return totals;
+}
