@@ -6,7 +6,7 @@ import { readSecretFiles } from './lib/files/secret-files.ts';
 import type { BucketCredentials } from './media/s3.ts';
 import { readMediaUrl } from './media/url.ts';
 import { isLoopback } from './lib/loopback.ts';
-import type { SecretFiles } from './redis/connection/secrets.ts';
+import type { SecretFiles } from './redis/connection/open.ts';
 import { parseRedisUrl } from './redis/connection/url.ts';
 
 /** The admin port, unless ADMIN_PORT is set. */

@@ -1,6 +1,6 @@
 import { orphanGraceMs } from '../domain/profile.ts';
 import type { Log } from '../log.ts';
-import type { RedisClient } from '../redis/connection/client.ts';
+import { storeTime, type RedisClient } from '../redis/connection/client.ts';
 import { unreferencedPicturesKey } from '../redis/keys.ts';
 import { newPictureName, type MediaStore } from './store.ts';
 import { decodePicture, type DecodedPicture } from './picture.ts';
@@ -86,9 +86,4 @@ export async function removeOrphans(
     }
   }
   if (failures.length > 0) throw failures[0];
-}
-
-async function storeTime(store: RedisClient): Promise<number> {
-  const [seconds, microseconds] = await store.time();
-  return Number(seconds) * 1000 + Math.floor(Number(microseconds) / 1000);
 }

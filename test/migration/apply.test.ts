@@ -185,7 +185,7 @@ describe('an apply', () => {
     const { code, err } = await end;
     expect({ code, err }).toMatchObject({
       code: 1,
-      err: expect.stringMatching(/^error: Redis went away .*\n$/),
+      err: expect.stringMatching(/^error: the connection to Redis was lost .*\n$/),
     });
     await first.stop();
     const second = await startRedis(args);

@@ -7,12 +7,12 @@ import { organizationBase } from '../../redis/keys.ts';
 import { findSettings } from '../../redis/organizations.ts';
 import type { Store } from '../../redis/scripts.ts';
 
-/** What the tool takes from its surroundings, so that tests can run it in their own process. */
+/** What the tool needs from the process that runs it. */
 export interface CliEnvironment {
   env: NodeJS.ProcessEnv;
   out: (text: string) => void;
   err: (text: string) => void;
-  /** Aborted when the tool is to stop. */
+  /** Aborted to stop the tool. */
   signal: AbortSignal;
 }
 
@@ -91,6 +91,15 @@ export function action<Args extends unknown[]>(
   return async function (...args) {
     context.finish(await run(context, ...args), this.opts());
   };
+}
+
+/** The outcome of an operation, unless that is that the organization does not exist: an UnknownOrganizationError. */
+export function requireOrganization<Outcome extends string>(
+  id: string,
+  outcome: Outcome,
+): Exclude<Outcome, 'unknown-organization'> {
+  if (outcome === 'unknown-organization') throw new UnknownOrganizationError(id);
+  return outcome as Exclude<Outcome, 'unknown-organization'>;
 }
 
 /** The message is one line with the remedy. */

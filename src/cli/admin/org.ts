@@ -3,6 +3,7 @@ import { defaultSettings, settingsFaults, type OrganizationSettings } from '../.
 import { counted } from '../../lib/numbers.ts';
 import { list, printable, table } from '../../lib/system/terminal.ts';
 import type { UsernameComparison } from '../../domain/usernames.ts';
+import { organizationRecord } from '../../migration/records/stored.ts';
 import { countHoldings, findSettings, listOrganizations, saveSettings } from '../../redis/organizations.ts';
 import { changeComparison, type ReindexOutcome } from '../../redis/reindex/reindex.ts';
 import { action, problem, UnknownOrganizationError, type AdminContext, type Report } from './context.ts';
@@ -95,7 +96,7 @@ async function setOrganization(context: AdminContext, id: string, options: SetOp
   const settings = (await findSettings(store, keyPrefix, id)) ?? defaultSettings;
   return {
     kind: 'done',
-    json: settingsRecord(id, settings),
+    json: organizationRecord(id, settings),
     text: `Organization ${printable(id)} ${saved}${rebuilt}.\n\n${describeSettings(settings)}`,
   };
 }
@@ -154,7 +155,7 @@ async function showOrganization(context: AdminContext, id: string): Promise<Repo
   const holdings = await countHoldings(store, base);
   return {
     kind: 'done',
-    json: { ...settingsRecord(id, settings), ...holdings },
+    json: { ...organizationRecord(id, settings), ...holdings },
     text: describeSettings(settings, [
       ['denied usernames', String(holdings.deniedUsernames)],
       ['objects', String(holdings.objects)],
@@ -183,21 +184,8 @@ async function listAll(context: AdminContext): Promise<Report> {
   ]);
   return {
     kind: 'done',
-    json: found.map(({ id, settings }) => settingsRecord(id, settings)),
+    json: found.map(({ id, settings }) => organizationRecord(id, settings)),
     text: table(['ORGANIZATION', 'USERNAME', 'COMPARISON', 'OWNERSHIP'], rows),
-  };
-}
-
-/** With the names of the migration's records. */
-function settingsRecord(id: string, settings: OrganizationSettings) {
-  return {
-    organizationId: id,
-    usernameMinLength: settings.minLength,
-    usernameMaxLength: settings.maxLength,
-    usernamePattern: settings.pattern,
-    usernameComparison: settings.comparison,
-    objectImageUrlTemplate: settings.objectImageUrlTemplate,
-    requireOwnership: settings.requireOwnership,
   };
 }
 

@@ -3,17 +3,15 @@ import { ConfigError } from '../../config.ts';
 import { version } from '../../version.ts';
 import { adminCommand, describeError, configureErrorOutput } from '../command-line.ts';
 import { auditCommand } from './audit.ts';
-import { collectionCommand } from './collection.ts';
 import { createContext, type AdminContext, type CliEnvironment } from './context.ts';
 import { cutoverCommand } from './cutover/cutover.ts';
 import { deprecationCommand } from './deprecation/deprecation.ts';
 import { fsckCommand } from './fsck.ts';
 import { keyCommand } from './key.ts';
-import { objectCommand } from './object.ts';
 import { orgCommand } from './org.ts';
+import { collectionCommand, objectCommand, walletCommand } from './profile-data.ts';
 import { upgradeCommand } from './upgrade.ts';
 import { usageCommand } from './usage.ts';
-import { walletCommand } from './wallet.ts';
 
 /** The commands, in the order of the help. */
 const groups: ((context: AdminContext) => Command)[] = [

@@ -23,51 +23,43 @@ import {
   type Flags,
 } from './options.ts';
 
-interface ToolSurroundings {
-  env: NodeJS.ProcessEnv;
-  out: (text: string) => void;
-  err: CliEnvironment['err'];
-  signal: AbortSignal;
-  ask?: CliEnvironment['ask'];
-}
-
 /**
  * Runs the migration tool. Returns the exit code: 0 done, 1 ran and found a problem, 2 wrong usage or configuration,
  * 130 interrupted. Every error is one line with the remedy.
  */
 export async function runMigrate(
   args: readonly string[],
-  { env, out, err, signal, ask }: ToolSurroundings,
+  tool: Omit<CliEnvironment, 'config'>,
 ): Promise<number> {
   let exitCode = 0;
-  const does =
-    <Own>(command: (environment: CliEnvironment, flags: Own) => Promise<Outcome>) =>
-    async (flags: Own & Flags): Promise<void> => {
-      const outcome = await command({ config: readConfig(env), env, out, err, signal, ask }, flags);
-      const printed = flags.json === true ? JSON.stringify(outcome.json, null, 2) : outcome.text;
-      if (printed !== undefined && printed !== '') out(`${printed}\n`);
-      if (outcome.error !== undefined) err.write(`error: ${outcome.error}\n`);
-      exitCode = outcome.exitCode;
-    };
+  const program = createProgram(tool, (code) => {
+    exitCode = code;
+  });
   try {
-    await createProgram(does, out, err).parseAsync(args, { from: 'user' });
+    await program.parseAsync(args, { from: 'user' });
     return exitCode;
   } catch (error) {
     if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : 2;
-    if (signal.aborted) {
-      err.write('error: interrupted: run the same command again\n');
+    if (tool.signal.aborted) {
+      tool.err.write('error: interrupted: run the same command again\n');
       return 130;
     }
-    err.write(`error: ${describeError(error)}\n`);
+    tool.err.write(`error: ${describeError(error)}\n`);
     return error instanceof ConfigError || error instanceof UsageError ? 2 : 1;
   }
 }
 
-type Does = <Own>(
-  command: (environment: CliEnvironment, flags: Own) => Promise<Outcome>,
-) => (flags: Own & Flags) => Promise<void>;
-
-function createProgram(does: Does, out: (text: string) => void, err: CliEnvironment['err']): Command {
+function createProgram(tool: Omit<CliEnvironment, 'config'>, onExit: (code: number) => void): Command {
+  const { out, err } = tool;
+  const does =
+    <Own>(command: (environment: CliEnvironment, flags: Own) => Promise<Outcome>) =>
+    async (flags: Own & Flags): Promise<void> => {
+      const outcome = await command({ ...tool, config: readConfig(tool.env) }, flags);
+      const printed = flags.json === true ? JSON.stringify(outcome.json, null, 2) : outcome.text;
+      if (printed !== undefined && printed !== '') out(`${printed}\n`);
+      if (outcome.error !== undefined) err.write(`error: ${outcome.error}\n`);
+      onExit(outcome.exitCode);
+    };
   const program = new Command(migrateCommand)
     .version(version)
     .description('Migrates legacy data to Redis: plan, apply, verify. Every command can be repeated safely.')
@@ -160,16 +152,16 @@ Examples:
   $ ${migrateCommand} apply --source ./legacy
   $ ${migrateCommand} verify --source ./legacy
 
-Redis is the one at REDIS_URL, or else the embedded one under DATA_DIR, whether or not the service runs.
-The password of a source database comes from SOURCE_PASSWORD, or a file named by SOURCE_PASSWORD_FILE.
+It connects to REDIS_URL, or without it to the embedded Redis under DATA_DIR, whether or not the service is running.
+The password of a source database is read from SOURCE_PASSWORD, or from the file named by SOURCE_PASSWORD_FILE.
 The runbook is src/migration/README.md. Every command takes --help, with examples, and --json.
 Exit codes: 0 done, 1 ran and found a problem, 2 wrong usage or configuration, 130 interrupted (run the same command again).`;
 
 const followHelp = `
 With --follow, each round prints a line (with --json, a line of JSON): what it read and wrote, and how far Redis is
-behind the source. A problem in the first round ends it; later ones, a database or a Redis that is away among them, are
-reported, and tried again in the next round. Stopped by Ctrl-C once it has caught up, it exits with 0. A --report is
-that of the last round.`;
+behind the source. A problem in the first round ends the command. Later problems, such as an unavailable database or
+Redis, are reported, and the next round tries again. Ctrl-C stops it with exit code 0 once it has caught up. The file
+of --report is that of the last round.`;
 
 function withExamples(command: Command, examples: readonly string[]): void {
   command.addHelpText('after', examplesText(migrateCommand, examples));

@@ -1,6 +1,7 @@
 import { createReleasers } from '../../lib/releasers.ts';
 import { serverUrl } from '../../lib/server-url.ts';
-import { isStoreUnavailable, type RedisClient } from '../../redis/connection/connect.ts';
+import { storeTime } from '../../redis/connection/client.ts';
+import { isStoreUnavailable } from '../../redis/connection/connect.ts';
 import { reachStore, type StoreConfig } from '../../redis/connection/open.ts';
 import type { BucketCredentials } from '../../media/s3.ts';
 import { openChosen, type Chosen, type SourceChoice } from '../../migration/engine/read/choose.ts';
@@ -12,7 +13,7 @@ import { createProgress } from '../../migration/engine/progress.ts';
 import { defineMigrationScripts } from '../../migration/engine/scripts.ts';
 import { createWriter } from '../../migration/engine/write/writer.ts';
 
-/** What a command has to know of the service's configuration. */
+/** What a command needs of the service's configuration. */
 interface MigrationConfig extends StoreConfig {
   keyPrefix: string;
   mediaUrl: string | undefined;
@@ -22,42 +23,42 @@ interface MigrationConfig extends StoreConfig {
   port: number;
 }
 
-/** What a command has around it. */
+/** What a command needs from the process that runs it. */
 export interface CliEnvironment {
   config: MigrationConfig;
-  /** Standard output, for what is printed while a command runs; its outcome is printed by the caller. */
+  /** Standard output. The caller prints the outcome of a command. */
   out: (text: string) => void;
   /** Where progress is shown. */
   err: { isTTY?: boolean | undefined; write: (text: string) => unknown };
-  /** Aborted when the command is to stop. */
+  /** Aborted to stop the command. */
   signal: AbortSignal;
-  /** Where a source's password may be. */
+  /** May hold a source's password. */
   env: NodeJS.ProcessEnv;
-  /** Asks a question at the terminal; undefined where there is none. */
+  /** Asks a question at the terminal; undefined if there is none. */
   ask?: ((question: string) => Promise<string>) | undefined;
 }
 
 /** How a command ended. */
 export interface Outcome {
   exitCode: 0 | 1 | 130;
-  /** Undefined where everything is printed already; so is an empty text. */
+  /** Undefined, and the text empty, if everything has been printed already. */
   json: unknown;
   text: string;
   /** One line with the remedy, unless all is well. */
   error?: string;
 }
 
-/** What every command that reads a source lets an operator choose of it. */
+/** Options of every command that reads a source. */
 export interface SessionChoice {
   report?: string | undefined;
   concurrency?: number | undefined;
   trustSource?: boolean | undefined;
-  /** `performance.now()` before the source's snapshot was opened; undefined where unknown. */
+  /** `performance.now()` before the source's snapshot was opened; undefined if unknown. */
   openedAt?: number | undefined;
 }
 
-/** Calls under way at once, unless the operator says otherwise. */
-const usualConcurrency = 4;
+/** Calls in progress at once, unless the operator chooses another number. */
+const defaultConcurrency = 4;
 
 /** Opens the chosen source and what a command works with, and closes both afterwards. */
 export async function withSource<Result>(
@@ -87,8 +88,8 @@ export async function withSession<Result>(
     releasers.onClose('report', issues.close);
     const store = defineMigrationScripts(await reachStore(config, releasers));
     const lost = new AbortController();
-    // A store that comes back may have forgotten what it had already confirmed; only a new start, which goes by the
-    // cursor in that same store, is safe.
+    // After an outage, Redis may have lost writes that it had confirmed. Only a new start is safe: it resumes from the
+    // cursor in that same Redis.
     store.on('reconnecting', () => lost.abort(storeLost()));
     const workspace = createWorkspace();
     releasers.onClose('temporary files', workspace.close);
@@ -103,15 +104,16 @@ export async function withSession<Result>(
       writer: createWriter(store, organizations, {
         mediaUrl,
         trustsSource: choice.trustSource === true,
+        // By the clock of Redis, which adoptions use: that of this machine may differ.
         snapshotAt: choice.openedAt && (await storeTime(store)) - (performance.now() - choice.openedAt),
       }),
       issues,
       progress,
-      concurrency: choice.concurrency ?? usualConcurrency,
+      concurrency: choice.concurrency ?? defaultConcurrency,
       signal: AbortSignal.any([signal, lost.signal]),
     };
     const result = await work(context);
-    // Here, where an error counts: a report that is cut short must not look whole.
+    // Closed here, where an error still fails the command: an incomplete report must not look complete.
     issues.close();
     if (lost.signal.aborted) throw lost.signal.reason;
     return result;
@@ -123,16 +125,10 @@ export async function withSession<Result>(
   }
 }
 
-/** The store's clock, which adoptions go by: that of this machine may differ. */
-async function storeTime(store: RedisClient): Promise<number> {
-  const [seconds, microseconds] = await store.time();
-  return Number(seconds) * 1000 + Math.floor(Number(microseconds) / 1000);
-}
-
 function storeLost(cause?: Error): MigrationError {
-  const reason = cause === undefined ? 'the connection broke' : cause.message.replaceAll(/\s+/g, ' ');
+  const reason = cause === undefined ? 'connection closed' : cause.message.replaceAll(/\s+/g, ' ');
   return new MigrationError(
-    `Redis went away (${reason}): see that it runs, then run the same command again; it goes on where it stopped`,
+    `the connection to Redis was lost (${reason}): check that Redis is running, then run the same command again; it resumes where it stopped`,
     { cause },
   );
 }

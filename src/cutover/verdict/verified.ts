@@ -1,4 +1,4 @@
-import type { RedisClient } from '../../redis/connection/client.ts';
+import { storeTime, type RedisClient } from '../../redis/connection/client.ts';
 import { loadScripts, type ScriptCommand } from '../../redis/connection/script-loader.ts';
 import { cutoverKey, forwardedOrganizationsKey, organizationBase } from '../../redis/keys.ts';
 
@@ -27,9 +27,7 @@ export async function recordVerified(
 ): Promise<void> {
   const key = cutoverKey(prefix);
   if ((await client.hexists(key, 'mode')) === 0) return;
-  const [seconds, microseconds] = await client.time();
-  const now = Number(seconds) * 1000 + Math.floor(Number(microseconds) / 1000);
-  const openedAt = Math.floor(now - ageMs);
+  const openedAt = Math.floor((await storeTime(client)) - ageMs);
 
   const store = loadScripts<RedisClient, VerifiedScripts>(client, {
     clearVerified: 'cutover/clear_verified',

@@ -6,7 +6,7 @@ import type { MigrationStore } from '../engine/scripts.ts';
 import { isDatabaseUrl } from '../sources/databases/urls.ts';
 import type { Tally } from '../analysis/outcomes.ts';
 
-/** Keys of the migrations' own state; src/redis/README.md has them, too. */
+/** The keys of a migration's state are documented in src/redis/README.md. */
 export function runKey(prefix: string, run: string): string {
   return `${prefix}migration:run:${run}`;
 }
@@ -19,7 +19,7 @@ export function runOrganizationsKey(prefix: string, run: string): string {
   return `${runKey(prefix, run)}:organizations`;
 }
 
-/** The organizations whose records a run has brought in: those in which it later may miss something. */
+/** The organizations that a run has migrated records of. A later round may find records of theirs gone. */
 export async function runOrganizations(
   { store, prefix }: { store: MigrationStore; prefix: string },
   run: string,
@@ -27,7 +27,7 @@ export async function runOrganizations(
   return await store.smembers(runOrganizationsKey(prefix, run));
 }
 
-/** How far an entity has been brought in. */
+/** How far an entity has been migrated. */
 interface EntityState {
   read: number;
   tally: Tally;
@@ -41,7 +41,7 @@ export interface RunState {
   source: string;
   /** Tells one source and mapping from another. */
   fingerprint: string;
-  /** What was chosen of the source. */
+  /** Which part of the source was selected. */
   selection: string;
   onConflict: OnConflict;
   startedAt: number;
@@ -52,7 +52,7 @@ export interface RunState {
   fullAt?: number | undefined;
   /** updatedAt up to which an earlier round has seen everything. */
   highWater?: number | undefined;
-  /** From when on this round looks at profiles. */
+  /** This round reads profiles changed since then. */
   since?: number | undefined;
   /** Whether the next round reads everything, since a verify has found differences. */
   readAll?: boolean | undefined;
@@ -74,39 +74,27 @@ export async function readRun(
   run: string,
 ): Promise<RunState | undefined> {
   const fields = await store.hgetall(runKey(prefix, run));
-  const {
+  const { source, fingerprint = '', selection = '', onConflict = 'abort', loaded } = fields;
+  if (source === undefined) return undefined;
+  const numberIn = (field: string): number | undefined =>
+    fields[field] === undefined ? undefined : Number(fields[field]);
+  const entities = Object.entries(fields)
+    .filter(([field]) => field.startsWith('entity:'))
+    .map(([field, json]) => [field.slice('entity:'.length), JSON.parse(json)] as const);
+  return {
     source,
     fingerprint,
     selection,
-    onConflict,
-    startedAt,
-    finishedAt,
-    refused,
-    fullAt,
-    highWater,
-    since,
-  } = fields;
-  if (source === undefined) return undefined;
-  const entities: RunState['entities'] = {};
-  for (const [field, value] of Object.entries(fields)) {
-    if (field.startsWith('entity:')) entities[field.slice(7) as Entity] = JSON.parse(value) as EntityState;
-  }
-  return {
-    source,
-    fingerprint: fingerprint ?? '',
-    selection: selection ?? '',
-    onConflict: (onConflict ?? 'abort') as OnConflict,
-    startedAt: Number(startedAt),
-    ...(finishedAt !== undefined && { finishedAt: Number(finishedAt) }),
-    refused: Number(refused ?? 0),
-    ...(fullAt !== undefined && { fullAt: Number(fullAt) }),
-    ...(highWater !== undefined && { highWater: Number(highWater) }),
-    ...(since !== undefined && { since: Number(since) }),
+    onConflict: onConflict as OnConflict,
+    startedAt: Number(fields['startedAt']),
+    finishedAt: numberIn('finishedAt'),
+    refused: numberIn('refused') ?? 0,
+    fullAt: numberIn('fullAt'),
+    highWater: numberIn('highWater'),
+    since: numberIn('since'),
     readAll: fields['readAll'] === '1',
-    ...(fields['loaded'] !== undefined && {
-      loaded: JSON.parse(fields['loaded']) as RunState['loaded'],
-    }),
-    entities,
+    loaded: loaded === undefined ? undefined : (JSON.parse(loaded) as RunState['loaded']),
+    entities: Object.fromEntries(entities),
   };
 }
 
@@ -117,15 +105,17 @@ export async function saveRound(
   run: string,
   state: RunState,
 ): Promise<void> {
-  const { entities, finishedAt, fullAt, highWater, since, readAll, loaded, ...fields } = state;
-  const flat: Record<string, string | number> = { ...fields };
-  if (fullAt !== undefined) flat['fullAt'] = fullAt;
-  if (highWater !== undefined) flat['highWater'] = highWater;
-  if (since !== undefined) flat['since'] = since;
-  if (readAll === true) flat['readAll'] = 1;
-  if (loaded !== undefined) flat['loaded'] = JSON.stringify(loaded);
-  if (finishedAt !== undefined) flat['finishedAt'] = finishedAt;
-  for (const [entity, own] of Object.entries(entities)) flat[`entity:${entity}`] = JSON.stringify(own);
+  const { entities, readAll, loaded, ...plain } = state;
+  const fields: [string, string | number | undefined][] = [
+    ...Object.entries(plain),
+    ['readAll', readAll === true ? 1 : undefined],
+    ['loaded', loaded && JSON.stringify(loaded)],
+    ...Object.entries(entities).map(([entity, own]): [string, string] => [
+      `entity:${entity}`,
+      JSON.stringify(own),
+    ]),
+  ];
+  const flat = Object.fromEntries(fields.filter(([, value]) => value !== undefined));
   await store.multi().del(runKey(prefix, run)).hset(runKey(prefix, run), flat).exec();
 }
 
@@ -140,7 +130,7 @@ export async function saveLoaded(
   else await store.hset(runKey(prefix, run), 'loaded', JSON.stringify(loaded));
 }
 
-/** Has the next round of a run read everything: what a verify found to differ may be older than the last one. */
+/** Makes the next round of a run read everything: a difference that verify found may be older than the last round. */
 export async function readAllNext(store: MigrationStore, prefix: string, run: string): Promise<void> {
   if ((await store.exists(runKey(prefix, run))) === 1) await store.hset(runKey(prefix, run), 'readAll', 1);
 }

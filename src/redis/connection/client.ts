@@ -17,6 +17,12 @@ export function mastersOf(client: RedisClient): Redis[] {
   return client instanceof Cluster ? client.nodes('master') : [client];
 }
 
+/** The clock of Redis, in ms: one clock for all instances and tools. */
+export async function storeTime(client: RedisClient): Promise<number> {
+  const [seconds, microseconds] = await client.time();
+  return Number(seconds) * 1000 + Math.floor(Number(microseconds) / 1000);
+}
+
 /** A client that is not connected yet, set up so that no command ever waits for a store that is unavailable. */
 export function createClient(address: RedisAddress, options: ClientOptions): RedisClient {
   const common = commonOptions(address, options);

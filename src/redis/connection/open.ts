@@ -1,3 +1,4 @@
+import { readFileSync } from 'node:fs';
 import type { Releasers } from '../../lib/releasers.ts';
 import { repeat } from '../../lib/repeat.ts';
 import type { Log } from '../../log.ts';
@@ -7,7 +8,14 @@ import { openEmbedded, reachEmbedded, type Embedded } from './embedded.ts';
 import { layoutFault, readLayout, recordLayout } from '../layout/layout.ts';
 import { defineScripts, type Store } from '../scripts.ts';
 import { checkPermissions } from './permissions.ts';
-import { readSecrets, type SecretFiles } from './secrets.ts';
+
+/** Files that hold what does not belong into a URL or the environment: PEM texts, and a password. */
+export interface SecretFiles {
+  ca?: string | undefined;
+  cert?: string | undefined;
+  key?: string | undefined;
+  password?: string | undefined;
+}
 
 /** Where the store is. */
 export interface StoreConfig {
@@ -75,6 +83,24 @@ async function connect(
   // WAIT holds up what is sent after it: reads do without.
   const confirmed = writeReplicas === 0 ? undefined : { client: await open(url), replicas: writeReplicas };
   return { store: defineScripts(client, confirmed), redisUrl: url };
+}
+
+/** Reads the files. Throws one line with the remedy for one that cannot be read. */
+function readSecrets({ ca, cert, key, password }: SecretFiles): ConnectOptions {
+  const read = (file: string | undefined): string | undefined => {
+    if (file === undefined) return undefined;
+    try {
+      return readFileSync(file, 'utf8');
+    } catch (error) {
+      const { code } = error as NodeJS.ErrnoException;
+      throw new Error(`${file} cannot be read (${code}): let this user read it, or name another file`, {
+        cause: error,
+      });
+    }
+  };
+  const tls = { ca: read(ca), cert: read(cert), key: read(key) };
+  // Editors add a line break at the end, which is not part of a password.
+  return { tls, password: read(password)?.replace(/\r?\n$/, '') };
 }
 
 /** How often it is checked that no newer version has taken the data over, in ms. */

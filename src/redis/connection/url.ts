@@ -3,11 +3,11 @@ export interface HostPort {
   port: number;
 }
 
-/** Where a store is and who we are there; `display` is the same for people, without the password. */
+/** Where a store is, and the credentials for it; `display` is the URL to show to people, without the password. */
 export type RedisAddress = {
   display: string;
-  username?: string;
-  password?: string;
+  username?: string | undefined;
+  password?: string | undefined;
 } & (
   | { kind: 'single'; tls: boolean; at: HostPort }
   | { kind: 'socket'; path: string }
@@ -16,8 +16,8 @@ export type RedisAddress = {
       tls: boolean;
       nodes: HostPort[];
       name: string;
-      sentinelUsername?: string;
-      sentinelPassword?: string;
+      sentinelUsername?: string | undefined;
+      sentinelPassword?: string | undefined;
     }
   | { kind: 'cluster'; tls: boolean; nodes: HostPort[] }
 );
@@ -52,7 +52,7 @@ export function parseRedisUrl(url: string): RedisAddress {
       const [at, ...more] = readHosts(hosts, 6379, display);
       if (at === undefined || more.length > 0) {
         throw new Error(
-          `REDIS_URL ${display} names several hosts: say redis+cluster:// or redis+sentinel://…/NAME`,
+          `REDIS_URL ${display} names several hosts: write redis+cluster:// or redis+sentinel://…/NAME`,
         );
       }
       refuseDatabase(path, display);
@@ -69,16 +69,14 @@ export function parseRedisUrl(url: string): RedisAddress {
         throw new Error(`REDIS_URL ${display} lacks the master's name: write ${scheme}://${hosts}/NAME`);
       }
       const query = new URLSearchParams(parts['query']);
-      const sentinelUsername = query.get('sentinelUsername');
-      const sentinelPassword = query.get('sentinelPassword');
       return {
         ...base,
         kind: 'sentinel',
         tls,
         nodes: readHosts(hosts, 26379, display),
         name,
-        ...(sentinelUsername === null ? {} : { sentinelUsername }),
-        ...(sentinelPassword === null ? {} : { sentinelPassword }),
+        sentinelUsername: query.get('sentinelUsername') ?? undefined,
+        sentinelPassword: query.get('sentinelPassword') ?? undefined,
       };
     }
     default:
@@ -86,12 +84,9 @@ export function parseRedisUrl(url: string): RedisAddress {
   }
 }
 
-function credentials(user: string | undefined): { username?: string; password?: string } {
-  if (user === undefined) return {};
-  const colon = user.indexOf(':');
-  const username = decode(colon === -1 ? user : user.slice(0, colon));
-  const password = colon === -1 ? '' : decode(user.slice(colon + 1));
-  return { ...(username === '' ? {} : { username }), ...(password === '' ? {} : { password }) };
+function credentials(text = ''): Pick<RedisAddress, 'username' | 'password'> {
+  const [, username = '', password = ''] = /^([^:]*):?(.*)$/s.exec(text) ?? [];
+  return { username: decode(username) || undefined, password: decode(password) || undefined };
 }
 
 function readHosts(text: string, defaultPort: number, display: string): HostPort[] {
@@ -106,14 +101,16 @@ function readHosts(text: string, defaultPort: number, display: string): HostPort
   });
 }
 
-/** Other databases than 0 are missing from clusters and from much that is managed; KEY_PREFIX serves both. */
+/** Clusters and many managed services have only database 0; KEY_PREFIX separates data everywhere. */
 function refuseDatabase(path: string, display: string): void {
   if (!/^\/?0?$/.test(path)) {
-    throw new Error(`REDIS_URL ${display} names a database: drop "${path}", and share a Redis by KEY_PREFIX`);
+    throw new Error(
+      `REDIS_URL ${display} names a database: remove "${path}", and use KEY_PREFIX to share a Redis`,
+    );
   }
 }
 
-/** A "%" that encodes nothing stands for itself, as in passwords pasted as they are. */
+/** Text that is not percent-encoded correctly is taken literally, such as a password with a "%" in it. */
 function decode(text: string): string {
   try {
     return decodeURIComponent(text);

@@ -118,12 +118,6 @@ export function removeField(key: string, field: string, value: string): Conditio
   };
 }
 
-/** The store's clock, in ms. */
-export async function storeTime(store: FsckStore): Promise<number> {
-  const [seconds] = await store.time();
-  return Number(seconds) * 1000;
-}
-
 /** Text as it appears in a fault's detail. */
 export const quote = (text: string): string => JSON.stringify(text);
 

@@ -1,3 +1,4 @@
+import { storeTime } from '../connection/client.ts';
 import { settingsFaults } from '../../domain/settings.ts';
 import { comparisonForm, nameFault } from '../../domain/usernames.ts';
 import { scanPairs } from '../connection/scan.ts';
@@ -11,7 +12,7 @@ import {
 } from '../keys.ts';
 import { readWriteSnapshot } from '../write-snapshot.ts';
 import { checkKeyList } from './api-keys.ts';
-import { hasType, quote, removeField, storeTime, type Check } from './check.ts';
+import { hasType, quote, removeField, type Check } from './check.ts';
 import { checkObjects } from './references.ts';
 
 /** Checks what an organization has in single keys: settings, denylist, list of keys, catalogue, unreferenced files. */

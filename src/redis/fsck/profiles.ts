@@ -1,6 +1,7 @@
+import { storeTime } from '../connection/client.ts';
 import { yieldingChunks } from '../../lib/time-slices.ts';
 import { profileKey, unreferencedPicturesKey } from '../keys.ts';
-import { namesAtOnce, quote, removeField, storeTime, type Check } from './check.ts';
+import { namesAtOnce, quote, removeField, type Check } from './check.ts';
 import { checkNames, type NamedUser } from './names.ts';
 import { isReference } from './references.ts';
 import type { SeenProfile } from './scripts.ts';

@@ -1,0 +1,119 @@
+import { Command } from 'commander';
+import { printable } from '../../lib/system/terminal.ts';
+import { addToCollection, setObject } from '../../redis/objects.ts';
+import { setWallet } from '../../redis/profiles.ts';
+import { action, requireOrganization, type AdminContext, type Report } from './context.ts';
+import {
+  addExamples,
+  organizationOption,
+  parseHttpUrl,
+  parseWallet,
+  requiredId,
+  withExamples,
+} from './options.ts';
+
+/*
+ * What profiles show or refer to, and players cannot change: the catalogue of objects, the users' collections, and
+ * their wallets. Each is a group with one command.
+ */
+
+interface ObjectOptions {
+  org: string;
+  datasource: string;
+  object: string;
+}
+
+/** `admin object …`: the catalogue of image objects. */
+export function objectCommand(context: AdminContext): Command {
+  const set = new Command('set')
+    .description("sets an object's image URL; profiles that refer to the object show it at once")
+    .addOption(organizationOption())
+    .addOption(requiredId('--datasource <id>', 'datasource id'))
+    .addOption(requiredId('--object <id>', 'object definition id'))
+    .requiredOption('--url <url>', 'http or https URL of the image', parseHttpUrl)
+    .action(action(context, runSetObject));
+  return groupOf('object', "an organization's catalogue of image objects", set, [
+    'object set --org acme --datasource hats --object top-hat --url https://cdn.example/top-hat.png',
+  ]);
+}
+
+async function runSetObject(
+  context: AdminContext,
+  { org, datasource, object, url }: ObjectOptions & { url: string },
+): Promise<Report> {
+  const { store, base } = await context.organization(org);
+  const reference = { datasourceId: datasource, objectDefinitionId: object };
+  requireOrganization(org, await setObject(store, base, reference, url));
+  return {
+    kind: 'done',
+    json: { organizationId: org, ...reference, url },
+    text: `Object ${printable(object)} of ${printable(datasource)} has the URL ${url}.`,
+  };
+}
+
+/** `admin collection …`: what users own. */
+export function collectionCommand(context: AdminContext): Command {
+  const add = new Command('add')
+    .description("adds an object to a user's collection")
+    .addOption(organizationOption())
+    .addOption(requiredId('--user <user>', 'user id'))
+    .addOption(requiredId('--datasource <id>', 'datasource id'))
+    .addOption(requiredId('--object <id>', 'object definition id'))
+    .action(action(context, runAddToCollection));
+  return groupOf('collection', 'the objects that users own', add, [
+    'collection add --org acme --user u-1 --datasource hats --object top-hat',
+  ]);
+}
+
+async function runAddToCollection(
+  context: AdminContext,
+  { org, user, datasource, object }: ObjectOptions & { user: string },
+): Promise<Report> {
+  const { store, base } = await context.organization(org);
+  const reference = { datasourceId: datasource, objectDefinitionId: object };
+  const outcome = requireOrganization(org, await addToCollection(store, base, user, reference));
+  return {
+    kind: 'done',
+    json: { organizationId: org, userId: user, ...reference },
+    text: `${printable(user)} ${outcome === 'present' ? 'already had' : 'now has'} object ${printable(object)} of ${printable(datasource)}.`,
+  };
+}
+
+interface WalletOptions {
+  org: string;
+  user: string;
+  address: string;
+  unverified?: boolean;
+}
+
+/** `admin wallet …`: linked wallets. */
+export function walletCommand(context: AdminContext): Command {
+  const set = new Command('set')
+    .description("links a wallet to a user's profile; only a verified one is shown")
+    .addOption(organizationOption())
+    .addOption(requiredId('--user <user>', 'user id'))
+    .requiredOption('--address <address>', '0x and 40 hexadecimal digits', parseWallet)
+    .option('--unverified', 'the user has not proved ownership of the wallet')
+    .action(action(context, runSetWallet));
+  const example = 'wallet set --org acme --user u-1 --address 0x52908400098527886E0F7030069857D2E4169EE7';
+  return groupOf('wallet', 'linked EVM wallets', set, [example, `${example} --unverified`]);
+}
+
+async function runSetWallet(
+  context: AdminContext,
+  { org, user, address, unverified = false }: WalletOptions,
+): Promise<Report> {
+  const { store, base } = await context.organization(org);
+  requireOrganization(org, await setWallet(store, base, user, { address, isVerified: !unverified }));
+  return {
+    kind: 'done',
+    json: { organizationId: org, userId: user, address, verified: !unverified },
+    text: `${printable(user)} has the ${unverified ? 'unverified' : 'verified'} wallet ${address}.`,
+  };
+}
+
+function groupOf(name: string, description: string, command: Command, examples: readonly string[]): Command {
+  const group = new Command(name).description(description);
+  group.addCommand(withExamples(command, examples));
+  return addExamples(group, examples.slice(0, 1));
+}
