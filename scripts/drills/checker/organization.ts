@@ -1,5 +1,5 @@
 import { comparisonForm, type UsernameComparison } from '../../../src/domain/usernames.ts';
-import type { Model, Step } from './linearizability.ts';
+import type { Model, Operation, Step } from './linearizability.ts';
 
 /**
  * What a client asks of an organization, in the largest parts that the contract lets take effect at once: a list of
@@ -46,6 +46,21 @@ export function inUseOutcome(usernames: readonly string[]): string {
 /** The contract's data (sections 2 and 4) as a sequential specification. */
 export function organizationModel(comparison: UsernameComparison): Model<Organization, Input> {
   return { initial: { comparison, profiles: new Map(), denied: new Map() }, step, key, isObservation };
+}
+
+/**
+ * A history of the same verdict that takes a shorter search: an avatar that no answer shows was replaced before anybody
+ * looked, so all such avatars may be one, and a put of unknown outcome that sets nothing else may never have happened.
+ */
+export function mergeUnseenAvatars(history: readonly Operation<Input>[]): Operation<Input>[] {
+  const seen = history.map(({ outcome }) => outcome).join('\n');
+  return history.flatMap((operation) => {
+    const { input, outcome } = operation;
+    if (outcome !== undefined || input.kind !== 'put' || typeof input.avatar !== 'string') return [operation];
+    if (seen.includes(JSON.stringify(input.avatar))) return [operation];
+    if (input.username === undefined) return [];
+    return [{ ...operation, input: { ...input, avatar: 'unseen' } }];
+  });
 }
 
 const keys = new WeakMap<Organization, string>();

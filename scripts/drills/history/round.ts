@@ -1,6 +1,11 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { checkLinearizability, type Operation } from '../checker/linearizability.ts';
-import { organizationModel, type Input, type Organization } from '../checker/organization.ts';
+import {
+  mergeUnseenAvatars,
+  organizationModel,
+  type Input,
+  type Organization,
+} from '../checker/organization.ts';
 import { createRandom } from '../random.ts';
 import { turnsOf } from './turns.ts';
 import type { Fault } from './fault.ts';
@@ -79,7 +84,7 @@ export async function runRound(deployment: Deployment, fault: Fault, seed: numbe
     result.unavailable += seen.unavailable;
     result.unanswered += seen.unanswered;
     result.lostWrites += countLostWrites(history);
-    const verdict = checkLinearizability(organizationModel(first), history);
+    const verdict = checkLinearizability(organizationModel(first), mergeUnseenAvatars(history));
     if (verdict.kind === 'violation' && fault.mayLoseWrites !== true)
       report(`${id}: ${describe(verdict)}`, history);
     if (verdict.kind === 'undecided') report(`${id}: no verdict after ${verdict.states} states`, history);

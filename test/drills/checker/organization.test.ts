@@ -1,7 +1,9 @@
 import { describe, expect, test } from '@jest/globals';
+import fc from 'fast-check';
 import { checkLinearizability, type Operation } from '../../../scripts/drills/checker/linearizability.ts';
 import {
   inUseOutcome,
+  mergeUnseenAvatars,
   organizationModel,
   profileOutcome,
   type Input,
@@ -173,4 +175,49 @@ describe('what the contract forbids', () => {
   ])('%s', (_, calls) => {
     expect(verdict(calls)).toBe('violation');
   });
+});
+
+/** Calls that took effect, or not, one after another; some answers were lost, some are those of another call. */
+const histories = fc
+  .array(
+    fc.record({
+      user: fc.constantFrom('u1', 'u2'),
+      username: fc.constantFrom(undefined, 'a', 'b'),
+      kind: fc.constantFrom('put', 'put', 'read'),
+      fate: fc.constantFrom('answered', 'answered', 'lost', 'never happened', 'wrong'),
+      setsAvatar: fc.boolean(),
+      took: fc.nat(3),
+    }),
+    { minLength: 2, maxLength: 10 },
+  )
+  .map((calls) => {
+    const { initial, step } = organizationModel('exact');
+    let state = initial;
+    let previous = 'no profile';
+    return calls.map(({ user, username, kind, fate, setsAvatar, took }, at): Operation<Input> => {
+      const avatar = setsAvatar ? `avatar-${at}` : undefined;
+      const input: Input = kind === 'read' ? read(user) : { kind: 'put', user, username, avatar };
+      if (fate === 'never happened') return { input, sentAt: at, answeredAt: Infinity, outcome: undefined };
+      const [way] = step(state, input);
+      state = way?.after ?? state;
+      if (fate === 'lost') return { input, sentAt: at, answeredAt: Infinity, outcome: undefined };
+      const outcome = fate === 'wrong' ? previous : way?.outcome;
+      previous = way?.outcome ?? previous;
+      return { input, sentAt: at, answeredAt: at + took + 0.5, outcome };
+    });
+  });
+
+test('a history has the same verdict where the avatars that nobody saw are merged', () => {
+  const verdicts = new Set<string>();
+  const check = (history: readonly Operation<Input>[]) =>
+    checkLinearizability(organizationModel('exact'), history).kind;
+  fc.assert(
+    fc.property(histories, (history) => {
+      const expected = check(history);
+      verdicts.add(expected);
+      expect(check(mergeUnseenAvatars(history))).toBe(expected);
+    }),
+    { numRuns: 500 },
+  );
+  expect(verdicts).toEqual(new Set(['linearizable', 'violation']));
 });
