@@ -74,8 +74,8 @@ export async function listen(
   (server as Server & { httpAllowHalfOpen: boolean }).httpAllowHalfOpen = true;
   refuseUnreadable(server, baseUrlOf(app));
   server.headersTimeout = 20_000;
-  // 5 MiB at 256 kbit/s take 164 s.
-  server.requestTimeout = 180_000;
+  // Bodies that nobody reads; those that are read have a limit of their own, which is a little shorter.
+  server.requestTimeout = 200_000;
   server.keepAliveTimeout = 65_000;
 
   server.listen({ host, port, backlog: 1024 });

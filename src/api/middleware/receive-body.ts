@@ -4,6 +4,9 @@ import { ProblemError } from '../../contract/problems.ts';
 /** The least bytes of a body per period (ms): an eighth of what a connection of 256 kbit/s carries. */
 const slowest = { bytes: 40_000, periodMs: 10_000 };
 
+/** How long a body may take in all, in ms: 5 MiB at 256 kbit/s take 164 s. */
+const longestMs = 180_000;
+
 /** Whether a request comes with a body of at least one byte, as far as its headers tell (RFC 9112 §6.3). */
 export function hasBody({ headers }: Request): boolean {
   return headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) > 0;
@@ -70,8 +73,12 @@ export async function whileReceiving<Result>(
   });
   refusal.catch(() => {});
   let seen = socket.bytesRead;
+  let elapsedMs = 0;
   const watch = setInterval(() => {
-    if (socket.bytesRead - seen < slowest.bytes && !request.complete) reject(tooSlow());
+    elapsedMs += slowest.periodMs;
+    if (request.complete) return;
+    if (socket.bytesRead - seen < slowest.bytes) reject(tooSlow());
+    if (elapsedMs >= longestMs) reject(tooLong());
     seen = socket.bytesRead;
   }, slowest.periodMs);
   let size = 0;
@@ -126,4 +133,8 @@ function tooSlow(): ProblemError {
     'request-timeout',
     `The body arrived at less than ${bytes} bytes in ${periodMs / 1000} seconds.`,
   );
+}
+
+function tooLong(): ProblemError {
+  return new ProblemError('request-timeout', `The body took longer than ${longestMs / 1000} seconds.`);
 }
