@@ -1,11 +1,13 @@
 import { readFileSync } from 'node:fs';
-import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import { afterAll, beforeAll, beforeEach, expect, test } from '@jest/globals';
 import { Redis } from 'ioredis';
 import { createReleasers } from '../../../src/lib/releasers.ts';
 import { createLog } from '../../../src/log.ts';
 import { openStore } from '../../../src/redis/connection/open.ts';
+import { startLegacyBridge } from '../../cutover/legacy-bridge.ts';
 import { runTool } from '../../support/admin.ts';
 import { startBridge } from '../../support/bridge.ts';
+import { createClient } from '../../support/client.ts';
 import { startRedis, type RedisProcess } from '../../support/redis.ts';
 
 let redis: RedisProcess;
@@ -17,6 +19,11 @@ beforeAll(async () => {
 afterAll(async () => {
   operator.disconnect();
   await redis.stop();
+});
+
+beforeEach(async () => {
+  await operator.flushall();
+  await operator.acl('LOG', 'RESET');
 });
 
 const readme = readFileSync(new URL('../../../src/redis/README.md', import.meta.url), 'utf8');
@@ -63,11 +70,54 @@ test('the documented rights are enough for the service and the tools', async () 
       'org set acme --username-comparison case-insensitive',
       'fsck --repair',
       'upgrade',
+      'audit --org acme',
+      'deprecation set --sunset 2030-01-01T00:00:00Z',
+      'usage',
     ]) {
       expect(await runTool(env, command)).toMatchObject({ code: 0, err: '' });
     }
+    const stranger = createClient(bridge.url, { organization: 'acme', apiKey: 'wrong' });
+    expect((await stranger.request('GET', '/api/profile/')).status).toBe(401);
+    expect(await operator.get('pb:auth-failures:127.0.0.1')).toBe('1');
   } finally {
     await bridge.close();
+  }
+  expect(await operator.acl('LOG')).toEqual([]);
+});
+
+test('the documented rights are enough while requests are forwarded to the legacy service', async () => {
+  const redisUrl = await addUser('forwarding', documented);
+  const { bridge, legacy, admin, player, send, close } = await startLegacyBridge({
+    redisUrl,
+    keyPrefix: 'pb:',
+  });
+  try {
+    const env = { REDIS_URL: redisUrl, LEGACY_BASE_URL: legacy.url };
+    const [playerKey, adminKey] = [await player('u1'), await admin()];
+    const headers = { 'content-type': 'application/json' };
+    const call = async (key: string, method: string, path: string, json?: unknown): Promise<number> => {
+      const init = json === undefined ? {} : { headers, body: JSON.stringify(json) };
+      return (await send(key, method, path, init)).status;
+    };
+    const callAll = async () => [
+      await call(playerKey, 'PUT', '/api/profile/', { username: 'ada' }),
+      await call(playerKey, 'GET', '/api/profile/'),
+      await call('unknown', 'GET', '/api/profile/'),
+      await call(adminKey, 'POST', '/api/profile/username/deny/', { root: 'toor' }),
+      await call(adminKey, 'PUT', '/api/profile/username/denylist/', ['root']),
+      await call(adminKey, 'DELETE', '/api/profile/username/deny/', ['root']),
+    ];
+    const statuses = [200, 200, 401, 204, 204, 200];
+    expect(await callAll()).toEqual(statuses);
+    expect(await runTool(env, 'cutover set mirror --force')).toMatchObject({ code: 0 });
+    expect(await callAll()).toEqual(statuses);
+    for (const command of ['cutover show', 'cutover status']) {
+      expect((await runTool(env, command)).err).not.toContain('NOPERM');
+    }
+    expect(await operator.exists('pb:cutover', 'pb:cutover:organizations')).toBe(2);
+    expect(await bridge.store.hget('pb:cutover', 'mode')).toBe('mirror');
+  } finally {
+    await close();
   }
   expect(await operator.acl('LOG')).toEqual([]);
 });
