@@ -70,7 +70,10 @@ async function set(context: AdminContext, to: Mode, options: SetOptions): Promis
   const unknown = await removeAssumed(store, keyPrefix, options);
   if (unknown !== undefined) return { kind: 'problem', message: unknown };
 
-  const { verdict, from, instances } = await judgeUntilReady(context, store, to, options);
+  const { verdict, from, holds, instances } = await judgeUntilReady(context, store, to, options);
+  if (holds && options.dryRun !== true) {
+    return { kind: 'done', json: { switched: false, from, to }, text: `The mode is ${to} already.` };
+  }
   const blocking = verdict.reasons.filter((finding) => options.force !== true || isInsuperable(finding));
   const isFree = ruleOf(from, to).kind === 'free';
   const isRefused = isFree ? blocking.some(isInsuperable) : blocking.length > 0;
@@ -119,10 +122,12 @@ async function judgeUntilReady(
   const deadline = performance.now() + wait * 1000;
   for (;;) {
     const evidence = await gatherEvidence(store, context.config().keyPrefix);
-    const { mode: from, instances } = evidence.state;
+    const { mode: from, isStored, underWay, instances } = evidence.state;
     const verdict = judge(evidence, to);
-    const isOver = verdict.ready || force === true || dryRun === true || performance.now() >= deadline;
-    if (isOver || context.signal.aborted) return { verdict, from, instances };
+    const holds = from === to && isStored && underWay === undefined;
+    const isOver =
+      holds || verdict.ready || force === true || dryRun === true || performance.now() >= deadline;
+    if (isOver || context.signal.aborted) return { verdict, from, holds, instances };
     await sleep(1000, undefined, { signal: context.signal }).catch(() => {});
   }
 }

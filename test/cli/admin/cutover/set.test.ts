@@ -71,6 +71,13 @@ describe('cutover set', () => {
     expect((await run('show')).out).toMatch(/^Mode: mirror\nSince: .*, set by: cutover set mirror\n$/);
   });
 
+  test('has nothing to do where the mode holds already', async () => {
+    await join();
+    await run('set mirror');
+    expect(await run('set mirror')).toMatchObject({ code: 0, out: 'The mode is mirror already.\n' });
+    expect(await readCutover(store, prefix)).toMatchObject({ mode: 'mirror', epoch: 1 });
+  });
+
   test('refuses what is unsafe with the reason, and switches with --force', async () => {
     await join();
     const refused = await run('set native');
