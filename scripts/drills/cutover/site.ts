@@ -56,7 +56,7 @@ export async function openSite(): Promise<Site> {
   try {
     const legacy = await startLegacy({ recording: false });
     releasers.onClose('legacy service', legacy.close);
-    const environment = { LEGACY_BASE_URL: legacy.url, LEGACY_TIMEOUT: '1' };
+    const environment = { LEGACY_BASE_URL: legacy.url, LEGACY_TIMEOUT: '4' };
     const deployment = await openDeployment({ store: 'single', environment });
     releasers.onClose('deployment', deployment.close);
     const { bridges, redis, env, store } = deployment;

@@ -8,7 +8,7 @@ export const steps = [
   'begin: changes stop',
   'wait until changes have stopped',
   'raise the number',
-  'check once more',
+  'check what is in doubt',
   'move reads',
   'admit changes in the new mode',
   'after the switch',
@@ -21,24 +21,35 @@ export type Step = (typeof steps)[number];
 export function createStepper(store: Store): (words: readonly string[]) => Step {
   const names = scriptNames(store);
   let step: Step = 'before the switch';
-  return ([command = '', sha = '', , , ...rest]) => {
-    const name = command.toLowerCase() === 'evalsha' ? names.get(sha) : undefined;
-    if (name === 'cutoverBegin') step = 'begin: changes stop';
-    else if (name === 'cutoverWithdraw') step = 'withdraw';
-    else if (step === 'admit changes in the new mode') step = 'after the switch';
-    else if (name === 'cutoverAdvance') step = advanceStep(step, rest);
-    else if (name?.startsWith('cutoverRaiseEpoch') === true && step === 'wait until changes have stopped')
-      step = 'raise the number';
-    else if (step === 'raise the number' && command.toLowerCase() !== 'evalsha') step = 'check once more';
+  return ([command = '', script = '', , , ...rest]) => {
+    const name = names.get(command.toLowerCase() === 'eval' ? sha1(script) : script) ?? command.toLowerCase();
+    step = nextStep(step, name.replace(/:$/, ''), rest);
     return step;
   };
 }
 
-/** ARGV of advance.lua: token, phase, lease, whether to go on. */
-function advanceStep(step: Step, [, phase, , goOn]: readonly string[]): Step {
-  if (step === 'raise the number' && goOn === '0') return step;
-  if (goOn === '0') return 'wait until changes have stopped';
-  return phase === 'stop' ? 'move reads' : 'admit changes in the new mode';
+function nextStep(step: Step, command: string, parameters: readonly string[]): Step {
+  switch (command) {
+    case 'cutoverBegin':
+      return 'begin: changes stop';
+    case 'cutoverAdvance': {
+      // Token, phase, lease, and whether to go on to the next phase (advance.lua).
+      const [, phase, , goOn] = parameters;
+      if (goOn === '1') return phase === 'stop' ? 'move reads' : 'admit changes in the new mode';
+      return step === 'begin: changes stop' ? 'wait until changes have stopped' : step;
+    }
+    case 'cutoverWithdraw':
+      return 'withdraw';
+    case 'cutoverRead':
+    case 'cutoverRemove':
+      // While instances are waited for.
+      return step;
+    case 'cutoverRaiseEpoch':
+      return step === 'wait until changes have stopped' ? 'raise the number' : step;
+    default:
+      if (step === 'raise the number') return 'check what is in doubt';
+      return step === 'admit changes in the new mode' ? 'after the switch' : step;
+  }
 }
 
 /** Names of the scripts by the SHA-1 of their text. */
@@ -46,7 +57,9 @@ function scriptNames(store: Store): Map<string, string> {
   const { scriptsSet } = defineCutoverScripts(store) as unknown as {
     scriptsSet: Record<string, { lua: string }>;
   };
-  return new Map(
-    Object.entries(scriptsSet).map(([name, { lua }]) => [createHash('sha1').update(lua).digest('hex'), name]),
-  );
+  return new Map(Object.entries(scriptsSet).map(([name, { lua }]) => [sha1(lua), name]));
+}
+
+function sha1(text: string): string {
+  return createHash('sha1').update(text).digest('hex');
 }

@@ -27,8 +27,9 @@ const long = 6000;
 /** The bridge that is stopped; the other one always runs. */
 const victim = 0;
 
-/** After a pause, the outcome of what the process was about is unknown. */
-const isUnavailable = ({ status }: Call): boolean => status === 503 || status === 504;
+const isUnavailable = ({ status }: Call): boolean => status === 503;
+/** After a pause, a bridge does not know what became of what it forwarded: the connection is closed, or too much time gone. */
+const isUnknown = ({ status }: Call): boolean => status === 502 || status === 504;
 
 async function paused(server: Pick<Server, 'pid'>, ms = long): Promise<void> {
   pause(server);
@@ -47,7 +48,7 @@ export const stops: readonly Stop[] = [
     stop: ({ bridges: [bridge] }) =>
       Promise.resolve({ action: 'forward', until: bridge && paused(bridge) } as const),
     // Only what it was about itself: the other one goes on.
-    allows: (call) => call.bridge === victim && isUnavailable(call),
+    allows: (call) => call.bridge === victim && (isUnavailable(call) || isUnknown(call)),
   },
   {
     name: 'instance killed',

@@ -3,6 +3,7 @@ import { mkdtemp, readdir, readFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { isDeepStrictEqual } from 'node:util';
+import { defineCutoverScripts, readCutover } from '../../../src/cutover/switch/registry.ts';
 import {
   denylistKey,
   layoutKey,
@@ -45,6 +46,10 @@ export async function createTools(): Promise<Tool[]> {
     (...args: string[]) =>
     async (env: Record<string, string>): Promise<Ran> =>
       await runTool(env, args);
+  const cutover =
+    (...args: string[]) =>
+    async (env: Record<string, string>): Promise<Ran> =>
+      await runTool({ ...env, LEGACY_BASE_URL: 'http://127.0.0.1:9' }, ['cutover', ...args]);
   const migrate =
     (...args: string[]) =>
     async (env: Record<string, string>): Promise<Ran> =>
@@ -80,6 +85,15 @@ export async function createTools(): Promise<Tool[]> {
     },
     { name: 'migrate export', prepare, run: exportAndRead },
     { name: 'upgrade', prepare, run: admin('upgrade'), damage: downgrade, check: checkUpgrade },
+    {
+      name: 'cutover set',
+      prepare: async (env) => {
+        const ran = await prepare(env);
+        return ran.code === 0 ? await cutover('set', 'shadow', '--force')(env) : ran;
+      },
+      run: cutover('set', 'mirror'),
+      check: checkMode,
+    },
   ];
 }
 
@@ -116,6 +130,13 @@ async function checkUpgrade(store: Store, prefix: string): Promise<string[]> {
   };
   const expected = { layout: { kind: 'current' }, written: locallyWritten, before: 0, frozen: 0 };
   return isDeepStrictEqual(found, expected) ? [] : [`the data was not upgraded: ${JSON.stringify(found)}`];
+}
+
+async function checkMode(store: Store, prefix: string): Promise<string[]> {
+  const { mode, underWay } = await readCutover(defineCutoverScripts(store), prefix);
+  return mode === 'mirror' && underWay === undefined
+    ? []
+    : [`the mode is ${mode}, with ${JSON.stringify(underWay)} under way`];
 }
 
 /** An export, and a digest of its files as its output: half an export must not look like a whole one. */

@@ -1,7 +1,15 @@
 import { expect, test } from '@jest/globals';
 import { describeToolResults, drillTools } from '../../../scripts/drills/tools/drill.ts';
 
-const tools = ['org set', 'fsck --repair', 'migrate apply', 'migrate verify', 'migrate export', 'upgrade'];
+const tools = [
+  'org set',
+  'fsck --repair',
+  'migrate apply',
+  'migrate verify',
+  'migrate export',
+  'upgrade',
+  'cutover set',
+];
 const faults = ['killed', 'reply lost', 'second run beside it'];
 
 test("an operator's tool that is interrupted loses nothing, and ends well when it is run again", async () => {
