@@ -1,5 +1,6 @@
 import { InvalidArgumentError, Option, type Command } from 'commander';
 import { nameFault } from '../../domain/usernames.ts';
+import { readInstant } from '../../lib/iso8601.ts';
 import { entityNames, isEntity, type Entity } from '../../migration/records/records.ts';
 
 /** What every command takes. */
@@ -18,6 +19,11 @@ export function addSourceOptions(command: Command): Command {
       parseEntities,
     )
     .option('--org <organization>', 'only this organization', parseOrganization)
+    .option(
+      '--as-of <time>',
+      'for files, during a cut-over: when their export began, as 2026-01-31T18:00:00Z; what the bridge has taken over from the legacy service since is left alone',
+      parsePastInstant,
+    )
     .addOption(runOption())
     .option('--json', 'print JSON, for machines');
 }
@@ -91,6 +97,15 @@ export function parseDuration(value: string): number {
   const [, count, unit = ''] = /^([1-9]\d{0,4})([smhd])$/.exec(value) ?? [];
   if (count !== undefined) return Number(count) * (milliseconds[unit] ?? 0);
   throw new InvalidArgumentError('It must be a time such as 10s, 5m or 1h.');
+}
+
+function parsePastInstant(value: string): number {
+  const instant = readInstant(value);
+  if (typeof instant !== 'number') {
+    throw new InvalidArgumentError('It must be a date and a time with a zone, as 2026-01-31T18:00:00Z.');
+  }
+  if (instant > Date.now()) throw new InvalidArgumentError('It must not be in the future.');
+  return instant;
 }
 
 function parseRunName(value: string): string {

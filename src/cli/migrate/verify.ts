@@ -14,7 +14,6 @@ export type VerifyChoice = SourceChoice & SessionChoice;
 /** `migrate verify`: compares the source with Redis, every record and field, in both directions. */
 export async function verify(environment: CliEnvironment, choice: VerifyChoice): Promise<Outcome> {
   const startedAt = Date.now();
-  const openedAt = performance.now();
   return await withSource(environment, choice, async (chosen, context) => {
     const { store, prefix, issues } = context;
     const state = await readRun(store, prefix, chosen.run);
@@ -27,10 +26,9 @@ export async function verify(environment: CliEnvironment, choice: VerifyChoice):
     const accepted = hasAccepted ? issues.count('invalid') + issues.count('username-conflict') : 0;
     const isFine = differences === 0;
     if (!isFine) await readAllNext(store, prefix, chosen.run);
-    // How old files are is not known.
-    const isSnapshot = Number.isFinite(chosen.source.settledUntil);
+    const { openedAt } = chosen;
     const isWhole = choice.org === undefined && choice.entities === undefined;
-    if (isFine && isSnapshot && isWhole) {
+    if (isFine && openedAt !== undefined && isWhole) {
       const hasConflicts = issues.count('username-conflict') > 0;
       await recordVerified(store, prefix, { ageMs: performance.now() - openedAt, hasConflicts });
     }

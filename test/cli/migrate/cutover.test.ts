@@ -7,7 +7,7 @@ import {
   type CutoverStore,
 } from '../../../src/cutover/switch/registry.ts';
 import { closeRedis } from '../../../src/redis/connection/connect.ts';
-import { cutoverKey } from '../../../src/redis/keys.ts';
+import { cutoverKey, organizationBase, profileKey } from '../../../src/redis/keys.ts';
 import { until } from '../../cutover/until.ts';
 import { createTool, writeSource } from '../../migration/tool.ts';
 import { freshPrefix } from '../../support/redis.ts';
@@ -72,4 +72,50 @@ test('migrate apply writes in mirror as it does without a cut-over', async () =>
   await setMode('mirror');
   const { exitCode, json } = await tool.json('apply', '--source', source());
   expect({ exitCode, created: json['created'] }).toEqual({ exitCode: 0, created: 1 });
+});
+
+test('a clean verify of files counts where --as-of says when they were exported', async () => {
+  const tool = createTool(undefined, prefix);
+  await setMode('mirror');
+  const files = source();
+  const exportedAt = Date.now();
+  expect(await tool.text('apply', '--source', files)).toMatchObject({ exitCode: 0 });
+  expect(await tool.text('verify', '--source', files)).toMatchObject({ exitCode: 0 });
+  expect((await readCutover(store, prefix)).verifiedAt).toBeUndefined();
+
+  const asOf = ['--as-of', new Date(exportedAt).toISOString()];
+  expect(await tool.text('verify', '--source', files, ...asOf)).toMatchObject({ exitCode: 0 });
+  expect(Math.abs(((await readCutover(store, prefix)).verifiedAt ?? 0) - exportedAt)).toBeLessThan(1000);
+});
+
+test('files leave alone what was adopted from the legacy service after --as-of', async () => {
+  const tool = createTool(undefined, prefix);
+  await setMode('mirror');
+  const apply = async (username: string, ...options: string[]) =>
+    await tool.text(
+      'apply',
+      '--source',
+      writeSource({ profiles: [{ organizationId: 'acme', userId: 'ada', username }] }),
+      ...options,
+    );
+  await apply('Ada');
+  const profile = profileKey(organizationBase(prefix, 'acme'), 'ada');
+  await store.hset(profile, 'at', Date.now(), 'as', 1);
+  await apply('Older', '--as-of', new Date(Date.now() - 3_600_000).toISOString());
+  expect(await store.hget(profile, 'u')).toBe('Ada');
+});
+
+test.each([
+  ['postgres://reader@127.0.0.1/game', '2026-01-31T18:00:00Z', 'a database is read as it is now'],
+  ['.', 'yesterday', 'a date and a time with a zone'],
+  ['.', '2999-01-01T00:00:00Z', 'It must not be in the future'],
+])('--as-of with %s as of %s is wrong usage', async (from, asOf, reason) => {
+  const { exitCode, err } = await createTool(undefined, prefix).text(
+    'verify',
+    '--source',
+    from,
+    '--as-of',
+    asOf,
+  );
+  expect({ exitCode, err }).toEqual({ exitCode: 2, err: expect.stringContaining(reason) });
 });

@@ -32,12 +32,14 @@ export interface SourceChoice {
   batch?: number | undefined;
   onConflict?: OnConflict | undefined;
   run?: string | undefined;
+  /** When the export of files began, ms since 1970; undefined where unknown. */
+  asOf?: number | undefined;
 }
 
 /** A source as chosen, opened; whoever opens it closes it. */
 export interface Chosen {
   source: Source;
-  /** `performance.now()` before its snapshot was opened; undefined for files, which are of any age. */
+  /** `performance.now()` before its snapshot was opened; undefined for files whose age was not given. */
   openedAt: number | undefined;
   scope: Scope;
   run: string;
@@ -49,7 +51,7 @@ export interface Chosen {
 
 /** Opens what was chosen; the environment may have its password. Mistakes are UsageErrors. */
 export async function openChosen(choice: SourceChoice, env: NodeJS.ProcessEnv): Promise<Chosen> {
-  const openedAt = isDatabaseUrl(choice.source) ? performance.now() : undefined;
+  const openedAt = openingTime(choice);
   const source = await open(choice, env);
   const missing = choice.entities?.find((entity) => !source.entities.includes(entity));
   if (missing !== undefined) {
@@ -86,4 +88,12 @@ async function open({ source, mapping }: SourceChoice, env: NodeJS.ProcessEnv): 
   } catch (error) {
     throw error instanceof SourceError ? new UsageError(error.message) : error;
   }
+}
+
+function openingTime({ source, asOf }: SourceChoice): number | undefined {
+  if (!isDatabaseUrl(source)) return asOf && performance.now() - (Date.now() - asOf);
+  if (asOf !== undefined) {
+    throw new UsageError('--as-of is for files: a database is read as it is now, so leave it out');
+  }
+  return performance.now();
 }
