@@ -12,6 +12,8 @@ import { createMetrics, workersMetrics, type Metrics, type MetricsText } from '.
 import { watchPolicy, type PolicyWatch } from './deprecation/policy/policy-store.ts';
 import type { PolicyLayer } from './deprecation/policy/policy.ts';
 import { connectLegacy } from './cutover/forward/legacy.ts';
+import { openReplayCredentials } from './cutover/replay/credentials.ts';
+import { createQueueing } from './cutover/replay/queueing.ts';
 import { joinCutover, type Cutover } from './cutover/switch/instance.ts';
 import { createTraffic } from './cutover/traffic.ts';
 import { createPictures, removeOrphans } from './media/lifecycle.ts';
@@ -144,11 +146,17 @@ function startCounters(resources: Resources): Counters {
 async function serve(resources: Resources, { ledger, metrics, load }: Counters): Promise<string> {
   const { config, log, releasers, store, media, arePicturesAvailable, deprecation } = resources;
   const { rateLimit, authFailureLimit, keyPrefix, organizationHeader } = config;
+  const ability = await openReplayCredentials(store, keyPrefix, {
+    secret: config.replaySecret,
+    previous: config.replaySecretPrevious,
+  });
+  if (ability.kind === 'unable' && config.replaySecret !== undefined)
+    log.error('changes cannot be replayed', { reason: ability.reason });
   const cutover = await joinCutover(store, {
     keyPrefix,
     kind: 'bridge',
     hasLegacy: config.legacyBaseUrl !== undefined,
-    canReplay: config.replaySecret !== undefined,
+    canReplay: ability.kind === 'able',
     log,
   });
   releasers.onClose('cut-over', cutover.close);
@@ -184,6 +192,7 @@ async function serve(resources: Resources, { ledger, metrics, load }: Counters):
     },
     load,
     cutover,
+    queueing: createQueueing(ability, config.replayMax),
     forwarding: openForwarding(resources, cutover, load, mediaUrl),
     isDraining: () => isDraining(),
     arePicturesAvailable,

@@ -61,7 +61,9 @@ export interface Config {
   legacyTimeout: number;
   /** What the stored credentials of waiting replays are encrypted with. */
   replaySecret: string | undefined;
-  /** How many changes may wait for their replay before further ones are refused. */
+  /** The secret before, which opens what was encrypted with it. */
+  replaySecretPrevious: string | undefined;
+  /** How many changes of an organization may wait for their replay before further ones are refused. */
   replayMax: number;
   logLevel: string;
 }
@@ -79,6 +81,7 @@ const secrets = [
   'AWS_SECRET_ACCESS_KEY',
   'AWS_SESSION_TOKEN',
   'REPLAY_SECRET',
+  'REPLAY_SECRET_PREVIOUS',
 ];
 
 const policyVariables: Record<keyof PolicyFields, string> = {
@@ -180,6 +183,7 @@ export function readConfig(environment: NodeJS.ProcessEnv): Config {
       take('LEGACY_TIMEOUT', 10, wholeNumber(1, 300), 'a number of seconds from 1 to 300') * 1000,
     // Checked below: a message about a mistake must not contain the secret.
     replaySecret: env['REPLAY_SECRET']?.trim() || undefined,
+    replaySecretPrevious: env['REPLAY_SECRET_PREVIOUS']?.trim() || undefined,
     replayMax: take(
       'REPLAY_MAX',
       1_000_000,
@@ -202,6 +206,9 @@ export function readConfig(environment: NodeJS.ProcessEnv): Config {
   }
   if (config.replaySecret !== undefined && config.replaySecret.length < 32) {
     mistakes.push('REPLAY_SECRET must have at least 32 characters');
+  }
+  if (config.replaySecretPrevious !== undefined && config.replaySecret === undefined) {
+    mistakes.push('REPLAY_SECRET_PREVIOUS needs REPLAY_SECRET, the one to use from now on');
   }
   if (port !== 0 && port === config.adminPort) mistakes.push('ADMIN_PORT must differ from PORT');
 

@@ -1,5 +1,7 @@
 import { setImmediate as nextPhase } from 'node:timers/promises';
 import type { Request, RequestHandler, Response } from 'express';
+import type { Queueing } from '../cutover/replay/queueing.ts';
+import type { Caller } from '../domain/caller.ts';
 import type { PolicyInForce } from '../deprecation/policy/policy-store.ts';
 import type { Admission, Cutover } from '../cutover/switch/instance.ts';
 import { openSession, requireRole, type AuthenticationOptions, type Session } from './authentication.ts';
@@ -25,6 +27,8 @@ export interface PipelineOptions extends AuthenticationOptions {
   /** Absent where no rate limit is configured. */
   enforceRateLimit?: Limiter | undefined;
   cutover: Pick<Cutover, 'admitChange'>;
+  /** For the mode reverse. */
+  queueing: Queueing;
   /** Set where there is a legacy service that requests may be forwarded to. */
   forwarding?: Forwarding | undefined;
 }
@@ -35,7 +39,7 @@ export interface PipelineOptions extends AuthenticationOptions {
  * worked on, but not while it waits for its body.
  */
 export function createPipeline(rows: readonly Row[], options: PipelineOptions): RequestHandler {
-  const { deprecation, load, enforceRateLimit, cutover, forwarding } = options;
+  const { deprecation, load, enforceRateLimit, cutover, forwarding, queueing } = options;
   const { slots, openBodies } = load;
   const rowsByPath = byPathAndMethod(rows);
   const gate = createGate(() => deprecation.current.policy, options);
@@ -73,6 +77,13 @@ export function createPipeline(rows: readonly Row[], options: PipelineOptions): 
     } finally {
       endWork(response);
     }
+  }
+
+  /** What the scripts queue a change of this caller with, for the legacy service. */
+  function queuedBy({ keyId, role, userId }: Caller, request: Request, response: Response): string {
+    const { organizationId = '' } = callOf(response);
+    const caller = { organizationId, keyId, role, ...(userId !== undefined && { userId }) };
+    return queueing(caller, String(request.headers['x-api-key']));
   }
 
   /**
@@ -113,7 +124,12 @@ export function createPipeline(rows: readonly Row[], options: PipelineOptions): 
             session = await openSession(row, request, response, options);
             requireRole(session.found.caller, row);
           }
-          if ('snapshot' in session.found) session.found.snapshot.epoch = admission.epoch;
+          if ('snapshot' in session.found) {
+            const { snapshot } = session.found;
+            snapshot.epoch = admission.epoch;
+            if (admission.mode === 'reverse')
+              snapshot.queued = queuedBy(session.found.caller, request, response);
+          }
           return await row.handler(session, body);
         } finally {
           slots.leave();

@@ -2,6 +2,7 @@ import type { ErrorRequestHandler, Express, Response } from 'express';
 import { problem, ProblemError, renderProblem, type Problem } from '../contract/problems.ts';
 import { MediaUnavailableError } from '../media/store.ts';
 import { isStoreUnavailable } from '../redis/connection/connect.ts';
+import { isBacklogFull } from '../redis/write-snapshot.ts';
 import { yieldingChunks } from '../lib/time-slices.ts';
 import { callOf, type Call } from './call.ts';
 
@@ -94,6 +95,14 @@ function toProblem(error: unknown, call: Call): Problem {
       'store-unavailable',
       'The store could not be reached or did not answer in time. If the request was to change something, it is ' +
         'unknown how much of it took effect; sending the same request again is safe.',
+    );
+  }
+  if (isBacklogFull(error)) {
+    call.failure = String(error);
+    return problem(
+      'replay-unavailable',
+      'Too many changes of this organization wait for the legacy service. This one was not made; of a long list of ' +
+        'usernames a part may have been. Sending the same request again is safe.',
     );
   }
   call.failure = error instanceof Error ? error.stack : String(error);

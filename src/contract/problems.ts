@@ -187,6 +187,12 @@ export const problemKinds = {
     when: 'There are more requests at once than this instance can process, or a change of the denylist blocks this one.',
     remedy: 'Retry after the time in Retry-After, with increasing delays.',
   },
+  'replay-unavailable': {
+    status: 503,
+    title: 'Replay unavailable',
+    when: 'During a cut-over: changes are recorded for the legacy service, and too many of the organization wait for it already.',
+    remedy: 'Retry with increasing delays. Sending the same request again is safe.',
+  },
   'legacy-timeout': {
     status: 504,
     title: 'Legacy service timeout',

@@ -42,6 +42,7 @@ export type ProblemCode =
   | 'legacy-unavailable'
   | 'store-unavailable'
   | 'overloaded'
+  | 'replay-unavailable'
   | 'legacy-timeout';
 
 /**

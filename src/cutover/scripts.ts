@@ -5,7 +5,7 @@ import { loadScripts, type ScriptCommand, type ScriptFiles } from '../redis/conn
 type JsonText = string | false;
 
 interface TrafficScripts {
-  beginChange: ScriptCommand<[epoch: number, user: string, waitMs: number], number>;
+  beginChange: ScriptCommand<[epoch: number, index: '', user: string, waitMs: number], number>;
   settleChange: ScriptCommand<[user: string, number: number | '', due: number], 'settled'>;
   drawAdoption: ScriptCommand<
     [user: string],
@@ -23,7 +23,10 @@ interface TrafficScripts {
     (string | number)[],
     ['stale' | 'frozen' | 'again' | 'superseded' | 'adopted' | 'conflict']
   >;
-  beginDenylistChange: ScriptCommand<[epoch: number, token: string, leaseMs: number, waitMs: number], number>;
+  beginDenylistChange: ScriptCommand<
+    [epoch: number, index: '', token: string, leaseMs: number, waitMs: number],
+    number
+  >;
   renewDenylistChange: ScriptCommand<[token: string, leaseMs: number], number>;
   endDenylistChange: ScriptCommand<
     [token: string, number: number, outcome: 'settled' | 'unknown'],
@@ -32,9 +35,9 @@ interface TrafficScripts {
   adoptDenylist: ScriptCommand<
     [
       epoch: number,
+      index: string,
       token: string,
       number: number,
-      index: string,
       what: 'ban' | 'remove' | 'stage' | 'commit',
       rows: string,
     ],

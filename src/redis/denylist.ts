@@ -3,9 +3,11 @@ import { yieldingChunks } from '../lib/time-slices.ts';
 import type { RedisClient } from './connection/client.ts';
 import type { ScriptCommand, ScriptFiles } from './connection/script-loader.ts';
 import {
+  changeArguments,
   createRetryBudget,
   normalizedName,
   readAgain,
+  type ChangeArguments,
   type Refusal,
   type RetryBudget,
   type WriteSnapshot,
@@ -13,20 +15,20 @@ import {
 
 export interface DenylistScripts {
   banUsernames: ScriptCommand<
-    [epoch: number, ...string[]],
+    [...ChangeArguments, ...string[]],
     [Refusal] | ['banned', ('added' | 'skipped' | 'replacement-in-use' | 'replacement-denied')[]]
   >;
   removeDenied: ScriptCommand<
-    [epoch: number, ...string[]],
+    [...ChangeArguments, ...string[]],
     [Refusal] | ['removed', ('deleted' | 'in-use' | 'absent')[]]
   >;
-  stageOpen: ScriptCommand<[token: string, leaseMs: number], 'opened' | 'busy'>;
+  stageOpen: ScriptCommand<[...ChangeArguments, token: string, leaseMs: number], 'opened' | 'busy'>;
   stageAdd: ScriptCommand<
-    (string | number)[],
+    [...ChangeArguments, token: string, leaseMs: number, ...string[]],
     [Refusal | 'lapsed'] | ['staged', added: number, positionsInUse: number[]]
   >;
   stageCommit: ScriptCommand<
-    [epoch: number, token: string, index: string, keyId: string, names: number],
+    [...ChangeArguments, token: string, keyId: string, names: number],
     'committed' | 'lapsed' | Refusal
   >;
   stageDrop: ScriptCommand<[token: string], 'dropped' | 'lapsed'>;
@@ -95,7 +97,7 @@ export async function banUsernames(
         const form = normalizedName(snapshot, replacement);
         return [username, normalizedName(snapshot, username), replacement, denied.has(form) ? '' : form];
       });
-      const reply = await store.banUsernames(base, snapshot.epoch, snapshot.index, keyId, ...asked);
+      const reply = await store.banUsernames(base, ...changeArguments(snapshot), keyId, ...asked);
       if (reply[0] === 'banned') {
         for (const [position, [username, replacement]] of rest.entries()) {
           const reason = reply[1][position];
@@ -169,7 +171,7 @@ export async function removeDenied(
     for (;;) {
       const pairs = chunk.map((name) => [name, normalizedName(snapshot, name)] as const);
       const fresh = firstOfEachForm(pairs, seen);
-      const reply = await store.removeDenied(base, snapshot.epoch, snapshot.index, keyId, ...fresh.flat());
+      const reply = await store.removeDenied(base, ...changeArguments(snapshot), keyId, ...fresh.flat());
       if (reply[0] === 'removed') {
         for (const [position, [name, form]] of fresh.entries()) {
           seen.add(form);
@@ -201,14 +203,13 @@ export async function overwriteDenylist(
   let snapshot = context.snapshot;
   for (;;) {
     const token = randomUUID();
-    if (!(await openStage(store, base, token, budget))) return { kind: 'busy' };
+    if (!(await openStage(store, base, snapshot, token, budget))) return { kind: 'busy' };
     const staged = await fillStage(store, base, token, snapshot, usernames);
     if (staged.kind === 'staged') {
       const committed = await store.stageCommit(
         base,
-        snapshot.epoch,
+        ...changeArguments(snapshot),
         token,
-        snapshot.index,
         keyId,
         staged.names,
       );
@@ -232,10 +233,11 @@ export async function removeAbandonedStage(
 async function openStage(
   store: DenylistStore,
   base: string,
+  snapshot: WriteSnapshot,
   token: string,
   budget: RetryBudget,
 ): Promise<boolean> {
-  while ((await store.stageOpen(base, token, stageLease)) === 'busy') {
+  while ((await store.stageOpen(base, ...changeArguments(snapshot), token, stageLease)) === 'busy') {
     if (!(await budget.wait())) return false;
   }
   return true;
@@ -252,7 +254,13 @@ async function fillStage(
   let names = 0;
   for await (const chunk of yieldingChunks(usernames, namesAtOnce.stage)) {
     const pairs = chunk.map((name) => [name, normalizedName(snapshot, name)] as const);
-    const reply = await store.stageAdd(base, token, stageLease, snapshot.index, ...pairs.flat());
+    const reply = await store.stageAdd(
+      base,
+      ...changeArguments(snapshot),
+      token,
+      stageLease,
+      ...pairs.flat(),
+    );
     if (reply[0] !== 'staged') return { kind: 'again' };
     names += reply[1];
     for (const position of reply[2]) {

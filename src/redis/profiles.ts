@@ -4,9 +4,11 @@ import { toProfile, type ProfileReply } from './api-keys/callers.ts';
 import type { RedisClient } from './connection/client.ts';
 import type { ScriptCommand, ScriptFiles } from './connection/script-loader.ts';
 import {
+  changeArguments,
   createRetryBudget,
   normalizedName,
   readAgain,
+  type ChangeArguments,
   type JsonText,
   type Refusal,
   type WriteSnapshot,
@@ -14,7 +16,7 @@ import {
 
 export interface ProfileScripts {
   putProfile: ScriptCommand<
-    [epoch: number, ...string[]],
+    [...ChangeArguments, ...string[]],
     | ['put', unusedFile: JsonText, ProfileReply]
     | [Refusal | 'staged' | 'denied' | 'taken' | 'lapsed']
     | ['object-not-found' | 'object-not-in-collection', field: 'picture' | 'avatar']
@@ -64,9 +66,8 @@ export async function putProfile(
 
     const reply = await store.putProfile(
       base,
-      snapshot.epoch,
+      ...changeArguments(snapshot),
       userId,
-      snapshot.index,
       snapshot.username ?? '',
       snapshot.username === undefined ? '' : normalizedName(snapshot, snapshot.username),
       username ?? '',

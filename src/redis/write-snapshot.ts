@@ -40,6 +40,15 @@ export interface WriteSnapshot {
   epoch: number;
   /** The user's current username. */
   username?: string | undefined;
+  /** In the mode reverse, what the scripts queue the change with (lua/lib/queue.lua), in JSON. */
+  queued?: string | undefined;
+}
+
+/** What the scripts of a change begin with (lua/lib/settings.lua, lua/lib/queue.lua). */
+export type ChangeArguments = [epoch: number, index: string, queued: string];
+
+export function changeArguments({ epoch, index, queued = '' }: WriteSnapshot): ChangeArguments {
+  return [epoch, index, queued];
 }
 
 /** Reads what a write has to be judged by now. */
@@ -69,10 +78,10 @@ export async function readWriteSnapshot(
 export async function readAgain(
   store: RedisClient,
   base: string,
-  { epoch }: WriteSnapshot,
+  { epoch, queued }: WriteSnapshot,
   userId?: string,
 ): Promise<WriteSnapshot> {
-  return { ...(await readWriteSnapshot(store, base, userId)), epoch };
+  return { ...(await readWriteSnapshot(store, base, userId)), epoch, queued };
 }
 
 /** The snapshot in a script's reply. */
@@ -96,6 +105,14 @@ export function toWriteSnapshot(reply: SettingsReply, username: JsonText): Write
 /** The form of a name under this snapshot's comparison. */
 export function normalizedName(snapshot: WriteSnapshot, name: string): string {
   return comparisonForm(name, snapshot.settings.comparison);
+}
+
+/**
+ * Whether a script has refused a change since too many wait for their replay (lua/lib/queue.lua). Of a request that
+ * takes several calls, those before have been made.
+ */
+export function isBacklogFull(error: unknown): boolean {
+  return /\bBACKLOGFULL /.test(String(error));
 }
 
 /** How long a write waits for another operation to decide before it gives up, in ms: less than a client would. */

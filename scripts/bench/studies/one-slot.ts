@@ -27,7 +27,6 @@ try {
   const name = 'player-000007';
   const put = (next: string, avatarChange: string[]): string[] => [
     user,
-    '0',
     name,
     name,
     next,
@@ -39,10 +38,16 @@ try {
   await store.readProfile(base, sha256);
   await store.authenticate(base, sha256);
   const reference = put('', ['reference', encodeReference(avatar)]);
-  await store.putProfile(base, 0, ...reference);
+  await store.putProfile(base, 0, '0', '', ...reference);
   flood('read_profile (GET)', redis.port, shaOf(store, 'readProfile'), [...keys, sha256]);
   flood('authenticate (first half of a PUT)', redis.port, shaOf(store, 'authenticate'), [...keys, sha256]);
-  flood('put_profile (second half)', redis.port, shaOf(store, 'putProfile'), [...keys, '0', ...reference]);
+  flood('put_profile (second half)', redis.port, shaOf(store, 'putProfile'), [
+    ...keys,
+    '0',
+    '0',
+    '',
+    ...reference,
+  ]);
 } finally {
   await releasers.close();
 }

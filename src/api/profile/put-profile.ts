@@ -6,6 +6,7 @@ import type { ProfileChange } from '../../domain/profile.ts';
 import type { Pictures, StoredPicture } from '../../media/lifecycle.ts';
 import { putProfile as put, type PutOutcome } from '../../redis/profiles.ts';
 import type { Store } from '../../redis/scripts.ts';
+import { isBacklogFull } from '../../redis/write-snapshot.ts';
 import type { Session } from '../authentication.ts';
 import { createJsonReader, invalidBody } from '../middleware/json-body.ts';
 import type { Answer } from '../respond.ts';
@@ -70,7 +71,12 @@ export function putProfile({ store, pictures, mediaUrl }: PutProfileOptions) {
     const stored = await pictures.store(base, file);
     if (stored.kind !== 'stored') return refused(pictureProblem(stored));
     const picture = { file: stored.file };
-    const outcome = await put(store, base, userId, { ...change, picture }, snapshot);
+    const outcome = await put(store, base, userId, { ...change, picture }, snapshot).catch(
+      async (error: unknown) => {
+        if (isBacklogFull(error)) await pictures.discard(base, stored.file);
+        throw error;
+      },
+    );
     if (outcome.kind !== 'put') await pictures.discard(base, stored.file);
     return await toAnswer(base, outcome);
   };

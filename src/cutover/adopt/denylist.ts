@@ -39,7 +39,7 @@ export async function beginDenylistChange(
 ): Promise<DenylistChange> {
   const token = randomUUID();
   const deadline = performance.now() + longestWait;
-  const begin = () => store.beginDenylistChange(base, epoch, token, lease, waitMs);
+  const begin = () => store.beginDenylistChange(base, epoch, '', token, lease, waitMs);
   let number = await begin();
   while (number === 0) {
     if (performance.now() > deadline) {
@@ -76,7 +76,7 @@ export async function beginDenylistChange(
         ...(replacement === undefined ? [] : [replacement, normalizedName(snapshot, replacement)]),
       ]);
       const { index } = snapshot;
-      const reply = await store.adoptDenylist(base, epoch, token, number, index, what, JSON.stringify(rows));
+      const reply = await store.adoptDenylist(base, epoch, index, token, number, what, JSON.stringify(rows));
       if (reply === 'applied' || reply === 'lapsed') return reply;
       await sleep(pause);
     }

@@ -61,7 +61,7 @@ export function createMirror(options: MirrorOptions): Mirror {
     const user = userOf(credentials, found, admission.epoch);
     const number =
       user &&
-      (await begunOr(end, store.beginChange(user.base, user.epoch, user.userId, 3 * legacy.timeoutMs)));
+      (await begunOr(end, store.beginChange(user.base, user.epoch, '', user.userId, 3 * legacy.timeoutMs)));
     const gap: Gap | undefined =
       number !== undefined
         ? undefined

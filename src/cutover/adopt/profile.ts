@@ -164,11 +164,11 @@ async function apply(
   return await store.adoptProfile(
     base,
     epoch,
+    index === false ? '0' : index,
     userId,
     number,
     time,
     settles ?? '',
-    index === false ? '0' : index,
     username === false ? '' : username,
     username === false ? '' : form(username),
     JSON.stringify(profile),

@@ -239,7 +239,8 @@ type StoredImage = ['unset' | 'file' | 'reference', string];
 
 function toChange(kind: string, json: string): AcceptedChange {
   const stored = JSON.parse(json) as Record<string, unknown>;
-  if (kind !== 'put') return { kind, renamed: [], ...stored } as unknown as AcceptedChange;
+  if (kind === 'ban') return { kind, renamed: [], ...stored } as unknown as AcceptedChange;
+  if (kind !== 'put') return { kind, ...stored } as unknown as AcceptedChange;
   const { username, released, picture, avatar } = stored as {
     username?: string;
     released?: string;

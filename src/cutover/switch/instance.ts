@@ -49,7 +49,7 @@ export interface CutoverOptions {
   kind: 'bridge' | 'migrate';
   /** Whether LEGACY_BASE_URL is set. */
   hasLegacy: boolean;
-  /** Whether REPLAY_SECRET is set. */
+  /** Whether this instance can seal and open the API keys of waiting changes (REPLAY_SECRET). */
   canReplay: boolean;
   /** Undefined: nothing is logged. */
   log?: Log;
@@ -244,7 +244,12 @@ function unavailable(detail: string): ProblemError {
   return new ProblemError('store-unavailable', detail);
 }
 
-function refusal(reply: ['needs-legacy', string] | ['native-instances', string[]]): string {
+function refusal(
+  reply: ['needs-legacy', string] | ['native-instances', string[]] | ['needs-replay'],
+): string {
+  if (reply[0] === 'needs-replay') {
+    return 'the mode of the cut-over is reverse, in which every instance records changes for the legacy service: set REPLAY_SECRET to the same secret as the other instances';
+  }
   return reply[0] === 'needs-legacy'
     ? `the mode of the cut-over is ${reply[1]}, which needs the legacy service: set LEGACY_BASE_URL to its address, or switch to native first (admin cutover set native)`
     : `LEGACY_BASE_URL is set, but instances without it already serve from this store (${reply[1].join(', ')}): stop them first, or run admin cutover set native to keep Redis the authority`;

@@ -12,6 +12,7 @@ interface CutoverScripts {
     | ['ok', mode: string, epoch: number, since: string, to: string, phase: string]
     | ['needs-legacy', mode: string]
     | ['native-instances', ids: string[]]
+    | ['needs-replay']
   >;
   cutoverBegin: ScriptCommand<
     [token: string, from: string, to: string, leaseMs: number],

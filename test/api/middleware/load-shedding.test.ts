@@ -170,6 +170,7 @@ test('an instance without a free slot refuses with 503, and is degraded though r
           throw new Error('nothing changes here');
         },
       },
+      queueing: () => '',
     }),
   );
   app.get(

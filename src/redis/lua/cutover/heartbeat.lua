@@ -13,6 +13,7 @@
 --
 -- {'ok', mode, epoch, since, to, phase}    mode '' where none is stored; to and phase '' where no switch is under way
 -- {'needs-legacy', mode}                   refused: an instance without the legacy service, in a mode other than native
+-- {'needs-replay'}                         refused: an instance that cannot replay, in the mode reverse
 -- {'native-instances', ids}                refused: no mode is stored, and instances without the legacy service serve
 local now = tonumber(now_ms())
 local id, is_first = ARGV[1], ARGV[5] == '1'
@@ -41,6 +42,9 @@ if is_first then
     return { 'needs-legacy', state.mode }
   elseif ARGV[6] == '0' and state.token then
     return { 'needs-legacy', state.to }
+  end
+  if ARGV[6] ~= '-' and (state.mode == 'reverse' or state.to == 'reverse') and cjson.decode(ARGV[2]).replay == false then
+    return { 'needs-replay' }
   end
   seen, phase = state.epoch, state.token and state.phase or '-'
 end

@@ -1,6 +1,6 @@
 #!lua
 -- @include audit store
--- From here on refuses changes of this organization that were admitted under a lower epoch (lib/epoch.lua).
+-- From here on refuses changes of this organization that were admitted under a lower epoch (lib/settings.lua).
 --
 -- KEYS[1]  <prefix>{organization}:
 -- ARGV[1]  epoch

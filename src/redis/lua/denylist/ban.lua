@@ -1,24 +1,23 @@
 #!lua
--- @include audit epoch local_writes names store
+-- @include audit local_writes queue
 -- Contract 4.3, for a part of the request: denies each name and renames its user, both or neither.
 --
 -- KEYS[1]  <prefix>{organization}:
--- ARGV[1]  generation of the name index that the forms belong to
--- ARGV[2]  public id of the caller's key, for the audit trail
--- ARGV[3…] four for each name: name, form, replacement, replacement's form ('' where this same request denies
+-- ARGV[1]  public id of the caller's key, for the audit trail
+-- ARGV[2…] four for each name: name, form, replacement, replacement's form ('' where this same request denies
 --          the replacement, whatever the order of its properties)
 --
 -- {'stale'} {'frozen'}              nothing was done: read the settings again and retry
 -- {'banned', outcomes}              one for each name: added | skipped | replacement-in-use |
 --                                   replacement-denied; fewer than names where a denylist overwrite has not
 --                                   decided about a replacement yet: retry with the rest
-local index, key_id = ARGV[1], ARGV[2]
-local refused = check_generation(index)
+local key_id = ARGV[1]
+local refused = names_refused()
 if refused then return { refused } end
 
-local outcomes = {}
+local outcomes, denied, renamed = {}, {}, {}
 local now = now_ms()
-for i = 3, #ARGV, 4 do
+for i = 2, #ARGV, 4 do
   local name, form, replacement, new_form = ARGV[i], ARGV[i + 1], ARGV[i + 2], ARGV[i + 3]
   local outcome = 'added'
   local user = false
@@ -31,7 +30,7 @@ for i = 3, #ARGV, 4 do
       if new_form == '' or is_denied(index, new_form) then
         outcome = 'replacement-denied'
       elseif is_staged(new_form) then
-        return { 'banned', outcomes }
+        break
       elseif holder_of(index, new_form) then
         outcome = 'replacement-in-use'
       end
@@ -40,6 +39,7 @@ for i = 3, #ARGV, 4 do
   if outcome == 'added' then
     redis.call('HSET', denylist_key(index), form, form == name and '' or name)
     mark_local_write('d', form)
+    denied[#denied + 1] = { name, replacement }
     audit('ban', key_id, 'username', name)
     -- "If a name is in use, its user gets the replacement instead." (contract 4.3.2)
     if user then
@@ -48,9 +48,13 @@ for i = 3, #ARGV, 4 do
       release(index, form)
       claim(index, new_form, user)
       redis.call('HSET', profile, 'u', replacement, 't', now, 'b', '1')
+      renamed[#renamed + 1] = user
       audit('rename', key_id, 'from', from, 'to', replacement, 'user', user)
     end
   end
   outcomes[#outcomes + 1] = outcome
+end
+if queued and #denied > 0 then
+  enqueue('ban', { replacements = denied, renamed = #renamed > 0 and renamed or nil })
 end
 return { 'banned', outcomes }

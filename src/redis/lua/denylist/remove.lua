@@ -1,20 +1,19 @@
 #!lua
--- @include audit epoch local_writes names store
+-- @include audit local_writes queue
 -- Contract 4.4, for a part of the request: removes names from the denylist, except those in use.
 --
 -- KEYS[1]  <prefix>{organization}:
--- ARGV[1]  generation of the name index that the forms belong to
--- ARGV[2]  public id of the caller's key, for the audit trail
--- ARGV[3…] two for each name: name, form
+-- ARGV[1]  public id of the caller's key, for the audit trail
+-- ARGV[2…] two for each name: name, form
 --
 -- {'stale'} {'frozen'}              nothing was done: read the settings again and retry
 -- {'removed', outcomes}             one for each name: deleted | in-use | absent
-local index, key_id = ARGV[1], ARGV[2]
-local refused = check_generation(index)
+local key_id = ARGV[1]
+local refused = names_refused()
 if refused then return { refused } end
 
-local outcomes = {}
-for i = 3, #ARGV, 2 do
+local outcomes, deleted = {}, {}
+for i = 2, #ARGV, 2 do
   local name, form = ARGV[i], ARGV[i + 1]
   local outcome = 'absent'
   -- "A username in use cannot be removed; it is skipped and returned." (contract 4.4.1)
@@ -22,9 +21,11 @@ for i = 3, #ARGV, 2 do
     outcome = 'in-use'
   elseif redis.call('HDEL', denylist_key(index), form) == 1 then
     outcome = 'deleted'
+    deleted[#deleted + 1] = name
     mark_local_write('d', form)
     audit('remove', key_id, 'username', name)
   end
   outcomes[#outcomes + 1] = outcome
 end
+if queued and #deleted > 0 then enqueue('remove', { usernames = deleted }) end
 return { 'removed', outcomes }

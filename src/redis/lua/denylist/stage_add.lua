@@ -1,27 +1,32 @@
 #!lua
--- @include names store
+-- @include queue
 -- Contract 4.5, second step, for a part of the list: from here on nobody can claim these names, so what is
 -- found unused stays unused until the stage is committed or dropped.
 --
 -- KEYS[1]  <prefix>{organization}:
 -- ARGV[1]  token of this overwrite
 -- ARGV[2]  lease in ms
--- ARGV[3]  generation of the name index that the forms belong to
--- ARGV[4…] two for each name: name, form
+-- ARGV[3…] two for each name: name, form
 --
 -- {'lapsed'}                        the stage is not this overwrite's any more: start again
 -- {'stale'} {'frozen'}              nothing was done: read the settings again and retry
 -- {'staged', added, positions}      how many names are new to the stage; those in use, counted from 0
 local stage = stage_key()
 if redis.call('GET', stage_owner_key()) ~= ARGV[1] then return { 'lapsed' } end
-local refused = check_generation(ARGV[3])
+local refused = names_refused()
 if refused then return { refused } end
 
-local added, in_use = 0, {}
-for i = 4, #ARGV, 2 do
+local added, in_use, names = 0, {}, {}
+for i = 3, #ARGV, 2 do
   local name, form = ARGV[i], ARGV[i + 1]
   added = added + redis.call('HSET', stage, form, form == name and '' or name)
-  if holder_of(ARGV[3], form) then in_use[#in_use + 1] = (i - 4) / 2 end
+  names[#names + 1] = name
+  if holder_of(index, form) then in_use[#in_use + 1] = (i - 3) / 2 end
 end
 redis.call('PEXPIRE', stage_owner_key(), ARGV[2])
+if queued then
+  -- Kept for the replay once the overwrite is committed.
+  redis.call('RPUSH', replay_list_key(ARGV[1]), cjson.encode(names))
+  redis.call('PEXPIRE', replay_list_key(ARGV[1]), ARGV[2])
+end
 return { 'staged', added, in_use }

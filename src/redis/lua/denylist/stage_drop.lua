@@ -7,5 +7,5 @@
 --
 -- 'dropped', or 'lapsed' where the stage was not this overwrite's
 if redis.call('GET', stage_owner_key()) ~= ARGV[1] then return 'lapsed' end
-redis.call('UNLINK', stage_key(), stage_owner_key())
+redis.call('UNLINK', stage_key(), stage_owner_key(), replay_list_key(ARGV[1]))
 return 'dropped'

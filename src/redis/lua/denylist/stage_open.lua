@@ -1,5 +1,5 @@
 #!lua
--- @include store
+-- @include queue
 -- Contract 4.5, first step: opens the one stage an organization has for its next denylist.
 --
 -- KEYS[1]  <prefix>{organization}:

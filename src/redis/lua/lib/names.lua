@@ -97,9 +97,14 @@ end
 
 -- Why forms of this generation must not be written now: 'stale' where the organization has another comparison
 -- by now, 'frozen' while its index is being rebuilt, nil where all is well.
+local function refused_generation(index, in_force)
+  if in_force ~= index then return 'stale' end
+  return redis.call('EXISTS', rebuild_key()) == 1 and 'frozen' or nil
+end
+
+-- The same, for scripts that read the settings for nothing else.
 local function check_generation(index)
   local now = redis.call('HMGET', settings_key(), 'index', 'n' .. index)
   remember(index, tonumber(now[2] or 1))
-  if (now[1] or '0') ~= index then return 'stale' end
-  return redis.call('EXISTS', rebuild_key()) == 1 and 'frozen' or nil
+  return refused_generation(index, now[1] or '0')
 end

@@ -1,28 +1,27 @@
 #!lua
--- @include adoptions epoch names
+-- @include adoptions settings
 -- Applies a part of a denylist change as the legacy service answered it, without judging it again.
 --
 -- KEYS[1]  <prefix>{organization}:
 -- ARGV[1]  token of this change
 -- ARGV[2]  its number
--- ARGV[3]  generation of the name index that the forms belong to
--- ARGV[4]  ban | remove | stage | commit
--- ARGV[5]  JSON, an array for each name: name, form, and for a ban the replacement and its form
+-- ARGV[3]  ban | remove | stage | commit
+-- ARGV[4]  JSON, an array for each name: name, form, and for a ban the replacement and its form
 --
 -- 'stale' 'frozen'     nothing was done: look again, and retry
 -- 'lapsed'             the lease is lost: nothing was done
 -- 'applied'
 --
 -- Of an overwrite, the parts are staged, the first one without any name; commit makes them the denylist.
-local number, index, list = ARGV[2], ARGV[3], denylist_key(ARGV[3])
+local number, list = ARGV[2], denylist_key(index)
 if redis.call('GET', denylist_change_key()) ~= ARGV[1] then return 'lapsed' end
-local refused = check_generation(index)
+local refused = names_refused()
 if refused then return refused end
-local rows = cjson.decode(ARGV[5])
+local rows = cjson.decode(ARGV[4])
 
 local function deny(key, name, form) redis.call('HSET', key, form, form == name and '' or name) end
 
-if ARGV[4] == 'ban' then
+if ARGV[3] == 'ban' then
   for _, row in ipairs(rows) do
     local name, form, replacement, new_form = unpack(row)
     -- "A name that is already denied is skipped." (contract 4.3.3)
@@ -39,9 +38,9 @@ if ARGV[4] == 'ban' then
       end
     end
   end
-elseif ARGV[4] == 'remove' then
+elseif ARGV[3] == 'remove' then
   for _, row in ipairs(rows) do redis.call('HDEL', list, row[2]) end
-elseif ARGV[4] == 'stage' then
+elseif ARGV[3] == 'stage' then
   if #rows == 0 then redis.call('UNLINK', stage_key()) end
   -- While it has an owner, nobody takes the stage for one that was left behind.
   redis.call('SET', stage_owner_key(), ARGV[1], 'PX', 5000)

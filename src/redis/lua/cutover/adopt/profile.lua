@@ -1,5 +1,5 @@
 #!lua
--- @include adoptions epoch names
+-- @include adoptions settings
 -- Makes a profile say what the legacy service shows of it. What the legacy service cannot show is kept: an unverified
 -- wallet, and a picture or reference whose URL is the one shown. The legacy service decides about names: settings and
 -- denylist are not asked, and a name that another user has here is taken from that user.
@@ -9,19 +9,18 @@
 -- ARGV[2]  number of the adoption
 -- ARGV[3]  when it was drawn, ms
 -- ARGV[4]  number of the change that it settles, '' for none
--- ARGV[5]  generation of the name index that the forms belong to
--- ARGV[6]  current username as the caller saw it, '' for none
--- ARGV[7]  its form
--- ARGV[8]  JSON of the profile shown {name, form, picture, avatar, avatarUrl, wallet}, false where unset
--- ARGV[9]  the picture reference whose URL by the template is the one shown, '' for none
+-- ARGV[5]  current username as the caller saw it, '' for none
+-- ARGV[6]  its form
+-- ARGV[7]  JSON of the profile shown {name, form, picture, avatar, avatarUrl, wallet}, false where unset
+-- ARGV[8]  the picture reference whose URL by the template is the one shown, '' for none
 --
 -- {'stale'} {'frozen'}    nothing was done: draw again, and retry
 -- {'again'}               a denylist change came between: draw and read again
 -- {'superseded'}          a later adoption was applied before
 -- {'adopted'}
 -- {'conflict'}            adopted without the name: the user who has it took it from this one, and both show it
-local user, number, index = ARGV[1], tonumber(ARGV[2]), ARGV[5]
-local refused = check_generation(index)
+local user, number = ARGV[1], tonumber(ARGV[2])
+local refused = names_refused()
 if refused then return { refused } end
 if number <= barrier() then return { 'again' } end
 local profile = profile_key(user)
@@ -32,9 +31,9 @@ if tonumber(have.as or 0) >= number then
   settle(user, ARGV[4], tonumber(ARGV[3]))
   return { 'superseded' }
 end
-if (have.u or '') ~= ARGV[6] then return { 'stale' } end
+if (have.u or '') ~= ARGV[5] then return { 'stale' } end
 
-local shown = cjson.decode(ARGV[8])
+local shown = cjson.decode(ARGV[7])
 local function set(field, value)
   if value then redis.call('HSET', profile, field, value) else redis.call('HDEL', profile, field) end
 end
@@ -49,8 +48,8 @@ if shown.name then
   end
 end
 local name = not has_conflict and shown.name
-if have.u and (not name or ARGV[7] ~= shown.form) and holder_of(index, ARGV[7]) == user then
-  release(index, ARGV[7])
+if have.u and (not name or ARGV[6] ~= shown.form) and holder_of(index, ARGV[6]) == user then
+  release(index, ARGV[6])
 end
 if name then claim(index, shown.form, user) end
 set('u', name)
@@ -58,7 +57,7 @@ set('u', name)
 local reference_url = have.pr and (redis.call('HGET', objects_key(), have.pr) or have.pu)
 local is_kept = shown.picture and (
   (have.pf and have.po == shown.picture)
-  or (have.pr and (reference_url == shown.picture or have.pr == ARGV[9]))
+  or (have.pr and (reference_url == shown.picture or have.pr == ARGV[8]))
   or (not have.pf and not have.pr and have.pu == shown.picture))
 if not is_kept then
   if have.pf then redis.call('ZADD', unreferenced_pictures_key(), now_ms(), have.pf) end

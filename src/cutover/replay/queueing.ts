@@ -1,0 +1,29 @@
+import { ProblemError } from '../../contract/problems.ts';
+import type { ReplayAbility } from './credentials.ts';
+import type { QueuedCaller } from './queue.ts';
+
+/** What the scripts of a caller's change queue it with (lua/lib/queue.lua). */
+export type Queueing = (caller: QueuedCaller, apiKey: string) => string;
+
+/**
+ * `most`: how many changes of an organization may wait; the scripts refuse further ones. Throws a 503
+ * `replay-unavailable` where this instance cannot keep API keys for the replay.
+ */
+export function createQueueing(ability: ReplayAbility, most: number): Queueing {
+  return (caller, apiKey) => {
+    if (ability.kind === 'unable') {
+      throw new ProblemError(
+        'replay-unavailable',
+        'This instance cannot record changes for the legacy service.',
+      );
+    }
+    const { keyId, role, userId = '' } = caller;
+    return JSON.stringify({
+      key: keyId,
+      role,
+      user: userId,
+      sealed: ability.credentials.seal(caller, apiKey),
+      most,
+    });
+  };
+}

@@ -1,0 +1,152 @@
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
+import { randomBytes } from 'node:crypto';
+import fc from 'fast-check';
+import {
+  createReplayCredentials,
+  openReplayCredentials,
+  type ReplayCredentials,
+} from '../../../src/cutover/replay/credentials.ts';
+import type { QueuedCaller } from '../../../src/cutover/replay/queue.ts';
+import { joinCutover } from '../../../src/cutover/switch/instance.ts';
+import { closeRedis } from '../../../src/redis/connection/connect.ts';
+import { cutoverKey, replaySecretKey } from '../../../src/redis/keys.ts';
+import type { Store } from '../../../src/redis/scripts.ts';
+import { freshPrefix } from '../../support/redis.ts';
+import { openTestStore } from '../../support/store.ts';
+
+let store: Store;
+let prefix: string;
+beforeAll(async () => {
+  store = await openTestStore();
+});
+beforeEach(() => {
+  prefix = freshPrefix();
+});
+afterAll(() => closeRedis(store));
+
+const [first, second, third] = ['first', 'second', 'third'].map((word) => word.repeat(10)) as [
+  string,
+  string,
+  string,
+];
+const ada: QueuedCaller = { organizationId: 'acme', keyId: 'k1', role: 'player', userId: 'ada' };
+
+async function able(secret: string, previous?: string): Promise<ReplayCredentials> {
+  const ability = await openReplayCredentials(store, prefix, { secret, previous });
+  if (ability.kind === 'unable') throw new Error(ability.reason);
+  return ability.credentials;
+}
+
+/** Registers an instance that can replay, as a bridge does after it has opened its credentials. */
+async function join() {
+  return await joinCutover(store, { keyPrefix: prefix, kind: 'bridge', hasLegacy: true, canReplay: true });
+}
+
+describe('a sealed API key', () => {
+  const credentials = createReplayCredentials([randomBytes(32)]);
+
+  test('opens for its caller, whatever its bytes', () => {
+    const byte = fc.integer({ min: 0, max: 255 }).map((code) => String.fromCharCode(code));
+    const text = fc.string();
+    fc.assert(
+      fc.property(
+        fc.string({ unit: byte }),
+        text,
+        text,
+        fc.option(text),
+        (apiKey, organizationId, keyId, user) => {
+          const caller: QueuedCaller = {
+            organizationId,
+            keyId,
+            role: 'admin',
+            ...(user !== null && { userId: user }),
+          };
+          expect(credentials.open({ caller, sealedKey: credentials.seal(caller, apiKey) })).toBe(apiKey);
+        },
+      ),
+    );
+  });
+
+  test.each<[string, Partial<QueuedCaller>]>([
+    ['another organization', { organizationId: 'other' }],
+    ['another key', { keyId: 'k2' }],
+    ['another role', { role: 'admin' }],
+    ['another user', { userId: 'eve' }],
+  ])('does not open for %s', (_, change) => {
+    const sealedKey = credentials.seal(ada, 'secret');
+    expect(credentials.open({ caller: { ...ada, ...change }, sealedKey })).toBeUndefined();
+  });
+
+  test('does not open once any bit of it is changed, or a part of it is missing', () => {
+    const sealed = Buffer.from(credentials.seal(ada, 'secret'), 'base64');
+    for (let bit = 0; bit < sealed.length * 8; bit += 1) {
+      const changed = Buffer.from(sealed);
+      changed[bit >> 3] = (changed[bit >> 3] ?? 0) ^ (1 << (bit & 7));
+      expect(credentials.open({ caller: ada, sealedKey: changed.toString('base64') })).toBeUndefined();
+    }
+    for (let size = 0; size < sealed.length; size += 1) {
+      const part = sealed.subarray(0, size).toString('base64');
+      expect(credentials.open({ caller: ada, sealedKey: part })).toBeUndefined();
+    }
+  });
+
+  test('never looks the same twice, and does not contain the key', () => {
+    const sealed = credentials.seal(ada, 'secret');
+    expect(credentials.seal(ada, 'secret')).not.toBe(sealed);
+    expect(Buffer.from(sealed, 'base64').toString('latin1')).not.toContain('secret');
+  });
+});
+
+describe('the secret', () => {
+  test('is needed to replay', async () => {
+    const ability = await openReplayCredentials(store, prefix, { secret: undefined });
+    expect(ability).toEqual({ kind: 'unable', reason: 'REPLAY_SECRET is not set' });
+    expect(await store.exists(replaySecretKey(prefix))).toBe(0);
+  });
+
+  test('is the same for all instances, which open what others have sealed', async () => {
+    const sealedKey = (await able(first)).seal(ada, 'secret');
+    expect((await able(first)).open({ caller: ada, sealedKey })).toBe('secret');
+  });
+
+  test('is refused where another instance uses a different one', async () => {
+    await able(first);
+    const other = await join();
+    expect(await openReplayCredentials(store, prefix, { secret: second })).toMatchObject({ kind: 'unable' });
+    await other.close();
+    await able(second);
+  });
+
+  test('is refused where changes may wait that were sealed with a different one', async () => {
+    await able(first);
+    await store.hset(cutoverKey(prefix), { mode: 'reverse', epoch: 1, since: 1, by: 'test' });
+    expect(await openReplayCredentials(store, prefix, { secret: second })).toMatchObject({ kind: 'unable' });
+  });
+
+  test('can be changed while changes wait: what was sealed with the one before opens', async () => {
+    const sealedKey = (await able(first)).seal(ada, 'secret');
+    await store.hset(cutoverKey(prefix), { mode: 'reverse', epoch: 1, since: 1, by: 'test' });
+    const changed = await able(second, first);
+    expect(changed.open({ caller: ada, sealedKey })).toBe('secret');
+
+    const sealedLater = changed.seal(ada, 'secret');
+    expect((await able(second)).open({ caller: ada, sealedKey: sealedLater })).toBe('secret');
+    expect((await able(second)).open({ caller: ada, sealedKey })).toBeUndefined();
+    const ability = await openReplayCredentials(store, prefix, { secret: third, previous: first });
+    expect(ability).toMatchObject({ kind: 'unable' });
+  });
+
+  test('is not in Redis', async () => {
+    await able(first);
+    expect(JSON.stringify(await store.hgetall(replaySecretKey(prefix)))).not.toContain('first');
+  });
+});
+
+test('an instance that cannot replay does not start in the mode reverse', async () => {
+  await store.hset(cutoverKey(prefix), { mode: 'reverse', epoch: 1, since: 1, by: 'test' });
+  const start = joinCutover(store, { keyPrefix: prefix, kind: 'bridge', hasLegacy: true, canReplay: false });
+  await expect(start).rejects.toThrow('REPLAY_SECRET');
+  const other = await join();
+  expect(other.mode()).toBe('reverse');
+  await other.close();
+});

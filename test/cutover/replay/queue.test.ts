@@ -1,0 +1,443 @@
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
+import { randomBytes } from 'node:crypto';
+import fc from 'fast-check';
+import { createReplayCredentials, type ReplayCredentials } from '../../../src/cutover/replay/credentials.ts';
+import { createQueueing } from '../../../src/cutover/replay/queueing.ts';
+import {
+  createReplayQueue,
+  type AcceptedChange,
+  type ReplayQueue,
+} from '../../../src/cutover/replay/queue.ts';
+import { claimLease, leaseHolder } from '../../../src/cutover/replay/lease.ts';
+import { defaultSettings } from '../../../src/domain/settings.ts';
+import { closeRedis } from '../../../src/redis/connection/connect.ts';
+import { banUsernames, overwriteDenylist, removeDenied } from '../../../src/redis/denylist.ts';
+import { organizationBase, unreferencedPicturesKey } from '../../../src/redis/keys.ts';
+import { registerOrganization, saveSettings } from '../../../src/redis/organizations.ts';
+import { putProfile } from '../../../src/redis/profiles.ts';
+import type { Store } from '../../../src/redis/scripts.ts';
+import { isBacklogFull, readWriteSnapshot, type WriteSnapshot } from '../../../src/redis/write-snapshot.ts';
+import type { ProfileChange } from '../../../src/domain/profile.ts';
+import { trackPending } from '../../../src/media/lifecycle.ts';
+import { run, type Command, type Model } from '../../redis/model.ts';
+import { freshPrefix } from '../../support/redis.ts';
+import { openTestStore } from '../../support/store.ts';
+
+let store: Store;
+let credentials: ReplayCredentials;
+let prefix: string;
+let base: string;
+let queue: ReplayQueue;
+const organizationId = 'acme';
+
+beforeAll(async () => {
+  store = await openTestStore();
+  credentials = createReplayCredentials([randomBytes(32)]);
+});
+beforeEach(async () => {
+  prefix = freshPrefix();
+  base = organizationBase(prefix, organizationId);
+  queue = createReplayQueue(store, prefix);
+  await saveSettings(store, prefix, organizationId, defaultSettings);
+});
+afterAll(() => closeRedis(store));
+
+/** What a change is judged by in the mode reverse. */
+async function inReverse(userId?: string, most = 1000): Promise<WriteSnapshot> {
+  const caller = {
+    organizationId,
+    keyId: userId === undefined ? 'k_admin' : `k_${userId}`,
+    role: userId === undefined ? ('admin' as const) : ('player' as const),
+    ...(userId !== undefined && { userId }),
+  };
+  const queued = createQueueing({ kind: 'able', credentials }, most)(caller, `secret of ${caller.keyId}`);
+  return { ...(await readWriteSnapshot(store, base, userId)), queued };
+}
+
+async function put(userId: string, change: ProfileChange, most?: number) {
+  return await putProfile(store, base, userId, change, await inReverse(userId, most));
+}
+
+async function byAdmin(most?: number) {
+  return { store, base, keyId: 'k_admin', snapshot: await inReverse(undefined, most) };
+}
+
+async function upload(userId: string, file: string) {
+  await trackPending(store, base, file);
+  return await put(userId, { picture: { file } });
+}
+
+async function waiting(): Promise<AcceptedChange[]> {
+  return (await queue.read(organizationId, 1000)).map(({ change }) => change);
+}
+
+/** All keys of the organization and what they hold, except what was recorded of the call itself. */
+async function everything(): Promise<Record<string, unknown>> {
+  const found: Record<string, unknown> = {};
+  for (const key of (await store.keys(`${prefix}*`)).sort()) found[key] = await store.dump(key);
+  return found;
+}
+
+describe('a change in the mode reverse is queued by the call that makes it', () => {
+  test('a profile: what was asked for, with the caller and a key that opens', async () => {
+    const reference = { datasourceId: 'd', objectDefinitionId: 'o' };
+    await store.hset(`${base}objects`, 'd\no', 'https://example.com/o.png');
+    await put('ada', { username: 'Ann' });
+    await put('ada', { username: 'Ada', picture: { reference }, avatar: null });
+    const [, entry, ...others] = await queue.read(organizationId, 10);
+    expect(others).toEqual([]);
+    expect(entry).toMatchObject({
+      caller: { organizationId, keyId: 'k_ada', role: 'player', userId: 'ada' },
+      change: { kind: 'put', username: 'Ada', released: 'Ann', picture: { reference }, avatar: null },
+      isRetry: false,
+    });
+    expect(entry && credentials.open(entry)).toBe('secret of k_ada');
+    expect(entry).not.toHaveProperty('sender');
+    const [seconds] = await store.time();
+    expect(Math.abs(Number(seconds) * 1000 - (entry?.at ?? 0))).toBeLessThan(60_000);
+  });
+
+  test('a profile that was created without any field', async () => {
+    await put('ada', {});
+    expect(await waiting()).toEqual([{ kind: 'put' }]);
+  });
+
+  test('a ban: the names that were denied and the users who were renamed, not those skipped or refused', async () => {
+    await put('ada', { username: 'Ada' });
+    await put('bob', { username: 'Bob' });
+    await banUsernames(await byAdmin(), new Map([['root', 'x']]));
+    const outcome = await banUsernames(
+      await byAdmin(),
+      new Map([
+        ['root', 'y'],
+        ['Ada', 'Eve'],
+        ['Bob', 'Eve'],
+        ['__proto__', 'z'],
+      ]),
+    );
+    expect(outcome).toMatchObject({ kind: 'banned', failures: [{ username: 'Bob' }] });
+    expect((await waiting()).slice(2)).toEqual([
+      { kind: 'ban', replacements: [['root', 'x']], renamed: [] },
+      {
+        kind: 'ban',
+        replacements: [
+          ['Ada', 'Eve'],
+          ['__proto__', 'z'],
+        ],
+        renamed: ['ada'],
+      },
+    ]);
+  });
+
+  test('a long ban: each part that was applied', async () => {
+    const names = Array.from({ length: 150 }, (_, at) => `n${at}`);
+    await banUsernames(await byAdmin(), new Map(names.map((name) => [name, 'x'])));
+    const parts = await waiting();
+    expect(parts.length).toBeGreaterThan(1);
+    const banned = parts.flatMap((part) => (part.kind === 'ban' ? part.replacements : []));
+    expect(banned.map(([name]) => name)).toEqual(names);
+  });
+
+  test('a removal: the names that were removed', async () => {
+    await put('ada', { username: 'Ada' });
+    await banUsernames(await byAdmin(), new Map([['root', 'x']]));
+    await removeDenied(await byAdmin(), ['Ada', 'unknown', 'root']);
+    expect((await waiting()).at(-1)).toEqual({ kind: 'remove', usernames: ['root'] });
+  });
+
+  test.each([0, 1, 500])('an overwrite with %i names: the whole list, as it was given', async (count) => {
+    const names = Array.from({ length: count }, (_, at) => `Ñ${at}`);
+    expect(await overwriteDenylist(await byAdmin(), names)).toEqual({ kind: 'overwritten' });
+    const [change] = await waiting();
+    if (change?.kind !== 'overwrite') throw new Error('the overwrite is not queued');
+    const listed: string[] = [];
+    for await (const part of queue.readList(organizationId, change.list)) listed.push(...part);
+    expect(listed).toEqual(names);
+    if (count > 0) expect(await store.pttl(`${base}cutover:replay-list:${change.list}`)).toBe(-1);
+  });
+
+  test('what is refused is not queued', async () => {
+    await put('ada', { username: 'Ada' });
+    const before = await waiting();
+    expect(await put('bob', { username: 'Ada' })).toEqual({ kind: 'taken' });
+    expect(await overwriteDenylist(await byAdmin(), ['Ada'])).toMatchObject({ kind: 'in-use' });
+    await banUsernames(await byAdmin(), new Map([['Ada', 'Ada']]));
+    await removeDenied(await byAdmin(), ['Ada']);
+    expect(await waiting()).toEqual(before);
+    const lists = await store.keys(`${base}cutover:replay-list:*`);
+    expect(lists).toEqual([]);
+  });
+});
+
+test('in other modes nothing is queued', async () => {
+  const snapshot = await readWriteSnapshot(store, base, 'ada');
+  const context = { store, base, keyId: 'k', snapshot };
+  await putProfile(store, base, 'ada', { username: 'Ada' }, snapshot);
+  await banUsernames(context, new Map([['root', 'x']]));
+  await removeDenied(context, ['root']);
+  await overwriteDenylist(context, ['a']);
+  expect(await store.keys(`${base}cutover:*`)).toEqual([]);
+});
+
+test('beyond the limit a change is refused and changes nothing', async () => {
+  await overwriteDenylist(await byAdmin(), ['a']);
+  await put('ada', { username: 'Ada' });
+  const before = await everything();
+  const attempts = [
+    async () => put('bob', { username: 'Bob' }, 2),
+    async () => banUsernames(await byAdmin(2), new Map([['b', 'x']])),
+    async () => removeDenied(await byAdmin(2), ['a']),
+    async () => overwriteDenylist(await byAdmin(2), []),
+  ];
+  for (const attempt of attempts) {
+    const error: unknown = await attempt().catch((thrown: unknown) => thrown);
+    expect(isBacklogFull(error)).toBe(true);
+    expect(await everything()).toEqual(before);
+  }
+  expect(await put('bob', { username: 'Bob' }, 3)).toMatchObject({ kind: 'put' });
+});
+
+describe('an uploaded file', () => {
+  test('is kept until it has been replayed, though its profile has another picture by then', async () => {
+    await upload('ada', 'one.png');
+    const outcome = await put('ada', { picture: null });
+    expect(outcome).toEqual({ kind: 'put', profile: {} });
+    expect(await store.zcard(unreferencedPicturesKey(base))).toBe(0);
+    const [uploaded] = await queue.read(organizationId, 1);
+    await queue.complete(organizationId, [uploaded?.id ?? '']);
+    expect(await store.zrange(unreferencedPicturesKey(base), '0', '-1')).toEqual(['one.png']);
+  });
+
+  test('stays with the profile that still has it, with the URL that the legacy service shows it at', async () => {
+    await upload('ada', 'one.png');
+    const [uploaded] = await queue.read(organizationId, 1);
+    await queue.complete(organizationId, [uploaded?.id ?? ''], 'https://legacy.example/1');
+    expect(await store.hmget(`${base}p:ada`, 'pf', 'po')).toEqual(['one.png', 'https://legacy.example/1']);
+    expect(await store.zcard(unreferencedPicturesKey(base))).toBe(0);
+    expect(await upload('ada', 'two.png')).toMatchObject({ unusedFile: 'one.png' });
+    expect(await store.hget(`${base}p:ada`, 'po')).toBeNull();
+  });
+});
+
+describe('the queue', () => {
+  test('is read in order, from where one left off', async () => {
+    for (const name of ['a', 'b', 'c']) await put(name, { username: name });
+    const [first, second] = await queue.read(organizationId, 2);
+    expect([first?.change, second?.change]).toMatchObject([{ username: 'a' }, { username: 'b' }]);
+    const rest = await queue.read(organizationId, 10, second?.id);
+    expect(rest.map(({ change }) => change)).toMatchObject([{ username: 'c' }]);
+  });
+
+  test('remembers who has begun to send an entry, until it is complete', async () => {
+    await put('ada', { username: 'Ada' });
+    const [entry] = await queue.read(organizationId, 1);
+    const id = entry?.id ?? '';
+    expect(await queue.mark(organizationId, id, 'one')).toBe(true);
+    expect(await queue.read(organizationId, 1)).toMatchObject([{ id, sender: 'one' }]);
+    await queue.complete(organizationId, [id]);
+    await queue.complete(organizationId, [id]);
+    expect(await queue.mark(organizationId, id, 'two')).toBe(false);
+    expect(await queue.read(organizationId, 1)).toEqual([]);
+    expect(await store.exists(`${base}cutover:replay-senders`)).toBe(0);
+  });
+
+  test('removes the list of an overwrite with its entry', async () => {
+    await overwriteDenylist(await byAdmin(), ['a']);
+    const [entry] = await queue.read(organizationId, 1);
+    await queue.complete(organizationId, [entry?.id ?? '']);
+    expect(await store.keys(`${base}cutover:replay-list:*`)).toEqual([]);
+  });
+
+  test('says how much waits, and where', async () => {
+    await registerOrganization(store, prefix, 'quiet');
+    await put('ada', { username: 'Ada' });
+    await put('bob', { username: 'Bob' });
+    const [first] = await queue.read(organizationId, 1);
+    await queue.setAside(organizationId, first?.id ?? '', { status: 400, reason: 'invalid-body' });
+    const [second] = await queue.read(organizationId, 1);
+    const found = [];
+    for await (const one of queue.backlog()) found.push(one);
+    expect(found).toEqual([{ organizationId, entries: 1, setAside: 1, oldestAt: second?.at }]);
+  });
+
+  test('is discarded by kind, and with it what was kept for it', async () => {
+    await upload('ada', 'one.png');
+    await put('ada', { picture: null });
+    await overwriteDenylist(await byAdmin(), ['a']);
+    await removeDenied(await byAdmin(), ['a']);
+    expect(await queue.discard()).toEqual({ put: 2, ban: 0, remove: 1, overwrite: 1 });
+    expect(await waiting()).toEqual([]);
+    await queue.forgetKeys();
+    expect(await store.keys(`${base}cutover:*`)).toEqual([]);
+    expect(await store.zrange(unreferencedPicturesKey(base), '0', '-1')).toEqual(['one.png']);
+  });
+});
+
+describe('a change that was set aside', () => {
+  async function setAside(): Promise<string> {
+    await put('ada', { username: 'Ada' });
+    const [entry] = await queue.read(organizationId, 1);
+    const id = entry?.id ?? '';
+    expect(await queue.setAside(organizationId, id, { status: 409, reason: 'username-taken' })).toBe(true);
+    return id;
+  }
+
+  test('is listed with the reason, and out of the queue', async () => {
+    const id = await setAside();
+    expect(await waiting()).toEqual([]);
+    expect(await queue.setAside(organizationId, id, { status: 409, reason: '' })).toBe(false);
+    const listed = await queue.listSetAside(organizationId);
+    expect(listed).toMatchObject([
+      { id, status: 409, reason: 'username-taken', change: { kind: 'put', username: 'Ada' } },
+    ]);
+    expect(listed[0] && credentials.open(listed[0])).toBe('secret of k_ada');
+  });
+
+  test('is a retry at the end of the queue once it is tried again', async () => {
+    const id = await setAside();
+    await put('bob', { username: 'Bob' });
+    expect(await queue.retry(organizationId, id)).toBe(true);
+    expect(await queue.retry(organizationId, id)).toBe(false);
+    expect(await queue.listSetAside(organizationId)).toEqual([]);
+    const [, last] = await queue.read(organizationId, 10);
+    expect(last).toMatchObject({ isRetry: true, change: { kind: 'put', username: 'Ada' } });
+    expect(last && credentials.open(last)).toBe('secret of k_ada');
+  });
+
+  test('can be dropped', async () => {
+    const id = await setAside();
+    expect(await queue.drop(organizationId, id)).toBe(true);
+    expect(await queue.drop(organizationId, id)).toBe(false);
+    expect(await queue.listSetAside(organizationId)).toEqual([]);
+  });
+
+  test('keeps no API key once the mode has left reverse', async () => {
+    await setAside();
+    await queue.forgetKeys();
+    const [listed] = await queue.listSetAside(organizationId);
+    expect(listed).toMatchObject({ sealedKey: '', change: { kind: 'put', username: 'Ada' } });
+    expect(listed && credentials.open(listed)).toBeUndefined();
+  });
+});
+
+test('what a user has now is what a PUT has to say', async () => {
+  expect(await queue.currentProfile(organizationId, 'ada')).toBeUndefined();
+  await upload('ada', 'one.png');
+  expect(await queue.currentProfile(organizationId, 'ada')).toEqual({
+    picture: { file: 'one.png' },
+    avatar: null,
+  });
+  await put('ada', { username: 'Ada', picture: null });
+  expect(await queue.currentProfile(organizationId, 'ada')).toEqual({
+    username: 'Ada',
+    picture: null,
+    avatar: null,
+  });
+  await store.hset(`${base}p:ada`, 'pu', 'https://legacy.example/1');
+  expect(await queue.currentProfile(organizationId, 'ada')).not.toHaveProperty('picture');
+});
+
+const name = fc.constantFrom('a', 'b', 'c', 'é', 'e\u0301', '__proto__');
+const command: fc.Arbitrary<Command> = fc.oneof(
+  {
+    weight: 4,
+    arbitrary: fc.record({ kind: fc.constant('put'), user: fc.constantFrom('u0', 'u1', 'u2'), name }),
+  },
+  {
+    weight: 3,
+    arbitrary: fc.record({
+      kind: fc.constant('ban'),
+      replacements: fc.array(fc.tuple(name, name), { minLength: 1, maxLength: 3 }),
+    }),
+  },
+  {
+    weight: 1,
+    arbitrary: fc.record({ kind: fc.constant('remove'), names: fc.array(name, { maxLength: 3 }) }),
+  },
+  {
+    weight: 1,
+    arbitrary: fc.record({ kind: fc.constant('overwrite'), names: fc.array(name, { maxLength: 3 }) }),
+  },
+);
+
+test('replaying the queue in order onto an empty model gives what is stored', async () => {
+  await fc.assert(
+    fc.asyncProperty(fc.array(command, { maxLength: 12 }), async (commands) => {
+      prefix = freshPrefix();
+      base = organizationBase(prefix, organizationId);
+      queue = createReplayQueue(store, prefix);
+      await store.hset(`${base}settings`, 'comparison', 'exact');
+      for (const one of commands) await make(one);
+
+      let model: Model = { comparison: 'exact', names: new Map(), denied: new Set() };
+      for (const entry of await queue.read(organizationId, 1000)) {
+        for (const one of await toCommands(entry.change, entry.caller.userId ?? '')) {
+          model = run(model, one).after;
+        }
+      }
+      const names = new Map<string, string>();
+      for (const user of ['u0', 'u1', 'u2']) {
+        const username = await store.hget(`${base}p:${user}`, 'u');
+        if (username !== null) names.set(user, username);
+      }
+      expect(model.names).toEqual(names);
+      expect([...model.denied].sort()).toEqual((await store.hkeys(`${base}d0`)).sort());
+    }),
+    { numRuns: 60 },
+  );
+});
+
+async function make(asked: Command): Promise<void> {
+  switch (asked.kind) {
+    case 'put':
+      await put(asked.user, { username: asked.name });
+      break;
+    case 'ban':
+      await banUsernames(await byAdmin(), new Map(asked.replacements));
+      break;
+    case 'remove':
+      await removeDenied(await byAdmin(), asked.names);
+      break;
+    case 'overwrite':
+      await overwriteDenylist(await byAdmin(), asked.names);
+  }
+}
+
+async function toCommands(change: AcceptedChange, user: string): Promise<Command[]> {
+  switch (change.kind) {
+    case 'put':
+      return change.username === undefined ? [] : [{ kind: 'put', user, name: change.username }];
+    case 'ban':
+      return [change];
+    case 'remove':
+      return [{ kind: 'remove', names: change.usernames }];
+    case 'overwrite': {
+      const names: string[] = [];
+      for await (const part of queue.readList(organizationId, change.list)) names.push(...part);
+      return [{ kind: 'overwrite', names }];
+    }
+  }
+}
+
+describe('the lease of the instance that replays', () => {
+  test('is of one instance at a time, until it lets go', async () => {
+    const mine = await claimLease(store, prefix, 'one');
+    expect(mine?.isHeld()).toBe(true);
+    expect(await claimLease(store, prefix, 'two')).toBeUndefined();
+    expect(await leaseHolder(store, prefix)).toBe('one');
+    expect(await mine?.renew()).toBe(true);
+    await mine?.release();
+    expect(mine?.isHeld()).toBe(false);
+    expect((await claimLease(store, prefix, 'two'))?.isHeld()).toBe(true);
+  });
+
+  test('is not renewed or released by an instance that has lost it', async () => {
+    const lost = await claimLease(store, prefix, 'one');
+    await store.del(`${prefix}cutover:replayer`);
+    await claimLease(store, prefix, 'two');
+    expect(await lost?.renew()).toBe(false);
+    expect(lost?.isHeld()).toBe(false);
+    await lost?.release();
+    expect(await leaseHolder(store, prefix)).toBe('two');
+  });
+});
