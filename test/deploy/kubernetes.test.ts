@@ -11,7 +11,7 @@ import { readConfig } from '../../src/config.ts';
 interface Container {
   env: { name: string; value: string }[];
   ports: { name: string; containerPort: number }[];
-  volumeMounts: { mountPath: string }[];
+  volumeMounts: { name: string; mountPath: string }[];
 }
 
 interface Manifest {
@@ -62,6 +62,54 @@ test('the configuration is valid, apart from the secrets that are not there', ()
   for (const file of files) {
     expect(container.volumeMounts.some(({ mountPath }) => file.startsWith(`${mountPath}/`))).toBe(true);
   }
+});
+
+/** The values of a property, wherever it is. */
+function valuesOf(name: string, within: unknown): unknown[] {
+  if (typeof within !== 'object' || within === null) return [];
+  return Object.entries(within).flatMap(([key, value]) => [
+    ...(key === name ? [value as unknown] : []),
+    ...valuesOf(name, value),
+  ]);
+}
+
+test('every object selects the pods of the deployment', () => {
+  const { labels } = (deployment().spec.template as unknown as { metadata: { labels: object } }).metadata;
+  const selectors = manifests.map(({ kind, spec }) => {
+    if (kind === 'Service') return spec['selector'];
+    const selector = spec['selector'] ?? spec['podSelector'];
+    return (selector as { matchLabels: unknown }).matchLabels;
+  });
+  expect(selectors).toEqual(manifests.map(() => labels));
+});
+
+test('ports, volumes and keys of the secret are referred to by names that exist', () => {
+  const ports = container.ports.map(({ name }) => name);
+  const specs = manifests.map(({ spec }) => spec);
+  const portNames = [...valuesOf('port', specs), ...valuesOf('targetPort', specs)].filter(
+    (port) => typeof port === 'string',
+  );
+  expect(new Set(portNames)).toEqual(new Set(ports));
+
+  const [volumes] = valuesOf('volumes', deployment().spec.template.spec) as [{ name: string }[]];
+  const mounted = container.volumeMounts.map(({ name }) => name);
+  expect(volumes.map(({ name }) => name)).toEqual(mounted);
+
+  const text = readFileSync('scripts/deploy/kubernetes.yaml', 'utf8');
+  const created = [...text.matchAll(/--from-literal=([\w-]+)=/g)].map(([, key]) => key);
+  const read = container.env
+    .filter(({ name }) => name.endsWith('_FILE'))
+    .map(({ value }) => value.split('/').at(-1));
+  expect(new Set(read)).toEqual(new Set(created));
+  expect(valuesOf('credentials', specs)).toEqual([{ name: 'profile-bridge', key: 'admin-token' }]);
+});
+
+test('a pod meets the restricted pod security standard', () => {
+  const pod = deployment().spec.template.spec as unknown as { securityContext: object };
+  expect(pod.securityContext).toEqual({ runAsNonRoot: true, seccompProfile: { type: 'RuntimeDefault' } });
+  expect(valuesOf('securityContext', container as unknown)).toEqual([
+    { allowPrivilegeEscalation: false, readOnlyRootFilesystem: true, capabilities: { drop: ['ALL'] } },
+  ]);
 });
 
 test('a pod has the time to drain and to shut down before it is killed', () => {
