@@ -1,4 +1,5 @@
-import { Temporal } from 'temporal-polyfill';
+// Not the native one where there is one: that of Node.js 26 takes PT1H2H for two hours.
+import { Temporal } from 'temporal-polyfill/implementation';
 
 /** A period of time in ms: `start <= t < end`. */
 export interface Window {
