@@ -58,7 +58,7 @@ export function createAdminApp(options: AdminAppOptions): Express {
   app.get('/usage', usage({ store, keyPrefix, now }));
   const signedIn = (request: express.Request) =>
     sessions !== undefined && sessionOf(request, sessions) !== undefined;
-  app.get('/', dashboard({ store, keyPrefix, policy, now, signedIn }));
+  app.get('/', dashboard({ store, keyPrefix, policy, readCutover, now, signedIn }));
   app.use(refuseUnknown);
   app.use(handleErrors(log));
   return app;

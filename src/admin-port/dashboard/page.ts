@@ -11,7 +11,9 @@ import { csvAddress, type DashboardQuery } from './query.ts';
 import { breakdownSection } from './sections/breakdown-section.ts';
 import { callsSection } from './sections/calls-section.ts';
 import { callingSection, quietSection, unattributedSection } from './sections/clients-section.ts';
+import type { GatheredEvidence } from '../../cutover/verdict/evidence.ts';
 import { coverageSection } from './sections/coverage-section.ts';
+import { cutoverSection } from './sections/cutover-section.ts';
 import { figuresSection } from './sections/figures-section.ts';
 import { policySection } from './sections/policy-section.ts';
 import { renderShell } from './shell.ts';
@@ -29,11 +31,12 @@ export function renderDashboard(
   { policy, now, signedIn }: PageOptions,
   query: DashboardQuery,
   data: DashboardData,
+  cutover: GatheredEvidence,
 ): string {
   const body = html`${bar(signedIn, html`As of ${moment(data.now)} UTC`)}
     <main id="content">
-      ${policySection(policy, now)} ${filters(query, data.organizations)} ${figuresSection(data)}
-      ${callsSection(data)} ${coverageSection(data)} ${callingSection(data, query)}
+      ${policySection(policy, now)} ${cutoverSection(cutover)} ${filters(query, data.organizations)}
+      ${figuresSection(data)} ${callsSection(data)} ${coverageSection(data)} ${callingSection(data, query)}
       ${quietSection(data, query)} ${unattributedSection(data)} ${breakdownSection(data, query)}
     </main>
     <footer>

@@ -1,5 +1,6 @@
 import type { RequestHandler } from 'express';
 import type { DeprecationPolicy } from '../../deprecation/policy/policy.ts';
+import type { GatheredEvidence } from '../../cutover/verdict/evidence.ts';
 import type { RedisClient } from '../../redis/connection/connect.ts';
 import { readParameters } from '../parameters.ts';
 import { explainError } from '../problem.ts';
@@ -11,15 +12,17 @@ export interface DashboardOptions {
   store: RedisClient;
   keyPrefix: string;
   policy: () => DeprecationPolicy;
+  readCutover: () => Promise<GatheredEvidence>;
   now: () => number;
   signedIn: (request: Parameters<RequestHandler>[0]) => boolean;
 }
 
 /** `/`: the dashboard. Its problems are pages too. */
-export function dashboard({ store, keyPrefix, policy, now, signedIn }: DashboardOptions): RequestHandler {
+export function dashboard(options: DashboardOptions): RequestHandler {
+  const { store, keyPrefix, policy, readCutover, now, signedIn } = options;
   const read = createDashboardReader(store, keyPrefix, now);
   return async (request, response) => {
-    const options = { policy: policy(), now: now(), signedIn: signedIn(request) };
+    const page = { policy: policy(), now: now(), signedIn: signedIn(request) };
     const { fields, reasons } = readParameters(request.originalUrl, dashboardParameters);
     const asked = readDashboardQuery(fields, now());
     if (asked.kind === 'invalid') reasons.push(...asked.reasons);
@@ -30,18 +33,19 @@ export function dashboard({ store, keyPrefix, policy, now, signedIn }: Dashboard
         detail: `In its address, ${reasons.join('; ')}.`,
         remedy: 'Choose an organization and a period again.',
       };
-      response.status(400).send(renderProblem(options, problem));
+      response.status(400).send(renderProblem(page, problem));
       return;
     }
     try {
-      response.send(renderDashboard(options, asked.query, await read(asked.query)));
+      const [data, cutover] = await Promise.all([read(asked.query), readCutover()]);
+      response.send(renderDashboard(page, asked.query, data, cutover));
     } catch (error) {
       const problem = explainError(error);
       if (problem === undefined) throw error;
       response
         .set(problem.headers ?? {})
         .status(problem.status)
-        .send(renderProblem(options, problem));
+        .send(renderProblem(page, problem));
     }
   };
 }

@@ -10,6 +10,7 @@ import {
   openPage,
   type Watched,
 } from '../../support/browser.ts';
+import { writeCutover } from '../../support/cutover-history.ts';
 import { startAdminPort, TOKEN, type TestAdminPort } from '../../support/admin-port.ts';
 import { freshPrefix, startRedis, testRedisUrl } from '../../support/redis.ts';
 import { everydayCalls, writeHistory, type PastCall } from '../../support/usage-history.ts';
@@ -106,6 +107,20 @@ describeInBrowser('the dashboard in a browser', () => {
       })),
     );
 
+  const cutover = async () => {
+    const keyPrefix = freshPrefix();
+    const modes = ['shadow', 'mirror', 'shadow', 'mirror'] as const;
+    const [day, past] = [dayMs, Date.now() - 9 * dayMs];
+    const since = [past, past + 2 * day, past + 3 * day, past + 3.2 * day];
+    const instance = await writeCutover(
+      store,
+      keyPrefix,
+      modes.map((mode, i) => ({ mode, since: since[i] ?? past })),
+    );
+    toClose.push(instance.close);
+    return await serve([], { keyPrefix });
+  };
+
   const light = { colorScheme: 'light' } as const;
   const dark = { colorScheme: 'dark' } as const;
   const phone = { viewport: { width: 390, height: 844 }, reducedMotion: 'reduce' } as const;
@@ -113,6 +128,7 @@ describeInBrowser('the dashboard in a browser', () => {
     ['everyday', everyday, [light, dark, phone]],
     ['hostile labels', hostile, [light, phone]],
     ['empty', () => serve([], { stretches: [] }), [dark, phone]],
+    ['cut-over', cutover, [light, dark, phone]],
   ])(
     'is accessible by WCAG AA, obeys its own policy and fits the screen: %s',
     async (_name, open, looks) => {

@@ -1,0 +1,56 @@
+import { afterAll, afterEach, beforeAll, expect, test } from '@jest/globals';
+import { closeRedis, type RedisClient } from '../../../src/redis/connection/connect.ts';
+import { startAdminPort } from '../../support/admin-port.ts';
+import { writeCutover, type PastMode } from '../../support/cutover-history.ts';
+import { freshPrefix } from '../../support/redis.ts';
+import { openTestStore } from '../../support/store.ts';
+
+let store: RedisClient;
+const toClose: (() => Promise<unknown>)[] = [];
+beforeAll(async () => {
+  store = await openTestStore();
+});
+afterEach(async () => {
+  for (const close of toClose.splice(0).toReversed()) await close();
+});
+afterAll(() => closeRedis(store));
+
+/** The section as text, without markup. */
+async function sectionOf(past: readonly PastMode[]): Promise<string> {
+  const keyPrefix = freshPrefix();
+  if (past.length > 0) toClose.push((await writeCutover(store, keyPrefix, past)).close);
+  const port = await startAdminPort({ store, keyPrefix });
+  toClose.push(port.close);
+  const { status, text } = await port.ask('/');
+  expect(status).toBe(200);
+  const markup = /<section id="cutover".*?<\/section>/s.exec(text)?.[0] ?? '';
+  return markup.replace(/<[^>]*>/g, ' ').replace(/\s+/g, ' ');
+}
+
+const at = (text: string): number => Date.parse(text);
+
+test('the page says in which mode the bridge is, since when, and what came before', async () => {
+  const text = await sectionOf([
+    { mode: 'shadow', since: at('2026-03-01T09:00Z') },
+    { mode: 'mirror', since: at('2026-03-03T10:30Z') },
+  ]);
+  expect(text).toContain('mirror since 3 Mar 2026, 10:30');
+  expect(text).toContain('shadow 1 Mar 2026, 09:00 – 3 Mar 2026, 10:30');
+  expect(text).toContain('cutover set mirror');
+});
+
+test('the page says what differs, and what stands in the way of the next step, with the remedy', async () => {
+  const text = await sectionOf([{ mode: 'shadow', since: at('2026-03-01T09:00Z') }]);
+  expect(text).toContain('Users who differ 1');
+  expect(text).toContain('Comparisons 3 in this mode; 2 differences');
+  expect(text).toContain('Differences by field username 2 avatar.url 1');
+  expect(text).toContain('Next step: mirror not ready');
+  expect(text).toContain(
+    '1 API key that the legacy service accepts is unknown here import them with migrate apply --entities api-keys',
+  );
+  expect(text).toMatch(/Instances .*-\d+-[0-9a-f]{6} bridge \d+\.\d s ago responding/);
+});
+
+test('the page says nothing of a cut-over where there was none', async () => {
+  expect(await sectionOf([])).toBe('');
+});
