@@ -227,7 +227,7 @@ async function serveFromWorkers({ config, log, releasers, redisUrl }: Resources)
   return serverUrl(config.host, workers.port);
 }
 
-/** Opens the admin port and returns its URL; goes on without it if the default port is taken and no other was chosen. */
+/** Opens the admin port and returns its URL; undefined if ADMIN_PORT is not set and the default port is in use. */
 async function openAdminPort(
   { config, log, releasers, store, deprecation }: Resources,
   metrics: MetricsText,

@@ -5,8 +5,8 @@ import type { AccessRecord } from './call.ts';
 const maxRefusalsPerSecond = 50;
 
 /**
- * Logs what became of each request: our failures as errors and warnings, refusals of the contract at `info` (a sample
- * where there are very many), all others at `http`.
+ * Logs the outcome of each request: failures of the service as errors and warnings, refusals at `info` (only a sample
+ * if there are very many), all others at `http`.
  */
 export function createAccessLog(log: Log): (record: AccessRecord) => void {
   const isVerbose = log.isLevelEnabled('http');

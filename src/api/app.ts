@@ -15,12 +15,12 @@ import { answerErrors, methodNotAllowed, sendProblem } from './respond.ts';
 
 export interface AppOptions extends OperationOptions, PipelineOptions, HealthOptions {
   media: MediaStore;
-  /** The address that clients use, if it is configured: links to this service are absolute then. */
+  /** The address that clients use, if configured: links to this service are then absolute. */
   publicBaseUrl: string | undefined;
   corsOrigins: readonly string[];
   /** Request headers that pages of these origins may send besides the contract's. */
   corsHeaders: readonly string[];
-  /** Whose X-Forwarded-For is believed: a number of proxies in front, or their addresses and subnets. */
+  /** Whose X-Forwarded-For is trusted: a number of proxies in front, or their addresses and subnets. */
   trustProxy: number | string[];
   /** Called once for each request, when it is over. */
   onSettled: (record: AccessRecord) => void;
@@ -85,8 +85,8 @@ const exposedHeaders = [
 ];
 
 /**
- * Lets pages of the given origins call the contract, and read the headers that matter to them. OPTIONS is still
- * answered by the pipeline, which knows what is allowed.
+ * Lets pages of the given origins call the contract, and read the headers that matter to them. The pipeline still
+ * answers OPTIONS, since it knows the allowed methods.
  */
 function allowOrigins(origins: readonly string[], headers: readonly string[]): RequestHandler {
   return cors({

@@ -12,11 +12,11 @@ export interface AuthenticationOptions {
   keyPrefix: string;
   /** Its real name carries the platform's brand (contract 5). */
   organizationHeader: string;
-  /** Absent where failed authentications are not limited. */
+  /** Absent if failed authentications are not limited. */
   countFailure?: FailureLimiter | undefined;
 }
 
-/** What a look-up of a key finds: nobody, or a caller with more beside them. */
+/** The result of looking up a key: unknown, or a caller and further data. */
 type Found = { kind: 'unknown' } | { kind: string; caller: Caller };
 
 /** Looks a caller up by the SHA-256 of their key, in one round trip. */
@@ -33,7 +33,7 @@ export interface Session<Outcome = AuthenticationOutcome> {
   found: Extract<Outcome, { caller: Caller }>;
 }
 
-/** What an operation demands of its caller. */
+/** What an operation requires of its caller. */
 export interface Demands<Outcome = AuthenticationOutcome> {
   authenticate: Authenticate<Outcome>;
   /** The denylist operations are for admin keys (contract 5); any other operation is for every key. */
@@ -43,8 +43,8 @@ export interface Demands<Outcome = AuthenticationOutcome> {
 }
 
 /**
- * Authenticates a request (contract 5) and records who calls. Throws a 401 `missing-credentials` or `invalid-api-key`, or
- * a 429 `rate-limited` where too many authentications from this address have failed.
+ * Authenticates a request (contract 5) and records its caller. Throws a 401 `missing-credentials` or `invalid-api-key`,
+ * or a 429 `rate-limited` if too many authentications from this address have failed.
  */
 export async function openSession<Outcome extends Found>(
   { authenticate }: Pick<Demands<Outcome>, 'authenticate'>,
@@ -62,7 +62,7 @@ export async function openSession<Outcome extends Found>(
   return { base, found: found as Session<Outcome>['found'] };
 }
 
-/** Throws a 403 `admin-required` or `no-user` where an operation is not for this caller. */
+/** Throws a 403 `admin-required` or `no-user` if the operation is not for this caller. */
 export function requireRole(caller: Caller, { role, needsUser }: Pick<Demands, 'role' | 'needsUser'>): void {
   if (role === 'admin' && caller.role !== 'admin') {
     throw new ProblemError('admin-required', 'This operation needs an API key with the admin role.');
@@ -72,10 +72,10 @@ export function requireRole(caller: Caller, { role, needsUser }: Pick<Demands, '
   }
 }
 
-// No byte may be dropped: ids that differ are different organizations.
+// Strict, since different bytes must remain different organizations.
 const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
 
-/** The organization that a request claims to come from; undefined where it names none, or not in UTF-8. */
+/** The organization that a request claims to belong to; undefined if the header is missing or not UTF-8. */
 export function claimedOrganization(request: Request, organizationHeader: string): string | undefined {
   const value = request.headers[organizationHeader];
   if (typeof value !== 'string' || value === '') return undefined;
@@ -87,7 +87,7 @@ export function claimedOrganization(request: Request, organizationHeader: string
   }
 }
 
-/** What a request authenticates with, as far as it can be told; undefined where a header is missing or malformed. */
+/** The credentials of a request; undefined if a header is missing or malformed. */
 export function findCredentials(
   request: Request,
   options: Pick<AuthenticationOptions, 'keyPrefix' | 'organizationHeader'>,

@@ -5,7 +5,7 @@ import type { Operation } from '../contract/operations.ts';
 import type { ProblemCode } from '../contract/problems.ts';
 import type { Caller } from '../domain/caller.ts';
 
-/** What is known of one request while it is served: for its response, the log and the ledger. */
+/** What is known about a request while it is served: for its response, the log and the ledger. */
 export interface Call {
   requestId: string;
   /** `performance.now()` when the request came in. */
@@ -13,16 +13,16 @@ export interface Call {
   operation: Operation | undefined;
   /** Headers of every response to it: a name, its value, the next name … */
   headers: readonly string[];
-  /** As claimed; proven only once there is a caller. */
+  /** As claimed by the request; proven only once there is a caller. */
   organizationId: string | undefined;
   caller: Caller | undefined;
   /** Why the request was refused. */
   code: ProblemCode | undefined;
-  /** What went wrong on our side, for the log. */
+  /** An error of this service or its stores, for the log. */
   failure: string | undefined;
-  /** Whether its handler is still at work. */
+  /** Whether its handler is still running. */
   working: boolean;
-  /** Whether its response is out, or its connection gone. */
+  /** Whether its response was sent, or its connection lost. */
   closed: boolean;
   connection: Connection;
 }
@@ -31,39 +31,39 @@ export interface Call {
 export type AccessRecord = Readonly<
   Pick<Call, 'requestId' | 'operation' | 'organizationId' | 'caller' | 'code' | 'failure'>
 > & {
-  /** 0 where the connection was lost before the response was out. */
+  /** 0 if the connection was lost before the response was sent. */
   status: number;
   seconds: number;
   userAgent: string | undefined;
-  /** The client's address, where the caller is not known. */
+  /** The client's address, if the caller is unknown. */
   address: string | undefined;
   /** W3C Trace Context, as the client sent it. */
   traceparent: string | undefined;
 };
 
-/** Fields of our own: `locals` is a dictionary, and slower to read than all that is kept here. */
+/** Own fields, since `locals` is a dictionary, which is slower to read. */
 type WithCall = Response & { call?: Call };
 type WithConnection = Socket & { calls?: Connection };
 
 /** The requests of one connection, which a client may pipeline. */
 interface Connection {
   unsettled: Set<Response>;
-  /** Parsed already, and not begun: a thunk each. */
+  /** Functions that begin the requests that were parsed but have to wait. */
   waiting: (() => void)[];
   isClosed: boolean;
   settle: (response: Response) => void;
 }
 
-/** Requests of one connection that are worked on at a time. Others wait, and no more are read. */
+/** Requests of one connection that are served at the same time. Others wait, and no more are read. */
 const maxUnsettled = 100;
 
 const givenRequestId = /^[\w.-]{1,64}$/;
 
 /**
- * Begins a call for every request, and passes it to `onSettled` exactly once: when its handler has ended and its
- * response is out, or its connection gone. Neither implies the other. A client may leave while its request is
- * authenticated; and of pipelined requests only the one at the head has a response with a socket, so that the
- * others never see a `close` event when the connection is lost. At most 100 requests of a connection are at work.
+ * Begins a call for every request, and passes it to `onSettled` exactly once: when its handler has ended, and its
+ * response was sent or its connection lost. Neither implies the other. A client may disconnect while its request is
+ * authenticated; and only the first of several pipelined requests has a response with a socket, so the others get no
+ * `close` event when the connection is lost. At most 100 requests of a connection are served at the same time.
  */
 export function trackCalls(onSettled: (record: AccessRecord) => void): RequestHandler {
   function begin(response: WithCall, connection: Connection, next: () => void): void {
@@ -128,7 +128,7 @@ function beginNext(connection: Connection, socket: Socket): void {
   if (connection.waiting.length === 0) socket.resume();
 }
 
-/** Marks the handler of a request as at work: until `endWork` its call is not over, whatever happens to its socket. */
+/** Marks the handler of a request as running: its call is not over before `endWork`, even if its socket closes. */
 export function beginWork(response: Response, operation: Operation): void {
   const call = callOf(response);
   call.operation = operation;
@@ -145,7 +145,7 @@ function toAccessRecord(call: Call, response: Response): AccessRecord {
   const { requestId, startedAt, operation, organizationId, caller, code, failure } = call;
   const { headers } = response.req;
   const traceparent = headers['traceparent'];
-  // Field by field: to spread the call costs more than all the ledger does with it.
+  // Field by field: spreading the call costs more than everything the ledger does with it.
   return {
     requestId,
     operation,
@@ -161,7 +161,7 @@ function toAccessRecord(call: Call, response: Response): AccessRecord {
   };
 }
 
-/** Whether there is a call: not for a request that was refused before it reached the app. */
+/** Whether there is a call; a request that was refused before it reached the app has none. */
 export function hasCall(response: Response): boolean {
   return (response as WithCall).call !== undefined;
 }

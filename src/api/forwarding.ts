@@ -238,7 +238,7 @@ async function untilDrained(response: Response): Promise<void> {
   }
 }
 
-/** The request as it came, for handlers that read its body: its own stream has been read already. */
+/** The request again, for handlers that read its body: its own stream has been read already. */
 async function replayed(request: Request, body: SpooledBody): Promise<Request> {
   const again = new (request.constructor as typeof IncomingMessage)(request.socket) as Request;
   const { method, url, headers, rawHeaders, httpVersion, httpVersionMajor, httpVersionMinor } = request;

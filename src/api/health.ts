@@ -11,15 +11,15 @@ export interface HealthOptions {
   arePicturesAvailable: () => boolean;
 }
 
-/** `/livez`: 200 as long as the process can answer at all. */
+/** `/livez`: 200 as long as the process responds at all. */
 export const livez: RequestHandler = (_request, response) => {
   response.setHeader('Cache-Control', 'no-store');
   response.json({ status: 'ok' } satisfies Health);
 };
 
 /**
- * `/readyz`: 200 while this instance can read from Redis, shown by a read, from some master at least, and is not about
- * to stop. The body says what does not work besides.
+ * `/readyz`: 200 while this instance can read from at least one master, which it tests with a read, and is not about to
+ * stop. The body lists what is degraded.
  */
 export function readyz({ store, isDraining, load, arePicturesAvailable }: HealthOptions): RequestHandler {
   return async (_request, response) => {

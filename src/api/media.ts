@@ -1,7 +1,7 @@
 import type { Request, RequestHandler, Response } from 'express';
 import type { MediaStore } from '../media/store.ts';
 
-/** RFC 9110 §13.1.2, by weak comparison; an entity tag of ours has no comma in it. */
+/** RFC 9110 §13.1.2, by weak comparison. The entity tags of pictures contain no comma. */
 function holds(ifNoneMatch: string | undefined, entityTag: string): boolean {
   return (ifNoneMatch ?? '')
     .split(',')
@@ -10,10 +10,10 @@ function holds(ifNoneMatch: string | undefined, entityTag: string): boolean {
 }
 
 /**
- * Answers GET and HEAD of a route whose `:file` is a picture's name. A name never changes its bytes, so the response may
- * be cached for good, and the name is its own entity tag (304 by If-None-Match, RFC 9110 §13.1.2). A browser that is
- * led to open the address as a page may not run anything in it. An unknown or malformed name is left to the next
- * handler; a MediaUnavailableError of the store is passed on.
+ * Answers GET and HEAD of a route whose `:file` is a picture's name. The bytes behind a name never change, so the
+ * response may be cached forever, and the name is its own entity tag (If-None-Match, RFC 9110 §13.1.2). A browser that
+ * opens the address as a page must not run anything in it. An unknown or malformed name is left to the next handler; a
+ * MediaUnavailableError of the store is passed on.
  */
 export function serveMedia(store: MediaStore): RequestHandler<{ file: string }> {
   return async (request, response, next) => {
@@ -33,14 +33,14 @@ export function serveMedia(store: MediaStore): RequestHandler<{ file: string }> 
       'Cross-Origin-Resource-Policy': 'cross-origin',
       'Content-Disposition': 'inline',
     });
-    // Not left to Express, which sends the picture again to clients that say Cache-Control: no-cache, as fetch does
-    // whenever a script sets If-None-Match.
+    // Express would send the picture again to clients with Cache-Control: no-cache, which fetch adds whenever a script
+    // sets If-None-Match.
     if (holds(request.get('If-None-Match'), entityTag)) response.status(304).end();
     else sendBytes(request as Request, response.type(found.type), found.bytes, entityTag);
   };
 }
 
-/** Sends the bytes, or the one range of them that is asked for (RFC 9110 §14); several ranges are ignored. */
+/** Sends the bytes, or the one requested range of them (RFC 9110 §14); several ranges are ignored. */
 function sendBytes(request: Request, response: Response, bytes: Buffer, entityTag: string): void {
   const isCurrent = [undefined, entityTag].includes(request.get('If-Range'));
   const ranges =

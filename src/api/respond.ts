@@ -6,10 +6,10 @@ import { isBacklogFull } from '../redis/write-snapshot.ts';
 import { yieldingChunks } from '../lib/time-slices.ts';
 import { callOf, type Call } from './call.ts';
 
-/** What a handler of the contract answers with. */
+/** The result of a handler. */
 export type Answer =
   | { kind: 'json'; body: unknown }
-  /** A JSON object of lists, however long these are. */
+  /** A JSON object of lists, which may be long. */
   | { kind: 'lists'; lists: Record<string, readonly unknown[]> }
   | { kind: 'no-content' }
   | { kind: 'problem'; problem: Problem };
@@ -20,7 +20,7 @@ export function methodNotAllowed(methods: readonly string[]): Problem {
   return problem('method-not-allowed', `This path answers ${methods.join(', ')} only.`, { allow: methods });
 }
 
-/** Sends a handler's answer, at once where it is short. */
+/** Sends a handler's answer; synchronously unless it is made of lists. */
 export function sendAnswer(response: Response, answer: Answer): Promise<void> | undefined {
   switch (answer.kind) {
     case 'json':
@@ -52,7 +52,7 @@ async function sendLists(response: Response, lists: Record<string, readonly unkn
   send(response, 200, json, Buffer.concat(parts));
 }
 
-/** The service's own address as clients see it, with which links to it begin; empty if it is not known. */
+/** The public address of the service, which links to it begin with; empty if it is unknown. */
 export function baseUrlOf(app: Pick<Express, 'locals'>): string {
   return String(app.locals['publicBaseUrl'] ?? '');
 }
@@ -61,7 +61,7 @@ export function baseUrlOf(app: Pick<Express, 'locals'>): string {
 export function sendProblem(response: Response, { headers, ...carried }: Problem): void {
   const call = callOf(response);
   call.code = carried.code;
-  // A client that waits with its body, and is not asked for it, must not send it as its next request.
+  // A client that waits for 100 Continue might otherwise send its body as the next request.
   if (response.req.headers.expect !== undefined && !response.req.complete) response.shouldKeepAlive = false;
   for (const [name, value] of Object.entries(headers)) response.setHeader(name, value);
   const body = renderProblem({ ...carried, headers }, call.requestId, baseUrlOf(response.app));
@@ -74,7 +74,7 @@ export function sendNoContent(response: Response): void {
   response.end();
 }
 
-/** Answers with what an error means; where the response has begun already, cuts it off. */
+/** Answers with the problem that an error stands for, or closes the connection if the response has begun. */
 export function sendError(response: Response, error: unknown): void {
   if (response.headersSent || response.destroyed) response.destroy();
   else sendProblem(response, toProblem(error, callOf(response)));
@@ -84,7 +84,7 @@ export const answerErrors: ErrorRequestHandler = (error: unknown, _request, resp
   sendError(response, error);
 };
 
-/** An error that is not expected is a bug of ours: it goes to the log, and the client gets the request's id only. */
+/** An unexpected error is a bug in this service: it is logged, and the client gets only the request's id. */
 function toProblem(error: unknown, call: Call): Problem {
   if (error instanceof ProblemError) return error.problem;
   // Express decodes the parameters of a path.
@@ -112,8 +112,8 @@ function toProblem(error: unknown, call: Call): Problem {
 function send(response: Response, status: number, type: string, text: string | Buffer): void {
   const { headers } = callOf(response);
   const length = Buffer.byteLength(text);
-  // All at once: headers that are set one by one cost twice as much.
+  // Together: setting headers one by one costs twice as much.
   response.writeHead(status, [...headers, 'Content-Type', type, 'Content-Length', length]);
-  // Of ASCII, Latin-1 is the same bytes, written with less work.
+  // ASCII has the same bytes in Latin-1, which is faster to write.
   response.end(text, length === text.length ? 'latin1' : 'utf8');
 }

@@ -12,25 +12,25 @@ export interface BridgeServer {
   /** Whether it is about to stop: it still answers requests, but is not ready for new ones. */
   isDraining: () => boolean;
   /**
-   * Answers the requests that were sent, each with `Connection: close`, and stops. It goes on accepting connections for
-   * a moment, since load balancers need time to notice.
+   * Answers the requests that were sent, each with `Connection: close`, and stops. New connections are still accepted
+   * for a moment, since load balancers need time to notice.
    */
   drain: () => Promise<void>;
 }
 
-/** How long a draining server goes on accepting connections, and then waits for requests on idle ones, in ms. */
-const lastCall = 300;
-/** How long a draining server waits for requests in progress before it cuts off their connections, in ms. */
+/** How long a draining server still accepts connections, and then waits for requests on idle ones, in ms. */
+const drainPause = 300;
+/** How long a draining server waits for requests in progress before it closes their connections, in ms. */
 const drainTimeout = 4000;
 
 /**
- * How long a connection that must close is read from and its data discarded, where the client was refused before its
- * body had arrived, in ms. To close with unread data resets the connection, and the client, or a proxy in front of it,
- * can lose the response (RFC 9112 §9.6).
+ * How long data is still read and discarded from a connection that must close because its client was refused before its
+ * body had arrived, in ms. Closing with unread data would reset the connection, and the client, or a proxy in front of
+ * it, could lose the response (RFC 9112 §9.6).
  */
 const lingerMs = 1000;
 
-/** A port that cannot be opened; `message` is one plain line with the remedy. */
+/** A port that cannot be opened; `message` is one line with the remedy. */
 export class PortError extends Error {
   readonly inUse: boolean;
 
@@ -41,9 +41,9 @@ export class PortError extends Error {
 }
 
 /**
- * Listens, with the app behind it. Rejects with a PortError, which names the variables that chose host and port:
- * those that begin with `prefix`. A draining server goes on accepting requests for `drainDelay` ms, so that load
- * balancers can notice that it is not ready any more.
+ * Serves the app on a port. Rejects with a PortError that names the variables of host and port, which begin with
+ * `prefix`. A draining server still accepts requests for `drainDelay` ms, so that load balancers can notice that it is
+ * no longer ready.
  */
 export async function listen(
   app: Express,
@@ -54,7 +54,7 @@ export async function listen(
 ): Promise<BridgeServer> {
   let draining = false;
   const answer: RequestListener = (request, response) => {
-    // This connection is closing: what is sent after the last response is discarded.
+    // This connection is closing: requests after the last response are discarded.
     if (request.socket.writableEnded) return;
     if (hasRightHost(request)) app(request as express.Request, response as express.Response);
     else refuseForHost(request, response, baseUrlOf(app));
@@ -82,7 +82,7 @@ export async function listen(
   try {
     await once(server, 'listening');
   } catch (error) {
-    throw new PortError(whyNot(error, host, port, prefix), error);
+    throw new PortError(describeListenError(error, host, port, prefix), error);
   }
   const address = server.address();
   if (address === null || typeof address === 'string') throw new Error('the server has no port');
@@ -90,12 +90,12 @@ export async function listen(
   let drained: Promise<void> | undefined;
   const drain = async (): Promise<void> => {
     draining = true;
-    await sleep(Math.max(drainDelay, lastCall));
-    await untilNobodyQueues(server);
+    await sleep(Math.max(drainDelay, drainPause));
+    await untilAcceptQueueIsEmpty(server);
     const closed = once(server, 'close');
     // The http server's own close would also cut idle connections, whose next request may have been sent.
     NetServer.prototype.close.call(server);
-    await sleep(lastCall);
+    await sleep(drainPause);
     server.closeIdleConnections();
     const late = setTimeout(() => server.closeAllConnections(), drainTimeout);
     await closed;
@@ -122,10 +122,10 @@ function hasRightHost({ rawHeaders, httpVersion }: IncomingMessage): boolean {
 }
 
 /**
- * Waits for a turn of the event loop in which nobody connected, or a hundred turns: a closing server resets the
- * connections that it has not accepted yet, with the requests they brought.
+ * Waits for a turn of the event loop without a new connection, or a hundred turns: a closing server resets the
+ * connections that it has not accepted yet, and their requests are lost.
  */
-async function untilNobodyQueues(server: Server): Promise<void> {
+async function untilAcceptQueueIsEmpty(server: Server): Promise<void> {
   let accepted = true;
   const note = (): void => {
     accepted = true;
@@ -139,8 +139,8 @@ async function untilNobodyQueues(server: Server): Promise<void> {
 }
 
 /**
- * Classes whose instances have the app's own prototypes. Express sets these prototypes on every request and response,
- * which costs nothing if they are there already, and otherwise more than everything else it does.
+ * Classes whose instances have the app's prototypes from the start. Express sets these prototypes on every request and
+ * response, which costs more than everything else it does, unless they are set already.
  */
 function requestAndResponseOf(app: Express, isDraining: () => boolean) {
   class BridgeRequest extends IncomingMessage {}
@@ -174,7 +174,7 @@ function adopt(prototype: object, from: object, app: Express): void {
   Object.defineProperty(prototype, 'app', { value: app, configurable: true, writable: true });
 }
 
-function whyNot(error: unknown, host: string, port: number, prefix: string): string {
+function describeListenError(error: unknown, host: string, port: number, prefix: string): string {
   switch ((error as NodeJS.ErrnoException).code) {
     case 'EADDRINUSE':
       return `port ${port} on ${host} is in use: stop what listens there, or set ${prefix}PORT to another one`;

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { parse } from 'yaml';
 
-/** A JSON Schema (2020-12), as far as the contract uses it. */
+/** The parts of JSON Schema (2020-12) that the contract uses. */
 export interface Schema {
   $ref?: string;
   description?: string;
@@ -53,7 +53,7 @@ export interface Response {
   content?: Record<string, MediaType>;
 }
 
-/** The facts of an operation's retirement: ISO 8601 times and links, which may be relative to the deployment. */
+/** An operation's deprecation: ISO 8601 times, and links, which may be relative to the deployment. */
 export interface DeprecationFacts {
   deprecatedAt: string;
   sunsetAt: string;
@@ -101,13 +101,13 @@ export interface ContractDocument {
   };
 }
 
-/** openapi.yaml as it is served. It lies at the top level, which dist/ mirrors. */
+/** openapi.yaml as it is served. It is at the top level of the project, and of dist/. */
 export const contractText: string = readFileSync(new URL('../../openapi.yaml', import.meta.url), 'utf8');
 
 /** openapi.yaml, read once: the single source of the HTTP contract. */
 export const contractDocument = parse(contractText) as ContractDocument;
 
-/** Follows a local reference (`#/components/…`); anything else is given back as it is. */
+/** Resolves a local reference (`#/components/…`); anything else is returned unchanged. */
 export function resolve<T extends object>(document: ContractDocument, node: T | Reference): T {
   if (!('$ref' in node) || typeof node.$ref !== 'string') return node as T;
   let target: unknown = document;

@@ -1,4 +1,4 @@
-/** Whom an API key stands for. The user id and the key itself never reach a log. */
+/** The caller that an API key identifies. The user id and the key itself are never logged. */
 export interface Caller {
   /** The key's public id. */
   keyId: string;

@@ -4,7 +4,7 @@ export interface ObjectReference {
   objectDefinitionId: string;
 }
 
-/** One string for a reference; ids hold no control character, so the line feed cannot be taken for an id's. */
+/** A reference as one string; ids contain no control characters, so the line feed is unambiguous. */
 export function encodeReference(reference: ObjectReference): string {
   return `${reference.datasourceId}\n${reference.objectDefinitionId}`;
 }
@@ -25,7 +25,7 @@ export function fillTemplate(template: string, reference: ObjectReference): stri
   );
 }
 
-/** Why a template cannot serve, or undefined. */
+/** Why a template cannot be used, or undefined. */
 export function templateFault(template: string): string | undefined {
   const probe = fillTemplate(template, { datasourceId: 'd', objectDefinitionId: 'o' });
   if (!URL.canParse(probe)) return 'must be an absolute URL';
@@ -33,7 +33,7 @@ export function templateFault(template: string): string | undefined {
   return undefined;
 }
 
-/** A user's profile as the store holds it. What is unset is absent. */
+/** A user's profile as stored. Unset fields are absent. */
 export interface Profile {
   username?: string;
   picture?: Picture;
@@ -42,11 +42,11 @@ export interface Profile {
   wallet?: string;
 }
 
-/** A picture is an uploaded file, an object of the user's collection, or a URL that legacy data brought along. */
+/** A picture is an uploaded file, an object of the user's collection, or a URL from legacy data. */
 export type Picture =
   { kind: 'file'; name: string } | ({ kind: 'reference' } & ReferencedImage) | { kind: 'url'; url: string };
 
-/** A reference with the URL it resolves to, where it does. */
+/** A reference with the URL that it resolves to, if any. */
 export interface ReferencedImage {
   reference: ObjectReference;
   url?: string;
@@ -60,7 +60,7 @@ export interface ReferencedImage {
 export const pendingGraceMs = 300_000;
 export const orphanGraceMs = 600_000;
 
-/** What one PUT asks for: absent is unchanged, null unsets (contract 4.2). */
+/** What a PUT changes: absent fields stay unchanged, null unsets (contract 4.2). */
 export interface ProfileChange {
   username?: string;
   picture?: { file: string } | { reference: ObjectReference } | null;

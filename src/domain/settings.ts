@@ -1,7 +1,7 @@
 import { templateFault } from './profile.ts';
 import { maxNameLength, patternFault, type UsernameComparison, type UsernameRules } from './usernames.ts';
 
-/** What an organization has decided for its profiles. */
+/** An organization's settings for its profiles. */
 export interface OrganizationSettings extends UsernameRules {
   comparison: UsernameComparison;
   /** Gives a URL to references that the organization's catalogue does not hold. */
@@ -10,7 +10,7 @@ export interface OrganizationSettings extends UsernameRules {
   requireOwnership: boolean;
 }
 
-/** What holds for an organization that has set nothing. */
+/** The settings of an organization that has changed nothing. */
 export const defaultSettings: OrganizationSettings = {
   minLength: 1,
   maxLength: 64,

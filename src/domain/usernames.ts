@@ -3,7 +3,7 @@ import { RE2JS } from 're2js';
 /** How an organization tells whether two names are the same (RFC 8265; openapi.yaml, "Names"). */
 export type UsernameComparison = 'exact' | 'case-insensitive';
 
-/** What an organization asks of a name that is being set; denied and replacement names are free of it. */
+/** An organization's rules for a name that is being set. Denied and replacement names need not follow them. */
 export interface UsernameRules {
   /** Least and greatest length, in code points. */
   minLength: number;
@@ -66,7 +66,7 @@ function matcher(pattern: string): (name: string) => boolean {
   if (match === undefined) {
     const compiled = RE2JS.compile(pattern);
     match = (name) => compiled.matches(name);
-    // Patterns come from operators; the bound only keeps many edits from piling up.
+    // Patterns come from operators; the limit only prevents many edits from accumulating.
     if (matchers.size >= 1000) matchers.clear();
     matchers.set(pattern, match);
   }
@@ -94,7 +94,7 @@ function mapWidth(text: string): string {
   });
 }
 
-/** Halfwidth Hangul vowels stand in rows of six, with gaps, from U+FFC2 on. */
+/** Halfwidth Hangul vowels are in rows of six, with gaps, from U+FFC2 on. */
 function halfwidthVowel(code: number): string | undefined {
   const row = (code - 0xffc2) >> 3;
   const column = (code - 0xffc2) & 7;

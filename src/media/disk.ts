@@ -5,7 +5,7 @@ import { makeFolder } from '../lib/files/make-directory.ts';
 import { errorCode, MediaUnavailableError, pictureTypeOf, type MediaStore } from './store.ts';
 
 const temporary = /^\.[A-Za-z0-9_.-]+\.tmp$/;
-// Another instance may be saving into the same folder right now; no save takes a minute.
+// Younger files may belong to another instance that is saving right now; no save takes a minute.
 const leftoverAfter = 60_000;
 
 async function sync(file: string): Promise<void> {
@@ -17,14 +17,14 @@ async function sync(file: string): Promise<void> {
   }
 }
 
-/** Where a file is written before it gets its name. Derived from the name, so that removing a file finds both. */
-function halfOf(folder: string, name: string): string {
+/** Where a file is written before it is renamed. Derived from its name, so that removing a file finds both. */
+function temporaryPath(folder: string, name: string): string {
   return path.join(folder, `.${name}.tmp`);
 }
 
-/** The file appears under its name whole and durable, or not at all. */
+/** Writes a file atomically and durably: it appears under its name complete, or not at all. */
 async function writeWhole(folder: string, name: string, bytes: Buffer): Promise<void> {
-  const half = halfOf(folder, name);
+  const half = temporaryPath(folder, name);
   try {
     const handle = await open(half, 'wx');
     try {
@@ -52,15 +52,15 @@ async function removeLeftovers(folder: string): Promise<void> {
 }
 
 /**
- * A folder of pictures, made when absent. Removes what a crashed save left behind, proves that the folder can
- * be written, and rejects with one line and the remedy when it cannot.
+ * A folder of pictures, created if missing. Removes temporary files of crashed saves and writes a test file; rejects
+ * with one line and the remedy if the folder cannot be written.
  */
 export async function openFolder(folder: string): Promise<MediaStore> {
-  const reach = async <T>(deed: string, work: () => Promise<T>): Promise<T> => {
+  const reach = async <T>(verb: string, work: () => Promise<T>): Promise<T> => {
     try {
       return await work();
     } catch (error) {
-      throw new MediaUnavailableError(`Cannot ${deed} the media folder ${folder} (${errorCode(error)}).`, {
+      throw new MediaUnavailableError(`Cannot ${verb} the media folder ${folder} (${errorCode(error)}).`, {
         cause: error,
       });
     }
@@ -99,8 +99,8 @@ export async function openFolder(folder: string): Promise<MediaStore> {
     remove: async (name) => {
       if (pictureTypeOf(name) === undefined) return;
       await reach('remove from', async () => {
-        // Left behind by a save that was killed.
-        await rm(halfOf(folder, name), { force: true });
+        // A killed save may have left it behind.
+        await rm(temporaryPath(folder, name), { force: true });
         await rm(path.join(folder, name), { force: true });
       });
     },

@@ -15,7 +15,7 @@ const maxPixels = 40_000_000;
 const maxSide = 2048;
 const maxSeconds = 10;
 
-// Hostile bytes reach four decoders only; libvips would otherwise open whatever its content sniffing suggests.
+// Hostile bytes reach only these four decoders; libvips would otherwise open any format that it detects.
 sharp.block({ operation: ['VipsForeignLoad'] });
 sharp.unblock({
   operation: [
@@ -25,8 +25,8 @@ sharp.unblock({
     'VipsForeignLoadNsgifBuffer',
   ],
 });
-// Every upload is seen once, so that a cache would hold only memory; one thread per picture leaves the other
-// cores to the requests.
+// Every upload is decoded once, so a cache would only waste memory. One thread per picture leaves the other cores to
+// requests.
 sharp.cache(false);
 sharp.concurrency(1);
 
@@ -132,11 +132,11 @@ export function createPictureDecoder(limits: DecodingLimits): (bytes: Buffer) =>
 }
 
 /**
- * Decodes an uploaded picture and encodes it anew in its own format, so that nothing but pixels survives:
- * orientation applied, colours in sRGB, 8 bits, no metadata, the long side at most 2048 pixels (never
- * enlarged), animations kept. Judges by the bytes alone, and never throws for what they are. At most
- * 40,000,000 pixels, all frames counted, and 10 seconds. One core is left to other requests; what would wait
- * longer than 2.5 seconds is `busy` (overload is reported within 3 seconds).
+ * Decodes an uploaded picture and encodes it again in the same format, so that only its pixels remain: orientation
+ * applied, colours in sRGB, 8 bits, no metadata, the long side at most 2048 pixels (never enlarged), animations kept.
+ * The format is detected from the bytes alone, and no input makes it throw. Limits: 40,000,000 pixels, all frames
+ * counted, and 10 seconds. One core is left to other requests; a picture that would wait longer than 2.5 seconds is
+ * `busy`, since overload is to be reported within 3 seconds.
  */
 export const decodePicture = createPictureDecoder({
   concurrency: Math.max(1, Math.min(2, availableParallelism() - 1)),

@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { repeat } from '../lib/repeat.ts';
 import type { Log } from '../log.ts';
 
-/** The four kinds of picture the bridge keeps, by file extension, with their media types. */
+/** The four picture formats, by file extension, with their media types. */
 export const pictureTypes = {
   jpg: 'image/jpeg',
   png: 'image/png',
@@ -16,7 +16,7 @@ export type PictureType = (typeof pictureTypes)[PictureExtension];
 // 22 characters of base64url are the 16 random bytes of newPictureName.
 const ownName = /^[A-Za-z0-9_-]{22}\.(?<extension>jpg|png|webp|gif)$/;
 
-/** A new file name that nobody can guess (128 random bits) and that is never used again, such as `Vq…3w.jpg`. */
+/** A new, unguessable file name (128 random bits) that is never reused, such as `Vq…3w.jpg`. */
 export function newPictureName(extension: PictureExtension): string {
   return `${randomBytes(16).toString('base64url')}.${extension}`;
 }
@@ -31,13 +31,13 @@ export function pictureTypeOf(name: string): PictureType | undefined {
 }
 
 /**
- * Keeps pictures under the immutable names of newPictureName. A store out of reach rejects with a
- * MediaUnavailableError, in about 2.5 seconds at most for a bucket; nothing is half-saved.
+ * Stores pictures under the immutable names of newPictureName. An unavailable store rejects with a
+ * MediaUnavailableError, for a bucket after about 2.5 seconds at most. No file is ever saved partially.
  */
 export interface MediaStore {
-  /** Resolves once the whole file is durable and readable. Any name not of newPictureName is a TypeError. */
+  /** Resolves once the whole file is durable and readable. A name not made by newPictureName is a TypeError. */
   save: (name: string, bytes: Buffer) => Promise<void>;
-  /** Undefined for a name that is unknown or not ours. */
+  /** Undefined for a name that is unknown or not made by newPictureName. */
   read: (name: string) => Promise<{ bytes: Buffer; type: PictureType } | undefined>;
   /** No error when the file is absent. */
   remove: (name: string) => Promise<void>;
@@ -48,7 +48,7 @@ export class MediaUnavailableError extends Error {
   override readonly name = 'MediaUnavailableError';
 }
 
-/** The system's or library's short word for an error, such as ENOSPC or TimeoutError. */
+/** The code of an error, such as ENOSPC, or else its name, such as TimeoutError. */
 export function errorCode(error: unknown): string {
   const { code, cause, name } = Object(error) as { code?: unknown; cause?: unknown; name?: unknown };
   if (typeof code === 'string' && code !== '') return code;
@@ -57,19 +57,19 @@ export function errorCode(error: unknown): string {
 }
 
 export interface WatchedMedia {
-  /** The store itself; its failures and successes are noted. */
+  /** The store, whose failures and successes are observed. */
   media: MediaStore;
-  /** Whether pictures can be stored, as far as is known from the latest attempt. */
+  /** Whether pictures can be stored, according to the latest attempt. */
   arePicturesAvailable: () => boolean;
   close: () => Promise<void>;
 }
 
-/** How often to test a store that nobody has written to in the meantime, in ms. */
+/** How often to test a store that has not been written to in the meantime, in ms. */
 const testInterval = 15_000;
 
 /**
- * Watches whether pictures can be stored. Any failure marks the store as unavailable and a successful write as
- * available again; while nothing is written, a small test file is. Every change is logged once.
+ * Watches whether pictures can be stored. A failure marks the store as unavailable, a successful write as available
+ * again; a small test file is written if nothing else is. Every change is logged once.
  */
 export function watchMedia(store: MediaStore, log: Log, interval = testInterval): WatchedMedia {
   let available = true;
@@ -102,7 +102,7 @@ export function watchMedia(store: MediaStore, log: Log, interval = testInterval)
   const test = async (): Promise<void> => {
     const isNeeded = !available || !hasWritten;
     hasWritten = false;
-    // The failure has been noted.
+    // The failure has been noted already.
     if (isNeeded) await testWrite(media).catch(() => {});
   };
   const testing = repeat(test, interval);

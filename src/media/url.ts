@@ -76,9 +76,9 @@ function readFolder(text: string, dataDir: string): MediaAddress | Wrong {
 }
 
 /**
- * Reads MEDIA_URL: nothing or `file:` is DATA_DIR/media, `file:///folder` or `file:relative/folder` that
- * folder, `s3://bucket?endpoint=…&region=…&prefix=…` a bucket (without endpoint: AWS, where a region is
- * needed). `wrong` carries one line with the remedy, to follow the word MEDIA_URL.
+ * Reads MEDIA_URL. Unset or `file:` means DATA_DIR/media, `file:///folder` or `file:relative/folder` that folder, and
+ * `s3://bucket?endpoint=…&region=…&prefix=…` a bucket (without an endpoint: AWS, which needs a region). The reason of
+ * `wrong` is one line with the remedy that continues the word MEDIA_URL.
  */
 export function readMediaUrl(
   text: string | undefined,

@@ -132,26 +132,26 @@ describe('an apply', () => {
     expect((await tool.json('status', '--run', 'slow')).json).toMatchObject({ phase: 'finished' });
   });
 
-  test('is told by status from its first reading on, when nothing is written yet', async () => {
+  test('is shown by status while it reads the source, before anything is written', async () => {
     const tool = createTool();
-    expect((await tool.text('status')).out).toBe('No migration was begun yet.\n');
+    expect((await tool.text('status')).out).toBe('No migration has been started yet.\n');
     const migrationStore = defineMigrationScripts(store);
     const first = await lockRun(migrationStore, tool.prefix, 'r');
     expect((await tool.json('status')).json).toMatchObject({ runs: [{ run: 'r', phase: 'reading' }] });
     expect((await tool.text('status', '--run', 'r')).out).toMatch(
-      /^Run r: reading the source \(process \d+ on .+\); nothing is written yet\n$/,
+      /^Run r: reading the source \(process \d+ on .+\); nothing has been written yet\n$/,
     );
     await first.release();
     // It has read, and was refused.
-    expect((await tool.text('status')).out).toBe('No migration was begun yet.\n');
+    expect((await tool.text('status')).out).toBe('No migration has been started yet.\n');
     expect(await tool.text('status', '--run', 'r')).toMatchObject({
       exitCode: 1,
-      err: 'error: there is no run r: none was begun yet\n',
+      err: 'error: there is no run r: no migration has been started yet\n',
     });
     await tool.json('apply', '--source', writeSource({ profiles: profiles(1) }), '--run', 'r');
     const second = await lockRun(migrationStore, tool.prefix, 'r');
     expect((await tool.text('status')).out).toMatch(
-      /^Run r from .+: reading the source again .+; the round before has finished .+\n.+\nprofiles +100 % +1 /,
+      /^Run r from .+: reading the source again .+; the previous round finished .+\n.+\nprofiles +100 % +1 /,
     );
     await second.release();
     expect((await tool.json('status')).json).toMatchObject({ runs: [{ phase: 'finished' }] });

@@ -66,7 +66,7 @@ describe('an organization that Redis does not know', () => {
     });
     const keys = await keysOf(tool);
     expect(keys.filter((key) => !key.includes('migration:'))).toEqual([]);
-    expect((await tool.text('status')).out).toBe('No migration was begun yet.\n');
+    expect((await tool.text('status')).out).toBe('No migration has been started yet.\n');
     expect(await tool.json('apply', '--source', source, '--on-conflict', 'skip')).toMatchObject({
       exitCode: 0,
       json: { refused: 1 },

@@ -60,5 +60,8 @@ function refused(reason: Problem): Answer {
 }
 
 const busy = refused(
-  problem('overloaded', 'Another change of this denylist is under way. Sending this request again is safe.'),
+  problem(
+    'overloaded',
+    'Another change of this denylist is in progress. Sending this request again is safe.',
+  ),
 );

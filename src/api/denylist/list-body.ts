@@ -11,15 +11,15 @@ import { createBodyReader, invalidBody, invalidJson } from '../middleware/json-b
 export interface ListReader {
   usernames: (request: Request, response: Response) => Promise<readonly string[]>;
   /**
-   * In the order of the body, which decides between two bans that want the same replacement. A property that is
-   * given twice counts once: at its first position, with its last value, as in JSON.parse.
+   * In the order of the body, which decides between two bans with the same replacement. A property that is given twice
+   * counts once: at its first position, with its last value, as in JSON.parse.
    */
   replacements: (request: Request, response: Response) => Promise<ReadonlyMap<string, string>>;
 }
 
 /**
- * Reads lists of at most `limit` bytes, parsed in time slices: to parse 200,000 properties in one go would stop every
- * other request for up to 0.9 s. Reading stops at the twentieth error.
+ * Reads lists of at most `limit` bytes, parsed in time slices: parsing 200,000 properties in one go would block all
+ * other requests for up to 0.9 s. Reading stops at the twentieth error.
  */
 export function createListReader(limit: number): ListReader {
   const readBytes = createBodyReader(limit);
@@ -61,15 +61,15 @@ export async function parseReplacements(bytes: Buffer): Promise<ReadonlyMap<stri
 /** Bytes parsed at a time: well below a millisecond's work. */
 const sliceBytes = 2048;
 
-/** Longer strings are collected in parts: otherwise a huge one would take many times its size in memory. */
+/** Longer strings are collected in parts, since a huge one would otherwise take many times its size in memory. */
 const stringBufferSize = 2048;
 
 /** No member of a list may be an array or object; one with more tokens than this is not read to its end. */
 const maxNestedTokens = 1000;
 
 /**
- * Calls `onMember` for each member of the array or object that the text is, in the order of the text. Throws an
- * `invalid-json` problem for a text that is not JSON (RFC 8259), `invalid-body` for one of another type.
+ * Calls `onMember` for each member of a JSON array or object, in order. Throws an `invalid-json` problem for text that
+ * is not JSON (RFC 8259), and `invalid-body` for JSON of another type.
  */
 async function readMembers(
   bytes: Buffer,

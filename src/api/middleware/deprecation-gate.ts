@@ -10,12 +10,12 @@ import { authenticate } from '../../redis/api-keys/callers.ts';
 import { claimedOrganization, openSession, type AuthenticationOptions } from '../authentication.ts';
 import { callOf } from '../call.ts';
 
-/** Lets a request pass, or throws the problem that refuses it. */
+/** Throws the problem that refuses a request, if any. */
 export type Gate = (request: Request, response: Response) => Promise<void>;
 
 /**
- * Refuses requests with 410 while the policy says that the contract is gone: before any other work, and before
- * authentication unless an exemption might hold for this caller. A caller who fails to authenticate is not exempt.
+ * Refuses requests with 410 during a brownout and after the sunset, before any other work. Callers are authenticated
+ * first only if an exemption may apply to them; a caller who fails to authenticate is not exempt.
  */
 export function createGate(policy: () => DeprecationPolicy, options: AuthenticationOptions): Gate {
   const refuseUnlessExempt = async (
@@ -60,7 +60,7 @@ function gone(verdict: Exclude<Verdict, 'serve'>, now: number): ProblemError {
   }
   return new ProblemError(
     'brownout',
-    'This deprecated API is switched off for a while, so that forgotten callers are noticed.',
+    'This deprecated API is switched off temporarily, so that remaining callers notice.',
     {
       retryAfterSeconds: (verdict.until - now) / 1000,
     },

@@ -9,8 +9,8 @@ export type JsonReader = (request: Request, response: Response) => Promise<unkno
 const utf8 = new TextDecoder('utf-8', { fatal: true });
 
 /**
- * Reads JSON in UTF-8 (RFC 8259 §8.1) of at most `limit` bytes, as sent and inflated. Refuses with `unsupported-media-type`,
- * `payload-too-large` or `invalid-json`.
+ * Reads JSON in UTF-8 (RFC 8259 §8.1) of at most `limit` bytes, both as sent and decompressed. Throws an
+ * `unsupported-media-type`, `payload-too-large` or `invalid-json` problem.
  */
 export function createJsonReader(limit: number): JsonReader {
   const readBytes = createBodyReader(limit);
@@ -40,7 +40,7 @@ export function invalidJson(reason: string): ProblemError {
   return new ProblemError('invalid-json', `The body ${reason}.`);
 }
 
-/** `invalid-body`, with what is wrong with it. */
+/** `invalid-body`, with the violations of the schema. */
 export function invalidBody(errors: BodyError[]): ProblemError {
   return new ProblemError('invalid-body', 'The body does not follow the contract.', { errors });
 }

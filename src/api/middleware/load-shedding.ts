@@ -2,14 +2,14 @@ import type { Request } from 'express';
 import { ProblemError } from '../../contract/problems.ts';
 
 /**
- * Refuses work beyond what this process can do at a time, so that the rest is answered in time: a 503 is cheap, a queue
- * that only grows is not. What enters must leave, exactly once; `enter` throws a 503 `overloaded` where there is no
- * room.
+ * Refuses work beyond what this process can handle at once, so that the rest is answered in time: a 503 is cheap, an
+ * ever-growing queue is not. Each `enter` needs exactly one `leave`, unless it throws a 503 `overloaded` because the
+ * limit is reached.
  */
 export interface LoadShedding {
-  /** For requests that are worked on. */
+  /** For requests in progress. */
   slots: { enter: () => void; leave: () => void; inUse: () => number };
-  /** For bodies that are being received. They wait for their client and hold no slot, but memory and a socket. */
+  /** For bodies that are being received. They wait for their client, and take memory and a socket, but no slot. */
   openBodies: {
     enter: (keyId: string, request: Request) => void;
     leave: (keyId: string, request: Request) => void;
@@ -23,7 +23,7 @@ interface LoadLimits {
   slots: number;
   /** Bodies above 64 KiB in this process: each may hold a whole picture or list in memory. */
   largeBodies: number;
-  /** Bodies of one API key, or of one address whose key is not known, so that no sender can take the room of all. */
+  /** Bodies of one API key, or of one address without a known key, so that no single sender can use up the limit. */
   largeBodiesPerKey: number;
   smallBodiesPerKey: number;
 }
@@ -69,8 +69,8 @@ export function createLoadShedding(limits = defaultLimits): LoadShedding {
           refuse('This instance is receiving too many large bodies.');
         }
         if (ofKey >= (size === 'large' ? limits.largeBodiesPerKey : limits.smallBodiesPerKey)) {
-          // No sign of overload: this key has enough, others are served.
-          throw new ProblemError('overloaded', 'This sender has too many bodies under way at the same time.');
+          // This is no overload: only this key has reached its limit.
+          throw new ProblemError('overloaded', 'This sender is sending too many bodies at the same time.');
         }
         byKey[size].set(keyId, ofKey + 1);
         bodies++;

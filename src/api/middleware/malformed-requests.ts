@@ -6,13 +6,13 @@ import { problem, renderProblem, type Problem } from '../../contract/problems.ts
 import { sendProblem } from '../respond.ts';
 import { hasCall } from '../call.ts';
 
-/** How long a client may take to read its refusal before its connection is cut off, in ms. */
-const lingering = 1000;
+/** How long a client may take to read its refusal before its connection is closed, in ms. */
+const lingerMs = 1000;
 
 /**
- * Lets a server refuse what is not an HTTP request, or does not arrive in time, with a problem (RFC 9457) in place of
- * Node's bare status line. Earlier requests on the same connection that have been read to their end are still answered;
- * nothing after them is read.
+ * Makes a server refuse what is not an HTTP request, or does not arrive in time, with a problem (RFC 9457) instead of
+ * Node's bare status line. Complete requests that arrived earlier on the same connection are still answered; nothing
+ * after them is read.
  */
 export function refuseUnreadable(server: Server, baseUrl: string): void {
   const refused = new WeakSet<Duplex>();
@@ -21,7 +21,7 @@ export function refuseUnreadable(server: Server, baseUrl: string): void {
       socket.destroy();
       return;
     }
-    // Everything that follows is an error, too.
+    // Everything that follows on this connection is an error as well.
     if (refused.has(socket)) return;
     refused.add(socket);
     // The client may reset the connection from now on.
@@ -38,10 +38,10 @@ export function refuseForHost({ headers }: IncomingMessage, response: ServerResp
 }
 
 function refuse(carried: Problem, socket: Duplex, baseUrl: string): void {
-  // Node's own name for the response under way; it has no public one.
+  // The response in progress; Node has no public name for it.
   const { _httpMessage: response } = socket as { _httpMessage?: Response | null };
   const end = (): void => {
-    setTimeout(() => socket.destroy(), lingering).unref();
+    setTimeout(() => socket.destroy(), lingerMs).unref();
     socket.end();
   };
   if (response?.req.complete) {
@@ -73,7 +73,7 @@ function problemOf({ code }: NodeJS.ErrnoException): Problem {
     case 'ERR_HTTP_REQUEST_TIMEOUT':
       return problem('request-timeout', 'The request did not arrive in time.');
     default:
-      return problem('malformed-request', 'What was sent is not a valid HTTP request.');
+      return problem('malformed-request', 'The bytes received are not a valid HTTP request.');
   }
 }
 

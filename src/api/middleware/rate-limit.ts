@@ -10,16 +10,16 @@ import { ProblemError } from '../../contract/problems.ts';
 import { authFailuresKey } from '../../redis/keys.ts';
 import type { Store } from '../../redis/scripts.ts';
 
-/** So many requests in so many seconds. */
+/** The number of requests allowed in a number of seconds. */
 export interface RateLimit {
   requests: number;
   seconds: number;
 }
 
-/** Counts a request of a key; throws a 429 `rate-limited` where it is above the limit. */
+/** Counts a request of a key; throws a 429 `rate-limited` if it is above the limit. */
 export type Limiter = (response: Response, base: string, keyId: string) => Promise<void>;
 
-/** One limit per API key over all instances, counted in Redis beside the organization's other keys. */
+/** One limit per API key across all instances, counted in Redis with the organization's other keys. */
 export function createLimiter(store: Store, limit: RateLimit): Limiter {
   const limiter = new RateLimiterRedis(inRedis(store, limit));
   return async (response, base, keyId) => {
@@ -28,12 +28,12 @@ export function createLimiter(store: Store, limit: RateLimit): Limiter {
   };
 }
 
-/** Counts a failed authentication of a client address; throws a 429 `rate-limited` where it is above the limit. */
+/** Counts a failed authentication from a client address; throws a 429 `rate-limited` if it is above the limit. */
 export type FailureLimiter = (request: Request, response: Response) => Promise<void>;
 
 /**
- * One limit per client address over all instances, counted in Redis; in this process alone while Redis is away. A valid
- * key is never limited, so nobody can lock out the other clients behind their proxy or NAT.
+ * One limit per client address across all instances, counted in Redis, or in this process while Redis is unavailable.
+ * Valid keys are never limited, so one client cannot lock out others behind the same proxy or NAT.
  */
 export function createFailureLimiter(store: Store, keyPrefix: string, limit: RateLimit): FailureLimiter {
   const limiter = new RateLimiterRedis({

@@ -7,7 +7,7 @@ const slowest = { bytes: 40_000, periodMs: 10_000 };
 /** How long a body may take in all, in ms: 5 MiB at 256 kbit/s take 164 s. */
 const longestMs = 180_000;
 
-/** Whether a request comes with a body of at least one byte, as far as its headers tell (RFC 9112 §6.3). */
+/** Whether a request has a body of at least one byte, according to its headers (RFC 9112 §6.3). */
 export function hasBody({ headers }: Request): boolean {
   return headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) > 0;
 }
@@ -42,9 +42,9 @@ export function createBodyReceiver(limit: number, problems: BodyProblems): BodyR
     });
 
   return async (request, response) => {
-    // The parser would first read a body in chunks to its end, and its end may never come.
+    // The parser alone would wait for the end of a chunked body, which may never arrive.
     await whileReceiving(request, response, limit, problems, () => read(request, response));
-    // The parser skips a body whose socket has ended, as if there were none.
+    // The parser treats a body whose socket has ended as absent.
     if (!request.complete) throw problems.unreadable(incomplete);
     const body: unknown = request.body;
     return Buffer.isBuffer(body) ? body : Buffer.alloc(0);

@@ -5,10 +5,10 @@ import type { Request, Response } from 'express';
 import { ProblemError } from '../../contract/problems.ts';
 import { createBodyReceiver } from '../middleware/receive-body.ts';
 
-/** The largest picture file a client may send, in bytes: this very size still passes. */
+/** The largest picture file that a client may send, in bytes. */
 const maxPictureBytes = 5 * 1024 * 1024;
 
-/** The largest body around it: what surrounds the file is small. */
+/** The largest body around it; the other parts are small. */
 const maxUploadBytes = maxPictureBytes + 2 * 1024 * 1024;
 
 /** A picture file and the text parts that came with it. */
@@ -17,7 +17,7 @@ export interface Upload {
   fields: Record<string, unknown>;
 }
 
-/** The text parts that mean something; what else a client sends is ignored. */
+/** The text parts that are read; all others are ignored. */
 const textParts = [
   'username',
   'profilePicture',
@@ -32,7 +32,7 @@ const parse = multer({
   storage: multer.memoryStorage(),
   defParamCharset: 'utf8',
   limits: {
-    // Whether a file of the very limit passes has changed between releases of the parser: see below.
+    // Releases of the parser differ on whether a file of exactly the limit passes; the size is checked below.
     fileSize: maxPictureBytes + 1,
     files: 1,
     fields: 16,
@@ -134,7 +134,7 @@ function toUploadProblem(error: unknown): unknown {
         return invalid(`The multipart body is not accepted: ${error.message}.`);
     }
   }
-  // The parser beneath multer throws plain errors for a body it cannot read.
+  // The parser that multer uses throws plain errors for a body that it cannot read.
   if (!(error instanceof Error) || 'syscall' in error) return error;
   if (/end of (form|file)/.test(error.message)) return invalid('The multipart body has no final boundary.');
   if (error.message.includes('part header'))

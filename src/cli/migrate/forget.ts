@@ -13,11 +13,13 @@ export interface ForgetChoice {
   yes?: true | undefined;
 }
 
-/** `migrate forget`: removes what a run has left behind, or all that a rehearsal has written. */
+/** `migrate forget`: removes what a run keeps in Redis, or everything that a rehearsal wrote. */
 export async function forget(environment: CliEnvironment, choice: ForgetChoice): Promise<Outcome> {
   const { run, rehearsal } = choice;
   if ((run === undefined) === (rehearsal === undefined))
-    throw new UsageError('say what to forget: --run NAME, or --rehearsal for all keys of KEY_PREFIX');
+    throw new UsageError(
+      'choose what to forget: --run NAME, or --rehearsal for all keys that begin with KEY_PREFIX',
+    );
   return await withSession(environment, {}, async (context) =>
     run === undefined
       ? await forgetRehearsal(environment, context, choice)
@@ -68,10 +70,10 @@ async function forgetRehearsal(
   };
 }
 
-/** Throws unless the operator agrees, at the terminal or by --yes. */
+/** Throws unless the operator confirms at the terminal or with --yes. */
 async function confirm({ ask }: CliEnvironment, { yes }: ForgetChoice, question: string): Promise<void> {
   if (yes === true) return;
-  if (ask === undefined) throw new UsageError('there is no terminal to ask at: add --yes to confirm');
+  if (ask === undefined) throw new UsageError('there is no terminal to confirm at: add --yes');
   if (!/^y(?:es)?$/i.test((await ask(`${question} [y/N] `)).trim()))
     throw new MigrationError('nothing was forgotten');
 }

@@ -25,7 +25,7 @@ export interface PlanChoice extends SourceChoice, SessionChoice {
   pruneAtMost?: number | undefined;
 }
 
-/** `migrate plan`: reads everything, writes nothing, and shows what an apply would meet and do. */
+/** `migrate plan`: reads everything, writes nothing, and shows what an apply would do, and its problems. */
 export async function plan(environment: CliEnvironment, choice: PlanChoice): Promise<Outcome> {
   const startedAt = Date.now();
   return await withSource(environment, choice, async (chosen, context) => {

@@ -133,7 +133,7 @@ function storeLost(cause?: Error): MigrationError {
   );
 }
 
-/** What the URLs of our own picture files begin with: the same as the service's, as far as its address is fixed. */
+/** The beginning of the URLs of the bridge's own picture files; the same as in the service if its address is fixed. */
 function mediaUrlOf({ publicBaseUrl, host, port }: MigrationConfig): string {
   return `${publicBaseUrl ?? serverUrl(host, port)}/media/`;
 }

@@ -37,7 +37,7 @@ export async function status(
     if (wanted !== undefined && runs.length === 0) {
       const names = all.map(({ name }) => name);
       throw new MigrationError(
-        `there is no run ${wanted}: ${names.length === 0 ? 'none was begun yet' : `there are ${names.join(', ')}`}`,
+        `there is no run ${wanted}: ${names.length === 0 ? 'no migration has been started yet' : `there are ${names.join(', ')}`}`,
       );
     }
     const json = runs.map(({ name, phase, state, owner, pendingRenames }) => ({
@@ -50,12 +50,12 @@ export async function status(
     return {
       exitCode: 0,
       json: wanted === undefined ? { command: 'status', runs: json } : { command: 'status', ...json[0] },
-      text: runs.length === 0 ? 'No migration was begun yet.' : runs.map(describe).join('\n\n'),
+      text: runs.length === 0 ? 'No migration has been started yet.' : runs.map(describe).join('\n\n'),
     };
   });
 }
 
-/** Runs that are under way or have written something, by name. */
+/** Runs that are in progress or have written something, by name. */
 async function readRuns(context: MigrationContext): Promise<Run[]> {
   const { store, prefix } = context;
   const names = (await store.smembers(runsKey(prefix))).sort();
@@ -84,14 +84,14 @@ function shown({ source, onConflict, startedAt, finishedAt, refused, entities }:
 
 function describe({ name, phase, state, owner, pendingRenames }: Run): string {
   const by = owner === undefined ? '' : ` (process ${owner.pid} on ${owner.host})`;
-  if (state === undefined) return `Run ${name}: reading the source${by}; nothing is written yet`;
+  if (state === undefined) return `Run ${name}: reading the source${by}; nothing has been written yet`;
   const { source, startedAt, finishedAt, entities, refused } = state;
   const began = new Date(startedAt).toISOString();
   const finished = `finished ${new Date(finishedAt ?? 0).toISOString()}${refused > 0 ? `, ${number(refused)} refused` : ''}`;
   const stand = {
-    reading: `reading the source again${by}; the round before has ${finished}`,
-    running: `running${by}, begun ${began}`,
-    interrupted: `interrupted, begun ${began}: run the same apply again, and it resumes`,
+    reading: `reading the source again${by}; the previous round ${finished}`,
+    running: `running${by}, started ${began}`,
+    interrupted: `interrupted, started ${began}: run the same apply again, and it resumes`,
     finished,
   }[phase];
   const rows = entityNames.flatMap((entity) => {

@@ -14,17 +14,17 @@ export interface Figures {
   read: number;
   created: number;
   updated: number;
-  /** In Redis already, field by field. */
+  /** Already in Redis, field by field. */
   unchanged: number;
-  /** Left as they are in Redis, because they were changed here, or are newer here. */
+  /** Left as they are in Redis, because they were changed through the bridge or are newer. */
   kept: number;
   /** Rows that another row with the same identity supersedes. */
   duplicates: number;
-  /** Rows that are no records. */
+  /** Rows that are not valid records. */
   invalid: number;
   /** Usernames wanted by two users. */
   conflicts: number;
-  /** Records kept out. */
+  /** Records that are not written. */
   refused: number;
   warnings: number;
 }
@@ -42,7 +42,7 @@ const warnings: readonly Reason[] = [
   'revoked-key-left-out',
 ];
 
-/** What became of the rows that were read, or would become of them, by entity. */
+/** The actual or planned outcomes of the rows that were read, by entity. */
 export function figuresOf({ read }: Reading, tallies: Tallies, issues: Issues): Map<Entity, Figures> {
   const all = new Map<Entity, Figures>();
   for (const [entity, rows] of read) {
@@ -158,7 +158,7 @@ export function listProblems(issues: Issues, title: string): string[] {
 }
 
 export function listWarnings(issues: Issues): string[] {
-  return listIssues(issues, 'Warnings (the records are taken as they are):', warnings);
+  return listIssues(issues, 'Warnings (the records are written as they are):', warnings);
 }
 
 /** The remedy for records with problems. Where most rows fail in one way, the mapping is wrong, not the rows. */
@@ -189,11 +189,11 @@ export function describeSpared(spared: ReadonlyMap<Entity, number>): string[] {
   );
 }
 
-/** Says which files of the source's folder are not read: one may be misspelt. */
+/** The files in the source's folder that are not read: their names may be misspelled. */
 export function describeIgnored({ ignored }: Source): string[] {
   return ignored.length === 0
     ? []
-    : [`Not read, since they are not named after an entity: ${ignored.join(', ')}`];
+    : [`Not read, because they are not named after an entity: ${ignored.join(', ')}`];
 }
 
 /** Time and speed of a command's work. */

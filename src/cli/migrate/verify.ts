@@ -81,7 +81,7 @@ export async function verify(environment: CliEnvironment, choice: VerifyChoice):
 
 const differing: readonly Reason[] = ['missing', 'different', 'newer-in-redis', 'extra', 'index'];
 
-/** What ends the differences found. What is extra may be a row that is no record: pruning would spare it. */
+/** The remedies for the differences found. An extra record may be an invalid row of the source, which is not pruned. */
 function remedies(entities: readonly Entity[], issues: Issues, hasAccepted: boolean): string[] {
   const has = (...reasons: Reason[]): boolean => reasons.some((reason) => issues.count(reason) > 0);
   const isExtra = (entity: Entity): boolean => issues.count('extra', entity) > 0;
@@ -104,7 +104,7 @@ function remedies(entities: readonly Entity[], issues: Issues, hasAccepted: bool
   ];
 }
 
-/** Exactly what was compared with what. */
+/** What was compared, and how much of it. */
 function coverage({ compared, stored, indexed }: Verified): string {
   const rows = [...compared].map(([entity, count]) => [
     entity,

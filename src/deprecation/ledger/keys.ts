@@ -8,7 +8,7 @@ export function expiryOf(day: number): number {
   return ((day + 1 + ledgerDays) * dayMs) / 1000;
 }
 
-/** The operator's policy. README.md beside this file has the table of all keys of this folder. */
+/** The operator's policy. All keys of the ledger are documented in src/deprecation/README.md. */
 export function policyKey(prefix: string): string {
   return `${prefix}deprecation:policy`;
 }

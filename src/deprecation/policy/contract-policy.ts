@@ -1,7 +1,7 @@
 import { contractDocument, operationsOf } from '../../contract/document.ts';
 import { readPolicyFields, type PolicyLayer } from './policy.ts';
 
-/** The lowest layer of the policy: the `x-deprecation` facts beside the operations in openapi.yaml. */
+/** The lowest layer of the policy: `x-deprecation` of the operations in openapi.yaml. */
 export function readContractPolicy(): PolicyLayer {
   const facts = operationsOf(contractDocument).find(({ operation }) => operation['x-deprecation']);
   const policy = readPolicyFields({ ...facts?.operation['x-deprecation'] });

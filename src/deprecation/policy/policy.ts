@@ -1,7 +1,7 @@
 import { formatInstant, formatWindow, parseInstant, type Parsed, type Window } from '../../lib/iso8601.ts';
 import { parseLink } from './links.ts';
 
-/** What the operator has decided about the deprecation of this API. Times are ms since the epoch. */
+/** The deprecation policy of this API. Times are ms since the epoch. */
 export interface DeprecationPolicy {
   deprecatedAt?: number;
   sunsetAt?: number;
@@ -27,7 +27,7 @@ interface KeyExemption {
 
 export type Exemption = OrganizationExemption | KeyExemption;
 
-/** One source of the policy. What it does not set, the layer below decides. */
+/** One source of the policy. Settings that it leaves out come from the layer below. */
 export type PolicyLayer = Partial<DeprecationPolicy>;
 
 /** Merges the layers, lowest first: openapi.yaml's `x-deprecation`, environment, operator. */
@@ -150,7 +150,7 @@ export function requiresAuthentication(
   );
 }
 
-/** Until when (ms) every call is served, whoever makes it: the first brownout, or the sunset that ends the API. */
+/** Until when (ms) every caller is served: the first brownout, or the sunset if that ends the API. */
 export function servesAllUntil({ brownouts, sunsetAt, afterSunset }: DeprecationPolicy): number {
   const sunset = afterSunset === 'gone' ? sunsetAt : undefined;
   return Math.min(sunset ?? Infinity, ...brownouts.map(({ start }) => start));

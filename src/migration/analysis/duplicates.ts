@@ -13,8 +13,8 @@ type Candidate = Pick<Entry, 'entity' | 'seq' | 'where' | 'outcome' | 'isRepeate
 };
 
 /**
- * Decides between records with one identity: the newest holds, at a tie the later one. `repeated` knows the
- * identities that came up more than once; a record that Redis has already may be missing from the spool.
+ * Decides between records with the same identity: the newest wins, or the later one in a tie. `repeated` knows the
+ * identities that occurred more than once; a record that Redis already has may be missing from the spool.
  */
 export async function decideDuplicates(
   context: Pick<MigrationContext, 'workspace' | 'organizations' | 'issues'>,

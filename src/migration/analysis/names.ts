@@ -4,7 +4,7 @@ import type { OnConflict } from '../sources/scope.ts';
 import { createGroups } from './groups.ts';
 import type { Entry, Spool } from './spool.ts';
 
-/** A user's change of username that others wait for, or that waits for another one's. */
+/** A change of username that depends on another one, or that another one depends on. */
 export interface Rename {
   organizationId: string;
   userId: string;
@@ -31,13 +31,13 @@ interface NamesChoice {
   usernameToPrune: (organizationId: string, userId: string) => Promise<string | undefined>;
 }
 
-/** What a record has to do with a username. */
+/** How a record concerns a username. */
 interface Claim {
   kind: 'wants' | 'leaves' | 'denies';
   party: Party;
 }
 
-/** Somebody who gets a username, and the user who has it and gets another one. */
+/** A user who gets a username, and the user who has it and gets another one. */
 interface Transfer {
   to: Party;
   from: Party;

@@ -1,19 +1,19 @@
 import type { Entity } from '../records/records.ts';
 
-/** What became of a record in Redis, or would. */
+/** The effect of a record on Redis, actual or planned. */
 export type Outcome =
   | 'created'
   | 'updated'
-  /** It is in Redis already, field by field. */
+  /** Redis already has it, field by field. */
   | 'unchanged'
-  /** Changed here since: it stays as it is. */
+  /** Changed through the bridge since: it is left as it is. */
   | 'kept'
   /** Redis has a later updatedAt, without a local write. */
   | 'newer'
   /** Another user has the username. */
   | 'taken';
 
-/** What became of a row of the source in the end. */
+/** The final outcome of a row of the source. */
 type Fate = Outcome | 'duplicate' | 'refused' | 'invalid';
 
 export type Tally = Record<Fate, number>;
@@ -32,7 +32,7 @@ function emptyTally(): Tally {
   };
 }
 
-/** What became of rows, by entity and by organization. */
+/** Counts of the outcomes of rows, by entity and by organization. */
 export interface Tallies {
   add: (entity: Entity, organizationId: string | undefined, fate: Fate) => void;
   /** Takes back what was added. */

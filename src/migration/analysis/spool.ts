@@ -3,7 +3,7 @@ import { createSorter } from './sorter.ts';
 import type { Outcome } from './outcomes.ts';
 import type { Workspace } from './workspace.ts';
 
-/** A record on its way from the reading of the source to the writing, with what the reading found out about it. */
+/** A record between reading and writing, with what was found out about it. */
 export interface Entry<E extends Entity = Entity> {
   /** Its place in the reading: entries are written in this order. */
   readonly seq: number;
@@ -11,7 +11,7 @@ export interface Entry<E extends Entity = Entity> {
   readonly record: RecordOf[E];
   /** For people: its place in the source. */
   readonly where: string;
-  /** What became of it in Redis when it was compared. */
+  /** The outcome of comparing it with Redis. */
   readonly outcome: Outcome;
   /** Who has the username in Redis, where that is another user. */
   readonly holder?: string | undefined;
@@ -37,8 +37,8 @@ export type Decided = Entry & {
 };
 
 /**
- * Keeps entries between reading and writing, in memory or on disk. Decisions are made on the very entries that are
- * written later, so a source that changes meanwhile cannot mix them up.
+ * Keeps entries between reading and writing, in memory or on disk. Decisions apply to exactly the entries that are
+ * written later, even if the source changes meanwhile.
  */
 export interface Spool {
   readonly size: number;

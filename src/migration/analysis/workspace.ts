@@ -3,9 +3,9 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { markOwned, ownerOf } from '../../lib/files/owned-folder.ts';
 
-/** A folder for what does not fit into memory, private to this process and gone with `close`. */
+/** A folder for what does not fit into memory, private to this process and removed by `close`. */
 export interface Workspace {
-  /** A path nobody else uses. */
+  /** An unused path. */
   newFile: () => string;
   close: () => void;
 }

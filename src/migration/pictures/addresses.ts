@@ -9,7 +9,7 @@ const specialRanges = {
   ipv6: '::/3 4000::/2 8000::/1 2001::/23 2001:db8::/32 2002::/16 3fff::/20',
 };
 
-/** Two lists, for one of both families takes an IPv4 address for the IPv6 address that it is mapped to. */
+/** Two lists, since a list of both families treats an IPv4 address as the IPv6 address that it is mapped to. */
 const special = { ipv4: new BlockList(), ipv6: new BlockList() };
 for (const family of ['ipv4', 'ipv6'] as const) {
   for (const range of specialRanges[family].split(/\s+/)) {
@@ -18,7 +18,7 @@ for (const family of ['ipv4', 'ipv6'] as const) {
   }
 }
 
-/** Whether an IP address is one of the public internet: not private, loopback, link-local or otherwise special. */
+/** Whether an IP address is public: not private, loopback, link-local or otherwise special. */
 export function isPublicAddress(address: string): boolean {
   const version = isIP(address);
   const family = version === 4 ? 'ipv4' : 'ipv6';
@@ -30,7 +30,7 @@ export class PrivateAddress extends Error {}
 
 /**
  * Resolves names for a connection, and refuses those with any address that is not public. The connection is made to
- * the very address that was looked at, so a name cannot lead elsewhere a moment later.
+ * exactly the address that was checked, so a name cannot resolve to another one a moment later.
  */
 export const lookupPublic: LookupFunction = (host, options, callback) => {
   lookupName(host, { ...options, all: true }, (error, addresses) => {

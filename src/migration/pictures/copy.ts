@@ -10,7 +10,7 @@ import { fetchPicture, readPicture, type Fetched } from './fetch.ts';
 
 export interface CopyOptions {
   media: MediaStore;
-  /** Where the files lie; without it they are fetched. */
+  /** The folder of the files; without it, they are fetched from their URLs. */
   folder?: string | undefined;
   allowPrivate: boolean;
   pacer: Pacer;
@@ -22,14 +22,14 @@ export interface Copied {
   failed: number;
 }
 
-/** Pictures under way at once: most of the time is spent waiting for others. */
+/** Pictures copied at once: most of the time is spent waiting for other servers. */
 const atOnce = 8;
 
 /**
- * Copies the pictures of the source's profiles, passing each through the same decoder as uploads, and puts our own
- * file in the place of the old URL; what fails is reported and keeps its URL. Only pictures that are not here yet
- * are fetched, so an interrupted copy resumes where it stopped. A file is tracked as pending before it is stored, so
- * that wherever the process dies the sweep finds what no profile refers to.
+ * Copies the pictures of the source's profiles. Each passes through the same decoder as uploads, and the stored file
+ * replaces the old URL; a picture that fails is reported and keeps its URL. Only pictures that were not copied yet are
+ * fetched, so an interrupted copy resumes where it stopped. A file is tracked as pending before it is stored, so that
+ * the sweep finds files that no profile refers to, whenever the process dies.
  */
 export async function copyPictures(
   scope: Scope,

@@ -86,14 +86,14 @@ export function parseRecord<E extends Entity>(entity: E, raw: unknown): Parsed<E
   return warnings.length === 0 ? { ok: true, record: finished } : { ok: true, record: finished, warnings };
 }
 
-/** What an issue about a record is called by, where the row has it. */
+/** The names that identify a record in issues, if the row has them. */
 export interface RecordNames {
   readonly organizationId?: string;
   readonly userId?: string;
   readonly username?: string;
 }
 
-/** The names in a row that is not a record, as far as each could be a record's. */
+/** The valid names in a row that is not a valid record. */
 export function namesIn(raw: unknown): RecordNames {
   const names: { -readonly [Name in keyof RecordNames]: RecordNames[Name] } = {};
   for (const field of ['organizationId', 'userId', 'username'] as const) {

@@ -8,7 +8,7 @@ export type StoredProfile = ReadonlyMap<string, string>;
 
 /**
  * A profile's fields as Redis holds them, name and value in turn. `t` is always the last; it is empty where the
- * source does not say when the profile changed. `mediaUrl` is what the URLs of our own picture files begin with.
+ * source does not say when the profile changed. The URLs of the bridge's own picture files begin with `mediaUrl`.
  */
 export function profileFields(record: ProfileRecord, mediaUrl: string): string[] {
   const fields: string[] = [];
@@ -16,7 +16,7 @@ export function profileFields(record: ProfileRecord, mediaUrl: string): string[]
   const reference = record.profilePictureObjectDefinitionId;
   const url = record.profilePictureUrl;
   if (url !== undefined) {
-    // Where there is a reference, too, that is the picture; the URL only comes along.
+    // If there is a reference as well, that is the picture, and the URL is only kept.
     const file = reference === undefined ? ownFile(url, mediaUrl) : undefined;
     if (file === undefined) fields.push('pu', url);
     else fields.push('pf', file);
@@ -64,7 +64,7 @@ export function profileRecord(
   return record;
 }
 
-/** The name of our own picture file that a URL leads to; undefined for any other URL. */
+/** The name of the bridge's own picture file at a URL; undefined for any other URL. */
 function ownFile(url: string, mediaUrl: string): string | undefined {
   if (!url.startsWith(mediaUrl)) return undefined;
   const name = url.slice(mediaUrl.length);

@@ -40,7 +40,7 @@ export const id: Rule = (value) => {
   return fault === undefined ? value : new Refusal(fault);
 };
 
-/** Text carried as it is, of any length; only what UTF-8 cannot hold is refused. */
+/** Text of any length, kept as given; only what UTF-8 cannot represent is refused. */
 export const text: Rule = (value) => {
   if (typeof value !== 'string') return badText;
   return value.isWellFormed() ? value : badUnicode;
@@ -77,14 +77,14 @@ export const oneOf = (...words: readonly string[]): Rule => {
   return (value) => (typeof value === 'string' && words.includes(value) ? value : refusal);
 };
 
-/** The first instant that cannot be meant in seconds: as seconds it would lie in the year 5138. */
+/** From here on a number cannot mean seconds: it would be in the year 5138. */
 export const secondsEnd = 100_000_000_000;
 
 const latest = 8.64e15;
 
 /**
- * A moment: epoch milliseconds, or ISO 8601 with a zone, as JSON, PostgreSQL or MySQL write it. Gives epoch
- * milliseconds; anything finer is cut off.
+ * An instant: epoch milliseconds, or ISO 8601 with a zone, as JSON, PostgreSQL or MySQL write it. Becomes epoch
+ * milliseconds, rounded down.
  */
 export const instant: Rule = (value) => {
   if (typeof value === 'number') return milliseconds(value);

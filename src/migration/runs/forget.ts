@@ -25,7 +25,7 @@ export async function forgetRun(context: MigrationContext, run: string): Promise
   }
 }
 
-/** Counts the keys of a prefix. Where a service uses or has used them, also under a longer prefix, that is an error. */
+/** Counts the keys of a prefix. Throws if a service uses or has used them, also under a longer prefix. */
 export async function countRehearsal({ store, prefix, signal }: Place): Promise<number> {
   const usedBy = coverageKey('', '');
   const found = new Set<string>();
@@ -38,11 +38,11 @@ export async function countRehearsal({ store, prefix, signal }: Place): Promise<
   const [used] = found;
   if (used === undefined) return count;
   throw new MigrationError(
-    `a service uses or has used keys that begin with ${prefix} (such as ${used}), so they are not a rehearsal's alone: check KEY_PREFIX`,
+    `a service uses or has used keys that begin with ${prefix} (such as ${used}), so they are not only those of a rehearsal: check KEY_PREFIX`,
   );
 }
 
-/** Removes every key of a prefix; how many that were. */
+/** Removes every key of a prefix, and returns their number. */
 export async function removeRehearsal({ store, prefix, signal }: Place): Promise<number> {
   let count = 0;
   for await (const keys of scanKeys(store, prefix)) {

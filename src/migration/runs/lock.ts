@@ -21,8 +21,8 @@ export interface RunLock {
 const lease = 15_000;
 
 /**
- * Keeps a second apply off a run. A lock whose process has ended is taken over at once where that can be seen, and
- * anywhere after its lease.
+ * Prevents a second apply of a run. A lock is taken over immediately if its process is known to have ended, and
+ * otherwise after its lease.
  */
 export async function lockRun(store: MigrationStore, prefix: string, run: string): Promise<RunLock> {
   const key = lockKey(prefix, run);
@@ -33,19 +33,19 @@ export async function lockRun(store: MigrationStore, prefix: string, run: string
     const other = now === '?' ? undefined : (JSON.parse(now) as Owner);
     if (other !== undefined && !hasEnded(other)) {
       throw new MigrationError(
-        `run ${run} is being applied by process ${other.pid} on ${other.host}: wait for its end, or stop it; if it has died where this cannot be seen from here, try again in ${lease / 1000} s`,
+        `run ${run} is being applied by process ${other.pid} on ${other.host}: wait until it ends, or stop it; if it has died on another machine or in another container, try again in ${lease / 1000} s`,
       );
     }
     held = other === undefined ? '' : now;
   }
-  // From now on status shows it, though the first reading may take long.
+  // From now on status shows the run, although the first reading may take long.
   await store.sadd(runsKey(prefix), run);
   const lost = new AbortController();
   const renewOnce = async (): Promise<void> => {
     try {
       if ((await store.migrateLock(key, own, own, lease)) !== '') lost.abort(lockLost(run));
     } catch {
-      // A store that is away is reported by whatever is being written.
+      // An unavailable store is reported by the writes in progress.
     }
   };
   const renew = setInterval(() => {
@@ -62,11 +62,11 @@ export async function lockRun(store: MigrationStore, prefix: string, run: string
 
 function lockLost(run: string): MigrationError {
   return new MigrationError(
-    `another process has taken over run ${run}, because this one was held up for too long: see status, then run the same command again if needed`,
+    `another process has taken over run ${run}, because this one was paused for too long: see status, then run the same command again if needed`,
   );
 }
 
-/** Who is applying the run now; undefined where nobody is. */
+/** The process that is applying the run now, if any. */
 export async function whoApplies(
   store: MigrationStore,
   prefix: string,

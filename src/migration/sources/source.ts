@@ -1,16 +1,16 @@
 import type { Entity } from '../records/records.ts';
 
-/** A mistake an operator can correct: the message is one plain line with the remedy, free of passwords and API keys. */
+/** An error that an operator can correct: the message is one line with the remedy, without passwords and API keys. */
 export class SourceError extends Error {
   override readonly name = 'SourceError';
 }
 
-/** One row as the source gives it: something for parseRecord, or the reason why it cannot be read. */
+/** One row of the source: something for parseRecord, or the reason why it cannot be read. */
 export type Row = { readonly raw: unknown; readonly error?: undefined } | { readonly error: string };
 
 export interface Batch {
   readonly rows: readonly Row[];
-  /** For people: where rows[index] stands in the source, such as `profiles.ndjson:17`. No two rows have the same. */
+  /** The position of rows[index] in the source, for people, such as `profiles.ndjson:17`. Unique for each row. */
   where: (index: number) => string;
   /** The share of the entity that has been read by the end of this batch, from 0 to 1. */
   readonly progress: number;

@@ -25,7 +25,7 @@ export interface ConnectOptions extends Partial<ClientOptions> {
  * then does not happen later. A single command that gets no answer fails after
  * `commandTimeout` (default 1500 ms); in a cluster, where it may first have to wait for another one to fail,
  * after twice that at most. Commands of one turn of the event loop travel together. Do not send blocking commands
- * (BLPOP, XREAD BLOCK): they would hold up all others.
+ * (BLPOP, XREAD BLOCK): they would delay all others.
  */
 export async function connectRedis(url: string, options: ConnectOptions = {}): Promise<RedisClient> {
   const address = parseRedisUrl(url);
@@ -79,7 +79,7 @@ export function isStoreUnavailable(error: unknown): boolean {
 
 const refusedCredentials = /^(WRONGPASS|NOAUTH|NOPERM|ERR AUTH)/;
 
-/** Resolves at the first "ready"; rejects at the deadline, or at once where waiting cannot help. */
+/** Resolves at the first "ready"; rejects at the deadline, or immediately if waiting cannot help. */
 function untilReady(client: RedisClient, milliseconds: number): Promise<void> {
   return new Promise((resolve, reject) => {
     const deadline = setTimeout(() => reject(new Error('no answer')), milliseconds);

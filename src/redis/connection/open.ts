@@ -9,7 +9,7 @@ import { layoutFault, readLayout, recordLayout } from '../layout/layout.ts';
 import { defineScripts, type Store } from '../scripts.ts';
 import { checkPermissions } from './permissions.ts';
 
-/** Files that hold what does not belong into a URL or the environment: PEM texts, and a password. */
+/** Files with what should not be in a URL or the environment: PEM texts, and a password. */
 export interface SecretFiles {
   ca?: string | undefined;
   cert?: string | undefined;
@@ -80,7 +80,7 @@ async function connect(
   await checkPermissions(client, keyPrefix);
   const fault = anyLayout ? undefined : layoutFault(await readLayout(client, keyPrefix));
   if (fault !== undefined) throw new Error(fault);
-  // WAIT holds up what is sent after it: reads do without.
+  // Not used for reads, since WAIT delays all commands after it.
   const confirmed = writeReplicas === 0 ? undefined : { client: await open(url), replicas: writeReplicas };
   return { store: defineScripts(client, confirmed), redisUrl: url };
 }

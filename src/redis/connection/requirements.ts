@@ -1,7 +1,7 @@
 /**
- * What in this server's INFO the bridge cannot live with, as one line with the remedy; undefined when all is
- * well. Asked are: a master, Redis 7.0 or Valkey 7.2 (scripts that declare their keys and flags), and a
- * memory policy that never evicts. INFO only, since CONFIG is refused by managed services.
+ * Why the bridge cannot use this server, according to its INFO, as one line with the remedy; undefined if it can.
+ * Required are a master, Redis 7.0 or Valkey 7.2 (for scripts that declare their keys and flags), and a memory policy
+ * that never evicts. CONFIG is not used, since managed services refuse it.
  */
 export function checkRequirements(
   info: string,

@@ -31,7 +31,7 @@ export function loadScripts<Client extends RedisClient, Commands>(
   return client as Client & Commands;
 }
 
-/** Writes go through a connection of their own, since WAIT holds up what is sent after it. */
+/** Writes use a connection of their own, since WAIT delays all commands after it. */
 export interface ConfirmedWrites {
   client: RedisClient;
   /** How many replicas must have a write before it is answered. */
@@ -51,7 +51,7 @@ type Run = (base: string, rest: readonly unknown[]) => Promise<unknown>;
 /**
  * A script of an organization derives its keys from the base, and a cluster sees declared keys only. While a slot
  * moves from one node to another, its keys are on either side; with only the base declared, which never exists, the
- * script would be sent to the new side (ASK) and run there, taking whatever has not arrived yet for absent. So a
+ * script would be sent to the new side (ASK) and run there, treating whatever has not arrived yet as absent. So a
  * second key that never exists is declared too: of several keys not all there the new side says TRYAGAIN, and runs
  * nothing.
  */
@@ -81,7 +81,7 @@ function define(client: RedisClient, name: string, script: Script, confirmed?: C
   };
 }
 
-/** ioredis' pipelines call what is defined here, with both keys; everybody else calls the name, with the base. */
+/** Defines the command with both keys, as ioredis' pipelines call it; all other code calls it with the base. */
 function runner(client: RedisClient, name: string, lua: string): Run {
   client.defineCommand(name, { numberOfKeys: 2, lua });
   const commands = client as unknown as Record<string, (...parts: unknown[]) => Promise<unknown>>;

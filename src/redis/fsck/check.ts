@@ -2,7 +2,7 @@ import type { ReindexStore } from '../reindex/scripts.ts';
 import type { WriteSnapshot } from '../write-snapshot.ts';
 import type { FsckStore, RepairReply } from './scripts.ts';
 
-/** What fsck can find; README.md beside the folder says what each means. */
+/** The faults that fsck can find; src/redis/README.md explains each. */
 export type FaultKind =
   | 'unregistered-organization'
   | 'settings-missing'
@@ -42,7 +42,7 @@ export interface Counts {
 
 type CommandPart = string | number;
 
-/** A repair that is made only if what it is based on is still so (lua/fsck/repair.lua). */
+/** A repair that is made only if its conditions still hold (lua/fsck/repair.lua). */
 export interface ConditionalRepair {
   /** The generation of the name index that must be in force. */
   generation?: string;
@@ -56,8 +56,8 @@ export interface ConditionalRepair {
 export type Repair = ConditionalRepair | (() => Promise<RepairReply | 'staged'>);
 
 /**
- * Reports a fault of an organization, after having repaired it where that is asked for and possible. What the running
- * service has put right or changed meanwhile is not reported.
+ * Repairs a fault, if that is requested and possible, and reports it. A fault that the running service has fixed or
+ * changed in the meantime is not reported.
  */
 export type Report = (kind: FaultKind, detail: string, repair?: Repair) => Promise<void>;
 
@@ -95,7 +95,7 @@ export function createReport(
   };
 }
 
-/** Whether a key is there and of this type; another type is reported as a fault. */
+/** Whether a key exists with this type; another type is reported as a fault. */
 export async function hasType(
   { store, report }: Check,
   key: string,

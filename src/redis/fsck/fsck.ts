@@ -31,14 +31,14 @@ export type FsckOutcome =
 
 /** Faults remembered, so that one that is found twice is reported once. */
 const remembered = 100_000;
-/** How often the keys are walked at most, where they move to other servers meanwhile. */
+/** How often the keys are walked at most, if they move between servers meanwhile. */
 const attempts = 3;
 
 /**
  * Checks that what the store holds is consistent: index and profiles agree both ways, the denylist is well-formed,
  * API keys and their list agree, references can be read, no picture in use is listed as unreferenced. With `repair`
- * it repairs whatever needs no guessing. The service may run meanwhile: what is reported was so at one instant, and
- * each repair checks again in the script that makes it. Memory stays flat however large the store.
+ * it makes every repair that needs no guessing. The service may be running: a reported fault existed at one instant,
+ * and each repair checks its conditions again in its script. Memory use does not grow with the store.
  */
 export async function fsck(
   store: FsckStore & ReindexStore,

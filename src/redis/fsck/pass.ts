@@ -22,16 +22,16 @@ import { checkProfiles } from './profiles.ts';
 import { checkCollection } from './references.ts';
 import type { FsckStore } from './scripts.ts';
 
-/** Keys examined at once: commands that travel together keep others waiting together. */
+/** Keys examined at once: few, since commands sent together delay other requests. */
 const atOnce = 8;
 
 /** One walk over all keys. */
 export interface Pass {
-  /** Examines what an organization has in single keys; false where there is no such organization. */
+  /** Examines the single keys of an organization; false if it does not exist. */
   begin: (organizationId: string, isRegistered: boolean) => Promise<boolean>;
-  /** Examines keys that a scan has found; keys of other kinds are ignored. */
+  /** Examines keys found by a scan; keys of other kinds are ignored. */
   examine: (keys: readonly string[]) => Promise<void>;
-  /** Examines what only the whole scan can tell. */
+  /** Examines what is only known after the whole scan. */
   end: () => Promise<{ counts: Counts; loading: string[] }>;
 }
 

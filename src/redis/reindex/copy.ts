@@ -5,14 +5,14 @@ import { scanMembers, scanPairs } from '../connection/scan.ts';
 import { normalizedName, readWriteSnapshot } from '../write-snapshot.ts';
 import type { ReindexStore } from './scripts.ts';
 
-/** A rebuild of one organization's name index under way: see reindex.ts. */
+/** A rebuild of one organization's name index in progress: see reindex.ts. */
 export interface Rebuild {
   store: ReindexStore;
   base: string;
   token: string;
   /** ms */
   lease: number;
-  /** The comparison that is to be. */
+  /** The new comparison. */
   comparison: UsernameComparison;
   /** The generation in force, and the one being built. */
   current: string;
@@ -127,7 +127,7 @@ export async function copyDenied(rebuild: Rebuild): Promise<Copied | Stopped> {
   return { kind: 'copied', count };
 }
 
-/** Names that were denied or removed from the denylist here stay so for a migration, also under their next forms. */
+/** Marks of names that were denied or removed here, which a migration respects, are also set for their new forms. */
 export async function copyLocalWrites(rebuild: Rebuild): Promise<Copied | Stopped> {
   const { store, base, token, lease, comparison, next, signal } = rebuild;
   const mark = 'd\n';

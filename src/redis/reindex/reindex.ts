@@ -8,16 +8,16 @@ import type { ReindexStore } from './scripts.ts';
 
 export type ReindexOutcome =
   | { kind: 'rebuilt'; usernames: number; denied: number }
-  /** Names are compared so already. */
+  /** Names are already compared in this way. */
   | { kind: 'unchanged' }
   /** Nothing was changed. `isComplete`: these are all collisions. */
   | { kind: 'collisions'; collisions: Collision[]; isComplete: boolean }
   | { kind: 'unknown-organization' }
-  /** Another rebuild of this organization is under way. */
+  /** Another rebuild of this organization is in progress. */
   | { kind: 'busy' }
   /** The index and the profiles do not agree: nothing was changed; fsck reports where, and repairs it. */
   | { kind: 'inconsistent' }
-  /** This process was held up for longer than its lease, so names may have changed meanwhile: nothing was changed. */
+  /** This process was paused for longer than its lease, so names may have changed meanwhile: nothing was changed. */
   | { kind: 'lapsed' }
   /** Aborted by the signal: nothing was changed. */
   | { kind: 'interrupted' };
@@ -30,7 +30,7 @@ interface ReindexOptions {
 
 /**
  * Changes how an organization compares names. Meanwhile names cannot change (writes that set one wait, then are
- * refused as busy); reads go on. The next generation of the index and the denylist is copied from the one in force,
+ * refused as busy); reads continue. The next generation of the index and the denylist is copied from the one in force,
  * by its own keys; where no two users' names would be the same and nothing is missing, a single step puts it in
  * force. Killed at any point, the freeze ends with its lease, the generation in force is untouched, and a later call
  * begins anew.

@@ -63,7 +63,7 @@ test('without a terminal nothing is forgotten unless --yes is given', async () =
   for (const what of [['--run', 'first'], ['--rehearsal']]) {
     expect(await tool.json('forget', ...what)).toMatchObject({
       exitCode: 2,
-      err: 'error: there is no terminal to ask at: add --yes to confirm\n',
+      err: 'error: there is no terminal to confirm at: add --yes\n',
     });
   }
   expect(await tool.json('forget', '--run', 'first', '--yes')).toMatchObject({
@@ -91,7 +91,7 @@ test('what to forget has to be said', async () => {
   for (const flags of [[], ['--run', 'a', '--rehearsal']]) {
     expect(await createTool().json('forget', '--yes', ...flags)).toMatchObject({
       exitCode: 2,
-      err: expect.stringContaining('say what to forget: --run NAME, or --rehearsal'),
+      err: expect.stringContaining('choose what to forget: --run NAME, or --rehearsal'),
     });
   }
 });

@@ -5,7 +5,7 @@ export type Dialect = 'postgresql' | 'mysql';
 const flatComment = String.raw`/\*(?:[^*/]|\*(?!/)|/(?!\*))*\*/`;
 const nestedComment = String.raw`/\*(?:[^*/]|\*(?!/)|/(?!\*)|${flatComment})*\*/`;
 
-/** What a semicolon may stand in without ending the statement: comments, and the dialect's quoted texts. */
+/** Where a semicolon does not end the statement: in comments, and in the dialect's quoted texts. */
 const tokens: Readonly<Record<Dialect, RegExp>> = {
   postgresql: new RegExp(
     String.raw`(?<ignored>\s+|--.*|${nestedComment})|[eE]'(?:[^'\\]|\\[^]|'')*'|'[^']*'|"[^"]*"` +

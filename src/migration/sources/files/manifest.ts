@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { SourceError } from '../source.ts';
 import { openBytes, type DataFile, type FileVersion } from './file.ts';
 
-/** The file beside an export by which an incomplete one is recognized. */
+/** The file in an export by which an incomplete copy is recognized. */
 export const manifestName = 'manifest.json';
 /** The folder in which the files of an export are written until all of them are whole. */
 export const stagingName = '.incomplete';
