@@ -1,5 +1,3 @@
-import { openMysql } from './databases/mysql.ts';
-import { openPostgres } from './databases/postgres.ts';
 import { openTables } from './databases/tables.ts';
 import { isDatabaseUrl, parseDatabaseUrl } from './databases/urls.ts';
 import { openFiles } from './files/folder.ts';
@@ -23,7 +21,11 @@ export async function openSource(
       `${address.shown} needs a mapping: name the queries in a file and give it as --mapping`,
     );
   }
-  return address.dialect === 'postgresql'
-    ? openTables(address, await openPostgres(address), mapping)
-    : openTables(address, await openMysql(address), mapping);
+  // Only the driver that is needed is loaded: both together take longer than reading a small source.
+  if (address.dialect === 'mysql') {
+    const { openMysql } = await import('./databases/mysql.ts');
+    return openTables(address, await openMysql(address), mapping);
+  }
+  const { openPostgres } = await import('./databases/postgres.ts');
+  return openTables(address, await openPostgres(address), mapping);
 }

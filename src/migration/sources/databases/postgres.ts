@@ -1,7 +1,9 @@
+import { isAscii } from 'node:buffer';
 import { Client, DatabaseError } from 'pg';
 import type { CustomTypesConfig, QueryArrayResult } from 'pg';
-import Cursor from 'pg-cursor';
+import { to as copyTo } from 'pg-copy-streams';
 import type { SourceError } from '../source.ts';
+import { wholeLines } from '../lines.ts';
 import {
   connectionError,
   fromQuery,
@@ -24,12 +26,12 @@ const typeIds = {
 };
 
 // Every value crosses as the text PostgreSQL writes, so no precision is ever lost.
-const types: CustomTypesConfig = {
-  getTypeParser: (type: number) => (text: string) => {
-    if (type === typeIds.char) return withoutPadding(text);
-    return type === typeIds.bytea ? text.slice(2) : text;
-  },
-};
+const types: CustomTypesConfig = { getTypeParser: () => (text: string) => text };
+
+interface PostgresColumn extends Column {
+  /** Makes a cell of the text that PostgreSQL writes, where that is not the same. */
+  readonly read?: (text: string) => string;
+}
 
 const sessionSettings = [
   'BEGIN ISOLATION LEVEL REPEATABLE READ, READ ONLY',
@@ -58,11 +60,11 @@ const settledQuery = `
   WHERE datname = current_database() AND pid <> pg_backend_pid()
     AND backend_type IS DISTINCT FROM 'autovacuum worker'`;
 
-const maxPageRows = 256;
-const pageBytes = 512 * 1024;
+/** Bytes that are read ahead. */
+const pageBytes = 256 * 1024;
 
 /** Connects to PostgreSQL, inside one REPEATABLE READ snapshot that lasts until close. */
-export async function openPostgres(address: DatabaseUrl): Promise<Database> {
+export async function openPostgres(address: DatabaseUrl): Promise<Database<PostgresColumn>> {
   const client = new Client({
     connectionString: address.url.href,
     connectionTimeoutMillis: 10_000,
@@ -71,7 +73,6 @@ export async function openPostgres(address: DatabaseUrl): Promise<Database> {
   });
   // A lost connection fails the query that waits for it; without a listener the event would end the process.
   client.on('error', () => {});
-  const ended = new Promise((resolve) => client.once('end', resolve));
   const run = async (name: string, text: string): Promise<QueryArrayResult<Cell[]>> => {
     try {
       return await client.query<Cell[]>({ text, rowMode: 'array' });
@@ -102,27 +103,17 @@ export async function openPostgres(address: DatabaseUrl): Promise<Database> {
       const [plan] = JSON.parse(rows[0]?.[0] ?? '[]') as { Plan: { 'Plan Rows': number } }[];
       return plan?.Plan['Plan Rows'] ?? 0;
     },
-    stream: async function* (select, name) {
-      const cursor = client.query(new Cursor<Cell[]>(select, [], { rowMode: 'array', types }));
-      let isBroken = false;
-      const read = async (rows: number): Promise<Cell[][]> => {
-        try {
-          return await cursor.read(rows);
-        } catch (error) {
-          isBroken = true;
-          throw explain(error, address, name);
-        }
-      };
-      let next = read(1);
+    stream: async function* (select, name, columns) {
+      const copy = client.query(copyTo(`COPY (${select}\n) TO STDOUT`, { highWaterMark: pageBytes }));
+      let isWhole = false;
       try {
-        for (let page = await next; page.length > 0; page = await next) {
-          // The next page is on its way while this one is used.
-          next = read(pageSizeAfter(page));
-          next.catch(() => {});
-          yield page;
-        }
+        for await (const lines of wholeLines(copy)) yield readPage(lines, columns);
+        isWhole = true;
+      } catch (error) {
+        throw explain(error, address, name);
       } finally {
-        if (!isBroken) await Promise.race([cursor.close(), ended]);
+        // The server would first send all that is left of a reading that was broken off.
+        if (!isWhole) client.connection.stream.destroy();
       }
     },
     findRepeated: async (select, name, columns) => {
@@ -130,21 +121,49 @@ export async function openPostgres(address: DatabaseUrl): Promise<Database> {
       const { rows } = await run(name, repeatedQuery(select, exact));
       return rows[0]?.map((cell) => cell ?? '');
     },
-    close: () => client.end(),
+    close: async () => await client.end(),
   };
 }
 
-/** As many rows as this page's width promises to fit. */
-function pageSizeAfter(page: readonly Cell[][]): number {
-  let bytes = 0;
-  for (const row of page) for (const cell of row) bytes += cell?.length ?? 0;
-  const fitting = Math.floor((pageBytes * page.length) / Math.max(1, bytes));
-  return Math.max(1, Math.min(maxPageRows, fitting));
+/** Rows in the text format of COPY: a line for each, tabs between its cells. */
+function readPage(lines: Buffer, columns: readonly PostgresColumn[]): Cell[][] {
+  const text = lines.toString(isAscii(lines) ? 'latin1' : 'utf8');
+  const page: Cell[][] = [];
+  for (let from = 0; from < text.length;) {
+    const to = text.indexOf('\n', from);
+    const cells: Cell[] = text.slice(from, to).split('\t');
+    for (const [index, { read }] of columns.entries()) {
+      const cell = cells[index];
+      if (cell == null || !(read !== undefined || cell.includes('\\'))) continue;
+      const value = cell === '\\N' ? null : cell.replaceAll(/\\(.)/g, unescape);
+      cells[index] = value === null || read === undefined ? value : read(value);
+    }
+    page.push(cells);
+    from = to + 1;
+  }
+  return page;
 }
 
-function describeColumn(name: string, type: number): Column {
+const escapes: Readonly<Record<string, string>> = {
+  b: '\b',
+  f: '\f',
+  n: '\n',
+  r: '\r',
+  t: '\t',
+  v: '\v',
+};
+
+function unescape(_: string, letter: string): string {
+  return escapes[letter] ?? letter;
+}
+
+function describeColumn(name: string, type: number): PostgresColumn {
   const zoned = `is a time without a zone: write it as ("${name}" AT TIME ZONE 'UTC'), with the zone it is in`;
-  if (type === typeIds.bytea) return { name, bytesToText: "convert_from(…, 'UTF8'), or encode(…, 'hex')" };
+  if (type === typeIds.char) return { name, read: withoutPadding };
+  if (type === typeIds.bytea) {
+    const bytesToText = "convert_from(…, 'UTF8'), or encode(…, 'hex')";
+    return { name, bytesToText, read: (text) => text.slice(2) };
+  }
   if (type === typeIds.timestamp || type === typeIds.date) return { name, noMoment: zoned };
   if (type === typeIds.timestamptz)
     return { name, newer: (column, time) => `${column} >= to_timestamp(${time / 1000})` };

@@ -63,7 +63,7 @@ export function createTableReader<C extends Column>(database: Database<C>, table
     for await (const page of database.stream(select, query, columns)) {
       for (const cells of page) {
         const key = keyOf(cells);
-        if (seen?.add('', JSON.stringify(key)) === true) mayRepeat = true;
+        if (seen?.add('', key.length === 1 ? (key[0] ?? '') : JSON.stringify(key)) === true) mayRepeat = true;
         read += 1;
         const { raw, bytes } = toRow(cells, fields);
         if (belongsTo(organizationId, raw)) batch.add({ raw }, bytes, key);

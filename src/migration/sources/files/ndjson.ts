@@ -1,11 +1,11 @@
 import { isAscii, isUtf8 } from 'node:buffer';
 import { isFields } from '../../records/shapes.ts';
 import { belongsTo, createBatchBuilder } from '../batches.ts';
+import { hugeText, wholeLines } from '../lines.ts';
 import type { Batch, ReadOptions, Row } from '../source.ts';
 import { maxRowBytes, openBytes } from './file.ts';
 import type { DataFile, FileVersion } from './file.ts';
 
-const lineFeed = 10;
 const openingBrace = 123;
 const oneObjectPerLine = 'write one object per line, such as by jq -c';
 const cutShort = 'is cut short: the file ends in the middle of this line';
@@ -23,8 +23,8 @@ export async function* readNdjson(
   const { chunks, progress } = openBytes(file, version);
   const batch = createBatchBuilder<number>(options.size, (number) => `${file.name}:${number}`);
   let line = 0;
-  for await (const block of wholeLines(chunks)) {
-    for (const { row, bytes } of block === 'huge' ? [hugeLine] : readLines(block, line === 0)) {
+  for await (const block of wholeLines(chunks, maxRowBytes)) {
+    for (const { row, bytes } of block === hugeText ? [hugeLine] : readLines(block, line === 0)) {
       line += 1;
       if (row === undefined) continue;
       const kept = project !== undefined && row.error === undefined ? { raw: project(row.raw) } : row;
@@ -34,38 +34,6 @@ export async function* readNdjson(
     }
   }
   yield batch.cut(1);
-}
-
-/** Cuts a stream of bytes behind line feeds; a line longer than the limit is passed over as `huge`. */
-async function* wholeLines(chunks: AsyncIterable<Buffer>): AsyncGenerator<Buffer | 'huge'> {
-  let rest: Buffer[] = [];
-  let length = 0;
-  let isHuge = false;
-  for await (const chunk of chunks) {
-    let start = 0;
-    const end = chunk.lastIndexOf(lineFeed) + 1;
-    if (end > 0) {
-      if (isHuge) {
-        yield 'huge';
-        rest = [];
-        start = chunk.indexOf(lineFeed) + 1;
-      }
-      const bytes = chunk.subarray(start, end);
-      if (bytes.length > 0) yield rest.length === 0 ? bytes : Buffer.concat([...rest, bytes]);
-      rest = [];
-      length = 0;
-      isHuge = false;
-    }
-    if (end < chunk.length) {
-      rest.push(chunk.subarray(end));
-      length += chunk.length - end;
-    }
-    if (length <= maxRowBytes) continue;
-    isHuge = true;
-    rest = [];
-  }
-  if (isHuge) yield 'huge';
-  else if (length > 0) yield Buffer.concat(rest);
 }
 
 interface Line {

@@ -66,6 +66,14 @@ describeWithPostgres('a PostgreSQL source', () => {
     }
   });
 
+  test('texts arrive as they are, whatever characters they hold, and null is none', async () => {
+    const query = String.raw`SELECT 'a' AS "organizationId", '\N' AS "userId", NULL AS username, E'\b\f\n\r\t\x0b\\n\\.é😀' AS "profilePictureUrl"`;
+    const yaml = `entities: {profiles: {query: ${JSON.stringify(query)}, key: [userId]}}`;
+    expect(await withSource(url, yaml, (source) => readRecords(source, 'profiles'))).toEqual([
+      { organizationId: 'a', userId: String.raw`\N`, profilePictureUrl: '\b\f\n\r\t\v\\n\\.é😀' },
+    ]);
+  });
+
   test.each([
     ['unquoted names', 'SELECT 1 AS organizationId, 2 AS userId', 'x', /no column "x"/],
     [
@@ -119,7 +127,9 @@ describeWithPostgres('a PostgreSQL source', () => {
   });
 
   test('a lost connection is reported in one line with the remedy', async () => {
-    const yaml = `entities: {profiles: {query: 'SELECT n::text AS "organizationId", n AS "userId" FROM generate_series(1, 20000) n', key: [userId]}}`;
+    // More than all buffers on the way hold.
+    const query = `SELECT n::text AS "organizationId", n AS "userId", repeat('x', 2000) AS "profilePictureUrl" FROM generate_series(1, 20000) n`;
+    const yaml = `entities: {profiles: {query: ${JSON.stringify(query)}, key: [userId]}}`;
     const said = await messageOf(() =>
       withSource(url, yaml, async (source) => {
         for await (const { rows } of source.read('profiles')) {
