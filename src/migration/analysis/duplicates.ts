@@ -23,21 +23,21 @@ export async function decideDuplicates(
 ): Promise<void> {
   if (repeated.isEmpty) return;
   const candidates = createGroups<Candidate>(context.workspace);
-  for await (const entry of spool.entries()) {
+  for (const entry of spool.entries()) {
     const { organizationId } = entry.record;
     const organization = await context.organizations.find(organizationId);
     const identity = identityOf(entry.entity, entry.record, organization);
     const scope = scopeOf(entry.entity, organizationId);
-    if (repeated.has(scope, identity)) await candidates.add([scope, identity], entry.seq, candidateOf(entry));
+    if (repeated.has(scope, identity)) candidates.add([scope, identity], entry.seq, candidateOf(entry));
   }
-  for await (const group of candidates.all()) {
+  for (const group of candidates.all()) {
     const newest = group.reduce((best, next) => (next.updatedAt >= best.updatedAt ? next : best));
     // What Redis has of it is the newer record, which came first in the source.
     const isOlder = group.length === 1 && newest.isRepeated === true && newest.outcome === 'newer';
     for (const candidate of group) {
       if (candidate === newest && !isOlder) continue;
       report(context, candidate, isOlder ? undefined : newest);
-      await spool.decide(candidate.seq, 'superseded');
+      spool.decide(candidate.seq, 'superseded');
     }
   }
 }

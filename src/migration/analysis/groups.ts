@@ -4,10 +4,10 @@ import type { Workspace } from './workspace.ts';
 
 /** Values by key, in memory or on disk: any number of keys, and few values for each. */
 export interface Groups<Value> {
-  /** Await it: now and then it has to wait for the disk. The value goes through JSON. */
-  add: (key: readonly string[], seq: number, value: Value) => Promise<void> | undefined;
+  /** The value goes through JSON. */
+  add: (key: readonly string[], seq: number, value: Value) => void;
   /** The values of each key, ordered by `seq`. */
-  all: () => AsyncGenerator<Value[]>;
+  all: () => Generator<Value[]>;
 }
 
 /** No groups yet. */
@@ -17,10 +17,10 @@ export function createGroups<Value>(workspace: Workspace): Groups<Value> {
     // JSON holds no control character, and so neither a line feed nor the separator.
     add: (key, seq, value) =>
       sorter.add([JSON.stringify(key), pad(seq), JSON.stringify(value)].join(separator)),
-    all: async function* () {
+    all: function* () {
       let values: Value[] = [];
       let current = '';
-      for await (const line of sorter.sorted()) {
+      for (const line of sorter.sorted()) {
         const [key = '', , json = ''] = line.split(separator);
         if (key !== current && values.length > 0) yield values;
         if (key !== current) values = [];

@@ -53,26 +53,26 @@ export async function decideNames(
   { onConflict, usernameToPrune }: NamesChoice,
 ): Promise<Rename[]> {
   const claims = createGroups<Claim>(workspace);
-  for await (const entry of spool.entries()) {
+  for (const entry of spool.entries()) {
     const { seq, entity, decision, previous } = entry;
     if (decision !== undefined || !isWrite(entry) || (entity !== 'profiles' && entity !== 'denylist'))
       continue;
     const party = partyOf(entry as Entry<'profiles'>);
     const organization = await organizations.find(party.organizationId);
-    const add = async (kind: Claim['kind'], name: string): Promise<void> =>
-      await claims.add([organization.id, normalizedIn(organization, name)], seq, { kind, party });
-    if (party.username !== '') await add(entity === 'profiles' ? 'wants' : 'denies', party.username);
-    if (previous !== undefined) await add('leaves', previous);
+    const add = (kind: Claim['kind'], name: string): void =>
+      claims.add([organization.id, normalizedIn(organization, name)], seq, { kind, party });
+    if (party.username !== '') add(entity === 'profiles' ? 'wants' : 'denies', party.username);
+    if (previous !== undefined) add('leaves', previous);
   }
 
   const refused = new Map<string, 'stays' | 'nameless'>();
-  const refuse = async (party: Party, detail: string): Promise<void> => {
+  const refuse = (party: Party, detail: string): void => {
     const isDropped = onConflict === 'drop-username';
     refused.set(userKey(party), isDropped ? 'nameless' : 'stays');
     const { organizationId, userId, username, where } = party;
     const issue = { reason: 'username-conflict', where, detail, organizationId, userId, username } as const;
     issues.add({ entity: 'profiles', ...issue });
-    await spool.decide(party.seq, isDropped ? 'nameless' : 'refused');
+    spool.decide(party.seq, isDropped ? 'nameless' : 'refused');
   };
   const inRedis = ({ username, holder }: Party): string =>
     `username ${JSON.stringify(username)} is that of user ${JSON.stringify(holder)} in Redis`;
@@ -101,13 +101,13 @@ export async function decideNames(
         winner === undefined
           ? inRedis({ ...party, holder })
           : `username ${JSON.stringify(party.username)} is also that of user ${JSON.stringify(winner.userId)} at ${winner.where}`;
-      await refuse(party, detail);
+      refuse(party, detail);
     }
     if (winner !== undefined && gone !== undefined && winner.userId !== gone.userId)
       transfers.push({ to: winner, from: gone });
   };
 
-  for await (const group of claims.all()) {
+  for (const group of claims.all()) {
     const wanting = group.filter(({ kind }) => kind === 'wants').map(({ party }) => party);
     if (group.some(({ kind }) => kind === 'denies')) for (const party of wanting) reportDenied(issues, party);
     await decide(wanting, group.find(({ kind }) => kind === 'leaves')?.party);
@@ -119,7 +119,7 @@ export async function decideNames(
     for (const transfer of transfers) {
       const { to, from } = transfer;
       if (refused.get(userKey(from)) !== 'stays') left.push(transfer);
-      else await refuse(to, inRedis({ ...to, holder: from.userId }));
+      else refuse(to, inRedis({ ...to, holder: from.userId }));
     }
     isSettled = left.length === transfers.length;
     transfers = left;

@@ -1,4 +1,5 @@
-import { createReadStream } from 'node:fs';
+import { closeSync, openSync, readSync } from 'node:fs';
+import { StringDecoder } from 'node:string_decoder';
 import { createTextFile } from '../../lib/files/text-file.ts';
 import type { Workspace } from './workspace.ts';
 
@@ -12,10 +13,9 @@ const mergeWidth = 64;
 
 /** Sorts lines, however many: an external merge sort. Lines hold no line feed and are well-formed Unicode. */
 export interface Sorter {
-  /** Await it: now and then it has to wait for the disk. */
-  add: (line: string) => Promise<void> | undefined;
+  add: (line: string) => void;
   /** All lines in code-unit order; can be called again. Nothing may be added while they are read. */
-  sorted: () => AsyncIterable<string>;
+  sorted: () => Iterable<string>;
 }
 
 export function createSorter(workspace: Workspace, limit = memoryLimit): Sorter {
@@ -24,11 +24,11 @@ export function createSorter(workspace: Workspace, limit = memoryLimit): Sorter 
   let isSorted = false;
   const files: string[] = [];
 
-  const spill = async (): Promise<void> => {
+  const spill = (): void => {
     const batch = lines.sort();
     lines = [];
     length = 0;
-    files.push(await writeLines(workspace, batch));
+    files.push(writeLines(workspace, batch));
   };
 
   return {
@@ -36,20 +36,19 @@ export function createSorter(workspace: Workspace, limit = memoryLimit): Sorter 
       lines.push(line);
       isSorted = false;
       length += line.length + 16;
-      return length > limit ? spill() : undefined;
+      if (length > limit) spill();
     },
-    sorted: async function* () {
+    sorted: () => {
       if (files.length === 0) {
         if (!isSorted) lines.sort();
         isSorted = true;
-        yield* lines;
-        return;
+        return lines;
       }
-      if (lines.length > 0) await spill();
+      if (lines.length > 0) spill();
       while (files.length > mergeWidth) {
-        files.push(await writeLines(workspace, merge(files.splice(0, mergeWidth))));
+        files.push(writeLines(workspace, merge(files.splice(0, mergeWidth))));
       }
-      yield* merge(files);
+      return merge(files);
     },
   };
 }
@@ -60,46 +59,53 @@ export function byCodeUnits(one: string, other: string): number {
   return one < other ? -1 : 1;
 }
 
-async function writeLines(
-  workspace: Workspace,
-  lines: Iterable<string> | AsyncIterable<string>,
-): Promise<string> {
+function writeLines(workspace: Workspace, lines: Iterable<string>): string {
   const path = workspace.newFile();
   const file = createTextFile(path, 'set TMPDIR to a folder on another disk');
-  for await (const line of lines) file.write(`${line}\n`);
+  for (const line of lines) file.write(`${line}\n`);
   file.close();
   return path;
 }
 
 /** Lines of sorted files, in order. */
-async function* merge(paths: readonly string[]): AsyncGenerator<string> {
-  const heads: { line: string; rest: AsyncIterator<string> }[] = [];
-  for (const path of paths) {
-    const rest = readLines(path);
-    const first = await rest.next();
-    if (first.done !== true) heads.push({ line: first.value, rest });
-  }
-  while (heads.length > 0) {
-    let least = heads[0];
-    for (const head of heads) if (least === undefined || head.line < least.line) least = head;
-    if (least === undefined) return;
-    yield least.line;
-    const next = await least.rest.next();
-    if (next.done === true) heads.splice(heads.indexOf(least), 1);
-    else least.line = next.value;
+function* merge(paths: readonly string[]): Generator<string> {
+  const heads: { lines: string[]; at: number; line: string; rest: Iterator<string[]> }[] = [];
+  try {
+    for (const path of paths) {
+      const rest = readLines(path);
+      const lines: string[] = rest.next().value ?? [];
+      heads.push({ lines, at: 0, line: lines[0] ?? '', rest });
+    }
+    for (let [least] = heads; least !== undefined; [least] = heads) {
+      for (const head of heads) if (head.line < least.line) least = head;
+      yield least.line;
+      least.at += 1;
+      if (least.at === least.lines.length) {
+        least.lines = (least.rest.next().value as string[] | undefined) ?? [];
+        least.at = 0;
+      }
+      const next = least.lines[least.at];
+      if (next === undefined) heads.splice(heads.indexOf(least), 1);
+      else least.line = next;
+    }
+  } finally {
+    for (const { rest } of heads) rest.return?.();
   }
 }
 
-async function* readLines(path: string): AsyncGenerator<string> {
-  const stream = createReadStream(path, { encoding: 'utf8', highWaterMark: 64 * 1024 });
-  let rest = '';
-  for await (const chunk of stream) {
-    const text = rest + (chunk as string);
-    let from = 0;
-    for (let to = text.indexOf('\n'); to !== -1; to = text.indexOf('\n', from)) {
-      yield text.slice(from, to);
-      from = to + 1;
+/** Lines of a file, some at a time. */
+function* readLines(path: string): Generator<string[], undefined> {
+  const file = openSync(path, 'r');
+  const block = Buffer.allocUnsafe(64 * 1024);
+  const decoder = new StringDecoder('utf8');
+  try {
+    let rest = '';
+    for (let read = readSync(file, block); read > 0; read = readSync(file, block)) {
+      const lines = (rest + decoder.write(block.subarray(0, read))).split('\n');
+      rest = lines.pop() ?? '';
+      if (lines.length > 0) yield lines;
     }
-    rest = text.slice(from);
+  } finally {
+    closeSync(file);
   }
 }

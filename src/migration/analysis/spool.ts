@@ -42,11 +42,10 @@ export type Decided = Entry & {
  */
 export interface Spool {
   readonly size: number;
-  /** Await it: now and then it has to wait for the disk. */
-  add: (entry: Entry) => Promise<void> | undefined;
-  decide: (seq: number, decision: Decision) => Promise<void> | undefined;
+  add: (entry: Entry) => void;
+  decide: (seq: number, decision: Decision) => void;
   /** All entries in order, with the first decision on each. */
-  entries: () => AsyncGenerator<Decided>;
+  entries: () => Generator<Decided>;
 }
 
 /** An empty spool. */
@@ -59,13 +58,13 @@ export function createSpool(workspace: Workspace): Spool {
     },
     add: (entry) => {
       size += 1;
-      return sorter.add(`${pad(entry.seq)}{${JSON.stringify(entry)}`);
+      sorter.add(`${pad(entry.seq)}{${JSON.stringify(entry)}`);
     },
     // Sorts before the entry's own line.
     decide: (seq, decision) => sorter.add(`${pad(seq)} ${decision}`),
-    entries: async function* () {
+    entries: function* () {
       let decision: Decision | undefined;
-      for await (const line of sorter.sorted()) {
+      for (const line of sorter.sorted()) {
         if (line[16] === ' ') {
           decision ??= line.slice(17) as Decision;
           continue;

@@ -61,7 +61,7 @@ export async function makePlan(
   context.signal.throwIfAborted();
   const { tallies } = assessment;
   const sample = new Map<Entity, Decided[]>();
-  for await (const entry of entriesToWrite(assessment, tallies)) {
+  for (const entry of entriesToWrite(assessment, tallies)) {
     const { entity, outcome } = entry;
     countPlanned(tallies, entry);
     const own = sample.get(entity) ?? [];
@@ -197,7 +197,8 @@ async function applyLocked(chosen: Chosen, context: MigrationContext, choice: Ap
     prune: isPruning,
     load,
     tallies,
-    onTaken: (rows, entity, share) => keeper.loaded({ rows, version: source.version ?? '' }, entity, share),
+    onTaken: (rows, entity, share) =>
+      keeper.loaded({ rows, version: source.version ?? '' }, entity, share, load.flush),
   });
   let pendingRenames = 0;
   let pruned: Pruned | undefined;
@@ -215,12 +216,13 @@ async function applyLocked(chosen: Chosen, context: MigrationContext, choice: Ap
     writingMs: Date.now() - startedAt,
   });
   if (signal.aborted) {
+    await load.flush();
     await keeper.now();
     return outcome('interrupted');
   }
   const isRefused = scope.onConflict === 'abort' && assessment.problems > 0;
   if (isRefused || pruning?.refusal !== undefined) {
-    for await (const entry of entriesToWrite(assessment, tallies)) countPlanned(tallies, entry);
+    for (const entry of entriesToWrite(assessment, tallies)) countPlanned(tallies, entry);
     await keeper.drain();
     await saveLoaded(store, prefix, run, undefined);
     await rollBack(context, run);

@@ -1,18 +1,18 @@
 /** Keeps a bounded number of works under way, and tells of their ends in the order of their beginnings. */
 export interface Window<Result> {
   /** Resolves when there is room for the next one. Rejects when a work has failed. */
-  add: (work: Promise<Result>, onDone?: () => void) => Promise<void>;
+  add: (work: Promise<Result>, onDone?: () => Promise<void> | undefined) => Promise<void>;
   /** Resolves when all are done. */
   drain: () => Promise<void>;
 }
 
 export function createOrderedPool<Result>(width: number, onResult: (result: Result) => void): Window<Result> {
-  const works: { work: Promise<Result>; onDone: (() => void) | undefined }[] = [];
+  const works: { work: Promise<Result>; onDone: (() => Promise<void> | undefined) | undefined }[] = [];
   const finishFirst = async (): Promise<void> => {
     const first = works.shift();
     if (first === undefined) return;
     onResult(await first.work);
-    first.onDone?.();
+    await first.onDone?.();
   };
   return {
     add: async (work, onDone) => {

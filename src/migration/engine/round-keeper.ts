@@ -7,8 +7,13 @@ import type { MigrationContext } from './context.ts';
 export interface RoundKeeper {
   /** Saves the round before anything is written for it; only once. */
   begin: () => Promise<void>;
-  /** New organizations are loaded as far as this. */
-  loaded: (loaded: { rows: number; version: string }, entity: Entity, share: number) => void;
+  /** New organizations are loaded as far as this, once `flush` resolves. */
+  loaded: (
+    loaded: { rows: number; version: string },
+    entity: Entity,
+    share: number,
+    flush: () => Promise<void>,
+  ) => Promise<void> | undefined;
   /** What is loaded cannot be resumed: if this process ends before its round, everything is loaded anew. */
   discardLoaded: () => Promise<void>;
   /** This share of what had to be written is written. */
@@ -45,13 +50,24 @@ export function createRoundKeeper(
     if (loaded !== undefined) fields.push(['loaded', JSON.stringify(loaded)]);
     if (fields.length > 0) await store.hset(runKey(prefix, run), ...fields.flat());
   };
-  const soon = (): void => {
+  const isDue = (): boolean => {
     if (failed !== undefined) throw failed;
-    if (beginning === undefined || Date.now() - last < saveInterval) return;
+    return beginning !== undefined && Date.now() - last >= saveInterval;
+  };
+  const soon = (): void => {
+    if (!isDue()) return;
     last = Date.now();
     running = running.then(save).catch((error: unknown) => {
       failed = error;
     });
+  };
+  const saveLoad = async (
+    loaded: { rows: number; version: string },
+    flush: () => Promise<void>,
+  ): Promise<void> => {
+    await flush();
+    if (loaded.version !== '') round.loaded = loaded;
+    soon();
   };
   const setProgress = (entity: Entity, progress: number): void => {
     const tally = tallies.of(entity);
@@ -60,10 +76,9 @@ export function createRoundKeeper(
   };
   return {
     begin: () => (beginning ??= saveRound(store, prefix, run, round)),
-    loaded: (loaded, entity, share) => {
-      if (loaded.version !== '') round.loaded = loaded;
+    loaded: (loaded, entity, share, flush) => {
       setProgress(entity, share);
-      soon();
+      return isDue() ? saveLoad(loaded, flush) : undefined;
     },
     discardLoaded: async () => {
       if (round.loaded === undefined) return;

@@ -30,6 +30,7 @@ interface MigrationScripts {
     [index: string, kind: 'chain' | 'cycle', rows: string],
     [Refusal] | ['renamed', outcomes: ('renamed' | 'done' | 'changed' | 'taken')[]]
   >;
+  migrateLoad: ScriptCommand<[run: string, kind: 'profiles' | 'names', rows: string], 'loaded' | 'lost'>;
   migrateFinishLoad: ScriptCommand<
     [run: string, buckets: number, ...settings: string[]],
     'finished' | 'lost'
@@ -62,6 +63,7 @@ const files: ScriptFiles<MigrationScripts> = {
   migrateObjects: 'migration/apply_objects',
   migrateCollections: 'migration/apply_collections',
   migrateRename: 'migration/rename',
+  migrateLoad: 'migration/run/load',
   migrateFinishLoad: 'migration/run/finish_load',
   migratePrune: 'migration/prune',
   migrateRead: 'migration/read_profiles',

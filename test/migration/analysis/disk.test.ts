@@ -20,28 +20,18 @@ afterEach(() => {
   workspace.close();
 });
 
-async function all<Value>(values: AsyncIterable<Value>): Promise<Value[]> {
-  const list: Value[] = [];
-  for await (const value of values) list.push(value);
-  return list;
-}
-
 const line = fc.string({ unit: 'grapheme' }).filter((text) => !text.includes('\n') && text.isWellFormed());
 
-test('lines come sorted by code units, whether they fit into memory or not, as often as asked', async () => {
-  await fc.assert(
-    fc.asyncProperty(
-      fc.array(line, { maxLength: 300 }),
-      fc.constantFrom(40, 400, 1_000_000),
-      async (lines, limit) => {
-        const sorter = createSorter(workspace, limit);
-        for (const each of lines) await sorter.add(each);
-        const sorted = lines.toSorted(byCodeUnits);
-        expect(await all(sorter.sorted())).toEqual(sorted);
-        await sorter.add('~');
-        expect(await all(sorter.sorted())).toEqual([...lines, '~'].toSorted(byCodeUnits));
-      },
-    ),
+test('lines come sorted by code units, whether they fit into memory or not, as often as asked', () => {
+  fc.assert(
+    fc.property(fc.array(line, { maxLength: 300 }), fc.constantFrom(40, 400, 1_000_000), (lines, limit) => {
+      const sorter = createSorter(workspace, limit);
+      for (const each of lines) sorter.add(each);
+      const sorted = lines.toSorted(byCodeUnits);
+      expect([...sorter.sorted()]).toEqual(sorted);
+      sorter.add('~');
+      expect([...sorter.sorted()]).toEqual([...lines, '~'].toSorted(byCodeUnits));
+    }),
     { numRuns: 40 },
   );
 });
@@ -60,7 +50,7 @@ test('a key that was added is always recognized, and hardly any other', () => {
   expect(seen.has('profiles acm', 'e0')).toBe(false);
 });
 
-test('entries come in the order of the reading, each with the decision on it', async () => {
+test('entries come in the order of the reading, each with the decision on it', () => {
   const spool = createSpool(workspace);
   const entry = (seq: number): Entry => ({
     seq,
@@ -69,10 +59,10 @@ test('entries come in the order of the reading, each with the decision on it', a
     where: `profiles.ndjson:${seq}`,
     outcome: 'created',
   });
-  for (const seq of [70, 3, 100, 4]) await spool.add(entry(seq));
-  await spool.decide(100, 'nameless');
-  await spool.decide(3, 'superseded');
-  expect(await all(spool.entries())).toMatchObject([
+  for (const seq of [70, 3, 100, 4]) spool.add(entry(seq));
+  spool.decide(100, 'nameless');
+  spool.decide(3, 'superseded');
+  expect([...spool.entries()]).toMatchObject([
     { ...entry(3), decision: 'superseded' },
     entry(4),
     entry(70),
@@ -117,19 +107,18 @@ test('what a killed process has left is removed by the next one, and what a runn
   rmSync(running.folder, { recursive: true });
 });
 
-test('values come in groups by key, each group in order', async () => {
+test('values come in groups by key, each group in order', () => {
   const key = fc.array(fc.string({ unit: 'binary', maxLength: 3 }), { minLength: 2, maxLength: 2 });
-  await fc.assert(
-    fc.asyncProperty(fc.array(key, { maxLength: 50 }), async (keys) => {
+  fc.assert(
+    fc.property(fc.array(key, { maxLength: 50 }), (keys) => {
       const groups = createGroups<{ key: string; seq: number }>(workspace);
-      for (const [seq, each] of keys.entries())
-        await groups.add(each, seq, { key: JSON.stringify(each), seq });
+      for (const [seq, each] of keys.entries()) groups.add(each, seq, { key: JSON.stringify(each), seq });
       const expected = new Map<string, { key: string; seq: number }[]>();
       for (const [seq, each] of keys.entries()) {
         const name = JSON.stringify(each);
         expected.set(name, [...(expected.get(name) ?? []), { key: name, seq }]);
       }
-      const found = await all(groups.all());
+      const found = [...groups.all()];
       expect(new Map(found.map((group) => [group[0]?.key, group]))).toEqual(expected);
       expect(found).toHaveLength(expected.size);
     }),

@@ -22,12 +22,8 @@ export interface Extra extends StoredRecord {
 
 /** Finds what Redis has besides the source. */
 export interface Extras {
-  /** Notes that the source has a record; await it. */
-  note: <E extends Entity>(
-    entity: E,
-    organization: Organization,
-    record: RecordOf[E],
-  ) => Promise<void> | undefined;
+  /** Notes that the source has a record. */
+  note: <E extends Entity>(entity: E, organization: Organization, record: RecordOf[E]) => void;
   /**
    * After the source was read: reads Redis once and gives the records of these organizations that were not noted.
    * `stored` counts the records of Redis. What is both added and removed meanwhile may be missed.
@@ -48,13 +44,13 @@ export function createExtras(context: MigrationContext, wanted: readonly Entity[
   const entities = wanted.filter((entity) => entity !== 'organizations');
   const sorter = createSorter(context.workspace);
   let noted = 0;
-  const note = (entity: Entity, id: string, key: string, side: string): Promise<void> | undefined =>
+  const note = (entity: Entity, id: string, key: string, side: string): void =>
     // References hold the one control character that lines must not.
     sorter.add([entity, id, key.replaceAll('\n', '\u0002'), side].join(separator));
 
   async function* missing(): AsyncGenerator<StoredRecord> {
     let last = '';
-    for await (const line of sorter.sorted()) {
+    for (const line of sorter.sorted()) {
       const [entity, id = '', key = '', side] = line.split(separator);
       const own = line.slice(0, -1);
       if (side === inRedis && own !== last) {
@@ -67,9 +63,9 @@ export function createExtras(context: MigrationContext, wanted: readonly Entity[
 
   return {
     note: (entity, organization, record) => {
-      if (entity === 'organizations') return undefined;
+      if (entity === 'organizations') return;
       noted += 1;
-      return note(entity, organization.id, identityOf(entity, record, organization), inSource);
+      note(entity, organization.id, identityOf(entity, record, organization), inSource);
     },
     find: async function* (among, stored, onOtherKey) {
       let found = 0;
@@ -78,8 +74,7 @@ export function createExtras(context: MigrationContext, wanted: readonly Entity[
         // What Redis should hold is about what the source has.
         found += 1;
         if (found % 1000 === 0) context.progress.advance('reading Redis', 1000, Math.min(1, found / noted));
-        const noting = note(entity, organization.id, key, inRedis);
-        if (noting !== undefined) await noting;
+        note(entity, organization.id, key, inRedis);
       }
       let batch: StoredRecord[] = [];
       for await (const record of missing()) {

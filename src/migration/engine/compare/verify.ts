@@ -47,7 +47,7 @@ export async function verify(
       ...extras,
       note: (entity, organization, record) => {
         if (entity === 'organizations') described.add(organization.id);
-        return extras.note(entity, organization, record);
+        extras.note(entity, organization, record);
       },
     },
   });
@@ -55,7 +55,7 @@ export async function verify(
   const compared = new Map<Entity, number>();
   const tallies = createTallies();
   let batch: Decided[] = [];
-  for await (const entry of entriesToWrite(assessment, tallies, { withDiffering: true })) {
+  for (const entry of entriesToWrite(assessment, tallies, { withDiffering: true })) {
     if (batch[0] !== undefined && (batch[0].entity !== entry.entity || batch.length >= comparedAtOnce)) {
       await reportEntries(context, batch);
       batch = [];

@@ -108,11 +108,11 @@ async function* recordsOf(
   }
   const sorter = createSorter(context.workspace);
   for await (const { organization, key } of scanRecords(context, [entity], among)) {
-    await sorter.add(organization.id + separator + key.replace('\n', '\u0002'));
+    sorter.add(organization.id + separator + key.replace('\n', '\u0002'));
   }
   let batch: { organization: Organization; key: string }[] = [];
   let last: string | undefined;
-  for await (const line of sorter.sorted()) {
+  for (const line of sorter.sorted()) {
     // A scan may give a key twice.
     if (line === last) continue;
     last = line;

@@ -1,37 +1,46 @@
 import type { Outcome, Tallies } from '../../analysis/outcomes.ts';
+import { scopeOf } from '../../analysis/identity.ts';
+import type { Seen } from '../../analysis/seen.ts';
+import type { Spool } from '../../analysis/spool.ts';
 import { groupBy } from '../../../lib/group-by.ts';
 import { loadingKey, profileKey } from '../../../redis/keys.ts';
 import { registerOrganization } from '../../../redis/organizations.ts';
 import { scanKeys } from '../../../redis/connection/scan.ts';
 import type { Entity, RecordOf } from '../../records/records.ts';
-import { profileFields, settingsArguments } from '../../records/stored.ts';
+import { profileFields, profileRecord, settingsArguments } from '../../records/stored.ts';
 import { runKey } from '../../runs/runs.ts';
-import type { OnConflict } from '../../sources/scope.ts';
 import type { MigrationContext } from '../context.ts';
 import { MigrationError } from '../issues.ts';
-import { bucketCount, createNameIndex } from './name-index.ts';
+import { bucketCount, createNameIndex, type NameClaim } from './name-index.ts';
 import { normalizedIn, type Organization } from '../organizations.ts';
 import type { Pacer } from '../write/pacer.ts';
 import type { ReadItem } from '../read/reading.ts';
+import { createRowSender } from './row-sender.ts';
 
 /**
- * Organizations that Redis does not know yet are loaded while the source is read: their profiles by plain pipelined
- * commands, without any script, since nobody else can reach them. An organization exists once it has settings, and
- * these come last; until then everything can be rolled back.
+ * Organizations that Redis does not know yet are loaded while the source is read: nobody else can reach them, so
+ * their profiles are written without a look at what is there. An organization exists once it has settings, and these
+ * come last; until then everything can be rolled back. Records that contest each other's identity or username are set
+ * aside, for the same decisions as in an organization that exists.
  */
 export interface Load {
   /** Begins to load an organization that Redis does not know. */
   claim: (organization: Organization) => Promise<void> | undefined;
-  /** Writes records of organizations that are being loaded. */
-  take: (entity: Entity, items: readonly ReadItem[]) => Promise<void>;
-  /** After the reading: writes the name index, and decides who gets a name that several want. */
-  index: (onConflict: OnConflict) => Promise<void>;
+  /** Writes records of organizations that are being loaded, or sets them aside. */
+  take: (entity: Entity, items: readonly ReadItem[], aside: Spool) => Promise<void>;
+  /** Resolves when all that was taken is written. */
+  flush: () => Promise<void>;
+  /** After the reading: writes the name index, and sets aside what other records contest. */
+  index: (repeated: Seen, aside: Spool) => Promise<void>;
   /** Puts the organizations into service. */
   finish: () => Promise<void>;
 }
 
 /** Entities that are written while they are read. Settings and API keys are written when all else is in place. */
 const loaded: ReadonlySet<Entity> = new Set<Entity>(['objects', 'denylist', 'profiles', 'collections']);
+
+/** Profiles that are set aside at once. */
+const asideAtOnce = 200;
 
 export function isLoaded(entity: Entity, { isLoading }: Organization): boolean {
   return isLoading && loaded.has(entity);
@@ -58,7 +67,16 @@ export function createLoad(
   { run, tallies, resumeAt, pacer, onBegin, onDiscard }: LoadOptions,
 ): Load {
   const { store, prefix, issues, writer, mediaUrl, organizations, signal } = context;
-  const names = createNameIndex(context);
+  const load = async (
+    { id, base }: Organization,
+    kind: 'profiles' | 'names',
+    rows: string,
+  ): Promise<void> => {
+    if ((await store.migrateLoad(base, run, kind, rows)) !== 'loaded') throw changedByOther(id);
+  };
+  const profiles = createRowSender((organization, rows) => load(organization, 'profiles', rows));
+  const buckets = createRowSender((organization, rows) => load(organization, 'names', rows));
+  const names = createNameIndex(context, buckets);
   const loading = () => organizations.all().filter(({ isLoading }) => isLoading);
 
   const begin = async (organization: Organization): Promise<void> => {
@@ -75,84 +93,53 @@ export function createLoad(
     organization.isLoading = true;
   };
 
-  const duplicate = (entity: Entity, { item }: ReadItem, holds: boolean): void => {
+  const duplicate = (entity: Entity, { item }: ReadItem): void => {
     const { organizationId, userId, username } = item.record as Partial<RecordOf['profiles']>;
-    const detail = holds
-      ? 'has the same identity as an earlier record, is newer or comes later, and holds'
-      : 'has the same identity as an earlier record, which is newer and holds';
+    const detail = 'has the same identity as an earlier record, comes later, and holds';
+    const where = item.where();
     tallies.add(entity, organizationId, 'duplicate');
-    issues.add({
-      entity,
-      reason: 'duplicate',
-      where: item.where(),
-      detail,
-      organizationId,
-      userId,
-      username,
-    });
+    issues.add({ entity, reason: 'duplicate', where, detail, organizationId, userId, username });
   };
 
-  /** Writes profiles whole; what an earlier attempt has left of one is overwritten. */
-  const writeProfiles = async (items: readonly ReadItem<'profiles'>[]): Promise<void> => {
-    const groups = store.isCluster ? groupBy(items, ({ organization }) => organization.id).values() : [items];
-    for (const group of groups) {
-      const rows = group.map(({ organization, item }) => ({
-        key: profileKey(organization.base, item.record.userId),
-        fields: profileFields(item.record, mediaUrl),
-      }));
-      const pipeline = store.pipeline();
-      for (const { key, fields } of rows) pipeline.hset(key, ...fields);
-      const replies = (await pipeline.exec()) ?? [];
-      for (const [position, { key, fields }] of rows.entries()) {
-        const [error, added] = replies[position] ?? [new Error('a reply is missing'), undefined];
-        if (error !== null) throw error;
-        if (added === fields.length / 2) continue;
-        await store
-          .multi()
-          .del(key)
-          .hset(key, ...fields)
-          .exec();
+  const takeProfiles = async (items: readonly ReadItem<'profiles'>[], aside: Spool): Promise<void> => {
+    for (const { item, organization, seq, isRepeated } of items) {
+      const { record } = item;
+      const { userId, username } = record;
+      const form = username === undefined ? '' : normalizedIn(organization, username);
+      const where = item.where();
+      names.add({ organization, form, userId, seq, where, isWritten: !isRepeated });
+      if (isRepeated) {
+        aside.add({ seq, entity: 'profiles', where, outcome: 'created', isRepeated, record });
+        continue;
+      }
+      tallies.add('profiles', organization.id, 'created');
+      if (seq >= resumeAt) profiles.add(organization, [userId, ...profileFields(record, mediaUrl)]);
+    }
+    await profiles.room();
+  };
+
+  /** Takes back profiles that were written. */
+  const setAside = async (claims: readonly NameClaim[], aside: Spool): Promise<void> => {
+    // From here on a record of these users would look like the first one, so this cannot be resumed.
+    await onDiscard();
+    for (const [id, own] of groupBy(claims, ({ organization }) => organization.id)) {
+      const { base, index } = await organizations.find(id);
+      const found = await store.migrateRead(
+        base,
+        index,
+        JSON.stringify(own.map(({ userId }) => [userId, ''])),
+      );
+      await store.unlink(...own.map(({ userId }) => profileKey(base, userId)));
+      for (const [position, { userId, seq, where }] of own.entries()) {
+        const [fields = []] = found[position] ?? [];
+        const stored = new Map<string, string>();
+        for (let at = 0; at < fields.length; at += 2) stored.set(fields[at] ?? '', fields[at + 1] ?? '');
+        if (stored.size === 0) throw changedByOther(id);
+        const record = profileRecord(id, userId, stored, mediaUrl);
+        aside.add({ seq, entity: 'profiles', where, outcome: 'created', record });
+        tallies.undo('profiles', id, 'created');
       }
     }
-  };
-
-  const takeProfiles = async (items: readonly ReadItem<'profiles'>[]): Promise<void> => {
-    const fresh = items.filter(({ isRepeated, seq }) => !isRepeated && seq >= resumeAt);
-    const writing = writeProfiles(fresh);
-    for (const each of items) {
-      if (each.isRepeated) continue;
-      tallies.add('profiles', each.organization.id, 'created');
-      const claiming = claimName(each);
-      if (claiming !== undefined) await claiming;
-    }
-    await writing;
-    for (const each of items) if (each.isRepeated) await takeRepeated(each);
-  };
-
-  const claimName = ({ item, organization, seq }: ReadItem<'profiles'>): Promise<void> | undefined => {
-    const { userId, username } = item.record;
-    if (username === undefined) return undefined;
-    return names.add({
-      organization,
-      form: normalizedIn(organization, username),
-      userId,
-      seq,
-      where: item.where(),
-    });
-  };
-
-  const takeRepeated = async (each: ReadItem<'profiles'>): Promise<void> => {
-    const { organization, item, seq } = each;
-    const { userId, updatedAt = 0 } = item.record;
-    const stored = await store.hget(profileKey(organization.base, userId), 't');
-    const holds = Number(stored ?? '') <= updatedAt;
-    if (holds) {
-      if (seq >= resumeAt) await writeProfiles([each]);
-      await names.supersede({ organization, userId, seq });
-      await claimName(each);
-    }
-    if (stored === null) tallies.add('profiles', organization.id, 'created');
-    else duplicate('profiles', each, holds);
   };
 
   const takeOthers = async (entity: Entity, items: readonly ReadItem[]): Promise<void> => {
@@ -166,44 +153,38 @@ export function createLoad(
     for (const [position, item] of fresh.entries()) outcomes.set(item, results[position]?.outcome);
     for (const each of items) {
       const { item, organization, isRepeated } = each;
-      if (isRepeated && outcomes.get(each) !== 'created') duplicate(entity, each, true);
+      if (isRepeated && outcomes.get(each) !== 'created') duplicate(entity, each);
       else tallies.add(entity, organization.id, 'created');
       if (entity !== 'denylist') continue;
       const { username } = item.record as RecordOf['denylist'];
-      await names.deny(organization, normalizedIn(organization, username));
+      names.deny(organization, normalizedIn(organization, username));
     }
   };
 
   return {
     claim: (organization) =>
       organization.exists || organization.isLoading ? undefined : begin(organization),
-    take: async (entity, items) => {
+    take: async (entity, items, aside) => {
       if (items.length === 0) return;
       await pacer.wait(items.length);
       // What was not taken must not count as loaded.
       signal.throwIfAborted();
-      if (entity === 'profiles') await takeProfiles(items as ReadItem<'profiles'>[]);
+      if (entity === 'profiles') await takeProfiles(items as ReadItem<'profiles'>[], aside);
       else await takeOthers(entity, items);
     },
-    index: async (onConflict) => {
-      const profileOf = ({ organization, userId }: { organization: Organization; userId: string }): string =>
-        profileKey(organization.base, userId);
+    flush: profiles.flush,
+    index: async (repeated, aside) => {
+      await profiles.flush();
+      let contested: NameClaim[] = [];
       await names.write({
-        onConflict: async (claim, holder) => {
-          const { organization, userId, where } = claim;
-          const username = (await store.hget(profileOf(claim), 'u')) ?? claim.form;
-          const detail = `username ${JSON.stringify(username)} is also that of user ${JSON.stringify(holder.userId)} at ${holder.where}`;
-          const issue = { entity: 'profiles', reason: 'username-conflict', where, detail } as const;
-          issues.add({ ...issue, organizationId: organization.id, userId, username });
-          if (onConflict === 'drop-username') {
-            await store.hdel(profileOf(claim), 'u');
-            return;
-          }
-          // From here on a record of this user would look like the first one, so this cannot be resumed.
-          await onDiscard();
-          await store.del(profileOf(claim));
-          tallies.add('profiles', organization.id, 'refused');
-          tallies.undo('profiles', organization.id, 'created');
+        isContested: ({ organization, userId }) =>
+          !repeated.isEmpty && repeated.has(scopeOf('profiles', organization.id), userId),
+        onContested: (claim) => {
+          if (claim.isWritten) contested.push(claim);
+          if (contested.length < asideAtOnce) return undefined;
+          const own = contested;
+          contested = [];
+          return setAside(own, aside);
         },
         onDenied: ({ organization, userId, where, form }) => {
           const detail = `username ${JSON.stringify(form)} is on the denylist: it is kept`;
@@ -211,6 +192,7 @@ export function createLoad(
           issues.add({ ...issue, organizationId: organization.id, userId, username: form });
         },
       });
+      if (contested.length > 0) await setAside(contested, aside);
     },
     finish: async () => {
       for (const organization of loading()) {
@@ -224,17 +206,19 @@ export function createLoad(
           comparison,
           ...(isKnown ? rest : []),
         );
-        if (outcome === 'lost') {
-          throw new MigrationError(
-            `organization ${JSON.stringify(id)} was changed by another tool while it was loaded: run the same command again`,
-          );
-        }
+        if (outcome === 'lost') throw changedByOther(id);
         organization.isLoading = false;
         await organizations.refresh(id);
         await store.srem(stagedKey(prefix, run), id);
       }
     },
   };
+}
+
+function changedByOther(id: string): MigrationError {
+  return new MigrationError(
+    `organization ${JSON.stringify(id)} was changed by another tool while it was loaded: run the same command again`,
+  );
 }
 
 /** The organizations that a run has begun to load and not finished. */

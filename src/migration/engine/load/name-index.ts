@@ -1,10 +1,8 @@
 import { hash } from 'node:crypto';
-import { createSeen } from '../../analysis/seen.ts';
 import { createSorter, separator } from '../../analysis/sorter.ts';
-import { pad } from '../../analysis/spool.ts';
-import { namesBucketKey } from '../../../redis/keys.ts';
 import type { MigrationContext } from '../context.ts';
 import type { Organization } from '../organizations.ts';
+import type { RowSender } from './row-sender.ts';
 
 /** Names in a bucket, on average; lua/lib/names.lua has the same. */
 const usualBucketSize = 36;
@@ -14,168 +12,150 @@ export function bucketCount(names: number): number {
   return Math.max(1, Math.ceil(names / usualBucketSize));
 }
 
-/** A user who is to have a name. */
-interface NameClaim {
+/** A record of a user, who is to have a name or none. */
+export interface NameClaim {
   organization: Organization;
+  /** '' for none. */
   form: string;
   userId: string;
-  /** Rows of the source before the user's. */
+  /** Rows of the source before the record. */
   seq: number;
-  /** For people: the row's place in the source. */
+  /** For people: the record's place in the source. */
   where: string;
+  /** Whether the profile is written; otherwise it is set aside already. */
+  isWritten: boolean;
 }
 
 /** The name index of organizations that are loaded: it is written when all names are known. */
 export interface NameIndex {
-  add: (claim: NameClaim) => Promise<void> | undefined;
-  deny: (organization: Organization, form: string) => Promise<void> | undefined;
-  /** A record supersedes the user's earlier ones: what they claimed does not count. */
-  supersede: (claim: Pick<NameClaim, 'organization' | 'userId' | 'seq'>) => Promise<void> | undefined;
-  /** Writes the index. Of several users who want a name the first in the source gets it. */
+  add: (claim: NameClaim) => void;
+  deny: (organization: Organization, form: string) => void;
+  /** Writes the index, without the names that several users want and those of records that `isContested`. */
   write: (handlers: {
-    onConflict: (claim: NameClaim, holder: NameClaim) => Promise<void>;
+    isContested: (claim: NameClaim) => boolean;
+    /** Gets what is left out. */
+    onContested: (claim: NameClaim) => Promise<void> | undefined;
     onDenied: (claim: NameClaim) => void;
   }) => Promise<void>;
 }
 
-const bucketsAtOnce = 64;
+/** Names between two reports of progress. */
+const shownEvery = 1000;
 
-/** An empty index. Names wait on disk, in the order of their buckets, so that each bucket is one command. */
-export function createNameIndex(context: MigrationContext): NameIndex {
-  const sorter = createSorter(context.workspace);
-  const superseding = createSorter(context.workspace);
-  // Most users have one record: only the others' claims are looked at more closely.
-  const repeated = createSeen();
-  let claims = 0;
-  const add = (organization: Organization, form: string, rest: string): Promise<void> | undefined =>
-    sorter.add([organization.id, placeText(placeOf(form)), form, rest].join(separator));
-
-  /** Puts a line that voids it before each claim that was superseded: the claim's own without user and place. */
-  const voidSuperseded = async (): Promise<void> => {
-    if (repeated.isEmpty) return;
-    for await (const line of sorter.sorted()) {
-      const [id = '', place, form, seq, userId] = line.split(separator);
-      if (userId === undefined || !repeated.has(id, userId)) continue;
-      await superseding.add([id, userId, seq, place, form].join(separator));
-    }
-    let last = '';
-    let user = '';
-    for await (const line of superseding.sorted()) {
-      const [id = '', userId = '', seq, place, form] = line.split(separator);
-      if (user !== id + separator + userId) last = '';
-      user = id + separator + userId;
-      if (place !== undefined) last = [id, place, form, seq].join(separator);
-      else if (last !== '') await sorter.add(last);
-    }
-  };
-
+/** An empty index. Names wait on disk, in the order of their buckets, so that each bucket is written once. */
+export function createNameIndex(
+  { workspace, progress }: Pick<MigrationContext, 'workspace' | 'progress'>,
+  sender: RowSender,
+): NameIndex {
+  const sorter = createSorter(workspace);
+  const owners = new Map<string, Organization>();
+  let added = 0;
   return {
-    add: ({ organization, form, userId, seq, where }) => {
-      claims += 1;
-      return add(organization, form, [pad(seq), userId, where].join(separator));
+    add: ({ organization, form, userId, seq, where, isWritten }) => {
+      if (!owners.has(organization.id)) owners.set(organization.id, organization);
+      added += 1;
+      const state = isWritten ? written : setAside;
+      sorter.add([organization.id, placeOf(form), form, state, userId, seq, where].join(separator));
     },
-    // Sorts before all who want the name.
-    deny: (organization, form) => add(organization, form, ''),
-    supersede: ({ organization, userId, seq }) => {
-      repeated.add(organization.id, userId);
-      // Sorts before the record's own claim.
-      return superseding.add([organization.id, userId, pad(seq)].join(separator));
-    },
-    write: async ({ onConflict, onDenied }) => {
-      await voidSuperseded();
-      const writer = createBucketWriter(context);
-      let winner: NameClaim | undefined;
-      let denied = '';
-      let isVoid = false;
-      let count = 0;
-      for await (const line of sorter.sorted()) {
-        const [id = '', place = '', form = '', seq = '', userId, where = ''] = line.split(separator);
-        if (seq === '') denied = id + separator + form;
-        const isSkipped = seq === '' || userId === undefined || isVoid;
-        isVoid = seq !== '' && userId === undefined;
-        if (isSkipped) continue;
-        const found = context.organizations.find(id);
-        const organization = found instanceof Promise ? await found : found;
-        const claim: NameClaim = { organization, form, userId, seq: Number(seq), where };
-        if (winner?.organization === organization && winner.form === form) {
-          if (winner.userId !== userId) await onConflict(claim, winner);
-          continue;
+    deny: (organization, form) => sorter.add([organization.id, placeOf(form), form, denied].join(separator)),
+    write: async ({ isContested, onContested, onDenied }) => {
+      const buckets = createBucketWriter(sender);
+      let [count, shown] = [0, 0];
+      for (const { place, form, isDenied, claims } of namesIn(sorter.sorted(), owners)) {
+        const isShared = form !== '' && claims.some(({ userId }) => userId !== claims[0]?.userId);
+        for (const claim of claims) {
+          if (isDenied) onDenied(claim);
+          if (isShared || isContested(claim)) await onContested(claim);
+          else if (form !== '') buckets.add(claim, place);
         }
-        winner = claim;
-        if (denied === id + separator + form) onDenied(claim);
-        const adding = writer.add(claim, placeFrom(place));
-        if (adding !== undefined) await adding;
-        if ((count += 1) % 1000 === 0)
-          context.progress.advance('writing the name index', 1000, count / claims);
+        count += claims.length;
+        if (count - shown < shownEvery) continue;
+        progress.advance('writing the name index', count - shown, count / added);
+        shown = count;
+        await sender.room();
       }
-      await writer.finish();
+      buckets.finish();
+      await sender.flush();
     },
   };
 }
 
-/** Writes claims that come in the order of their buckets. */
-function createBucketWriter({ store }: MigrationContext) {
-  let buckets: { key: string; pairs: string[] }[] = [];
-  let key = '';
-  let base = '';
-  const flush = async (): Promise<void> => {
-    const own = buckets;
-    buckets = [];
-    if (own.length === 0) return;
-    const pipeline = store.pipeline();
-    // What an earlier attempt has left in a bucket is not part of it.
-    for (const bucket of own) pipeline.unlink(bucket.key).hset(bucket.key, ...bucket.pairs);
-    const replies = (await pipeline.exec()) ?? [];
-    for (const [position, { key: bucket, pairs }] of own.entries()) {
-      for (const [error] of replies.slice(position * 2, position * 2 + 2)) if (error !== null) throw error;
-      if (replies[position * 2 + 1]?.[1] !== pairs.length / 2)
-        throw new Error(`${bucket} was written by somebody else while it was loaded`);
+// What a line says of a name, in the order in which such lines sort.
+const [denied, setAside, written] = ['', 'a', 'w'];
+
+interface Name {
+  id: string;
+  place: string;
+  /** '' for none: then each record is by itself. */
+  form: string;
+  isDenied: boolean;
+  claims: NameClaim[];
+}
+
+/** Puts the lines about one name together. */
+function* namesIn(lines: Iterable<string>, owners: ReadonlyMap<string, Organization>): Generator<Name> {
+  let name: Name | undefined;
+  for (const line of lines) {
+    const [id = '', place = '', form = '', state = '', userId = '', seq, where = ''] = line.split(separator);
+    if (name === undefined || form === '' || form !== name.form || id !== name.id) {
+      if (name !== undefined) yield name;
+      name = { id, place, form, isDenied: false, claims: [] };
     }
+    const organization = owners.get(id);
+    if (organization === undefined || state === denied) name.isDenied = true;
+    else
+      name.claims.push({ organization, form, userId, seq: Number(seq), where, isWritten: state === written });
+  }
+  if (name !== undefined) yield name;
+}
+
+/** Writes names that come in the order of their buckets. */
+function createBucketWriter(sender: RowSender) {
+  let row: string[] = [];
+  let owner: Organization | undefined;
+  let [bucket, count] = [0, 0];
+  const finish = (): void => {
+    if (owner !== undefined) sender.add(owner, row);
   };
   return {
-    add: ({ organization, form, userId }: NameClaim, place: number): Promise<void> | undefined => {
-      const count = bucketCount(organization.namesToCome);
-      const own = namesBucketKey(organization.base, '0', String(bucketOf(place, count)));
-      let flushed: Promise<void> | undefined;
-      if (own !== key) {
-        // A pipeline stays within one slot of a cluster.
-        if (buckets.length >= bucketsAtOnce || base !== organization.base) flushed = flush();
-        key = own;
-        base = organization.base;
-        buckets.push({ key, pairs: [] });
+    add: ({ organization, form, userId }: NameClaim, place: string): void => {
+      if (organization !== owner) count = bucketCount(organization.namesToCome);
+      const own = bucketOf(place, count);
+      if (organization !== owner || own !== bucket) {
+        finish();
+        [owner, bucket] = [organization, own];
+        row = [String(own)];
       }
-      buckets.at(-1)?.pairs.push(form, userId);
-      return flushed;
+      row.push(form, userId);
     },
-    finish: flush,
+    finish,
   };
 }
 
-/** A form's place in the index, 0 up to 2^32. */
-function placeOf(form: string): number {
-  return Number.parseInt(hash('sha1', form, 'hex').slice(0, 8), 16);
+// Keeps places at ten digits; with the lowest 29 bits, they stay small integers, which turn into text faster.
+const firstPlace = 1_000_000_000;
+
+/**
+ * The place of a form in the index, as text that sorts by bucket however many there are: the number of a bucket is the
+ * lowest bits of the place, so its bits are in reverse order.
+ */
+function placeOf(form: string): string {
+  const place = Number.parseInt(hash('sha1', form).slice(0, 8), 16);
+  return String(firstPlace + (reverseBits(place) >>> 3));
 }
 
 /** The number of the bucket that has a place (linear hashing). */
-function bucketOf(place: number, count: number): number {
-  let range = 1;
-  while (range < count) range *= 2;
-  const number = place % range;
-  return number < count ? number : place % (range / 2);
-}
-
-/** A place as text whose order is that of the buckets, however many there are: their number is its lowest bits. */
-function placeText(place: number): string {
-  return reverseBits(place).toString(16).padStart(8, '0');
-}
-
-/** The place that `placeText` wrote. */
-function placeFrom(text: string): number {
-  return reverseBits(Number.parseInt(text, 16));
+function bucketOf(place: string, count: number): number {
+  const digest = reverseBits((Number(place) - firstPlace) << 3);
+  const mask = count === 1 ? 0 : 0xffffffff >>> Math.clz32(count - 1);
+  const number = (digest & mask) >>> 0;
+  return number < count ? number : (digest & (mask >>> 1)) >>> 0;
 }
 
 function reverseBits(bits: number): number {
-  let reversed = 0;
-  for (let bit = 0; bit < 32; bit += 1) reversed = (reversed << 1) | ((bits >>> bit) & 1);
-  return reversed >>> 0;
+  let reversed = ((bits >>> 1) & 0x55555555) | ((bits & 0x55555555) << 1);
+  reversed = ((reversed >>> 2) & 0x33333333) | ((reversed & 0x33333333) << 2);
+  reversed = ((reversed >>> 4) & 0x0f0f0f0f) | ((reversed & 0x0f0f0f0f) << 4);
+  reversed = ((reversed >>> 8) & 0x00ff00ff) | ((reversed & 0x00ff00ff) << 8);
+  return ((reversed >>> 16) | (reversed << 16)) >>> 0;
 }

@@ -56,10 +56,7 @@ export async function assessSource(
     outcome === 'unchanged' || (!keepsDiffering && (outcome === 'kept' || outcome === 'newer'));
   const compare = async (entity: Entity, items: readonly ReadItem[]): Promise<void> => {
     if (items.length === 0) return;
-    for (const { item, organization } of items) {
-      const noting = extras?.note(entity, organization, item.record);
-      if (noting !== undefined) await noting;
-    }
+    for (const { item, organization } of items) extras?.note(entity, organization, item.record);
     const results = await compareWithRedis(context, entity, items);
     for (const [position, { seq, item, isRepeated }] of items.entries()) {
       const result = results[position] ?? { outcome: 'created' };
@@ -70,7 +67,7 @@ export async function assessSource(
       }
       const { outcome, holder, previous } = result;
       const entry = { seq, entity, where: item.where(), outcome, holder, previous, isRepeated };
-      await spool.add({ ...entry, record: item.record });
+      spool.add({ ...entry, record: item.record });
     }
   };
   const take = async (entity: Entity, items: readonly ReadItem[]): Promise<void> => {
@@ -81,7 +78,7 @@ export async function assessSource(
     }
     const isOwn = ({ organization }: ReadItem): boolean => isLoaded(entity, organization);
     await Promise.all([
-      load.take(entity, items.filter(isOwn)),
+      load.take(entity, items.filter(isOwn), spool),
       compare(
         entity,
         items.filter((item) => !isOwn(item)),
@@ -99,7 +96,7 @@ export async function assessSource(
   });
   if (signal.aborted) return assessment([]);
   if (load !== undefined) progress.next();
-  await load?.index(scope.onConflict);
+  await load?.index(reading.repeated, spool);
   await decideDuplicates(context, spool, reading.repeated);
   const renames = await decideNames(context, spool, {
     onConflict: scope.onConflict,
@@ -158,12 +155,12 @@ function reportResult(
  * Entries that are to be written, as they are to be written; what is not goes to the tallies. With `withDiffering`
  * also those that differ and stay as they are in Redis.
  */
-export async function* entriesToWrite(
+export function* entriesToWrite(
   { spool }: Assessment,
   tallies: Tallies,
   { withDiffering = false } = {},
-): AsyncGenerator<Decided> {
-  for await (const entry of spool.entries()) {
+): Generator<Decided> {
+  for (const entry of spool.entries()) {
     const { entity, outcome, decision, record } = entry;
     if (decision === 'superseded') tallies.add(entity, record.organizationId, 'duplicate');
     else if (decision === 'refused') tallies.add(entity, record.organizationId, 'refused');

@@ -1,4 +1,4 @@
-import { encodeReference } from '../../../domain/profile.ts';
+import { encodeReference, type ObjectReference } from '../../../domain/profile.ts';
 import { objectsKey, profileKey } from '../../../redis/keys.ts';
 import { identityOf, scopeOf } from '../../analysis/identity.ts';
 import { createSeen, type Seen } from '../../analysis/seen.ts';
@@ -39,7 +39,7 @@ export interface ReadHandlers {
   /** Gets every record, some at a time; several calls are in progress at once, except about repeated identities. */
   take: (entity: Entity, items: readonly ReadItem[]) => Promise<void>;
   /** Called in order when records were taken: rows of the whole source up to there, and the entity's share, 0 to 1. */
-  onTaken?: ((rows: number, entity: Entity, share: number) => void) | undefined;
+  onTaken?: ((rows: number, entity: Entity, share: number) => Promise<void> | undefined) | undefined;
 }
 
 /** How far ahead of now an updatedAt may be without a warning, in ms. */
@@ -70,6 +70,7 @@ export async function readSource(
   const readEntity = async (entity: Entity): Promise<void> => {
     let read = 0;
     let invalid = 0;
+    let [lastId, place] = ['', ''];
     const pool = createOrderedPool<void>(context.concurrency, () => {});
     for await (const chunk of chunksOf(scope, entity)) {
       if (signal.aborted) break;
@@ -89,7 +90,8 @@ export async function readSource(
         const organization = found instanceof Promise ? await found : found;
         if (!organization.isKnown) reportUnknown(entity, item);
         warn(context, entity, item, latest);
-        const place = scopeOf(entity, id);
+        if (id !== lastId) place = scopeOf(entity, id);
+        lastId = id;
         const identity = identityOf(entity, record, organization);
         const isRepeated = reading.seen.add(place, identity);
         if (isRepeated) reading.repeated.add(place, identity);
@@ -134,6 +136,7 @@ async function requireKnown(
 
 function warn({ issues }: MigrationContext, entity: Entity, item: Item, latest: number): void {
   const { organizationId, userId, updatedAt = 0 } = item.record as Partial<RecordOf['profiles']>;
+  if (item.warnings === undefined && updatedAt <= latest) return;
   const details = [...(item.warnings ?? [])];
   if (updatedAt > latest) {
     details.push(
@@ -179,36 +182,47 @@ function createReferenceCheck({ store, issues }: MigrationContext, seen: Seen) {
     };
   };
 
-  const objectsOf = ({ item, organization }: ReadItem): Reference[] => {
-    if (organization.settings.objectImageUrlTemplate !== undefined) return [];
-    const { organizationId, userId, username, ...record } = item.record as RecordOf['profiles'];
-    const { profilePictureObjectDefinitionId: picture, profilePictureUrl, avatar } = record;
+  const objectOf = (
+    { item, organization }: ReadItem,
+    reference: ObjectReference | undefined,
+    url: string | undefined,
+  ): Reference | undefined => {
+    const isResolved = url !== undefined || organization.settings.objectImageUrlTemplate !== undefined;
+    if (reference === undefined || isResolved) return undefined;
+    const { organizationId, userId, username } = item.record as RecordOf['profiles'];
+    const key = encodeReference(reference);
+    const place = scopeOf('objects', organizationId);
+    if (seen.has(place, key) || objects.has(place + key)) return undefined;
+    if (objects.size < remembered) objects.add(place + key);
+    const detail = `object ${JSON.stringify(reference.objectDefinitionId)} of datasource ${JSON.stringify(reference.datasourceId)} is not in the catalogue: references to it are kept without a URL`;
+    const issue = { entity: 'profiles', reason: 'unresolved-reference', detail, organizationId } as const;
+    return {
+      exists: async () => await store.hexists(objectsKey(organization.base), key),
+      report: () => issues.add({ ...issue, where: item.where(), userId, username }),
+    };
+  };
+
+  const missingFor = (entity: Entity, items: readonly ReadItem[]): Reference[] => {
     const found: Reference[] = [];
-    for (const [reference, url] of [
-      [picture, profilePictureUrl],
-      [avatar, avatar?.url],
-    ] as const) {
-      if (reference === undefined || url !== undefined) continue;
-      const key = encodeReference(reference);
-      const place = scopeOf('objects', organizationId);
-      if (seen.has(place, key) || objects.has(place + key)) continue;
-      if (objects.size < remembered) objects.add(place + key);
-      const detail = `object ${JSON.stringify(reference.objectDefinitionId)} of datasource ${JSON.stringify(reference.datasourceId)} is not in the catalogue: references to it are kept without a URL`;
-      const issue = { entity: 'profiles', reason: 'unresolved-reference', detail, organizationId } as const;
-      found.push({
-        exists: async () => await store.hexists(objectsKey(organization.base), key),
-        report: () => issues.add({ ...issue, where: item.where(), userId, username }),
-      });
+    const add = (reference: Reference | undefined): void => {
+      if (reference !== undefined) found.push(reference);
+    };
+    for (const item of items) {
+      if (entity !== 'profiles') {
+        add(userOf(entity, item));
+        continue;
+      }
+      const { profilePictureObjectDefinitionId, profilePictureUrl, avatar } = item.item
+        .record as RecordOf['profiles'];
+      add(objectOf(item, profilePictureObjectDefinitionId, profilePictureUrl));
+      add(objectOf(item, avatar, avatar?.url));
     }
     return found;
   };
 
   return (entity: Entity, items: readonly ReadItem[]): Promise<void> | undefined => {
     if (entity === 'organizations' || entity === 'objects' || entity === 'denylist') return undefined;
-    const references =
-      entity === 'profiles'
-        ? items.flatMap(objectsOf)
-        : items.map((item) => userOf(entity, item)).filter((user) => user !== undefined);
+    const references = missingFor(entity, items);
     return references.length === 0 ? undefined : reportMissing(references);
   };
 }

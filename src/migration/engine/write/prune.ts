@@ -52,7 +52,7 @@ export async function planPrune(
       continue;
     }
     toRemove.set(entity, (toRemove.get(entity) ?? 0) + 1);
-    await records.add(JSON.stringify([entity, organization.id, key]));
+    records.add(JSON.stringify([entity, organization.id, key]));
     context.issues.add({
       entity,
       reason: 'to-prune',
@@ -103,7 +103,7 @@ export async function prune(context: MigrationContext, plan: PrunePlan): Promise
     context.progress.advance('pruning', count, done / all);
     batch = [];
   };
-  for await (const line of plan.records.sorted()) {
+  for (const line of plan.records.sorted()) {
     if (context.signal.aborted) break;
     const [entity, id, key] = JSON.parse(line) as [Entity, string, string];
     const organization = await context.organizations.find(id);

@@ -46,7 +46,7 @@ export async function writeEntries(
     progress.advance(`writing ${first.entity}`, own.length, share);
     await pool.add(writeBatch(context, own, tallies).then(() => share));
   };
-  for await (const entry of entriesToWrite(assessment, tallies)) {
+  for (const entry of entriesToWrite(assessment, tallies)) {
     if (signal.aborted) break;
     const [first] = batch;
     const isOther = first !== undefined && first.entity !== entry.entity;

@@ -1,0 +1,70 @@
+import type { Organization } from '../organizations.ts';
+
+/** Text of the rows that one call carries, in characters: a few milliseconds of work for Redis. */
+const callLength = 96 * 1024;
+/** Text that waits for other rows of its organization, in characters. */
+const maxWaiting = 4 * 1024 * 1024;
+/** Text that Redis has yet to answer for, in characters. */
+const maxUnanswered = 1024 * 1024;
+
+/** Collects rows, and sends those of one organization together: also where those of many come in turn. */
+export interface RowSender {
+  add: (organization: Organization, row: readonly string[]) => void;
+  /** Resolves when there is room for more. Rejects when a call has failed. */
+  room: () => Promise<void>;
+  /** Sends what waits, and resolves when all is answered. Rejects when a call has failed. */
+  flush: () => Promise<void>;
+}
+
+export function createRowSender(
+  send: (organization: Organization, rows: string) => Promise<void>,
+): RowSender {
+  const waiting = new Map<Organization, { rows: (readonly string[])[]; length: number }>();
+  const calls: { answer: Promise<void>; length: number }[] = [];
+  let [allWaiting, unanswered] = [0, 0];
+  let failure: { error: unknown } | undefined;
+
+  const sendRowsOf = (organization: Organization): void => {
+    const own = waiting.get(organization);
+    if (own === undefined) return;
+    waiting.delete(organization);
+    allWaiting -= own.length;
+    unanswered += own.length;
+    const answer = send(organization, JSON.stringify(own.rows)).catch((error: unknown) => {
+      failure ??= { error };
+    });
+    calls.push({ answer, length: own.length });
+  };
+  const settle = async (allowed: number): Promise<void> => {
+    while (unanswered > allowed) {
+      const first = calls.shift();
+      if (first === undefined) break;
+      await first.answer;
+      unanswered -= first.length;
+    }
+    if (failure !== undefined) throw failure.error;
+  };
+  const sendAll = (): void => {
+    for (const organization of waiting.keys()) sendRowsOf(organization);
+  };
+
+  return {
+    add: (organization, row) => {
+      let own = waiting.get(organization);
+      if (own === undefined) waiting.set(organization, (own = { rows: [], length: 0 }));
+      own.rows.push(row);
+      const before = own.length;
+      for (const part of row) own.length += part.length + 3;
+      allWaiting += own.length - before;
+      if (own.length >= callLength) sendRowsOf(organization);
+    },
+    room: async () => {
+      if (allWaiting > maxWaiting) sendAll();
+      await settle(maxUnanswered);
+    },
+    flush: async () => {
+      sendAll();
+      await settle(0);
+    },
+  };
+}
