@@ -133,9 +133,10 @@ function readScript(file: string): Script {
   const [flags = ''] = text.split('\n', 1);
   const isJson = directive(text, 'reply') === 'json';
   const body = text.slice(flags.length + 1);
-  const lines = [flags, ...includes(text, new Set()), ...(isJson ? asJson(body) : [body])];
+  const own = isJson ? asJson(body) : body;
+  const parts = withoutUnused(includes(text, new Set()).join('\n'), own);
   return {
-    lua: lines.join('\n'),
+    lua: [flags, parts, own].join('\n'),
     isJson,
     isOfOrganization: directive(text, 'key') !== 'any',
     readsMaster: directive(text, 'read') === 'master',
@@ -155,12 +156,20 @@ function includes(text: string, seen: Set<string>): string[] {
   return parts;
 }
 
-const asJson = (body: string): string[] => [
-  'local function reply()',
-  body,
-  'end',
-  'return cjson.encode(reply())',
-];
+/** A function of a part: either its `end` is on the same line, or it is a line by itself. */
+const definition = /^local function (\w+)\((?:.* end|(?!.* end$).*(?:\n(?!end$).*)*\nend)\n/gm;
+
+/** Leaves out the functions that nothing uses: Redis makes each of them anew whenever it runs the script. */
+function withoutUnused(parts: string, body: string): string {
+  const uses = new Map<string, number>();
+  for (const [word] of (parts + body).matchAll(/\w+/g)) uses.set(word, (uses.get(word) ?? 0) + 1);
+  const fewer = parts.replace(definition, (text, name: string) => (uses.get(name) === 1 ? '' : text));
+  // What only they used is unused by now.
+  return fewer === parts ? parts : withoutUnused(fewer, body);
+}
+
+const asJson = (body: string): string =>
+  ['local function reply()', body, 'end', 'return cjson.encode(reply())'].join('\n');
 
 function directive(text: string, name: string): string | undefined {
   return new RegExp(`^-- @${name} (.+)$`, 'm').exec(text)?.[1];
