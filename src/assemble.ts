@@ -12,8 +12,10 @@ import { createMetrics, workersMetrics, type Metrics, type MetricsText } from '.
 import { watchPolicy, type PolicyWatch } from './deprecation/policy/policy-store.ts';
 import type { PolicyLayer } from './deprecation/policy/policy.ts';
 import { connectLegacy } from './cutover/forward/legacy.ts';
-import { openReplayCredentials } from './cutover/replay/credentials.ts';
+import { openReplayCredentials, type ReplayAbility } from './cutover/replay/credentials.ts';
+import { createReplayQueue } from './cutover/replay/queue.ts';
 import { createQueueing } from './cutover/replay/queueing.ts';
+import { startReplayer } from './cutover/replay/replayer.ts';
 import { joinCutover, type Cutover } from './cutover/switch/instance.ts';
 import { createTraffic } from './cutover/traffic.ts';
 import { createPictures, removeOrphans } from './media/lifecycle.ts';
@@ -193,7 +195,7 @@ async function serve(resources: Resources, { ledger, metrics, load }: Counters):
     load,
     cutover,
     queueing: createQueueing(ability, config.replayMax),
-    forwarding: openForwarding(resources, cutover, load, mediaUrl),
+    forwarding: openForwarding(resources, cutover, ability, load, mediaUrl),
     isDraining: () => isDraining(),
     arePicturesAvailable,
   });
@@ -205,10 +207,14 @@ async function serve(resources: Resources, { ledger, metrics, load }: Counters):
   return url;
 }
 
-/** What forwards requests while the legacy service is the authority; undefined where there is none. */
+/**
+ * What forwards requests while the legacy service is the authority, and replays changes to it while Redis is; undefined
+ * where there is no legacy service.
+ */
 function openForwarding(
-  { config, log, releasers, store }: Resources,
+  { config, log, releasers, store, media }: Resources,
   cutover: Cutover,
+  ability: ReplayAbility,
   load: LoadShedding,
   mediaUrl: MediaUrl,
 ): Forwarding | undefined {
@@ -217,6 +223,13 @@ function openForwarding(
   const legacy = connectLegacy(legacyBaseUrl, legacyTimeout);
   const traffic = createTraffic({ store, keyPrefix, legacy, mediaUrl, cutover, log });
   releasers.onClose('forwarding', traffic.close);
+  if (ability.kind === 'able') {
+    const { organizationHeader } = config;
+    const queue = createReplayQueue(store, keyPrefix);
+    const { credentials } = ability;
+    const options = { store, keyPrefix, organizationHeader, legacy, media, queue, credentials, cutover, log };
+    releasers.onClose('replay', startReplayer(options).close);
+  }
   return createForwarding({ ...config, store, cutover, traffic, load });
 }
 

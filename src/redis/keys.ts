@@ -162,6 +162,11 @@ export function replayerKey(prefix: string): string {
   return `${prefix}cutover:replayer`;
 }
 
+/** Why the replay pauses, for status; it expires. */
+export function replayPauseKey(prefix: string): string {
+  return `${prefix}cutover:replay-pause`;
+}
+
 /** What the key that encrypts waiting API keys is derived and checked with (src/cutover/replay/credentials.ts). */
 export function replaySecretKey(prefix: string): string {
   return `${prefix}cutover:replay-secret`;

@@ -22,6 +22,8 @@ interface Behaviour {
   override: { headers: Record<string, string>; chunks: Iterable<Buffer> } | undefined;
   /** Holds requests until the promise resolves. */
   gate: Promise<unknown> | undefined;
+  /** Holds responses, after the requests have taken effect. */
+  answerGate: Promise<unknown> | undefined;
 }
 
 /** A request as it arrived. */
@@ -67,6 +69,7 @@ export async function startLegacy({ port = 0, prefix = '', recording = true } = 
     gzip: false,
     override: undefined,
     gate: undefined,
+    answerGate: undefined,
   };
   let url = '';
 
@@ -96,6 +99,7 @@ export async function startLegacy({ port = 0, prefix = '', recording = true } = 
       return;
     }
     const { status, answer } = await answerTo(request, path, body);
+    if (behaviour.answerGate !== undefined) await behaviour.answerGate;
     if (behaviour.reset === 'after') return void request.socket.resetAndDestroy();
     send(response, status, answer);
   }

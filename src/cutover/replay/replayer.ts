@@ -1,0 +1,143 @@
+import { randomUUID } from 'node:crypto';
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { Log } from '../../log.ts';
+import { replayPauseKey } from '../../redis/keys.ts';
+import type { Cutover } from '../switch/instance.ts';
+import type { ReplayCredentials } from './credentials.ts';
+import { createDelivery, type DeliveryOptions } from './delivery.ts';
+import { createGate } from './gate.ts';
+import { claimLease, leaseHolder, leaseMs, type ReplayerLease } from './lease.ts';
+import { replayOrganization, type OrganizationReplay } from './organization.ts';
+import type { ReplayQueue } from './queue.ts';
+
+/** Replays waiting changes to the legacy service while the mode is reverse and no other instance does. */
+export interface Replayer {
+  /** Waits for the requests under way, and lets another instance go on at once. */
+  close: () => Promise<void>;
+}
+
+export interface ReplayerOptions extends Omit<DeliveryOptions, 'queue'> {
+  queue: ReplayQueue;
+  credentials: Pick<ReplayCredentials, 'open'>;
+  cutover: Pick<Cutover, 'id' | 'mode'>;
+  log: Log;
+}
+
+/** How often an instance looks whether something waits, and the replayer in which organizations, in ms. */
+const lookInterval = 500;
+/** How often the replayer looks for new changes where some were found before, in ms. */
+const stepInterval = 50;
+/** For how long a reason for a pause is shown: longer than the longest pause, in ms. */
+const pauseShownMs = 180_000;
+
+export function startReplayer(options: ReplayerOptions): Replayer {
+  const { store, keyPrefix, queue, credentials, cutover, legacy, log } = options;
+  const delivery = createDelivery(options);
+  const stopping = new AbortController();
+  const { signal } = stopping;
+
+  async function run(): Promise<void> {
+    let isFailing = false;
+    while (!signal.aborted) {
+      await sleep(lookInterval, undefined, { signal, ref: false }).catch(() => {});
+      if (signal.aborted || cutover.mode() !== 'reverse') continue;
+      try {
+        if ((await leaseHolder(store, keyPrefix)) !== undefined || !(await isAnyWaiting())) continue;
+        const lease = await claimLease(store, keyPrefix, cutover.id);
+        if (lease !== undefined) await replayUnder(lease);
+        isFailing = false;
+      } catch (error) {
+        if (!isFailing) log.warn('replaying changes failed', { reason: String(error) });
+        isFailing = true;
+      }
+    }
+  }
+
+  async function isAnyWaiting(): Promise<boolean> {
+    for await (const { entries } of queue.backlog()) if (entries > 0) return true;
+    return false;
+  }
+
+  /** Replays until nothing waits, the lease is lost, or the mode is another one. */
+  async function replayUnder(lease: ReplayerLease): Promise<void> {
+    const renewing = setInterval(() => {
+      // While Redis is away, the lease holds as long as it did before.
+      lease.renew().catch(() => {});
+    }, leaseMs / 5);
+    const gate = createGate(log, (reason) => void showPause(reason));
+    let wake = (): void => {};
+    const maySend = (): boolean => lease.isHeld() && cutover.mode() === 'reverse' && !signal.aborted;
+    const context = {
+      queue,
+      delivery,
+      credentials,
+      gate,
+      log,
+      timeoutMs: legacy.timeoutMs,
+      sender: `${cutover.id}/${randomUUID()}`,
+      maySend,
+      onProgress: () => wake(),
+    };
+    const organizations = new Map<string, OrganizationReplay>();
+    let lookedAt = -Infinity;
+    try {
+      while (maySend()) {
+        if (performance.now() - lookedAt >= lookInterval) {
+          const found = await lookAround(organizations, (id) => replayOrganization(context, id));
+          if (found === 0) return;
+          lookedAt = performance.now();
+        }
+        let begun = 0;
+        for (const one of organizations.values()) begun += await one.step();
+        if (begun > 0) continue;
+        const isDone = [...organizations.values()].every((one) => one.waiting() === 0);
+        if (isDone) lookedAt = -Infinity;
+        await new Promise<void>((resolve) => {
+          wake = resolve;
+          setTimeout(resolve, stepInterval);
+        });
+      }
+    } finally {
+      await Promise.all([...organizations.values()].map((one) => one.settled()));
+      clearInterval(renewing);
+      await lease.release();
+    }
+  }
+
+  /** Takes up organizations in which something waits, and lets go of those in which nothing does; how many there are. */
+  async function lookAround(
+    organizations: Map<string, OrganizationReplay>,
+    open: (organizationId: string) => OrganizationReplay,
+  ): Promise<number> {
+    const waiting = new Set<string>();
+    for await (const { organizationId, entries } of queue.backlog()) {
+      if (entries > 0) waiting.add(organizationId);
+    }
+    for (const [id, one] of organizations) {
+      if (waiting.has(id)) continue;
+      await one.settled();
+      organizations.delete(id);
+    }
+    for (const id of waiting) if (!organizations.has(id)) organizations.set(id, open(id));
+    return waiting.size;
+  }
+
+  /** For `cutover status`. */
+  async function showPause(reason: string | undefined): Promise<void> {
+    const key = replayPauseKey(keyPrefix);
+    try {
+      if (reason === undefined) await store.del(key);
+      else await store.set(key, reason, 'PX', pauseShownMs);
+    } catch {
+      // The log has it as well.
+    }
+  }
+
+  const running = run();
+  return {
+    close: async () => {
+      stopping.abort();
+      await running;
+    },
+  };
+}
