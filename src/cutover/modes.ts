@@ -32,9 +32,6 @@ export type StepRule =
 export function ruleOf(from: Mode, to: Mode): StepRule {
   const forward = modes.indexOf(to) - modes.indexOf(from);
   if (forward === 0) return { kind: 'impossible', reason: `the mode is ${to} already` };
-  if (to === 'reverse') {
-    return { kind: 'impossible', reason: 'this version cannot replay changes to the legacy service yet' };
-  }
   if (from === 'native') {
     return to === 'shadow'
       ? {

@@ -1,11 +1,14 @@
 import type { Store } from '../../redis/scripts.ts';
 import { readComparisons, type ComparisonSummary } from '../compare/summary.ts';
+import { createReplayQueue } from '../replay/queue.ts';
+import { readReplayState, type ReplayState } from '../replay/state.ts';
 import { readCutover, removeEnded, type CutoverStore } from '../switch/registry.ts';
 import type { ComparisonTotals, Evidence } from './readiness.ts';
 
 /** What verdicts are made of, and what comparing has found in each organization. */
 export interface GatheredEvidence extends Evidence {
   organizations: ComparisonSummary[];
+  replay: ReplayState;
 }
 
 /** Reads the evidence; registrations of processes that have certainly ended are removed first. */
@@ -17,11 +20,12 @@ export async function gatherEvidence(store: Store & CutoverStore, prefix: string
 
 /** Reads the evidence and changes nothing. */
 export async function readEvidence(store: Store & CutoverStore, prefix: string): Promise<GatheredEvidence> {
-  const [state, organizations] = await Promise.all([
+  const [state, organizations, replay] = await Promise.all([
     readCutover(store, prefix),
     readComparisons(store, prefix),
+    readReplayState(store, prefix, createReplayQueue(store, prefix)),
   ]);
-  return { state, organizations, comparisons: totals(organizations, state.since) };
+  return { state, organizations, replay, comparisons: totals(organizations, state.since) };
 }
 
 /** Each mode begins comparing anew: what was compared before the present one came into force does not count. */

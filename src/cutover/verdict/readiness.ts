@@ -1,5 +1,6 @@
 import { counted } from '../../lib/numbers.ts';
 import { authorityOf, ruleOf, type Mode } from '../modes.ts';
+import type { ReplayState } from '../replay/state.ts';
 import type { CutoverState, Instance } from '../switch/registry.ts';
 
 /** What is known of all organizations together. */
@@ -22,6 +23,7 @@ export interface ComparisonTotals {
 export interface Evidence {
   state: CutoverState;
   comparisons: ComparisonTotals;
+  replay: Omit<ReplayState, 'organizations'>;
 }
 
 /** Something that stands in the way of a step, or that is to be known before it. */
@@ -57,6 +59,9 @@ export const silence = 3000;
 
 const fewComparisons = 100;
 
+/** So few waiting changes are replayed while a switch holds changes up, if the oldest is not older than this, in ms. */
+const smallBacklog = { entries: 100, ageMs: 10_000 };
+
 /** Judges the step to a mode by what is known now. */
 export function judge(evidence: Evidence, to: Mode): Verdict {
   const { state } = evidence;
@@ -74,6 +79,7 @@ export function judge(evidence: Evidence, to: Mode): Verdict {
   if (to === 'mirror') reasons.push(...disputedKeys(evidence.comparisons, false));
   const takesAuthority = authorityOf(state.mode) === 'legacy' && authorityOf(to) === 'redis';
   if (takesAuthority) reasons.push(...beforeTakingAuthority(evidence));
+  if (state.mode === 'reverse') reasons.push(...beforeLeavingReverse(evidence, to));
   return { to, ready: reasons.length === 0, reasons, warnings: warningsFor(evidence, to, takesAuthority) };
 }
 
@@ -85,6 +91,7 @@ export function isInsuperable({ code }: Finding): boolean {
     'instance-cannot-replay',
     'instance-silent',
     'migration-running',
+    'backlog-would-be-lost',
   ].includes(code);
 }
 
@@ -179,7 +186,37 @@ function beforeTakingAuthority({ state, comparisons }: Evidence): Finding[] {
   return found;
 }
 
-function warningsFor({ comparisons }: Evidence, to: Mode, takesAuthority: boolean): Finding[] {
+function beforeLeavingReverse({ state, replay }: Evidence, to: Mode): Finding[] {
+  const found: Finding[] = [];
+  const { entries, oldestAt, setAside, pausedBecause } = replay;
+  const isLate = oldestAt !== undefined && state.now - oldestAt > smallBacklog.ageMs;
+  if (entries > smallBacklog.entries || isLate) {
+    found.push({
+      // The legacy service must not get authority without them, whatever is forced.
+      code: authorityOf(to) === 'legacy' ? 'backlog-would-be-lost' : 'backlog',
+      reason: `${counted(entries, 'change')} still ${entries === 1 ? 'waits' : 'wait'} to be replayed to the legacy service`,
+      remedy:
+        pausedBecause === undefined
+          ? 'wait until they are replayed: add --wait 60'
+          : `the replay pauses, since ${pausedBecause}`,
+    });
+  }
+  if (setAside > 0 && authorityOf(to) === 'legacy') {
+    found.push({
+      code: 'set-aside',
+      reason: `${counted(setAside, 'change')} that the legacy service refused would be undone here`,
+      remedy: 'see cutover aside list; then cutover aside retry or drop',
+    });
+  }
+  return found;
+}
+
+function warningsFor({ state, comparisons, replay }: Evidence, to: Mode, takesAuthority: boolean): Finding[] {
+  if (state.mode === 'reverse') {
+    if (to !== 'native' || replay.setAside === 0) return [];
+    const reason = `${counted(replay.setAside, 'change')} that the legacy service refused will never reach it`;
+    return [{ code: 'set-aside', reason, remedy: 'see cutover aside list' }];
+  }
   if (!takesAuthority && to !== 'mirror') return [];
   if (comparisons.compared >= fewComparisons) return [];
   return [

@@ -1,7 +1,12 @@
 import { describe, expect, test } from '@jest/globals';
 import type { Mode } from '../../../src/cutover/modes.ts';
 import type { CutoverState, Instance } from '../../../src/cutover/switch/registry.ts';
-import { isInsuperable, judge, type ComparisonTotals } from '../../../src/cutover/verdict/readiness.ts';
+import {
+  isInsuperable,
+  judge,
+  type ComparisonTotals,
+  type Evidence,
+} from '../../../src/cutover/verdict/readiness.ts';
 
 const instance: Instance = {
   id: 'web-1',
@@ -26,11 +31,16 @@ const compared: ComparisonTotals = {
   unsettled: 0,
   lastGapAt: 0,
 };
+const nothing = { entries: 0, oldestAt: undefined, setAside: 0, pausedBecause: undefined };
 
 function verdict(
   mode: Mode,
   to: Mode,
-  given: { state?: Partial<CutoverState>; comparisons?: Partial<ComparisonTotals> } = {},
+  given: {
+    state?: Partial<CutoverState>;
+    comparisons?: Partial<ComparisonTotals>;
+    replay?: Partial<Evidence['replay']>;
+  } = {},
 ) {
   const state: CutoverState = {
     mode,
@@ -43,7 +53,10 @@ function verdict(
     history: [],
     ...given.state,
   };
-  const found = judge({ state, comparisons: { ...compared, ...given.comparisons } }, to);
+  const found = judge(
+    { state, comparisons: { ...compared, ...given.comparisons }, replay: { ...nothing, ...given.replay } },
+    to,
+  );
   return {
     ready: found.ready,
     reasons: found.reasons.map(({ code }) => code),
@@ -114,6 +127,48 @@ describe('a step that takes authority over', () => {
       'refused-keys',
       'users-differ',
     ]);
+  });
+});
+
+describe('the step to reverse', () => {
+  const state = { verifiedAt: 2000, instances: [{ ...instance, replay: true }] };
+
+  test('is safe where everything agrees and every instance can replay', () => {
+    expect(verdict('mirror', 'reverse', { state })).toMatchObject({ ready: true, warnings: [] });
+    expect(verdict('mirror', 'reverse', { state: { verifiedAt: 2000 } })).toMatchObject({
+      reasons: ['instance-cannot-replay'],
+      insuperable: true,
+    });
+  });
+});
+
+describe('the steps out of reverse', () => {
+  test('are safe while the last few changes are being replayed', () => {
+    const replay = { entries: 100, oldestAt: 4000 };
+    expect(verdict('reverse', 'native', { replay })).toMatchObject({ ready: true, warnings: [] });
+    expect(verdict('reverse', 'mirror', { replay })).toMatchObject({ ready: true });
+  });
+
+  test('wait for a backlog, which the legacy service must not be without when it takes over again', () => {
+    for (const replay of [
+      { entries: 101, oldestAt: 4000 },
+      { entries: 1, oldestAt: -6000 },
+    ]) {
+      expect(verdict('reverse', 'native', { replay })).toMatchObject({
+        reasons: ['backlog'],
+        insuperable: false,
+      });
+      expect(verdict('reverse', 'mirror', { replay })).toMatchObject({
+        reasons: ['backlog-would-be-lost'],
+        insuperable: true,
+      });
+    }
+  });
+
+  test('back to mirror waits for a decision about what the legacy service has refused', () => {
+    const replay = { setAside: 1 };
+    expect(verdict('reverse', 'mirror', { replay })).toMatchObject({ reasons: ['set-aside'] });
+    expect(verdict('reverse', 'native', { replay })).toMatchObject({ ready: true, warnings: ['set-aside'] });
   });
 });
 

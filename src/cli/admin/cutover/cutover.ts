@@ -1,17 +1,19 @@
 import { Command } from 'commander';
+import { authorityOf } from '../../../cutover/modes.ts';
 import { defineCutoverScripts, readCutover } from '../../../cutover/switch/registry.ts';
 import { gatherEvidence } from '../../../cutover/verdict/evidence.ts';
 import { judge, nextMode } from '../../../cutover/verdict/readiness.ts';
 import { formatInstant } from '../../../lib/iso8601.ts';
 import type { AdminContext, Report } from '../context.ts';
 import { addExamples, withExamples } from '../options.ts';
+import { asideCommand } from './aside.ts';
 import { addSetCommand } from './set.ts';
-import { comparisonLines, findingLines, instanceLines, modeLines } from './texts.ts';
+import { comparisonLines, findingLines, instanceLines, modeLines, replayLines } from './texts.ts';
 
 /** `admin cutover`: takes over from a live legacy service, step by step (src/cutover/README.md). */
 export function cutoverCommand(context: AdminContext): Command {
   const group = new Command('cutover').description(
-    'takes over from a live legacy service, step by step: shadow, mirror, native',
+    'takes over from a live legacy service, step by step: shadow, mirror, reverse, native',
   );
 
   const show = group
@@ -33,6 +35,7 @@ export function cutoverCommand(context: AdminContext): Command {
   withExamples(status, ['cutover status', 'cutover status --json']);
 
   addSetCommand(group, context);
+  group.addCommand(asideCommand(context));
   return addExamples(group, ['cutover status', 'cutover set mirror --dry-run', 'cutover set mirror']);
 }
 
@@ -55,7 +58,7 @@ async function showMode(context: AdminContext): Promise<Report> {
 async function showStatus(context: AdminContext): Promise<Report> {
   const store = defineCutoverScripts(await context.store());
   const evidence = await gatherEvidence(store, context.config().keyPrefix);
-  const { state, comparisons, organizations } = evidence;
+  const { state, comparisons, organizations, replay } = evidence;
   const next = nextMode(state.mode);
   const verdict = next && judge(evidence, next);
   const json = {
@@ -70,12 +73,14 @@ async function showStatus(context: AdminContext): Promise<Report> {
     ...(state.verifiedAt !== undefined && { verifiedAt: formatInstant(state.verifiedAt) }),
     comparisons,
     organizations,
+    replay: replayJson(evidence),
     next: verdict ?? null,
   };
   const text = [
     ...modeLines(state),
     ...instanceLines(state.instances),
-    ...(state.mode === 'native' ? [] : comparisonLines(evidence)),
+    ...(authorityOf(state.mode) === 'legacy' ? comparisonLines(evidence) : []),
+    ...(state.mode === 'reverse' || replay.entries + replay.setAside > 0 ? replayLines(evidence) : []),
     ...(state.gap ? [`Gap: ${formatInstant(state.gap.at)}, ${state.gap.reason}`] : []),
     ...(verdict
       ? [`Next: ${verdict.to}; ready: ${verdict.ready ? 'yes' : 'no'}`, ...findingLines(verdict)]
@@ -83,4 +88,22 @@ async function showStatus(context: AdminContext): Promise<Report> {
   ].join('\n');
   if (verdict === undefined || verdict.ready) return { kind: 'done', json, text };
   return { kind: 'problem', message: `not ready for ${verdict.to}: see the reasons above`, json, text };
+}
+
+function replayJson({ state, replay }: Awaited<ReturnType<typeof gatherEvidence>>) {
+  const { entries, oldestAt, setAside, pausedBecause, organizations } = replay;
+  return {
+    entries,
+    ...(oldestAt !== undefined && {
+      oldest: formatInstant(oldestAt),
+      lagMs: Math.max(0, state.now - oldestAt),
+    }),
+    setAside,
+    ...(pausedBecause !== undefined && { pausedBecause }),
+    organizations: organizations.map(({ organizationId, ...counts }) => ({
+      organizationId,
+      entries: counts.entries,
+      setAside: counts.setAside,
+    })),
+  };
 }

@@ -1,6 +1,9 @@
 import { Argument, type Command } from 'commander';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { authorityOf, modes, ruleOf, type Mode } from '../../../cutover/modes.ts';
+import { leaseHolder } from '../../../cutover/replay/lease.ts';
+import { createReplayQueue, type ReplayQueue } from '../../../cutover/replay/queue.ts';
+import { readReplayState } from '../../../cutover/replay/state.ts';
 import { switchMode, type SwitchOutcome } from '../../../cutover/switch/coordinator.ts';
 import { defineCutoverScripts, readCutover, type CutoverStore } from '../../../cutover/switch/registry.ts';
 import { gatherEvidence } from '../../../cutover/verdict/evidence.ts';
@@ -12,7 +15,7 @@ import {
   type Verdict,
 } from '../../../cutover/verdict/readiness.ts';
 import { cutoverKey } from '../../../redis/keys.ts';
-import { counted } from '../../../lib/numbers.ts';
+import { counted, number } from '../../../lib/numbers.ts';
 import type { Store } from '../../../redis/scripts.ts';
 import type { AdminContext, Report } from '../context.ts';
 import { parseId, parseWholeNumber, withExamples } from '../options.ts';
@@ -94,6 +97,7 @@ async function set(context: AdminContext, to: Mode, options: SetOptions): Promis
 
   for (const { reason } of verdict.reasons) context.err(`warning: ${reason}\n`);
   const by = `cutover set ${to}${options.force === true ? ' --force' : ''}`;
+  const queue = createReplayQueue(store, keyPrefix);
   const outcome = await switchMode(store, keyPrefix, {
     from,
     to,
@@ -103,6 +107,11 @@ async function set(context: AdminContext, to: Mode, options: SetOptions): Promis
     onProgress: (line) => context.err(`${line}\n`),
     // Changes have stopped, and their adoptions have ended: what is in doubt now stays so.
     obstacles: async () => {
+      if (from === 'reverse') {
+        return to === 'native' && options.force === true ? [] : await untilReplayed(store, keyPrefix, queue);
+      }
+      // What an earlier reverse may have left behind is out of date.
+      if (to === 'reverse') await queue.discard();
       if (options.force === true || authorityOf(to) === authorityOf(from)) return [];
       const { comparisons } = await gatherEvidence(store, keyPrefix);
       return comparisons.unsettled === 0
@@ -110,7 +119,37 @@ async function set(context: AdminContext, to: Mode, options: SetOptions): Promis
         : [`${counted(comparisons.unsettled, 'change')} may not have reached Redis`];
     },
   });
+  if (outcome.kind === 'switched' && from === 'reverse') await discardReplay(context, queue);
   return report(outcome, from, to, options);
+}
+
+/** How long a switch waits for the last changes to be replayed, in ms: clients' changes wait meanwhile. */
+const longestReplay = 1500;
+
+/** Waits until everything has been replayed and nobody replays any more; what is in the way otherwise. */
+async function untilReplayed(store: Store, keyPrefix: string, queue: ReplayQueue): Promise<string[]> {
+  const deadline = performance.now() + longestReplay;
+  for (;;) {
+    const { entries } = await readReplayState(store, keyPrefix, queue);
+    const holder = await leaseHolder(store, keyPrefix);
+    if (entries === 0 && holder === undefined) return [];
+    if (performance.now() >= deadline) {
+      return entries > 0
+        ? [`${counted(entries, 'change')} could not be replayed to the legacy service in time`]
+        : [`instance ${holder} has not given up the replay`];
+    }
+    await sleep(25);
+  }
+}
+
+/** After the mode was reverse: nothing is replayed any more, and no API key stays behind. */
+async function discardReplay(context: AdminContext, queue: ReplayQueue): Promise<void> {
+  const kinds = Object.entries(await queue.discard()).filter(([, count]) => count > 0);
+  if (kinds.length > 0) {
+    const what = kinds.map(([kind, count]) => `${number(count)} ${kind}`).join(', ');
+    context.err(`warning: changes that had not reached the legacy service were discarded: ${what}\n`);
+  }
+  await queue.forgetKeys();
 }
 
 async function judgeUntilReady(

@@ -36,6 +36,17 @@ export function comparisonLines({ comparisons }: Evidence): string[] {
   ];
 }
 
+/** What waits to be replayed, and what was refused. */
+export function replayLines({ state, replay }: Evidence): string[] {
+  const { entries, oldestAt, setAside, pausedBecause } = replay;
+  const lag =
+    oldestAt === undefined ? '' : `, the oldest for ${((state.now - oldestAt) / 1000).toFixed(1)} s`;
+  return [
+    `Replay to the legacy service: ${number(entries)} waiting${lag}; set aside: ${number(setAside)}`,
+    ...(pausedBecause === undefined ? [] : [`The replay pauses: ${pausedBecause}`]),
+  ];
+}
+
 /** Why a step is not safe, and what is to be known before it. */
 export function findingLines({ reasons, warnings }: Verdict): string[] {
   return [

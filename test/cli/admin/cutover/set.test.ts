@@ -96,11 +96,11 @@ describe('cutover set', () => {
     expect(await run('set shadow --force')).toMatchObject({ code: 0 });
   });
 
-  test('refuses reverse, which this version does not have', async () => {
-    await join();
+  test('refuses reverse while an instance cannot replay changes, even with --force', async () => {
+    const { id } = await join();
     expect(await run('set reverse --force')).toMatchObject({
       code: 1,
-      err: expect.stringContaining('cannot replay changes to the legacy service yet'),
+      err: expect.stringContaining(`instance ${id} cannot store credentials for the replay`),
     });
   });
 

@@ -1,0 +1,115 @@
+import { Command, Option } from 'commander';
+import { createReplayQueue, type ReplayQueue, type SetAsideChange } from '../../../cutover/replay/queue.ts';
+import { formatInstant } from '../../../lib/iso8601.ts';
+import { counted } from '../../../lib/numbers.ts';
+import { problem, type AdminContext, type Report } from '../context.ts';
+import { addExamples, idOption, withExamples } from '../options.ts';
+
+interface AsideOptions {
+  org?: string;
+  all?: boolean;
+  json?: boolean;
+}
+
+/** `admin cutover aside`: changes that the legacy service refused while the mode was reverse. */
+export function asideCommand(context: AdminContext): Command {
+  const group = new Command('aside').description(
+    'changes that were accepted here and that the legacy service refused; until somebody decides about them, the mode cannot go back to mirror',
+  );
+  const organization = () => idOption('--org <organization>', 'only this organization');
+
+  const list = group
+    .command('list')
+    .description('shows each change with the reason; values are not shown')
+    .addOption(organization())
+    .action(async (options: AsideOptions) => {
+      context.finish(await listAside(context, options), options);
+    });
+  withExamples(list, ['cutover aside list', 'cutover aside list --org acme --json']);
+
+  const retry = group
+    .command('retry')
+    .description(
+      'queues changes again. What is sent is not the old change but the state of now: the whole profile of its user, or of a denylist change those of its names that are still denied, or still allowed',
+    );
+  const drop = group
+    .command('drop')
+    .description('forgets changes: the legacy service stays as it is, and so does the bridge');
+  for (const [command, act] of [
+    [retry, 'retry'],
+    [drop, 'drop'],
+  ] as const) {
+    command
+      .argument('[id...]', 'ids of changes, as the list shows them')
+      .addOption(organization())
+      .addOption(new Option('--all', 'all changes that are set aside'))
+      .action(async (ids: string[], options: AsideOptions) => {
+        context.finish(await decide(context, act, ids, options), options);
+      });
+    withExamples(command, [
+      `cutover aside ${act} 1767225600000-0 --org acme`,
+      `cutover aside ${act} --all --org acme`,
+      `cutover aside ${act} --all`,
+    ]);
+  }
+  return addExamples(group, ['cutover aside list', 'cutover aside retry --all']);
+}
+
+async function listAside(context: AdminContext, { org }: AsideOptions): Promise<Report> {
+  const changes: SetAsideChange[] = [];
+  for await (const some of setAsideIn(await openQueue(context), org)) changes.push(...some);
+  const shown = changes.map(({ id, at, setAsideAt, caller, change, status, reason }) => ({
+    ...{ id, organizationId: caller.organizationId, change: change.kind, keyId: caller.keyId },
+    ...(caller.userId !== undefined && { userId: caller.userId }),
+    ...{ acceptedAt: formatInstant(at), setAsideAt: formatInstant(setAsideAt), status, reason },
+  }));
+  const lines = shown.map(
+    ({ id, organizationId, change, userId, acceptedAt, status, reason }) =>
+      `${id}  ${organizationId}  ${change}${userId === undefined ? '' : ` by ${userId}`}  accepted ${acceptedAt}: ${reason}${status === 0 ? '' : ` (status ${status})`}`,
+  );
+  return {
+    kind: 'done',
+    json: { setAside: shown },
+    text: lines.length === 0 ? 'No change is set aside.' : lines.join('\n'),
+  };
+}
+
+async function decide(
+  context: AdminContext,
+  act: 'retry' | 'drop',
+  ids: readonly string[],
+  { org, all = false }: AsideOptions,
+): Promise<Report> {
+  if (all === ids.length > 0) {
+    return { kind: 'usage', message: 'name the ids of changes, or add --all' };
+  }
+  const queue = await openQueue(context);
+  const wanted = new Set(ids);
+  let done = 0;
+  for await (const changes of setAsideIn(queue, org)) {
+    for (const { id, caller } of changes) {
+      if (!all && !wanted.has(id)) continue;
+      if (await queue[act](caller.organizationId, id)) {
+        done += 1;
+        wanted.delete(id);
+      }
+    }
+  }
+  const did = act === 'retry' ? 'queued again' : 'dropped';
+  const json = { [act === 'retry' ? 'retried' : 'dropped']: done, unknown: [...wanted] };
+  const text = `${counted(done, 'change')} ${did}.`;
+  if (wanted.size === 0) return { kind: 'done', json, text };
+  return problem(`not set aside: ${[...wanted].join(', ')} (see cutover aside list)`, { json, text });
+}
+
+async function openQueue(context: AdminContext): Promise<ReplayQueue> {
+  return createReplayQueue(await context.store(), context.config().keyPrefix);
+}
+
+/** The changes set aside, organization by organization. */
+async function* setAsideIn(queue: ReplayQueue, org: string | undefined): AsyncGenerator<SetAsideChange[]> {
+  if (org !== undefined) return yield await queue.listSetAside(org);
+  for await (const { organizationId, setAside } of queue.backlog()) {
+    if (setAside > 0) yield await queue.listSetAside(organizationId);
+  }
+}

@@ -1,0 +1,293 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
+import sharp from 'sharp';
+import { createReplayQueue, type ReplayQueue } from '../../../src/cutover/replay/queue.ts';
+import { readReplayState, type ReplayState } from '../../../src/cutover/replay/state.ts';
+import { hashApiKey } from '../../../src/redis/api-keys/callers.ts';
+import { apiKeyKey, profileKey, replayKey } from '../../../src/redis/keys.ts';
+import type { LegacyOrganization } from '../../legacy/organization.ts';
+import { runTool } from '../../support/admin.ts';
+import { startLegacyBridge, type LegacyBridge } from '../legacy-bridge.ts';
+
+const legacyTimeout = 500;
+let here: LegacyBridge;
+let there: LegacyOrganization;
+let queue: ReplayQueue;
+let admin: string;
+let png: Buffer;
+let users = 0;
+
+beforeAll(async () => {
+  here = await startLegacyBridge({ legacyTimeout, replaySecret: 's'.repeat(32) }, {}, 'reverse');
+  there = here.legacy.organization(here.organization.id);
+  queue = createReplayQueue(here.bridge.store, here.bridge.config.keyPrefix);
+  admin = await here.admin();
+  png = await sharp({ create: { width: 8, height: 8, channels: 3, background: 'red' } })
+    .png()
+    .toBuffer();
+});
+afterAll(() => here.close());
+
+let ada: User;
+let bob: User;
+let eve: User;
+beforeEach(async () => {
+  [ada, bob, eve] = [await newUser(), await newUser(), await newUser()];
+});
+afterEach(async () => {
+  Object.assign(here.legacy.behaviour, { failWith: undefined, reset: undefined, gate: undefined });
+  await untilReplayed();
+  for (const { id } of await queue.listSetAside(here.organization.id)) {
+    await queue.drop(here.organization.id, id);
+  }
+});
+
+interface User {
+  id: string;
+  key: string;
+}
+
+const newUser = async (): Promise<User> => {
+  const id = `user-${++users}`;
+  return { id, key: await here.player(id) };
+};
+
+const send = async (key: string, method: string, path: string, body: unknown): Promise<number> => {
+  const headers = { 'content-type': 'application/json' };
+  return (await here.send(key, method, path, { body: JSON.stringify(body), headers })).status;
+};
+
+const put = async ({ key }: User, change: unknown): Promise<number> =>
+  await send(key, 'PUT', '/api/profile/', change);
+
+const denylist = async (method: string, path: string, body: unknown): Promise<number> =>
+  await send(admin, method, `/api/profile/username/${path}/`, body);
+
+const stored = async ({ id }: User): Promise<Record<string, string>> =>
+  await here.bridge.store.hgetall(profileKey(here.organization.base, id));
+
+const state = async (): Promise<ReplayState> =>
+  await readReplayState(here.bridge.store, here.bridge.config.keyPrefix, queue);
+
+async function until(holds: () => boolean | Promise<boolean>): Promise<void> {
+  while (!(await holds())) await sleep(20);
+}
+
+const untilReplayed = async (): Promise<void> => await until(async () => (await state()).entries === 0);
+
+const nameThere = ({ id }: User): string | undefined => there.profiles.get(id)?.username;
+
+const tool = (command: string) => {
+  const { redisUrl = '', keyPrefix } = here.bridge.config;
+  const env = {
+    REDIS_URL: redisUrl,
+    KEY_PREFIX: keyPrefix,
+    ALLOW_EVICTION: '1',
+    LEGACY_BASE_URL: here.legacy.url,
+  };
+  return runTool(env, command);
+};
+
+describe('an accepted change reaches the legacy service:', () => {
+  test('a profile with all its fields, and null where a client unset one', async () => {
+    expect(await put(ada, { username: 'Ünï ☃', profilePictureObjectDefinitionId: null })).toBe(200);
+    await untilReplayed();
+    expect(there.profiles.get(ada.id)).toEqual({ username: 'Ünï ☃' });
+    expect(await put(ada, {})).toBe(200);
+    await untilReplayed();
+    const { url, body, headers } = here.legacy.received.at(-1) ?? {};
+    expect([url, body?.toString(), headers?.['x-api-key']]).toEqual(['/api/profile/', '{}', ada.key]);
+  });
+
+  test('an uploaded picture, byte by byte; where the legacy service shows it is remembered', async () => {
+    const form = new FormData();
+    form.append('username', 'With picture');
+    form.append('profilePicture', new Blob([new Uint8Array(png)], { type: 'image/png' }), 'me.png');
+    expect((await here.send(ada.key, 'PUT', '/api/profile/', { body: form })).status).toBe(200);
+    await untilReplayed();
+    const shown = there.profiles.get(ada.id);
+    expect(shown).toEqual({ username: 'With picture', profilePictureUrl: expect.stringMatching(/^http/) });
+    const { pf = '', po } = await stored(ada);
+    expect(po).toBe(shown?.profilePictureUrl);
+    const sent = here.legacy.received.at(-1)?.body ?? Buffer.of();
+    const kept = await fetch(`${here.bridge.url}/media/${pf}`);
+    expect(sent.includes(Buffer.from(await kept.arrayBuffer()))).toBe(true);
+  });
+
+  test('bans with renames, removals and overwrites, in order with the profiles', async () => {
+    await put(ada, { username: 'Rude' });
+    expect(await denylist('POST', 'deny', { Rude: 'Polite', 7: 'x', ['__proto__']: 'y' })).toBe(204);
+    await put(bob, { username: 'Unrelated' });
+    expect(await denylist('DELETE', 'deny', ['7'])).toBe(200);
+    await put(bob, { username: '7' });
+    await untilReplayed();
+    expect([nameThere(ada), nameThere(bob)]).toEqual(['Polite', '7']);
+    expect([...there.denied].sort()).toEqual(['Rude', '__proto__']);
+    const names = Array.from({ length: 300 }, (_, n) => `denied-${n}`);
+    expect(await denylist('PUT', 'denylist', names)).toBe(204);
+    expect(await put(ada, { username: 'Rude' })).toBe(200);
+    await untilReplayed();
+    expect([...there.denied].sort()).toEqual(names.toSorted());
+    expect(nameThere(ada)).toBe('Rude');
+  });
+
+  test('names that users exchange while the legacy service is out of order', async () => {
+    await put(ada, { username: 'one' });
+    await put(bob, { username: 'two' });
+    await untilReplayed();
+    here.legacy.behaviour.failWith = 503;
+    await put(ada, { username: 'aside' });
+    await put(bob, { username: 'one' });
+    await put(ada, { username: 'two' });
+    await put(eve, { username: 'aside' });
+    await until(() => here.legacy.received.some(({ body }) => body.includes('aside')));
+    here.legacy.behaviour.failWith = undefined;
+    await untilReplayed();
+    expect([ada, bob, eve].map(nameThere)).toEqual(['two', 'one', 'aside']);
+    expect((await state()).setAside).toBe(0);
+  });
+
+  test('although a response is lost, before or after the change took effect', async () => {
+    for (const reset of ['before', 'after'] as const) {
+      here.legacy.behaviour.reset = reset;
+      await put(ada, { username: `lost ${reset}` });
+      await put(bob, { username: `other ${reset}` });
+      await until(() => here.legacy.received.some(({ body }) => body.includes(`lost ${reset}`)));
+      here.legacy.behaviour.reset = undefined;
+      await untilReplayed();
+      expect([ada, bob].map(nameThere)).toEqual([`lost ${reset}`, `other ${reset}`]);
+    }
+  });
+});
+
+test('no API key is stored in plain text, or longer than its change waits', async () => {
+  let open = (): void => {};
+  here.legacy.behaviour.gate = new Promise<void>((resolve) => (open = resolve));
+  await put(ada, { username: 'Secret' });
+  const key = replayKey(here.organization.base);
+  const queued = JSON.stringify(await here.bridge.store.xrange(key, '-', '+'));
+  expect(queued).toContain('sealed');
+  expect(queued).not.toContain(ada.key);
+  open();
+  await untilReplayed();
+  expect(await here.bridge.store.xlen(key)).toBe(0);
+});
+
+describe('a change that the legacy service refuses', () => {
+  const refuse = async (): Promise<void> => {
+    // Not through the bridge.
+    there.save('stranger', { username: `Name of ${ada.id}` });
+    expect(await put(ada, { username: `Name of ${ada.id}` })).toBe(200);
+    await untilReplayed();
+  };
+  afterEach(() => there.save('stranger', {}));
+
+  test('is set aside with status and code, and holds nobody up', async () => {
+    await refuse();
+    await put(ada, { avatarObjectDefinitionId: null });
+    await untilReplayed();
+    expect(await queue.listSetAside(here.organization.id)).toMatchObject([
+      { caller: { userId: ada.id }, status: 409, reason: 'E_TAKEN' },
+    ]);
+    const { out } = await tool('cutover aside list');
+    expect(out).toMatch(
+      new RegExp(
+        `^\\d+-\\d+  ${here.organization.id}  put by ${ada.id}  accepted .*: E_TAKEN \\(status 409\\)\n$`,
+      ),
+    );
+    expect(await tool('cutover set mirror')).toMatchObject({
+      code: 1,
+      err: expect.stringContaining('1 change that the legacy service refused would be undone here'),
+    });
+  });
+
+  test('is sent again as the user’s profile is by then', async () => {
+    await refuse();
+    await put(ada, { avatarObjectDefinitionId: null });
+    there.save('stranger', {});
+    await put(ada, { username: 'Of today' });
+    await untilReplayed();
+    expect(await tool('cutover aside retry --all')).toMatchObject({
+      code: 0,
+      out: '1 change queued again.\n',
+    });
+    await untilReplayed();
+    expect(await stored(ada)).toMatchObject({ u: 'Of today' });
+    expect(nameThere(ada)).toBe('Of today');
+    expect((await state()).setAside).toBe(0);
+  });
+
+  test('can be dropped; an unknown id is an error', async () => {
+    await refuse();
+    const [change] = await queue.listSetAside(here.organization.id);
+    expect(await tool(`cutover aside drop ${change?.id} 1-1`)).toMatchObject({
+      code: 1,
+      out: '1 change dropped.\n',
+      err: expect.stringContaining('not set aside: 1-1'),
+    });
+    expect(await tool('cutover aside list')).toMatchObject({ code: 0, out: 'No change is set aside.\n' });
+    expect(await tool('cutover aside drop')).toMatchObject({ code: 2 });
+  });
+
+  test('in part, as a ban, is set aside with how much of it', async () => {
+    there.save('stranger', { username: 'Banned' });
+    there.save('another', { username: 'Taken' });
+    expect(await denylist('POST', 'deny', { Banned: 'Taken', Fine: 'x' })).toBe(204);
+    await untilReplayed();
+    expect(await queue.listSetAside(here.organization.id)).toMatchObject([
+      { change: { kind: 'ban' }, status: 200, reason: '1 of the names could not be denied' },
+    ]);
+    there.save('another', {});
+    await tool('cutover aside retry --all');
+    await untilReplayed();
+    expect([there.denied.has('Banned'), (await state()).setAside]).toEqual([true, 0]);
+    await denylist('PUT', 'denylist', []);
+  });
+});
+
+test('another key of the same user is used where the legacy service refuses the one', async () => {
+  const other = await here.player(ada.id);
+  let open = (): void => {};
+  here.legacy.behaviour.gate = new Promise<void>((resolve) => (open = resolve));
+  const { apiKey: unknown } = await here.organization.newKey({ role: 'player', userId: ada.id });
+  await put({ ...ada, key: unknown }, { username: 'By a key unknown there' });
+  await put({ ...ada, key: other }, { avatarObjectDefinitionId: null });
+  open();
+  await untilReplayed();
+  expect(nameThere(ada)).toBe('By a key unknown there');
+});
+
+test('a key that was revoked here after its change was accepted still replays the change', async () => {
+  let open = (): void => {};
+  here.legacy.behaviour.gate = new Promise<void>((resolve) => (open = resolve));
+  await put(ada, { username: 'Revoked' });
+  await here.bridge.store.del(apiKeyKey(here.organization.base, hashApiKey(ada.key)));
+  open();
+  await untilReplayed();
+  expect(nameThere(ada)).toBe('Revoked');
+});
+
+test('a wrong address makes the replay pause, which status says, and nothing is lost', async () => {
+  here.legacy.behaviour.failWith = 404;
+  await put(ada, { username: 'Too early' });
+  await until(async () => (await state()).pausedBecause !== undefined);
+  const { out } = await tool('cutover status');
+  expect(out).toMatch(/Replay to the legacy service: 1 waiting, the oldest for \d+\.\d s; set aside: 0/);
+  expect(out).toContain('The replay pauses: the legacy service answered a change with 404: LEGACY_BASE_URL');
+  here.legacy.behaviour.failWith = undefined;
+  await untilReplayed();
+  expect(nameThere(ada)).toBe('Too early');
+  await until(async () => (await state()).pausedBecause === undefined);
+});
+
+test('back in mirror, nothing differs', async () => {
+  await put(ada, { username: 'Last', avatarObjectDefinitionId: null });
+  expect(await tool('cutover set mirror')).toMatchObject({ code: 0, out: expect.stringContaining('mirror') });
+  expect(nameThere(ada)).toBe('Last');
+  await until(async () => {
+    const response = await here.send(ada.key, 'GET', '/api/profile/');
+    return response.headers.get('x-powered-by') === 'legacy' || (await response.text()).includes('   ');
+  });
+  const status = JSON.parse((await tool('cutover status --json')).out) as { comparisons: object };
+  expect(status.comparisons).toMatchObject({ different: 0, differingUsers: 0 });
+});
