@@ -59,9 +59,15 @@ async function listAside(context: AdminContext, { org }: AsideOptions): Promise<
   const changes: SetAsideChange[] = [];
   for await (const some of setAsideIn(await openQueue(context), org)) changes.push(...some);
   const shown = changes.map(({ id, at, setAsideAt, caller, change, status, reason }) => ({
-    ...{ id, organizationId: caller.organizationId, change: change.kind, keyId: caller.keyId },
+    id,
+    organizationId: caller.organizationId,
+    change: change.kind,
+    keyId: caller.keyId,
     ...(caller.userId !== undefined && { userId: caller.userId }),
-    ...{ acceptedAt: formatInstant(at), setAsideAt: formatInstant(setAsideAt), status, reason },
+    acceptedAt: formatInstant(at),
+    setAsideAt: formatInstant(setAsideAt),
+    status,
+    reason,
   }));
   const lines = shown.map(
     ({ id, organizationId, change, userId, acceptedAt, status, reason }) =>
