@@ -91,6 +91,21 @@ test('a connection that pipelines 800 requests and is closed leaves no slot in u
   await until(async () => (await metric('profile_bridge_slots_in_use')) === 0);
 });
 
+test('of the requests that a connection pipelines at most 100 are at work', async () => {
+  const { headers } = await player('eager');
+  const socket = await dial();
+  await bridge.store.client('PAUSE', 1000, 'ALL');
+  socket.resume();
+  socket.write(`GET /api/profile/ HTTP/1.1\r\n${headers}\r\n`.repeat(300));
+  let most = 0;
+  await until(async () => {
+    most = Math.max(most, await metric('profile_bridge_slots_in_use'));
+    return (await requests('getProfile', 'eager')) === 300;
+  });
+  expect(most).toBe(100);
+  socket.destroy();
+});
+
 test('300 pipelined calls whose connection is closed at once are counted as 300 calls of their key', async () => {
   const { headers } = await player('counted');
   const other = await startBridge({ redisUrl: redis.url, keyPrefix: bridge.config.keyPrefix });
