@@ -97,7 +97,8 @@ export async function drillFuzz({ attacks, first = 0, seed, say }: FuzzOptions):
         const number = next++;
         if (number === first + Math.floor(attacks / 10))
           result.memory.before = await residentMemory(bridge.pid());
-        if (number > first && (number - first) % 10_000 === 0) say(`${number - first} attacks`);
+        if (number > first && (number - first) % 10_000 === 0)
+          say(`${number - first} attacks, ${await residentMemory(bridge.pid())} MiB`);
         const attack = randomAttack(seed, number, credentials);
         let statuses = await carryOut(attack, target, addressOf(number));
         note(statuses);
