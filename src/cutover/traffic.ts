@@ -68,6 +68,9 @@ export interface TrafficOptions {
 /** Responses that wait to be compared at most; beyond, they are not. */
 const mostComparisons = 500;
 
+/** How long a bridge that stops waits for changes whose outcome is unknown, in ms. */
+const longestDoubt = 4000;
+
 /** The longest response that is compared, in bytes. */
 const longestProfile = 256 * 1024;
 
@@ -149,8 +152,11 @@ export function createTraffic(options: TrafficOptions): Traffic {
       }
     },
     close: async () => {
-      stopping.abort();
+      // Changes whose outcome is unknown are adopted, if that does not take too long; else their marks stay.
+      const late = setTimeout(() => stopping.abort(), longestDoubt);
       while (underWay.size > 0) await Promise.all(underWay);
+      clearTimeout(late);
+      stopping.abort();
       await findings.close();
       await legacy.close();
     },
