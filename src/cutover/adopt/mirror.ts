@@ -10,10 +10,10 @@ import { longestResponse, readJson } from '../forward/content.ts';
 import type { Legacy, LegacyResponse } from '../forward/legacy.ts';
 import { observed } from '../forward/observed.ts';
 import type { TrafficStore } from '../scripts.ts';
-import type { Cutover } from '../switch/instance.ts';
+import type { Admission, Cutover } from '../switch/instance.ts';
 import type { Change, Credentials, Forwarded } from '../traffic.ts';
 import { beginDenylistChange, type DenylistChange } from './denylist.ts';
-import { adoptProfile, readFromLegacy, type AdoptedUser } from './profile.ts';
+import { adoptProfile, readFromLegacy, type AdoptedUser, type AdoptionOutcome } from './profile.ts';
 
 export interface MirrorOptions {
   store: TrafficStore;
@@ -54,6 +54,57 @@ export function createMirror(options: MirrorOptions): Mirror {
   const outcomeDelay = 2 * legacy.timeoutMs;
   const repairs = new Set<string>();
 
+  /**
+   * What a change begins with; undefined where Redis is away: the legacy service is the authority, and its clients
+   * notice nothing. An instance that a switch has left behind must not forward the change, though: then it ends here.
+   */
+  async function begunOr<Result>(
+    end: () => Promise<void>,
+    credentials: Credentials | undefined,
+    begin: () => Promise<Result>,
+  ): Promise<Result | undefined> {
+    try {
+      if (credentials !== undefined) await findings.register(credentials.organizationId);
+      return await begin();
+    } catch (error) {
+      if (isStoreUnavailable(error) && !isOutdated(error)) return undefined;
+      await end();
+      throw error;
+    }
+  }
+
+  /** Adopts under the number of the change, or under the present one where a switch was withdrawn meanwhile. */
+  async function adoptUnderAnyNumber(
+    user: AdoptedUser,
+    settles: number | undefined,
+    isExpected: (shown: Shown) => boolean,
+  ): Promise<AdoptionOutcome> {
+    try {
+      return await adoptProfile(options, user, settles, isExpected);
+    } catch (error) {
+      if (!isOutdated(error)) throw error;
+      const admission = await admittedAfter(user.epoch);
+      try {
+        // Otherwise the mark stays, for the operator to see.
+        if (admission?.mode !== 'mirror') throw error;
+        return await adoptProfile(options, { ...user, epoch: admission.epoch }, settles, isExpected);
+      } finally {
+        admission?.release();
+      }
+    }
+  }
+
+  /** An admission under a later number than this, of which the next heartbeat tells. */
+  async function admittedAfter(epoch: number): Promise<Admission | undefined> {
+    for (let look = 0; look < 50; look++) {
+      const admission = await cutover.admitChange();
+      if (admission.epoch > epoch) return admission;
+      admission.release();
+      await sleep(100, undefined, { signal });
+    }
+    return undefined;
+  }
+
   async function changeProfile(
     { credentials, request, admission, end }: Change,
     found: AuthenticationOutcome | undefined,
@@ -61,7 +112,9 @@ export function createMirror(options: MirrorOptions): Mirror {
     const user = userOf(credentials, found, admission.epoch);
     const number =
       user &&
-      (await begunOr(end, store.beginChange(user.base, user.epoch, '', user.userId, 3 * legacy.timeoutMs)));
+      (await begunOr(end, credentials, () =>
+        store.beginChange(user.base, user.epoch, '', user.userId, 3 * legacy.timeoutMs),
+      ));
     const gap: Gap | undefined =
       number !== undefined
         ? undefined
@@ -75,7 +128,7 @@ export function createMirror(options: MirrorOptions): Mirror {
     };
     const adopt = async (isExpected: (shown: Shown) => boolean): Promise<void> => {
       if (user === undefined || credentials === undefined) return;
-      const outcome = await adoptProfile(options, user, number, isExpected);
+      const outcome = await adoptUnderAnyNumber(user, number, isExpected);
       if (outcome === 'adopted') {
         findings.compared(credentials.organizationId, cutover.since(), {
           kind: 'adopted',
@@ -125,7 +178,9 @@ export function createMirror(options: MirrorOptions): Mirror {
     const begun =
       base === undefined
         ? undefined
-        : await begunOr(change.end, beginDenylistChange(store, base, admission.epoch, 3 * legacy.timeoutMs));
+        : await begunOr(change.end, credentials, () =>
+            beginDenylistChange(store, base, admission.epoch, 3 * legacy.timeoutMs),
+          );
     let response: LegacyResponse;
     try {
       response = await legacy.send(request);
@@ -257,21 +312,9 @@ function userOf(
   return { base: credentials.base, userId, epoch, headers: credentials.headers };
 }
 
-/**
- * What a change begins with; undefined where Redis is away: the legacy service is the authority, and its clients notice
- * nothing. An instance that a switch has left behind must not forward the change, though: then it ends here.
- */
-async function begunOr<Result>(
-  end: () => Promise<void>,
-  beginning: Promise<Result>,
-): Promise<Result | undefined> {
-  try {
-    return await beginning;
-  } catch (error) {
-    if (isStoreUnavailable(error) && !/\bOUTDATED\b/.test(String(error))) return undefined;
-    await end();
-    throw error;
-  }
+/** Whether a switch has left the instance behind: Redis refuses what it writes under its number. */
+function isOutdated(error: unknown): boolean {
+  return /\bOUTDATED\b/.test(String(error));
 }
 
 /** Whether a read shows the profile that a PUT answered with (contract 2.2). */

@@ -22,7 +22,7 @@ export interface AdoptedUser {
  * `absent`: the legacy service has no profile of the user; what is here stays, and counts as a difference. `failed`:
  * the legacy service did not show the profile; marks of unsettled changes stay.
  */
-type AdoptionOutcome = 'adopted' | 'same' | 'superseded' | 'conflict' | 'absent' | 'failed';
+export type AdoptionOutcome = 'adopted' | 'same' | 'superseded' | 'conflict' | 'absent' | 'failed';
 
 interface AdoptionOptions {
   store: TrafficStore;

@@ -38,6 +38,8 @@ export interface Findings {
   ) => void;
   /** `pendingMs`: for how long what it is about may still take effect in the legacy service. */
   gap: (organizationId: string, gap: Gap, pendingMs: number) => void;
+  /** Puts an organization on the list of those whose requests are forwarded, before anything is recorded of it. */
+  register: (organizationId: string) => Promise<void>;
   /** Saves what has been found so far. */
   flush: () => Promise<void>;
   close: () => Promise<void>;
@@ -88,11 +90,14 @@ export function createFindings(store: TrafficStore, prefix: string, log: Log): F
     });
   }
 
+  async function register(organizationId: string): Promise<void> {
+    if (registered.has(organizationId)) return;
+    await store.sadd(forwardedOrganizationsKey(prefix), organizationId);
+    registered.add(organizationId);
+  }
+
   async function save(organizationId: string, { since, counts, users, keys, gaps }: Pending): Promise<void> {
-    if (!registered.has(organizationId)) {
-      await store.sadd(forwardedOrganizationsKey(prefix), organizationId);
-      registered.add(organizationId);
-    }
+    await register(organizationId);
     const base = organizationBase(prefix, organizationId);
     const [allUsers, allKeys] = [[...users], [...keys]];
     for (let at = 0; at === 0 || at < Math.max(allUsers.length, allKeys.length); at += partSize) {
@@ -154,6 +159,7 @@ export function createFindings(store: TrafficStore, prefix: string, log: Log): F
       const entry = JSON.stringify({ userAgent: (userAgent ?? '').slice(0, 200), at: Date.now() });
       keys.set(sha256, { finding, entry });
     },
+    register,
     gap: (organizationId, gap, pendingMs) => note(organizationId, gap, 1, Date.now(), pendingMs),
     flush,
     close: async () => {

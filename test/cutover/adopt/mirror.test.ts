@@ -1,16 +1,22 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
 import { fsck, type Fault } from '../../../src/redis/fsck/fsck.ts';
+import { closeRedis } from '../../../src/redis/connection/connect.ts';
 import {
   comparisonsKey,
+  cutoverKey,
   differingUsersKey,
+  forwardedOrganizationsKey,
   gapsKey,
   lostNamesKey,
   profileKey,
+  settingsKey,
   unsettledKey,
 } from '../../../src/redis/keys.ts';
 import { setWallet } from '../../../src/redis/profiles.ts';
 import type { LegacyOrganization } from '../../legacy/organization.ts';
+import { openTestStore } from '../../support/store.ts';
+import { until as untilTrue } from '../until.ts';
 import { startLegacyBridge, type LegacyBridge } from '../legacy-bridge.ts';
 
 let here: LegacyBridge;
@@ -212,6 +218,53 @@ describe('the mark that a killed instance leaves of a change', () => {
     await until(matches, (count) => count !== before);
     expect(await unsettled()).toContain(userId);
   });
+});
+
+test('an organization is known as forwarded before its first change is', async () => {
+  const other = await startLegacyBridge({ legacyTimeout: 500 }, {}, 'mirror');
+  const apiKey = await other.player('ada');
+  const { store, config } = other.bridge;
+  let answer: (() => void) | undefined;
+  other.legacy.behaviour.gate = new Promise<void>((resolve) => (answer = resolve));
+  const body = JSON.stringify({ username: 'Ada' });
+  const change = other.send(apiKey, 'PUT', '/api/profile/', { body });
+  await untilTrue(async () => (await store.exists(unsettledKey(other.organization.base))) === 1);
+  const known = await store.smembers(forwardedOrganizationsKey(config.keyPrefix));
+  answer?.();
+  await change;
+  await other.close();
+  expect(known).toEqual([other.organization.id]);
+});
+
+test('a bridge that stops waits for a change whose outcome is unknown, and adopts it', async () => {
+  const other = await startLegacyBridge({ legacyTimeout: 500 }, {}, 'mirror');
+  const apiKey = await other.player('ada');
+  other.legacy.behaviour.reset = 'after';
+  const body = JSON.stringify({ username: 'Ada' });
+  expect((await other.send(apiKey, 'PUT', '/api/profile/', { body })).status).toBe(502);
+  other.legacy.behaviour.reset = undefined;
+  const store = await openTestStore();
+  await other.close();
+  const { base } = other.organization;
+  expect(await store.hget(profileKey(base, 'ada'), 'u')).toBe('Ada');
+  expect(await store.exists(unsettledKey(base))).toBe(0);
+  await closeRedis(store);
+});
+
+test('a change that a withdrawn switch has overtaken is adopted under the new number', async () => {
+  const { base } = here.organization;
+  let answer: (() => void) | undefined;
+  here.legacy.behaviour.gate = new Promise<void>((resolve) => (answer = resolve));
+  const change = put({ username: `late-${userId}` });
+  await untilTrue(async () => (await unsettled()).includes(userId));
+  // As for a bridge that was paused, and assumed to have stopped.
+  await here.bridge.store.hset(settingsKey(base), 'epoch', 2);
+  await here.bridge.store.hset(cutoverKey(here.bridge.config.keyPrefix), 'epoch', 2);
+  answer?.();
+  here.legacy.behaviour.gate = undefined;
+  expect(await change).toBe(200);
+  await untilTrue(async () => !(await unsettled()).includes(userId));
+  expect((await stored())['u']).toBe(`late-${userId}`);
 });
 
 test('a profile that only Redis has is never deleted', async () => {
