@@ -236,7 +236,8 @@ async function judge(site: Site, one: Switch, stop: Stop, calls: readonly Call[]
   if (mode !== one.from && mode !== one.to) violations.push(`the mode is ${mode}`);
   if (mode === 'mirror') violations.push(...(await untilEqual(site)));
   const isForced = one.options.includes('--force');
-  const marks = isForced ? await marked(site) : [];
+  const hasGap = (await site.store.exists(gapsKey(organizationBase(keyPrefix, organizationId)))) === 1;
+  const marks = isForced ? [...(await marked(site)), ...(hasGap ? [''] : [])] : [];
   const record = {
     calls,
     legacyChanges: site.legacyChanges,

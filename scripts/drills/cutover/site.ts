@@ -84,7 +84,7 @@ export async function openSite(): Promise<Site> {
       players,
       admin: await newClient('admin', 'banned'),
       env: { ...env, ...environment },
-      state: async () => await readCutover(defineCutoverScripts(store), keyPrefix),
+      state: async () => await whenBack(() => readCutover(defineCutoverScripts(store), keyPrefix)),
       stored: async () => await readStored(store),
       storedByLegacy: () => {
         const { profiles, denied } = legacy.organization(organizationId);
@@ -96,6 +96,19 @@ export async function openSite(): Promise<Site> {
   } catch (error) {
     await releasers.close();
     throw error;
+  }
+}
+
+/** The connection may have to be made again after Redis was killed. */
+async function whenBack<Result>(read: () => Promise<Result>): Promise<Result> {
+  const deadline = performance.now() + 10_000;
+  for (;;) {
+    try {
+      return await read();
+    } catch (error) {
+      if (performance.now() > deadline) throw error;
+      await sleep(100);
+    }
   }
 }
 
