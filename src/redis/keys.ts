@@ -152,11 +152,6 @@ export function replayListKey(base: string, list: string): string {
   return `${base}cutover:replay-list:${list}`;
 }
 
-/** Picture files that wait to be replayed. */
-export function replayFilesKey(base: string): string {
-  return `${base}cutover:replay-files`;
-}
-
 /** Which instance replays changes; it expires. */
 export function replayerKey(prefix: string): string {
   return `${prefix}cutover:replayer`;

@@ -19,7 +19,7 @@ export interface Delivered {
 }
 
 /** What is to be sent for a change; `nothing` where its retry has nothing to say any more. */
-export type Prepared =
+type Prepared =
   { kind: 'demand'; demand: Demand } | { kind: 'nothing' } | { kind: 'impossible'; reason: string };
 
 /** Sends changes to the legacy service. */

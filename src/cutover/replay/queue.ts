@@ -49,7 +49,7 @@ export interface QueuedChange {
 }
 
 /** Why the legacy service's response made a change be set aside. */
-export interface Refusal {
+interface Refusal {
   /** Its HTTP status; 0 where it never answered. */
   status: number;
   /** In one line; without values and keys. */
@@ -72,7 +72,7 @@ export interface OrganizationBacklog {
 }
 
 /** What a queue holds, by kind of change. */
-export type QueueCounts = Record<AcceptedChange['kind'], number>;
+type QueueCounts = Record<AcceptedChange['kind'], number>;
 
 /** The changes of all organizations that wait for the legacy service. */
 export interface ReplayQueue {

@@ -9,7 +9,7 @@ export type Demand =
   | { kind: 'ban'; replacements: readonly (readonly [username: string, replacement: string])[] }
   | { kind: 'remove' | 'overwrite'; usernames: readonly string[] };
 
-export interface PictureFile {
+interface PictureFile {
   name: string;
   bytes: Buffer;
   /** Its media type. */
