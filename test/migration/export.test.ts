@@ -82,6 +82,18 @@ const records = fc.record({
   denylist: fc.array(fc.record({ organizationId, username: id }), { maxLength: 4 }),
 });
 
+test('of a store without organizations, such as under a wrong KEY_PREFIX, is an error', async () => {
+  const tool = createTool();
+  const to = join(newFolder(), 'export');
+  expect(await tool.text('export', '--to', to)).toMatchObject({
+    exitCode: 1,
+    err: expect.stringContaining(
+      'there is nothing to export: Redis has no organization under this KEY_PREFIX',
+    ),
+  });
+  expect(existsSync(to)).toBe(false);
+});
+
 test('what is exported and applied to an empty store is exported the same, byte for byte, and verifies', async () => {
   await fc.assert(
     fc.asyncProperty(records, async (files) => {
@@ -142,7 +154,9 @@ test('an export to a folder that cannot be written says so', async () => {
   mkdirSync(folder);
   writeFileSync(join(folder, 'file'), '');
   for (const to of [join(folder, 'file', 'below'), '/proc/nobody/export']) {
-    const call = await createTool().json('export', '--to', to);
+    const tool = createTool();
+    await tool.json('apply', '--source', writeSource({ organizations: [{ organizationId: 'acme' }] }));
+    const call = await tool.json('export', '--to', to);
     expect(call).toMatchObject({ exitCode: 2, err: expect.stringContaining('--to') });
   }
 });

@@ -73,6 +73,16 @@ describe('an organization that Redis does not know', () => {
     });
   });
 
+  test('is counted alike by apply and status, rows that are no records included', async () => {
+    const tool = createTool();
+    const source = writeSource({ profiles: [...profiles(20), { organizationId: 'acme' }] });
+    const args = ['--source', source, '--run', 'r', '--on-conflict', 'skip'];
+    expect((await tool.json('apply', ...args)).json).toMatchObject({ read: 21, created: 20, invalid: 1 });
+    expect((await tool.json('status', '--run', 'r')).json).toMatchObject({
+      entities: { profiles: { read: 21, tally: { created: 20, invalid: 1 } } },
+    });
+  });
+
   test('comes into being after its profiles and before its API keys, and a killed load is resumed', async () => {
     const tool = createTool();
     const source = writeSource({ 'api-keys': [keyOf], profiles: profiles(1000) });

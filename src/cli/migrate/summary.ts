@@ -161,20 +161,29 @@ export function listWarnings(issues: Issues): string[] {
   return listIssues(issues, 'Warnings (the records are written as they are):', warnings);
 }
 
-/** The remedy for records with problems. Where most rows fail in one way, the mapping is wrong, not the rows. */
+// What is said of a whole row begins with a verb; what is said of a field, with its name.
+const aboutRow = /^(?:is|begins) /;
+
+/**
+ * The remedy for records with problems. Where most rows fail in one way, the mapping is wrong, or else the file, not
+ * the rows.
+ */
 export function remedyFor(count: number, issues: Issues, { read }: Reading, prefix: string): string {
   for (const [entity, rows] of read) {
     const common = issues.mostCommonInvalid(entity);
     if (common === undefined || common.count < 3 || common.count * 2 < rows) continue;
     const { where, detail } = common.example;
-    return `the mapping of ${entity} is wrong: ${number(common.count)} of ${counted(rows, 'row')} fail in the same way, such as ${printable(where)}: ${printable(detail)}`;
+    const fault = aboutRow.test(detail) ? `${entity} cannot be read` : `the mapping of ${entity} is wrong`;
+    return `${fault}: ${number(common.count)} of ${counted(rows, 'row')} fail in the same way, such as ${printable(where)}: ${printable(detail)}`;
   }
   return `${counted(count, 'record')} ${count === 1 ? 'has a problem' : 'have problems'}${prefix} --on-conflict skip or drop-username`;
 }
 
 /** What a prune removes, for people. */
 export function describePruning({ toRemove, spared }: PrunePlan): string[] {
-  const counts = [...toRemove].map(([entity, count]) => `${number(count)} ${entity}`);
+  const counts = [...toRemove].map(([entity, count]) =>
+    counted(count, entity === 'denylist' ? 'denied name' : entity.slice(0, -1)),
+  );
   return [
     '',
     `--prune removes what the source no longer has: ${counts.length === 0 ? 'nothing' : counts.join(', ')}.`,

@@ -8,7 +8,7 @@ import type { MigrationContext } from '../context.ts';
 import { createSorter, byCodeUnits } from '../../analysis/sorter.ts';
 import { exportRemedy, openExportFolder } from './export-folder.ts';
 import { scanRecords } from './stored-keys.ts';
-import { UsageError } from '../issues.ts';
+import { MigrationError, UsageError } from '../issues.ts';
 import type { Organization } from '../organizations.ts';
 import type { Entity, RecordOf } from '../../records/records.ts';
 import { apiKeyRecord, organizationRecord, profileRecord } from '../../records/stored.ts';
@@ -92,6 +92,11 @@ async function organizationsIn(
         `there is no organization ${JSON.stringify(only)}: see profile-bridge admin org list`,
       );
     }
+  }
+  if (all.size === 0) {
+    throw new MigrationError(
+      'there is nothing to export: Redis has no organization under this KEY_PREFIX; check REDIS_URL and KEY_PREFIX, and let a first apply end before you export',
+    );
   }
   return all;
 }

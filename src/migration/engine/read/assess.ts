@@ -86,7 +86,8 @@ export async function assessSource(
     ]);
   };
   progress.next();
-  const reading = await readSource(scope, context, { phase, take, onTaken });
+  const onInvalid = (entity: Entity): void => tallies.add(entity, undefined, 'invalid');
+  const reading = await readSource(scope, context, { phase, take, onInvalid, onTaken });
   const assessment = (renames: Rename[]): Assessment => ({
     reading,
     spool,

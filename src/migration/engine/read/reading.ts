@@ -38,6 +38,8 @@ export interface ReadHandlers {
   phase: string;
   /** Gets every record, some at a time; several calls are in progress at once, except about repeated identities. */
   take: (entity: Entity, items: readonly ReadItem[]) => Promise<void>;
+  /** Called for every row that is no record. */
+  onInvalid?: ((entity: Entity) => void) | undefined;
   /** Called in order when records were taken: rows of the whole source up to there, and the entity's share, 0 to 1. */
   onTaken?: ((rows: number, entity: Entity, share: number) => Promise<void> | undefined) | undefined;
 }
@@ -53,7 +55,7 @@ const aheadAllowed = 24 * 60 * 60_000;
 export async function readSource(
   scope: Scope,
   context: MigrationContext,
-  { phase, take, onTaken }: ReadHandlers,
+  { phase, take, onInvalid, onTaken }: ReadHandlers,
 ): Promise<Reading> {
   const { issues, organizations, progress, signal } = context;
   const reading: Reading = {
@@ -79,8 +81,10 @@ export async function readSource(
       reading.read.set(entity, read);
       invalid += chunk.invalid.length;
       reading.invalid.set(entity, invalid);
-      for (const { where, reason, ...names } of chunk.invalid)
+      for (const { where, reason, ...names } of chunk.invalid) {
+        onInvalid?.(entity);
         issues.add({ entity, reason: 'invalid', where, detail: reason, ...names });
+      }
       const items: ReadItem[] = [];
       for (const item of chunk.items) {
         const { record } = item;
