@@ -79,7 +79,13 @@ describe('the headers of a problem', () => {
 
   test('say when to retry with 429, 503 and a brownout, and with nothing else', () => {
     const retried = codes.filter((code) => problem(code, '').headers['Retry-After'] !== undefined);
-    expect(retried.toSorted()).toEqual(['brownout', 'overloaded', 'rate-limited', 'store-unavailable']);
+    expect(retried.toSorted()).toEqual([
+      'brownout',
+      'overloaded',
+      'rate-limited',
+      'replay-unavailable',
+      'store-unavailable',
+    ]);
   });
 
   test('list the allowed methods with 405', () => {
