@@ -22,4 +22,4 @@ test('a switch is made or withdrawn, and no request fails, whatever is stopped a
     ['instance killed', true],
   ]);
   expect(describeCutoverResults(results)).toMatch(/^mirror -> native +move reads +tool killed +1 +0 /m);
-}, 120_000);
+});
