@@ -82,6 +82,27 @@ const gauges: readonly GaugeSpec[] = [
         gap !== undefined && gap.at >= verifiedAt ? [['instance-ended', 1]] : [],
       ]),
   },
+  {
+    name: 'backlog_entries',
+    help: 'Changes that wait for their replay to the legacy service.',
+    read: ({ replay }) => replay.entries,
+  },
+  {
+    name: 'backlog_age_seconds',
+    help: 'How long the oldest of them has been waiting; 0 where none does.',
+    read: ({ replay: { oldestAt }, state: { now } }) =>
+      oldestAt === undefined ? 0 : Math.max(0, now - oldestAt) / 1000,
+  },
+  {
+    name: 'set_aside_entries',
+    help: 'Changes that the legacy service refused, for an operator to decide about (admin cutover aside).',
+    read: ({ replay }) => replay.setAside,
+  },
+  {
+    name: 'replay_paused',
+    help: '1 if the replay pauses (admin cutover status says why), else 0.',
+    read: ({ replay }) => Number(replay.pausedBecause !== undefined),
+  },
 ];
 
 /**

@@ -47,6 +47,8 @@ test('show the mode, the instances and whether the next step is safe', async () 
   expect(series.get('ready{to="mirror"}')).toBe(1);
   expect(series.get('unsettled')).toBe(0);
   expect(series.get('differing_users')).toBe(0);
+  for (const name of ['backlog_entries', 'backlog_age_seconds', 'set_aside_entries', 'replay_paused'])
+    expect([name, series.get(name)]).toEqual([name, 0]);
 });
 
 test('show what comparing has found', async () => {

@@ -81,7 +81,8 @@ function periods({ state: { history, now } }: GatheredEvidence): Html | undefine
   </div>`;
 }
 
-function figures({ comparisons, organizations, state }: GatheredEvidence): Html {
+function figures(evidence: GatheredEvidence): Html {
+  const { comparisons, organizations, state, replay } = evidence;
   const { compared, different, differingUsers, unsettled, unmappedKeys, refusedKeys } = comparisons;
   const figure = (name: string, value: number, hint: Content): Html =>
     html`<div>
@@ -101,6 +102,8 @@ function figures({ comparisons, organizations, state }: GatheredEvidence): Html 
       ${figure('Comparisons', compared, `in this mode; ${counted(different, 'difference')}`)}
       ${figure('Changes in doubt', unsettled, 'may not have reached Redis')}
       ${figure('Disputed API keys', unmappedKeys + refusedKeys, `${number(unmappedKeys)} unknown to Redis`)}
+      ${figure('Waiting for replay', replay.entries, backlogHint(evidence))}
+      ${figure('Set aside', replay.setAside, 'refused by the legacy service')}
     </dl>
     ${
       differences.length === 0
@@ -119,6 +122,12 @@ function figures({ comparisons, organizations, state }: GatheredEvidence): Html 
               )}
             </ul>`
     }`;
+}
+
+function backlogHint({ replay: { oldestAt, pausedBecause }, state: { now } }: GatheredEvidence): string {
+  if (pausedBecause !== undefined) return `paused: ${pausedBecause}`;
+  if (oldestAt === undefined) return 'nothing';
+  return `the oldest for ${Math.max(0, Math.round((now - oldestAt) / 1000))} s`;
 }
 
 /** Whether the next step is safe; if not, why, and what to do. */
