@@ -65,6 +65,7 @@ export async function rehearse(plan: Plan): Promise<Rehearsed> {
       REDIS_URL: redis.url,
       KEY_PREFIX: keyPrefix,
       LEGACY_BASE_URL: legacy.url,
+      REPLAY_SECRET: 'a secret of the rehearsal, which nobody keeps',
       MEDIA_URL: `file:${join(folder, 'media')}`,
       PUBLIC_BASE_URL: publicUrl,
     };
@@ -108,6 +109,10 @@ export async function rehearse(plan: Plan): Promise<Rehearsed> {
       dump,
       begin,
       sides,
+      withoutAdmin: async (step) => {
+        await clients.quietAdmin();
+        await step().finally(clients.resumeAdmin);
+      },
       mode: () => mode,
       say,
       violation,

@@ -12,6 +12,8 @@ export interface Stage {
   /** Says that clients are in this mode from now on. */
   begin: (mode: Mode) => void;
   sides: Sides;
+  /** Runs while the administrator changes no denylist. */
+  withoutAdmin: (run: () => Promise<void>) => Promise<void>;
   mode: () => Mode;
   say: (line: string) => void;
   violation: (text: string) => void;
@@ -27,7 +29,7 @@ const mostAttempts = 20;
 /** How long an export takes at least, in ms: what was on its way to Redis when it began has arrived. */
 const exporting = 3000;
 
-/** The whole way, as an operator goes it, with a return. */
+/** The whole way, as an operator goes it, with a return from each mode from which there is one. */
 export const steps: readonly Step[] = [
   callIn('shadow'),
   switchTo('mirror'),
@@ -36,9 +38,14 @@ export const steps: readonly Step[] = [
   callIn('shadow'),
   switchTo('mirror'),
   callIn('mirror'),
-  bringOver,
+  (stage) => stage.withoutAdmin(() => takeOver(stage)),
+  callIn('reverse'),
+  switchTo('mirror'),
+  callIn('mirror'),
+  (stage) => stage.withoutAdmin(() => takeOver(stage)),
+  callIn('reverse'),
   checkBothSides,
-  switchTo('native', '--force'),
+  switchTo('native'),
   callIn('native'),
   checkAcknowledged,
 ];
@@ -50,8 +57,8 @@ function callIn(mode: Mode): Step {
   };
 }
 
-function switchTo(mode: Mode, ...options: string[]): Step {
-  const command = ['admin cutover set', mode, '--wait 30', ...options].join(' ');
+function switchTo(mode: Mode): Step {
+  const command = `admin cutover set ${mode} --wait 30`;
   return async (stage) => {
     for (let attempt = 1; attempt <= mostAttempts; attempt++) {
       const { code } = await stage.run(command);
@@ -63,19 +70,23 @@ function switchTo(mode: Mode, ...options: string[]): Step {
 }
 
 /**
- * Applies all of the legacy service's data, and verifies them against a later snapshot. An instance that is killed in
- * between leaves a doubt, which only another verify ends.
+ * Applies all of the legacy service's data, verifies them against a later snapshot, and lets Redis take over. An
+ * instance that is killed in between leaves a doubt, which only another verify ends; names that are denied after the
+ * snapshot are differences to it, so the denylist rests meanwhile.
  */
-async function bringOver(stage: Stage): Promise<void> {
+async function takeOver(stage: Stage): Promise<void> {
   const migrate = async (command: string): Promise<boolean> => {
     const { folder, asOf } = await stage.dump();
     await sleep(exporting);
     return (await stage.run(`migrate ${command} --source ${folder} --as-of ${asOf}`)).code === 0;
   };
   for (let attempt = 1; attempt <= mostAttempts; attempt++) {
-    if ((await migrate('apply --prune --prune-at-most 1000')) && (await migrate('verify'))) return;
+    if (!(await migrate('apply --prune --prune-at-most 1000'))) continue;
+    if (!(await migrate('verify'))) continue;
+    const { code } = await stage.run('admin cutover set reverse --wait 5');
+    if (code === 0) return stage.begin('reverse');
   }
-  throw new Error(`the data could not be verified in ${mostAttempts} attempts`);
+  throw new Error(`the bridge could not take over in ${mostAttempts} attempts`);
 }
 
 async function checkBothSides(stage: Stage): Promise<void> {
