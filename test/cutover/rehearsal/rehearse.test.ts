@@ -8,7 +8,7 @@ test('taking over while bridges are killed loses nothing, and no client notices'
     users: 200,
     rate: 60,
     seconds: 2,
-    pause: [1, 3],
+    pause: [15, 25],
     seed: 1,
     say: (_, line) => void events.push(line),
   });
