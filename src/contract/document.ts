@@ -54,7 +54,7 @@ export interface Response {
 }
 
 /** An operation's deprecation: ISO 8601 times, and links, which may be relative to the deployment. */
-export interface DeprecationFacts {
+interface DeprecationFacts {
   deprecatedAt: string;
   sunsetAt: string;
   successor: string;
