@@ -61,7 +61,7 @@ export interface TrafficOptions {
   keyPrefix: string;
   legacy: Legacy;
   mediaUrl: MediaUrl;
-  cutover: Pick<Cutover, 'mode' | 'since' | 'admitChange'>;
+  cutover: Pick<Cutover, 'mode' | 'since' | 'admitChange' | 'holdWhile'>;
   log: Log;
 }
 
@@ -78,6 +78,8 @@ export function createTraffic(options: TrafficOptions): Traffic {
   const { keyPrefix, legacy, mediaUrl, cutover, log } = options;
   const store = defineTrafficScripts(options.store);
   const findings = createFindings(store, keyPrefix, log);
+  // What is in doubt must be on record before a switch looks for it.
+  cutover.holdWhile(findings.hasUnsavedGaps);
   const underWay = new Set<Promise<void>>();
   const stopping = new AbortController();
   const mirror = createMirror({ store, legacy, findings, cutover, inBackground, signal: stopping.signal });

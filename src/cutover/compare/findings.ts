@@ -38,6 +38,8 @@ export interface Findings {
   ) => void;
   /** `pendingMs`: for how long what it is about may still take effect in the legacy service. */
   gap: (organizationId: string, gap: Gap, pendingMs: number) => void;
+  /** Whether a gap is not on record yet. */
+  hasUnsavedGaps: () => boolean;
   /** Puts an organization on the list of those whose requests are forwarded, before anything is recorded of it. */
   register: (organizationId: string) => Promise<void>;
   /** Saves what has been found so far. */
@@ -68,6 +70,7 @@ const mostPending = 20_000;
  */
 export function createFindings(store: TrafficStore, prefix: string, log: Log): Findings {
   let pending = new Map<string, Pending>();
+  let unsavedGaps = 0;
   const registered = new Set<string>();
 
   const pendingOf = (organizationId: string): Pending => {
@@ -124,6 +127,7 @@ export function createFindings(store: TrafficStore, prefix: string, log: Log): F
     for (const [organizationId, found] of saving) {
       try {
         await save(organizationId, found);
+        for (const { count } of found.gaps.values()) unsavedGaps -= count;
       } catch (error) {
         for (const [gap, { count, first, pending: pendingMs }] of found.gaps)
           note(organizationId, gap, count, first, pendingMs);
@@ -160,7 +164,11 @@ export function createFindings(store: TrafficStore, prefix: string, log: Log): F
       keys.set(sha256, { finding, entry });
     },
     register,
-    gap: (organizationId, gap, pendingMs) => note(organizationId, gap, 1, Date.now(), pendingMs),
+    hasUnsavedGaps: () => unsavedGaps > 0,
+    gap: (organizationId, gap, pendingMs) => {
+      unsavedGaps += 1;
+      note(organizationId, gap, 1, Date.now(), pendingMs);
+    },
     flush,
     close: async () => {
       await flushing.stop();

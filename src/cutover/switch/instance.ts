@@ -40,6 +40,8 @@ export interface Cutover {
    * seconds, or the switch takes longer than fifteen.
    */
   admitChange: () => Admission | Promise<Admission>;
+  /** As long as this is true, the instance does not acknowledge that its changes have stopped. One at a time. */
+  holdWhile: (isUnsaved: () => boolean) => void;
   /** Ends the registration; requests must have ended. */
   close: () => Promise<void>;
 }
@@ -98,6 +100,7 @@ export async function joinCutover(client: RedisClient, options: CutoverOptions):
   let running: Promise<void> | undefined;
   let timer: NodeJS.Timeout | undefined;
   let isClosed = false;
+  let isUnsaved = (): boolean => false;
   plan();
 
   return {
@@ -109,6 +112,9 @@ export async function joinCutover(client: RedisClient, options: CutoverOptions):
       if (position.changes === undefined) return admitLater();
       era.admitted += 1;
       return era;
+    },
+    holdWhile: (condition) => {
+      isUnsaved = condition;
     },
     close: async () => {
       isClosed = true;
@@ -197,8 +203,9 @@ export async function joinCutover(client: RedisClient, options: CutoverOptions):
     return made;
   }
 
+  /** Changes that have not ended, counting those that have yet to go on record as gaps as one. */
   function admitted(): number {
-    let sum = 0;
+    let sum = isUnsaved() ? 1 : 0;
     for (const one of eras) sum += one.admitted;
     return sum;
   }

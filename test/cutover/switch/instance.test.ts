@@ -119,6 +119,18 @@ describe('an instance', () => {
     expect(await advance('stop')).toEqual(['ready']);
   });
 
+  test('acknowledges only once what its changes left in doubt is on record', async () => {
+    const one = await join();
+    let isUnsaved = true;
+    one.holdWhile(() => isUnsaved);
+    await store.cutoverBegin(key, 'token', 'shadow', 'mirror', lease);
+    await until(() => mustWait(one));
+    expect(await advance('stop')).toEqual(['waiting', [one.id]]);
+    isUnsaved = false;
+    await acknowledged('stop');
+    expect(await advance('stop')).toEqual(['ready']);
+  });
+
   test('refuses a change that waits while the store is away', async () => {
     const redis = await startRedis();
     const away = defineCutoverScripts(await openTestStore(redis.url));

@@ -105,7 +105,7 @@ async function set(context: AdminContext, to: Mode, options: SetOptions): Promis
     by,
     signal: context.signal,
     onProgress: (line) => context.err(`${line}\n`),
-    // Changes have stopped, and their adoptions have ended: what is in doubt now stays so.
+    // Changes have stopped, their adoptions have ended, and gaps are on record: what is in doubt now stays so.
     obstacles: async () => {
       if (from === 'reverse') {
         return to === 'native' && options.force === true ? [] : await untilReplayed(store, keyPrefix, queue);
@@ -113,10 +113,8 @@ async function set(context: AdminContext, to: Mode, options: SetOptions): Promis
       // What an earlier reverse may have left behind is out of date.
       if (to === 'reverse') await queue.discard();
       if (options.force === true || authorityOf(to) === authorityOf(from)) return [];
-      const { comparisons } = await gatherEvidence(store, keyPrefix);
-      return comparisons.unsettled === 0
-        ? []
-        : [`${counted(comparisons.unsettled, 'change')} may not have reached Redis`];
+      const { reasons } = judge(await gatherEvidence(store, keyPrefix), to);
+      return reasons.filter(({ code }) => ['unsettled', 'gap'].includes(code)).map(({ reason }) => reason);
     },
   });
   if (outcome.kind === 'switched' && from === 'reverse') await discardReplay(context, queue);

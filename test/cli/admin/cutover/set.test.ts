@@ -1,5 +1,5 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
-import type { Cutover } from '../../../../src/cutover/switch/instance.ts';
+import { joinCutover, type Cutover } from '../../../../src/cutover/switch/instance.ts';
 import {
   defineCutoverScripts,
   newRegistration,
@@ -120,6 +120,26 @@ describe('cutover set', () => {
     expect(out).toContain('Step: shadow -> mirror\nReady: yes\n');
     expect(out).toContain(id);
     expect(await readCutover(store, prefix)).toMatchObject({ mode: 'shadow', epoch: 0 });
+  });
+
+  test('is withdrawn where the last changes before it leave a doubt', async () => {
+    const options = { keyPrefix: prefix, kind: 'bridge', hasLegacy: true, canReplay: true } as const;
+    const one = await joinCutover(store, options);
+    joined.push(one);
+    await run('set mirror');
+    await until(() => one.mode() === 'mirror');
+    const key = `${prefix}cutover`;
+    await store.hset(key, 'verified', (await readCutover(store, prefix)).now);
+    const admission = await one.admitChange();
+    const switching = run('set reverse');
+    await until(async () => (await readCutover(store, prefix)).underWay !== undefined);
+    await store.hset(key, 'gap', `${(await readCutover(store, prefix)).now} web-9 ended without stopping`);
+    admission.release();
+    expect(await switching).toMatchObject({
+      code: 1,
+      err: expect.stringContaining('withdrawn, the mode is mirror as before: what an instance was about'),
+    });
+    await until(() => one.mode() === 'mirror');
   });
 
   test('is withdrawn where a change does not end in time, and names the instance', async () => {
