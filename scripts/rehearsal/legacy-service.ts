@@ -47,11 +47,10 @@ export async function startLegacyService(count: number): Promise<LegacyService> 
           { apiKey: adminKey, role: 'admin' },
           ...players.map(({ apiKey, userId }) => ({ apiKey, userId, role: 'player' })),
         ],
-        profiles: Array.from(organization.profiles, ([userId, { avatar, ...profile }]) => ({
+        profiles: Array.from(organization.profiles, ([userId, profile]) => ({
           userId,
           ...profile,
-          // Without its URL, which follows from the organization's template.
-          ...(avatar && { avatar: { ...avatar, url: undefined } }),
+          updatedAt: organization.changedAt.get(userId),
         })),
         denylist: Array.from(organization.denied, (username) => ({ username })),
       };

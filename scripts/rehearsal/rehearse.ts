@@ -109,10 +109,6 @@ export async function rehearse(plan: Plan): Promise<Rehearsed> {
       dump,
       begin,
       sides,
-      withoutAdmin: async (step) => {
-        await clients.quietAdmin();
-        await step().finally(clients.resumeAdmin);
-      },
       mode: () => mode,
       say,
       violation,

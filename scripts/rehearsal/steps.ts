@@ -12,8 +12,6 @@ export interface Stage {
   /** Says that clients are in this mode from now on. */
   begin: (mode: Mode) => void;
   sides: Sides;
-  /** Runs while the administrator changes no denylist. */
-  withoutAdmin: (run: () => Promise<void>) => Promise<void>;
   mode: () => Mode;
   say: (line: string) => void;
   violation: (text: string) => void;
@@ -38,11 +36,11 @@ export const steps: readonly Step[] = [
   callIn('shadow'),
   switchTo('mirror'),
   callIn('mirror'),
-  (stage) => stage.withoutAdmin(() => takeOver(stage)),
+  takeOver,
   callIn('reverse'),
   switchTo('mirror'),
   callIn('mirror'),
-  (stage) => stage.withoutAdmin(() => takeOver(stage)),
+  takeOver,
   callIn('reverse'),
   checkBothSides,
   switchTo('native'),
@@ -71,8 +69,7 @@ function switchTo(mode: Mode): Step {
 
 /**
  * Applies all of the legacy service's data, verifies them against a later snapshot, and lets Redis take over. An
- * instance that is killed in between leaves a doubt, which only another verify ends; names that are denied after the
- * snapshot are differences to it, so the denylist rests meanwhile.
+ * instance that is killed in between leaves a doubt, which only another verify ends.
  */
 async function takeOver(stage: Stage): Promise<void> {
   const migrate = async (command: string): Promise<boolean> => {

@@ -14,7 +14,6 @@ interface TrafficScripts {
       time: number,
       index: JsonText,
       comparison: JsonText,
-      template: JsonText,
       username: JsonText,
       unsettled: number,
     ]

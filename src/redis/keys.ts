@@ -122,6 +122,11 @@ export function refusedKeysKey(base: string): string {
   return `${base}cutover:refused-keys`;
 }
 
+/** Numbers of adoptions, and when a denylist change was last adopted (lua/lib/adoptions.lua). */
+export function adoptionsKey(base: string): string {
+  return `${base}cutover:adoptions`;
+}
+
 /** Changes that were forwarded and not adopted yet, by user; '' is the denylist (lua/lib/adoptions.lua). */
 export function unsettledKey(base: string): string {
   return `${base}cutover:unsettled`;

@@ -37,6 +37,8 @@ const longestName = 64;
 /** One organization of the legacy service: the contract's rules, as another team implemented them. */
 export class LegacyOrganization {
   readonly profiles = new Map<string, LegacyProfile>();
+  /** When each profile was last changed, as ISO 8601. */
+  readonly changedAt = new Map<string, string>();
   readonly denied = new Set<string>();
   /** Earlier states of profiles, with the time at which each ended, for reads that lag behind. */
   private readonly earlier = new Map<string, { until: number; profile: LegacyProfile | undefined }[]>();
@@ -118,6 +120,7 @@ export class LegacyOrganization {
     states.push({ until: performance.now(), profile: this.profiles.get(user) });
     this.earlier.set(user, states.slice(-20));
     this.profiles.set(user, profile);
+    this.changedAt.set(user, new Date().toISOString());
   }
 
   private checkName(user: string, given: unknown): string {

@@ -95,17 +95,19 @@ export async function withSession<Result>(
     releasers.onClose('temporary files', workspace.close);
     const organizations = createOrganizations(store, config.keyPrefix);
     const mediaUrl = mediaUrlOf(config);
+    // By the clock of Redis, which adoptions use: that of this machine may differ.
+    const snapshotAt = choice.openedAt && (await storeTime(store)) - (performance.now() - choice.openedAt);
     const context: MigrationContext = {
       store,
       prefix: config.keyPrefix,
       mediaUrl,
+      snapshotAt,
       workspace,
       organizations,
       writer: createWriter(store, organizations, {
         mediaUrl,
         trustsSource: choice.trustSource === true,
-        // By the clock of Redis, which adoptions use: that of this machine may differ.
-        snapshotAt: choice.openedAt && (await storeTime(store)) - (performance.now() - choice.openedAt),
+        snapshotAt,
       }),
       issues,
       progress,

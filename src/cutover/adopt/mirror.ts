@@ -266,7 +266,7 @@ export function createMirror(options: MirrorOptions): Mirror {
   ): Promise<void> {
     const { base } = credentials;
     if ((await store.hexists(unsettledKey(base), userId)) === 0) return;
-    const [, drawnAt, , , , , unsettled] = await store.drawAdoption(base, userId);
+    const [, drawnAt, , , , unsettled] = await store.drawAdoption(base, userId);
     if (unsettled > 0) return;
     const shown = await readFromLegacy(legacy, credentials);
     if (shown !== 'unreadable' && (await isSame(shown))) await store.settleChange(base, userId, '', drawnAt);
@@ -275,7 +275,7 @@ export function createMirror(options: MirrorOptions): Mirror {
   /** Waits while a change of the user may be in flight. */
   async function untilSettled(base: string, userId: string): Promise<void> {
     for (;;) {
-      const unsettled = (await store.drawAdoption(base, userId))[6];
+      const unsettled = (await store.drawAdoption(base, userId))[5];
       if (unsettled <= 0) return;
       await sleep(Math.min(unsettled, 250), undefined, { signal });
     }

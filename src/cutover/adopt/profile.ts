@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Profile as ProfileView } from '../../contract/types.gen.ts';
-import { decodeReference, encodeReference, fillTemplate } from '../../domain/profile.ts';
+import { encodeReference } from '../../domain/profile.ts';
 import { comparisonForm, type UsernameComparison } from '../../domain/usernames.ts';
 import { profileKey } from '../../redis/keys.ts';
 import { shownByLegacy } from '../compare/compare.ts';
@@ -137,28 +137,20 @@ async function apply(
   store: TrafficStore,
   { base, userId, epoch }: AdoptedUser,
   settles: number | undefined,
-  [number, time, index, comparison, template, username]: Awaited<ReturnType<TrafficStore['drawAdoption']>>,
+  [number, time, index, comparison, username]: Awaited<ReturnType<TrafficStore['drawAdoption']>>,
   shown: ProfileView,
 ): Promise<Awaited<ReturnType<TrafficStore['adoptProfile']>>> {
   const form = (name: string): string => comparisonForm(name, (comparison || 'exact') as UsernameComparison);
-  const urlOf = (reference: string): string | undefined =>
-    template === false ? undefined : fillTemplate(template, decodeReference(reference));
-
   const name = text(shown.username);
   const avatar = text(shown.avatar?.datasourceId) && text(shown.avatar?.objectDefinitionId);
   const reference =
     avatar === false ? false : encodeReference(shown.avatar as Required<NonNullable<ProfileView['avatar']>>);
-  const avatarUrl = text(shown.avatar?.url);
-  const picture = text(shown.profilePictureUrl);
-  // A reference follows the template; the script knows the catalogue, but cannot fill templates in.
-  const pictureReference = picture === false ? null : await store.hget(profileKey(base, userId), 'pr');
-  const isByTemplate = pictureReference !== null && urlOf(pictureReference) === picture;
   const profile = {
     name,
     form: name === false ? false : form(name),
-    picture,
+    picture: text(shown.profilePictureUrl),
     avatar: reference,
-    avatarUrl: reference !== false && avatarUrl === urlOf(reference) ? false : avatarUrl,
+    avatarUrl: text(shown.avatar?.url),
     wallet: text(shown.evmLinkedWalletAddress),
   };
   return await store.adoptProfile(
@@ -172,7 +164,6 @@ async function apply(
     username === false ? '' : username,
     username === false ? '' : form(username),
     JSON.stringify(profile),
-    isByTemplate ? pictureReference : '',
   );
 }
 

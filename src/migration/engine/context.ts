@@ -11,6 +11,11 @@ export interface MigrationContext {
   readonly prefix: string;
   /** What the URLs of our own picture files begin with. */
   readonly mediaUrl: string;
+  /**
+   * When the source's snapshot was opened, by the store's clock in ms; undefined where unknown. What was adopted from the
+   * legacy service later is newer than the source says.
+   */
+  readonly snapshotAt: number | undefined;
   readonly workspace: Workspace;
   readonly organizations: Organizations;
   readonly writer: Writer;

@@ -36,7 +36,7 @@ interface MigrationScripts {
     'finished' | 'lost'
   >;
   migratePrune: ScriptCommand<
-    [entity: string, index: string, rows: string],
+    [entity: string, index: string, rows: string, snapshotAt: number | ''],
     [Refusal] | ['pruned', count: number]
   >;
   migrateRead: ScriptCommand<[index: string, rows: string], [fields: string[], holder: string | null][]>;

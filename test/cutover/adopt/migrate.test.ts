@@ -2,7 +2,13 @@ import { afterAll, beforeAll, beforeEach, expect, test } from '@jest/globals';
 import { defaultSettings } from '../../../src/domain/settings.ts';
 import { defineMigrationScripts, type MigrationStore } from '../../../src/migration/engine/scripts.ts';
 import { closeRedis } from '../../../src/redis/connection/connect.ts';
-import { organizationBase, profileKey } from '../../../src/redis/keys.ts';
+import {
+  denylistKey,
+  objectsKey,
+  organizationBase,
+  profileKey,
+  settingsKey,
+} from '../../../src/redis/keys.ts';
 import { saveSettings } from '../../../src/redis/organizations.ts';
 import { freshPrefix } from '../../support/redis.ts';
 import { openTestStore } from '../../support/store.ts';
@@ -57,4 +63,35 @@ test('a snapshot that began after the adoption is applied, and the numbers of ad
   });
   expect(await applyProfile(adoptedAt + 1, 'https://x/newer.png')).toBe('unchanged');
   expect(await applyDenied(adoptedAt + 1)).toBe('created');
+});
+
+test('what an adoption cannot know is no difference: when the profile was changed', async () => {
+  expect(await applyProfile(adoptedAt + 1, 'https://x/adopted.png')).toBe('unchanged');
+});
+
+test('nor is the URL of an avatar that its reference leads to, by the catalogue or the template', async () => {
+  const profile = profileKey(base, 'ada');
+  const apply = async (url: string): Promise<string | undefined> => {
+    const row = ['ada', '', '5000', '', '', '', 'ar', 'a b\nö!', 'au', url, 't', '5000'];
+    const reply = await store.migrateProfiles(base, '0', 'dry', JSON.stringify([row]), 1, '', adoptedAt + 1);
+    return reply[0] === 'applied' ? reply[1][0] : reply[0];
+  };
+  await store.hdel(profile, 'pu');
+  await store.hset(profile, 'ar', 'a b\nö!');
+  expect(await apply('https://x/a%20b/%C3%B6!.png')).toBe('updated');
+  await store.hset(settingsKey(base), 'template', 'https://x/{datasourceId}/{objectDefinitionId}.png');
+  expect(await apply('https://x/a%20b/%C3%B6!.png')).toBe('unchanged');
+  expect(await apply('https://x/other.png')).toBe('updated');
+  await store.hset(objectsKey(base), 'a b\nö!', 'https://x/listed.png');
+  expect(await apply('https://x/listed.png')).toBe('unchanged');
+  expect(await apply('https://x/a%20b/%C3%B6!.png')).toBe('updated');
+});
+
+test('names that were denied after the snapshot are not pruned; those denied before are', async () => {
+  await store.hset(denylistKey(base, '0'), 'root', '');
+  const prune = (snapshotAt: number | '') =>
+    store.migratePrune(base, 'denylist', '0', '[["root"]]', snapshotAt);
+  expect(await prune(adoptedAt - 1)).toEqual(['pruned', 0]);
+  expect(await prune('')).toEqual(['pruned', 0]);
+  expect(await prune(adoptedAt + 1)).toEqual(['pruned', 1]);
 });

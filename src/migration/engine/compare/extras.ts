@@ -1,4 +1,5 @@
 import {
+  adoptionsKey,
   apiKeyKey,
   collectionKey,
   denylistKey,
@@ -16,7 +17,7 @@ import { scanRecords, type StoredRecord } from '../export/stored-keys.ts';
 
 /** A record that Redis has and the source has not. */
 export interface Extra extends StoredRecord {
-  /** Whether it was written here, through the bridge or by its operator, rather than migrated. */
+  /** Whether it was written here or adopted from the legacy service since, rather than migrated. */
   isLocal: boolean;
 }
 
@@ -116,9 +117,12 @@ export function placeOf({ entity, organization, key }: StoredRecord): string {
   }
 }
 
-/** Whether the record was written here, through the bridge or by its operator, rather than migrated. */
+/**
+ * Whether the record was written here, through the bridge or by its operator, or adopted from the legacy service since
+ * the source's snapshot, rather than migrated.
+ */
 export async function isLocalWrite(
-  { store }: Pick<MigrationContext, 'store'>,
+  { store, snapshotAt = 0 }: Pick<MigrationContext, 'store' | 'snapshotAt'>,
   { entity, organization: { base }, key }: StoredRecord,
 ): Promise<boolean> {
   const marked = async (mark: string): Promise<boolean> =>
@@ -135,7 +139,11 @@ export async function isLocalWrite(
     case 'collections':
       return await marked(`c\n${key.replace('\u0003', '\n')}`);
     case 'denylist':
-      return (await marked('d\n')) || (await marked(`d\n${key}`));
+      return (
+        (await marked('d\n')) ||
+        (await marked(`d\n${key}`)) ||
+        Number((await store.hget(adoptionsKey(base), 'denylist-at')) ?? -1) >= snapshotAt
+      );
     case 'organizations':
       return (await store.hget(settingsKey(base), 'b')) !== null;
     default:

@@ -117,7 +117,7 @@ export async function prune(context: MigrationContext, plan: PrunePlan): Promise
 }
 
 async function pruneBatch(
-  { store, organizations }: MigrationContext,
+  { store, organizations, snapshotAt }: MigrationContext,
   { entity, organization }: Extra,
   extras: readonly Extra[],
 ): Promise<number> {
@@ -131,7 +131,8 @@ async function pruneBatch(
       const name = names[position] ?? '';
       return entity === 'profiles' ? [key, name, normalizedIn(organization, name)] : [key];
     });
-    return await store.migratePrune(organization.base, entity, organization.index, JSON.stringify(rows));
+    const { base, index } = organization;
+    return await store.migratePrune(base, entity, index, JSON.stringify(rows), snapshotAt ?? '');
   });
   return count;
 }

@@ -6,6 +6,12 @@ local function draw_number() return redis.call('HINCRBY', adoptions_key(), 'draw
 local function move_barrier() redis.call('HSET', adoptions_key(), 'barrier', draw_number()) end
 local function barrier() return tonumber(redis.call('HGET', adoptions_key(), 'barrier') or 0) end
 
+-- Whether a denylist change was adopted after a snapshot was opened (ms; '' where unknown, then any counts).
+local function is_denylist_newer(snapshot_at)
+  local adopted_at = redis.call('HGET', adoptions_key(), 'denylist-at')
+  return adopted_at and tonumber(adopted_at) >= (tonumber(snapshot_at) or 0)
+end
+
 -- Changes that were forwarded and not adopted yet, by user; '' is the denylist. Each is its number and the time from
 -- which on any adoption settles it, since its outcome must be visible by then: "number:ms number:ms".
 local function mark_unsettled(user, number, ms_until)

@@ -1,5 +1,5 @@
 #!lua
--- @include local_writes names store
+-- @include adoptions local_writes names store
 -- Writes denied names. A name that is in use stays its user's (contract 4.4 knows that state). Where the list was
 -- overwritten here, or the name was denied or removed here, that stays.
 --
@@ -17,9 +17,7 @@ local is_dry, index = ARGV[1] == 'dry', ARGV[2]
 local refused = check_generation(index)
 if refused then return { refused } end
 local list = denylist_key(index)
-local adopted_at = tonumber(redis.call('HGET', adoptions_key(), 'denylist-at') or '')
-local is_newer = adopted_at ~= nil and adopted_at >= (tonumber(ARGV[4] or '') or 0)
-local is_all_ours = is_newer or is_local_write('d', '')
+local is_all_ours = is_denylist_newer(ARGV[4] or '') or is_local_write('d', '')
 local outcomes, used = {}, {}
 for position, row in ipairs(cjson.decode(ARGV[3])) do
   local name, form = row[1], row[2]

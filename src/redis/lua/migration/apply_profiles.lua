@@ -1,5 +1,5 @@
 #!lua
--- @include names store
+-- @include names references store
 -- Writes profiles of the source, each whole or not at all; index and profile change together. What the bridge itself
 -- has written since stays, and so does what is newer here, unless the source is trusted.
 --
@@ -59,17 +59,28 @@ local function is_adopted_since(have)
   return have.at ~= nil and tonumber(have.at) >= snapshot_at
 end
 
+-- An adoption knows neither when the profile was changed nor whether the avatar has a URL of its own: it stores one
+-- only where the avatar's reference does not lead to it.
+local function may_differ(have, field, value)
+  if not have.at then return false end
+  if field == 't' then return have.t == '' end
+  return field == 'au' and not have.au and have.ar ~= nil and url_of(have.ar) == value
+end
+
 -- Who wrote the profile (b), when it was adopted (as, at) and where its picture came from (po) are no part of what the
 -- source says.
 local function is_same(have, count, fields)
   if have.b then count = count - 1 end
   if have.po then count = count - 1 end
   if have.at then count = count - 2 end
-  if count * 2 ~= #fields then return false end
+  local expected = #fields / 2
   for i = 1, #fields, 2 do
-    if have[fields[i]] ~= fields[i + 1] then return false end
+    if have[fields[i]] ~= fields[i + 1] then
+      if not may_differ(have, fields[i], fields[i + 1]) then return false end
+      if not have[fields[i]] then expected = expected - 1 end
+    end
   end
-  return true
+  return count == expected
 end
 
 local function pick(fields, name)

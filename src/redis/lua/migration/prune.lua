@@ -1,12 +1,14 @@
 #!lua
--- @include local_writes names store
--- Removes what is no longer in the source. What was written here stays, and what was adopted from the legacy
--- service.
+-- @include adoptions local_writes names store
+-- Removes what is no longer in the source. What was written here stays, and so do profiles that were adopted from the
+-- legacy service.
 --
 -- KEYS[1]  <prefix>{organization}:
 -- ARGV[1]  profiles | denylist | api-keys | objects | collections
 -- ARGV[2]  generation of the name index that the forms belong to
 -- ARGV[3]  JSON, an array for each record: user, username, form | form | SHA-256 | reference | user, reference
+-- ARGV[4]  when the source's snapshot was opened, ms; '' where unknown. Where a denylist change of the legacy service
+--          was adopted later, the whole list stays
 --
 -- {'stale'} {'frozen'}              nothing was done: look again, and retry
 -- {'pruned', count}                 how many were removed
@@ -24,7 +26,7 @@ local prune = {
     return redis.call('DEL', profile) == 1
   end,
   denylist = function(form)
-    if redis.call('HEXISTS', adoptions_key(), 'denylist-at') == 1 then return false end
+    if is_denylist_newer(ARGV[4]) then return false end
     if is_local_write('d', '') or is_local_write('d', form) then return false end
     return redis.call('HDEL', denylist_key(index), form) == 1
   end,

@@ -1,5 +1,5 @@
 #!lua
--- @include adoptions settings
+-- @include adoptions references settings
 -- Makes a profile say what the legacy service shows of it. What the legacy service cannot show is kept: an unverified
 -- wallet, and a picture or reference whose URL is the one shown. The legacy service decides about names: settings and
 -- denylist are not asked, and a name that another user has here is taken from that user.
@@ -12,7 +12,6 @@
 -- ARGV[5]  current username as the caller saw it, '' for none
 -- ARGV[6]  its form
 -- ARGV[7]  JSON of the profile shown {name, form, picture, avatar, avatarUrl, wallet}, false where unset
--- ARGV[8]  the picture reference whose URL by the template is the one shown, '' for none
 --
 -- {'stale'} {'frozen'}    nothing was done: draw again, and retry
 -- {'again'}               a denylist change came between: draw and read again
@@ -54,10 +53,9 @@ end
 if name then claim(index, shown.form, user) end
 set('u', name)
 
-local reference_url = have.pr and (redis.call('HGET', objects_key(), have.pr) or have.pu)
 local is_kept = shown.picture and (
   (have.pf and have.po == shown.picture)
-  or (have.pr and (reference_url == shown.picture or have.pr == ARGV[8]))
+  or (have.pr and (url_of(have.pr) == shown.picture or have.pu == shown.picture))
   or (not have.pf and not have.pr and have.pu == shown.picture))
 if not is_kept then
   if have.pf then redis.call('ZADD', unreferenced_pictures_key(), now_ms(), have.pf) end
@@ -66,7 +64,7 @@ if not is_kept then
 end
 
 set('ar', shown.avatar)
-set('au', shown.avatar and shown.avatarUrl ~= redis.call('HGET', objects_key(), shown.avatar) and shown.avatarUrl)
+set('au', shown.avatar and shown.avatarUrl ~= url_of(shown.avatar) and shown.avatarUrl)
 if shown.wallet then redis.call('HDEL', profile, 'wu') end
 set('w', shown.wallet)
 -- Nobody knows when the legacy service made the change, and it was not made here.
