@@ -27,7 +27,10 @@ export function loadScripts<Client extends RedisClient, Commands>(
   files: ScriptFiles<Commands>,
   confirmed?: ConfirmedWrites,
 ): Client & Commands {
-  for (const [name, file] of Object.entries<string>(files)) define(client, name, readScript(file), confirmed);
+  for (const [name, file] of Object.entries<string>(files)) {
+    // Otherwise writes that wait for replicas would not wait any more.
+    if (!Object.hasOwn(client, name)) define(client, name, readScript(file), confirmed);
+  }
   return client as Client & Commands;
 }
 
