@@ -19,7 +19,8 @@ beforeAll(async () => {
   sentinels = await startSentinels(master);
   proxies = await Promise.all(sentinels.map(({ port }) => startProxy(port)));
   const hosts = proxies.map((proxy) => `127.0.0.1:${(proxy.address() as AddressInfo).port}`);
-  client = await connectRedis(`redis+sentinel://${hosts.join(',')}/main`);
+  // Each question takes two round trips through the proxies.
+  client = await connectRedis(`redis+sentinel://${hosts.join(',')}/main`, { commandTimeout: 10_000 });
 });
 afterAll(async () => {
   await closeRedis(client);
