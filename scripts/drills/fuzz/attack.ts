@@ -20,9 +20,9 @@ export interface Target {
   port: number;
 }
 
-/** How long an answer is waited for, in ms: less than any timeout of the bridge's. */
-const patience = 700;
-/** After an answer, how long another one is waited for, in ms. */
+/** How long a response may take, in ms: less than any timeout of the bridge's. */
+const responseTimeout = 700;
+/** After a response, how long another one may take, in ms. */
 const silence = 50;
 
 /** Carries out an attack; the statuses of all answers that came. */
@@ -51,13 +51,13 @@ export async function carryOut(attack: Attack, target: Target, localAddress: str
       await Promise.race([
         new Promise((resolve) => void socket.once('drain', resolve)),
         closed,
-        sleep(patience),
+        sleep(responseTimeout),
       ]);
     }
   }
   if (attack.end === 'half-close') socket.end();
   if (attack.end === 'reset') socket.resetAndDestroy();
-  giveUpAfter(attack.expected === undefined ? patience : 20_000);
+  giveUpAfter(attack.expected === undefined ? responseTimeout : 20_000);
   await closed;
   clearTimeout(timer);
   return statusesIn(Buffer.concat(received).toString('latin1'));

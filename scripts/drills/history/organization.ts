@@ -68,12 +68,12 @@ export async function createDrilledOrganization(
   const seen: Seen = { answered: 0, unavailable: 0, unanswered: 0 };
 
   /** Sends a command to one of the bridges, and keeps what came of it. */
-  const call = async (command: Command, bridge: number, patience = 15_000): Promise<Sent> => {
+  const call = async (command: Command, bridge: number, timeoutMs = 15_000): Promise<Sent> => {
     const client = clients[bridge % clients.length]?.get('user' in command ? command.user : undefined);
     if (client === undefined) throw new Error('a user without a key');
     const { method, path, json } = requestOf(command);
     const sentAt = performance.now();
-    const sent = await send(client, method, path, { json, timeoutMs: patience }, onViolation);
+    const sent = await send(client, method, path, { json, timeoutMs }, onViolation);
     if (sent === 'not sent') return sent;
     const answer = sent === 'no answer' ? undefined : sent;
     const answeredAt = performance.now();
@@ -104,11 +104,11 @@ export async function createDrilledOrganization(
     seen,
     run: async (turns, over) => {
       let failures = 0;
-      for (const { pause, patience, command } of turns) {
+      for (const { pause, timeoutMs, command } of turns) {
         // To go on regardless after a failure would only pile up outcomes that nobody knows.
         await sleep(pause + 200 * failures);
         if (over.aborted) return;
-        const sent = await call(longLists ? lengthen(command) : command, pause, patience);
+        const sent = await call(longLists ? lengthen(command) : command, pause, timeoutMs);
         if (sent === 'not sent') continue;
         if (!isKnown(sent)) {
           failures++;

@@ -9,10 +9,10 @@ export type Command =
   | { kind: 'remove'; usernames: readonly string[] }
   | { kind: 'overwrite'; usernames: readonly string[] };
 
-/** What a client does next: waits for so many ms, sends the command, and goes away after `patience` ms, if given. */
+/** What a client does next: waits for so many ms, sends the command, and goes away after `timeoutMs`, if given. */
 export interface Turn {
   pause: number;
-  patience?: number | undefined;
+  timeoutMs?: number | undefined;
   command: Command;
 }
 
@@ -59,10 +59,10 @@ export function turnsOf(
     { weight: 2, arbitrary: fc.record({ kind: fc.constant('remove'), usernames: list }) },
     { weight: 1, arbitrary: fc.record({ kind: fc.constant('overwrite'), usernames: list }) },
   );
-  const patience = impatient
+  const timeoutMs = impatient
     ? fc.oneof({ weight: 15, arbitrary: fc.constant(undefined) }, fc.integer({ min: 1, max: 6 }))
     : fc.constant(undefined);
-  return fc.sample(fc.record({ pause: fc.nat(40), patience, command }), {
+  return fc.sample(fc.record({ pause: fc.nat(40), timeoutMs, command }), {
     seed: seed + client,
     numRuns: 400,
   });

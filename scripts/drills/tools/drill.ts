@@ -40,7 +40,7 @@ export interface ToolResult {
 /** Runs at once: most of them wait. */
 const lanes = 24;
 /** How long a tool may be refused after a fault, by leases of what was interrupted, in ms. */
-const patience = 40_000;
+const retryFor = 40_000;
 
 /** Where the drill happens. */
 interface Site {
@@ -202,7 +202,7 @@ async function drillPoint(
 
 /** Runs it again until it is done; what it says last where it never is. */
 async function runToItsEnd(run: Tool['run'], env: Record<string, string>): Promise<string[]> {
-  const deadline = performance.now() + patience;
+  const deadline = performance.now() + retryFor;
   for (;;) {
     const { code, err } = await run(env);
     if (code === 0) return [];
