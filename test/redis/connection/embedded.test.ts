@@ -274,7 +274,7 @@ describe('a start that cannot succeed', () => {
     const file = folder('file');
     writeFileSync(file, '');
     await expect(openEmbedded({ dataDir: file })).rejects.toThrow(
-      /^DATA_DIR .*file cannot be written \(ENOTDIR\): let/,
+      /^DATA_DIR .*file cannot be written \((ENOTDIR|EEXIST)\): let/,
     );
     // Linux lets nobody make a folder there, not even root.
     await expect(openEmbedded({ dataDir: '/proc/nobody/data' })).rejects.toThrow(
