@@ -88,7 +88,6 @@ if queued then
   enqueue('put', {
     username = name ~= '' and name or nil,
     released = name ~= '' and from ~= '' and from or nil,
-    released = name ~= '' and from ~= '' and from or nil,
     picture = picture ~= 'keep' and { picture, ARGV[7] } or nil,
     avatar = avatar ~= 'keep' and { avatar, ARGV[9] } or nil,
   })
