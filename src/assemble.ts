@@ -28,9 +28,9 @@ import type { MediaUrl } from './contract/views.ts';
 import { createMediaStore } from './media/open.ts';
 import { openStore } from './redis/connection/open.ts';
 import { removeAbandonedStage } from './redis/denylist.ts';
-import type { Store } from './redis/scripts.ts';
 import { sweepOrganizations, type SweepJob } from './redis/sweep.ts';
 import { startWorkers } from './workers.ts';
+import type { RedisClient } from './redis/connection/client.ts';
 
 export interface Bridge {
   /** The URL of the public port. */
@@ -46,7 +46,7 @@ interface Resources {
   config: Config;
   log: Log;
   releasers: Releasers;
-  store: Store;
+  store: RedisClient;
   redisUrl: string;
   isEmbedded: boolean;
   media: MediaStore;

@@ -4,7 +4,7 @@ import { defaultSettings } from './domain/settings.ts';
 import { createApiKey, type NewApiKey } from './redis/api-keys/api-keys.ts';
 import { organizationBase } from './redis/keys.ts';
 import { findSettings, saveSettings } from './redis/organizations.ts';
-import type { Store } from './redis/scripts.ts';
+import type { RedisClient } from './redis/connection/client.ts';
 
 /** The content of demo-keys.json, which scripts read. */
 export interface DemoKeys {
@@ -17,7 +17,7 @@ export interface DemoKeys {
  * Returns the keys of the demo organization, which are kept in DATA_DIR/demo-keys.json. The first start creates the
  * organization and its keys. Used with the embedded Redis only.
  */
-export async function openDemo(store: Store, keyPrefix: string, dataDir: string): Promise<DemoKeys> {
+export async function openDemo(store: RedisClient, keyPrefix: string, dataDir: string): Promise<DemoKeys> {
   const file = join(dataDir, 'demo-keys.json');
   const kept = await readFile(file, 'utf8').catch(() => undefined);
   const organizationId = 'demo';

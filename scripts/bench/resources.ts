@@ -1,9 +1,9 @@
 import { createReleasers } from '../../src/lib/releasers.ts';
 import { closeRedis, connectRedis } from '../../src/redis/connection/connect.ts';
-import { defineScripts, type Store } from '../../src/redis/scripts.ts';
 import { startRedis } from '../../test/support/redis.ts';
 import { seedAfternoon, seedOrganization } from './load/seed.ts';
 import { serve, serveBridge, type Served } from './servers/serve.ts';
+import type { RedisClient } from '../../src/redis/connection/client.ts';
 
 export interface Plan {
   /** How often every contender is measured, in turn with the others. */
@@ -17,7 +17,7 @@ export interface Plan {
 /** What the sections measure on: one private Redis, and the bridge as it would run in production. */
 export interface Resources extends Plan {
   redisUrl: string;
-  store: Store;
+  store: RedisClient;
   bridge: Served;
   /** The limit, and what one would write in an afternoon (servers/). */
   bare: Served;
@@ -29,7 +29,7 @@ export interface Resources extends Plan {
 }
 
 /** A private Redis without persistence, which notes whatever takes it longer than 1 ms (SLOWLOG). */
-export async function openStore(): Promise<{ url: string; store: Store; close: () => Promise<void> }> {
+export async function openStore(): Promise<{ url: string; store: RedisClient; close: () => Promise<void> }> {
   const redis = await startRedis(['--slowlog-log-slower-than', '1000', '--slowlog-max-len', '1000']);
   try {
     const client = await connectRedis(redis.url);
@@ -37,7 +37,7 @@ export async function openStore(): Promise<{ url: string; store: Store; close: (
       await closeRedis(client);
       await redis.stop();
     };
-    return { url: redis.url, store: defineScripts(client), close };
+    return { url: redis.url, store: client, close };
   } catch (error) {
     await redis.stop();
     throw error;
@@ -45,7 +45,7 @@ export async function openStore(): Promise<{ url: string; store: Store; close: (
 }
 
 /** What the store's Redis has allocated, in bytes. */
-export async function usedMemory(store: Store): Promise<number> {
+export async function usedMemory(store: RedisClient): Promise<number> {
   return Number(/^used_memory:(\d+)/m.exec(await store.info('memory'))?.[1]);
 }
 

@@ -4,10 +4,10 @@ import { authorityOf, type Authority, type Mode } from '../../src/cutover/modes.
 import { toGetView } from '../../src/contract/views.ts';
 import { hashApiKey, readOwnProfile } from '../../src/redis/api-keys/callers.ts';
 import { denylistKey, organizationBase, settingsKey } from '../../src/redis/keys.ts';
-import type { Store } from '../../src/redis/scripts.ts';
 import { seenIn } from './changes.ts';
 import type { Client, Clients } from './clients.ts';
 import { organizationId, type LegacyService } from './legacy-service.ts';
+import type { RedisClient } from '../../src/redis/connection/client.ts';
 
 export interface Sides {
   /** What was acknowledged and is not on the authority of this mode; the player's clients are held off meanwhile. */
@@ -20,7 +20,7 @@ export interface Sides {
 }
 
 export interface SidesOptions {
-  store: Store;
+  store: RedisClient;
   keyPrefix: string;
   legacy: LegacyService;
   clients: Clients;

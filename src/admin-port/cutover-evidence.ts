@@ -1,7 +1,5 @@
-import { defineCutoverScripts } from '../cutover/switch/registry.ts';
 import { readEvidence, type GatheredEvidence } from '../cutover/verdict/evidence.ts';
 import type { RedisClient } from '../redis/connection/connect.ts';
-import { defineScripts } from '../redis/scripts.ts';
 
 /** How long evidence is shared by scrapes and open pages, in ms. */
 const sharedMs = 5000;
@@ -12,12 +10,11 @@ export function createEvidenceReader(
   prefix: string,
   now: () => number,
 ): () => Promise<GatheredEvidence> {
-  const store = defineCutoverScripts(defineScripts(client));
   let shared: { at: number; evidence: Promise<GatheredEvidence> } | undefined;
   return async () => {
     const at = now();
     if (shared === undefined || at - shared.at >= sharedMs) {
-      shared = { at, evidence: readEvidence(store, prefix) };
+      shared = { at, evidence: readEvidence(client, prefix) };
     }
     const { evidence } = shared;
     try {

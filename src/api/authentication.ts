@@ -3,12 +3,12 @@ import { ProblemError } from '../contract/problems.ts';
 import type { Caller } from '../domain/caller.ts';
 import { hashApiKey, type AuthenticationOutcome } from '../redis/api-keys/callers.ts';
 import { organizationBase } from '../redis/keys.ts';
-import type { Store } from '../redis/scripts.ts';
 import { callOf } from './call.ts';
 import type { FailureLimiter } from './middleware/rate-limit.ts';
+import type { RedisClient } from '../redis/connection/client.ts';
 
 export interface AuthenticationOptions {
-  store: Store;
+  store: RedisClient;
   keyPrefix: string;
   /** Its real name carries the platform's brand (contract 5). */
   organizationHeader: string;
@@ -21,7 +21,7 @@ type Found = { kind: 'unknown' } | { kind: string; caller: Caller };
 
 /** Looks a caller up by the SHA-256 of their key, in one round trip. */
 type Authenticate<Outcome = AuthenticationOutcome> = (
-  store: Store,
+  store: RedisClient,
   base: string,
   sha256: string,
 ) => Promise<Outcome>;

@@ -1,11 +1,11 @@
 import type { RequestHandler } from 'express';
 import type { Health } from '../contract/types.gen.ts';
 import { checkHealth } from '../redis/connection/health.ts';
-import type { Store } from '../redis/scripts.ts';
 import type { LoadShedding } from './middleware/load-shedding.ts';
+import type { RedisClient } from '../redis/connection/client.ts';
 
 export interface HealthOptions {
-  store: Store;
+  store: RedisClient;
   isDraining: () => boolean;
   load: LoadShedding;
   arePicturesAvailable: () => boolean;

@@ -9,12 +9,12 @@ import {
   type AuthenticationOutcome,
   type ReadOutcome,
 } from '../redis/api-keys/callers.ts';
-import type { Store } from '../redis/scripts.ts';
 import type { Demands, Session } from './authentication.ts';
 import { banUsernames, overwriteDenylist, removeDeniedUsernames } from './denylist/handlers.ts';
 import { createListReader } from './denylist/list-body.ts';
 import { createProfileReader, putProfile } from './profile/put-profile.ts';
 import type { Answer } from './respond.ts';
+import type { RedisClient } from '../redis/connection/client.ts';
 
 /** One operation of the contract (section 4). */
 export interface Row<Outcome = AuthenticationOutcome, Body = unknown> extends Demands<Outcome> {
@@ -28,7 +28,7 @@ export interface Row<Outcome = AuthenticationOutcome, Body = unknown> extends De
 }
 
 export interface OperationOptions {
-  store: Store;
+  store: RedisClient;
   pictures: Pictures;
   mediaUrl: MediaUrl;
   /** The largest JSON body of a denylist operation, in bytes. */

@@ -3,7 +3,6 @@ import type { MediaUrl } from '../contract/views.ts';
 import type { Caller } from '../domain/caller.ts';
 import type { Log } from '../log.ts';
 import { authenticate, readOwnProfile, type ReadOutcome } from '../redis/api-keys/callers.ts';
-import type { Store } from '../redis/scripts.ts';
 import type { DenylistRequest } from './adopt/denylist.ts';
 import { createMirror } from './adopt/mirror.ts';
 import { compare, judgeKey, shownByLegacy } from './compare/compare.ts';
@@ -11,8 +10,8 @@ import type { Shown } from './compare/fields.ts';
 import { createFindings } from './compare/findings.ts';
 import type { Legacy, LegacyRequest, LegacyResponse } from './forward/legacy.ts';
 import { observed } from './forward/observed.ts';
-import { defineTrafficScripts } from './scripts.ts';
 import type { Admission, Cutover } from './switch/instance.ts';
+import type { RedisClient } from '../redis/connection/client.ts';
 
 /** What a request authenticates with. */
 export interface Credentials {
@@ -57,7 +56,7 @@ export interface Traffic {
 }
 
 export interface TrafficOptions {
-  store: Store;
+  store: RedisClient;
   keyPrefix: string;
   legacy: Legacy;
   mediaUrl: MediaUrl;
@@ -75,8 +74,7 @@ const longestDoubt = 4000;
 const longestProfile = 256 * 1024;
 
 export function createTraffic(options: TrafficOptions): Traffic {
-  const { keyPrefix, legacy, mediaUrl, cutover, log } = options;
-  const store = defineTrafficScripts(options.store);
+  const { store, keyPrefix, legacy, mediaUrl, cutover, log } = options;
   const findings = createFindings(store, keyPrefix, log);
   // What is in doubt must be on record before a switch looks for it.
   cutover.holdWhile(findings.hasUnsavedGaps);

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { yieldingChunks } from '../lib/time-slices.ts';
 import type { RedisClient } from './connection/client.ts';
-import type { ScriptCommand, ScriptFiles } from './connection/script-loader.ts';
+import { script } from './connection/script-loader.ts';
 import {
   changeArguments,
   createRetryBudget,
@@ -13,43 +13,38 @@ import {
   type WriteSnapshot,
 } from './write-snapshot.ts';
 
-export interface DenylistScripts {
-  banUsernames: ScriptCommand<
-    [...ChangeArguments, ...string[]],
-    [Refusal] | ['banned', ('added' | 'skipped' | 'replacement-in-use' | 'replacement-denied')[]]
-  >;
-  removeDenied: ScriptCommand<
-    [...ChangeArguments, ...string[]],
-    [Refusal] | ['removed', ('deleted' | 'in-use' | 'absent')[]]
-  >;
-  stageOpen: ScriptCommand<[...ChangeArguments, token: string, leaseMs: number], 'opened' | 'busy'>;
-  stageAdd: ScriptCommand<
-    [...ChangeArguments, token: string, leaseMs: number, ...string[]],
-    [Refusal | 'lapsed'] | ['staged', added: number, positionsInUse: number[]]
-  >;
-  stageCommit: ScriptCommand<
-    [...ChangeArguments, token: string, keyId: string, names: number],
-    'committed' | 'lapsed' | Refusal
-  >;
-  stageDrop: ScriptCommand<[token: string], 'dropped' | 'lapsed'>;
-  stageSweep: ScriptCommand<[], 'removed' | 'none'>;
-}
+const ban = script<
+  [...ChangeArguments, keyId: string, ...string[]],
+  [Refusal] | ['banned', ('added' | 'skipped' | 'replacement-in-use' | 'replacement-denied')[]]
+>('denylist/ban');
 
-type DenylistStore = RedisClient & DenylistScripts;
+const remove = script<
+  [...ChangeArguments, keyId: string, ...string[]],
+  [Refusal] | ['removed', ('deleted' | 'in-use' | 'absent')[]]
+>('denylist/remove');
 
-export const denylistScripts: ScriptFiles<DenylistScripts> = {
-  banUsernames: 'denylist/ban',
-  removeDenied: 'denylist/remove',
-  stageOpen: 'denylist/stage_open',
-  stageAdd: 'denylist/stage_add',
-  stageCommit: 'denylist/stage_commit',
-  stageDrop: 'denylist/stage_drop',
-  stageSweep: 'denylist/stage_sweep',
-};
+const stageOpen = script<[...ChangeArguments, token: string, leaseMs: number], 'opened' | 'busy'>(
+  'denylist/stage_open',
+);
+
+const stageAdd = script<
+  [...ChangeArguments, token: string, leaseMs: number, ...string[]],
+  [Refusal | 'lapsed'] | ['staged', added: number, positionsInUse: number[]]
+>('denylist/stage_add');
+
+const stageCommit = script<
+  [...ChangeArguments, token: string, keyId: string, names: number],
+  'committed' | 'lapsed' | Refusal
+>('denylist/stage_commit');
+
+const stageDrop = script<[token: string], 'dropped' | 'lapsed'>('denylist/stage_drop');
+
+/** Removes the stage of an overwrite whose process died. */
+export const removeAbandonedStage = script<[], 'removed' | 'none'>('denylist/stage_sweep');
 
 /** The organization, the key that asked (for the audit trail), and what the request is judged by. */
 export interface DenylistContext {
-  store: DenylistStore;
+  store: RedisClient;
   base: string;
   keyId: string;
   snapshot: WriteSnapshot;
@@ -97,7 +92,7 @@ export async function banUsernames(
         const form = normalizedName(snapshot, replacement);
         return [username, normalizedName(snapshot, username), replacement, denied.has(form) ? '' : form];
       });
-      const reply = await store.banUsernames(base, ...changeArguments(snapshot), keyId, ...asked);
+      const reply = await ban(store, base, ...changeArguments(snapshot), keyId, ...asked);
       if (reply[0] === 'banned') {
         for (const [position, [username, replacement]] of rest.entries()) {
           const reason = reply[1][position];
@@ -171,7 +166,7 @@ export async function removeDenied(
     for (;;) {
       const pairs = chunk.map((name) => [name, normalizedName(snapshot, name)] as const);
       const fresh = firstOfEachForm(pairs, seen);
-      const reply = await store.removeDenied(base, ...changeArguments(snapshot), keyId, ...fresh.flat());
+      const reply = await remove(store, base, ...changeArguments(snapshot), keyId, ...fresh.flat());
       if (reply[0] === 'removed') {
         for (const [position, [name, form]] of fresh.entries()) {
           seen.add(form);
@@ -206,7 +201,8 @@ export async function overwriteDenylist(
     if (!(await openStage(store, base, snapshot, token, budget))) return { kind: 'busy' };
     const staged = await fillStage(store, base, token, snapshot, usernames);
     if (staged.kind === 'staged') {
-      const committed = await store.stageCommit(
+      const committed = await stageCommit(
+        store,
         base,
         ...changeArguments(snapshot),
         token,
@@ -215,36 +211,28 @@ export async function overwriteDenylist(
       );
       if (committed === 'committed') return { kind: 'overwritten' };
     }
-    await store.stageDrop(base, token);
+    await stageDrop(store, base, token);
     if (staged.kind === 'in-use') return staged;
     if (!(await budget.wait())) return { kind: 'busy' };
     snapshot = await readAgain(store, base, snapshot);
   }
 }
 
-/** Removes the stage of an overwrite whose process died. */
-export async function removeAbandonedStage(
-  store: RedisClient & DenylistScripts,
-  base: string,
-): Promise<void> {
-  await store.stageSweep(base);
-}
-
 async function openStage(
-  store: DenylistStore,
+  store: RedisClient,
   base: string,
   snapshot: WriteSnapshot,
   token: string,
   budget: RetryBudget,
 ): Promise<boolean> {
-  while ((await store.stageOpen(base, ...changeArguments(snapshot), token, stageLease)) === 'busy') {
+  while ((await stageOpen(store, base, ...changeArguments(snapshot), token, stageLease)) === 'busy') {
     if (!(await budget.wait())) return false;
   }
   return true;
 }
 
 async function fillStage(
-  store: DenylistStore,
+  store: RedisClient,
   base: string,
   token: string,
   snapshot: WriteSnapshot,
@@ -254,7 +242,8 @@ async function fillStage(
   let names = 0;
   for await (const chunk of yieldingChunks(usernames, namesAtOnce.stage)) {
     const pairs = chunk.map((name) => [name, normalizedName(snapshot, name)] as const);
-    const reply = await store.stageAdd(
+    const reply = await stageAdd(
+      store,
       base,
       ...changeArguments(snapshot),
       token,

@@ -9,20 +9,14 @@ import {
 } from './keys.ts';
 import type { RedisClient } from './connection/client.ts';
 import { recordLayout } from './layout/layout.ts';
-import type { ScriptCommand, ScriptFiles } from './connection/script-loader.ts';
+import { script } from './connection/script-loader.ts';
 import { readWriteSnapshot } from './write-snapshot.ts';
 
-export interface OrganizationScripts {
-  register: ScriptCommand<[string], number>;
-  saveSettings: ScriptCommand<(string | number)[], 'created' | 'changed' | 'min-above-max' | 'loading'>;
-}
+const register = script<[id: string], number>('organization/register');
 
-export type OrganizationStore = RedisClient & OrganizationScripts;
-
-export const organizationScripts: ScriptFiles<OrganizationScripts> = {
-  register: 'organization/register',
-  saveSettings: 'organization/save_settings',
-};
+const save = script<(string | number)[], 'created' | 'changed' | 'min-above-max' | 'loading'>(
+  'organization/save_settings',
+);
 
 /**
  * Changes the settings that are given and no others, or creates the organization. The comparison of one that exists
@@ -31,13 +25,14 @@ export const organizationScripts: ScriptFiles<OrganizationScripts> = {
  * set meanwhile; nothing was changed. `loading`: a migration is loading the organization; nothing was changed.
  */
 export async function saveSettings(
-  store: OrganizationStore,
+  store: RedisClient,
   prefix: string,
   organizationId: string,
   { comparison = defaultSettings.comparison, ...given }: Partial<OrganizationSettings>,
 ): Promise<'created' | 'changed' | 'min-above-max' | 'loading'> {
   await registerOrganization(store, prefix, organizationId);
-  return await store.saveSettings(
+  return await save(
+    store,
     organizationBase(prefix, organizationId),
     comparison,
     defaultSettings.minLength,
@@ -50,13 +45,9 @@ export async function saveSettings(
 }
 
 /** Must come first: whatever walks over all organizations would miss one that is not in the registry. */
-export async function registerOrganization(
-  store: OrganizationStore,
-  prefix: string,
-  id: string,
-): Promise<void> {
+export async function registerOrganization(store: RedisClient, prefix: string, id: string): Promise<void> {
   await recordLayout(store, prefix);
-  await store.register(organizationsKey(prefix), id);
+  await register(store, organizationsKey(prefix), id);
 }
 
 /** Where each setting is stored; README.md has the table. */

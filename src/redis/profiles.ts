@@ -2,7 +2,7 @@ import { encodeReference, pendingGraceMs, type Profile, type ProfileChange } fro
 import { ruleBroken } from '../domain/usernames.ts';
 import { toProfile, type ProfileReply } from './api-keys/callers.ts';
 import type { RedisClient } from './connection/client.ts';
-import type { ScriptCommand, ScriptFiles } from './connection/script-loader.ts';
+import { script } from './connection/script-loader.ts';
 import {
   changeArguments,
   createRetryBudget,
@@ -14,25 +14,16 @@ import {
   type WriteSnapshot,
 } from './write-snapshot.ts';
 
-export interface ProfileScripts {
-  putProfile: ScriptCommand<
-    [...ChangeArguments, ...string[]],
-    | ['put', unusedFile: JsonText, ProfileReply]
-    | [Refusal | 'staged' | 'denied' | 'taken' | 'lapsed']
-    | ['object-not-found' | 'object-not-in-collection', field: 'picture' | 'avatar']
-  >;
-  setWallet: ScriptCommand<
-    [user: string, address: string, field: 'w' | 'wu'],
-    'set' | 'unknown-organization'
-  >;
-}
+const put = script<
+  [...ChangeArguments, ...string[]],
+  | ['put', unusedFile: JsonText, ProfileReply]
+  | [Refusal | 'staged' | 'denied' | 'taken' | 'lapsed']
+  | ['object-not-found' | 'object-not-in-collection', field: 'picture' | 'avatar']
+>('profile/put');
 
-type ProfileStore = RedisClient & ProfileScripts;
-
-export const profileScripts: ScriptFiles<ProfileScripts> = {
-  putProfile: 'profile/put',
-  setWallet: 'profile/set_wallet',
-};
+const linkWallet = script<[user: string, address: string, field: 'w' | 'wu'], 'set' | 'unknown-organization'>(
+  'profile/set_wallet',
+);
 
 export type PutOutcome =
   /** `unusedFile`: the picture file that the profile referred to before, and no longer does. */
@@ -51,7 +42,7 @@ export type PutOutcome =
  * user's own current name leaves it alone, whatever the rules say of it.
  */
 export async function putProfile(
-  store: ProfileStore,
+  store: RedisClient,
   base: string,
   userId: string,
   change: ProfileChange,
@@ -64,7 +55,8 @@ export async function putProfile(
     const broken = username === undefined ? undefined : ruleBroken(username, snapshot.settings);
     if (broken !== undefined) return { kind: 'not-allowed', reason: broken };
 
-    const reply = await store.putProfile(
+    const reply = await put(
+      store,
       base,
       ...changeArguments(snapshot),
       userId,
@@ -105,12 +97,12 @@ export async function putProfile(
  * without a profile gets one.
  */
 export async function setWallet(
-  store: ProfileStore,
+  store: RedisClient,
   base: string,
   userId: string,
   wallet: { address: string; isVerified: boolean },
 ): Promise<'set' | 'unknown-organization'> {
-  return await store.setWallet(base, userId, wallet.address, wallet.isVerified ? 'w' : 'wu');
+  return await linkWallet(store, base, userId, wallet.address, wallet.isVerified ? 'w' : 'wu');
 }
 
 function pictureArguments(picture: ProfileChange['picture']): [string, string] {

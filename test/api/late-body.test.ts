@@ -7,6 +7,7 @@ import { Redis } from 'ioredis';
 import { saveSettings } from '../../src/redis/organizations.ts';
 import { startBridge, type TestBridge, type TestOrganization } from '../support/bridge.ts';
 import { startRedis, type RedisProcess } from '../support/redis.ts';
+import { revokeApiKey } from '../../src/redis/api-keys/api-keys.ts';
 
 let redis: RedisProcess;
 let bridge: TestBridge;
@@ -52,7 +53,7 @@ describe('a body that arrives after its headers', () => {
   test('is refused if its key was revoked meanwhile', async () => {
     const { apiKey, keyId } = await organization.newKey({ role: 'player', userId: 'revoked' });
     const put = await beginPut(apiKey);
-    await bridge.store.revokeKey(organization.base, keyId);
+    await revokeApiKey(bridge.store, organization.base, keyId);
     expect(await finish(put)).toBe(401);
   });
 

@@ -8,13 +8,13 @@ import { organizationBase, organizationsKey } from '../../src/redis/keys.ts';
 import { saveSettings } from '../../src/redis/organizations.ts';
 import { putProfile } from '../../src/redis/profiles.ts';
 import { changeComparison } from '../../src/redis/reindex/reindex.ts';
-import type { Store } from '../../src/redis/scripts.ts';
 import { sweepOrganizations } from '../../src/redis/sweep.ts';
 import { readWriteSnapshot } from '../../src/redis/write-snapshot.ts';
 import { createTool, newFolder, type Tool } from '../migration/tool.ts';
 import { runTool } from '../support/admin.ts';
 import { startCluster, type RedisCluster } from '../support/redis-cluster.ts';
 import { openTestStore } from '../support/store.ts';
+import type { RedisClient } from '../../src/redis/connection/client.ts';
 
 const prefix = 'pb:';
 const ids = Array.from({ length: 12 }, (_, n) => `org-${n}`);
@@ -24,7 +24,7 @@ const counts = { organizations: 12, profiles: 12, usernames: 12, deniedNames: 30
 const base = organizationBase(prefix, 'org-0');
 
 let cluster: RedisCluster;
-let store: Store;
+let store: RedisClient;
 let tool: Tool;
 let exported: string;
 

@@ -1,10 +1,10 @@
 import { joinCutover, type Admission, type Cutover } from '../../src/cutover/switch/instance.ts';
-import type { CutoverStore } from '../../src/cutover/switch/registry.ts';
 import { createLog } from '../../src/log.ts';
+import type { RedisClient } from '../../src/redis/connection/client.ts';
 
 /** An instance in this process, as the bridge has one. */
 export async function joinTestInstance(
-  store: CutoverStore,
+  store: RedisClient,
   keyPrefix: string,
   hasLegacy = true,
 ): Promise<Cutover> {

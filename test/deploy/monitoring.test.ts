@@ -2,14 +2,14 @@ import { readFileSync } from 'node:fs';
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { problemKinds } from '../../src/contract/problems.ts';
 import { closeRedis } from '../../src/redis/connection/connect.ts';
-import type { Store } from '../../src/redis/scripts.ts';
 import { freshPrefix } from '../support/redis.ts';
 import { openTestStore } from '../support/store.ts';
 import { startAdminPort, type TestAdminPort } from '../support/admin-port.ts';
+import type { RedisClient } from '../../src/redis/connection/client.ts';
 
 const read = (file: string): string => readFileSync(`scripts/deploy/${file}`, 'utf8');
 
-let store: Store;
+let store: RedisClient;
 let port: TestAdminPort;
 beforeAll(async () => {
   store = await openTestStore();

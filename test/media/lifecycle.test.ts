@@ -2,11 +2,11 @@ import { afterAll, beforeAll, beforeEach, expect, test } from '@jest/globals';
 import { removeOrphans, trackPending } from '../../src/media/lifecycle.ts';
 import { closeRedis } from '../../src/redis/connection/connect.ts';
 import { organizationBase, unreferencedPicturesKey } from '../../src/redis/keys.ts';
-import type { Store } from '../../src/redis/scripts.ts';
 import { freshPrefix } from '../support/redis.ts';
 import { openTestStore } from '../support/store.ts';
+import type { RedisClient } from '../../src/redis/connection/client.ts';
 
-let store: Store;
+let store: RedisClient;
 let base: string;
 beforeAll(async () => {
   store = await openTestStore();

@@ -3,15 +3,14 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { lockRun } from '../../src/migration/runs/lock.ts';
-import { defineMigrationScripts } from '../../src/migration/engine/scripts.ts';
 import { closeRedis } from '../../src/redis/connection/connect.ts';
 import { fsck } from '../../src/redis/fsck/fsck.ts';
 import { scanKeys } from '../../src/redis/connection/scan.ts';
-import type { Store } from '../../src/redis/scripts.ts';
 import { openTestStore, startBridge, type TestBridge } from '../support/bridge.ts';
 import { createClient } from '../support/client.ts';
 import { freshPrefix, startRedis, unusedPort } from '../support/redis.ts';
 import { createTool, ended, newFolder, writeSource, type Tool } from './tool.ts';
+import type { RedisClient } from '../../src/redis/connection/client.ts';
 
 const T = 1_700_000_000_000;
 const many = 3000;
@@ -31,7 +30,7 @@ function profiles(count: number, from = 0): object[] {
  * Every key and value of a prefix, but for what the run keeps of itself. Into which buckets the index of names has
  * grown depends on the order in which names came in; that each is in the right one is proven.
  */
-async function keysOf(store: Store, prefix: string): Promise<Record<string, unknown>> {
+async function keysOf(store: RedisClient, prefix: string): Promise<Record<string, unknown>> {
   const onFault = () => {};
   expect(await fsck(store, prefix, { repair: false, onFault })).toMatchObject({ found: 0 });
   const all: Record<string, unknown> = {};
@@ -52,13 +51,13 @@ async function keysOf(store: Store, prefix: string): Promise<Record<string, unkn
   return { ...all, ...names };
 }
 
-async function settingsIn(store: Store, key: string): Promise<Record<string, string>> {
+async function settingsIn(store: RedisClient, key: string): Promise<Record<string, string>> {
   const settings = await store.hgetall(key);
   return Object.fromEntries(Object.entries(settings).filter(([field]) => !/^n\d+$/.test(field)));
 }
 
 describe('an apply', () => {
-  let store: Store;
+  let store: RedisClient;
   let source: string;
   let whole: Record<string, unknown>;
 
@@ -135,8 +134,7 @@ describe('an apply', () => {
   test('is shown by status while it reads the source, before anything is written', async () => {
     const tool = createTool();
     expect((await tool.text('status')).out).toBe('No migration has been started yet.\n');
-    const migrationStore = defineMigrationScripts(store);
-    const first = await lockRun(migrationStore, tool.prefix, 'r');
+    const first = await lockRun(store, tool.prefix, 'r');
     expect((await tool.json('status')).json).toMatchObject({ runs: [{ run: 'r', phase: 'reading' }] });
     expect((await tool.text('status', '--run', 'r')).out).toMatch(
       /^Run r: reading the source \(process \d+ on .+\); nothing has been written yet\n$/,
@@ -149,7 +147,7 @@ describe('an apply', () => {
       err: 'error: there is no run r: no migration has been started yet\n',
     });
     await tool.json('apply', '--source', writeSource({ profiles: profiles(1) }), '--run', 'r');
-    const second = await lockRun(migrationStore, tool.prefix, 'r');
+    const second = await lockRun(store, tool.prefix, 'r');
     expect((await tool.text('status')).out).toMatch(
       /^Run r from .+: reading the source again .+; the previous round finished .+\n.+\nprofiles +100 % +1 /,
     );

@@ -19,6 +19,7 @@ import { freshPrefix } from '../support/redis.ts';
 import { inSmallDisk, testWithMounts } from '../support/small-disk.ts';
 import { thisProcess } from '../../src/lib/system/process-identity.ts';
 import { createTool, ended, newFolder, writeSource, type Tool } from './tool.ts';
+import { revokeApiKey } from '../../src/redis/api-keys/api-keys.ts';
 
 const id = fc
   .oneof(
@@ -125,7 +126,7 @@ test('an export includes what was made through the bridge, but no revoked key', 
     const player = await organization.player('u1');
     await player.request('PUT', '/api/profile/', { json: { username: 'ann' } });
     const { keyId } = await organization.newKey({ role: 'admin' });
-    await bridge.store.revokeKey(organization.base, keyId);
+    await revokeApiKey(bridge.store, organization.base, keyId);
     const to = join(newFolder(), 'out');
     const call = await tool.json('export', '--to', to);
     expect(call.json).toMatchObject({

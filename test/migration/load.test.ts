@@ -7,11 +7,11 @@ import { runAdmin } from '../../src/cli/admin/run.ts';
 import { closeRedis } from '../../src/redis/connection/connect.ts';
 import { fsck } from '../../src/redis/fsck/fsck.ts';
 import { scanKeys } from '../../src/redis/connection/scan.ts';
-import type { Store } from '../../src/redis/scripts.ts';
 import { openTestStore } from '../support/bridge.ts';
 import { createTool, ended, writeSource, type Tool } from './tool.ts';
+import type { RedisClient } from '../../src/redis/connection/client.ts';
 
-let store: Store;
+let store: RedisClient;
 
 beforeAll(async () => {
   store = await openTestStore();

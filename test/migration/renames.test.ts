@@ -7,17 +7,17 @@ import {
   makeRenames,
 } from '../../src/migration/engine/write/renames.ts';
 import { createOrganizations } from '../../src/migration/engine/organizations.ts';
-import { defineMigrationScripts, type MigrationStore } from '../../src/migration/engine/scripts.ts';
 import { closeRedis } from '../../src/redis/connection/connect.ts';
 import { fsck } from '../../src/redis/fsck/fsck.ts';
 import { openTestStore, startBridge } from '../support/bridge.ts';
 import { freshPrefix } from '../support/redis.ts';
 import { createTool, ended, writeSource } from './tool.ts';
+import type { RedisClient } from '../../src/redis/connection/client.ts';
 
-let store: MigrationStore;
+let store: RedisClient;
 
 beforeAll(async () => {
-  store = defineMigrationScripts(await openTestStore());
+  store = await openTestStore();
 });
 
 afterAll(async () => {

@@ -1,7 +1,6 @@
 import { expect, test } from '@jest/globals';
 import { closeRedis } from '../../src/redis/connection/connect.ts';
 import { createOrganizations } from '../../src/migration/engine/organizations.ts';
-import { defineMigrationScripts } from '../../src/migration/engine/scripts.ts';
 import { createWriter } from '../../src/migration/engine/write/writer.ts';
 import { startRedis } from '../support/redis.ts';
 import { openTestStore } from '../support/store.ts';
@@ -9,9 +8,11 @@ import { createTool, writeSource } from './tool.ts';
 
 test('a reply that is not known is an error, not taken for success', async () => {
   const { prefix } = createTool();
-  const store = defineMigrationScripts(await openTestStore());
+  const store = await openTestStore();
   try {
-    store.defineCommand('migrateObjects', { numberOfKeys: 1, lua: "return { 'postponed' }" });
+    const define = store.defineCommand.bind(store);
+    store.defineCommand = (name, definition) =>
+      define(name, { ...definition, lua: "return { 'postponed' }" });
     const organizations = createOrganizations(store, prefix);
     const writer = createWriter(store, organizations, {
       mediaUrl: '',

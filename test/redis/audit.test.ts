@@ -6,12 +6,12 @@ import { closeRedis } from '../../src/redis/connection/connect.ts';
 import { banUsernames, overwriteDenylist, removeDenied } from '../../src/redis/denylist.ts';
 import { organizationBase } from '../../src/redis/keys.ts';
 import { saveSettings } from '../../src/redis/organizations.ts';
-import type { Store } from '../../src/redis/scripts.ts';
 import { readWriteSnapshot } from '../../src/redis/write-snapshot.ts';
 import { openTestStore } from '../support/store.ts';
 import { freshPrefix } from '../support/redis.ts';
+import type { RedisClient } from '../../src/redis/connection/client.ts';
 
-let store: Store;
+let store: RedisClient;
 beforeAll(async () => {
   store = await openTestStore();
 });

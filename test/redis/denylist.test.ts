@@ -5,12 +5,17 @@ import { banUsernames, overwriteDenylist, removeDenied } from '../../src/redis/d
 import { organizationBase } from '../../src/redis/keys.ts';
 import { saveSettings } from '../../src/redis/organizations.ts';
 import { putProfile } from '../../src/redis/profiles.ts';
-import type { Store } from '../../src/redis/scripts.ts';
 import { readWriteSnapshot } from '../../src/redis/write-snapshot.ts';
 import { freshPrefix } from '../support/redis.ts';
 import { openTestStore } from '../support/store.ts';
+import type { RedisClient } from '../../src/redis/connection/client.ts';
+import { script } from '../../src/redis/connection/script-loader.ts';
 
-let store: Store;
+const stageOpen = script<(string | number)[], unknown>('denylist/stage_open');
+const stageAdd = script<(string | number)[], unknown>('denylist/stage_add');
+const stageCommit = script<(string | number)[], unknown>('denylist/stage_commit');
+
+let store: RedisClient;
 let base: string;
 beforeAll(async () => {
   store = await openTestStore();
@@ -30,31 +35,31 @@ const denied = async () => (await store.hkeys(`${base}d0`)).sort();
 describe('an overwrite of the denylist', () => {
   test('is not committed once its stage has lost a name', async () => {
     await overwriteDenylist(await context(), ['old']);
-    await store.stageOpen(base, 0, '0', '', 'mine', 60_000);
-    expect(await store.stageAdd(base, 0, '0', '', 'mine', 60_000, 'a', 'a', 'b', 'b')).toEqual([
+    await stageOpen(store, base, 0, '0', '', 'mine', 60_000);
+    expect(await stageAdd(store, base, 0, '0', '', 'mine', 60_000, 'a', 'a', 'b', 'b')).toEqual([
       'staged',
       2,
       [],
     ]);
     await store.unlink(`${base}stage`);
-    expect(await store.stageCommit(base, 0, '0', '', 'mine', 'k', 2)).toBe('lapsed');
+    expect(await stageCommit(store, base, 0, '0', '', 'mine', 'k', 2)).toBe('lapsed');
     expect(await denied()).toEqual(['old']);
   });
 
   test('is not committed once its lease is over, and its names can be claimed', async () => {
     await overwriteDenylist(await context(), ['old']);
-    await store.stageOpen(base, 0, '0', '', 'mine', 60_000);
-    await store.stageAdd(base, 0, '0', '', 'mine', 60_000, 'a', 'a');
+    await stageOpen(store, base, 0, '0', '', 'mine', 60_000);
+    await stageAdd(store, base, 0, '0', '', 'mine', 60_000, 'a', 'a');
     expect(await put('ada', 'a')).toBe('busy');
     await store.pexpire(`${base}stage-owner`, 0);
     expect(await put('ada', 'a')).toBe('put');
-    expect(await store.stageCommit(base, 0, '0', '', 'mine', 'k', 1)).toBe('lapsed');
+    expect(await stageCommit(store, base, 0, '0', '', 'mine', 'k', 1)).toBe('lapsed');
     expect(await denied()).toEqual(['old']);
   });
 
   test('keeps its stage in a key that never expires, which would free it on the main thread', async () => {
-    await store.stageOpen(base, 0, '0', '', 'mine', 60_000);
-    await store.stageAdd(base, 0, '0', '', 'mine', 60_000, 'a', 'a');
+    await stageOpen(store, base, 0, '0', '', 'mine', 60_000);
+    await stageAdd(store, base, 0, '0', '', 'mine', 60_000, 'a', 'a');
     expect(await store.ttl(`${base}stage`)).toBe(-1);
     expect(await store.ttl(`${base}stage-owner`)).toBeGreaterThan(0);
   });

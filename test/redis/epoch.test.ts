@@ -5,16 +5,16 @@ import { banUsernames, overwriteDenylist, removeDenied } from '../../src/redis/d
 import { organizationBase } from '../../src/redis/keys.ts';
 import { saveSettings } from '../../src/redis/organizations.ts';
 import { putProfile } from '../../src/redis/profiles.ts';
-import type { Store } from '../../src/redis/scripts.ts';
 import { readWriteSnapshot } from '../../src/redis/write-snapshot.ts';
-import { defineCutoverScripts, type CutoverStore } from '../../src/cutover/switch/registry.ts';
 import { freshPrefix } from '../support/redis.ts';
 import { openTestStore } from '../support/store.ts';
+import type { RedisClient } from '../../src/redis/connection/client.ts';
+import { cutoverRaiseEpoch } from '../../src/cutover/switch/registry.ts';
 
-let store: Store & CutoverStore;
+let store: RedisClient;
 let base: string;
 beforeAll(async () => {
-  store = defineCutoverScripts(await openTestStore());
+  store = await openTestStore();
 });
 beforeEach(async () => {
   const prefix = freshPrefix();
@@ -27,7 +27,7 @@ test('a change that was admitted before a switch raised the epoch is refused, an
   const snapshot = await readWriteSnapshot(store, base, 'ada');
   const context = { store, base, keyId: 'k', snapshot };
   await overwriteDenylist(context, ['root']);
-  expect(await store.cutoverRaiseEpoch(base, 3, '', '')).toBe(3);
+  expect(await cutoverRaiseEpoch(store, base, 3, '', '')).toBe(3);
 
   const attempts = [
     putProfile(store, base, 'ada', { username: 'Ada' }, snapshot),
@@ -46,7 +46,7 @@ test('a change that was admitted before a switch raised the epoch is refused, an
 });
 
 test('a change of the same or a later epoch is made', async () => {
-  await store.cutoverRaiseEpoch(base, 3, '', '');
+  await cutoverRaiseEpoch(store, base, 3, '', '');
   const snapshot = await readWriteSnapshot(store, base, 'ada');
   expect(snapshot.epoch).toBe(3);
   expect(await putProfile(store, base, 'ada', { username: 'Ada' }, snapshot)).toMatchObject({ kind: 'put' });
@@ -55,9 +55,9 @@ test('a change of the same or a later epoch is made', async () => {
 });
 
 test('the epoch of an organization never falls, and makes no organization', async () => {
-  await store.cutoverRaiseEpoch(base, 5, '', '');
-  expect(await store.cutoverRaiseEpoch(base, 4, '', '')).toBe(5);
+  await cutoverRaiseEpoch(store, base, 5, '', '');
+  expect(await cutoverRaiseEpoch(store, base, 4, '', '')).toBe(5);
   const nobody = organizationBase(freshPrefix(), 'nobody');
-  expect(await store.cutoverRaiseEpoch(nobody, 4, '', '')).toBe(0);
+  expect(await cutoverRaiseEpoch(store, nobody, 4, '', '')).toBe(0);
   expect(await store.exists(`${nobody}settings`)).toBe(0);
 });

@@ -7,19 +7,19 @@ import { closeRedis } from '../../src/redis/connection/connect.ts';
 import { banUsernames, overwriteDenylist, removeDenied } from '../../src/redis/denylist.ts';
 import { organizationBase } from '../../src/redis/keys.ts';
 import { putProfile } from '../../src/redis/profiles.ts';
-import type { Store } from '../../src/redis/scripts.ts';
 import { readWriteSnapshot } from '../../src/redis/write-snapshot.ts';
 import { openTestStore } from '../support/store.ts';
 import { freshPrefix } from '../support/redis.ts';
 import { run, type Command, type Model } from './model.ts';
+import type { RedisClient } from '../../src/redis/connection/client.ts';
 
-let stores: Store[];
-let store: Store;
+let stores: RedisClient[];
+let store: RedisClient;
 const prefix = freshPrefix();
 beforeAll(async () => {
   // Clients of one connection would be served in the order in which they ask.
   stores = await Promise.all([0, 1, 2, 3].map(() => openTestStore()));
-  [store] = stores as [Store];
+  [store] = stores as [RedisClient];
 });
 afterAll(async () => {
   await Promise.all(stores.map(closeRedis));
@@ -56,7 +56,7 @@ async function newOrganization(comparison: UsernameComparison) {
   const empty: Model = { comparison, names: new Map(), denied: new Set() };
 
   const runReal = async (asked: Command, client = 0): Promise<unknown> => {
-    const own = stores[client % stores.length] as Store;
+    const own = stores[client % stores.length] as RedisClient;
     const user = asked.kind === 'put' ? asked.user : undefined;
     const snapshot = await readWriteSnapshot(own, base, user);
     const context = { store: own, base, keyId: 'k', snapshot };

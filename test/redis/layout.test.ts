@@ -5,14 +5,14 @@ import { organizationBase } from '../../src/redis/keys.ts';
 import { layoutVersion, readLayout } from '../../src/redis/layout/layout.ts';
 import { upgradeLayout } from '../../src/redis/layout/upgrade.ts';
 import { saveSettings } from '../../src/redis/organizations.ts';
-import type { Store } from '../../src/redis/scripts.ts';
 import { runTool } from '../support/admin.ts';
 import { startBridge } from '../support/bridge.ts';
 import { createClient } from '../support/client.ts';
 import { freshPrefix, testRedisUrl } from '../support/redis.ts';
 import { openTestStore } from '../support/store.ts';
+import type { RedisClient } from '../../src/redis/connection/client.ts';
 
-let store: Store;
+let store: RedisClient;
 let prefix: string;
 beforeAll(async () => {
   store = await openTestStore();

@@ -7,12 +7,12 @@ import { organizationBase } from '../../src/redis/keys.ts';
 import { saveSettings } from '../../src/redis/organizations.ts';
 import { putProfile } from '../../src/redis/profiles.ts';
 import { changeComparison } from '../../src/redis/reindex/reindex.ts';
-import type { Store } from '../../src/redis/scripts.ts';
 import { readWriteSnapshot, type WriteSnapshot } from '../../src/redis/write-snapshot.ts';
 import { openTestStore } from '../support/store.ts';
 import { freshPrefix } from '../support/redis.ts';
+import type { RedisClient } from '../../src/redis/connection/client.ts';
 
-let store: Store;
+let store: RedisClient;
 let prefix: string;
 let base: string;
 let snapshot: WriteSnapshot;

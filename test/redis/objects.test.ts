@@ -5,16 +5,16 @@ import { organizationBase } from '../../src/redis/keys.ts';
 import { addToCollection, setObject } from '../../src/redis/objects.ts';
 import { saveSettings } from '../../src/redis/organizations.ts';
 import { putProfile } from '../../src/redis/profiles.ts';
-import type { Store } from '../../src/redis/scripts.ts';
 import { readWriteSnapshot } from '../../src/redis/write-snapshot.ts';
 import { setWallet } from '../../src/redis/profiles.ts';
 import { openTestStore } from '../support/store.ts';
 import { freshPrefix } from '../support/redis.ts';
+import type { RedisClient } from '../../src/redis/connection/client.ts';
 
 const hat = { datasourceId: 'hats', objectDefinitionId: 'top hat' };
 const address = `0x${'aB'.repeat(20)}`;
 
-let store: Store;
+let store: RedisClient;
 let base: string;
 let prefix: string;
 beforeAll(async () => {

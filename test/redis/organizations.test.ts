@@ -4,11 +4,11 @@ import { defaultSettings } from '../../src/domain/settings.ts';
 import { closeRedis } from '../../src/redis/connection/connect.ts';
 import { organizationBase } from '../../src/redis/keys.ts';
 import { findSettings, listOrganizations, saveSettings } from '../../src/redis/organizations.ts';
-import type { Store } from '../../src/redis/scripts.ts';
 import { openTestStore } from '../support/store.ts';
 import { freshPrefix } from '../support/redis.ts';
+import type { RedisClient } from '../../src/redis/connection/client.ts';
 
-let store: Store;
+let store: RedisClient;
 beforeAll(async () => {
   store = await openTestStore();
 });

@@ -2,12 +2,16 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/g
 import { closeRedis } from '../../src/redis/connection/connect.ts';
 import { removeAbandonedStage } from '../../src/redis/denylist.ts';
 import { organizationBase, organizationsKey, sweepKey } from '../../src/redis/keys.ts';
-import type { Store } from '../../src/redis/scripts.ts';
 import { sweepOrganizations, type SweepJob } from '../../src/redis/sweep.ts';
 import { freshPrefix } from '../support/redis.ts';
 import { openTestStore } from '../support/store.ts';
+import type { RedisClient } from '../../src/redis/connection/client.ts';
+import { script } from '../../src/redis/connection/script-loader.ts';
 
-let store: Store;
+const stageOpen = script<(string | number)[], unknown>('denylist/stage_open');
+const stageAdd = script<(string | number)[], unknown>('denylist/stage_add');
+
+let store: RedisClient;
 let prefix: string;
 beforeAll(async () => {
   store = await openTestStore();
@@ -66,8 +70,8 @@ describe('a sweep', () => {
 describe('the stage of a denylist overwrite', () => {
   test('is removed once its owner is dead, and not before', async () => {
     const base = organizationBase(prefix, 'a');
-    await store.stageOpen(base, 0, '0', '', 'mine', 60_000);
-    await store.stageAdd(base, 0, '0', '', 'mine', 60_000, 'a', 'a');
+    await stageOpen(store, base, 0, '0', '', 'mine', 60_000);
+    await stageAdd(store, base, 0, '0', '', 'mine', 60_000, 'a', 'a');
     await removeAbandonedStage(store, base);
     expect(await store.exists(`${base}stage`)).toBe(1);
     await store.pexpire(`${base}stage-owner`, 0);

@@ -10,17 +10,17 @@ import { createApiKey, type NewApiKey } from '../../src/redis/api-keys/api-keys.
 import { closeRedis } from '../../src/redis/connection/connect.ts';
 import { organizationBase } from '../../src/redis/keys.ts';
 import { saveSettings } from '../../src/redis/organizations.ts';
-import type { Store } from '../../src/redis/scripts.ts';
 import { createClient, type Client } from './client.ts';
 import { freshPrefix, testRedisUrl } from './redis.ts';
 import { openTestStore } from './store.ts';
+import type { RedisClient } from '../../src/redis/connection/client.ts';
 
 export { openTestStore } from './store.ts';
 
 export interface TestBridge extends Bridge {
   config: Config;
   /** A connection of the test's own to the same store. */
-  store: Store;
+  store: RedisClient;
   /** Makes an organization nobody else uses. */
   newOrganization: (settings?: Partial<OrganizationSettings>, id?: string) => Promise<TestOrganization>;
   /** The picture files on disk. */
@@ -79,7 +79,7 @@ export async function startBridge(overrides: Partial<Config> = {}): Promise<Test
 export async function createTestOrganization(
   url: string,
   { keyPrefix, organizationHeader }: Pick<Config, 'keyPrefix' | 'organizationHeader'>,
-  store: Store,
+  store: RedisClient,
   id: string,
   settings: Partial<OrganizationSettings> = {},
 ): Promise<TestOrganization> {

@@ -1,13 +1,11 @@
 import { createFindings } from '../../src/cutover/compare/findings.ts';
 import type { Mode } from '../../src/cutover/modes.ts';
-import { defineTrafficScripts } from '../../src/cutover/scripts.ts';
 import { switchMode } from '../../src/cutover/switch/coordinator.ts';
 import { joinCutover, type Cutover } from '../../src/cutover/switch/instance.ts';
-import { defineCutoverScripts, readCutover } from '../../src/cutover/switch/registry.ts';
+import { readCutover } from '../../src/cutover/switch/registry.ts';
 import { createLog } from '../../src/log.ts';
 import type { RedisClient } from '../../src/redis/connection/connect.ts';
 import { cutoverKey } from '../../src/redis/keys.ts';
-import { defineScripts } from '../../src/redis/scripts.ts';
 
 export interface PastMode {
   mode: Mode;
@@ -24,13 +22,12 @@ export async function writeCutover(
   keyPrefix: string,
   past: readonly PastMode[],
 ): Promise<Cutover> {
-  const store = defineCutoverScripts(client);
   const log = createLog('silent');
   const options = { keyPrefix, kind: 'bridge', hasLegacy: true, canReplay: true, log } as const;
-  const instance = await joinCutover(store, options);
+  const instance = await joinCutover(client, options);
   for (const { mode: to } of past.slice(1)) {
-    const { mode: from } = await readCutover(store, keyPrefix);
-    const outcome = await switchMode(store, keyPrefix, {
+    const { mode: from } = await readCutover(client, keyPrefix);
+    const outcome = await switchMode(client, keyPrefix, {
       from,
       to,
       holdMs: 10_000,
@@ -42,7 +39,7 @@ export async function writeCutover(
     if (outcome.kind !== 'switched') throw new Error(outcome.kind);
   }
   const key = cutoverKey(keyPrefix);
-  const { epoch, history } = await readCutover(store, keyPrefix);
+  const { epoch, history } = await readCutover(client, keyPrefix);
   const first = epoch - history.length + 1;
   for (const [i, { mode, since }] of past.entries()) {
     await client.hset(key, `history:${first + i}`, `${since} ${mode} ${history[i]?.by ?? ''}`);
@@ -50,7 +47,7 @@ export async function writeCutover(
   const since = past.at(-1)?.since ?? 0;
   await client.hset(key, 'since', String(since));
 
-  const findings = createFindings(defineTrafficScripts(defineScripts(client)), keyPrefix, log);
+  const findings = createFindings(client, keyPrefix, log);
   findings.compared('acme', since, { kind: 'same', userId: 'u1' });
   findings.compared('acme', since, { kind: 'different', userId: 'u2', fields: ['username', 'avatar.url'] });
   findings.compared('acme', since, { kind: 'different', userId: 'u2', fields: ['username'] });

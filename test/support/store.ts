@@ -1,9 +1,9 @@
 import { connectRedis } from '../../src/redis/connection/connect.ts';
-import { defineScripts, type Store } from '../../src/redis/scripts.ts';
 import { testRedisUrl } from './redis.ts';
+import type { RedisClient } from '../../src/redis/connection/client.ts';
 
 /** A client of the run's Redis that knows the scripts. The caller closes it by `closeRedis`. */
-export async function openTestStore(url = testRedisUrl()): Promise<Store> {
+export async function openTestStore(url = testRedisUrl()): Promise<RedisClient> {
   // A test may send thousands of commands at once, on a machine that has other work.
-  return defineScripts(await connectRedis(url, { allowEviction: true, commandTimeout: 10_000 }));
+  return await connectRedis(url, { allowEviction: true, commandTimeout: 10_000 });
 }

@@ -5,9 +5,12 @@ import { organizationBase, profileKey } from '../../../src/redis/keys.ts';
 import { setObject } from '../../../src/redis/objects.ts';
 import { saveSettings } from '../../../src/redis/organizations.ts';
 import { putProfile } from '../../../src/redis/profiles.ts';
-import type { Store } from '../../../src/redis/scripts.ts';
 import type { WriteSnapshot } from '../../../src/redis/write-snapshot.ts';
 import { users } from './load.ts';
+import type { RedisClient } from '../../../src/redis/connection/client.ts';
+import { script } from '../../../src/redis/connection/script-loader.ts';
+
+const createKey = script<(string | number)[], unknown>('api_key/create');
 
 export const adminKey = 'admin-key-of-the-bench';
 /** The key of user number `{user}`, as a template. */
@@ -37,11 +40,11 @@ export function userId(user: number): string {
 }
 
 /** An organization with an admin key, and `users` users who have a key and a whole profile each. */
-export async function seedOrganization(store: Store, organization: string): Promise<void> {
+export async function seedOrganization(store: RedisClient, organization: string): Promise<void> {
   const base = baseOf(organization);
   await saveSettings(store, 'pb:', organization, defaultSettings);
   const newKey = (key: string, id: string, role: string, user: string) =>
-    store.createKey(base, hash('sha256', key), id, role, user, 'bench', '');
+    createKey(store, base, hash('sha256', key), id, role, user, 'bench', '');
   await newKey(adminKey, 'k_admin', 'admin', '');
   await setObject(store, base, avatar, avatarUrl);
   await setObject(store, base, otherAvatar, avatarUrl);
@@ -54,7 +57,7 @@ export async function seedOrganization(store: Store, organization: string): Prom
 }
 
 /** A profile as the migration leaves it: a name, a picture URL, an avatar by reference, a wallet. */
-async function seedProfile(store: Store, base: string, user: string, username: string): Promise<void> {
+async function seedProfile(store: RedisClient, base: string, user: string, username: string): Promise<void> {
   const outcome = await putProfile(store, base, user, { username, avatar }, snapshot);
   if (outcome.kind !== 'put') throw new Error(`seeding failed: ${outcome.kind}`);
   const profile = profileKey(base, user);
@@ -64,7 +67,11 @@ async function seedProfile(store: Store, base: string, user: string, username: s
 }
 
 /** Gives every user the name that `nameOf` says. */
-export async function rename(store: Store, base: string, nameOf: (user: number) => string): Promise<void> {
+export async function rename(
+  store: RedisClient,
+  base: string,
+  nameOf: (user: number) => string,
+): Promise<void> {
   await Promise.all(
     Array.from({ length: users }, async (_, user) => {
       const username = (await store.hget(profileKey(base, userId(user)), 'u')) ?? undefined;
@@ -76,7 +83,7 @@ export async function rename(store: Store, base: string, nameOf: (user: number) 
 }
 
 /** The afternoon version's own keys: the same users with the same profiles. */
-export async function seedAfternoon(store: Store): Promise<void> {
+export async function seedAfternoon(store: RedisClient): Promise<void> {
   for (const { datasourceId, objectDefinitionId } of [avatar, otherAvatar]) {
     await store.hset('objects:afternoon', `${datasourceId}:${objectDefinitionId}`, avatarUrl);
   }

@@ -1,11 +1,11 @@
 import { encodeReference } from '../../../src/domain/profile.ts';
 import { defaultSettings } from '../../../src/domain/settings.ts';
-import { defineMigrationScripts } from '../../../src/migration/engine/scripts.ts';
 import { saveSettings } from '../../../src/redis/organizations.ts';
-import type { Store } from '../../../src/redis/scripts.ts';
 import { openStore, usedMemory } from '../resources.ts';
 import { judged, type Row, type Section } from '../report/section.ts';
 import { avatar, baseOf, pictureUrl, userId, wallet } from '../load/seed.ts';
+import type { RedisClient } from '../../../src/redis/connection/client.ts';
+import { migrateProfiles } from '../../../src/migration/engine/scripts.ts';
 
 const profiles = 200_000;
 const batch = 500;
@@ -30,7 +30,7 @@ export const memory: Section = {
       for (const { organization, shown, aim } of shapes) {
         await saveSettings(store, 'pb:', organization, defaultSettings);
         const before = await usedMemory(store);
-        await migrateProfiles(store, organization, encodeReference(shown));
+        await bringIn(store, organization, encodeReference(shown));
         const bytes = ((await usedMemory(store)) - before) / profiles;
         const row = {
           what: `memory of a profile and its name, avatar reference of ${encodeReference(shown).length}`,
@@ -51,8 +51,7 @@ export const memory: Section = {
  * Brings whole profiles in as `npm run migrate` does: a user id of 36 bytes, a name of 13, a picture's URL of 45, an
  * avatar by reference, a wallet.
  */
-async function migrateProfiles(store: Store, organization: string, reference: string): Promise<void> {
-  const migration = defineMigrationScripts(store);
+async function bringIn(store: RedisClient, organization: string, reference: string): Promise<void> {
   const now = String(Date.now());
   const rest = ['pu', pictureUrl, 'ar', reference, 'w', wallet, 't', now];
   for (let done = 0; done < profiles; done += batch) {
@@ -60,7 +59,8 @@ async function migrateProfiles(store: Store, organization: string, reference: st
       const name = `player-${String(done + i).padStart(6, '0')}`;
       return [userId(done + i), name, now, '', '', '', 'u', name, ...rest];
     });
-    const reply = await migration.migrateProfiles(
+    const reply = await migrateProfiles(
+      store,
       baseOf(organization),
       '0',
       'write',

@@ -4,10 +4,13 @@ import { createServer, type IncomingMessage, type ServerResponse } from 'node:ht
 import type { AddressInfo } from 'node:net';
 import { Redis } from 'ioredis';
 import { profileKey } from '../../../src/redis/keys.ts';
-import { defineScripts } from '../../../src/redis/scripts.ts';
 import { baseOf, playerKey, userId } from '../load/seed.ts';
+import { script } from '../../../src/redis/connection/script-loader.ts';
 
-const store = defineScripts(new Redis(process.env['REDIS_URL'] ?? '', { enableAutoPipelining: true }));
+const putProfile = script<(string | number)[], [string]>('profile/put');
+const banUsernames = script<(string | number)[], [string]>('denylist/ban');
+
+const store = new Redis(process.env['REDIS_URL'] ?? '', { enableAutoPipelining: true });
 const base = baseOf('bare');
 const idStart = playerKey.indexOf('{');
 const names = new Map<string, string>();
@@ -34,7 +37,7 @@ async function rename(request: IncomingMessage, response: ServerResponse): Promi
   const user = userOf(request);
   const from = names.get(user) ?? (await store.hget(profileKey(base, user), 'u')) ?? '';
   const nothing = ['keep', '', 'keep', ''];
-  const reply = await store.putProfile(base, 0, '0', '', user, from, from, username, username, ...nothing);
+  const reply = await putProfile(store, base, 0, '0', '', user, from, from, username, username, ...nothing);
   if (reply[0] === 'put') names.set(user, username);
   answer(response, JSON.stringify({ username }), reply[0] === 'put' ? 200 : 500);
 }
@@ -42,7 +45,7 @@ async function rename(request: IncomingMessage, response: ServerResponse): Promi
 async function ban(request: IncomingMessage, response: ServerResponse): Promise<void> {
   const entries = Object.entries((await read(request)) as Record<string, string>);
   const values = entries.flatMap(([name, replacement]) => [name, name, replacement, replacement]);
-  const reply = await store.banUsernames(base, 0, '0', '', 'k_admin', ...values);
+  const reply = await banUsernames(store, base, 0, '0', '', 'k_admin', ...values);
   answer(response, '', reply[0] === 'banned' ? 204 : 500);
 }
 

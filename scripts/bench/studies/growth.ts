@@ -4,7 +4,6 @@ import { createReleasers } from '../../../src/lib/releasers.ts';
 import { closeRedis, connectRedis } from '../../../src/redis/connection/connect.ts';
 import { setObject } from '../../../src/redis/objects.ts';
 import { saveSettings } from '../../../src/redis/organizations.ts';
-import { defineScripts, type Store } from '../../../src/redis/scripts.ts';
 import { usedMemory } from '../resources.ts';
 import { startRedis } from '../../../test/support/redis.ts';
 import { load, users, type Workload } from '../load/load.ts';
@@ -12,6 +11,10 @@ import { pipeProfiles, type Crowd } from '../pipe.ts';
 import { avatar, avatarUrl, baseOf, playerKey, userId } from '../load/seed.ts';
 import { serveBridge, type Served } from '../servers/serve.ts';
 import { median } from '../report/stats.ts';
+import type { RedisClient } from '../../../src/redis/connection/client.ts';
+import { script } from '../../../src/redis/connection/script-loader.ts';
+
+const createKey = script<(string | number)[], unknown>('api_key/create');
 
 // Does the cost of a call grow with what is stored? Two bridges, each on a Redis of its own, one with few profiles
 // and one with many, measured in turn. Build first (npm run build); then:
@@ -71,8 +74,7 @@ try {
 async function loaded(crowd: Crowd): Promise<[bytes: number, url: string]> {
   const redis = await startRedis();
   releasers.onClose('redis', redis.stop);
-  const client = await connectRedis(redis.url);
-  const store = defineScripts(client);
+  const store = await connectRedis(redis.url);
   const before = await usedMemory(store);
   const begun = performance.now();
   await pipeProfiles(redis.port, crowd);
@@ -83,12 +85,12 @@ async function loaded(crowd: Crowd): Promise<[bytes: number, url: string]> {
       `${((performance.now() - begun) / 1000).toFixed(1)} s`,
   );
   if (crowd.organizations.length === 1) await addCallers(store, crowd.profilesEach);
-  await closeRedis(client);
+  await closeRedis(store);
   return [Math.round(bytes), redis.url];
 }
 
 /** Keys for users spread evenly over all. */
-async function addCallers(store: Store, profiles: number): Promise<void> {
+async function addCallers(store: RedisClient, profiles: number): Promise<void> {
   const base = baseOf(organization);
   await saveSettings(store, 'pb:', organization, defaultSettings);
   await setObject(store, base, avatar, avatarUrl);
@@ -96,7 +98,7 @@ async function addCallers(store: Store, profiles: number): Promise<void> {
     Array.from({ length: users }, async (_, n) => {
       const key = hash('sha256', playerKey.replace('{user}', String(n)));
       const user = userId(Math.floor((n * profiles) / users));
-      await store.createKey(base, key, `k_${n}`, 'player', user, 'bench', '');
+      await createKey(store, base, key, `k_${n}`, 'player', user, 'bench', '');
     }),
   );
 }

@@ -2,10 +2,15 @@ import { execFileSync } from 'node:child_process';
 import { hash } from 'node:crypto';
 import { createReleasers } from '../../../src/lib/releasers.ts';
 import { closeRedis, connectRedis } from '../../../src/redis/connection/connect.ts';
-import { defineScripts, type Store } from '../../../src/redis/scripts.ts';
 import { startRedis } from '../../../test/support/redis.ts';
 import { avatar, baseOf, playerKey, seedOrganization, userId } from '../load/seed.ts';
 import { encodeReference } from '../../../src/domain/profile.ts';
+import type { RedisClient } from '../../../src/redis/connection/client.ts';
+import { script } from '../../../src/redis/connection/script-loader.ts';
+
+const readProfile = script<(string | number)[], unknown>('profile/read');
+const authenticate = script<(string | number)[], unknown>('api_key/authenticate');
+const putProfile = script<(string | number)[], unknown>('profile/put');
 
 // What one Redis process, and so one organization, can do at most: redis-benchmark sends the real scripts to one
 // slot, without the bridge.
@@ -16,9 +21,8 @@ const releasers = createReleasers();
 try {
   const redis = await startRedis();
   releasers.onClose('redis', redis.stop);
-  const client = await connectRedis(redis.url, { commandTimeout: 10_000 });
-  releasers.onClose('connection', () => closeRedis(client));
-  const store = defineScripts(client);
+  const store = await connectRedis(redis.url, { commandTimeout: 10_000 });
+  releasers.onClose('connection', () => closeRedis(store));
   await seedOrganization(store, 'bridge');
 
   const sha256 = hash('sha256', playerKey.replace('{user}', '7'));
@@ -35,13 +39,16 @@ try {
     '',
     ...avatarChange,
   ];
-  await store.readProfile(base, sha256);
-  await store.authenticate(base, sha256);
+  await readProfile(store, base, sha256);
+  await authenticate(store, base, sha256);
   const reference = put('', ['reference', encodeReference(avatar)]);
-  await store.putProfile(base, 0, '0', '', ...reference);
-  flood('read_profile (GET)', redis.port, shaOf(store, 'readProfile'), [...keys, sha256]);
-  flood('authenticate (first half of a PUT)', redis.port, shaOf(store, 'authenticate'), [...keys, sha256]);
-  flood('put_profile (second half)', redis.port, shaOf(store, 'putProfile'), [
+  await putProfile(store, base, 0, '0', '', ...reference);
+  flood('read_profile (GET)', redis.port, shaOf(store, 'profile/read'), [...keys, sha256]);
+  flood('authenticate (first half of a PUT)', redis.port, shaOf(store, 'api_key/authenticate'), [
+    ...keys,
+    sha256,
+  ]);
+  flood('put_profile (second half)', redis.port, shaOf(store, 'profile/put'), [
     ...keys,
     '0',
     '0',
@@ -74,7 +81,7 @@ function flood(what: string, port: number, sha: string, [...keysAndArguments]: s
   process.stdout.write(`${what}: ${Math.round(Number(rate))} operations/s\n`);
 }
 
-function shaOf(store: Store, name: string): string {
+function shaOf(store: RedisClient, name: string): string {
   const known = store as unknown as { scriptsSet: Record<string, { sha: string }> };
-  return known.scriptsSet[`${name}:`]?.sha ?? '';
+  return known.scriptsSet[name]?.sha ?? '';
 }

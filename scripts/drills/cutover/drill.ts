@@ -122,7 +122,7 @@ async function drillPoint(
     newName,
   });
 
-  const stepOf = createStepper(site.store);
+  const stepOf = createStepper();
   let seen = 0;
   let isInjected = false;
   let running: Promise<void> | undefined;

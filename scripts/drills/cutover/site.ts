@@ -3,20 +3,16 @@ import { once } from 'node:events';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import type { Mode } from '../../../src/cutover/modes.ts';
-import {
-  defineCutoverScripts,
-  readCutover,
-  type CutoverState,
-} from '../../../src/cutover/switch/registry.ts';
+import { readCutover, type CutoverState } from '../../../src/cutover/switch/registry.ts';
 import { createReleasers } from '../../../src/lib/releasers.ts';
 import { denylistKey, organizationBase, profileKey, settingsKey } from '../../../src/redis/keys.ts';
-import type { Store } from '../../../src/redis/scripts.ts';
 import { startLegacy, type Legacy } from '../../../test/legacy/legacy.ts';
 import { runTool, type Ran } from '../../../test/support/admin.ts';
 import { createTestOrganization } from '../../../test/support/bridge.ts';
 import { keyPrefix, openDeployment } from '../history/deployment.ts';
 import type { Server } from '../processes.ts';
 import type { Client } from './clients.ts';
+import type { RedisClient } from '../../../src/redis/connection/client.ts';
 
 export const organizationId = 'acme';
 const users = Array.from({ length: 6 }, (_, index) => `u${index}`);
@@ -31,7 +27,7 @@ export interface LegacyChange {
 export interface Site {
   bridges: readonly [Server, Server];
   redis: Server;
-  store: Store;
+  store: RedisClient;
   legacy: Legacy;
   /** What took effect in the legacy service. */
   legacyChanges: LegacyChange[];
@@ -84,7 +80,7 @@ export async function openSite(): Promise<Site> {
       players,
       admin: await newClient('admin', 'banned'),
       env: { ...env, ...environment },
-      state: async () => await whenBack(() => readCutover(defineCutoverScripts(store), keyPrefix)),
+      state: async () => await whenBack(() => readCutover(store, keyPrefix)),
       stored: async () => await readStored(store),
       storedByLegacy: () => {
         const { profiles, denied } = legacy.organization(organizationId);
@@ -128,7 +124,7 @@ function recordChanges(legacy: Legacy): LegacyChange[] {
   return changes;
 }
 
-async function readStored(store: Store): Promise<Stored> {
+async function readStored(store: RedisClient): Promise<Stored> {
   const base = organizationBase(keyPrefix, organizationId);
   const usernames: Record<string, string> = {};
   for (const user of users) {

@@ -1,6 +1,5 @@
 import { createHash } from 'node:crypto';
-import { defineCutoverScripts } from '../../../src/cutover/switch/registry.ts';
-import type { Store } from '../../../src/redis/scripts.ts';
+import { scriptText } from '../../../src/redis/connection/script-loader.ts';
 
 /** The steps of a switch, in order, as `cutover set` takes them by its commands to Redis. */
 export const steps = [
@@ -18,33 +17,33 @@ export const steps = [
 export type Step = (typeof steps)[number];
 
 /** Tells the step that each command of a tool belongs to, given the commands in the order in which they are sent. */
-export function createStepper(store: Store): (words: readonly string[]) => Step {
-  const names = scriptNames(store);
+export function createStepper(): (words: readonly string[]) => Step {
+  const names = scriptNames();
   let step: Step = 'before the switch';
   return ([command = '', script = '', , , ...rest]) => {
     const name = names.get(command.toLowerCase() === 'eval' ? sha1(script) : script) ?? command.toLowerCase();
-    step = nextStep(step, name.replace(/:$/, ''), rest);
+    step = nextStep(step, name, rest);
     return step;
   };
 }
 
 function nextStep(step: Step, command: string, parameters: readonly string[]): Step {
   switch (command) {
-    case 'cutoverBegin':
+    case 'cutover/begin':
       return 'begin: changes stop';
-    case 'cutoverAdvance': {
+    case 'cutover/advance': {
       // Token, phase, lease, and whether to go on to the next phase (advance.lua).
       const [, phase, , goOn] = parameters;
       if (goOn === '1') return phase === 'stop' ? 'move reads' : 'admit changes in the new mode';
       return step === 'begin: changes stop' ? 'wait until changes have stopped' : step;
     }
-    case 'cutoverWithdraw':
+    case 'cutover/withdraw':
       return 'withdraw';
-    case 'cutoverRead':
-    case 'cutoverRemove':
+    case 'cutover/read':
+    case 'cutover/remove':
       // While instances are waited for.
       return step;
-    case 'cutoverRaiseEpoch':
+    case 'cutover/raise_epoch':
       return step === 'wait until changes have stopped' ? 'raise the number' : step;
     default:
       if (step === 'raise the number') return 'check what is in doubt';
@@ -52,12 +51,12 @@ function nextStep(step: Step, command: string, parameters: readonly string[]): S
   }
 }
 
-/** Names of the scripts by the SHA-1 of their text. */
-function scriptNames(store: Store): Map<string, string> {
-  const { scriptsSet } = defineCutoverScripts(store) as unknown as {
-    scriptsSet: Record<string, { lua: string }>;
-  };
-  return new Map(Object.entries(scriptsSet).map(([name, { lua }]) => [sha1(lua), name]));
+/** The scripts of a switch by the SHA-1 of their text. */
+function scriptNames(): Map<string, string> {
+  const names = ['begin', 'advance', 'withdraw', 'read', 'remove', 'raise_epoch'].map(
+    (name) => `cutover/${name}`,
+  );
+  return new Map(names.map((name) => [sha1(scriptText(name)), name]));
 }
 
 function sha1(text: string): string {

@@ -1,10 +1,10 @@
 import { createReleasers } from '../../../src/lib/releasers.ts';
 import { closeRedis } from '../../../src/redis/connection/connect.ts';
-import type { Store } from '../../../src/redis/scripts.ts';
 import { startCluster, type RedisCluster } from '../../../test/support/redis-cluster.ts';
 import { openTestStore } from '../../../test/support/store.ts';
 import { startBridgeProcess, startDurableRedis, type Server } from '../processes.ts';
 import { setNodeTimeout } from './cluster.ts';
+import type { RedisClient } from '../../../src/redis/connection/client.ts';
 
 export const keyPrefix = 'pb:';
 
@@ -17,7 +17,7 @@ export interface Deployment {
   /** What the operator's tools are given. */
   env: Record<string, string>;
   /** A connection of the drill's own, to set things up with. */
-  store: Store;
+  store: RedisClient;
   close: () => Promise<void>;
 }
 

@@ -7,7 +7,6 @@ import { number } from '../../../src/lib/numbers.ts';
 import { table } from '../../../src/lib/system/terminal.ts';
 import { closeRedis, connectRedis } from '../../../src/redis/connection/connect.ts';
 import { putProfile } from '../../../src/redis/profiles.ts';
-import { defineScripts, type Store } from '../../../src/redis/scripts.ts';
 import { readWriteSnapshot } from '../../../src/redis/write-snapshot.ts';
 import type { Ran } from '../../../test/support/admin.ts';
 import { startRedis, type RedisProcess } from '../../../test/support/redis.ts';
@@ -16,6 +15,7 @@ import { brokenInvariants, copyKeys, readContents, type Contents } from './inspe
 import { startCommandProxy } from './proxy.ts';
 import { organizationId } from './records.ts';
 import { baseOf, createTools, type Tool } from './tools.ts';
+import type { RedisClient } from '../../../src/redis/connection/client.ts';
 
 export interface ToolDrillOptions {
   /** Only tools and faults whose names match. */
@@ -45,7 +45,7 @@ const retryFor = 40_000;
 /** Where the drill happens. */
 interface Site {
   redis: RedisProcess;
-  store: Store;
+  store: RedisClient;
   env: (prefix: string, url?: string) => Record<string, string>;
 }
 
@@ -54,7 +54,7 @@ export async function drillTools(options: ToolDrillOptions): Promise<ToolResult[
   const { tools = /^/, faults = /^/, step, first = 1, say } = options;
   const redis = await startRedis();
   // Many runs at once make one another wait.
-  const store = defineScripts(await connectRedis(redis.url, { commandTimeout: 30_000 }));
+  const store = await connectRedis(redis.url, { commandTimeout: 30_000 });
   const folder = await mkdtemp(join(tmpdir(), 'drill-tools-'));
   const site: Site = {
     redis,
@@ -213,7 +213,7 @@ async function runToItsEnd(run: Tool['run'], env: Record<string, string>): Promi
 
 /** As a user does it through the bridge, while the tool believes itself alone. */
 async function rename(
-  store: Store,
+  store: RedisClient,
   prefix: string,
   user: string,
   username: string,

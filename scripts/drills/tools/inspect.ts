@@ -1,7 +1,7 @@
 import { comparisonForm } from '../../../src/domain/usernames.ts';
 import { namesBucketKey, organizationBase, profileKey, settingsKey } from '../../../src/redis/keys.ts';
 import { scanKeys } from '../../../src/redis/connection/scan.ts';
-import type { Store } from '../../../src/redis/scripts.ts';
+import type { RedisClient } from '../../../src/redis/connection/client.ts';
 
 /** All that an organization holds, without times and without what a tool keeps for itself. */
 export interface Contents {
@@ -22,7 +22,11 @@ const passing = new Set(['t', 'b', 'index', 'building', 'frozen', 'epoch']);
 const internal = /^(?:audit|local-writes|here|reindex|media|stage.*|n\d+:\d+|d\d+|use:.*|rate:.*)$/;
 
 /** Reads an organization's keys as the table in src/redis/README.md has them. */
-export async function readContents(store: Store, prefix: string, organizationId: string): Promise<Contents> {
+export async function readContents(
+  store: RedisClient,
+  prefix: string,
+  organizationId: string,
+): Promise<Contents> {
   const base = organizationBase(prefix, organizationId);
   const all = await store.hgetall(settingsKey(base));
   const generation = all['index'] ?? '0';
@@ -62,7 +66,7 @@ function lasting(fields: Record<string, string>, more?: RegExp): Record<string, 
   );
 }
 
-async function keysOf(store: Store, start: string): Promise<string[]> {
+async function keysOf(store: RedisClient, start: string): Promise<string[]> {
   const found = new Set<string>();
   for await (const keys of scanKeys(store, start)) for (const key of keys) found.add(key);
   return [...found];
@@ -89,7 +93,7 @@ export function brokenInvariants({ usernames, index, settings }: Contents): stri
 }
 
 /** Copies all keys with a prefix to another one, with their time to live. */
-export async function copyKeys(store: Store, from: string, to: string): Promise<void> {
+export async function copyKeys(store: RedisClient, from: string, to: string): Promise<void> {
   for (const key of await keysOf(store, from)) {
     const [data, left] = [await store.dumpBuffer(key), await store.pttl(key)];
     if (data !== null) await store.restore(to + key.slice(from.length), Math.max(0, left), data);

@@ -3,7 +3,7 @@ import { mkdtemp, readdir, readFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { isDeepStrictEqual } from 'node:util';
-import { defineCutoverScripts, readCutover } from '../../../src/cutover/switch/registry.ts';
+import { readCutover } from '../../../src/cutover/switch/registry.ts';
 import {
   denylistKey,
   layoutKey,
@@ -14,10 +14,10 @@ import {
   settingsKey,
 } from '../../../src/redis/keys.ts';
 import { readLayout } from '../../../src/redis/layout/layout.ts';
-import type { Store } from '../../../src/redis/scripts.ts';
 import { runTool, type Ran } from '../../../test/support/admin.ts';
 import { runMigrateTool } from '../run-migrate.ts';
 import { after, before, organizationId, writeRecords, writeSource } from './records.ts';
+import type { RedisClient } from '../../../src/redis/connection/client.ts';
 
 /** A command of an operator's that is interrupted at each of its calls. */
 export interface Tool {
@@ -28,9 +28,9 @@ export interface Tool {
   /** What another operator does meanwhile; the same command, unless it says otherwise. */
   rival?: (env: Record<string, string>) => Promise<Ran>;
   /** What is wrong at first, for the tool to repair: index and profiles need not agree until it has. */
-  damage?: (store: Store, prefix: string) => Promise<void>;
+  damage?: (store: RedisClient, prefix: string) => Promise<void>;
   /** What is still wrong once the tool has run to its end, besides what all tools must leave in order. */
-  check?: (store: Store, prefix: string) => Promise<string[]>;
+  check?: (store: RedisClient, prefix: string) => Promise<string[]>;
   /** Users who take another name meanwhile, through the bridge: user, username. */
   renames?: readonly (readonly [string, string])[];
 }
@@ -98,7 +98,7 @@ export async function createTools(): Promise<Tool[]> {
 }
 
 /** What an outside hand may break. */
-async function damage(store: Store, prefix: string): Promise<void> {
+async function damage(store: RedisClient, prefix: string): Promise<void> {
   const base = baseOf(prefix);
   const generation = (await store.hget(settingsKey(base), 'index')) ?? '0';
   const bucket = namesBucketKey(base, generation, '0');
@@ -113,14 +113,14 @@ async function damage(store: Store, prefix: string): Promise<void> {
 const locallyWritten = ['p:u1', 'p:u2'];
 
 /** Makes it the data of an earlier version, with layout 1. */
-async function downgrade(store: Store, prefix: string): Promise<void> {
+async function downgrade(store: RedisClient, prefix: string): Promise<void> {
   const base = baseOf(prefix);
   await store.sadd(`${base}here`, locallyWritten);
   await store.hset(settingsKey(base), 'frozen', '1');
   await store.set(layoutKey(prefix), '1');
 }
 
-async function checkUpgrade(store: Store, prefix: string): Promise<string[]> {
+async function checkUpgrade(store: RedisClient, prefix: string): Promise<string[]> {
   const base = baseOf(prefix);
   const found = {
     layout: await readLayout(store, prefix),
@@ -132,8 +132,8 @@ async function checkUpgrade(store: Store, prefix: string): Promise<string[]> {
   return isDeepStrictEqual(found, expected) ? [] : [`the data was not upgraded: ${JSON.stringify(found)}`];
 }
 
-async function checkMode(store: Store, prefix: string): Promise<string[]> {
-  const { mode, underWay } = await readCutover(defineCutoverScripts(store), prefix);
+async function checkMode(store: RedisClient, prefix: string): Promise<string[]> {
+  const { mode, underWay } = await readCutover(store, prefix);
   return mode === 'mirror' && underWay === undefined
     ? []
     : [`the mode is ${mode}, with ${JSON.stringify(underWay)} under way`];

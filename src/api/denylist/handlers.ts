@@ -5,12 +5,12 @@ import {
   removeDenied as remove,
   type DenylistContext,
 } from '../../redis/denylist.ts';
-import type { Store } from '../../redis/scripts.ts';
 import type { Session } from '../authentication.ts';
 import type { Answer } from '../respond.ts';
+import type { RedisClient } from '../../redis/connection/client.ts';
 
 /** Contract 4.3. */
-export function banUsernames(store: Store) {
+export function banUsernames(store: RedisClient) {
   return async (session: Session, replacements: ReadonlyMap<string, string>): Promise<Answer> => {
     const outcome = await ban(contextOf(store, session), replacements);
     if (outcome.kind === 'busy') return busy;
@@ -23,7 +23,7 @@ export function banUsernames(store: Store) {
 }
 
 /** Contract 4.4. */
-export function removeDeniedUsernames(store: Store) {
+export function removeDeniedUsernames(store: RedisClient) {
   return async (session: Session, usernames: readonly string[]): Promise<Answer> => {
     const outcome = await remove(contextOf(store, session), usernames);
     if (outcome.kind === 'busy') return busy;
@@ -32,7 +32,7 @@ export function removeDeniedUsernames(store: Store) {
 }
 
 /** Contract 4.5. */
-export function overwriteDenylist(store: Store) {
+export function overwriteDenylist(store: RedisClient) {
   return async (session: Session, usernames: readonly string[]): Promise<Answer> => {
     const outcome = await overwrite(contextOf(store, session), usernames);
     switch (outcome.kind) {
@@ -51,7 +51,7 @@ export function overwriteDenylist(store: Store) {
   };
 }
 
-function contextOf(store: Store, { base, found }: Session): DenylistContext {
+function contextOf(store: RedisClient, { base, found }: Session): DenylistContext {
   return { store, base, keyId: found.caller.keyId, snapshot: found.snapshot };
 }
 

@@ -8,7 +8,7 @@ import {
 } from 'rate-limiter-flexible';
 import { ProblemError } from '../../contract/problems.ts';
 import { authFailuresKey } from '../../redis/keys.ts';
-import type { Store } from '../../redis/scripts.ts';
+import type { RedisClient } from '../../redis/connection/client.ts';
 
 /** The number of requests allowed in a number of seconds. */
 export interface RateLimit {
@@ -20,7 +20,7 @@ export interface RateLimit {
 export type Limiter = (response: Response, base: string, keyId: string) => Promise<void>;
 
 /** One limit per API key across all instances, counted in Redis with the organization's other keys. */
-export function createLimiter(store: Store, limit: RateLimit): Limiter {
+export function createLimiter(store: RedisClient, limit: RateLimit): Limiter {
   const limiter = new RateLimiterRedis(inRedis(store, limit));
   return async (response, base, keyId) => {
     const detail = `This API key may send ${limit.requests} requests in ${limit.seconds} s.`;
@@ -35,7 +35,11 @@ export type FailureLimiter = (request: Request, response: Response) => Promise<v
  * One limit per client address across all instances, counted in Redis, or in this process while Redis is unavailable.
  * Valid keys are never limited, so one client cannot lock out others behind the same proxy or NAT.
  */
-export function createFailureLimiter(store: Store, keyPrefix: string, limit: RateLimit): FailureLimiter {
+export function createFailureLimiter(
+  store: RedisClient,
+  keyPrefix: string,
+  limit: RateLimit,
+): FailureLimiter {
   const limiter = new RateLimiterRedis({
     ...inRedis(store, limit),
     inMemoryBlockOnConsumed: limit.requests + 1,
@@ -48,7 +52,7 @@ export function createFailureLimiter(store: Store, keyPrefix: string, limit: Rat
   };
 }
 
-function inRedis(storeClient: Store, { requests, seconds }: RateLimit) {
+function inRedis(storeClient: RedisClient, { requests, seconds }: RateLimit) {
   return { storeClient, points: requests, duration: seconds, keyPrefix: '', useRedisPackage: false };
 }
 

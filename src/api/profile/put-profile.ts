@@ -5,12 +5,12 @@ import { toPutView, type MediaUrl } from '../../contract/views.ts';
 import type { ProfileChange } from '../../domain/profile.ts';
 import type { Pictures, StoredPicture } from '../../media/lifecycle.ts';
 import { putProfile as put, type PutOutcome } from '../../redis/profiles.ts';
-import type { Store } from '../../redis/scripts.ts';
 import { isBacklogFull } from '../../redis/write-snapshot.ts';
 import type { Session } from '../authentication.ts';
 import { createJsonReader, invalidBody } from '../middleware/json-body.ts';
 import type { Answer } from '../respond.ts';
 import { readUpload } from './multipart-body.ts';
+import type { RedisClient } from '../../redis/connection/client.ts';
 
 /** A PUT's change, and the picture file that came with it. */
 interface ProfileBody {
@@ -52,7 +52,7 @@ function toChange(body: unknown): ProfileChange {
 }
 
 interface PutProfileOptions {
-  store: Store;
+  store: RedisClient;
   pictures: Pictures;
   mediaUrl: MediaUrl;
 }

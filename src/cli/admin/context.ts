@@ -5,7 +5,7 @@ import { createReleasers } from '../../lib/releasers.ts';
 import { reachStore } from '../../redis/connection/open.ts';
 import { organizationBase } from '../../redis/keys.ts';
 import { findSettings } from '../../redis/organizations.ts';
-import type { Store } from '../../redis/scripts.ts';
+import type { RedisClient } from '../../redis/connection/client.ts';
 
 /** What the tool needs from the process that runs it. */
 export interface CliEnvironment {
@@ -21,13 +21,13 @@ export interface AdminContext extends Omit<CliEnvironment, 'env'> {
   /** Throws a ConfigError. */
   config: () => Config;
   /** The service's store, opened on first use; `anyLayout`: even if its data must be upgraded first. */
-  store: (options?: { anyLayout?: boolean }) => Promise<Store>;
+  store: (options?: { anyLayout?: boolean }) => Promise<RedisClient>;
   /** The store, and the base of all keys of the organization. */
-  organization: (id: string) => Promise<{ store: Store; base: string }>;
+  organization: (id: string) => Promise<{ store: RedisClient; base: string }>;
   /** The same for an organization that must exist; throws an UnknownOrganizationError. */
   existingOrganization: (
     id: string,
-  ) => Promise<{ store: Store; base: string; settings: OrganizationSettings }>;
+  ) => Promise<{ store: RedisClient; base: string; settings: OrganizationSettings }>;
   /** Prints the report of a command and sets the exit code. */
   finish: (report: Report, options: { json?: boolean }) => void;
   exitCode: () => number;
@@ -51,7 +51,7 @@ const exitCodes: Record<Report['kind'], number> = { done: 0, problem: 1, usage: 
 export function createContext({ env, out, err, signal }: CliEnvironment): AdminContext {
   const releasers = createReleasers();
   let config: Config | undefined;
-  let store: Promise<Store> | undefined;
+  let store: Promise<RedisClient> | undefined;
   let exitCode = 0;
 
   const context: AdminContext = {

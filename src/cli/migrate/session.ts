@@ -10,7 +10,6 @@ import { createWorkspace } from '../../migration/analysis/workspace.ts';
 import { MigrationError, openIssues } from '../../migration/engine/issues.ts';
 import { createOrganizations } from '../../migration/engine/organizations.ts';
 import { createProgress } from '../../migration/engine/progress.ts';
-import { defineMigrationScripts } from '../../migration/engine/scripts.ts';
 import { createWriter } from '../../migration/engine/write/writer.ts';
 
 /** What a command needs of the service's configuration. */
@@ -86,7 +85,7 @@ export async function withSession<Result>(
   try {
     const issues = openIssues(choice.report);
     releasers.onClose('report', issues.close);
-    const store = defineMigrationScripts(await reachStore(config, releasers));
+    const store = await reachStore(config, releasers);
     const lost = new AbortController();
     // After an outage, Redis may have lost writes that it had confirmed. Only a new start is safe: it resumes from the
     // cursor in that same Redis.

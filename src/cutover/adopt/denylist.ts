@@ -4,7 +4,8 @@ import { ProblemError } from '../../contract/problems.ts';
 import { yieldingChunks } from '../../lib/time-slices.ts';
 import { normalizedName, readWriteSnapshot } from '../../redis/write-snapshot.ts';
 import type { Gap } from '../compare/findings.ts';
-import type { TrafficStore } from '../scripts.ts';
+import type { RedisClient } from '../../redis/connection/client.ts';
+import { adoptDenylist, endDenylistChange, renewDenylistChange, startDenylistChange } from '../scripts.ts';
 
 /** What a denylist operation asked for, as its body says. */
 export type DenylistRequest =
@@ -32,14 +33,14 @@ const namesAtOnce = 60;
  * `waitMs`: after how long its outcome must be visible.
  */
 export async function beginDenylistChange(
-  store: TrafficStore,
+  store: RedisClient,
   base: string,
   epoch: number,
   waitMs: number,
 ): Promise<DenylistChange> {
   const token = randomUUID();
   const deadline = performance.now() + longestWait;
-  const begin = () => store.beginDenylistChange(base, epoch, '', token, lease, waitMs);
+  const begin = () => startDenylistChange(store, base, epoch, '', token, lease, waitMs);
   let number = await begin();
   while (number === 0) {
     if (performance.now() > deadline) {
@@ -50,7 +51,7 @@ export async function beginDenylistChange(
   }
   const renewing = setInterval(() => {
     // A lease that is lost is noticed by the next call.
-    store.renewDenylistChange(base, token, lease).catch(() => {});
+    renewDenylistChange(store, base, token, lease).catch(() => {});
   }, lease / 4);
 
   /** Applies names in parts; each under the comparison that holds by then. */
@@ -76,7 +77,7 @@ export async function beginDenylistChange(
         ...(replacement === undefined ? [] : [replacement, normalizedName(snapshot, replacement)]),
       ]);
       const { index } = snapshot;
-      const reply = await store.adoptDenylist(base, epoch, index, token, number, what, JSON.stringify(rows));
+      const reply = await adoptDenylist(store, base, epoch, index, token, number, what, JSON.stringify(rows));
       if (reply === 'applied' || reply === 'lapsed') return reply;
       await sleep(pause);
     }
@@ -114,7 +115,7 @@ export async function beginDenylistChange(
     },
     end: async (outcome) => {
       clearInterval(renewing);
-      await store.endDenylistChange(base, token, number, outcome);
+      await endDenylistChange(store, base, token, number, outcome);
     },
   };
 }

@@ -9,14 +9,15 @@ import type { Findings, Gap } from '../compare/findings.ts';
 import { longestResponse, readJson } from '../forward/content.ts';
 import type { Legacy, LegacyResponse } from '../forward/legacy.ts';
 import { observed } from '../forward/observed.ts';
-import type { TrafficStore } from '../scripts.ts';
 import type { Admission, Cutover } from '../switch/instance.ts';
 import type { Change, Credentials, Forwarded } from '../traffic.ts';
 import { beginDenylistChange, type DenylistChange } from './denylist.ts';
 import { adoptProfile, readFromLegacy, type AdoptedUser, type AdoptionOutcome } from './profile.ts';
+import type { RedisClient } from '../../redis/connection/client.ts';
+import { beginChange, drawAdoption, settleChange } from '../scripts.ts';
 
 export interface MirrorOptions {
-  store: TrafficStore;
+  store: RedisClient;
   legacy: Legacy;
   findings: Findings;
   cutover: Pick<Cutover, 'admitChange' | 'since'>;
@@ -113,7 +114,7 @@ export function createMirror(options: MirrorOptions): Mirror {
     const number =
       user &&
       (await begunOr(end, credentials, () =>
-        store.beginChange(user.base, user.epoch, '', user.userId, 3 * legacy.timeoutMs),
+        beginChange(store, user.base, user.epoch, '', user.userId, 3 * legacy.timeoutMs),
       ));
     const gap: Gap | undefined =
       number !== undefined
@@ -162,7 +163,7 @@ export function createMirror(options: MirrorOptions): Mirror {
             const answer = await readJson(response, whole);
             await adopt((shown) => shows(shown, answer));
           } else if (status < 500 && user !== undefined && number !== undefined) {
-            await store.settleChange(user.base, user.userId, number, 0);
+            await settleChange(store, user.base, user.userId, number, 0);
           }
         } finally {
           await end();
@@ -266,16 +267,16 @@ export function createMirror(options: MirrorOptions): Mirror {
   ): Promise<void> {
     const { base } = credentials;
     if ((await store.hexists(unsettledKey(base), userId)) === 0) return;
-    const [, drawnAt, , , , unsettled] = await store.drawAdoption(base, userId);
+    const [, drawnAt, , , , unsettled] = await drawAdoption(store, base, userId);
     if (unsettled > 0) return;
     const shown = await readFromLegacy(legacy, credentials);
-    if (shown !== 'unreadable' && (await isSame(shown))) await store.settleChange(base, userId, '', drawnAt);
+    if (shown !== 'unreadable' && (await isSame(shown))) await settleChange(store, base, userId, '', drawnAt);
   }
 
   /** Waits while a change of the user may be in flight. */
   async function untilSettled(base: string, userId: string): Promise<void> {
     for (;;) {
-      const unsettled = (await store.drawAdoption(base, userId))[5];
+      const unsettled = (await drawAdoption(store, base, userId))[5];
       if (unsettled <= 0) return;
       await sleep(Math.min(unsettled, 250), undefined, { signal });
     }

@@ -7,7 +7,8 @@ import { shownByLegacy } from '../compare/compare.ts';
 import { differingFields, type Shown } from '../compare/fields.ts';
 import { bodyOf } from '../forward/content.ts';
 import type { Legacy } from '../forward/legacy.ts';
-import type { TrafficStore } from '../scripts.ts';
+import type { RedisClient } from '../../redis/connection/client.ts';
+import { drawAdoption, settleChange, storeAdopted } from '../scripts.ts';
 
 /** Whom to adopt, and how to read their profile from the legacy service. */
 export interface AdoptedUser {
@@ -25,7 +26,7 @@ export interface AdoptedUser {
 export type AdoptionOutcome = 'adopted' | 'same' | 'superseded' | 'conflict' | 'absent' | 'failed';
 
 interface AdoptionOptions {
-  store: TrafficStore;
+  store: RedisClient;
   legacy: Legacy;
   /** Ends the waiting of a service that stops. */
   signal: AbortSignal;
@@ -77,11 +78,11 @@ async function adoptOnce(
 ): Promise<Exclude<AdoptionOutcome, 'failed'> | 'stale' | 'frozen' | 'again' | 'unreadable'> {
   const { store } = options;
   const { base, userId } = user;
-  const drawn = await store.drawAdoption(base, userId);
+  const drawn = await drawAdoption(store, base, userId);
   const shown = await readSettled(options, user, drawn[0], isExpected);
   if (shown === 'unreadable') return shown;
   if (shown === undefined || shown === 'superseded') {
-    if (settles !== undefined) await store.settleChange(base, userId, settles, 0);
+    if (settles !== undefined) await settleChange(store, base, userId, settles, 0);
     return shown ?? 'absent';
   }
   const [outcome] = await apply(store, user, settles, drawn, shown);
@@ -134,12 +135,12 @@ export async function readFromLegacy(
 }
 
 async function apply(
-  store: TrafficStore,
+  store: RedisClient,
   { base, userId, epoch }: AdoptedUser,
   settles: number | undefined,
-  [number, time, index, comparison, username]: Awaited<ReturnType<TrafficStore['drawAdoption']>>,
+  [number, time, index, comparison, username]: Awaited<ReturnType<typeof drawAdoption>>,
   shown: ProfileView,
-): Promise<Awaited<ReturnType<TrafficStore['adoptProfile']>>> {
+): Promise<Awaited<ReturnType<typeof storeAdopted>>> {
   const form = (name: string): string => comparisonForm(name, (comparison || 'exact') as UsernameComparison);
   const name = text(shown.username);
   const avatar = text(shown.avatar?.datasourceId) && text(shown.avatar?.objectDefinitionId);
@@ -153,7 +154,8 @@ async function apply(
     avatarUrl: text(shown.avatar?.url),
     wallet: text(shown.evmLinkedWalletAddress),
   };
-  return await store.adoptProfile(
+  return await storeAdopted(
+    store,
     base,
     epoch,
     index === false ? '0' : index,

@@ -1,8 +1,9 @@
 import { repeat } from '../../lib/repeat.ts';
 import type { Log } from '../../log.ts';
 import { forwardedOrganizationsKey, organizationBase } from '../../redis/keys.ts';
-import type { TrafficStore } from '../scripts.ts';
 import type { ComparedField } from './fields.ts';
+import type { RedisClient } from '../../redis/connection/client.ts';
+import { recordComparisons } from '../scripts.ts';
 
 /** What became of one comparison. */
 export type Comparison =
@@ -68,7 +69,7 @@ const mostPending = 20_000;
  * Gathers what comparisons find, and saves it once a second: no request waits for it, and of a user or a key only the
  * last finding counts. What is recorded has neither a value of a profile nor an API key.
  */
-export function createFindings(store: TrafficStore, prefix: string, log: Log): Findings {
+export function createFindings(store: RedisClient, prefix: string, log: Log): Findings {
   let pending = new Map<string, Pending>();
   let unsavedGaps = 0;
   const registered = new Set<string>();
@@ -117,7 +118,7 @@ export function createFindings(store: TrafficStore, prefix: string, log: Log): F
         agreed: judged('agreed').map(([sha256]) => sha256),
         gaps: at === 0 ? Object.fromEntries(gaps) : {},
       };
-      await store.recordComparisons(base, since, JSON.stringify(findings));
+      await recordComparisons(store, base, since, JSON.stringify(findings));
     }
   }
 

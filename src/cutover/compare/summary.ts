@@ -11,9 +11,9 @@ import {
   unmappedKeysKey,
   unsettledKey,
 } from '../../redis/keys.ts';
-import type { Store } from '../../redis/scripts.ts';
 import type { Gap } from './findings.ts';
 import { comparedFields, type ComparedField } from './fields.ts';
+import type { RedisClient } from '../../redis/connection/client.ts';
 
 /** An API key that the two services judge differently; `fingerprint` begins its SHA-256. */
 interface DisputedKey {
@@ -53,14 +53,18 @@ export interface ComparisonSummary {
 const mostExamples = 10;
 
 /** What comparing has found, by organization; those in which nothing was compared or disputed are left out. */
-export async function readComparisons(store: Store, prefix: string): Promise<ComparisonSummary[]> {
+export async function readComparisons(store: RedisClient, prefix: string): Promise<ComparisonSummary[]> {
   const organizations = await store.smembers(forwardedOrganizationsKey(prefix));
   const summaries: ComparisonSummary[] = [];
   for (const id of organizations.sort()) summaries.push(await readOne(store, prefix, id));
   return summaries;
 }
 
-async function readOne(store: Store, prefix: string, organizationId: string): Promise<ComparisonSummary> {
+async function readOne(
+  store: RedisClient,
+  prefix: string,
+  organizationId: string,
+): Promise<ComparisonSummary> {
   const base = organizationBase(prefix, organizationId);
   const [counts, differingUsers, [, some], unmapped, refused, unsettled, onDenylist, lostNames, gaps] =
     await Promise.all([

@@ -2,7 +2,7 @@ import { createCipheriv, createDecipheriv, createHmac, randomBytes, scrypt } fro
 import { promisify } from 'node:util';
 import type { RedisClient } from '../../redis/connection/client.ts';
 import { replaySecretKey } from '../../redis/keys.ts';
-import { defineCutoverScripts, readCutover } from '../switch/registry.ts';
+import { readCutover } from '../switch/registry.ts';
 import type { QueuedCaller, QueuedChange } from './queue.ts';
 
 /** Encrypts the API keys of changes that wait for their replay: the legacy service requires the caller's own. */
@@ -121,7 +121,7 @@ function checkValue(key: Buffer): string {
 
 /** Whether changes may wait that were sealed with the secret known so far, or another instance seals with it. */
 async function isInUse(client: RedisClient, prefix: string): Promise<boolean> {
-  const { mode, underWay, instances } = await readCutover(defineCutoverScripts(client), prefix);
+  const { mode, underWay, instances } = await readCutover(client, prefix);
   return (
     mode === 'reverse' ||
     underWay?.to === 'reverse' ||

@@ -1,6 +1,6 @@
 import type { RedisClient } from '../../redis/connection/client.ts';
 import { replayerKey } from '../../redis/keys.ts';
-import { defineLeaseScripts } from './scripts.ts';
+import { replayerRelease, replayerRenew } from './scripts.ts';
 
 /** The right to replay, which one instance has at a time. */
 export interface ReplayerLease {
@@ -28,23 +28,22 @@ export async function claimLease(
   prefix: string,
   instance: string,
 ): Promise<ReplayerLease | undefined> {
-  const store = defineLeaseScripts(client);
   const key = replayerKey(prefix);
   // From before each request: Redis begins to count later.
   let sentAt = performance.now();
-  if ((await store.set(key, instance, 'PX', leaseMs, 'NX')) === null) return undefined;
+  if ((await client.set(key, instance, 'PX', leaseMs, 'NX')) === null) return undefined;
   let heldUntil = sentAt + leaseMs - margin;
   return {
     isHeld: () => performance.now() < heldUntil,
     renew: async () => {
       sentAt = performance.now();
-      const isOurs = (await store.replayerRenew(key, instance, leaseMs)) === 1;
+      const isOurs = (await replayerRenew(client, key, instance, leaseMs)) === 1;
       heldUntil = isOurs ? sentAt + leaseMs - margin : 0;
       return isOurs;
     },
     release: async () => {
       heldUntil = 0;
-      await store.replayerRelease(key, instance);
+      await replayerRelease(client, key, instance);
     },
   };
 }

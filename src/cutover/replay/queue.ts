@@ -8,7 +8,17 @@ import {
   replayAsideKey,
   replayListKey,
 } from '../../redis/keys.ts';
-import { defineReplayScripts, type EntryReply } from './scripts.ts';
+import {
+  type EntryReply,
+  replayBacklog,
+  replayComplete,
+  replayDiscard,
+  replayForgetKeys,
+  replayMark,
+  replayRead,
+  replayRetry,
+  replaySetAside,
+} from './scripts.ts';
 
 /** Whose API key a change was made with. */
 export interface QueuedCaller {
@@ -116,8 +126,7 @@ const listPartsAtOnce = 50;
 const discardedAtOnce = 100;
 
 /** The queue that the scripts of changes write to (lua/lib/queue.lua). */
-export function createReplayQueue(client: RedisClient, prefix: string): ReplayQueue {
-  const store = defineReplayScripts(client);
+export function createReplayQueue(store: RedisClient, prefix: string): ReplayQueue {
   const baseOf = (organizationId: string): string => organizationBase(prefix, organizationId);
 
   async function* organizations(): AsyncGenerator<string[]> {
@@ -127,7 +136,7 @@ export function createReplayQueue(client: RedisClient, prefix: string): ReplayQu
   return {
     backlog: async function* () {
       for await (const ids of organizations()) {
-        const replies = await Promise.all(ids.map((id) => store.replayBacklog(baseOf(id))));
+        const replies = await Promise.all(ids.map((id) => replayBacklog(store, baseOf(id))));
         for (const [at, organizationId] of ids.entries()) {
           const [entries = 0, setAside = 0, oldest = ''] = replies[at] ?? [];
           if (entries === 0 && setAside === 0) continue;
@@ -136,7 +145,8 @@ export function createReplayQueue(client: RedisClient, prefix: string): ReplayQu
       }
     },
     read: async (organizationId, count, after) => {
-      const rows = await store.replayRead(
+      const rows = await replayRead(
+        store,
         baseOf(organizationId),
         after === undefined ? '-' : `(${after}`,
         count,
@@ -152,17 +162,17 @@ export function createReplayQueue(client: RedisClient, prefix: string): ReplayQu
       }
     },
     mark: async (organizationId, id, sender) =>
-      (await store.replayMark(baseOf(organizationId), id, sender)) === 1,
+      (await replayMark(store, baseOf(organizationId), id, sender)) === 1,
     complete: async (organizationId, ids, pictureUrl = '') => {
-      await store.replayComplete(baseOf(organizationId), pictureUrl, ...ids);
+      await replayComplete(store, baseOf(organizationId), pictureUrl, ...ids);
     },
     setAside: async (organizationId, id, { status, reason }) =>
-      (await store.replaySetAside(baseOf(organizationId), id, status, reason)) === 1,
+      (await replaySetAside(store, baseOf(organizationId), id, status, reason)) === 1,
     listSetAside: async (organizationId) => {
       const rows = Object.entries(await store.hgetall(replayAsideKey(baseOf(organizationId))));
       return rows.map((row) => toSetAsideChange(organizationId, row)).sort(byId);
     },
-    retry: async (organizationId, id) => (await store.replayRetry(baseOf(organizationId), id)) === 1,
+    retry: async (organizationId, id) => (await replayRetry(store, baseOf(organizationId), id)) === 1,
     drop: async (organizationId, id) => (await store.hdel(replayAsideKey(baseOf(organizationId)), id)) === 1,
     currentProfile: async (organizationId, userId) => {
       const [changed, username, file, reference, url, avatar] = await store.hmget(
@@ -187,7 +197,7 @@ export function createReplayQueue(client: RedisClient, prefix: string): ReplayQu
       for await (const ids of organizations()) {
         for (const id of ids) {
           for (;;) {
-            const kinds = await store.replayDiscard(baseOf(id), discardedAtOnce);
+            const kinds = await replayDiscard(store, baseOf(id), discardedAtOnce);
             for (const kind of kinds) counts[kind] += 1;
             if (kinds.length < discardedAtOnce) break;
           }
@@ -197,7 +207,7 @@ export function createReplayQueue(client: RedisClient, prefix: string): ReplayQu
     },
     forgetKeys: async () => {
       for await (const ids of organizations()) {
-        await Promise.all(ids.map((id) => store.replayForgetKeys(baseOf(id))));
+        await Promise.all(ids.map((id) => replayForgetKeys(store, baseOf(id))));
       }
     },
   };

@@ -1,48 +1,34 @@
-import type { RedisClient } from '../../redis/connection/client.ts';
-import { loadScripts, type ScriptCommand, type ScriptFiles } from '../../redis/connection/script-loader.ts';
+import { script } from '../../redis/connection/script-loader.ts';
 
 /** An entry of the queue: its id, who has begun to send it or '', and its fields (lua/lib/queue.lua). */
 export type EntryReply = [id: string, sender: string, fields: string[]];
 
-interface ReplayScripts {
-  replayBacklog: ScriptCommand<[], [entries: number, setAside: number, oldest: string]>;
-  replayRead: ScriptCommand<[from: string, count: number], EntryReply[]>;
-  replayMark: ScriptCommand<[id: string, sender: string], number>;
-  replayComplete: ScriptCommand<[pictureUrl: string, ...ids: string[]], number>;
-  replaySetAside: ScriptCommand<[id: string, status: number, reason: string], number>;
-  replayRetry: ScriptCommand<[id: string], number>;
-  replayDiscard: ScriptCommand<[count: number], ('put' | 'ban' | 'remove' | 'overwrite')[]>;
-  replayForgetKeys: ScriptCommand<[], number>;
-}
+export const replayBacklog = script<[], [entries: number, setAside: number, oldest: string]>(
+  'cutover/replay/backlog',
+);
 
-const files: ScriptFiles<ReplayScripts> = {
-  replayBacklog: 'cutover/replay/backlog',
-  replayRead: 'cutover/replay/read',
-  replayMark: 'cutover/replay/mark',
-  replayComplete: 'cutover/replay/complete',
-  replaySetAside: 'cutover/replay/set_aside',
-  replayRetry: 'cutover/replay/retry',
-  replayDiscard: 'cutover/replay/discard',
-  replayForgetKeys: 'cutover/replay/forget_keys',
-};
+export const replayRead = script<[from: string, count: number], EntryReply[]>('cutover/replay/read');
 
-/** A client that knows the scripts of the queue. */
-type ReplayStore = RedisClient & ReplayScripts;
+export const replayMark = script<[id: string, sender: string], number>('cutover/replay/mark');
 
-/** Teaches a client these scripts; doing so again changes nothing. */
-export function defineReplayScripts(client: RedisClient): ReplayStore {
-  return loadScripts<RedisClient, ReplayScripts>(client, files);
-}
+export const replayComplete = script<[pictureUrl: string, ...ids: string[]], number>(
+  'cutover/replay/complete',
+);
 
-interface LeaseScripts {
-  replayerRenew: ScriptCommand<[instance: string, leaseMs: number], number>;
-  replayerRelease: ScriptCommand<[instance: string], number>;
-}
+export const replaySetAside = script<[id: string, status: number, reason: string], number>(
+  'cutover/replay/set_aside',
+);
 
-/** Teaches a client the scripts of the replayer's lease. */
-export function defineLeaseScripts(client: RedisClient): RedisClient & LeaseScripts {
-  return loadScripts<RedisClient, LeaseScripts>(client, {
-    replayerRenew: 'cutover/replay/renew_lease',
-    replayerRelease: 'cutover/replay/release_lease',
-  });
-}
+export const replayRetry = script<[id: string], number>('cutover/replay/retry');
+
+export const replayDiscard = script<[count: number], ('put' | 'ban' | 'remove' | 'overwrite')[]>(
+  'cutover/replay/discard',
+);
+
+export const replayForgetKeys = script<[], number>('cutover/replay/forget_keys');
+
+export const replayerRenew = script<[instance: string, leaseMs: number], number>(
+  'cutover/replay/renew_lease',
+);
+
+export const replayerRelease = script<[instance: string], number>('cutover/replay/release_lease');

@@ -1,9 +1,16 @@
 import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { mastersOf } from '../../redis/connection/client.ts';
+import { mastersOf, type RedisClient } from '../../redis/connection/client.ts';
 import { cutoverKey, organizationBase, organizationsKey } from '../../redis/keys.ts';
 import type { Mode } from '../modes.ts';
-import { readCutover, removeEnded, type CutoverStore } from './registry.ts';
+import {
+  readCutover,
+  removeEnded,
+  cutoverAdvance,
+  cutoverBegin,
+  cutoverRaiseEpoch,
+  cutoverWithdraw,
+} from './registry.ts';
 
 export interface SwitchRequest {
   from: Mode;
@@ -53,7 +60,7 @@ const withdrawn = (reasons: string[], missing: string[] = []): Withdrawal =>
  * nothing from before can land later; reads move; only then are changes admitted again (lua/lib/cutover.lua).
  */
 export async function switchMode(
-  store: CutoverStore,
+  store: RedisClient,
   prefix: string,
   request: SwitchRequest,
 ): Promise<SwitchOutcome> {
@@ -63,7 +70,7 @@ export async function switchMode(
   const replicas = (await countReplicas(store)) > 0 ? 1 : 0;
 
   await removeEnded(store, prefix, (await readCutover(store, prefix)).instances);
-  const begun = await store.cutoverBegin(key, token, from, to, lease);
+  const begun = await cutoverBegin(store, key, token, from, to, lease);
   if (begun[0] === 'busy') return { kind: 'busy', to: begun[1] };
   if (begun[0] === 'changed') return { kind: 'changed', mode: begun[1] };
   const epoch = begun[1];
@@ -99,7 +106,7 @@ export async function switchMode(
     const deadline = performance.now() + holdMs;
     for (;;) {
       if (signal.aborted) throw new Withdrawal({ kind: 'interrupted' });
-      const reply = await store.cutoverAdvance(key, token, phase, lease, goOn, by);
+      const reply = await cutoverAdvance(store, key, token, phase, lease, goOn, by);
       if (reply[0] === 'ready') return;
       if (reply[0] === 'lost')
         throw withdrawn(['the switch was withdrawn: this tool was held up for too long']);
@@ -124,10 +131,10 @@ export async function switchMode(
     for (let at = 0; at < ids.length; at += organizationsAtOnce) {
       const some = ids.slice(at, at + organizationsAtOnce);
       await Promise.all(
-        some.map((id) => store.cutoverRaiseEpoch(organizationBase(prefix, id), epoch, before, after)),
+        some.map((id) => cutoverRaiseEpoch(store, organizationBase(prefix, id), epoch, before, after)),
       );
       // Renews the lease.
-      await store.cutoverAdvance(key, token, 'stop', lease, 0, by);
+      await cutoverAdvance(store, key, token, 'stop', lease, 0, by);
     }
     return ids.length;
   }
@@ -135,7 +142,7 @@ export async function switchMode(
   /** Withdraws the switch and waits until that has ended; `done` where the switch had been made. */
   async function takeBack(): Promise<'done' | 'withdrawn'> {
     for (;;) {
-      const state = await store.cutoverWithdraw(key, token);
+      const state = await cutoverWithdraw(store, key, token);
       if (state !== 'waiting') return state;
       await sleep(pollInterval);
     }
@@ -154,7 +161,7 @@ export async function switchMode(
   }
 }
 
-async function countReplicas(store: CutoverStore): Promise<number> {
+async function countReplicas(store: RedisClient): Promise<number> {
   const infos = await Promise.all(mastersOf(store).map((master) => master.info('replication')));
   return infos.reduce((sum, info) => sum + Number(/^connected_slaves:(\d+)/m.exec(info)?.[1] ?? 0), 0);
 }

@@ -5,11 +5,12 @@ import { cutoverKey } from '../../redis/keys.ts';
 import type { Mode } from '../modes.ts';
 import { acknowledges, follow, readLease, type Announcement, type Phase, type Position } from './protocol.ts';
 import {
-  defineCutoverScripts,
   newRegistration,
   readCutover,
   removeEnded,
   toAnnouncement,
+  cutoverHeartbeat,
+  cutoverRemove,
 } from './registry.ts';
 
 /** A change that the service has accepted to make. */
@@ -80,7 +81,6 @@ interface Era extends Admission {
  */
 export async function joinCutover(client: RedisClient, options: CutoverOptions): Promise<Cutover> {
   const { keyPrefix, kind, hasLegacy, canReplay, log } = options;
-  const store = defineCutoverScripts(client);
   const key = cutoverKey(keyPrefix);
   const { id, registration } = newRegistration({
     kind,
@@ -88,7 +88,7 @@ export async function joinCutover(client: RedisClient, options: CutoverOptions):
     replay: canReplay || kind === 'migrate',
   });
 
-  await removeEnded(store, keyPrefix, (await readCutover(store, keyPrefix)).instances);
+  await removeEnded(client, keyPrefix, (await readCutover(client, keyPrefix)).instances);
   let position = follow(await announced(true), 0);
   /** When the last heartbeat that was answered was sent. */
   let heardAt = performance.now();
@@ -121,14 +121,15 @@ export async function joinCutover(client: RedisClient, options: CutoverOptions):
       clearTimeout(timer);
       await running;
       // Otherwise another instance, or the next switch, removes it.
-      await store.cutoverRemove(key, id, '').catch(() => {});
+      await cutoverRemove(client, key, id, '').catch(() => {});
     },
   };
 
   /** Sends a heartbeat; what the store says of the mode. */
   async function announced(isFirst: boolean): Promise<Announcement> {
     if (!isFirst) acknowledged = acknowledges(position, admitted());
-    const reply = await store.cutoverHeartbeat(
+    const reply = await cutoverHeartbeat(
+      client,
       key,
       id,
       JSON.stringify(registration),

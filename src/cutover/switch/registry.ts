@@ -1,66 +1,54 @@
 import { randomBytes } from 'node:crypto';
 import { hasEnded, thisProcess, type ProcessIdentity } from '../../lib/system/process-identity.ts';
 import type { RedisClient } from '../../redis/connection/connect.ts';
-import { loadScripts, type ScriptCommand, type ScriptFiles } from '../../redis/connection/script-loader.ts';
+import { script } from '../../redis/connection/script-loader.ts';
 import { cutoverKey } from '../../redis/keys.ts';
 import { isMode, type Mode } from '../modes.ts';
 import type { Announcement, Phase } from './protocol.ts';
 
-interface CutoverScripts {
-  cutoverHeartbeat: ScriptCommand<
-    [id: string, registration: string, seen: number, acknowledged: string, first: number, legacy: string],
-    | ['ok', mode: string, epoch: number, since: string, to: string, phase: string]
-    | ['needs-legacy', mode: string]
-    | ['native-instances', ids: string[]]
-    | ['needs-replay']
-  >;
-  cutoverBegin: ScriptCommand<
-    [token: string, from: string, to: string, leaseMs: number],
-    ['begun', epoch: number] | ['busy', to: string] | ['changed', mode: string]
-  >;
-  cutoverAdvance: ScriptCommand<
-    [token: string, phase: string, leaseMs: number, goOn: number, by: string],
-    ['waiting', ids: string[]] | ['ready'] | ['lost']
-  >;
-  cutoverWithdraw: ScriptCommand<[token: string], 'withdrawn' | 'waiting' | 'done'>;
-  /** Its key is the base of an organization. */
-  cutoverRaiseEpoch: ScriptCommand<[epoch: number, from: string, to: string], number>;
-  cutoverRemove: ScriptCommand<[id: string, reason: string], number>;
-  cutoverRead: ScriptCommand<
-    [],
-    [
-      now: string,
-      mode: string,
-      epoch: number,
-      since: string,
-      by: string,
-      to: string,
-      phase: string,
-      gap: string,
-      verified: string,
-      instances: (string | number)[],
-      history: string[],
-    ]
-  >;
-}
+export const cutoverHeartbeat = script<
+  [id: string, registration: string, seen: number, acknowledged: string, first: number, legacy: string],
+  | ['ok', mode: string, epoch: number, since: string, to: string, phase: string]
+  | ['needs-legacy', mode: string]
+  | ['native-instances', ids: string[]]
+  | ['needs-replay']
+>('cutover/heartbeat');
 
-/** A client that knows the scripts of the cut-over. */
-export type CutoverStore = RedisClient & CutoverScripts;
+export const cutoverBegin = script<
+  [token: string, from: string, to: string, leaseMs: number],
+  ['begun', epoch: number] | ['busy', to: string] | ['changed', mode: string]
+>('cutover/begin');
 
-const files: ScriptFiles<CutoverScripts> = {
-  cutoverHeartbeat: 'cutover/heartbeat',
-  cutoverBegin: 'cutover/begin',
-  cutoverAdvance: 'cutover/advance',
-  cutoverWithdraw: 'cutover/withdraw',
-  cutoverRaiseEpoch: 'cutover/raise_epoch',
-  cutoverRemove: 'cutover/remove',
-  cutoverRead: 'cutover/read',
-};
+export const cutoverAdvance = script<
+  [token: string, phase: string, leaseMs: number, goOn: number, by: string],
+  ['waiting', ids: string[]] | ['ready'] | ['lost']
+>('cutover/advance');
 
-/** Teaches a client these scripts; doing so again changes nothing. */
-export function defineCutoverScripts<Client extends RedisClient>(client: Client): Client & CutoverScripts {
-  return loadScripts<Client, CutoverScripts>(client, files);
-}
+export const cutoverWithdraw = script<[token: string], 'withdrawn' | 'waiting' | 'done'>('cutover/withdraw');
+
+/** Its key is the base of an organization. */
+export const cutoverRaiseEpoch = script<[epoch: number, from: string, to: string], number>(
+  'cutover/raise_epoch',
+);
+
+export const cutoverRemove = script<[id: string, reason: string], number>('cutover/remove');
+
+const cutoverRead = script<
+  [],
+  [
+    now: string,
+    mode: string,
+    epoch: number,
+    since: string,
+    by: string,
+    to: string,
+    phase: string,
+    gap: string,
+    verified: string,
+    instances: (string | number)[],
+    history: string[],
+  ]
+>('cutover/read');
 
 /** What an instance says of itself when it registers. */
 export interface Registration extends ProcessIdentity {
@@ -117,8 +105,9 @@ interface ModePeriod {
   by: string;
 }
 
-export async function readCutover(store: CutoverStore, prefix: string): Promise<CutoverState> {
-  const [now, mode, epoch, since, by, to, phase, gap, verified, rows, history] = await store.cutoverRead(
+export async function readCutover(store: RedisClient, prefix: string): Promise<CutoverState> {
+  const [now, mode, epoch, since, by, to, phase, gap, verified, rows, history] = await cutoverRead(
+    store,
     cutoverKey(prefix),
   );
   const [, gapAt, reason] = /^(\d+) (.*)$/s.exec(gap) ?? [];
@@ -180,14 +169,14 @@ function toInstances(rows: readonly (string | number)[], now: number): Instance[
  * about is in doubt, and goes on record as a gap; a migration goes on where it stopped once it is run again.
  */
 export async function removeEnded(
-  store: CutoverStore,
+  store: RedisClient,
   prefix: string,
   instances: readonly Instance[],
 ): Promise<string[]> {
   const ended = instances.filter(hasEnded);
   for (const { id, kind } of ended) {
     const reason = kind === 'migrate' ? '' : `${id} ended without stopping`;
-    await store.cutoverRemove(cutoverKey(prefix), id, reason);
+    await cutoverRemove(store, cutoverKey(prefix), id, reason);
   }
   return ended.map(({ id }) => id);
 }

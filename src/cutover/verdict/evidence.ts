@@ -1,9 +1,9 @@
-import type { Store } from '../../redis/scripts.ts';
 import { readComparisons, type ComparisonSummary } from '../compare/summary.ts';
 import { createReplayQueue } from '../replay/queue.ts';
 import { readReplayState, type ReplayState } from '../replay/state.ts';
-import { readCutover, removeEnded, type CutoverStore } from '../switch/registry.ts';
+import { readCutover, removeEnded } from '../switch/registry.ts';
 import type { ComparisonTotals, Evidence } from './readiness.ts';
+import type { RedisClient } from '../../redis/connection/client.ts';
 
 /** What verdicts are made of, and what comparing has found in each organization. */
 export interface GatheredEvidence extends Evidence {
@@ -12,14 +12,14 @@ export interface GatheredEvidence extends Evidence {
 }
 
 /** Reads the evidence; registrations of processes that have certainly ended are removed first. */
-export async function gatherEvidence(store: Store & CutoverStore, prefix: string): Promise<GatheredEvidence> {
+export async function gatherEvidence(store: RedisClient, prefix: string): Promise<GatheredEvidence> {
   const { instances } = await readCutover(store, prefix);
   await removeEnded(store, prefix, instances);
   return await readEvidence(store, prefix);
 }
 
 /** Reads the evidence and changes nothing. */
-export async function readEvidence(store: Store & CutoverStore, prefix: string): Promise<GatheredEvidence> {
+export async function readEvidence(store: RedisClient, prefix: string): Promise<GatheredEvidence> {
   const [state, organizations, replay] = await Promise.all([
     readCutover(store, prefix),
     readComparisons(store, prefix),

@@ -1,12 +1,12 @@
 import { storeTime, type RedisClient } from '../../redis/connection/client.ts';
-import { loadScripts, type ScriptCommand } from '../../redis/connection/script-loader.ts';
+import { script } from '../../redis/connection/script-loader.ts';
 import { cutoverKey, forwardedOrganizationsKey, organizationBase } from '../../redis/keys.ts';
 
-interface VerifiedScripts {
-  clearVerified: ScriptCommand<[what: Recorded, cursor: string, openedAt: number], string>;
-}
-
 type Recorded = 'unsettled' | 'differing' | 'lost-names' | 'gaps';
+
+const clearVerified = script<[what: Recorded, cursor: string, openedAt: number], string>(
+  'cutover/clear_verified',
+);
 
 export interface CleanVerify {
   /** How long ago its snapshot was opened, in ms. */
@@ -29,9 +29,6 @@ export async function recordVerified(
   if ((await client.hexists(key, 'mode')) === 0) return;
   const openedAt = Math.floor((await storeTime(client)) - ageMs);
 
-  const store = loadScripts<RedisClient, VerifiedScripts>(client, {
-    clearVerified: 'cutover/clear_verified',
-  });
   const recorded: Recorded[] = [
     'unsettled',
     'differing',
@@ -42,7 +39,7 @@ export async function recordVerified(
     const base = organizationBase(prefix, organizationId);
     for (const what of recorded) {
       let cursor = '0';
-      do cursor = await store.clearVerified(base, what, cursor, openedAt);
+      do cursor = await clearVerified(client, base, what, cursor, openedAt);
       while (cursor !== '0');
     }
   }

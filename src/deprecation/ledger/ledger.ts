@@ -1,14 +1,26 @@
 import { randomBytes } from 'node:crypto';
 import type { Log } from '../../log.ts';
 import type { RedisClient } from '../../redis/connection/connect.ts';
+import { script } from '../../redis/connection/script-loader.ts';
 import { organizationBase, organizationsKey } from '../../redis/keys.ts';
 import { cutBatches } from './batches.ts';
 import { usualFlushMs, writeCoverage } from './coverage.ts';
 import { dayMs, dayOf } from '../../lib/days.ts';
 import { activeOrganizationsKey, lastBatchKey, ledgerDays, unknownOrganizationBase } from './keys.ts';
 import { repeat } from '../../lib/repeat.ts';
-import { defineDeprecationScripts } from './scripts.ts';
 import { createTally, tallyLimits, type Call, type Counted, type KeyTally } from './tally.ts';
+
+const recordUsage = script<
+  [
+    instance: string,
+    sequence: number,
+    retentionSeconds: number,
+    forgetBefore: number,
+    agents: number,
+    batch: string,
+  ],
+  'recorded' | 'already'
+>('deprecation/record_usage');
 
 export interface Ledger {
   /** Counts one answered call in memory, in well under a microsecond; never throws. */
@@ -42,7 +54,6 @@ const concurrent = 4;
 /** Counts the contract's calls for one process, and writes them to Redis every few seconds. */
 export function createLedger(client: RedisClient, prefix: string, options: LedgerOptions): Ledger {
   const { log, now = Date.now, flushMs = usualFlushMs, closeMs = 2000 } = options;
-  const store = defineDeprecationScripts(client);
   const instance = randomBytes(6).toString('hex');
   const start = now();
   const known = new Set<string>();
@@ -63,7 +74,7 @@ export function createLedger(client: RedisClient, prefix: string, options: Ledge
       else claimed.push(organizationId);
     }
     if (claimed.length === 0) return;
-    const exist = await store.smismember(organizationsKey(prefix), claimed);
+    const exist = await client.smismember(organizationsKey(prefix), claimed);
     claimed.forEach((organizationId, i) => exist[i] === 1 && known.add(organizationId));
   };
 
@@ -87,7 +98,8 @@ export function createLedger(client: RedisClient, prefix: string, options: Ledge
   /** In the order of their numbers: Redis ignores numbers up to the last one recorded. */
   const send = async (base: string, batches: { sequence: number; batch: string }[]): Promise<void> => {
     for (let first = batches[0]; first !== undefined; first = batches[0]) {
-      await store.recordUsage(
+      await recordUsage(
+        client,
         base,
         instance,
         first.sequence,
@@ -109,7 +121,7 @@ export function createLedger(client: RedisClient, prefix: string, options: Ledge
     const day = dayOf(out.until);
     const active = [...out.organizations.keys()].filter((id) => id !== undefined && known.has(id));
     if (active.length > 0) {
-      await store.zadd(activeOrganizationsKey(prefix), 'GT', ...active.flatMap((id) => [day, id ?? '']));
+      await client.zadd(activeOrganizationsKey(prefix), 'GT', ...active.flatMap((id) => [day, id ?? '']));
     }
     const queue = [...out.batches];
     const sender = async () => {
@@ -124,7 +136,7 @@ export function createLedger(client: RedisClient, prefix: string, options: Ledge
   const recordCoverage = async (until: number, closed: boolean): Promise<void> => {
     await writeCoverage(client, prefix, { instance, start, since: writtenUntil, until, closed });
     if (writtenUntil === start || dayOf(until) > dayOf(writtenUntil)) {
-      await store.zremrangebyscore(activeOrganizationsKey(prefix), '-inf', dayOf(until) - ledgerDays - 1);
+      await client.zremrangebyscore(activeOrganizationsKey(prefix), '-inf', dayOf(until) - ledgerDays - 1);
     }
     writtenUntil = until;
   };
@@ -139,7 +151,7 @@ export function createLedger(client: RedisClient, prefix: string, options: Ledge
       if (!isRetry) break;
     }
     // This instance sends no batch again.
-    if (closed) await Promise.all([...written].map((base) => store.unlink(lastBatchKey(base, instance))));
+    if (closed) await Promise.all([...written].map((base) => client.unlink(lastBatchKey(base, instance))));
   };
 
   const attempt = async (earlier: Promise<void>, closed: boolean): Promise<void> => {

@@ -5,8 +5,12 @@ import { policyKey } from '../ledger/keys.ts';
 import type { Edit } from './policy-edits.ts';
 import { layerPolicy, servesAllUntil, type DeprecationPolicy, type PolicyLayer } from './policy.ts';
 import { repeat } from '../../lib/repeat.ts';
-import { defineDeprecationScripts } from '../ledger/scripts.ts';
+import { script } from '../../redis/connection/script-loader.ts';
 import { emptyPolicy, readStored, type StoredPolicy } from './stored-layer.ts';
+
+const replacePolicy = script<[read: string, next: string], 'replaced' | 'changed'>(
+  'deprecation/replace_policy',
+);
 
 /** The policy in force, with what every request needs of it: computed once per policy. */
 export interface PolicyInForce {
@@ -102,11 +106,10 @@ export async function changePolicy(
   edit: Edit,
   { defaults, now }: { defaults: readonly PolicyLayer[]; now: number },
 ): Promise<Changed> {
-  const store = defineDeprecationScripts(client);
   const key = policyKey(prefix);
   let attempt: { text: string; changed: Changed } | undefined;
   for (;;) {
-    const text = await store.get(key);
+    const text = await client.get(key);
     // If the reply to an attempt is lost, the client sends it again.
     if (attempt !== undefined && text === attempt.text) return attempt.changed;
     const stored = readStored(text) ?? emptyPolicy;
@@ -117,6 +120,6 @@ export async function changePolicy(
       text: JSON.stringify(next),
       changed: { kind: 'changed', policy: layerPolicy(...defaults, edited.layer), version: next.version },
     };
-    if ((await store.replacePolicy(key, text ?? '', attempt.text)) === 'replaced') return attempt.changed;
+    if ((await replacePolicy(client, key, text ?? '', attempt.text)) === 'replaced') return attempt.changed;
   }
 }

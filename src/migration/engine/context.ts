@@ -2,12 +2,12 @@ import type { Workspace } from '../analysis/workspace.ts';
 import type { Issues } from './issues.ts';
 import type { Organizations } from './organizations.ts';
 import type { Progress } from './progress.ts';
-import type { MigrationStore } from './scripts.ts';
 import type { Writer } from './write/writer.ts';
+import type { RedisClient } from '../../redis/connection/client.ts';
 
 /** What every part of a migration works with; whoever opens it closes it. */
 export interface MigrationContext {
-  readonly store: MigrationStore;
+  readonly store: RedisClient;
   readonly prefix: string;
   /** What the URLs of our own picture files begin with. */
   readonly mediaUrl: string;

@@ -3,8 +3,9 @@ import { comparisonForm } from '../../domain/usernames.ts';
 import { organizationBase, settingsKey } from '../../redis/keys.ts';
 import { registerOrganization } from '../../redis/organizations.ts';
 import { readWriteSnapshot } from '../../redis/write-snapshot.ts';
-import type { MigrationStore } from './scripts.ts';
 import { settingsArguments } from '../records/stored.ts';
+import type { RedisClient } from '../../redis/connection/client.ts';
+import { migrateOrganization } from './scripts.ts';
 
 /** What a record is judged by: its organization as it stands in Redis, or will once the source's is there. */
 export interface Organization {
@@ -37,7 +38,7 @@ export interface Organizations {
 }
 
 /** Knows the organizations that a migration has to do with. */
-export function createOrganizations(store: MigrationStore, prefix: string): Organizations {
+export function createOrganizations(store: RedisClient, prefix: string): Organizations {
   const known = new Map<string, Organization>();
 
   const look = async (id: string): Promise<Organization> => {
@@ -81,7 +82,8 @@ export function createOrganizations(store: MigrationStore, prefix: string): Orga
       if (organization.exists || organization.isLoading) return;
       await registerOrganization(store, prefix, organization.id);
       const [comparison = 'exact', ...rest] = settingsArguments(organization.settings);
-      await store.migrateOrganization(
+      await migrateOrganization(
+        store,
         organization.base,
         'write',
         comparison,

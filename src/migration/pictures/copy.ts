@@ -7,6 +7,7 @@ import { chunksOf, type Item, type Scope } from '../sources/scope.ts';
 import type { MigrationContext } from '../engine/context.ts';
 import type { Pacer } from '../engine/write/pacer.ts';
 import { fetchPicture, readPicture, type Fetched } from './fetch.ts';
+import { migratePicture } from '../engine/scripts.ts';
 
 export interface CopyOptions {
   media: MediaStore;
@@ -111,7 +112,7 @@ async function copyOne(
   const file = newPictureName(picture.extension);
   await trackPending(store, base, file);
   await media.save(file, picture.bytes);
-  const outcome = await store.migratePicture(base, userId, url, file, pendingGraceMs);
+  const outcome = await migratePicture(store, base, userId, url, file, pendingGraceMs);
   if (outcome === 'put') {
     counts.copied += 1;
     return;

@@ -2,7 +2,8 @@ import { randomUUID } from 'node:crypto';
 import { hasEnded, thisProcess, type ProcessIdentity } from '../../lib/system/process-identity.ts';
 import { MigrationError } from '../engine/issues.ts';
 import { runsKey } from './runs.ts';
-import type { MigrationStore } from '../engine/scripts.ts';
+import type { RedisClient } from '../../redis/connection/client.ts';
+import { migrateLock } from '../engine/scripts.ts';
 
 function lockKey(prefix: string, run: string): string {
   return `${prefix}migration:lock:${run}`;
@@ -24,11 +25,11 @@ const lease = 15_000;
  * Prevents a second apply of a run. A lock is taken over immediately if its process is known to have ended, and
  * otherwise after its lease.
  */
-export async function lockRun(store: MigrationStore, prefix: string, run: string): Promise<RunLock> {
+export async function lockRun(store: RedisClient, prefix: string, run: string): Promise<RunLock> {
   const key = lockKey(prefix, run);
   const own = JSON.stringify({ token: randomUUID(), ...thisProcess() } satisfies Owner);
   for (let held = ''; ;) {
-    const now = await store.migrateLock(key, held, own, lease);
+    const now = await migrateLock(store, key, held, own, lease);
     if (now === '') break;
     const other = now === '?' ? undefined : (JSON.parse(now) as Owner);
     if (other !== undefined && !hasEnded(other)) {
@@ -43,7 +44,7 @@ export async function lockRun(store: MigrationStore, prefix: string, run: string
   const lost = new AbortController();
   const renewOnce = async (): Promise<void> => {
     try {
-      if ((await store.migrateLock(key, own, own, lease)) !== '') lost.abort(lockLost(run));
+      if ((await migrateLock(store, key, own, own, lease)) !== '') lost.abort(lockLost(run));
     } catch {
       // An unavailable store is reported by the writes in progress.
     }
@@ -55,7 +56,7 @@ export async function lockRun(store: MigrationStore, prefix: string, run: string
     lost: lost.signal,
     release: async () => {
       clearInterval(renew);
-      await store.migrateLock(key, own, '', lease);
+      await migrateLock(store, key, own, '', lease);
     },
   };
 }
@@ -68,7 +69,7 @@ function lockLost(run: string): MigrationError {
 
 /** The process that is applying the run now, if any. */
 export async function whoApplies(
-  store: MigrationStore,
+  store: RedisClient,
   prefix: string,
   run: string,
 ): Promise<{ pid: number; host: string } | undefined> {

@@ -2,9 +2,9 @@ import { createHash } from 'node:crypto';
 import { basename, resolve } from 'node:path';
 import type { Entity } from '../records/records.ts';
 import type { OnConflict } from '../sources/scope.ts';
-import type { MigrationStore } from '../engine/scripts.ts';
 import { isDatabaseUrl } from '../sources/databases/urls.ts';
 import type { Tally } from '../analysis/outcomes.ts';
+import type { RedisClient } from '../../redis/connection/client.ts';
 
 /** The keys of a migration's state are documented in src/redis/README.md. */
 export function runKey(prefix: string, run: string): string {
@@ -21,7 +21,7 @@ export function runOrganizationsKey(prefix: string, run: string): string {
 
 /** The organizations that a run has migrated records of. A later round may find records of theirs gone. */
 export async function runOrganizations(
-  { store, prefix }: { store: MigrationStore; prefix: string },
+  { store, prefix }: { store: RedisClient; prefix: string },
   run: string,
 ): Promise<string[]> {
   return await store.smembers(runOrganizationsKey(prefix, run));
@@ -69,7 +69,7 @@ export function defaultRunName(source: string, shown: string): string {
 }
 
 export async function readRun(
-  store: MigrationStore,
+  store: RedisClient,
   prefix: string,
   run: string,
 ): Promise<RunState | undefined> {
@@ -100,7 +100,7 @@ export async function readRun(
 
 /** Saves a round as a whole: what an earlier one kept is replaced. */
 export async function saveRound(
-  store: MigrationStore,
+  store: RedisClient,
   prefix: string,
   run: string,
   state: RunState,
@@ -121,7 +121,7 @@ export async function saveRound(
 
 /** Saves how far new organizations are loaded; undefined before what was loaded is removed. */
 export async function saveLoaded(
-  store: MigrationStore,
+  store: RedisClient,
   prefix: string,
   run: string,
   loaded: RunState['loaded'],
@@ -131,6 +131,6 @@ export async function saveLoaded(
 }
 
 /** Makes the next round of a run read everything: a difference that verify found may be older than the last round. */
-export async function readAllNext(store: MigrationStore, prefix: string, run: string): Promise<void> {
+export async function readAllNext(store: RedisClient, prefix: string, run: string): Promise<void> {
   if ((await store.exists(runKey(prefix, run))) === 1) await store.hset(runKey(prefix, run), 'readAll', 1);
 }

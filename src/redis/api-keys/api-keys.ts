@@ -4,19 +4,12 @@ import { hashApiKey } from './callers.ts';
 import { apiKeyIdsKey, apiKeyKey } from '../keys.ts';
 import { scanPairs } from '../connection/scan.ts';
 import type { RedisClient } from '../connection/client.ts';
-import type { ScriptCommand, ScriptFiles } from '../connection/script-loader.ts';
+import { script } from '../connection/script-loader.ts';
 
-export interface ApiKeyScripts {
-  createKey: ScriptCommand<string[], 'created' | 'unknown-organization' | 'exists'>;
-  revokeKey: ScriptCommand<[keyId: string], 'revoked' | 'already' | 'unknown'>;
-}
+const create = script<string[], 'created' | 'unknown-organization' | 'exists'>('api_key/create');
 
-type ApiKeyStore = RedisClient & ApiKeyScripts;
-
-export const apiKeyScripts: ScriptFiles<ApiKeyScripts> = {
-  createKey: 'api_key/create',
-  revokeKey: 'api_key/revoke',
-};
+/** Revokes a key by its public id, for every instance and from its next request on; `already`: it was before. */
+export const revokeApiKey = script<[keyId: string], 'revoked' | 'already' | 'unknown'>('api_key/revoke');
 
 /** What an API key is made for. `expiresAt` in ms. */
 export interface NewApiKey {
@@ -43,13 +36,14 @@ export function newKeyId(): string {
 
 /** Makes a key of 256 random bits and stores its SHA-256; only the caller ever sees the key itself. */
 export async function createApiKey(
-  store: ApiKeyStore,
+  store: RedisClient,
   base: string,
   key: NewApiKey,
 ): Promise<CreateKeyOutcome> {
   const apiKey = `pb_${randomBytes(32).toString('base64url')}`;
   const keyId = newKeyId();
-  const outcome = await store.createKey(
+  const outcome = await create(
+    store,
     base,
     hashApiKey(apiKey),
     keyId,
@@ -61,15 +55,6 @@ export async function createApiKey(
   if (outcome === 'unknown-organization') return { kind: outcome };
   if (outcome === 'exists') throw new Error('the same 256 random bits were drawn twice');
   return { kind: 'created', apiKey, keyId };
-}
-
-/** Revokes a key by its public id, for every instance and from its next request on; `already`: it was before. */
-export async function revokeApiKey(
-  store: ApiKeyStore,
-  base: string,
-  keyId: string,
-): Promise<'revoked' | 'already' | 'unknown'> {
-  return await store.revokeKey(base, keyId);
 }
 
 /** All keys of an organization, revoked and expired ones too, oldest first. */

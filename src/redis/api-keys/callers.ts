@@ -8,7 +8,7 @@ import {
   type ReferencedImage,
 } from '../../domain/profile.ts';
 import type { RedisClient } from '../connection/client.ts';
-import type { ScriptCommand, ScriptFiles } from '../connection/script-loader.ts';
+import { script } from '../connection/script-loader.ts';
 import { toWriteSnapshot, type JsonText, type SettingsReply, type WriteSnapshot } from '../write-snapshot.ts';
 
 /** An API key in a reply (credentials in lua/lib/store.lua). */
@@ -28,23 +28,15 @@ export type ProfileReply = [
   template: JsonText,
 ];
 
-export interface CallerScripts {
-  readProfile: ScriptCommand<
-    [sha256: string],
-    ['unknown'] | ['no-user' | 'none', KeyReply] | ['profile', KeyReply, ProfileReply]
-  >;
-  authenticate: ScriptCommand<
-    [sha256: string],
-    ['unknown'] | ['known', KeyReply, SettingsReply, username: JsonText]
-  >;
-}
+const findProfile = script<
+  [sha256: string],
+  ['unknown'] | ['no-user' | 'none', KeyReply] | ['profile', KeyReply, ProfileReply]
+>('profile/read');
 
-type CallerStore = RedisClient & CallerScripts;
-
-export const callerScripts: ScriptFiles<CallerScripts> = {
-  readProfile: 'profile/read',
-  authenticate: 'api_key/authenticate',
-};
+const findCaller = script<
+  [sha256: string],
+  ['unknown'] | ['known', KeyReply, SettingsReply, username: JsonText]
+>('api_key/authenticate');
 
 export type ReadOutcome =
   | { kind: 'unknown' }
@@ -64,8 +56,8 @@ export function hashApiKey(apiKey: string | Buffer): string {
  * Authenticates and reads the caller's own profile in one round trip (contract 4.1). A key that is unknown,
  * revoked, expired, or of another organization is `unknown`.
  */
-export async function readOwnProfile(store: CallerStore, base: string, sha256: string): Promise<ReadOutcome> {
-  const reply = await store.readProfile(base, sha256);
+export async function readOwnProfile(store: RedisClient, base: string, sha256: string): Promise<ReadOutcome> {
+  const reply = await findProfile(store, base, sha256);
   switch (reply[0]) {
     case 'unknown':
       return { kind: 'unknown' };
@@ -78,11 +70,11 @@ export async function readOwnProfile(store: CallerStore, base: string, sha256: s
 
 /** Authenticates, and brings along what a write by this caller has to be judged by. */
 export async function authenticate(
-  store: CallerStore,
+  store: RedisClient,
   base: string,
   sha256: string,
 ): Promise<AuthenticationOutcome> {
-  const reply = await store.authenticate(base, sha256);
+  const reply = await findCaller(store, base, sha256);
   if (reply[0] === 'unknown') return { kind: 'unknown' };
   return { kind: 'known', caller: toCaller(reply[1]), snapshot: toWriteSnapshot(reply[2], reply[3]) };
 }

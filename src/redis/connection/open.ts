@@ -6,8 +6,8 @@ import type { RedisClient } from './client.ts';
 import { closeRedis, connectRedis, type ConnectOptions } from './connect.ts';
 import { openEmbedded, reachEmbedded, type Embedded } from './embedded.ts';
 import { layoutFault, readLayout, recordLayout } from '../layout/layout.ts';
-import { defineScripts, type Store } from '../scripts.ts';
 import { checkPermissions } from './permissions.ts';
+import { waitForReplicas } from './script-loader.ts';
 
 /** Files with what should not be in a URL or the environment: PEM texts, and a password. */
 export interface SecretFiles {
@@ -37,7 +37,7 @@ export async function openStore(
   config: StoreConfig,
   releasers: Releasers,
   log: Log,
-): Promise<{ store: Store; redisUrl: string; isEmbedded: boolean }> {
+): Promise<{ store: RedisClient; redisUrl: string; isEmbedded: boolean }> {
   const embed = (): Promise<Embedded> => openEmbedded({ dataDir: config.dataDir, log });
   const opened = await connect(config, releasers, embed, { log });
   await recordLayout(opened.store, config.keyPrefix);
@@ -53,7 +53,7 @@ export async function reachStore(
   config: StoreConfig,
   releasers: Releasers,
   { anyLayout = false }: { anyLayout?: boolean } = {},
-): Promise<Store> {
+): Promise<RedisClient> {
   const reach = (): Promise<Embedded> => reachEmbedded(config.dataDir);
   return (await connect(config, releasers, reach, { commandTimeout: 30_000 }, anyLayout)).store;
 }
@@ -64,7 +64,7 @@ async function connect(
   embed: () => Promise<Embedded>,
   options: ConnectOptions,
   anyLayout = false,
-): Promise<{ store: Store; redisUrl: string }> {
+): Promise<{ store: RedisClient; redisUrl: string }> {
   let url = redisUrl;
   if (url === undefined) {
     const embedded = await embed();
@@ -80,9 +80,10 @@ async function connect(
   await checkPermissions(client, keyPrefix);
   const fault = anyLayout ? undefined : layoutFault(await readLayout(client, keyPrefix));
   if (fault !== undefined) throw new Error(fault);
-  // Not used for reads, since WAIT delays all commands after it.
-  const confirmed = writeReplicas === 0 ? undefined : { client: await open(url), replicas: writeReplicas };
-  return { store: defineScripts(client, confirmed), redisUrl: url };
+  if (writeReplicas > 0) {
+    waitForReplicas(client, { connection: await open(url), count: writeReplicas });
+  }
+  return { store: client, redisUrl: url };
 }
 
 /** Reads the files. Throws one line with the remedy for one that cannot be read. */

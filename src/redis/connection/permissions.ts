@@ -1,20 +1,15 @@
 import { permissionsKey } from '../keys.ts';
-import { loadScripts, type ScriptCommand } from './script-loader.ts';
+import { script } from './script-loader.ts';
 import type { RedisClient } from './client.ts';
 
-interface PermissionScripts {
-  checkPermissions: ScriptCommand<[], string[]>;
-}
+const tryCommands = script<[], string[]>('connection/permissions');
 
 /**
  * Throws an Error of one line with the remedy where the Redis user may not run what the bridge needs. A store that
  * takes no writes at the moment is accepted.
  */
 export async function checkPermissions(client: RedisClient, prefix: string): Promise<void> {
-  const scripts = loadScripts<RedisClient, PermissionScripts>(client, {
-    checkPermissions: 'connection/permissions',
-  });
-  const refused = await scripts.checkPermissions(permissionsKey(prefix)).catch((error: unknown) => {
+  const refused = await tryCommands(client, permissionsKey(prefix)).catch((error: unknown) => {
     const { message } = error as Error;
     if (/permissions to access|can't access/.test(message)) return ['keys'];
     const command = /^NOPERM .*'([^']+)' command/.exec(message)?.[1];

@@ -1,19 +1,17 @@
 import { readFileSync } from 'node:fs';
 import type { RedisClient } from './client.ts';
 
-/** A command that runs a script. Its key is the base of an organization, unless the script says `@key any`. */
-export type ScriptCommand<Arguments extends unknown[], Reply> = (
+/** Runs a script on the client's server. The key is the base of an organization, unless the script says `@key any`. */
+export type Script<Arguments extends unknown[], Reply> = (
+  client: RedisClient,
   key: string,
   ...rest: Arguments
 ) => Promise<Reply>;
 
-/** The file of each command: its path below lua/, without the extension. */
-export type ScriptFiles<Commands> = Record<keyof Commands, string>;
-
 /**
- * Adds commands that run scripts to a client; doing so again changes nothing. A script file begins with its `#!lua`
- * line, which makes the server refuse a key outside the script's slot, writes on a full store, and writes by a script
- * flagged `no-writes`. Then follow, where they apply:
+ * The script of a file, which is given by its path below lua/, without the extension. It begins with its `#!lua` line,
+ * which makes the server refuse a key outside the script's slot, writes on a full store, and writes by a script flagged
+ * `no-writes`. Then follow, where they apply:
  *
  *     -- @include NAME…   prepends lua/lib/NAME.lua, each file once, after what it includes itself
  *     -- @reply json      the reply travels as one JSON text, which clients read in a third of the time that many
@@ -21,35 +19,60 @@ export type ScriptFiles<Commands> = Record<keyof Commands, string>;
  *     -- @key any         KEYS[1] is a key outside every organization, and the only one
  *     -- @read master     it only reads, but is not flagged `no-writes`, so that a server that was demoted to a
  *                         replica refuses it; where a master takes no writes, it is run again with that flag
+ *     -- @wait replicas   it is answered once as many replicas have the write as `waitForReplicas` says
  */
-export function loadScripts<Client extends RedisClient, Commands>(
-  client: Client,
-  files: ScriptFiles<Commands>,
-  confirmed?: ConfirmedWrites,
-): Client & Commands {
-  for (const [name, file] of Object.entries<string>(files)) {
-    // Otherwise writes that wait for replicas would not wait any more.
-    if (!Object.hasOwn(client, name)) define(client, name, readScript(file), confirmed);
-  }
-  return client as Client & Commands;
+export function script<Arguments extends unknown[], Reply>(file: string): Script<Arguments, Reply> {
+  // At once: an upgrade in place may put the next version there while this one runs.
+  const read = readScript(file);
+  const defined = new WeakMap<RedisClient, Run>();
+  return (client, key, ...rest) => {
+    let run = defined.get(client);
+    if (run === undefined) {
+      run = define(client, file, assemble(read));
+      defined.set(client, run);
+    }
+    return run(key, rest) as Promise<Reply>;
+  };
 }
 
-/** Writes use a connection of their own, since WAIT delays all commands after it. */
-export interface ConfirmedWrites {
-  client: RedisClient;
+interface Replicas {
+  /** A connection of its own, since WAIT delays all commands after it. */
+  connection: RedisClient;
   /** How many replicas must have a write before it is answered. */
-  replicas: number;
+  count: number;
 }
 
-interface Script {
+const awaited = new WeakMap<RedisClient, Replicas>();
+
+/** Lets the scripts of a client that say `@wait replicas` wait for them; to be called before any of them is run. */
+export function waitForReplicas(client: RedisClient, replicas: Replicas): void {
+  awaited.set(client, replicas);
+}
+
+interface Source {
   lua: string;
   isJson: boolean;
   isOfOrganization: boolean;
   readsMaster: boolean;
-  isWrite: boolean;
+  waits: boolean;
 }
 
-type Run = (base: string, rest: readonly unknown[]) => Promise<unknown>;
+type Run = (key: string, rest: readonly unknown[]) => Promise<unknown>;
+
+/** A command of ioredis. In a client it sends itself; in a pipeline it is sent with the others. */
+type Command = (...parts: unknown[]) => Promise<unknown>;
+
+function define(client: RedisClient, file: string, source: Source): Run {
+  const { lua, isJson, readsMaster, waits } = source;
+  const replicas = waits ? awaited.get(client) : undefined;
+  let run = replicas === undefined ? runner(client, file, source) : confirming(replicas, file, source);
+  if (readsMaster) {
+    const readOnly = { ...source, lua: lua.replace(/^#!.*/, '#!lua flags=no-writes') };
+    run = readingMaster(run, runner(client, `${file}:read`, readOnly));
+  }
+  if (!isJson) return run;
+  return (key, rest) => run(key, rest).then((text) => JSON.parse(text as string) as unknown);
+}
 
 /**
  * A script of an organization derives its keys from the base, and a cluster sees declared keys only. While a slot
@@ -58,94 +81,86 @@ type Run = (base: string, rest: readonly unknown[]) => Promise<unknown>;
  * second key that never exists is declared too: of several keys not all there the new side says TRYAGAIN, and runs
  * nothing.
  */
-function define(client: RedisClient, name: string, script: Script, confirmed?: ConfirmedWrites): void {
-  const { lua, isJson, isOfOrganization, readsMaster, isWrite } = script;
-  const commands = client as unknown as Record<
-    string,
-    (base: string, ...rest: unknown[]) => Promise<unknown>
-  >;
-  if (!isOfOrganization) {
-    client.defineCommand(name, { numberOfKeys: 1, lua });
-    if (isWrite && confirmed !== undefined) {
-      const run = confirming(confirmed, name, lua, 1);
-      commands[name] = (key, ...rest) => run(key, rest);
-    }
-    return;
-  }
-  const plain = runner(client, `${name}:`, lua);
-  const run = readsMaster
-    ? readingMaster(plain, runner(client, `${name}:read`, lua.replace(/^#!.*/, '#!lua flags=no-writes')))
-    : isWrite && confirmed !== undefined
-      ? confirming(confirmed, `${name}:`, lua, 2)
-      : plain;
-  commands[name] = (base, ...rest) => {
-    const reply = run(base, rest);
-    return isJson ? reply.then((text) => JSON.parse(text as string) as unknown) : reply;
-  };
+function keysOf(key: string, { isOfOrganization }: Source): string[] {
+  return isOfOrganization ? [key, `${key}-`] : [key];
 }
 
-/** Defines the command with both keys, as ioredis' pipelines call it; all other code calls it with the base. */
-function runner(client: RedisClient, name: string, lua: string): Run {
-  client.defineCommand(name, { numberOfKeys: 2, lua });
-  const commands = client as unknown as Record<string, (...parts: unknown[]) => Promise<unknown>>;
-  return (base, rest) =>
-    (commands[name] as (typeof commands)[string])
-      .call(client, base, `${base}-`, ...rest)
-      .catch((error: unknown) => {
-        // It was redirected to a node that does not know the script yet, and has not run.
-        if (!/\bNOSCRIPT\b/.test(String(error))) throw error;
-        return client.eval(lua, 2, base, `${base}-`, ...(rest as string[]));
-      });
+function addCommand(client: RedisClient, name: string, source: Source): void {
+  client.defineCommand(name, { numberOfKeys: keysOf('', source).length, lua: source.lua });
+}
+
+function runner(client: RedisClient, name: string, source: Source): Run {
+  addCommand(client, name, source);
+  const command = (client as unknown as Record<string, Command>)[name] as Command;
+  return (key, rest) => {
+    const keys = keysOf(key, source);
+    return command.call(client, ...keys, ...rest).catch((error: unknown) => {
+      // It was redirected to a node that does not know the script yet, and has not run.
+      if (!/\bNOSCRIPT\b/.test(String(error))) throw error;
+      return client.eval(source.lua, keys.length, ...keys, ...(rest as string[]));
+    });
+  };
 }
 
 /** A master that cannot save its data, or lacks replicas, is still read from. */
 function readingMaster(asWrite: Run, asRead: Run): Run {
-  return (base, rest) =>
-    asWrite(base, rest).catch((error: unknown) => {
+  return (key, rest) =>
+    asWrite(key, rest).catch((error: unknown) => {
       if (!/\b(MISCONF|NOREPLICAS)\b/.test(String(error))) throw error;
-      return asRead(base, rest);
+      return asRead(key, rest);
     });
 }
 
 /** How long a write waits for its replicas, in ms: less than a command may take. */
-const waitForReplicas = 1000;
+const replicaTimeout = 1000;
 
-function confirming(
-  { client, replicas }: ConfirmedWrites,
-  name: string,
-  lua: string,
-  numberOfKeys: 1 | 2,
-): Run {
-  client.defineCommand(name, { numberOfKeys, lua });
-  return async (base, rest) => {
-    const pipeline = client.pipeline();
-    const add = (pipeline as unknown as Record<string, (...parts: unknown[]) => unknown>)[name];
-    add?.call(pipeline, ...(numberOfKeys === 1 ? [base] : [base, `${base}-`]), ...rest);
-    const [script, wait] = (await pipeline.wait(replicas, waitForReplicas).exec()) ?? [];
-    if (script?.[0]) throw script[0];
+function confirming({ connection, count }: Replicas, name: string, source: Source): Run {
+  addCommand(connection, name, source);
+  return async (key, rest) => {
+    const pipeline = connection.pipeline();
+    const command = (pipeline as unknown as Record<string, Command>)[name];
+    void command?.call(pipeline, ...keysOf(key, source), ...rest);
+    const [reply, wait] = (await pipeline.wait(count, replicaTimeout).exec()) ?? [];
+    if (reply?.[0]) throw reply[0];
     if (wait?.[0]) throw wait[0];
-    if (Number(wait?.[1]) < replicas) {
-      throw new Error(`NOREPLICAS the write is on ${String(wait?.[1])} of ${replicas} replicas`);
+    if (Number(wait?.[1]) < count) {
+      throw new Error(`NOREPLICAS the write is on ${String(wait?.[1])} of ${count} replicas`);
     }
-    return script?.[1];
+    return reply?.[1];
   };
 }
 
-function readScript(file: string): Script {
-  const text = read(file);
+/** The Lua of a file as Redis gets it. */
+export function scriptText(file: string): string {
+  return assemble(readScript(file)).lua;
+}
+
+/** A script as it is read: its own text, and those of the parts that it includes. */
+interface Texts {
+  text: string;
+  parts: string[];
+}
+
+function readScript(file: string): Texts {
+  const text = readLua(file);
+  return { text, parts: includes(text, new Set()) };
+}
+
+function assemble({ text, parts }: Texts): Source {
   const [flags = ''] = text.split('\n', 1);
   const isJson = directive(text, 'reply') === 'json';
   const body = text.slice(flags.length + 1);
   const own = isJson ? asJson(body) : body;
-  const parts = withoutUnused(includes(text, new Set()).join('\n'), own);
   return {
-    lua: [flags, parts, own].join('\n'),
+    lua: [flags, withoutUnused(parts.join('\n'), own), own].join('\n'),
     isJson,
     isOfOrganization: directive(text, 'key') !== 'any',
     readsMaster: directive(text, 'read') === 'master',
-    isWrite: !flags.includes('no-writes'),
+    waits: directive(text, 'wait') === 'replicas',
   };
 }
+
+const partsRead = new Map<string, string>();
 
 /** What a file includes, in an order in which each part follows those that it needs. */
 function includes(text: string, seen: Set<string>): string[] {
@@ -153,7 +168,8 @@ function includes(text: string, seen: Set<string>): string[] {
   for (const name of directive(text, 'include')?.split(' ') ?? []) {
     if (seen.has(name)) continue;
     seen.add(name);
-    const part = read(`lib/${name}`);
+    const part = partsRead.get(name) ?? readLua(`lib/${name}`);
+    partsRead.set(name, part);
     parts.push(...includes(part, seen), part);
   }
   return parts;
@@ -178,6 +194,6 @@ function directive(text: string, name: string): string | undefined {
   return new RegExp(`^-- @${name} (.+)$`, 'm').exec(text)?.[1];
 }
 
-function read(file: string): string {
+function readLua(file: string): string {
   return readFileSync(new URL(`../lua/${file}.lua`, import.meta.url), 'utf8');
 }

@@ -1,6 +1,13 @@
-import type { ReindexStore } from '../reindex/scripts.ts';
-import type { WriteSnapshot } from '../write-snapshot.ts';
-import type { FsckStore, RepairReply } from './scripts.ts';
+import type { RedisClient } from '../connection/client.ts';
+import { script } from '../connection/script-loader.ts';
+import type { Refusal, WriteSnapshot } from '../write-snapshot.ts';
+
+/** `changed`: what was to be repaired is no longer so. */
+export type RepairReply = 'repaired' | 'changed' | Refusal;
+
+const repairIf = script<[generation: string, expected: string, commands: string, audit: string], RepairReply>(
+  'fsck/repair',
+);
 
 /** The faults that fsck can find; src/redis/README.md explains each. */
 export type FaultKind =
@@ -63,7 +70,7 @@ export type Report = (kind: FaultKind, detail: string, repair?: Repair) => Promi
 
 /** One organization that is being examined. */
 export interface Check {
-  store: FsckStore & ReindexStore;
+  store: RedisClient;
   base: string;
   /** Read again when a script says that it is stale. */
   snapshot: WriteSnapshot;
@@ -79,7 +86,7 @@ interface ReportOptions {
 }
 
 export function createReport(
-  store: FsckStore,
+  store: RedisClient,
   base: string,
   { organizationId, repair: isRepairing, onFault }: ReportOptions,
 ): Report {
@@ -87,7 +94,7 @@ export function createReport(
     if (typeof repair === 'function') return await repair();
     const { generation = '', expect, commands, audit = [] } = repair;
     const [expected, changes, entry] = [expect, commands, audit].map((part) => JSON.stringify(part));
-    return await store.fsckRepair(base, generation, expected ?? '', changes ?? '', entry ?? '');
+    return await repairIf(store, base, generation, expected ?? '', changes ?? '', entry ?? '');
   };
   return async (kind, detail, repair) => {
     const outcome = isRepairing && repair !== undefined ? await run(repair) : undefined;

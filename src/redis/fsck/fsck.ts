@@ -1,10 +1,9 @@
+import type { RedisClient } from '../connection/client.ts';
 import { KeysMovedError, scanKeys } from '../connection/scan.ts';
 import { organizationBase } from '../keys.ts';
 import { listOrganizations } from '../organizations.ts';
-import type { ReindexStore } from '../reindex/scripts.ts';
 import type { Counts, Fault } from './check.ts';
 import { createPass } from './pass.ts';
-import type { FsckStore } from './scripts.ts';
 
 export type { Counts, Fault, FaultKind } from './check.ts';
 
@@ -40,11 +39,7 @@ const attempts = 3;
  * it makes every repair that needs no guessing. The service may be running: a reported fault existed at one instant,
  * and each repair checks its conditions again in its script. Memory use does not grow with the store.
  */
-export async function fsck(
-  store: FsckStore & ReindexStore,
-  prefix: string,
-  options: FsckOptions,
-): Promise<FsckOutcome> {
+export async function fsck(store: RedisClient, prefix: string, options: FsckOptions): Promise<FsckOutcome> {
   const reported = new Set<string>();
   const totals = { found: 0, repaired: 0 };
   const onFault = (fault: Fault): void => {
@@ -67,7 +62,7 @@ export async function fsck(
 
 /** Examines every key once. */
 async function walk(
-  store: FsckStore & ReindexStore,
+  store: RedisClient,
   prefix: string,
   { organizationId, repair, onFault, signal }: FsckOptions,
 ): Promise<{ counts: Counts; loading: string[] } | 'unknown-organization' | 'interrupted'> {

@@ -4,7 +4,22 @@ import { yieldingChunks } from '../../lib/time-slices.ts';
 import { scanPairs } from '../connection/scan.ts';
 import { namesBucketKey, profileKey, settingsKey } from '../keys.ts';
 import { normalizedName, readWriteSnapshot } from '../write-snapshot.ts';
-import { hasType, namesAtOnce, quote, type Check } from './check.ts';
+import { script } from '../connection/script-loader.ts';
+import { hasType, namesAtOnce, quote, type Check, type RepairReply } from './check.ts';
+
+/** A row in the reply of lua/fsck/look_names.lua. */
+type SeenName = [
+  username: string | null,
+  holder: string | null,
+  holderUsername: string | null,
+  place: 'found' | 'misplaced' | null,
+];
+
+const lookNames = script<string[], ['stale'] | ['seen', SeenName[], buckets: string | null]>(
+  'fsck/look_names',
+);
+
+const claimName = script<string[], RepairReply | 'staged'>('fsck/claim_name');
 
 export interface NamedUser {
   userId: string;
@@ -40,7 +55,7 @@ async function checkChunk(check: Check, users: readonly NamedUser[]): Promise<vo
   const { store, base, snapshot } = check;
   const named = users.map((user) => ({ ...user, form: normalizedName(snapshot, user.username) }));
   const pairs = named.flatMap(({ userId, form }) => [userId, form]);
-  const reply = await store.fsckLookNames(base, snapshot.index, '', ...pairs);
+  const reply = await lookNames(store, base, snapshot.index, '', ...pairs);
   if (reply[0] === 'stale') {
     check.snapshot = await readWriteSnapshot(store, base);
     return await checkChunk(check, users);
@@ -62,7 +77,7 @@ async function reportUnindexed(
 ): Promise<void> {
   const isShared = rivalName !== null && normalizedName(snapshot, rivalName) === form;
   const known = [snapshot.index, userId, username, form, rival, rivalName ?? '', isShared ? '1' : ''];
-  const claim = async () => await store.fsckClaimName(base, ...known);
+  const claim = async () => await claimName(store, base, ...known);
   if (isShared) {
     const detail = `users ${quote(userId)} and ${quote(rival)} have the same name, ${quote(username)}: with --repair the profile that was changed last keeps it`;
     return await report('username-shared', detail, claim);
@@ -93,7 +108,7 @@ async function checkEntries(
 ): Promise<void> {
   const { index } = snapshot;
   const pairs = entries.flatMap(([form, user]) => [user, form]);
-  const reply = await store.fsckLookNames(base, index, bucket, ...pairs);
+  const reply = await lookNames(store, base, index, bucket, ...pairs);
   // The whole generation has been replaced; the profiles are compared with the next one.
   if (reply[0] === 'stale') return;
   const [, rows, buckets] = reply;

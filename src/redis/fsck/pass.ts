@@ -12,7 +12,7 @@ import { groupBy } from '../../lib/group-by.ts';
 import { yieldingChunks } from '../../lib/time-slices.ts';
 import { registerOrganization } from '../organizations.ts';
 import { dropGeneration, generationOf } from '../reindex/generations.ts';
-import type { ReindexStore } from '../reindex/scripts.ts';
+import type { RedisClient } from '../connection/client.ts';
 import { readWriteSnapshot } from '../write-snapshot.ts';
 import { checkKeyRecord } from './api-keys.ts';
 import { createReport, type Check, type Counts, type Fault } from './check.ts';
@@ -20,7 +20,6 @@ import { checkBucket } from './names.ts';
 import { checkOrganization } from './organization.ts';
 import { checkProfiles } from './profiles.ts';
 import { checkCollection } from './references.ts';
-import type { FsckStore } from './scripts.ts';
 
 /** Keys examined at once: few, since commands sent together delay other requests. */
 const atOnce = 8;
@@ -39,7 +38,7 @@ export interface Pass {
 type Generations = Map<string, number>;
 
 export function createPass(
-  store: FsckStore & ReindexStore,
+  store: RedisClient,
   prefix: string,
   options: { repair: boolean; onFault: (fault: Fault) => void },
 ): Pass {

@@ -1,15 +1,32 @@
 import { storeTime } from '../connection/client.ts';
+import { script } from '../connection/script-loader.ts';
 import { yieldingChunks } from '../../lib/time-slices.ts';
 import { profileKey, unreferencedPicturesKey } from '../keys.ts';
 import { namesAtOnce, quote, removeField, type Check } from './check.ts';
 import { checkNames, type NamedUser } from './names.ts';
 import { isReference } from './references.ts';
-import type { SeenProfile } from './scripts.ts';
+
+type Text = string | null;
+
+/** A profile in the reply of lua/fsck/look_profiles.lua. */
+type SeenProfile =
+  | ['none' | 'wrong-type']
+  | [
+      'profile',
+      username: Text,
+      t: Text,
+      pictureFile: Text,
+      pictureReference: Text,
+      avatarReference: Text,
+      unreferencedSince: Text,
+    ];
+
+const lookProfiles = script<string[], SeenProfile[]>('fsck/look_profiles');
 
 /** Checks that these users' profiles are whole, and that the index knows their names. */
 export async function checkProfiles(check: Check, users: readonly string[]): Promise<void> {
   for await (const chunk of yieldingChunks(users, namesAtOnce)) {
-    const profiles = await check.store.fsckLookProfiles(check.base, ...chunk);
+    const profiles = await lookProfiles(check.store, check.base, ...chunk);
     const named: NamedUser[] = [];
     for (const [position, userId] of chunk.entries()) {
       const username = await checkProfile(check, userId, profiles[position] ?? ['none']);

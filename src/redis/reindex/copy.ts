@@ -3,11 +3,22 @@ import { yieldingChunks } from '../../lib/time-slices.ts';
 import { denylistKey, localWritesKey, namesBucketKey, profileKey, settingsKey } from '../keys.ts';
 import { scanMembers, scanPairs } from '../connection/scan.ts';
 import { normalizedName, readWriteSnapshot } from '../write-snapshot.ts';
-import type { ReindexStore } from './scripts.ts';
+import type { RedisClient } from '../connection/client.ts';
+import { script } from '../connection/script-loader.ts';
+
+const addNames = script<
+  [token: string, leaseMs: number, next: string, ...pairs: string[]],
+  ['lapsed'] | ['added', collisions: [position: number, holder: string][]]
+>('reindex/names');
+
+const addDenied = script<
+  [token: string, leaseMs: number, next: string, ...pairs: string[]],
+  ['lapsed'] | ['added', count: number]
+>('reindex/denied');
 
 /** A rebuild of one organization's name index in progress: see reindex.ts. */
 export interface Rebuild {
-  store: ReindexStore;
+  store: RedisClient;
   base: string;
   token: string;
   /** ms */
@@ -53,7 +64,7 @@ export async function copyNames(rebuild: Rebuild): Promise<Copied | Stopped | Co
     if (names === undefined) return { kind: 'inconsistent' };
     const forms = names.map(({ username }) => comparisonForm(username, comparison));
     const pairs = names.flatMap(({ userId }, position) => [userId, forms[position] ?? '']);
-    const reply = await store.reindexNames(base, token, lease, next, ...pairs);
+    const reply = await addNames(store, base, token, lease, next, ...pairs);
     if (reply[0] === 'lapsed') return { kind: 'lapsed' };
     count += names.length;
     for (const [position, holder] of reply[1]) {
@@ -103,7 +114,7 @@ async function countNames({ store, base, token, lease, next }: Rebuild): Promise
       numbers.map((bucket) => store.hlen(namesBucketKey(base, next, String(bucket)))),
     );
     count += lengths.reduce((sum, length) => sum + length, 0);
-    await store.reindexNames(base, token, lease, next);
+    await addNames(store, base, token, lease, next);
   }
   return count;
 }
@@ -119,7 +130,7 @@ export async function copyDenied(rebuild: Rebuild): Promise<Copied | Stopped> {
         const name = given === '' ? form : given;
         return [name, comparisonForm(name, comparison)];
       });
-      const reply = await store.reindexDenied(base, token, lease, next, ...pairs);
+      const reply = await addDenied(store, base, token, lease, next, ...pairs);
       if (reply[0] === 'lapsed') return { kind: 'lapsed' };
       count += reply[1];
     }
@@ -139,7 +150,7 @@ export async function copyLocalWrites(rebuild: Rebuild): Promise<Copied | Stoppe
       .map((member) => mark + comparisonForm(member.slice(mark.length), comparison));
     for await (const chunk of yieldingChunks(marks, deniedAtOnce))
       count += await store.sadd(localWritesKey(base), chunk);
-    if ((await store.reindexNames(base, token, lease, next))[0] === 'lapsed') return { kind: 'lapsed' };
+    if ((await addNames(store, base, token, lease, next))[0] === 'lapsed') return { kind: 'lapsed' };
   }
   return { kind: 'copied', count };
 }

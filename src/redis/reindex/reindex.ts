@@ -4,7 +4,20 @@ import type { UsernameComparison } from '../../domain/usernames.ts';
 import { settingsKey } from '../keys.ts';
 import { copyDenied, copyLocalWrites, copyNames, type Collision, type Rebuild } from './copy.ts';
 import { dropLeftovers } from './generations.ts';
-import type { ReindexStore } from './scripts.ts';
+import type { RedisClient } from '../connection/client.ts';
+import { script } from '../connection/script-loader.ts';
+
+const begin = script<
+  [token: string, leaseMs: number, comparison: string],
+  | ['unknown-organization' | 'unchanged' | 'busy' | 'inconsistent']
+  | ['opened', current: string, next: string, buckets: number]
+>('reindex/open');
+
+const putInForce = script<[token: string, next: string, comparison: string], 'lapsed' | 'committed'>(
+  'reindex/commit',
+);
+
+const close = script<[token: string], 'lapsed' | 'closed'>('reindex/close');
 
 export type ReindexOutcome =
   | { kind: 'rebuilt'; usernames: number; denied: number }
@@ -36,7 +49,7 @@ interface ReindexOptions {
  * begins anew.
  */
 export async function changeComparison(
-  store: ReindexStore,
+  store: RedisClient,
   base: string,
   comparison: UsernameComparison,
   { signal, lease = 10_000 }: ReindexOptions = {},
@@ -57,8 +70,7 @@ export async function changeComparison(
     return { kind: 'rebuilt', usernames: names.count, denied: denied.count };
   } finally {
     // What cannot be removed now, the next rebuild or fsck --repair removes.
-    await store
-      .reindexClose(base, token)
+    await close(store, base, token)
       .then(async () => await dropLeftovers(store, base))
       .catch(() => {});
   }
@@ -66,7 +78,7 @@ export async function changeComparison(
 
 /** Waits for another rebuild to end, or for the lease of one that was killed. */
 async function open(
-  store: ReindexStore,
+  store: RedisClient,
   base: string,
   token: string,
   lease: number,
@@ -76,7 +88,7 @@ async function open(
   const deadline = performance.now() + lease + 1000;
   for (;;) {
     if (signal?.aborted === true) return ['interrupted'] as const;
-    const opened = await store.reindexOpen(base, token, lease, comparison);
+    const opened = await begin(store, base, token, lease, comparison);
     if (opened[0] !== 'busy' || performance.now() > deadline) return opened;
     await sleep(100);
   }
@@ -85,9 +97,9 @@ async function open(
 /** Whether the next generation is in force. Where the reply is lost, the rebuild is closed, and then it is certain. */
 async function commit({ store, base, token, next, comparison }: Rebuild): Promise<boolean> {
   try {
-    return (await store.reindexCommit(base, token, next, comparison)) === 'committed';
+    return (await putInForce(store, base, token, next, comparison)) === 'committed';
   } catch (error) {
-    const closed = await store.reindexClose(base, token);
+    const closed = await close(store, base, token);
     if (closed === 'lapsed' && (await store.hget(settingsKey(base), 'index')) === next) return true;
     throw error;
   }

@@ -1,6 +1,10 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { startBridge, type TestBridge, type TestOrganization } from '../../support/bridge.ts';
 import type { Client } from '../../support/client.ts';
+import { script } from '../../../src/redis/connection/script-loader.ts';
+
+const stageOpen = script<(string | number)[], unknown>('denylist/stage_open');
+const stageAdd = script<(string | number)[], unknown>('denylist/stage_add');
 
 const deny = '/api/profile/username/deny/';
 const denylist = '/api/profile/username/denylist/';
@@ -241,8 +245,8 @@ describe('overwrite the denylist', () => {
 
   test('a stage left behind by a crash keeps nobody out for longer than its lease', async () => {
     const { organization, admin } = await scene();
-    await bridge.store.stageOpen(organization.base, 0, '0', '', 'dead', 300);
-    await bridge.store.stageAdd(organization.base, 0, '0', '', 'dead', 300, 'ada', 'ada');
+    await stageOpen(bridge.store, organization.base, 0, '0', '', 'dead', 300);
+    await stageAdd(bridge.store, organization.base, 0, '0', '', 'dead', 300, 'ada', 'ada');
     const player = await organization.player('u1');
     expect((await player.request('PUT', '/api/profile/', { json: { username: 'ada' } })).status).toBe(200);
     expect((await admin.request('PUT', denylist, { json: ['x'] })).status).toBe(204);

@@ -1,6 +1,10 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { startBridge, type TestBridge } from '../../support/bridge.ts';
 import { createClient } from '../../support/client.ts';
+import { script } from '../../../src/redis/connection/script-loader.ts';
+import { revokeApiKey } from '../../../src/redis/api-keys/api-keys.ts';
+
+const reindexOpen = script<(string | number)[], unknown>('reindex/open');
 
 let bridge: TestBridge;
 beforeAll(async () => {
@@ -188,7 +192,7 @@ describe('PUT profile', () => {
   test('a name that waits for an index being rebuilt is refused in time, and a profile without one is not', async () => {
     const organization = await bridge.newOrganization();
     const player = await organization.player('u1');
-    await bridge.store.reindexOpen(organization.base, 'rebuild', 60_000, 'case-insensitive');
+    await reindexOpen(bridge.store, organization.base, 'rebuild', 60_000, 'case-insensitive');
     const begun = Date.now();
     const answer = await player.request('PUT', '/api/profile/', { json: { username: 'ada' } });
     expect([answer.status, answer.body]).toMatchObject([503, { code: 'overloaded' }]);
@@ -289,7 +293,7 @@ describe('credentials', () => {
         '/api/profile/',
       );
     expect((await request(apiKey)).status).toBe(404);
-    await bridge.store.revokeKey(organization.base, keyId);
+    await revokeApiKey(bridge.store, organization.base, keyId);
     expect((await request(apiKey)).status).toBe(401);
     expect((await request(expired.apiKey)).status).toBe(401);
   });

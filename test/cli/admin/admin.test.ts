@@ -10,13 +10,13 @@ import { authenticate, hashApiKey } from '../../../src/redis/api-keys/callers.ts
 import { openEmbedded } from '../../../src/redis/connection/embedded.ts';
 import { organizationBase } from '../../../src/redis/keys.ts';
 import { putProfile } from '../../../src/redis/profiles.ts';
-import type { Store } from '../../../src/redis/scripts.ts';
 import { readWriteSnapshot } from '../../../src/redis/write-snapshot.ts';
 import { runAdmin } from '../../../src/cli/admin/run.ts';
 import { openTestStore } from '../../support/store.ts';
 import { freshPrefix, testRedisUrl, unusedPort } from '../../support/redis.ts';
+import type { RedisClient } from '../../../src/redis/connection/client.ts';
 
-let store: Store;
+let store: RedisClient;
 let env: NodeJS.ProcessEnv;
 let base: string;
 beforeAll(async () => {

@@ -7,13 +7,13 @@ import type { UsageReport } from '../../../src/deprecation/reports/report.ts';
 import type { RetireCheck } from '../../../src/deprecation/reports/retire-check.ts';
 import { createLog } from '../../../src/log.ts';
 import { closeRedis } from '../../../src/redis/connection/connect.ts';
-import type { Store } from '../../../src/redis/scripts.ts';
 import { runTool, type Ran } from '../../support/admin.ts';
 import { openTestStore, startBridge, type TestBridge, type TestOrganization } from '../../support/bridge.ts';
 import { createClient } from '../../support/client.ts';
 import { freshPrefix, testRedisUrl } from '../../support/redis.ts';
+import type { RedisClient } from '../../../src/redis/connection/client.ts';
 
-let store: Store;
+let store: RedisClient;
 let prefix: string;
 let env: NodeJS.ProcessEnv;
 beforeAll(async () => {

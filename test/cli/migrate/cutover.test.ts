@@ -1,22 +1,19 @@
 import { afterAll, beforeAll, beforeEach, expect, test } from '@jest/globals';
 import { ReverseModeError, whileRegistered } from '../../../src/cli/migrate/cutover.ts';
 import type { Mode } from '../../../src/cutover/modes.ts';
-import {
-  defineCutoverScripts,
-  readCutover,
-  type CutoverStore,
-} from '../../../src/cutover/switch/registry.ts';
+import { readCutover, cutoverBegin } from '../../../src/cutover/switch/registry.ts';
 import { closeRedis } from '../../../src/redis/connection/connect.ts';
 import { cutoverKey, organizationBase, profileKey } from '../../../src/redis/keys.ts';
 import { until } from '../../cutover/until.ts';
 import { createTool, writeSource } from '../../migration/tool.ts';
 import { freshPrefix } from '../../support/redis.ts';
 import { openTestStore } from '../../support/store.ts';
+import type { RedisClient } from '../../../src/redis/connection/client.ts';
 
-let store: CutoverStore;
+let store: RedisClient;
 let prefix: string;
 beforeAll(async () => {
-  store = defineCutoverScripts(await openTestStore());
+  store = await openTestStore();
 });
 afterAll(() => closeRedis(store));
 beforeEach(() => {
@@ -33,7 +30,7 @@ test('a migration is registered while it writes, and acknowledges no switch befo
   await setMode('mirror');
   await whileRegistered({ store, prefix, signal }, async () => {
     expect((await readCutover(store, prefix)).instances).toMatchObject([{ kind: 'migrate' }]);
-    await store.cutoverBegin(cutoverKey(prefix), 'token', 'mirror', 'shadow', 60_000);
+    await cutoverBegin(store, cutoverKey(prefix), 'token', 'mirror', 'shadow', 60_000);
     await until(async () => ((await readCutover(store, prefix)).instances[0]?.epoch ?? 0) > 1);
     expect((await readCutover(store, prefix)).instances).toMatchObject([{ acknowledged: undefined }]);
   });

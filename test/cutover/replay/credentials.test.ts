@@ -10,11 +10,11 @@ import type { QueuedCaller } from '../../../src/cutover/replay/queue.ts';
 import { joinCutover } from '../../../src/cutover/switch/instance.ts';
 import { closeRedis } from '../../../src/redis/connection/connect.ts';
 import { cutoverKey, replaySecretKey } from '../../../src/redis/keys.ts';
-import type { Store } from '../../../src/redis/scripts.ts';
 import { freshPrefix } from '../../support/redis.ts';
 import { openTestStore } from '../../support/store.ts';
+import type { RedisClient } from '../../../src/redis/connection/client.ts';
 
-let store: Store;
+let store: RedisClient;
 let prefix: string;
 beforeAll(async () => {
   store = await openTestStore();

@@ -15,15 +15,15 @@ import { banUsernames, overwriteDenylist, removeDenied } from '../../../src/redi
 import { organizationBase, unreferencedPicturesKey } from '../../../src/redis/keys.ts';
 import { registerOrganization, saveSettings } from '../../../src/redis/organizations.ts';
 import { putProfile } from '../../../src/redis/profiles.ts';
-import type { Store } from '../../../src/redis/scripts.ts';
 import { isBacklogFull, readWriteSnapshot, type WriteSnapshot } from '../../../src/redis/write-snapshot.ts';
 import type { ProfileChange } from '../../../src/domain/profile.ts';
 import { trackPending } from '../../../src/media/lifecycle.ts';
 import { run, type Command, type Model } from '../../redis/model.ts';
 import { freshPrefix } from '../../support/redis.ts';
 import { openTestStore } from '../../support/store.ts';
+import type { RedisClient } from '../../../src/redis/connection/client.ts';
 
-let store: Store;
+let store: RedisClient;
 let credentials: ReplayCredentials;
 let prefix: string;
 let base: string;

@@ -4,11 +4,11 @@ import { startBridgeProcess, type Server } from '../../../scripts/drills/process
 import { createReplayQueue, type ReplayQueue } from '../../../src/cutover/replay/queue.ts';
 import { closeRedis } from '../../../src/redis/connection/connect.ts';
 import { cutoverKey, organizationBase, profileKey, replayerKey } from '../../../src/redis/keys.ts';
-import type { Store } from '../../../src/redis/scripts.ts';
 import { startLegacy, type Legacy } from '../../legacy/legacy.ts';
 import { createTestOrganization } from '../../support/bridge.ts';
 import { freshPrefix, testRedisUrl } from '../../support/redis.ts';
 import { openTestStore } from '../../support/store.ts';
+import type { RedisClient } from '../../../src/redis/connection/client.ts';
 
 /*
  * Two real bridges in mode reverse. The one that replays is killed: while the legacy service has a change that has not
@@ -19,7 +19,7 @@ const organizationId = 'acme';
 const prefix = freshPrefix();
 const users = Array.from({ length: 8 }, (_, n) => `user-${n}`);
 let legacy: Legacy;
-let store: Store;
+let store: RedisClient;
 let queue: ReplayQueue;
 let keys: string[];
 let bridges: Server[];

@@ -1,10 +1,12 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
 import type { Admission, Cutover } from '../../../src/cutover/switch/instance.ts';
 import {
-  defineCutoverScripts,
   newRegistration,
   readCutover,
-  type CutoverStore,
+  cutoverAdvance,
+  cutoverBegin,
+  cutoverHeartbeat,
+  cutoverWithdraw,
 } from '../../../src/cutover/switch/registry.ts';
 import { closeRedis } from '../../../src/redis/connection/connect.ts';
 import { runTool } from '../../support/admin.ts';
@@ -13,15 +15,16 @@ import { freshPrefix, startRedis, testRedisUrl } from '../../support/redis.ts';
 import { openTestStore } from '../../support/store.ts';
 import { admitAtOnce, joinTestInstance } from '../instances.ts';
 import { until } from '../until.ts';
+import type { RedisClient } from '../../../src/redis/connection/client.ts';
 
 const lease = 60_000;
 
-let store: CutoverStore;
+let store: RedisClient;
 let prefix: string;
 let key: string;
 let joined: Cutover[];
 beforeAll(async () => {
-  store = defineCutoverScripts(await openTestStore());
+  store = await openTestStore();
 });
 beforeEach(() => {
   prefix = freshPrefix();
@@ -42,7 +45,7 @@ async function join(hasLegacy = true): Promise<Cutover> {
 }
 
 const read = () => readCutover(store, prefix);
-const advance = (phase: string) => store.cutoverAdvance(key, 'token', phase, lease, 1, 'test');
+const advance = (phase: string) => cutoverAdvance(store, key, 'token', phase, lease, 1, 'test');
 const acknowledged = (phase: string) =>
   until(async () => (await read()).instances.every((one) => one.acknowledged === phase));
 describe('the first mode', () => {
@@ -89,7 +92,7 @@ describe('an instance', () => {
 
   test('follows a switch through its phases: changes wait, reads move first', async () => {
     const [one, other] = [await join(), await join()];
-    expect(await store.cutoverBegin(key, 'token', 'shadow', 'mirror', lease)).toEqual(['begun', 1]);
+    expect(await cutoverBegin(store, key, 'token', 'shadow', 'mirror', lease)).toEqual(['begun', 1]);
     await acknowledged('stop');
     const waiting = one.admitChange();
     expect(waiting).toBeInstanceOf(Promise);
@@ -108,7 +111,7 @@ describe('an instance', () => {
   test('acknowledges only once every admitted change has ended', async () => {
     const [one, other] = [await join(), await join()];
     const admission = admitAtOnce(one);
-    await store.cutoverBegin(key, 'token', 'shadow', 'mirror', lease);
+    await cutoverBegin(store, key, 'token', 'shadow', 'mirror', lease);
     await until(async () =>
       (await read()).instances.some((known) => known.id === other.id && known.acknowledged === 'stop'),
     );
@@ -123,7 +126,7 @@ describe('an instance', () => {
     const one = await join();
     let isUnsaved = true;
     one.holdWhile(() => isUnsaved);
-    await store.cutoverBegin(key, 'token', 'shadow', 'mirror', lease);
+    await cutoverBegin(store, key, 'token', 'shadow', 'mirror', lease);
     await until(() => mustWait(one));
     expect(await advance('stop')).toEqual(['waiting', [one.id]]);
     isUnsaved = false;
@@ -133,9 +136,9 @@ describe('an instance', () => {
 
   test('refuses a change that waits while the store is away', async () => {
     const redis = await startRedis();
-    const away = defineCutoverScripts(await openTestStore(redis.url));
+    const away = await openTestStore(redis.url);
     const one = await joinTestInstance(away, prefix);
-    await away.cutoverBegin(key, 'token', 'shadow', 'mirror', lease);
+    await cutoverBegin(away, key, 'token', 'shadow', 'mirror', lease);
     await until(() => mustWait(one));
     process.kill(redis.pid, 'SIGSTOP');
     await expect(one.admitChange()).rejects.toMatchObject({
@@ -149,7 +152,7 @@ describe('an instance', () => {
 
   test('that starts during a switch starts with changes stopped, and acknowledged', async () => {
     await join();
-    await store.cutoverBegin(key, 'token', 'shadow', 'mirror', lease);
+    await cutoverBegin(store, key, 'token', 'shadow', 'mirror', lease);
     await acknowledged('stop');
     await advance('stop');
     const late = await join();
@@ -164,9 +167,9 @@ describe('an instance', () => {
     await until(() => admitAtOnceOrUndefined(one)?.epoch === 7);
     await store.hset(key, 'epoch', '6');
     await until(() => mustWait(one));
-    expect(await store.cutoverBegin(key, 'token', 'shadow', 'mirror', lease)).toEqual(['begun', 8]);
+    expect(await cutoverBegin(store, key, 'token', 'shadow', 'mirror', lease)).toEqual(['begun', 8]);
     await acknowledged('stop');
-    await store.cutoverWithdraw(key, 'token');
+    await cutoverWithdraw(store, key, 'token');
     await until(() => admitAtOnceOrUndefined(one)?.epoch === 8);
   });
 });
@@ -186,20 +189,20 @@ function admitAtOnceOrUndefined(one: Cutover): Admission | undefined {
 describe('a switch', () => {
   test('that its tool has abandoned is withdrawn, and changes go on in the old mode', async () => {
     const one = await join();
-    await store.cutoverBegin(key, 'token', 'shadow', 'mirror', 1);
+    await cutoverBegin(store, key, 'token', 'shadow', 'mirror', 1);
     await until(() => admitAtOnceOrUndefined(one)?.epoch === 1);
     expect(one.mode()).toBe('shadow');
-    expect(await store.cutoverAdvance(key, 'token', 'stop', lease, 1, 'test')).toEqual(['lost']);
+    expect(await cutoverAdvance(store, key, 'token', 'stop', lease, 1, 'test')).toEqual(['lost']);
   });
 
   test('that is withdrawn after reads moved waits until they have moved back', async () => {
     const [one, other] = [await join(), await join()];
-    await store.cutoverBegin(key, 'token', 'shadow', 'mirror', lease);
+    await cutoverBegin(store, key, 'token', 'shadow', 'mirror', lease);
     await acknowledged('stop');
     await advance('stop');
     await acknowledged('reads');
     const waiting = one.admitChange();
-    expect(await store.cutoverWithdraw(key, 'token')).toBe('waiting');
+    expect(await cutoverWithdraw(store, key, 'token')).toBe('waiting');
     await until(async () => (await read()).underWay === undefined);
     expect([one.mode(), other.mode()]).toEqual(['shadow', 'shadow']);
     expect(await waiting).toMatchObject({ mode: 'shadow', epoch: 1 });
@@ -207,8 +210,8 @@ describe('a switch', () => {
 
   test('is refused while another one is under way', async () => {
     await join();
-    await store.cutoverBegin(key, 'token', 'shadow', 'mirror', lease);
-    expect(await store.cutoverBegin(key, 'other', 'shadow', 'native', lease)).toEqual(['busy', 'mirror']);
+    await cutoverBegin(store, key, 'token', 'shadow', 'mirror', lease);
+    expect(await cutoverBegin(store, key, 'other', 'shadow', 'native', lease)).toEqual(['busy', 'mirror']);
   });
 });
 
@@ -216,9 +219,9 @@ describe('a registration', () => {
   test('of a process that has certainly ended is removed by the next one, and leaves a gap', async () => {
     const { registration } = newRegistration({ kind: 'bridge', legacy: true, replay: false });
     const ended = JSON.stringify({ ...registration, started: '1' });
-    await store.cutoverHeartbeat(key, 'gone', ended, 0, '-', 1, '1');
+    await cutoverHeartbeat(store, key, 'gone', ended, 0, '-', 1, '1');
     const elsewhere = JSON.stringify({ ...registration, namespace: 'another', started: '1' });
-    await store.cutoverHeartbeat(key, 'elsewhere', elsewhere, 0, '-', 1, '1');
+    await cutoverHeartbeat(store, key, 'elsewhere', elsewhere, 0, '-', 1, '1');
     const { id } = await join();
     const { instances, gap } = await read();
     expect(instances.map((one) => one.id).sort()).toEqual(['elsewhere', id].sort());

@@ -3,19 +3,23 @@ import fc from 'fast-check';
 import type { Mode } from '../../../src/cutover/modes.ts';
 import type { Phase } from '../../../src/cutover/switch/protocol.ts';
 import {
-  defineCutoverScripts,
   newRegistration,
   readCutover,
-  type CutoverStore,
+  cutoverAdvance,
+  cutoverBegin,
+  cutoverHeartbeat,
+  cutoverRemove,
+  cutoverWithdraw,
 } from '../../../src/cutover/switch/registry.ts';
 import { closeRedis } from '../../../src/redis/connection/connect.ts';
 import { freshPrefix } from '../../support/redis.ts';
 import { openTestStore } from '../../support/store.ts';
 import { advance, begin, forget, heartbeat, withdraw, type StoreState } from './store-model.ts';
+import type { RedisClient } from '../../../src/redis/connection/client.ts';
 
-let store: CutoverStore;
+let store: RedisClient;
 beforeAll(async () => {
-  store = defineCutoverScripts(await openTestStore());
+  store = await openTestStore();
 });
 afterAll(() => closeRedis(store));
 
@@ -57,7 +61,8 @@ test('the scripts do what the model says, whatever comes in whatever order', asy
             const { epoch } = model;
             model = heartbeat(model, one.id, epoch, one.phase, one.isFirst);
             const text = JSON.stringify(registration);
-            const reply = await store.cutoverHeartbeat(
+            const reply = await cutoverHeartbeat(
+              store,
               key,
               one.id,
               text,
@@ -79,7 +84,7 @@ test('the scripts do what the model says, whatever comes in whatever order', asy
           case 'begin': {
             const expected = begin(model, one.token, one.from, one.to);
             model = expected.state;
-            expect((await store.cutoverBegin(key, one.token, one.from, one.to, lease))[0]).toBe(
+            expect((await cutoverBegin(store, key, one.token, one.from, one.to, lease))[0]).toBe(
               expected.reply,
             );
             break;
@@ -87,7 +92,8 @@ test('the scripts do what the model says, whatever comes in whatever order', asy
           case 'advance': {
             const expected = advance(model, one.token, one.phase, one.goOn);
             model = expected.state;
-            const reply = await store.cutoverAdvance(
+            const reply = await cutoverAdvance(
+              store,
               key,
               one.token,
               one.phase,
@@ -101,7 +107,7 @@ test('the scripts do what the model says, whatever comes in whatever order', asy
           case 'withdraw': {
             const expected = withdraw(model, one.token);
             model = expected.state;
-            expect(await store.cutoverWithdraw(key, one.token)).toBe(expected.reply);
+            expect(await cutoverWithdraw(store, key, one.token)).toBe(expected.reply);
             break;
           }
           case 'expire':
@@ -118,7 +124,7 @@ test('the scripts do what the model says, whatever comes in whatever order', asy
           }
           case 'forget':
             model = forget(model, one.id);
-            await store.cutoverRemove(key, one.id, '');
+            await cutoverRemove(store, key, one.id, '');
         }
       }
       const { mode: stored, epoch, underWay, instances } = await readCutover(store, prefix);

@@ -1,9 +1,5 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
-import {
-  defineCutoverScripts,
-  readCutover,
-  type CutoverStore,
-} from '../../../src/cutover/switch/registry.ts';
+import { readCutover } from '../../../src/cutover/switch/registry.ts';
 import { recordVerified } from '../../../src/cutover/verdict/verified.ts';
 import { closeRedis } from '../../../src/redis/connection/connect.ts';
 import {
@@ -16,10 +12,11 @@ import {
 } from '../../../src/redis/keys.ts';
 import { freshPrefix } from '../../support/redis.ts';
 import { openTestStore } from '../../support/store.ts';
+import type { RedisClient } from '../../../src/redis/connection/client.ts';
 
-let store: CutoverStore;
+let store: RedisClient;
 beforeAll(async () => {
-  store = defineCutoverScripts(await openTestStore());
+  store = await openTestStore();
 });
 afterAll(() => closeRedis(store));
 

@@ -7,7 +7,6 @@ import { tallyLimits, type Call } from '../../../src/deprecation/ledger/tally.ts
 import { closeRedis, connectRedis, type RedisClient } from '../../../src/redis/connection/connect.ts';
 import { organizationsKey } from '../../../src/redis/keys.ts';
 import { scanKeys } from '../../../src/redis/connection/scan.ts';
-import { defineScripts } from '../../../src/redis/scripts.ts';
 import { freshPrefix, startRedis, testRedisUrl } from '../../support/redis.ts';
 
 const log = createLog('silent');
@@ -35,7 +34,7 @@ const counts = (prefix: string, organization: string, day = '2027-03-01') =>
 /** Whatever is kept under a prefix, on every node. */
 async function keysUnder(prefix: string): Promise<string[]> {
   const found = new Set<string>();
-  for await (const keys of scanKeys(defineScripts(redis), prefix)) for (const key of keys) found.add(key);
+  for await (const keys of scanKeys(redis, prefix)) for (const key of keys) found.add(key);
   return [...found];
 }
 
@@ -140,20 +139,18 @@ describe('the ledger', () => {
     const prefix = freshPrefix();
     const replies: string[] = [];
     let lose = true;
-    const lossy = new Proxy(
-      redis as RedisClient & { recordUsage: (...parts: unknown[]) => Promise<string> },
-      {
-        get: (client, name) => {
-          const member: unknown = Reflect.get(client, name);
-          if (name !== 'recordUsage') return typeof member === 'function' ? member.bind(client) : member;
-          return async (...parts: unknown[]) => {
-            replies.push(await client.recordUsage(...parts));
-            if (lose) throw new Error('Connection is closed.');
-            return '';
-          };
-        },
+    const lossy = new Proxy(redis, {
+      get: (client, name) => {
+        const member: unknown = Reflect.get(client, name);
+        if (typeof member !== 'function') return member;
+        if (name !== 'deprecation/record_usage') return member.bind(client);
+        return async (...parts: unknown[]) => {
+          replies.push(await member.call(client, ...parts));
+          if (lose) throw new Error('Connection is closed.');
+          return '';
+        };
       },
-    );
+    });
     const ledger = openLedger(prefix, {}, lossy);
     for (let i = 0; i < 1000; i += 1) ledger.record(call('acme', `k_${i}`));
     await ledger.flush();

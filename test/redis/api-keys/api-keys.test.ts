@@ -11,11 +11,11 @@ import { authenticate, hashApiKey } from '../../../src/redis/api-keys/callers.ts
 import { organizationBase } from '../../../src/redis/keys.ts';
 import { saveSettings } from '../../../src/redis/organizations.ts';
 import { scanKeys } from '../../../src/redis/connection/scan.ts';
-import type { Store } from '../../../src/redis/scripts.ts';
 import { openTestStore } from '../../support/store.ts';
 import { freshPrefix } from '../../support/redis.ts';
+import type { RedisClient } from '../../../src/redis/connection/client.ts';
 
-let store: Store;
+let store: RedisClient;
 let base: string;
 beforeAll(async () => {
   store = await openTestStore();

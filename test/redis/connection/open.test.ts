@@ -8,6 +8,9 @@ import { createReleasers, type Releasers } from '../../../src/lib/releasers.ts';
 import { createLog } from '../../../src/log.ts';
 import { openStore } from '../../../src/redis/connection/open.ts';
 import { startRedis, unusedPort, type RedisProcess } from '../../support/redis.ts';
+import { script } from '../../../src/redis/connection/script-loader.ts';
+
+const authenticate = script<(string | number)[], unknown>('api_key/authenticate');
 
 const log = createLog('error');
 let folder: string;
@@ -94,7 +97,7 @@ test('opens a store behind TLS with a client certificate, an ACL user and a pass
   expect(isEmbedded).toBe(false);
   expect(await store.acl('WHOAMI')).toBe('bridge');
   // What the scripts touch is all that this user may touch.
-  expect(await store.authenticate('pb:{demo}:', 'no such key')).toEqual(['unknown']);
+  expect(await authenticate(store, 'pb:{demo}:', 'no such key')).toEqual(['unknown']);
   await expect(store.get('another:key')).rejects.toThrow(/NOPERM/);
 });
 

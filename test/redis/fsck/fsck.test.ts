@@ -11,18 +11,22 @@ import { addToCollection, setObject } from '../../../src/redis/objects.ts';
 import { listOrganizations, saveSettings } from '../../../src/redis/organizations.ts';
 import { putProfile } from '../../../src/redis/profiles.ts';
 import { changeComparison } from '../../../src/redis/reindex/reindex.ts';
-import type { Store } from '../../../src/redis/scripts.ts';
 import { readWriteSnapshot } from '../../../src/redis/write-snapshot.ts';
 import { setWallet } from '../../../src/redis/profiles.ts';
 import { openTestStore } from '../../support/store.ts';
 import { startCluster } from '../../support/redis-cluster.ts';
 import { freshPrefix } from '../../support/redis.ts';
+import type { RedisClient } from '../../../src/redis/connection/client.ts';
+import { script } from '../../../src/redis/connection/script-loader.ts';
+
+const reindexOpen = script<(string | number)[], unknown>('reindex/open');
+const reindexNames = script<(string | number)[], unknown>('reindex/names');
 
 const hat = { datasourceId: 'hats', objectDefinitionId: 'top hat' };
 const file = 'AAAAAAAAAAAAAAAAAAAAAA.png';
 const organizationId = 'acme {1}';
 
-let store: Store;
+let store: RedisClient;
 let prefix: string;
 let base: string;
 beforeAll(async () => {
@@ -195,8 +199,8 @@ describe('the index of names', () => {
   });
 
   test('loses what a rebuild that died left behind, but nothing that is being built', async () => {
-    await store.reindexOpen(base, 'dead', 60_000, 'case-insensitive');
-    await store.reindexNames(base, 'dead', 60_000, '1', 'ada', 'ada');
+    await reindexOpen(store, base, 'dead', 60_000, 'case-insensitive');
+    await reindexNames(store, base, 'dead', 60_000, '1', 'ada', 'ada');
     expect((await check()).faults).toEqual([]);
     await store.unlink(`${base}reindex`);
     await expectRepaired('generation-left-over');

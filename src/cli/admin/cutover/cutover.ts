@@ -1,6 +1,6 @@
 import { Command } from 'commander';
 import { authorityOf } from '../../../cutover/modes.ts';
-import { defineCutoverScripts, readCutover } from '../../../cutover/switch/registry.ts';
+import { readCutover } from '../../../cutover/switch/registry.ts';
 import { gatherEvidence } from '../../../cutover/verdict/evidence.ts';
 import { judge, nextMode } from '../../../cutover/verdict/readiness.ts';
 import { formatInstant } from '../../../lib/iso8601.ts';
@@ -40,7 +40,7 @@ export function cutoverCommand(context: AdminContext): Command {
 }
 
 async function showMode(context: AdminContext): Promise<Report> {
-  const state = await readCutover(defineCutoverScripts(await context.store()), context.config().keyPrefix);
+  const state = await readCutover(await context.store(), context.config().keyPrefix);
   const { mode, epoch, since, by, underWay, isStored } = state;
   return {
     kind: 'done',
@@ -56,7 +56,7 @@ async function showMode(context: AdminContext): Promise<Report> {
 }
 
 async function showStatus(context: AdminContext): Promise<Report> {
-  const store = defineCutoverScripts(await context.store());
+  const store = await context.store();
   const evidence = await gatherEvidence(store, context.config().keyPrefix);
   const { state, comparisons, organizations, replay } = evidence;
   const next = nextMode(state.mode);

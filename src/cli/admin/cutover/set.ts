@@ -5,7 +5,7 @@ import { leaseHolder } from '../../../cutover/replay/lease.ts';
 import { createReplayQueue, type ReplayQueue } from '../../../cutover/replay/queue.ts';
 import { readReplayState } from '../../../cutover/replay/state.ts';
 import { switchMode, type SwitchOutcome } from '../../../cutover/switch/coordinator.ts';
-import { defineCutoverScripts, readCutover, type CutoverStore } from '../../../cutover/switch/registry.ts';
+import { readCutover, cutoverRemove } from '../../../cutover/switch/registry.ts';
 import { gatherEvidence } from '../../../cutover/verdict/evidence.ts';
 import {
   isInsuperable,
@@ -16,10 +16,10 @@ import {
 } from '../../../cutover/verdict/readiness.ts';
 import { cutoverKey } from '../../../redis/keys.ts';
 import { counted, number } from '../../../lib/numbers.ts';
-import type { Store } from '../../../redis/scripts.ts';
 import type { AdminContext, Report } from '../context.ts';
 import { parseId, parseWholeNumber, withExamples } from '../options.ts';
 import { findingLines, instanceLines } from './texts.ts';
+import type { RedisClient } from '../../../redis/connection/client.ts';
 
 interface SetOptions {
   dryRun?: boolean;
@@ -69,7 +69,7 @@ async function set(context: AdminContext, to: Mode, options: SetOptions): Promis
   if (to !== 'native' && legacyBaseUrl === undefined) {
     return { kind: 'usage', message: `the mode ${to} needs the legacy service: set LEGACY_BASE_URL` };
   }
-  const store = defineCutoverScripts(await context.store());
+  const store = await context.store();
   const unknown = await removeAssumed(store, keyPrefix, options);
   if (unknown !== undefined) return { kind: 'problem', message: unknown };
 
@@ -125,7 +125,7 @@ async function set(context: AdminContext, to: Mode, options: SetOptions): Promis
 const longestReplay = 1500;
 
 /** Waits until everything has been replayed and nobody replays any more; what is in the way otherwise. */
-async function untilReplayed(store: Store, keyPrefix: string, queue: ReplayQueue): Promise<string[]> {
+async function untilReplayed(store: RedisClient, keyPrefix: string, queue: ReplayQueue): Promise<string[]> {
   const deadline = performance.now() + longestReplay;
   for (;;) {
     const { entries } = await readReplayState(store, keyPrefix, queue);
@@ -152,7 +152,7 @@ async function discardReplay(context: AdminContext, queue: ReplayQueue): Promise
 
 async function judgeUntilReady(
   context: AdminContext,
-  store: Store & CutoverStore,
+  store: RedisClient,
   to: Mode,
   { wait, force, dryRun }: SetOptions,
 ) {
@@ -171,7 +171,7 @@ async function judgeUntilReady(
 
 /** Removes the instances that the operator knows to have ended; returns why one cannot be. */
 async function removeAssumed(
-  store: CutoverStore,
+  store: RedisClient,
   prefix: string,
   { assumeStopped, dryRun }: SetOptions,
 ): Promise<string | undefined> {
@@ -182,7 +182,7 @@ async function removeAssumed(
     if (instance === undefined) return `there is no instance ${id}: see cutover status`;
     if (instance.silentMs < silence) return `instance ${id} responded a moment ago: stop it first`;
     if (dryRun !== true)
-      await store.cutoverRemove(cutoverKey(prefix), id, `${id} was assumed to have stopped`);
+      await cutoverRemove(store, cutoverKey(prefix), id, `${id} was assumed to have stopped`);
   }
   return undefined;
 }

@@ -10,6 +10,7 @@ import {
 } from '../../records/stored.ts';
 import type { MigrationContext } from '../context.ts';
 import { normalizedIn, type Organization } from '../organizations.ts';
+import { migrateRead } from '../scripts.ts';
 
 /** A field in which Redis does not agree with the source; undefined for a value that is absent. */
 export interface Difference {
@@ -62,7 +63,7 @@ const compareProfiles: Comparer<'profiles'> = async ({ store, mediaUrl }, organi
     username === undefined ? '' : normalizedIn(organization, username),
   );
   const rows = records.map(({ userId }, position) => [userId, forms[position]]);
-  const found = await store.migrateRead(organization.base, organization.index, JSON.stringify(rows));
+  const found = await migrateRead(store, organization.base, organization.index, JSON.stringify(rows));
   return records.map((record, position) => {
     const [flat = [], holder = null] = found[position] ?? [];
     const differences = profileDifferences(pairs(profileFields(record, mediaUrl)), pairs(flat));

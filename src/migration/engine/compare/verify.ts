@@ -10,6 +10,7 @@ import { createExtras, isLocalWrite, placeOf, type Extras } from './extras.ts';
 import type { Reason } from '../issues.ts';
 import { normalizedIn, type Organization } from '../organizations.ts';
 import { createOrderedPool } from '../ordered-pool.ts';
+import { migrateReadNames } from '../scripts.ts';
 
 export interface Verified {
   /** Records of the source compared with Redis, by entity. */
@@ -174,7 +175,7 @@ async function verifyBucket(
   organization: Organization,
   bucket: string,
 ): Promise<number> {
-  const [count, others] = await store.migrateReadNames(organization.base, organization.index, bucket);
+  const [count, others] = await migrateReadNames(store, organization.base, organization.index, bucket);
   for (const [form, user, name] of others) {
     if (name !== null && normalizedIn(organization, name) === form) continue;
     const detail = `leads from ${JSON.stringify(form)} to user ${JSON.stringify(user)}, whose username is ${name === null ? 'absent' : JSON.stringify(name)}: run profile-bridge admin fsck --repair`;

@@ -13,6 +13,7 @@ import type { Organization } from '../organizations.ts';
 import type { Entity, RecordOf } from '../../records/records.ts';
 import { apiKeyRecord, organizationRecord, profileRecord } from '../../records/stored.ts';
 import type { ManifestEntry } from '../../sources/files/manifest.ts';
+import { migrateRead } from '../scripts.ts';
 
 export interface Exported {
   /** Records written, by entity. */
@@ -150,7 +151,7 @@ type Reader = (
 ) => Promise<RecordOf[Entity][]>;
 
 const readProfiles: Reader = async ({ store, mediaUrl }, { id, base, index }, users) => {
-  const found = await store.migrateRead(base, index, JSON.stringify(users.map((user) => [user, ''])));
+  const found = await migrateRead(store, base, index, JSON.stringify(users.map((user) => [user, ''])));
   const records: RecordOf['profiles'][] = [];
   for (const [position, user] of users.entries()) {
     const [flat = []] = found[position] ?? [];

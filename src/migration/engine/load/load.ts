@@ -16,6 +16,7 @@ import { normalizedIn, type Organization } from '../organizations.ts';
 import type { Pacer } from '../write/pacer.ts';
 import type { ReadItem } from '../read/reading.ts';
 import { createRowSender } from './row-sender.ts';
+import { migrateFinishLoad, migrateLoad, migrateRead } from '../scripts.ts';
 
 /**
  * Organizations that Redis does not know yet are loaded while the source is read: nobody else can reach them, so
@@ -72,7 +73,7 @@ export function createLoad(
     kind: 'profiles' | 'names',
     rows: string,
   ): Promise<void> => {
-    if ((await store.migrateLoad(base, run, kind, rows)) !== 'loaded') throw changedByOther(id);
+    if ((await migrateLoad(store, base, run, kind, rows)) !== 'loaded') throw changedByOther(id);
   };
   const profiles = createRowSender((organization, rows) => load(organization, 'profiles', rows));
   const buckets = createRowSender((organization, rows) => load(organization, 'names', rows));
@@ -124,7 +125,8 @@ export function createLoad(
     await onDiscard();
     for (const [id, own] of groupBy(claims, ({ organization }) => organization.id)) {
       const { base, index } = await organizations.find(id);
-      const found = await store.migrateRead(
+      const found = await migrateRead(
+        store,
         base,
         index,
         JSON.stringify(own.map(({ userId }) => [userId, ''])),
@@ -199,7 +201,8 @@ export function createLoad(
         const { id, base, namesToCome, settings, isKnown } = organization;
         await registerOrganization(store, prefix, id);
         const [comparison = 'exact', ...rest] = settingsArguments(settings);
-        const outcome = await store.migrateFinishLoad(
+        const outcome = await migrateFinishLoad(
+          store,
           base,
           run,
           bucketCount(namesToCome),

@@ -7,6 +7,7 @@ import type { Extra, Extras } from '../compare/extras.ts';
 import { placeOf } from '../compare/extras.ts';
 import { normalizedIn, type Organization } from '../organizations.ts';
 import type { Reading } from '../read/reading.ts';
+import { migratePrune } from '../scripts.ts';
 
 /** What a prune is to remove. */
 export interface PrunePlan {
@@ -132,7 +133,7 @@ async function pruneBatch(
       return entity === 'profiles' ? [key, name, normalizedIn(organization, name)] : [key];
     });
     const { base, index } = organization;
-    return await store.migratePrune(base, entity, index, JSON.stringify(rows), snapshotAt ?? '');
+    return await migratePrune(store, base, entity, index, JSON.stringify(rows), snapshotAt ?? '');
   });
   return count;
 }

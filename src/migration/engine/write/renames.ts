@@ -5,6 +5,7 @@ import { pendingRenamesKey } from '../../../redis/keys.ts';
 import type { MigrationContext } from '../context.ts';
 import { withCurrentIndex } from './current-index.ts';
 import { normalizedIn, type Organization } from '../organizations.ts';
+import { migrateRename } from '../scripts.ts';
 
 /** Renames of one call: some milliseconds of work at most. */
 const renamedAtOnce = 200;
@@ -96,7 +97,7 @@ async function renameOnce(
       .map(({ userId, from, to }) => stepOf(organization, { userId, from, to }))
       .map(({ userId, from, fromForm, to, toForm }) => [userId, from, fromForm, to, toForm]);
     const kind = isCycle ? 'cycle' : 'chain';
-    return await store.migrateRename(organization.base, organization.index, kind, JSON.stringify(rows));
+    return await migrateRename(store, organization.base, organization.index, kind, JSON.stringify(rows));
   });
 }
 

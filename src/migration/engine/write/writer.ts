@@ -6,8 +6,17 @@ import { groupBy } from '../../../lib/group-by.ts';
 import { MigrationError } from '../issues.ts';
 import { normalizedIn, type Organization, type Organizations } from '../organizations.ts';
 import type { Entity, RecordOf } from '../../records/records.ts';
-import type { MigrationStore, Mode } from '../scripts.ts';
+import {
+  type Mode,
+  migrateCollections,
+  migrateDenylist,
+  migrateKeys,
+  migrateObjects,
+  migrateOrganization,
+  migrateProfiles,
+} from '../scripts.ts';
 import { organizationSettings, profileFields, settingsArguments } from '../../records/stored.ts';
+import type { RedisClient } from '../../../redis/connection/client.ts';
 
 /** What became of a record, or would. */
 export interface Result {
@@ -44,7 +53,7 @@ const maxCallLength = 512 * 1024;
 
 /** Writes records to Redis, an organization at a time, waiting where names are just being decided about. */
 export function createWriter(
-  store: MigrationStore,
+  store: RedisClient,
   organizations: Organizations,
   options: WriterOptions,
 ): Writer {
@@ -70,7 +79,7 @@ export function createWriter(
 }
 
 interface Place extends WriterOptions {
-  store: MigrationStore;
+  store: RedisClient;
   organizations: Organizations;
   organization: Organization;
   mode: Mode;
@@ -108,7 +117,7 @@ const putOrganizations: Putter<'organizations'> = async (place, records) => {
     const [comparison = '', ...rest] = settingsArguments(settings);
     const outcome = isNew
       ? 'created'
-      : await store.migrateOrganization(organization.base, mode, comparison, ...rest);
+      : await migrateOrganization(store, organization.base, mode, comparison, ...rest);
     const keepsComparison = organization.settings.comparison !== settings.comparison;
     results.push({ ...resultOf('organizations', outcome), keepsComparison });
   }
@@ -124,19 +133,19 @@ const putKeys: Putter<'api-keys'> = async ({ store, organization, mode }, record
     record.client ?? '',
     String(record.expiresAt ?? ''),
   ]);
-  const outcomes = await store.migrateKeys(organization.base, mode, JSON.stringify(rows));
+  const outcomes = await migrateKeys(store, organization.base, mode, JSON.stringify(rows));
   return resultsOf('api-keys', records, outcomes);
 };
 
 const putObjects: Putter<'objects'> = async ({ store, organization, mode }, records) => {
   const rows = records.map((record) => [encodeReference(record), record.url]);
-  const outcomes = await store.migrateObjects(organization.base, mode, JSON.stringify(rows));
+  const outcomes = await migrateObjects(store, organization.base, mode, JSON.stringify(rows));
   return resultsOf('objects', records, outcomes);
 };
 
 const putCollections: Putter<'collections'> = async ({ store, organization, mode }, records) => {
   const rows = records.map((record) => [record.userId, encodeReference(record)]);
-  const outcomes = await store.migrateCollections(organization.base, mode, JSON.stringify(rows));
+  const outcomes = await migrateCollections(store, organization.base, mode, JSON.stringify(rows));
   return resultsOf('collections', records, outcomes);
 };
 
@@ -144,7 +153,8 @@ const putDenylist: Putter<'denylist'> = async (place, records) => {
   const { store, organization, mode, snapshotAt } = place;
   const [, outcomes, used] = await withCurrentIndex(place, async () => {
     const rows = records.map(({ username }) => [username, normalizedIn(organization, username)]);
-    return await store.migrateDenylist(
+    return await migrateDenylist(
+      store,
       organization.base,
       mode,
       organization.index,
@@ -219,7 +229,8 @@ async function putOnce(
     });
     const { base, index, namesToCome } = organization;
     const trust = trustsSource ? 'trust-source' : '';
-    return await store.migrateProfiles(
+    return await migrateProfiles(
+      store,
       base,
       index,
       mode,

@@ -1,4 +1,5 @@
 #!lua
+-- @wait replicas
 -- @include store
 -- Stores an API key of the organization. It counts as made here (b), so that no later migration changes it.
 --

@@ -1,4 +1,5 @@
 #!lua
+-- @wait replicas
 -- @include audit local_writes queue
 -- Contract 4.3, for a part of the request: denies each name and renames its user, both or neither.
 --

@@ -1,4 +1,5 @@
 #!lua
+-- @wait replicas
 -- @include audit local_writes queue
 -- Contract 4.4, for a part of the request: removes names from the denylist, except those in use.
 --

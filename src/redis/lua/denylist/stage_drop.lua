@@ -1,4 +1,5 @@
 #!lua
+-- @wait replicas
 -- @include store
 -- Contract 4.5, when names are in use: removes the stage; the denylist stays as it was.
 --

@@ -1,4 +1,5 @@
 #!lua
+-- @wait replicas
 -- @include queue
 -- Contract 4.5, first step: opens the one stage an organization has for its next denylist.
 --

@@ -1,4 +1,5 @@
 #!lua
+-- @wait replicas
 -- @include store
 -- Removes a stage whose owner died. A key this long must not expire: Redis would free it on its main thread.
 --

@@ -1,4 +1,5 @@
 #!lua
+-- @wait replicas
 -- @include audit names names_safely store
 -- Puts a user's name into the index. Where another user has it too, the profile changed last keeps it, and the other
 -- loses it.

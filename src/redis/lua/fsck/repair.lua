@@ -1,4 +1,5 @@
 #!lua
+-- @wait replicas
 -- @include audit names
 -- Makes a repair, unless what it is based on has changed since fsck saw it: an optimistic transaction, as WATCH and
 -- MULTI make one, but on a connection that others share.

@@ -1,4 +1,5 @@
 #!lua
+-- @wait replicas
 -- @include local_writes store
 -- Puts an object into a user's collection, where no later migration takes it away.
 --

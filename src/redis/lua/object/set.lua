@@ -1,4 +1,5 @@
 #!lua
+-- @wait replicas
 -- @include local_writes store
 -- Puts an object into the organization's catalogue, where no later migration changes it.
 --

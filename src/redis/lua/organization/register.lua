@@ -1,4 +1,5 @@
 #!lua
+-- @wait replicas
 -- @key any
 -- Registers an organization. A script, so that it waits for replicas where writes have to (WRITE_REPLICAS).
 --

@@ -1,4 +1,5 @@
 #!lua
+-- @wait replicas
 -- @include store
 -- Changes the given settings of an organization and no others, or creates it. How names are compared is only set for a
 -- new one: changing that means to rebuild the name index (reindex/). The settings count as made here (b), so that no

@@ -1,4 +1,5 @@
 #!lua
+-- @wait replicas
 -- @reply json
 -- @include queue
 -- Contract 4.2: creates or changes a profile, all of it or nothing; index and profile change together.

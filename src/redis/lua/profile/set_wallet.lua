@@ -1,4 +1,5 @@
 #!lua
+-- @wait replicas
 -- @include store
 -- Links a wallet to a user, who gets a profile where they have none. The change counts as made here (b), so that
 -- no later migration undoes it.

@@ -1,4 +1,5 @@
 #!lua
+-- @wait replicas
 -- @include store
 -- Ends a rebuild: names may change again, and a commit of this rebuild that is still under way is refused.
 --

@@ -1,4 +1,5 @@
 #!lua
+-- @wait replicas
 -- @include store
 -- In one instant for every client: the new comparison holds, its index and its denylist are in force, and names may
 -- change again.

@@ -1,4 +1,5 @@
 #!lua
+-- @wait replicas
 -- @include rebuild store
 -- Adds some denied names to the next generation of the denylist. Of spellings that are the same from now on, the first
 -- stays.

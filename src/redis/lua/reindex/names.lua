@@ -1,4 +1,5 @@
 #!lua
+-- @wait replicas
 -- @include names rebuild
 -- Adds some users' names to the next generation of the name index.
 --

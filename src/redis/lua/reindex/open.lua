@@ -1,4 +1,5 @@
 #!lua
+-- @wait replicas
 -- @include names store
 -- Begins to change how names are compared: from now on no name changes, and the next generation of the name index has
 -- its number. Numbers are never used twice, so what a killed rebuild left of one generation cannot get into another.

@@ -1,27 +1,22 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
 import { joinCutover, type Cutover } from '../../../../src/cutover/switch/instance.ts';
-import {
-  defineCutoverScripts,
-  newRegistration,
-  readCutover,
-  type CutoverStore,
-} from '../../../../src/cutover/switch/registry.ts';
+import { newRegistration, readCutover, cutoverHeartbeat } from '../../../../src/cutover/switch/registry.ts';
 import { defaultSettings } from '../../../../src/domain/settings.ts';
 import { closeRedis } from '../../../../src/redis/connection/connect.ts';
 import { organizationBase } from '../../../../src/redis/keys.ts';
 import { saveSettings } from '../../../../src/redis/organizations.ts';
-import type { Store } from '../../../../src/redis/scripts.ts';
 import { admitAtOnce, joinTestInstance } from '../../../cutover/instances.ts';
 import { until } from '../../../cutover/until.ts';
 import { runTool } from '../../../support/admin.ts';
 import { freshPrefix, testRedisUrl } from '../../../support/redis.ts';
 import { openTestStore } from '../../../support/store.ts';
+import type { RedisClient } from '../../../../src/redis/connection/client.ts';
 
-let store: CutoverStore & Store;
+let store: RedisClient;
 let prefix: string;
 let joined: Cutover[];
 beforeAll(async () => {
-  store = defineCutoverScripts(await openTestStore());
+  store = await openTestStore();
 });
 beforeEach(() => {
   prefix = freshPrefix();
@@ -49,7 +44,7 @@ const join = async () => {
 async function registerElsewhere(id: string, ago = 0): Promise<void> {
   const { registration } = newRegistration({ kind: 'bridge', legacy: true, replay: false });
   const elsewhere = JSON.stringify({ ...registration, namespace: 'elsewhere' });
-  await store.cutoverHeartbeat(`${prefix}cutover`, id, elsewhere, 0, '-', 1, '1');
+  await cutoverHeartbeat(store, `${prefix}cutover`, id, elsewhere, 0, '-', 1, '1');
   const { now } = await readCutover(store, prefix);
   await store.hset(`${prefix}cutover`, `beat:${id}`, `${now - ago} 0 -`);
 }

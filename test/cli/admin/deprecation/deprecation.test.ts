@@ -4,13 +4,13 @@ import { createApiKey } from '../../../../src/redis/api-keys/api-keys.ts';
 import { closeRedis } from '../../../../src/redis/connection/connect.ts';
 import { policyKey } from '../../../../src/deprecation/ledger/keys.ts';
 import { organizationBase } from '../../../../src/redis/keys.ts';
-import type { Store } from '../../../../src/redis/scripts.ts';
 import { runTool, type Ran } from '../../../support/admin.ts';
 import { openTestStore, startBridge, type TestBridge } from '../../../support/bridge.ts';
 import { createClient } from '../../../support/client.ts';
 import { freshPrefix, testRedisUrl } from '../../../support/redis.ts';
+import type { RedisClient } from '../../../../src/redis/connection/client.ts';
 
-let store: Store;
+let store: RedisClient;
 let prefix: string;
 let env: NodeJS.ProcessEnv;
 beforeAll(async () => {
