@@ -69,7 +69,7 @@ const gauges: readonly GaugeSpec[] = [
   },
   {
     name: 'unsettled',
-    help: 'Users and denylists with a forwarded change that may not have reached Redis yet.',
+    help: 'Users and denylists with a change that was forwarded some seconds ago and may not have reached Redis.',
     read: ({ comparisons }) => comparisons.unsettled,
   },
   {

@@ -13,7 +13,7 @@ import {
 } from '../../redis/keys.ts';
 import type { Gap } from './findings.ts';
 import { comparedFields, type ComparedField } from './fields.ts';
-import type { RedisClient } from '../../redis/connection/client.ts';
+import { storeTime, type RedisClient } from '../../redis/connection/client.ts';
 
 /** An API key that the two services judge differently; `fingerprint` begins its SHA-256. */
 interface DisputedKey {
@@ -41,9 +41,11 @@ export interface ComparisonSummary {
   unmappedKeys: DisputedKey[];
   /** Keys that Redis accepts and the legacy service refuses. */
   refusedKeys: DisputedKey[];
-  /** Users with a change that was forwarded and not adopted yet, and whether a denylist change is such a one. */
+  /** Users with a change that was forwarded some seconds ago and not adopted yet, and whether the denylist has one. */
   unsettledUsers: number;
   isDenylistUnsettled: boolean;
+  /** Users, and the denylist, with a change that was forwarded and not adopted yet, those just under way included. */
+  unadopted: number;
   /** Users whose name the legacy service shows for another user. */
   lostNames: number;
   /** Why something may be missing here; times in ms since 1970. */
@@ -51,6 +53,11 @@ export interface ComparisonSummary {
 }
 
 const mostExamples = 10;
+
+/** How long a change is usually under way at most, from being forwarded to being adopted, in ms. */
+const usualDuration = 5000;
+/** More marks than changes can be under way: then most of them have been left behind. */
+const mostUnderWay = 2000;
 
 /** What comparing has found, by organization; those in which nothing was compared or disputed are left out. */
 export async function readComparisons(store: RedisClient, prefix: string): Promise<ComparisonSummary[]> {
@@ -66,18 +73,18 @@ async function readOne(
   organizationId: string,
 ): Promise<ComparisonSummary> {
   const base = organizationBase(prefix, organizationId);
-  const [counts, differingUsers, [, some], unmapped, refused, unsettled, onDenylist, lostNames, gaps] =
-    await Promise.all([
+  const [counts, differingUsers, [, some], unmapped, refused, unadopted, lostNames, gaps] = await Promise.all(
+    [
       store.hgetall(comparisonsKey(base)),
       store.hlen(differingUsersKey(base)),
       store.hscan(differingUsersKey(base), 0, 'COUNT', mostExamples),
       store.hgetall(unmappedKeysKey(base)),
       store.hgetall(refusedKeysKey(base)),
       store.hlen(unsettledKey(base)),
-      store.hexists(unsettledKey(base), ''),
       store.hlen(lostNamesKey(base)),
       store.hgetall(gapsKey(base)),
-    ]);
+    ],
+  );
   const count = (name: string): number => Number(counts[name] ?? 0);
   const fields: ComparisonSummary['fields'] = {};
   for (const field of comparedFields)
@@ -91,8 +98,8 @@ async function readOne(
     fields,
     differingUsers,
     examples: examplesIn(some),
-    unsettledUsers: unsettled - onDenylist,
-    isDenylistUnsettled: onDenylist === 1,
+    ...(await readUnsettled(store, base, unadopted)),
+    unadopted,
     lostNames,
     gaps: Object.entries(gaps).map(([reason, gap]) => ({
       reason: reason as Gap,
@@ -106,6 +113,28 @@ async function readOne(
       refused,
       async (sha256) => (await authenticate(store, base, sha256)).kind === 'known',
     ),
+  };
+}
+
+/** Whose changes have been on their way for so long that they may never be adopted. */
+async function readUnsettled(
+  store: RedisClient,
+  base: string,
+  unadopted: number,
+): Promise<Pick<ComparisonSummary, 'unsettledUsers' | 'isDenylistUnsettled'>> {
+  const key = unsettledKey(base);
+  if (unadopted > mostUnderWay) {
+    const onDenylist = await store.hexists(key, '');
+    return { unsettledUsers: unadopted - onDenylist, isDenylistUnsettled: onDenylist === 1 };
+  }
+  const marks = await store.hgetall(key);
+  const before = (await storeTime(store)) - usualDuration;
+  const { '': onDenylist = '', ...ofUsers } = marks;
+  const isUnsettled = (of: string): boolean =>
+    of !== '' && of.split(' ').some((mark) => Number(mark.split(':')[2] ?? 0) < before);
+  return {
+    unsettledUsers: Object.values(ofUsers).filter(isUnsettled).length,
+    isDenylistUnsettled: isUnsettled(onDenylist),
   };
 }
 

@@ -37,12 +37,14 @@ function totals(organizations: readonly ComparisonSummary[], since: number): Com
     unmappedKeys: 0,
     refusedKeys: 0,
     unsettled: 0,
+    unadopted: 0,
     lastGapAt: 0,
   };
   for (const one of organizations) {
     sum.unmappedKeys += one.unmappedKeys.length;
     sum.refusedKeys += one.refusedKeys.length;
     sum.unsettled += one.unsettledUsers + Number(one.isDenylistUnsettled);
+    sum.unadopted += one.unadopted;
     sum.lastGapAt = Math.max(sum.lastGapAt, ...one.gaps.map(({ last }) => last));
     if (one.since !== since) continue;
     sum.compared += one.compared;

@@ -13,8 +13,10 @@ export interface ComparisonTotals {
   unmappedKeys: number;
   /** Keys that Redis accepts and the legacy service refuses. */
   refusedKeys: number;
-  /** Users, and denylists, with a forwarded change that may not have been adopted. */
+  /** Users, and denylists, with a change that was forwarded some seconds ago and not adopted yet. */
   unsettled: number;
+  /** The same, with those whose change is just under way. */
+  unadopted: number;
   /** When a change was last forwarded that may be missing here for good, ms; 0 where none was. */
   lastGapAt: number;
 }
@@ -62,9 +64,12 @@ const fewComparisons = 100;
 /** So few waiting changes are replayed while a switch holds changes up, if the oldest is not older than this, in ms. */
 const smallBacklog = { entries: 100, ageMs: 10_000 };
 
-/** Judges the step to a mode by what is known now. */
-export function judge(evidence: Evidence, to: Mode): Verdict {
-  const { state } = evidence;
+/**
+ * Judges the step to a mode by what is known now. Once changes have stopped none is under way any more: one that has
+ * not been adopted by then is in doubt, however young it is.
+ */
+export function judge(evidence: Evidence, to: Mode, haveChangesStopped = false): Verdict {
+  const { state, comparisons } = evidence;
   const rule = ruleOf(state.mode, to);
   const reasons: Finding[] = [];
   // Where no mode was ever set it is native, and can be set to that for good.
@@ -76,9 +81,10 @@ export function judge(evidence: Evidence, to: Mode): Verdict {
     reasons.push({ code: 'not-the-next-mode', reason: rule.reason, remedy: 'if this is meant, add --force' });
   }
   reasons.push(...state.instances.flatMap((instance) => obstaclesOf(instance, to)));
-  if (to === 'mirror') reasons.push(...disputedKeys(evidence.comparisons, false));
+  if (to === 'mirror') reasons.push(...disputedKeys(comparisons, false));
   const takesAuthority = authorityOf(state.mode) === 'legacy' && authorityOf(to) === 'redis';
-  if (takesAuthority) reasons.push(...beforeTakingAuthority(evidence));
+  const inDoubt = haveChangesStopped ? comparisons.unadopted : comparisons.unsettled;
+  if (takesAuthority) reasons.push(...beforeTakingAuthority(evidence, inDoubt));
   if (state.mode === 'reverse') reasons.push(...beforeLeavingReverse(evidence, to));
   return { to, ready: reasons.length === 0, reasons, warnings: warningsFor(evidence, to, takesAuthority) };
 }
@@ -147,16 +153,16 @@ function disputedKeys({ unmappedKeys, refusedKeys }: ComparisonTotals, withRefus
   return found;
 }
 
-function beforeTakingAuthority({ state, comparisons }: Evidence): Finding[] {
+function beforeTakingAuthority({ state, comparisons }: Evidence, inDoubt: number): Finding[] {
   const found = disputedKeys(comparisons, true);
   const { verifiedAt, since, gap } = state;
   const lastGapAt = Math.max(gap?.at ?? 0, comparisons.lastGapAt);
-  if (comparisons.unsettled > 0) {
+  if (inDoubt > 0) {
     found.push({
       code: 'unsettled',
-      reason: `${counted(comparisons.unsettled, 'forwarded change')} may not have reached Redis yet`,
+      reason: `${counted(inDoubt, 'forwarded change')} may not have reached Redis`,
       remedy:
-        'wait for the next calls of these users, or run migrate apply, then migrate verify of all organizations and entities',
+        'wait for the next calls of these users, or, once three times LEGACY_TIMEOUT has passed, run migrate apply, then migrate verify of all organizations and entities',
     });
   }
   if (comparisons.differingUsers > 0) {

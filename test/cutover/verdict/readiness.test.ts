@@ -29,6 +29,7 @@ const compared: ComparisonTotals = {
   unmappedKeys: 0,
   refusedKeys: 0,
   unsettled: 0,
+  unadopted: 0,
   lastGapAt: 0,
 };
 const nothing = { entries: 0, oldestAt: undefined, setAside: 0, pausedBecause: undefined };

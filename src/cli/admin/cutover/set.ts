@@ -113,7 +113,7 @@ async function set(context: AdminContext, to: Mode, options: SetOptions): Promis
       // What an earlier reverse may have left behind is out of date.
       if (to === 'reverse') await queue.discard();
       if (options.force === true || authorityOf(to) === authorityOf(from)) return [];
-      const { reasons } = judge(await gatherEvidence(store, keyPrefix), to);
+      const { reasons } = judge(await gatherEvidence(store, keyPrefix), to, true);
       return reasons.filter(({ code }) => ['unsettled', 'gap'].includes(code)).map(({ reason }) => reason);
     },
   });

@@ -12,11 +12,12 @@ local function is_denylist_newer(snapshot_at)
   return adopted_at and tonumber(adopted_at) >= (tonumber(snapshot_at) or 0)
 end
 
--- Changes that were forwarded and not adopted yet, by user; '' is the denylist. Each is its number and the time from
--- which on any adoption settles it, since its outcome must be visible by then: "number:ms number:ms".
+-- Changes that were forwarded and not adopted yet, by user; '' is the denylist. Each is its number, the time from which
+-- on any adoption settles it, since its outcome must be visible by then, and the time of the mark:
+-- "number:ms:ms number:ms:ms".
 local function mark_unsettled(user, number, ms_until)
   local marks = redis.call('HGET', unsettled_key(), user)
-  local mark = number .. ':' .. string.format('%.0f', now_ms() + ms_until)
+  local mark = number .. ':' .. string.format('%.0f', now_ms() + ms_until) .. ':' .. now_ms()
   redis.call('HSET', unsettled_key(), user, marks and marks .. ' ' .. mark or mark)
 end
 
@@ -25,8 +26,8 @@ local function settle(user, settled, due)
   local marks = redis.call('HGET', unsettled_key(), user)
   if not marks then return end
   local rest = {}
-  for number, at in string.gmatch(marks, '(%d+):(%d+)') do
-    if number ~= settled and tonumber(at) > due then rest[#rest + 1] = number .. ':' .. at end
+  for mark, number, at in string.gmatch(marks, '((%d+):(%d+)%S*)') do
+    if number ~= settled and tonumber(at) > due then rest[#rest + 1] = mark end
   end
   if #rest == 0 then
     redis.call('HDEL', unsettled_key(), user)

@@ -11,7 +11,7 @@
 --   unsettled: for how many ms a change of the user may be in flight, 0 where none is
 local now = tonumber(now_ms())
 local pending = 0
-for _, at in string.gmatch(redis.call('HGET', unsettled_key(), ARGV[1]) or '', '(%d+):(%d+)') do
+for _, at in string.gmatch(redis.call('HGET', unsettled_key(), ARGV[1]) or '', '(%d+):(%d+)%S*') do
   pending = math.max(pending, tonumber(at) - now)
 end
 local settings = redis.call('HMGET', settings_key(), 'index', 'comparison')

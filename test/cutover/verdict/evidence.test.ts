@@ -1,0 +1,80 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import { gatherEvidence } from '../../../src/cutover/verdict/evidence.ts';
+import { judge, type Verdict } from '../../../src/cutover/verdict/readiness.ts';
+import { recordVerified } from '../../../src/cutover/verdict/verified.ts';
+import { unsettledKey } from '../../../src/redis/keys.ts';
+import { runTool } from '../../support/admin.ts';
+import { testRedisUrl } from '../../support/redis.ts';
+import { startLegacyBridge, type LegacyBridge } from '../legacy-bridge.ts';
+import { until } from '../until.ts';
+
+const replaySecret = 'a secret of at least thirty-two characters';
+
+let here: LegacyBridge;
+beforeAll(async () => {
+  here = await startLegacyBridge({ replaySecret }, {}, 'mirror');
+});
+afterAll(() => here.close());
+
+const judgeNow = async (haveChangesStopped = false): Promise<Verdict> => {
+  const { store, config } = here.bridge;
+  return judge(await gatherEvidence(store, config.keyPrefix), 'reverse', haveChangesStopped);
+};
+const codes = ({ reasons }: Verdict): string[] => reasons.map(({ code }) => code);
+const marks = () => here.bridge.store.hgetall(unsettledKey(here.organization.base));
+const verify = () =>
+  recordVerified(here.bridge.store, here.bridge.config.keyPrefix, { ageMs: 0, hasConflicts: false });
+
+const put = async (apiKey: string, username: string): Promise<void> => {
+  await here.send(apiKey, 'PUT', '/api/profile/', { body: JSON.stringify({ username }) });
+};
+
+test('a change is in doubt once it should have been adopted, or once changes have stopped', async () => {
+  const player = await here.player('ada');
+  await verify();
+  const { behaviour } = here.legacy;
+  let open = (): void => {};
+  behaviour.gate = new Promise<void>((resolve) => (open = resolve));
+  const putting = put(player, 'Ada');
+  await until(async () => Object.keys(await marks()).length === 1);
+  expect(codes(await judgeNow())).toEqual([]);
+  expect(codes(await judgeNow(true))).toEqual(['unsettled']);
+
+  // As if it had been forwarded a while ago.
+  const { ada = '' } = await marks();
+  const older = ada.replace(/\d+$/, (at) => String(Number(at) - 6000));
+  await here.bridge.store.hset(unsettledKey(here.organization.base), 'ada', older);
+  expect(codes(await judgeNow())).toEqual(['unsettled']);
+  open();
+  behaviour.gate = undefined;
+  await putting;
+  await until(async () => Object.keys(await marks()).length === 0);
+});
+
+test('the switch to reverse is made while clients change their profiles all the time', async () => {
+  const { behaviour } = here.legacy;
+  behaviour.delayMs = 100;
+  const over = new AbortController();
+  const writing = Array.from({ length: 12 }, async (_, n) => {
+    const player = await here.player(`user-${n}`);
+    for (let change = 0; !over.signal.aborted; change++) {
+      await put(player, `name-${n}-${change}`);
+      await sleep(20);
+    }
+  });
+  await until(async () => Object.keys(await marks()).length > 3);
+  await verify();
+  const switched = await runTool(
+    {
+      REDIS_URL: testRedisUrl(),
+      KEY_PREFIX: here.bridge.config.keyPrefix,
+      ALLOW_EVICTION: '1',
+      LEGACY_BASE_URL: here.legacy.url,
+    },
+    'cutover set reverse --wait 4',
+  );
+  over.abort();
+  await Promise.all(writing);
+  expect(switched).toMatchObject({ code: 0, out: expect.stringMatching(/^The mode is reverse/) });
+}, 30_000);
