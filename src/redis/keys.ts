@@ -80,7 +80,10 @@ export function pendingRenamesKey(base: string): string {
   return `${base}renames`;
 }
 
-/** There while a migration loads the organization, which does not exist before that is done: the name of the run. */
+/**
+ * There while a migration loads the organization, which does not exist before that is done: the name of the run, line
+ * feed, the number of the cut-over under which it loads.
+ */
 export function loadingKey(base: string): string {
   return `${base}loading`;
 }

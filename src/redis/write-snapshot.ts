@@ -115,6 +115,11 @@ export function isBacklogFull(error: unknown): boolean {
   return /\bBACKLOGFULL /.test(String(error));
 }
 
+/** Whether a switch has left the caller behind: Redis refuses what it writes under its number (lua/lib/settings.lua). */
+export function isOutdated(error: unknown): boolean {
+  return /\bOUTDATED /.test(String(error));
+}
+
 /** How long a write waits for another operation to decide before it gives up, in ms: less than a client would. */
 const retryBudgetMs = 1500;
 const pause = 25;

@@ -47,7 +47,8 @@ function contextFor(prefix: string, scripts = Infinity) {
   let made = 0;
   return {
     store,
-    organizations: createOrganizations(store, prefix),
+    organizations: createOrganizations(store, prefix, 0),
+    epoch: 0,
     signal: stop.signal,
     progress: {
       begin: () => {},

@@ -13,9 +13,10 @@ test('a reply that is not known is an error, not taken for success', async () =>
     const define = store.defineCommand.bind(store);
     store.defineCommand = (name, definition) =>
       define(name, { ...definition, lua: "return { 'postponed' }" });
-    const organizations = createOrganizations(store, prefix);
+    const organizations = createOrganizations(store, prefix, 0);
     const writer = createWriter(store, organizations, {
       mediaUrl: '',
+      epoch: 0,
       trustsSource: false,
       snapshotAt: undefined,
     });

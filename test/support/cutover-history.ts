@@ -34,6 +34,7 @@ export async function writeCutover(
       by: `cutover set ${to}`,
       signal: new AbortController().signal,
       onProgress: () => {},
+      beingLoaded: () => Promise.resolve([]),
       obstacles: () => Promise.resolve([]),
     });
     if (outcome.kind !== 'switched') throw new Error(outcome.kind);

@@ -62,6 +62,7 @@ async function bringIn(store: RedisClient, organization: string, reference: stri
     const reply = await migrateProfiles(
       store,
       baseOf(organization),
+      0,
       '0',
       'write',
       JSON.stringify(rows),

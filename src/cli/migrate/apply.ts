@@ -20,7 +20,6 @@ import {
   sumOf,
   type Figures,
 } from './summary.ts';
-import { whileRegistered } from './cutover.ts';
 import type { PlanChoice } from './plan.ts';
 import { withSource, type Outcome, type CliEnvironment } from './session.ts';
 
@@ -45,23 +44,17 @@ export interface AppliedOutcome extends Outcome {
 /** `migrate apply`: writes the source's records, and can be stopped at any time. */
 export async function apply(environment: CliEnvironment, choice: ApplyChoice): Promise<AppliedOutcome> {
   const startedAt = Date.now();
-  return await withSource(environment, choice, async (chosen, context) => {
+  return await withSource(environment, { ...choice, writes: true }, async (chosen, context) => {
     let pictures: Copied | undefined;
-    const applied = await whileRegistered(context, (signal) =>
-      applyRun(
-        chosen,
-        { ...context, signal },
-        {
-          ...choice,
-          everything: choice.copyPictures !== undefined,
-          ...(choice.copyPictures !== undefined && {
-            afterwards: async (scope, inner) => {
-              pictures = await copy(environment, choice, scope, inner);
-            },
-          }),
+    const applied = await applyRun(chosen, context, {
+      ...choice,
+      everything: choice.copyPictures !== undefined,
+      ...(choice.copyPictures !== undefined && {
+        afterwards: async (scope, inner) => {
+          pictures = await copy(environment, choice, scope, inner);
         },
-      ),
-    );
+      }),
+    });
     const { issues } = context;
     const { kind, assessment, tallies, pruning, pruned, pendingRenames } = applied;
     const isWritten = kind === 'applied' || kind === 'interrupted';

@@ -3,6 +3,7 @@ import { joinCutover } from '../../cutover/switch/instance.ts';
 import { MigrationError } from '../../migration/engine/issues.ts';
 import type { RedisClient } from '../../redis/connection/connect.ts';
 import { cutoverKey } from '../../redis/keys.ts';
+import { isOutdated } from '../../redis/write-snapshot.ts';
 
 /** Redis is the authority, and its changes are replayed to the source: there is nothing to bring over any more. */
 export class ReverseModeError extends MigrationError {
@@ -14,14 +15,17 @@ export class ReverseModeError extends MigrationError {
 }
 
 /**
- * Registers this process as a migration while it writes, so that no switch of the mode is made meanwhile. Rejects with
- * `ReverseModeError` in that mode. Without a cut-over, where no mode was ever stored, the work is done as it is.
+ * Registers this process as a migration while it writes, so that no switch of the mode is made meanwhile. The work is
+ * given the number under which it writes: Redis refuses it once a switch was made in spite of it. Rejects with
+ * `ReverseModeError` in that mode. Without a cut-over, where no mode was ever stored, nothing is registered.
  */
 export async function whileRegistered<Result>(
   { store, prefix, signal }: { store: RedisClient; prefix: string; signal: AbortSignal },
-  work: (signal: AbortSignal) => Promise<Result>,
+  work: (epoch: number, signal: AbortSignal) => Promise<Result>,
 ): Promise<Result> {
-  if ((await store.hexists(cutoverKey(prefix), 'mode')) === 0) return await work(signal);
+  if ((await store.hexists(cutoverKey(prefix), 'mode')) === 0) {
+    return await unlessOutdated({ store, prefix }, async () => await work(0, signal));
+  }
   // An operator can switch all the same, by --assume-stopped.
   const overtaken = new AbortController();
   const stopInReverse = (mode: Mode): void => {
@@ -39,7 +43,8 @@ export async function whileRegistered<Result>(
     try {
       stopInReverse(admission.mode);
       overtaken.signal.throwIfAborted();
-      const result = await work(AbortSignal.any([signal, overtaken.signal]));
+      const ending = AbortSignal.any([signal, overtaken.signal]);
+      const result = await unlessOutdated({ store, prefix }, async () => await work(admission.epoch, ending));
       overtaken.signal.throwIfAborted();
       return result;
     } finally {
@@ -47,6 +52,23 @@ export async function whileRegistered<Result>(
     }
   } finally {
     await cutover.close();
+  }
+}
+
+/** Says what has happened where Redis refuses what was begun under an earlier number. */
+async function unlessOutdated<Result>(
+  { store, prefix }: { store: RedisClient; prefix: string },
+  work: () => Promise<Result>,
+): Promise<Result> {
+  try {
+    return await work();
+  } catch (cause) {
+    if (!isOutdated(cause)) throw cause;
+    if ((await store.hget(cutoverKey(prefix), 'mode')) === 'reverse') throw new ReverseModeError();
+    throw new MigrationError(
+      'the mode of the cut-over was switched while this was under way, and nothing more was written: run the same command again, and it resumes',
+      { cause },
+    );
   }
 }
 

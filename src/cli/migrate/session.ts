@@ -11,6 +11,7 @@ import { MigrationError, openIssues } from '../../migration/engine/issues.ts';
 import { createOrganizations } from '../../migration/engine/organizations.ts';
 import { createProgress } from '../../migration/engine/progress.ts';
 import { createWriter } from '../../migration/engine/write/writer.ts';
+import { whileRegistered } from './cutover.ts';
 
 /** What a command needs of the service's configuration. */
 interface MigrationConfig extends StoreConfig {
@@ -54,7 +55,12 @@ export interface SessionChoice {
   trustSource?: boolean | undefined;
   /** `performance.now()` before the source's snapshot was opened; undefined if unknown. */
   openedAt?: number | undefined;
+  /** Whether the command writes records: then it is registered while it works, and stops in the mode reverse. */
+  writes?: boolean | undefined;
 }
+
+/** The number of a command that writes no records, and is refused nothing. */
+const anyEpoch = Number.MAX_SAFE_INTEGER;
 
 /** Calls in progress at once, unless the operator chooses another number. */
 const defaultConcurrency = 4;
@@ -92,28 +98,34 @@ export async function withSession<Result>(
     store.on('reconnecting', () => lost.abort(storeLost()));
     const workspace = createWorkspace();
     releasers.onClose('temporary files', workspace.close);
-    const organizations = createOrganizations(store, config.keyPrefix);
+    const { keyPrefix: prefix } = config;
     const mediaUrl = mediaUrlOf(config);
     // By the clock of Redis, which adoptions use: that of this machine may differ.
     const snapshotAt = choice.openedAt && (await storeTime(store)) - (performance.now() - choice.openedAt);
-    const context: MigrationContext = {
-      store,
-      prefix: config.keyPrefix,
-      mediaUrl,
-      snapshotAt,
-      workspace,
-      organizations,
-      writer: createWriter(store, organizations, {
+    const workUnder = async (epoch: number, ending: AbortSignal): Promise<Result> => {
+      const organizations = createOrganizations(store, prefix, epoch);
+      const trustsSource = choice.trustSource === true;
+      const context: MigrationContext = {
+        store,
+        prefix,
         mediaUrl,
-        trustsSource: choice.trustSource === true,
         snapshotAt,
-      }),
-      issues,
-      progress,
-      concurrency: choice.concurrency ?? defaultConcurrency,
-      signal: AbortSignal.any([signal, lost.signal]),
+        epoch,
+        workspace,
+        organizations,
+        writer: createWriter(store, organizations, { mediaUrl, epoch, trustsSource, snapshotAt }),
+        issues,
+        progress,
+        concurrency: choice.concurrency ?? defaultConcurrency,
+        signal: ending,
+      };
+      return await work(context);
     };
-    const result = await work(context);
+    const ending = AbortSignal.any([signal, lost.signal]);
+    const result =
+      choice.writes === true
+        ? await whileRegistered({ store, prefix, signal: ending }, workUnder)
+        : await workUnder(anyEpoch, ending);
     // Closed here, where an error still fails the command: an incomplete report must not look complete.
     issues.close();
     if (lost.signal.aborted) throw lost.signal.reason;

@@ -4,6 +4,7 @@ import type { Caller } from '../../domain/caller.ts';
 import type { AuthenticationOutcome } from '../../redis/api-keys/callers.ts';
 import { isStoreUnavailable } from '../../redis/connection/connect.ts';
 import { unsettledKey } from '../../redis/keys.ts';
+import { isOutdated } from '../../redis/write-snapshot.ts';
 import { differingFields, type Shown } from '../compare/fields.ts';
 import type { Findings, Gap } from '../compare/findings.ts';
 import { longestResponse, readJson } from '../forward/content.ts';
@@ -311,11 +312,6 @@ function userOf(
   const userId = found?.caller?.userId;
   if (credentials === undefined || userId === undefined) return undefined;
   return { base: credentials.base, userId, epoch, headers: credentials.headers };
-}
-
-/** Whether a switch has left the instance behind: Redis refuses what it writes under its number. */
-function isOutdated(error: unknown): boolean {
-  return /\bOUTDATED\b/.test(String(error));
 }
 
 /** Whether a read shows the profile that a PUT answered with (contract 2.2). */

@@ -22,6 +22,8 @@ export interface SwitchRequest {
   signal: AbortSignal;
   /** Told in one line what is being done. */
   onProgress: (line: string) => void;
+  /** Organizations that migrations are loading, and that are not on the list of all yet. */
+  beingLoaded: () => Promise<string[]>;
   /** What stands in the way once no instance makes changes any more; an empty list lets the switch go on. */
   obstacles: () => Promise<string[]>;
 }
@@ -64,7 +66,7 @@ export async function switchMode(
   prefix: string,
   request: SwitchRequest,
 ): Promise<SwitchOutcome> {
-  const { from, to, holdMs, by, signal, onProgress, obstacles } = request;
+  const { from, to, holdMs, by, signal, onProgress, beingLoaded, obstacles } = request;
   const key = cutoverKey(prefix);
   const token = randomUUID();
   const replicas = (await countReplicas(store)) > 0 ? 1 : 0;
@@ -126,17 +128,20 @@ export async function switchMode(
     }
   }
 
+  /** Raises the epoch everywhere; in how many organizations it is in force. */
   async function raiseEpochs(before = '', after = ''): Promise<number> {
-    const ids = await store.smembers(organizationsKey(prefix));
+    const ids = [...(await store.smembers(organizationsKey(prefix))), ...(await beingLoaded())];
+    let count = 0;
     for (let at = 0; at < ids.length; at += organizationsAtOnce) {
       const some = ids.slice(at, at + organizationsAtOnce);
-      await Promise.all(
+      const raised = await Promise.all(
         some.map((id) => cutoverRaiseEpoch(store, organizationBase(prefix, id), epoch, before, after)),
       );
+      count += raised.filter((number) => number > 0).length;
       // Renews the lease.
       await cutoverAdvance(store, key, token, 'stop', lease, 0, by);
     }
-    return ids.length;
+    return count;
   }
 
   /** Withdraws the switch and waits until that has ended; `done` where the switch had been made. */

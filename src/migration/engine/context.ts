@@ -16,6 +16,8 @@ export interface MigrationContext {
    * legacy service later is newer than the source says.
    */
   readonly snapshotAt: number | undefined;
+  /** The number of the cut-over under which this writes: Redis refuses it once a switch has raised its own. */
+  readonly epoch: number;
   readonly workspace: Workspace;
   readonly organizations: Organizations;
   readonly writer: Writer;

@@ -37,8 +37,8 @@ export interface Organizations {
   all: () => readonly Organization[];
 }
 
-/** Knows the organizations that a migration has to do with. */
-export function createOrganizations(store: RedisClient, prefix: string): Organizations {
+/** Knows the organizations that a migration has to do with; `epoch`: under which it makes them. */
+export function createOrganizations(store: RedisClient, prefix: string, epoch: number): Organizations {
   const known = new Map<string, Organization>();
 
   const look = async (id: string): Promise<Organization> => {
@@ -85,6 +85,8 @@ export function createOrganizations(store: RedisClient, prefix: string): Organiz
       await migrateOrganization(
         store,
         organization.base,
+        epoch,
+        '',
         'write',
         comparison,
         ...(organization.isKnown ? rest : []),

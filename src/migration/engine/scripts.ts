@@ -4,9 +4,12 @@ import type { Refusal } from '../../redis/write-snapshot.ts';
 
 export type Mode = 'write' | 'dry';
 
+/** What the scripts that write begin with (src/redis/lua/lib/settings.lua); `index` is '' where no names matter. */
+type Under = [epoch: number, index: string];
+
 export const migrateProfiles = script<
   [
-    index: string,
+    ...under: Under,
     mode: Mode,
     rows: string,
     namesToCome: number,
@@ -17,24 +20,28 @@ export const migrateProfiles = script<
 >('migration/apply_profiles');
 
 export const migrateDenylist = script<
-  [mode: Mode, index: string, rows: string, snapshotAt?: number | ''],
+  [...under: Under, mode: Mode, rows: string, snapshotAt?: number | ''],
   [Refusal] | ['applied', outcomes: Outcome[], used: number[]]
 >('migration/apply_denylist');
 
-export const migrateOrganization = script<[mode: Mode, ...settings: string[]], Outcome>(
+export const migrateOrganization = script<[...under: Under, mode: Mode, ...settings: string[]], Outcome>(
   'migration/apply_organization',
 );
 
-export const migrateKeys = script<[mode: Mode, rows: string], Outcome[]>('migration/apply_keys');
+export const migrateKeys = script<[...under: Under, mode: Mode, rows: string], Outcome[]>(
+  'migration/apply_keys',
+);
 
-export const migrateObjects = script<[mode: Mode, rows: string], Outcome[]>('migration/apply_objects');
+export const migrateObjects = script<[...under: Under, mode: Mode, rows: string], Outcome[]>(
+  'migration/apply_objects',
+);
 
-export const migrateCollections = script<[mode: Mode, rows: string], Outcome[]>(
+export const migrateCollections = script<[...under: Under, mode: Mode, rows: string], Outcome[]>(
   'migration/apply_collections',
 );
 
 export const migrateRename = script<
-  [index: string, kind: 'chain' | 'cycle', rows: string],
+  [...under: Under, kind: 'chain' | 'cycle', rows: string],
   [Refusal] | ['renamed', outcomes: ('renamed' | 'done' | 'changed' | 'taken')[]]
 >('migration/rename');
 
@@ -43,12 +50,12 @@ export const migrateLoad = script<[run: string, kind: 'profiles' | 'names', rows
 );
 
 export const migrateFinishLoad = script<
-  [run: string, buckets: number, ...settings: string[]],
+  [...under: Under, run: string, buckets: number, ...settings: string[]],
   'finished' | 'lost'
 >('migration/run/finish_load');
 
 export const migratePrune = script<
-  [entity: string, index: string, rows: string, snapshotAt: number | ''],
+  [...under: Under, entity: string, rows: string, snapshotAt: number | ''],
   [Refusal] | ['pruned', count: number]
 >('migration/prune');
 
@@ -62,7 +69,7 @@ export const migrateReadNames = script<
 >('migration/read_names');
 
 export const migratePicture = script<
-  [user: string, url: string, file: string, pendingGraceMs: number],
+  [...under: Under, user: string, url: string, file: string, pendingGraceMs: number],
   'put' | 'changed' | 'lapsed'
 >('migration/put_picture');
 

@@ -78,7 +78,7 @@ async function copyOne(
   item: Item<'profiles'>,
   counts: Copied,
 ): Promise<void> {
-  const { store, organizations, signal, issues } = context;
+  const { store, organizations, epoch, signal, issues } = context;
   const { organizationId, userId, profilePictureUrl: url = '' } = item.record;
   const { base } = await organizations.find(organizationId);
   const fail = (reason: string): void => {
@@ -112,7 +112,7 @@ async function copyOne(
   const file = newPictureName(picture.extension);
   await trackPending(store, base, file);
   await media.save(file, picture.bytes);
-  const outcome = await migratePicture(store, base, userId, url, file, pendingGraceMs);
+  const outcome = await migratePicture(store, base, epoch, '', userId, url, file, pendingGraceMs);
   if (outcome === 'put') {
     counts.copied += 1;
     return;

@@ -45,7 +45,7 @@ test('without a cut-over nothing is registered', async () => {
 
 test('a migration stops once a switch to reverse has been made in spite of it', async () => {
   await setMode('mirror');
-  const stopped = whileRegistered({ store, prefix, signal }, async (ending) => {
+  const stopped = whileRegistered({ store, prefix, signal }, async (_epoch, ending) => {
     await setMode('reverse');
     await until(() => ending.aborted);
   });

@@ -15,6 +15,7 @@ import {
   type Verdict,
 } from '../../../cutover/verdict/readiness.ts';
 import { cutoverKey } from '../../../redis/keys.ts';
+import { organizationsBeingLoaded } from '../../../migration/runs/runs.ts';
 import { counted, number } from '../../../lib/numbers.ts';
 import type { AdminContext, Report } from '../context.ts';
 import { parseId, parseWholeNumber, withExamples } from '../options.ts';
@@ -105,6 +106,7 @@ async function set(context: AdminContext, to: Mode, options: SetOptions): Promis
     by,
     signal: context.signal,
     onProgress: (line) => context.err(`${line}\n`),
+    beingLoaded: async () => await organizationsBeingLoaded(store, keyPrefix),
     // Changes have stopped, their adoptions have ended, and gaps are on record: what is in doubt now stays so.
     obstacles: async () => {
       if (from === 'reverse') {

@@ -3,12 +3,12 @@ import { scopeOf } from '../../analysis/identity.ts';
 import type { Seen } from '../../analysis/seen.ts';
 import type { Spool } from '../../analysis/spool.ts';
 import { groupBy } from '../../../lib/group-by.ts';
-import { loadingKey, profileKey } from '../../../redis/keys.ts';
+import { cutoverKey, loadingKey, profileKey } from '../../../redis/keys.ts';
 import { registerOrganization } from '../../../redis/organizations.ts';
 import { scanKeys } from '../../../redis/connection/scan.ts';
 import type { Entity, RecordOf } from '../../records/records.ts';
 import { profileFields, profileRecord, settingsArguments } from '../../records/stored.ts';
-import { runKey } from '../../runs/runs.ts';
+import { stagedKey } from '../../runs/runs.ts';
 import type { MigrationContext } from '../context.ts';
 import { MigrationError } from '../issues.ts';
 import { bucketCount, createNameIndex, type NameClaim } from './name-index.ts';
@@ -59,32 +59,42 @@ export interface LoadOptions {
   onDiscard: () => Promise<void>;
 }
 
-function stagedKey(prefix: string, run: string): string {
-  return `${runKey(prefix, run)}:loading`;
-}
-
 export function createLoad(
   context: MigrationContext,
   { run, tallies, resumeAt, pacer, onBegin, onDiscard }: LoadOptions,
 ): Load {
-  const { store, prefix, issues, writer, mediaUrl, organizations, signal } = context;
+  const { store, prefix, epoch, issues, writer, mediaUrl, organizations, signal } = context;
   const load = async (
     { id, base }: Organization,
     kind: 'profiles' | 'names',
     rows: string,
   ): Promise<void> => {
-    if ((await migrateLoad(store, base, run, kind, rows)) !== 'loaded') throw changedByOther(id);
+    if ((await migrateLoad(store, base, loader, kind, rows)) !== 'loaded') throw await lost(id);
+  };
+  const refuseOutdated = async (): Promise<void> => {
+    const current = Number(await store.hget(cutoverKey(prefix), 'epoch'));
+    if (epoch < current)
+      throw new Error(`OUTDATED the load was begun under epoch ${epoch}, now it is ${current}`);
+  };
+  const lost = async (id: string): Promise<MigrationError> => {
+    await refuseOutdated();
+    return changedByOther(id);
   };
   const profiles = createRowSender((organization, rows) => load(organization, 'profiles', rows));
   const buckets = createRowSender((organization, rows) => load(organization, 'names', rows));
   const names = createNameIndex(context, buckets);
+  const loader = `${run}\n${epoch}`;
   const loading = () => organizations.all().filter(({ isLoading }) => isLoading);
 
   const begin = async (organization: Organization): Promise<void> => {
     await onBegin();
     await store.sadd(stagedKey(prefix, run), organization.id);
-    const isNew = await store.set(loadingKey(organization.base), run, 'NX');
-    const owner = isNew === 'OK' ? run : await store.get(loadingKey(organization.base));
+    const key = loadingKey(organization.base);
+    const isNew = await store.set(key, loader, 'NX');
+    const owner = isNew === 'OK' ? run : runOf(await store.get(key));
+    if (owner === run) await store.set(key, loader);
+    // From here on a switch of the mode takes the organization away (lua/cutover/raise_epoch.lua).
+    await refuseOutdated();
     if (owner !== run) {
       await store.srem(stagedKey(prefix, run), organization.id);
       throw new MigrationError(
@@ -204,18 +214,25 @@ export function createLoad(
         const outcome = await migrateFinishLoad(
           store,
           base,
-          run,
+          epoch,
+          '',
+          loader,
           bucketCount(namesToCome),
           comparison,
           ...(isKnown ? rest : []),
         );
-        if (outcome === 'lost') throw changedByOther(id);
+        if (outcome === 'lost') throw await lost(id);
         organization.isLoading = false;
         await organizations.refresh(id);
         await store.srem(stagedKey(prefix, run), id);
       }
     },
   };
+}
+
+/** The run that is loading an organization (loadingKey). */
+function runOf(loader: string | null): string | undefined {
+  return loader?.split('\n')[0];
 }
 
 function changedByOther(id: string): MigrationError {
@@ -240,7 +257,7 @@ export async function rollBack(
   const bases = new Map<string, Organization>();
   for (const id of await stagedOrganizations({ store, prefix }, run)) {
     const organization = await organizations.find(id);
-    const owner = await store.get(loadingKey(organization.base));
+    const owner = runOf(await store.get(loadingKey(organization.base)));
     // An organization that exists is not staged any more.
     if (owner === run && !organization.exists) bases.set(organization.base, organization);
   }

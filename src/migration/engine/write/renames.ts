@@ -11,7 +11,7 @@ import { migrateRename } from '../scripts.ts';
 const renamedAtOnce = 200;
 const recordedAtOnce = 1000;
 
-type RenameContext = Pick<MigrationContext, 'store' | 'organizations' | 'progress' | 'signal'>;
+type RenameContext = Pick<MigrationContext, 'store' | 'organizations' | 'epoch' | 'progress' | 'signal'>;
 
 /**
  * Makes renames that depend on each other. All of an organization's are put on record in Redis before the first one
@@ -87,7 +87,7 @@ async function renameIn(
 }
 
 async function renameOnce(
-  { store, organizations }: RenameContext,
+  { store, organizations, epoch }: RenameContext,
   organization: Organization,
   { steps, isCycle }: Chain,
 ): Promise<void> {
@@ -97,7 +97,14 @@ async function renameOnce(
       .map(({ userId, from, to }) => stepOf(organization, { userId, from, to }))
       .map(({ userId, from, fromForm, to, toForm }) => [userId, from, fromForm, to, toForm]);
     const kind = isCycle ? 'cycle' : 'chain';
-    return await migrateRename(store, organization.base, organization.index, kind, JSON.stringify(rows));
+    return await migrateRename(
+      store,
+      organization.base,
+      epoch,
+      organization.index,
+      kind,
+      JSON.stringify(rows),
+    );
   });
 }
 

@@ -42,6 +42,7 @@ export interface Writer {
 
 interface WriterOptions {
   mediaUrl: string;
+  epoch: number;
   /** Also overwrites profiles that are newer in Redis, unless they were changed here. */
   trustsSource: boolean;
   /** When the source's snapshot was opened, by the store's clock in ms; undefined where unknown. */
@@ -108,7 +109,7 @@ function resultsOf(entity: Entity, records: readonly unknown[], outcomes: readon
 }
 
 const putOrganizations: Putter<'organizations'> = async (place, records) => {
-  const { store, organizations, organization, mode } = place;
+  const { store, organizations, organization, mode, epoch } = place;
   const results: Result[] = [];
   for (const record of records) {
     const settings = organizationSettings(record);
@@ -117,14 +118,14 @@ const putOrganizations: Putter<'organizations'> = async (place, records) => {
     const [comparison = '', ...rest] = settingsArguments(settings);
     const outcome = isNew
       ? 'created'
-      : await migrateOrganization(store, organization.base, mode, comparison, ...rest);
+      : await migrateOrganization(store, organization.base, epoch, '', mode, comparison, ...rest);
     const keepsComparison = organization.settings.comparison !== settings.comparison;
     results.push({ ...resultOf('organizations', outcome), keepsComparison });
   }
   return results;
 };
 
-const putKeys: Putter<'api-keys'> = async ({ store, organization, mode }, records) => {
+const putKeys: Putter<'api-keys'> = async ({ store, organization, mode, epoch }, records) => {
   const rows = records.map((record) => [
     record.apiKeySha256,
     newKeyId(),
@@ -133,31 +134,32 @@ const putKeys: Putter<'api-keys'> = async ({ store, organization, mode }, record
     record.client ?? '',
     String(record.expiresAt ?? ''),
   ]);
-  const outcomes = await migrateKeys(store, organization.base, mode, JSON.stringify(rows));
+  const outcomes = await migrateKeys(store, organization.base, epoch, '', mode, JSON.stringify(rows));
   return resultsOf('api-keys', records, outcomes);
 };
 
-const putObjects: Putter<'objects'> = async ({ store, organization, mode }, records) => {
+const putObjects: Putter<'objects'> = async ({ store, organization, mode, epoch }, records) => {
   const rows = records.map((record) => [encodeReference(record), record.url]);
-  const outcomes = await migrateObjects(store, organization.base, mode, JSON.stringify(rows));
+  const outcomes = await migrateObjects(store, organization.base, epoch, '', mode, JSON.stringify(rows));
   return resultsOf('objects', records, outcomes);
 };
 
-const putCollections: Putter<'collections'> = async ({ store, organization, mode }, records) => {
+const putCollections: Putter<'collections'> = async ({ store, organization, mode, epoch }, records) => {
   const rows = records.map((record) => [record.userId, encodeReference(record)]);
-  const outcomes = await migrateCollections(store, organization.base, mode, JSON.stringify(rows));
+  const outcomes = await migrateCollections(store, organization.base, epoch, '', mode, JSON.stringify(rows));
   return resultsOf('collections', records, outcomes);
 };
 
 const putDenylist: Putter<'denylist'> = async (place, records) => {
-  const { store, organization, mode, snapshotAt } = place;
+  const { store, organization, mode, epoch, snapshotAt } = place;
   const [, outcomes, used] = await withCurrentIndex(place, async () => {
     const rows = records.map(({ username }) => [username, normalizedIn(organization, username)]);
     return await migrateDenylist(
       store,
       organization.base,
-      mode,
+      epoch,
       organization.index,
+      mode,
       JSON.stringify(rows),
       snapshotAt ?? '',
     );
@@ -212,7 +214,7 @@ async function putOnce(
   results: Result[],
   again: ProfileRow[],
 ): Promise<boolean> {
-  const { store, organization, mediaUrl, mode, trustsSource, snapshotAt } = place;
+  const { store, organization, mediaUrl, mode, epoch, trustsSource, snapshotAt } = place;
   const [, outcomes, names, denied] = await withCurrentIndex(place, async () => {
     const encoded = rows.map(({ record, seen }) => {
       const fields = profileFields(record, mediaUrl);
@@ -232,6 +234,7 @@ async function putOnce(
     return await migrateProfiles(
       store,
       base,
+      epoch,
       index,
       mode,
       JSON.stringify(encoded),

@@ -1,6 +1,7 @@
 #!lua
 -- @include audit store
--- From here on refuses changes of this organization that were admitted under a lower epoch (lib/settings.lua).
+-- From here on refuses changes of this organization that were admitted under a lower epoch (lib/settings.lua). One that a
+-- migration is loading has no settings yet: the migration loses it, and resumes once it is run again.
 --
 -- KEYS[1]  <prefix>{organization}:
 -- ARGV[1]  epoch
@@ -8,7 +9,11 @@
 -- ARGV[3]  the mode after
 --
 -- the epoch in force: this one or a higher one; 0 where the organization does not exist
-if redis.call('EXISTS', settings_key()) == 0 then return 0 end
+if redis.call('EXISTS', settings_key()) == 0 then
+  local run = string.match(redis.call('GET', loading_key()) or '', '^[^\n]+')
+  if run then redis.call('SET', loading_key(), run .. '\n' .. ARGV[1]) end
+  return 0
+end
 local current = tonumber(redis.call('HGET', settings_key(), 'epoch') or '0')
 if ARGV[2] ~= '' then audit('cutover', 'operator', 'from', ARGV[2], 'to', ARGV[3], 'number', ARGV[1]) end
 if tonumber(ARGV[1]) <= current then return current end

@@ -1,5 +1,5 @@
 #!lua
--- @include store
+-- @include settings
 -- Puts objects into users' collections.
 --
 -- KEYS[1]  <prefix>{organization}:

@@ -1,25 +1,24 @@
 #!lua
--- @include adoptions local_writes names store
+-- @include adoptions local_writes settings
 -- Writes denied names. A name that is in use stays its user's (contract 4.4 knows that state). Where the list was
 -- overwritten here, or the name was denied or removed here, that stays.
 --
 -- KEYS[1]  <prefix>{organization}:
 -- ARGV[1]  write | dry
--- ARGV[2]  generation of the name index that the forms belong to
--- ARGV[3]  JSON, an array for each name: name, form
--- ARGV[4]  when the source's snapshot was opened, ms; '' where unknown. Where a denylist change of the legacy service
+-- ARGV[2]  JSON, an array for each name: name, form
+-- ARGV[3]  when the source's snapshot was opened, ms; '' where unknown. Where a denylist change of the legacy service
 --          was adopted later, or at all where this is unknown, the list is newer than the source says and stays
 --
 -- {'stale'} {'frozen'}              nothing was done: look again, and retry
 -- {'applied', outcomes, used}       outcomes: a word for each name: created, updated (in its spelling), unchanged,
 --                                   kept (changed here); used: positions (from 0) of names in use
-local is_dry, index = ARGV[1] == 'dry', ARGV[2]
-local refused = check_generation(index)
+local is_dry = ARGV[1] == 'dry'
+local refused = names_refused()
 if refused then return { refused } end
 local list = denylist_key(index)
-local is_all_ours = is_denylist_newer(ARGV[4] or '') or is_local_write('d', '')
+local is_all_ours = is_denylist_newer(ARGV[3] or '') or is_local_write('d', '')
 local outcomes, used = {}, {}
-for position, row in ipairs(cjson.decode(ARGV[3])) do
+for position, row in ipairs(cjson.decode(ARGV[2])) do
   local name, form = row[1], row[2]
   local value = form == name and '' or name
   local have = redis.call('HGET', list, form)

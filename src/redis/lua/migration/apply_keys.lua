@@ -1,5 +1,5 @@
 #!lua
--- @include store
+-- @include settings
 -- Writes API keys. One that was made or revoked here stays as it is.
 --
 -- KEYS[1]  <prefix>{organization}:

@@ -1,5 +1,5 @@
 #!lua
--- @include store
+-- @include settings
 -- Writes an organization's settings. How names are compared is only set for a new one; settings that were made here
 -- stay.
 --
@@ -10,9 +10,8 @@
 --          the organization but that it is there
 --
 -- 'created', 'updated', 'unchanged' or 'kept' (changed here)
-local settings = settings_key()
 local is_dry = ARGV[1] == 'dry'
-local have = redis.call('HMGET', settings, 'comparison', 'min', 'max', 'pattern', 'template', 'ownership', 'b')
+local have = redis.call('HMGET', settings_key(), 'comparison', 'min', 'max', 'pattern', 'template', 'ownership', 'b')
 if have[1] and #ARGV == 2 then return 'unchanged' end
 if have[1] then
   local is_same = have[1] == ARGV[2]
@@ -23,13 +22,13 @@ end
 if is_dry then
   return have[1] and 'updated' or 'created'
 end
-if not have[1] then redis.call('HSET', settings, 'comparison', ARGV[2]) end
+if not have[1] then redis.call('HSET', settings_key(), 'comparison', ARGV[2], 'epoch', epoch) end
 for position, field in ipairs({ 'min', 'max', 'pattern', 'template', 'ownership' }) do
   local value = ARGV[position + 2]
   if value == '' then
-    redis.call('HDEL', settings, field)
+    redis.call('HDEL', settings_key(), field)
   elseif value then
-    redis.call('HSET', settings, field, value)
+    redis.call('HSET', settings_key(), field, value)
   end
 end
 return have[1] and 'updated' or 'created'

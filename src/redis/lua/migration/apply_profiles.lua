@@ -1,17 +1,16 @@
 #!lua
--- @include names references store
+-- @include references settings
 -- Writes profiles of the source, each whole or not at all; index and profile change together. What the bridge itself
 -- has written since stays, and so does what is newer here, unless the source is trusted.
 --
 -- KEYS[1]  <prefix>{organization}:
--- ARGV[1]  generation of the name index that the forms belong to
--- ARGV[2]  write | dry: dry returns the same outcomes and changes nothing
--- ARGV[3]  JSON, an array for each profile: user, form of its username ('' for none), last change in ms ('' where
+-- ARGV[1]  write | dry: dry returns the same outcomes and changes nothing
+-- ARGV[2]  JSON, an array for each profile: user, form of its username ('' for none), last change in ms ('' where
 --          unknown), the current username as the caller saw it ('' for none), that one's form, picture file ('' for
 --          none), then the fields as stored, name and value in turn, t last
--- ARGV[4]  how many names the source has for the organization, so that an index still empty gets room for them
--- ARGV[5]  trust-source | '': whether to overwrite profiles that are newer here
--- ARGV[6]  when the source's snapshot was opened, ms; '' where unknown. What was adopted from the legacy service later,
+-- ARGV[3]  how many names the source has for the organization, so that an index still empty gets room for them
+-- ARGV[4]  trust-source | '': whether to overwrite profiles that are newer here
+-- ARGV[5]  when the source's snapshot was opened, ms; '' where unknown. What was adopted from the legacy service later,
 --          or at all where this is unknown, is newer than the source says and stays
 --
 -- {'stale'} {'frozen'}              nothing was done: look again, and retry (lib/names.lua)
@@ -25,12 +24,12 @@
 --            staged   a denylist overwrite has yet to decide about the username: nothing was done; retry
 --          names: for each renamed the current username, for each taken the user who has it, in order
 --          denied: positions (from 0) of those written under a username that is on the denylist
-local index, is_dry = ARGV[1], ARGV[2] == 'dry'
-local refused = check_generation(index)
+local is_dry = ARGV[1] == 'dry'
+local refused = names_refused()
 if refused then return { refused } end
-if not is_dry then make_room(index, tonumber(ARGV[4])) end
+if not is_dry then make_room(index, tonumber(ARGV[3])) end
 local has_stage = redis.call('EXISTS', stage_key()) == 1
-local rows = cjson.decode(ARGV[3])
+local rows = cjson.decode(ARGV[2])
 local outcomes, names, denied = {}, {}, {}
 
 -- All at once: most organizations deny few names, or none.
@@ -54,7 +53,7 @@ local function fields_of(row, have)
   return fields
 end
 
-local snapshot_at = tonumber(ARGV[6] or '') or 0
+local snapshot_at = tonumber(ARGV[5] or '') or 0
 local function is_adopted_since(have)
   return have.at ~= nil and tonumber(have.at) >= snapshot_at
 end
@@ -127,7 +126,7 @@ local function update(row, position, profile, old)
   if is_same(have, #old / 2, fields) and (form == '' or holder_of(index, form) == user) then return 'unchanged' end
   if have.b or is_adopted_since(have) then return 'kept' end
   local is_newer = have.t and have.t ~= '' and tonumber(have.t) > (tonumber(row[3]) or -1)
-  if is_newer and ARGV[5] == '' then return 'newer' end
+  if is_newer and ARGV[4] == '' then return 'newer' end
   if have.u and have.u ~= row[4] and have.u ~= pick(fields, 'u') then
     names[#names + 1] = have.u
     return 'renamed'

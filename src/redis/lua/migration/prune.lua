@@ -1,19 +1,17 @@
 #!lua
--- @include adoptions local_writes names store
+-- @include adoptions local_writes settings
 -- Removes what is no longer in the source. What was written here stays, and so do profiles that were adopted from the
 -- legacy service.
 --
 -- KEYS[1]  <prefix>{organization}:
 -- ARGV[1]  profiles | denylist | api-keys | objects | collections
--- ARGV[2]  generation of the name index that the forms belong to
--- ARGV[3]  JSON, an array for each record: user, username, form | form | SHA-256 | reference | user, reference
--- ARGV[4]  when the source's snapshot was opened, ms; '' where unknown. Where a denylist change of the legacy service
+-- ARGV[2]  JSON, an array for each record: user, username, form | form | SHA-256 | reference | user, reference
+-- ARGV[3]  when the source's snapshot was opened, ms; '' where unknown. Where a denylist change of the legacy service
 --          was adopted later, the whole list stays
 --
 -- {'stale'} {'frozen'}              nothing was done: look again, and retry
 -- {'pruned', count}                 how many were removed
-local index = ARGV[2]
-local refused = check_generation(index)
+local refused = names_refused()
 if refused then return { refused } end
 
 local prune = {
@@ -26,7 +24,7 @@ local prune = {
     return redis.call('DEL', profile) == 1
   end,
   denylist = function(form)
-    if is_denylist_newer(ARGV[4]) then return false end
+    if is_denylist_newer(ARGV[3]) then return false end
     if is_local_write('d', '') or is_local_write('d', form) then return false end
     return redis.call('HDEL', denylist_key(index), form) == 1
   end,
@@ -48,7 +46,7 @@ local prune = {
 }
 
 local count = 0
-for _, row in ipairs(cjson.decode(ARGV[3])) do
+for _, row in ipairs(cjson.decode(ARGV[2])) do
   if prune[ARGV[1]](unpack(row)) then count = count + 1 end
 end
 return { 'pruned', count }

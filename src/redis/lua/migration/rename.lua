@@ -1,20 +1,19 @@
 #!lua
--- @include names store
+-- @include settings
 -- Makes renames that depend on each other, in the order given, and takes each off the record of pending renames. A
 -- rename on record is made even where the bridge has changed the profile since, unless it has changed its username.
 --
 -- KEYS[1]  <prefix>{organization}:
--- ARGV[1]  generation of the name index that the forms belong to
--- ARGV[2]  chain | cycle: in a cycle the first user takes the old name of the last one
--- ARGV[3]  JSON, an array for each rename: user, old name, its form, new name, its form; '' for none
+-- ARGV[1]  chain | cycle: in a cycle the first user takes the old name of the last one
+-- ARGV[2]  JSON, an array for each rename: user, old name, its form, new name, its form; '' for none
 --
 -- {'stale'} {'frozen'}    nothing was done: look again, and retry
 -- {'renamed', outcomes}   a word for each rename: renamed, done (it had been made), changed (the user has another name
 --                         by now, or is gone), taken (somebody else has the new name)
-local index, is_cycle = ARGV[1], ARGV[2] == 'cycle'
-local refused = check_generation(index)
+local is_cycle = ARGV[1] == 'cycle'
+local refused = names_refused()
 if refused then return { refused } end
-local rows = cjson.decode(ARGV[3])
+local rows = cjson.decode(ARGV[2])
 
 local function has_name(user, name, form)
   return redis.call('HGET', profile_key(user), 'u') == name and holder_of(index, form) == user

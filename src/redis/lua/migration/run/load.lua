@@ -3,7 +3,7 @@
 -- Writes hashes of an organization that is being loaded, each whole: what an earlier attempt has left is replaced.
 --
 -- KEYS[1]  <prefix>{organization}:
--- ARGV[1]  name of the run that loads it
+-- ARGV[1]  name of the run that loads it, line feed, the epoch under which it does
 -- ARGV[2]  profiles | names
 -- ARGV[3]  JSON, an array for each hash: user | number of the bucket, then fields, name and value in turn
 --

@@ -1,0 +1,147 @@
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
+import { switchMode } from '../../../src/cutover/switch/coordinator.ts';
+import { cutoverRaiseEpoch, cutoverRemove, readCutover } from '../../../src/cutover/switch/registry.ts';
+import { defaultSettings } from '../../../src/domain/settings.ts';
+import {
+  migrateCollections,
+  migrateDenylist,
+  migrateFinishLoad,
+  migrateKeys,
+  migrateObjects,
+  migrateOrganization,
+  migratePicture,
+  migrateProfiles,
+  migratePrune,
+  migrateRename,
+} from '../../../src/migration/engine/scripts.ts';
+import { organizationsBeingLoaded } from '../../../src/migration/runs/runs.ts';
+import type { RedisClient } from '../../../src/redis/connection/client.ts';
+import { closeRedis } from '../../../src/redis/connection/connect.ts';
+import { scanKeys } from '../../../src/redis/connection/scan.ts';
+import { cutoverKey, loadingKey, organizationBase, profileKey } from '../../../src/redis/keys.ts';
+import { saveSettings } from '../../../src/redis/organizations.ts';
+import { until } from '../../cutover/until.ts';
+import { createTool, ended, writeSource, type Tool } from '../../migration/tool.ts';
+import { freshPrefix } from '../../support/redis.ts';
+import { openTestStore } from '../../support/store.ts';
+
+/* What a migrate apply that was held up still writes after the mode was switched in spite of it. */
+
+let store: RedisClient;
+let prefix: string;
+let base: string;
+beforeAll(async () => {
+  store = await openTestStore();
+});
+afterAll(() => closeRedis(store));
+beforeEach(() => {
+  prefix = freshPrefix();
+  base = organizationBase(prefix, 'acme');
+});
+
+/** All that is stored of organizations. */
+async function contents(): Promise<Record<string, string>> {
+  const found: Record<string, string> = {};
+  for await (const keys of scanKeys(store, `${prefix}{`))
+    for (const key of keys) found[key] = (await store.dumpBuffer(key))?.toString('base64') ?? '';
+  return found;
+}
+
+describe('a script of a migration, under a number from before the last switch,', () => {
+  const names = JSON.stringify([['ada', 'Ada', 'Ada', 'Eve', 'Eve']]);
+  const profile = JSON.stringify([['ada', '', '', '', '', '', 'pu', 'https://x/1.png', 't', '']]);
+  const scripts: Record<string, () => Promise<unknown>> = {
+    organizations: () => migrateOrganization(store, base, 1, '', 'write', 'exact', '3', '9', '', '', ''),
+    'api-keys': () =>
+      migrateKeys(store, base, 1, '', 'write', JSON.stringify([['ab', 'id', 'player', '', '', '']])),
+    objects: () => migrateObjects(store, base, 1, '', 'write', JSON.stringify([['d\no', 'https://x']])),
+    collections: () => migrateCollections(store, base, 1, '', 'write', JSON.stringify([['ada', 'd\no']])),
+    profiles: () => migrateProfiles(store, base, 1, '0', 'write', profile, 1, ''),
+    denylist: () => migrateDenylist(store, base, 1, '0', 'write', '[["root","root"]]'),
+    renames: () => migrateRename(store, base, 1, '0', 'chain', names),
+    prune: () => migratePrune(store, base, 1, '0', 'profiles', '[["bob","",""]]', ''),
+    pictures: () => migratePicture(store, base, 1, '', 'bob', 'https://x/bob.png', 'file.png', 60_000),
+  };
+
+  beforeEach(async () => {
+    await saveSettings(store, prefix, 'acme', defaultSettings);
+    await store.hset(profileKey(base, 'bob'), { pu: 'https://x/bob.png', t: '' });
+    await store.zadd(`${base}media`, Date.now(), 'file.png');
+    await cutoverRaiseEpoch(store, base, 2, '', '');
+  });
+
+  test.each(Object.keys(scripts))('is refused and changes nothing: %s', async (entity) => {
+    const before = await contents();
+    await expect(scripts[entity]?.()).rejects.toThrow('OUTDATED');
+    expect(await contents()).toEqual(before);
+  });
+});
+
+test('an organization that a migration makes belongs to the number under which it was made', async () => {
+  await migrateOrganization(store, base, 4, '', 'write', 'exact');
+  expect(await store.hget(`${base}settings`, 'epoch')).toBe('4');
+  const loaded = organizationBase(prefix, 'loaded');
+  await store.set(loadingKey(loaded), 'run\n5');
+  expect(await migrateFinishLoad(store, loaded, 5, '', 'run\n5', 1, 'exact')).toBe('finished');
+  expect(await store.hget(`${loaded}settings`, 'epoch')).toBe('5');
+});
+
+describe('a migrate apply that is stopped while the mode is switched to reverse', () => {
+  const profiles = Array.from({ length: 2000 }, (_, n) => ({
+    organizationId: 'acme',
+    userId: `u${n}`,
+    username: `name-${n}`,
+  }));
+  const source = writeSource({ profiles });
+  let tool: Tool;
+  beforeEach(async () => {
+    tool = createTool(undefined, prefix);
+    await store.hset(cutoverKey(prefix), { mode: 'mirror', epoch: 1, since: Date.now(), by: 'test' });
+  });
+
+  /** Stops an apply once it writes, switches to reverse, lets it go on, and returns how it ended. */
+  async function applyAcross(isWriting: () => Promise<boolean>) {
+    const child = tool.start('apply', '--source', source, '--batch', '20', '--rate', '400', '--run', 'r');
+    const end = ended(child);
+    await until(isWriting);
+    child.kill('SIGSTOP');
+    const { instances } = await readCutover(store, prefix);
+    for (const { id } of instances)
+      await cutoverRemove(store, cutoverKey(prefix), id, 'assumed to have stopped');
+    const outcome = await switchMode(store, prefix, {
+      from: 'mirror',
+      to: 'reverse',
+      holdMs: 3000,
+      by: 'test',
+      signal: new AbortController().signal,
+      onProgress: () => {},
+      beingLoaded: () => organizationsBeingLoaded(store, prefix),
+      obstacles: () => Promise.resolve([]),
+    });
+    expect(outcome.kind).toBe('switched');
+    const before = await contents();
+    child.kill('SIGCONT');
+    return { ...(await end), before };
+  }
+
+  test('writes nothing more, and says why', async () => {
+    await saveSettings(store, prefix, 'acme', defaultSettings);
+    const written = async () => (await store.exists(profileKey(base, 'u100'))) === 1;
+    const { code, err, before } = await applyAcross(written);
+    expect(err).toContain('the mode of the cut-over is reverse: Redis is the authority now');
+    expect(code).toBe(1);
+    expect(await contents()).toEqual(before);
+  });
+
+  test('neither writes more of an organization that it was loading, nor puts it into service', async () => {
+    const loaded = async () => (await store.exists(profileKey(base, 'u100'))) === 1;
+    const { code, err, before } = await applyAcross(loaded);
+    expect(err).toContain('the mode of the cut-over is reverse: Redis is the authority now');
+    expect(code).toBe(1);
+    expect(await contents()).toEqual(before);
+    expect(await store.exists(`${base}settings`)).toBe(0);
+
+    await store.hset(cutoverKey(prefix), 'mode', 'mirror');
+    expect(await tool.json('apply', '--source', source, '--run', 'r')).toMatchObject({ exitCode: 0 });
+  });
+});
