@@ -1,16 +1,19 @@
 import { randomInt } from 'node:crypto';
 
-/** All probes for a key fall into one block of the memory, as large as a cache line: a look costs one access to it. */
-const blocks = 2 ** 19;
+/** Words of the filters: the next one is begun when one is full, and the last takes whatever comes. */
+const sizes = [2 ** 18, 2 ** 20, 2 ** 23];
+/** A filter is full when it has so many keys for each word. */
+const keysPerWord = 0.5;
+/** All probes for a key fall into one block, as large as a cache line: a look costs one access to the memory. */
 const wordsPerBlock = 16;
-const probes = 6;
+const probes = 10;
 
 // A number that differs in every process, so that no source can be made to collide on purpose.
 const seed = randomInt(2 ** 31);
 
 /**
- * Remembers any number of keys in a fixed 32 MiB (a Bloom filter): a key that was added is always recognized; one
- * that was not is taken for seen about once in ten million keys while there are a million, more often beyond.
+ * Remembers any number of keys in 37 MiB at most (Bloom filters): a key that was added is always recognized; one that
+ * was not is taken for seen about once in ten million keys, and more often beyond some millions.
  */
 export interface Seen {
   /** Adds a key; whether it may have been added before. */
@@ -19,54 +22,69 @@ export interface Seen {
   readonly isEmpty: boolean;
 }
 
-/** An empty filter, which takes its memory when something is added. */
+/** Nothing seen yet; the memory is taken as keys are added. */
 export function createSeen(): Seen {
-  let words: Uint32Array | undefined;
-  const visit = (scope: string, key: string, isAdded: boolean): boolean => {
-    if (isAdded) words ??= new Uint32Array(blocks * wordsPerBlock);
-    if (words === undefined) return false;
-    const [low, high] = hash(scope, key);
-    const block = (low & (blocks - 1)) * wordsPerBlock;
-    const step = (low >>> 22) | 1;
-    let isSeen = true;
-    for (let probe = 0, bit = high; probe < probes; probe += 1, bit += step) {
-      const at = block + ((bit >>> 5) & (wordsPerBlock - 1));
-      const word = words[at] ?? 0;
-      const mask = 1 << (bit & 31);
-      if ((word & mask) !== 0) continue;
-      isSeen = false;
-      if (!isAdded) return false;
-      words[at] = word | mask;
-    }
-    return isSeen;
+  const filters: Uint32Array[] = [];
+  let room = 0;
+  const has = (): boolean => {
+    for (const words of filters) if (visit(words, false)) return true;
+    return false;
   };
   return {
-    add: (scope, key) => visit(scope, key, true),
-    has: (scope, key) => visit(scope, key, false),
+    add: (scope, key) => {
+      digest(scope, key);
+      if (has()) return true;
+      if (room === 0) {
+        const size = sizes[filters.length] ?? 0;
+        filters.push(new Uint32Array(size));
+        room = filters.length === sizes.length ? Number.POSITIVE_INFINITY : size * keysPerWord;
+      }
+      visit(filters.at(-1) as Uint32Array, true);
+      room -= 1;
+      return false;
+    },
+    has: (scope, key) => {
+      digest(scope, key);
+      return has();
+    },
     get isEmpty() {
-      return words === undefined;
+      return filters.length === 0;
     },
   };
 }
 
-/** Two numbers of 32 bits (cyrb53). */
-function hash(scope: string, key: string): [number, number] {
-  let low = 0xdeadbeef ^ seed;
-  let high = 0x41c6ce57 ^ seed;
+/** Probes a filter for the key whose digest was made last, or adds it; whether it was there. */
+function visit(words: Uint32Array, isAdded: boolean): boolean {
+  const start = (low & (words.length / wordsPerBlock - 1)) * wordsPerBlock;
+  for (let probe = 0, bits = high; probe < probes; probe += 1) {
+    const at = start + (bits >>> 28);
+    const mask = 1 << ((bits >>> 23) & 31);
+    if (isAdded) words[at] = (words[at] ?? 0) | mask;
+    else if (((words[at] ?? 0) & mask) === 0) return false;
+    bits = (Math.imul(bits, 0x9e3779b1) + low) | 0;
+  }
+  return true;
+}
+
+/** A key's digest (cyrb53), kept here since two numbers returned would have to be allocated. */
+let [low, high] = [0, 0];
+
+function digest(scope: string, key: string): void {
+  let one = 0xdeadbeef ^ seed;
+  let two = 0x41c6ce57 ^ seed;
   for (let at = 0; at < scope.length; at += 1) {
     const code = scope.charCodeAt(at);
-    low = Math.imul(low ^ code, 2654435761);
-    high = Math.imul(high ^ code, 1597334677);
+    one = Math.imul(one ^ code, 2654435761);
+    two = Math.imul(two ^ code, 1597334677);
   }
   // No text holds this code, so it counts where one text ends and the other begins.
-  low = Math.imul(low ^ 0x1ffff, 2654435761);
-  high = Math.imul(high ^ 0x1ffff, 1597334677);
+  one = Math.imul(one ^ 0x1ffff, 2654435761);
+  two = Math.imul(two ^ 0x1ffff, 1597334677);
   for (let at = 0; at < key.length; at += 1) {
     const code = key.charCodeAt(at);
-    low = Math.imul(low ^ code, 2654435761);
-    high = Math.imul(high ^ code, 1597334677);
+    one = Math.imul(one ^ code, 2654435761);
+    two = Math.imul(two ^ code, 1597334677);
   }
-  low = Math.imul(low ^ (low >>> 16), 2246822507) ^ Math.imul(high ^ (high >>> 13), 3266489909);
-  high = Math.imul(high ^ (high >>> 16), 2246822507) ^ Math.imul(low ^ (low >>> 13), 3266489909);
-  return [low >>> 0, high >>> 0];
+  low = Math.imul(one ^ (one >>> 16), 2246822507) ^ Math.imul(two ^ (two >>> 13), 3266489909);
+  high = Math.imul(two ^ (two >>> 16), 2246822507) ^ Math.imul(one ^ (one >>> 13), 3266489909);
 }
