@@ -15,24 +15,24 @@ export interface TextFile {
 /** Characters collected before they are written. */
 const blockLength = 64 * 1024;
 
-/**
- * Creates a file that only this user can read, or empties an existing one. `remedy` ends the message of an error: it
- * says what to do if the file cannot be written here.
- */
+/** Does what writes to a file. `remedy` ends the message of its error: what to do if the file cannot be written. */
+export function attemptWrite<Result>(path: string, remedy: string, work: () => Result): Result {
+  try {
+    return work();
+  } catch (error) {
+    const { code = 'error' } = error as NodeJS.ErrnoException;
+    const isFull = code === 'ENOSPC' || code === 'EDQUOT';
+    throw new WriteError(
+      isFull
+        ? `${path} cannot be written (${code}, no space is left): free some space, or ${remedy}`
+        : `${path} cannot be written (${code}): ${remedy}`,
+    );
+  }
+}
+
+/** Creates a file that only this user can read, or empties an existing one; `remedy` as for `attemptWrite`. */
 export function createTextFile(path: string, remedy: string): TextFile {
-  const attempt = <Result>(work: () => Result): Result => {
-    try {
-      return work();
-    } catch (error) {
-      const { code = 'error' } = error as NodeJS.ErrnoException;
-      const isFull = code === 'ENOSPC' || code === 'EDQUOT';
-      throw new WriteError(
-        isFull
-          ? `${path} cannot be written (${code}, no space is left): free some space, or ${remedy}`
-          : `${path} cannot be written (${code}): ${remedy}`,
-      );
-    }
-  };
+  const attempt = <Result>(work: () => Result): Result => attemptWrite(path, remedy, work);
   let file: number | undefined = attempt(() => openSync(path, 'w', 0o600));
   let text = '';
   const flush = (): void => {

@@ -1,15 +1,14 @@
-import { closeSync, openSync, readSync } from 'node:fs';
-import { StringDecoder } from 'node:string_decoder';
-import { createTextFile } from '../../lib/files/text-file.ts';
-import type { Workspace } from './workspace.ts';
+import { textOf } from '../../lib/utf8.ts';
+import type { Extent, Workspace } from './workspace.ts';
 
 /** Between the parts of a line; no text of a record holds it. */
 export const separator = '\u0001';
 
-/** Text held in memory before it goes to a file, in characters. */
+/** Text held in memory before it goes to disk, in characters. */
 const memoryLimit = 4 * 1024 * 1024;
-/** Files merged at once, few enough for every system's limit of open files. */
+/** Runs merged at once: of each, some text is in memory. */
 const mergeWidth = 64;
+const blockLength = 64 * 1024;
 
 /** Sorts lines, however many: an external merge sort. Lines hold no line feed and are well-formed Unicode. */
 export interface Sorter {
@@ -18,17 +17,19 @@ export interface Sorter {
   sorted: () => Iterable<string>;
 }
 
+/** Sorted lines on disk. */
+type Run = readonly Extent[];
+
 export function createSorter(workspace: Workspace, limit = memoryLimit): Sorter {
   let lines: string[] = [];
   let length = 0;
   let isSorted = false;
-  const files: string[] = [];
+  const runs: Run[] = [];
 
   const spill = (): void => {
-    const batch = lines.sort();
+    runs.push(writeRun(workspace, lines.sort()));
     lines = [];
     length = 0;
-    files.push(writeLines(workspace, batch));
   };
 
   return {
@@ -39,16 +40,16 @@ export function createSorter(workspace: Workspace, limit = memoryLimit): Sorter 
       if (length > limit) spill();
     },
     sorted: () => {
-      if (files.length === 0) {
+      if (runs.length === 0) {
         if (!isSorted) lines.sort();
         isSorted = true;
         return lines;
       }
       if (lines.length > 0) spill();
-      while (files.length > mergeWidth) {
-        files.push(writeLines(workspace, merge(files.splice(0, mergeWidth))));
+      while (runs.length > mergeWidth) {
+        runs.push(writeRun(workspace, merge(workspace, runs.splice(0, mergeWidth))));
       }
-      return merge(files);
+      return merge(workspace, runs);
     },
   };
 }
@@ -59,53 +60,39 @@ export function byCodeUnits(one: string, other: string): number {
   return one < other ? -1 : 1;
 }
 
-function writeLines(workspace: Workspace, lines: Iterable<string>): string {
-  const path = workspace.newFile();
-  const file = createTextFile(path, 'set TMPDIR to a folder on another disk');
-  for (const line of lines) file.write(`${line}\n`);
-  file.close();
-  return path;
+function writeRun(workspace: Workspace, lines: Iterable<string>): Run {
+  const run: Extent[] = [];
+  let block = '';
+  for (const line of lines) {
+    block += `${line}\n`;
+    if (block.length < blockLength) continue;
+    run.push(workspace.append(Buffer.from(block)));
+    block = '';
+  }
+  if (block !== '') run.push(workspace.append(Buffer.from(block)));
+  return run;
 }
 
-/** Lines of sorted files, in order. */
-function* merge(paths: readonly string[]): Generator<string> {
-  const heads: { lines: string[]; at: number; line: string; rest: Iterator<string[]> }[] = [];
-  try {
-    for (const path of paths) {
-      const rest = readLines(path);
-      const lines: string[] = rest.next().value ?? [];
-      heads.push({ lines, at: 0, line: lines[0] ?? '', rest });
-    }
-    for (let [least] = heads; least !== undefined; [least] = heads) {
-      for (const head of heads) if (head.line < least.line) least = head;
-      yield least.line;
-      least.at += 1;
-      if (least.at === least.lines.length) {
-        least.lines = (least.rest.next().value as string[] | undefined) ?? [];
-        least.at = 0;
-      }
-      const next = least.lines[least.at];
-      if (next === undefined) heads.splice(heads.indexOf(least), 1);
-      else least.line = next;
-    }
-  } finally {
-    for (const { rest } of heads) rest.return?.();
+/** Lines of sorted runs, in order. */
+function* merge(workspace: Workspace, runs: readonly Run[]): Generator<string> {
+  const heads = runs.flatMap((run) => {
+    const lines = readRun(workspace, run);
+    const first = lines.next();
+    return first.done === true ? [] : [{ line: first.value, lines }];
+  });
+  for (let [least] = heads; least !== undefined; [least] = heads) {
+    for (const head of heads) if (head.line < least.line) least = head;
+    yield least.line;
+    const next = least.lines.next();
+    if (next.done === true) heads.splice(heads.indexOf(least), 1);
+    else least.line = next.value;
   }
 }
 
-/** Lines of a file, some at a time. */
-function* readLines(path: string): Generator<string[], undefined> {
-  const file = openSync(path, 'r');
-  const block = Buffer.allocUnsafe(64 * 1024);
-  const decoder = new StringDecoder('utf8');
-  try {
-    let rest = '';
-    for (let read = readSync(file, block); read > 0; read = readSync(file, block)) {
-      const lines = (rest + decoder.write(block.subarray(0, read))).split('\n');
-      rest = lines.pop() ?? '';
-      if (lines.length > 0) yield lines;
-    }
-  } finally {
-    closeSync(file);
+function* readRun(workspace: Workspace, run: Run): Generator<string, undefined> {
+  for (const extent of run) {
+    const lines = textOf(workspace.read(extent)).split('\n');
+    lines.pop();
+    yield* lines;
   }
 }

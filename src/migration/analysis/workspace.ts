@@ -1,41 +1,56 @@
-import { mkdtempSync, readdirSync, rmSync } from 'node:fs';
+import { randomUUID } from 'node:crypto';
+import { closeSync, openSync, readSync, unlinkSync, writeSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { markOwned, ownerOf } from '../../lib/files/owned-folder.ts';
+import { attemptWrite } from '../../lib/files/text-file.ts';
 
-/** A folder for what does not fit into memory, private to this process and removed by `close`. */
+/** Where bytes stand in a workspace. */
+export interface Extent {
+  readonly offset: number;
+  readonly length: number;
+}
+
+/** A file for what does not fit into memory. It has no name, so it is gone when this process ends, killed or not. */
 export interface Workspace {
-  /** An unused path. */
-  newFile: () => string;
+  append: (bytes: Uint8Array) => Extent;
+  read: (extent: Extent) => Buffer;
   close: () => void;
 }
 
-/** Makes a workspace under the system's folder for temporary files (TMPDIR). The folder appears when first used. */
+/** An empty workspace. Its file is made when first used, in the system's folder for temporary files (TMPDIR). */
 export function createWorkspace(): Workspace {
-  let folder: string | undefined;
-  let files = 0;
+  let file: number | undefined;
+  let end = 0;
+  const attempt = <Result>(work: () => Result): Result =>
+    attemptWrite(tmpdir(), 'set TMPDIR to a folder on another disk', work);
   return {
-    newFile: () => {
-      folder ??= makeFolder();
-      return join(folder, String(files++));
+    append: (bytes) =>
+      attempt(() => {
+        file ??= openNameless();
+        const offset = end;
+        for (let done = 0; done < bytes.length; end = offset + done)
+          done += writeSync(file, bytes, done, bytes.length - done, offset + done);
+        return { offset, length: bytes.length };
+      }),
+    read: ({ offset, length }) => {
+      const bytes = Buffer.allocUnsafe(length);
+      for (let done = 0; done < length;) {
+        const read = file === undefined ? 0 : readSync(file, bytes, done, length - done, offset + done);
+        if (read === 0) throw new Error('a temporary file was cut short');
+        done += read;
+      }
+      return bytes;
     },
     close: () => {
-      if (folder !== undefined) rmSync(folder, { recursive: true, force: true });
-      folder = undefined;
+      if (file !== undefined) closeSync(file);
+      file = undefined;
     },
   };
 }
 
-const prefix = 'profile-bridge-';
-
-/** Makes the folder, and removes those that killed processes have left. */
-function makeFolder(): string {
-  for (const name of readdirSync(tmpdir())) {
-    const leftover = join(tmpdir(), name);
-    if (name.startsWith(prefix) && ownerOf(leftover) === 'ended')
-      rmSync(leftover, { recursive: true, force: true });
-  }
-  const folder = mkdtempSync(join(tmpdir(), prefix));
-  markOwned(folder);
-  return folder;
+function openNameless(): number {
+  const path = join(tmpdir(), `profile-bridge-${randomUUID()}`);
+  const file = openSync(path, 'wx+', 0o600);
+  unlinkSync(path);
+  return file;
 }

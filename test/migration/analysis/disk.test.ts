@@ -1,10 +1,12 @@
-import { spawn, type ChildProcess } from 'node:child_process';
+import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { existsSync, rmSync } from 'node:fs';
-import { dirname } from 'node:path';
+import { mkdtempSync, readdirSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { afterEach, beforeEach, expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import { createGroups } from '../../../src/migration/analysis/groups.ts';
+import { createPartitions, partitionCount } from '../../../src/migration/analysis/partitions.ts';
 import { createSeen } from '../../../src/migration/analysis/seen.ts';
 import { byCodeUnits, createSorter } from '../../../src/migration/analysis/sorter.ts';
 import { createSpool, type Entry } from '../../../src/migration/analysis/spool.ts';
@@ -71,40 +73,43 @@ test('entries come in the order of the reading, each with the decision on it', (
   expect(spool.size).toBe(4);
 });
 
-test('closing a workspace removes its folder', () => {
-  const folder = dirname(workspace.newFile());
-  expect(existsSync(folder)).toBe(true);
-  workspace.close();
-  expect(existsSync(folder)).toBe(false);
+test('lines come by partition, sorted in each, whether they fit into memory or not', () => {
+  const wide = fc.tuple(line, fc.constantFrom(0, 100, 20_000)).map(([text, pad]) => text + '.'.repeat(pad));
+  const partition = fc.nat(partitionCount - 1);
+  fc.assert(
+    fc.property(
+      fc.array(fc.tuple(fc.oneof(fc.constant(7), partition), wide), { maxLength: 300 }),
+      (added) => {
+        const partitions = createPartitions(workspace);
+        for (const [number, text] of added) partitions.add(number, text);
+        const expected = Array.from({ length: partitionCount }, (_, number) =>
+          added.flatMap(([own, text]) => (own === number ? [text] : [])).toSorted(byCodeUnits),
+        );
+        expect([...partitions.sorted()]).toEqual(expected.filter((lines) => lines.length > 0));
+      },
+    ),
+    { numRuns: 40 },
+  );
 });
 
-test('what a killed process has left is removed by the next one, and what a running one uses is not', async () => {
+test('a workspace holds what was appended, and leaves no file behind when its process is killed', async () => {
   const script = `
     import { createWorkspace } from './src/migration/analysis/workspace.ts';
-    process.stdout.write(createWorkspace().newFile());
+    const workspace = createWorkspace();
+    const extents = ['one', 'other'].map((text) => workspace.append(Buffer.from(text)));
+    process.stdout.write(extents.map((extent) => workspace.read(extent)).toReversed().join());
     setInterval(() => {}, 1000);`;
-  const start = async (): Promise<{ child: ChildProcess; folder: string }> => {
-    const args = ['--import', 'tsx', '--input-type=module', '--eval', script];
-    const child = spawn(process.execPath, args, {
-      env: { ...process.env, NODE_OPTIONS: '' },
-      stdio: ['ignore', 'pipe', 'inherit'],
-    });
-    const [path] = (await once(child.stdout, 'data')) as [Buffer];
-    return { child, folder: dirname(path.toString()) };
-  };
-  const end = async (child: ChildProcess): Promise<void> => {
-    child.kill('SIGKILL');
-    await once(child, 'close');
-  };
-  const killed = await start();
-  await end(killed.child);
-  expect(existsSync(killed.folder)).toBe(true);
-  const running = await start();
-  workspace.newFile();
-  expect(existsSync(killed.folder)).toBe(false);
-  expect(existsSync(running.folder)).toBe(true);
-  await end(running.child);
-  rmSync(running.folder, { recursive: true });
+  const folder = mkdtempSync(join(tmpdir(), 'workspace-'));
+  const child = spawn(process.execPath, ['--import', 'tsx', '--input-type=module', '--eval', script], {
+    env: { ...process.env, NODE_OPTIONS: '', TMPDIR: folder },
+    stdio: ['ignore', 'pipe', 'inherit'],
+  });
+  const [said] = (await once(child.stdout, 'data')) as [Buffer];
+  child.kill('SIGKILL');
+  await once(child, 'close');
+  expect(said.toString()).toBe('other,one');
+  expect(readdirSync(folder).filter((name) => name.startsWith('profile-bridge-'))).toEqual([]);
+  rmSync(folder, { recursive: true });
 });
 
 test('values come in groups by key, each group in order', () => {

@@ -1,5 +1,6 @@
 import { hash } from 'node:crypto';
-import { createSorter, separator } from '../../analysis/sorter.ts';
+import { createPartitions, partitionCount } from '../../analysis/partitions.ts';
+import { separator } from '../../analysis/sorter.ts';
 import type { MigrationContext } from '../context.ts';
 import type { Organization } from '../organizations.ts';
 import type { RowSender } from './row-sender.ts';
@@ -39,42 +40,51 @@ export interface NameIndex {
   }) => Promise<void>;
 }
 
-/** Names between two reports of progress. */
-const shownEvery = 1000;
-
-/** An empty index. Names wait on disk, in the order of their buckets, so that each bucket is written once. */
+/** An empty index. Names wait on disk, in the order of their buckets, so that each is written in few pieces. */
 export function createNameIndex(
   { workspace, progress }: Pick<MigrationContext, 'workspace' | 'progress'>,
   sender: RowSender,
 ): NameIndex {
-  const sorter = createSorter(workspace);
-  const owners = new Map<string, Organization>();
+  const lines = createPartitions(workspace);
+  const owners: Organization[] = [];
+  const numbers = new Map<Organization, number>();
   let added = 0;
+  const add = (organization: Organization, place: number, form: string, rest: string): void => {
+    let number = numbers.get(organization);
+    if (number === undefined) {
+      number = owners.push(organization) - 1;
+      numbers.set(organization, number);
+    }
+    lines.add(partitionOf(place), number + separator + place + separator + form + separator + rest);
+  };
   return {
     add: ({ organization, form, userId, seq, where, isWritten }) => {
-      if (!owners.has(organization.id)) owners.set(organization.id, organization);
       added += 1;
       const state = isWritten ? written : setAside;
-      sorter.add([organization.id, placeOf(form), form, state, userId, seq, where].join(separator));
+      // Records without a name are spread as well.
+      const place = placeOf(form === '' ? userId : form);
+      add(organization, place, form, state + separator + userId + separator + seq + separator + where);
     },
-    deny: (organization, form) => sorter.add([organization.id, placeOf(form), form, denied].join(separator)),
+    deny: (organization, form) => add(organization, placeOf(form), form, denied),
     write: async ({ isContested, onContested, onDenied }) => {
-      const buckets = createBucketWriter(sender);
-      let [count, shown] = [0, 0];
-      for (const { place, form, isDenied, claims } of namesIn(sorter.sorted(), owners)) {
-        const isShared = form !== '' && claims.some(({ userId }) => userId !== claims[0]?.userId);
-        for (const claim of claims) {
-          if (isDenied) onDenied(claim);
-          if (isShared || isContested(claim)) await onContested(claim);
-          else if (form !== '') buckets.add(claim, place);
+      let count = 0;
+      for (const own of lines.sorted()) {
+        const buckets = createBucketWriter(sender);
+        let found = 0;
+        for (const { place, form, isDenied, claims } of namesIn(own, owners)) {
+          const isShared = form !== '' && claims.some(({ userId }) => userId !== claims[0]?.userId);
+          for (const claim of claims) {
+            if (isDenied) onDenied(claim);
+            if (isShared || isContested(claim)) await onContested(claim);
+            else if (form !== '') buckets.add(claim, place);
+          }
+          found += claims.length;
         }
-        count += claims.length;
-        if (count - shown < shownEvery) continue;
-        progress.advance('writing the name index', count - shown, count / added);
-        shown = count;
+        buckets.finish();
+        count += found;
+        progress.advance('writing the name index', found, count / added);
         await sender.room();
       }
-      buckets.finish();
       await sender.flush();
     },
   };
@@ -84,8 +94,7 @@ export function createNameIndex(
 const [denied, setAside, written] = ['', 'a', 'w'];
 
 interface Name {
-  id: string;
-  place: string;
+  place: number;
   /** '' for none: then each record is by itself. */
   form: string;
   isDenied: boolean;
@@ -93,16 +102,18 @@ interface Name {
 }
 
 /** Puts the lines about one name together. */
-function* namesIn(lines: Iterable<string>, owners: ReadonlyMap<string, Organization>): Generator<Name> {
+function* namesIn(lines: readonly string[], owners: readonly Organization[]): Generator<Name> {
   let name: Name | undefined;
+  let owner: Organization | undefined;
   for (const line of lines) {
-    const [id = '', place = '', form = '', state = '', userId = '', seq, where = ''] = line.split(separator);
-    if (name === undefined || form === '' || form !== name.form || id !== name.id) {
+    const [number, place, form = '', state = '', userId = '', seq, where = ''] = line.split(separator);
+    const organization = owners[Number(number)] as Organization;
+    if (name === undefined || form === '' || form !== name.form || organization !== owner) {
       if (name !== undefined) yield name;
-      name = { id, place, form, isDenied: false, claims: [] };
+      owner = organization;
+      name = { place: Number(place), form, isDenied: false, claims: [] };
     }
-    const organization = owners.get(id);
-    if (organization === undefined || state === denied) name.isDenied = true;
+    if (state === denied) name.isDenied = true;
     else
       name.claims.push({ organization, form, userId, seq: Number(seq), where, isWritten: state === written });
   }
@@ -118,7 +129,7 @@ function createBucketWriter(sender: RowSender) {
     if (owner !== undefined) sender.add(owner, row);
   };
   return {
-    add: ({ organization, form, userId }: NameClaim, place: string): void => {
+    add: ({ organization, form, userId }: NameClaim, place: number): void => {
       if (organization !== owner) count = bucketCount(organization.namesToCome);
       const own = bucketOf(place, count);
       if (organization !== owner || own !== bucket) {
@@ -136,17 +147,22 @@ function createBucketWriter(sender: RowSender) {
 const firstPlace = 1_000_000_000;
 
 /**
- * The place of a form in the index, as text that sorts by bucket however many there are: the number of a bucket is the
- * lowest bits of the place, so its bits are in reverse order.
+ * The place of a form in the index, which sorts by bucket however many there are: the number of a bucket is the lowest
+ * bits of the place, so its bits are in reverse order.
  */
-function placeOf(form: string): string {
+function placeOf(form: string): number {
   const place = Number.parseInt(hash('sha1', form).slice(0, 8), 16);
-  return String(firstPlace + (reverseBits(place) >>> 3));
+  return firstPlace + (reverseBits(place) >>> 3);
+}
+
+/** The partition of a place: its highest bits, so that few buckets are in two. */
+function partitionOf(place: number): number {
+  return Math.floor(((place - firstPlace) * partitionCount) / 2 ** 29);
 }
 
 /** The number of the bucket that has a place (linear hashing). */
-function bucketOf(place: string, count: number): number {
-  const digest = reverseBits((Number(place) - firstPlace) << 3);
+function bucketOf(place: number, count: number): number {
+  const digest = reverseBits((place - firstPlace) << 3);
   const mask = count === 1 ? 0 : 0xffffffff >>> Math.clz32(count - 1);
   const number = (digest & mask) >>> 0;
   return number < count ? number : (digest & (mask >>> 1)) >>> 0;

@@ -1,6 +1,7 @@
 #!lua
 -- @include names store
--- Writes hashes of an organization that is being loaded, each whole: what an earlier attempt has left is replaced.
+-- Writes hashes of an organization that is being loaded. A profile comes whole, and replaces what an earlier attempt has
+-- left; a bucket comes in pieces, which are the same in every attempt.
 --
 -- KEYS[1]  <prefix>{organization}:
 -- ARGV[1]  name of the run that loads it, line feed, the epoch under which it does
@@ -9,11 +10,10 @@
 --
 -- 'loaded', or 'lost' where the organization is not this run's to load any more: nothing was done
 if redis.call('GET', loading_key()) ~= ARGV[1] then return 'lost' end
-local function first_bucket_key(bucket) return names_key('0', bucket) end
-local key_of = ARGV[2] == 'names' and first_bucket_key or profile_key
+local is_names = ARGV[2] == 'names'
 for _, row in ipairs(cjson.decode(ARGV[3])) do
-  local key = key_of(row[1])
-  redis.call('DEL', key)
+  local key = is_names and names_key('0', row[1]) or profile_key(row[1])
+  if not is_names then redis.call('DEL', key) end
   redis.call('HSET', key, unpack(row, 2))
 end
 return 'loaded'

@@ -1,0 +1,63 @@
+import { textOf } from '../../lib/utf8.ts';
+import type { Extent, Workspace } from './workspace.ts';
+
+/** Into so many parts lines are divided: of a hundred million, one fits into memory. */
+export const partitionCount = 256;
+
+/** Bytes of a partition that are held in memory. */
+const blockSize = 16 * 1024;
+
+/** Lines by partition, in memory or on disk. Lines hold no line feed and are well-formed Unicode. */
+export interface Partitions {
+  /** `partition` is from 0 up to `partitionCount`. */
+  add: (partition: number, line: string) => void;
+  /** The lines of one partition after the other, in the order of code units within each. */
+  sorted: () => Generator<string[]>;
+}
+
+/** No lines yet. What a partition holds in memory is outside the heap: it waits for long, and is not looked at. */
+export function createPartitions(workspace: Workspace): Partitions {
+  const partitions = Array.from({ length: partitionCount }, () => createPartition(workspace));
+  return {
+    add: (partition, line) => partitions[partition]?.add(line),
+    sorted: function* () {
+      for (const partition of partitions) {
+        const lines = partition.lines();
+        if (lines.length > 0) yield lines.sort();
+      }
+    },
+  };
+}
+
+const lineFeed = 10;
+
+function createPartition(workspace: Workspace) {
+  const extents: Extent[] = [];
+  let block: Buffer | undefined;
+  let used = 0;
+  return {
+    add: (line: string): void => {
+      // A character takes three bytes at most.
+      const most = line.length * 3 + 1;
+      if (block !== undefined && used + most > blockSize) {
+        extents.push(workspace.append(block.subarray(0, used)));
+        used = 0;
+      }
+      if (most > blockSize) {
+        extents.push(workspace.append(Buffer.from(`${line}\n`)));
+        return;
+      }
+      block ??= Buffer.allocUnsafeSlow(blockSize);
+      used += block.write(line, used);
+      block[used] = lineFeed;
+      used += 1;
+    },
+    lines: (): string[] => {
+      const parts = extents.map((extent) => workspace.read(extent));
+      if (block !== undefined) parts.push(block.subarray(0, used));
+      const lines = textOf(Buffer.concat(parts)).split('\n');
+      lines.pop();
+      return lines;
+    },
+  };
+}
