@@ -1,7 +1,8 @@
 import { Command, InvalidArgumentError } from 'commander';
 import { counted, number } from '../../src/lib/numbers.ts';
 import { table } from '../../src/lib/system/terminal.ts';
-import { describeCutoverResults, drillCutover } from './cutover/drill.ts';
+import { drillCutover } from './cutover/drill.ts';
+import { describeCutoverResults } from './cutover/results.ts';
 import { drillFuzz } from './fuzz/drill.ts';
 import { describeResults, drillHistories } from './history/drill.ts';
 import { faults } from './history/faults.ts';
@@ -75,6 +76,7 @@ program
     'stops an instance, the tool or Redis at every step of a switch of the mode, and checks what clients see',
   )
   .option('--commands <n>', 'at how many commands of each step at most', wholeNumber, 3)
+  .option('--first <n>', 'the command of each step to begin at', wholeNumber, 1)
   .option('--switch <pattern>', 'only the switches that match, as "mirror -> native"', pattern, /^/)
   .option('--step <pattern>', 'only the steps that match', pattern, /^/)
   .option('--stop <pattern>', 'only what matches is stopped', pattern, /^/)
@@ -88,10 +90,10 @@ never be two authorities; and the switch must be made or withdrawn.
 
 Examples:
   $ npm run drills -- cutover
-  $ npm run drills -- cutover --switch "mirror -> native" --stop "tool killed" --commands 1`,
+  $ npm run drills -- cutover --switch "mirror -> native" --step "move reads" --stop "tool killed" --commands 1`,
   )
-  .action(async ({ commands, switch: switches, step, stop }: CutoverOptions) => {
-    const results = await drillCutover({ switches, steps: step, stops: stop, commands, say });
+  .action(async ({ commands, first, switch: switches, step, stop }: CutoverOptions) => {
+    const results = await drillCutover({ switches, steps: step, stops: stop, commands, first, say });
     finish(
       describeCutoverResults(results),
       results.some(({ violations }) => violations.length > 0),
@@ -135,6 +137,7 @@ interface ToolOptions {
 
 interface CutoverOptions {
   commands: number;
+  first: number;
   switch: RegExp;
   step: RegExp;
   stop: RegExp;

@@ -78,8 +78,8 @@ export function startTraffic(options: {
       const text = await response.text();
       seen.status = response.status;
       if (!response.ok) seen.detail = text.slice(0, 300);
-      // The stand-in service breaks lines in its JSON; the bridge does not.
-      else if (text !== '') seen.by = text.includes('\n') ? 'legacy' : 'redis';
+      // The stand-in service signs its responses.
+      else seen.by = response.headers.get('x-powered-by') === 'legacy' ? 'legacy' : 'redis';
       if (kind === 'read' && response.ok) seen.name = (JSON.parse(text) as { username?: string }).username;
     } catch (error) {
       if ((error as Error).name === 'TimeoutError') seen.status = 'late';

@@ -1,4 +1,4 @@
-import { authorityOf, type Authority, type Mode } from '../../../src/cutover/modes.ts';
+import { authorityOf, type Mode } from '../../../src/cutover/modes.ts';
 import type { CutoverState } from '../../../src/cutover/switch/registry.ts';
 import type { Call } from './clients.ts';
 import type { LegacyChange, Stored } from './site.ts';
@@ -8,7 +8,6 @@ export interface Record {
   calls: readonly Call[];
   legacyChanges: readonly LegacyChange[];
   history: CutoverState['history'];
-  mode: Mode;
   /** What the authority has in the end. */
   stored: Stored;
   /** Users whose last change is on record as possibly missing here; '' is the denylist. */
@@ -27,29 +26,37 @@ export function failedCalls(calls: readonly Call[], allows: (call: Call) => bool
     );
 }
 
-/** Changes made by one side while the other one was the authority. */
+/** Changes made by one side while the other one was the authority, and what reached the legacy service in native. */
 export function doubleAuthority({ calls, legacyChanges, history }: Record): string[] {
-  const madeByLegacy = new Map(legacyChanges.map(({ name, at }) => [name, at]));
   const found: string[] = [];
-  for (const call of calls) {
-    if (call.kind === 'read' || !isDone(call) || call.name === undefined) continue;
-    const at = madeByLegacy.get(call.name);
-    const [maker, from, to]: [Authority, number, number] =
-      at === undefined ? ['redis', call.sentAt, call.endedAt] : ['legacy', at, at];
-    if (wasAuthority(history, maker, from, to)) continue;
-    found.push(
-      `${call.name} was accepted by ${maker} while it was not the authority (${from}..${to}; ${describe(history)})`,
-    );
+  const expect = (is: boolean, text: string): void => {
+    if (!is) found.push(`${text} (${describe(history)})`);
+  };
+  const changes = new Map(calls.filter(({ kind }) => kind !== 'read').map((call) => [call.name, call]));
+  for (const { name, sentAt, endedAt, by } of changes.values()) {
+    if (by === 'redis') {
+      const was = modesBetween(history, sentAt, endedAt).some((mode) => authorityOf(mode) === by);
+      expect(was, `${name} was accepted by Redis (${sentAt}..${endedAt}) while it was not the authority`);
+    }
+  }
+  for (const { name, at } of legacyChanges) {
+    // Those before the first call are none of the clients'.
+    if (!changes.has(name)) continue;
+    const by = changes.get(name)?.by;
+    const then = modesBetween(history, at, at);
+    // In reverse, changes are replayed to the legacy service: those that Redis has accepted.
+    const isReplay = by !== 'legacy' && then.includes('reverse');
+    const isOwn = by !== 'redis' && then.some((mode) => authorityOf(mode) === 'legacy');
+    expect(isReplay || isOwn, `${name} reached the legacy service at ${at}, in ${then.join(' or ')}`);
   }
   return found;
 }
 
-/** Whether a side was the authority at some moment between two times. */
-function wasAuthority(history: Record['history'], side: Authority, from: number, to: number): boolean {
-  return history.some(({ mode, since }, index) => {
-    const end = history[index + 1]?.since ?? Infinity;
-    return authorityOf(mode) === side && since <= to && end >= from;
-  });
+/** The modes that were in force at some moment between two times. */
+function modesBetween(history: Record['history'], from: number, to: number): Mode[] {
+  return history
+    .filter(({ since }, index) => since <= to && (history[index + 1]?.since ?? Infinity) >= from)
+    .map(({ mode }) => mode);
 }
 
 function describe(history: Record['history']): string {
@@ -59,17 +66,23 @@ function describe(history: Record['history']): string {
     .join(', ');
 }
 
-/** Reads older than the reader's own last change, and acknowledged changes that the authority does not have. */
+/**
+ * Reads older than the reader's own last change, and acknowledged changes that the authority does not have. What was
+ * not acknowledged may take effect at any time, or never.
+ */
 export function lostChanges({ calls, stored, inDoubt }: Record): string[] {
   const found: string[] = [];
   const acceptable = new Map<string, Set<string>>();
+  const unknown = new Map<string, string[]>();
   for (const call of [...calls].sort((one, other) => one.endedAt - other.endedAt)) {
     const { user, kind, name = '', status } = call;
     if (inDoubt.has(user)) continue;
+    if (kind === 'change' && !isDone(call)) unknown.set(user, [...(unknown.get(user) ?? []), name]);
+    if (kind === 'change' && isDone(call))
+      acceptable.set(user, new Set([name, ...(unknown.get(user) ?? [])]));
+    else if (kind === 'change') acceptable.get(user)?.add(name);
     const current = acceptable.get(user);
-    if (kind === 'change' && isDone(call)) acceptable.set(user, new Set([name]));
-    else if (kind === 'change') current?.add(name);
-    else if (kind === 'read' && status === 200 && current?.has(name) === false) {
+    if (kind === 'read' && status === 200 && current?.has(name) === false) {
       found.push(`${user} read ${name} at ${call.endedAt} instead of ${[...current].join(' or ')}`);
     }
   }

@@ -1,4 +1,5 @@
 import { spawn } from 'node:child_process';
+import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
@@ -6,13 +7,13 @@ import type { Mode } from '../../../src/cutover/modes.ts';
 import { readCutover, type CutoverState } from '../../../src/cutover/switch/registry.ts';
 import { createReleasers } from '../../../src/lib/releasers.ts';
 import { denylistKey, organizationBase, profileKey, settingsKey } from '../../../src/redis/keys.ts';
+import type { RedisClient } from '../../../src/redis/connection/client.ts';
 import { startLegacy, type Legacy } from '../../../test/legacy/legacy.ts';
 import { runTool, type Ran } from '../../../test/support/admin.ts';
 import { createTestOrganization } from '../../../test/support/bridge.ts';
 import { keyPrefix, openDeployment } from '../history/deployment.ts';
 import type { Server } from '../processes.ts';
 import type { Client } from './clients.ts';
-import type { RedisClient } from '../../../src/redis/connection/client.ts';
 
 export const organizationId = 'acme';
 const users = Array.from({ length: 6 }, (_, index) => `u${index}`);
@@ -52,7 +53,11 @@ export async function openSite(): Promise<Site> {
   try {
     const legacy = await startLegacy({ recording: false });
     releasers.onClose('legacy service', legacy.close);
-    const environment = { LEGACY_BASE_URL: legacy.url, LEGACY_TIMEOUT: '4' };
+    const environment = {
+      LEGACY_BASE_URL: legacy.url,
+      LEGACY_TIMEOUT: '4',
+      REPLAY_SECRET: randomBytes(32).toString('hex'),
+    };
     const deployment = await openDeployment({ store: 'single', environment });
     releasers.onClose('deployment', deployment.close);
     const { bridges, redis, env, store } = deployment;
@@ -124,15 +129,25 @@ function recordChanges(legacy: Legacy): LegacyChange[] {
   return changes;
 }
 
+const base = organizationBase(keyPrefix, organizationId);
+
+async function denylistNow(store: RedisClient): Promise<string> {
+  return denylistKey(base, (await store.hget(settingsKey(base), 'index')) ?? '0');
+}
+
 async function readStored(store: RedisClient): Promise<Stored> {
-  const base = organizationBase(keyPrefix, organizationId);
   const usernames: Record<string, string> = {};
   for (const user of users) {
     const username = await store.hget(profileKey(base, user), 'u');
     if (username !== null) usernames[user] = username;
   }
-  const generation = (await store.hget(settingsKey(base), 'index')) ?? '0';
-  return { usernames, denied: (await store.hkeys(denylistKey(base, generation))).sort() };
+  return { usernames, denied: (await store.hkeys(await denylistNow(store))).sort() };
+}
+
+/** Empties the denylists of both sides. */
+export async function clearDenylists({ legacy, store }: Site): Promise<void> {
+  legacy.organization(organizationId).denied.clear();
+  await store.del(await denylistNow(store));
 }
 
 /** Brings the legacy service to what Redis has, as an import of `migrate export` does. */

@@ -1,5 +1,8 @@
 import { createHash } from 'node:crypto';
+import type { Mode } from '../../../src/cutover/modes.ts';
+import { replayerKey } from '../../../src/redis/keys.ts';
 import { scriptText } from '../../../src/redis/connection/script-loader.ts';
+import { keyPrefix } from '../history/deployment.ts';
 
 /** The steps of a switch, in order, as `cutover set` takes them by its commands to Redis. */
 export const steps = [
@@ -8,6 +11,8 @@ export const steps = [
   'wait until changes have stopped',
   'raise the number',
   'check what is in doubt',
+  'wait until the queue is empty',
+  'wait until nobody replays',
   'move reads',
   'admit changes in the new mode',
   'after the switch',
@@ -16,18 +21,19 @@ export const steps = [
 
 export type Step = (typeof steps)[number];
 
-/** Tells the step that each command of a tool belongs to, given the commands in the order in which they are sent. */
-export function createStepper(): (words: readonly string[]) => Step {
+/** Tells the step that each command of a tool belongs to, given the commands of a switch in the order in which they are sent. */
+export function createStepper(from: Mode): (words: readonly string[]) => Step {
   const names = scriptNames();
   let step: Step = 'before the switch';
   return ([command = '', script = '', , , ...rest]) => {
     const name = names.get(command.toLowerCase() === 'eval' ? sha1(script) : script) ?? command.toLowerCase();
-    step = nextStep(step, name, rest);
+    const isLease = name === 'get' && script === replayerKey(keyPrefix);
+    step = nextStep(step, isLease ? 'leaseHolder' : name, rest, from);
     return step;
   };
 }
 
-function nextStep(step: Step, command: string, parameters: readonly string[]): Step {
+function nextStep(step: Step, command: string, parameters: readonly string[], from: Mode): Step {
   switch (command) {
     case 'cutover/begin':
       return 'begin: changes stop';
@@ -45,8 +51,11 @@ function nextStep(step: Step, command: string, parameters: readonly string[]): S
       return step;
     case 'cutover/raise_epoch':
       return step === 'wait until changes have stopped' ? 'raise the number' : step;
+    case 'leaseHolder':
+      return step === 'wait until the queue is empty' ? 'wait until nobody replays' : step;
     default:
-      if (step === 'raise the number') return 'check what is in doubt';
+      if (step === 'raise the number')
+        return from === 'reverse' ? 'wait until the queue is empty' : 'check what is in doubt';
       return step === 'admit changes in the new mode' ? 'after the switch' : step;
   }
 }

@@ -1,9 +1,6 @@
 import { expect, test } from '@jest/globals';
-import {
-  describeCutoverResults,
-  drillCutover,
-  type CutoverDrillOptions,
-} from '../../../scripts/drills/cutover/drill.ts';
+import { drillCutover, type CutoverDrillOptions } from '../../../scripts/drills/cutover/drill.ts';
+import { describeCutoverResults } from '../../../scripts/drills/cutover/results.ts';
 
 const drill = async (options: Pick<CutoverDrillOptions, 'steps' | 'stops'>) =>
   await drillCutover({ switches: /mirror -> native/, commands: 1, say: () => {}, ...options });

@@ -1,0 +1,64 @@
+import { number } from '../../../src/lib/numbers.ts';
+import { table } from '../../../src/lib/system/terminal.ts';
+import type { Step } from './steps.ts';
+
+/** What became of a switch with one thing stopped at one of its commands. */
+export interface CutoverResult {
+  name: string;
+  step: Step;
+  stopped: string;
+  /** Whether the new mode came into force. */
+  isSwitched: boolean;
+  /** What the tool said last. */
+  said: string;
+  calls: number;
+  unavailable: number;
+  broken: number;
+  /** The longest time that a change, and a read, took, in ms. */
+  slowestChange: number;
+  slowestRead: number;
+  violations: string[];
+}
+
+/** What became of it, in a line, and what must not have. */
+export function describeResult({ name, step, stopped, said, violations }: CutoverResult): string {
+  return [
+    `${name}, ${step}, ${stopped}: ${said}`,
+    ...violations.slice(0, 5).map((one) => `  VIOLATION: ${one}`),
+  ].join('\n');
+}
+
+/** One row for each switch, step and what was stopped there. */
+export function describeCutoverResults(results: readonly CutoverResult[]): string {
+  const figures = [
+    'points',
+    'switched',
+    'requests',
+    '5xx',
+    'broken',
+    'slowest change',
+    'slowest read',
+    'violations',
+  ];
+  const groups = new Map<string, CutoverResult[]>();
+  for (const result of results) {
+    const key = `${result.name}\n${result.step}\n${result.stopped}`;
+    groups.set(key, [...(groups.get(key) ?? []), result]);
+  }
+  const sum = (group: readonly CutoverResult[], of: (one: CutoverResult) => number): string =>
+    number(group.reduce((total, one) => total + of(one), 0));
+  const slowest = (group: readonly CutoverResult[], of: (one: CutoverResult) => number): string =>
+    `${(Math.max(...group.map(of)) / 1000).toFixed(1)} s`;
+  const rows = [...groups].map(([key, group]) => [
+    ...key.split('\n'),
+    number(group.length),
+    sum(group, ({ isSwitched }) => Number(isSwitched)),
+    sum(group, ({ calls }) => calls),
+    sum(group, ({ unavailable }) => unavailable),
+    sum(group, ({ broken }) => broken),
+    slowest(group, ({ slowestChange }) => slowestChange),
+    slowest(group, ({ slowestRead }) => slowestRead),
+    sum(group, ({ violations }) => violations.length),
+  ]);
+  return table(['switch', 'step', 'stopped', ...figures], rows, figures);
+}
