@@ -12,8 +12,8 @@ interface Behaviour {
   delayMs: number;
   /** How long GET shows a profile as it was before a change, in ms. */
   lagMs: number;
-  /** Responds with this status, having done nothing. */
-  failWith: number | undefined;
+  /** Responds with this status, having done nothing; a function chooses by the request. */
+  failWith: number | ((request: Received) => number | undefined) | undefined;
   /** Resets the connection, before the request takes effect or after. */
   reset: 'before' | 'after' | undefined;
   /** Sends only the first half of each response, then resets the connection. */
@@ -84,13 +84,14 @@ export async function startLegacy({ port = 0, prefix = '', recording = true } = 
   async function respond(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const body = await readAll(request);
     const { method = '', url: path = '', rawHeaders, headers } = request;
-    if (recording) received.push({ method, url: path, rawHeaders, headers, body });
+    const arrived: Received = { method, url: path, rawHeaders, headers, body };
+    if (recording) received.push(arrived);
     if (behaviour.gate !== undefined) await behaviour.gate;
     if (behaviour.delayMs > 0) await sleep(behaviour.delayMs);
     if (behaviour.reset === 'before') return void request.socket.resetAndDestroy();
-    if (behaviour.failWith !== undefined) {
-      return send(response, behaviour.failWith, { oops: 'legacy is out of order' });
-    }
+    const { failWith } = behaviour;
+    const failure = typeof failWith === 'function' ? failWith(arrived) : failWith;
+    if (failure !== undefined) return send(response, failure, { oops: 'legacy is out of order' });
     if (behaviour.override !== undefined && method === 'GET') {
       response.writeHead(200, behaviour.override.headers);
       // A client that leaves ends it early.

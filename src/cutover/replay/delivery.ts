@@ -28,7 +28,10 @@ export interface Delivery {
   /** The request for it, with everything in memory: it can be sent without further waiting. */
   request: (change: QueuedChange, demand: Demand, apiKey: string) => Promise<LegacyRequest>;
   send: (demand: Demand, request: LegacyRequest) => Promise<Delivered>;
-  /** The status of a GET of the profile with this key; undefined where there was no response. */
+  /**
+   * The status of a request that changes nothing, with the key of this change: a GET of the profile, or of an
+   * administrator, whose key may belong to no user, a ban of no names. Undefined where there was no response.
+   */
   probe: (change: QueuedChange, apiKey: string) => Promise<number | undefined>;
 }
 
@@ -107,10 +110,14 @@ export function createDelivery(options: DeliveryOptions): Delivery {
       const answer = body?.length === 0 ? undefined : await readJson(response, body);
       return { outcome: { kind: 'answered', status: response.status }, ...read(wanted, response, answer) };
     },
-    probe: async ({ caller }, apiKey) => {
+    probe: async ({ caller, change }, apiKey) => {
       const headers = credentialHeaders(organizationHeader, caller.organizationId, apiKey);
+      const request: LegacyRequest =
+        change.kind === 'put'
+          ? { method: 'GET', path: '/api/profile/', headers }
+          : await toLegacyRequest({ kind: 'ban', replacements: [] }, headers);
       try {
-        const response = await legacy.send({ method: 'GET', path: '/api/profile/', headers });
+        const response = await legacy.send(request);
         await bodyOf(response);
         return response.status;
       } catch {

@@ -18,8 +18,8 @@ export interface Gate {
 /** Requests under way. Each may have a picture in memory. */
 const mostRequests = 16;
 
-/** `onPause` is told at each pause why nothing is sent, and when that is over. */
-export function createGate(log: Log, onPause: (reason: string | undefined) => void): Gate {
+/** `now` is a monotonic clock, in ms. `onPause` is told at each pause why nothing is sent, and when that is over. */
+export function createGate(log: Log, now: () => number, onPause: (reason: string | undefined) => void): Gate {
   const refusedKeys = new Set<string>();
   let underWay = 0;
   let closedUntil = 0;
@@ -28,9 +28,9 @@ export function createGate(log: Log, onPause: (reason: string | undefined) => vo
 
   function pause(reason: string): void {
     // Requests that were under way together fail together: that is one pause.
-    if (performance.now() < closedUntil) return;
+    if (now() < closedUntil) return;
     pauses += 1;
-    closedUntil = performance.now() + delayAfter(pauses);
+    closedUntil = now() + delayAfter(pauses);
     if (because !== reason) log.warn('the replay to the legacy service pauses', { reason });
     because = reason;
     onPause(reason);
@@ -38,7 +38,7 @@ export function createGate(log: Log, onPause: (reason: string | undefined) => vo
 
   return {
     free: () => {
-      if (performance.now() < closedUntil) return 0;
+      if (now() < closedUntil) return 0;
       // After a pause one request tells whether it is over.
       return because === undefined ? mostRequests - underWay : Math.max(0, 1 - underWay);
     },

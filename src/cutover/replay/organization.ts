@@ -2,16 +2,8 @@ import type { Log } from '../../log.ts';
 import type { ReplayCredentials } from './credentials.ts';
 import type { Delivered, Delivery } from './delivery.ts';
 import type { Gate } from './gate.ts';
-import type { QueuedChange, ReplayQueue } from './queue.ts';
-import {
-  delayAfter,
-  isToBlame,
-  nextAfter,
-  orderForm,
-  patience,
-  sendable,
-  type WaitingChange,
-} from './rules.ts';
+import type { KeyRefusal, QueuedChange, ReplayQueue } from './queue.ts';
+import { delayAfter, isWell, nextAfter, orderForm, patience, sendable, type WaitingChange } from './rules.ts';
 
 /** The replay of one organization's changes, while this instance has the lease. */
 export interface OrganizationReplay {
@@ -35,6 +27,8 @@ export interface ReplayContext {
   sender: string;
   /** Whether this instance may send now. */
   maySend: () => boolean;
+  /** A monotonic clock, in ms. */
+  now: () => number;
   /** Called when a request has ended. */
   onProgress: () => void;
 }
@@ -43,27 +37,34 @@ export interface ReplayContext {
 interface Entry extends WaitingChange {
   queued: QueuedChange;
   isUnderWay: boolean;
-  /** When it may be sent (again), by performance.now(). */
+  /** When it may be sent (again), by `now`. */
   notBefore: number;
   sent: number;
   failingSince: number | undefined;
-  /** The sealed API keys that the legacy service has refused for it. */
-  refusedKeys: Set<string>;
+  /** Whether, after it had failed for long, the legacy service was well the last time. */
+  isSuspect: boolean;
+  /** The API keys that the legacy service has refused since it was last put off, by their public ids. */
+  refusals: Map<string, Refusal>;
+}
+
+interface Refusal extends KeyRefusal {
+  status: number;
+  code: string | undefined;
 }
 
 interface Key {
   apiKey: string;
-  /** As it is stored with a change. */
-  sealedKey: string;
   keyId: string;
 }
 
 /** So many changes are in memory at most; the others wait in Redis until some of these have been replayed. */
 const mostInMemory = 10_000;
 const readAtOnce = 500;
+/** How many keys are tried at most to see whether the legacy service accepts any. */
+const mostProbes = 10;
 
 export function replayOrganization(context: ReplayContext, organizationId: string): OrganizationReplay {
-  const { queue, delivery, credentials, gate, log, timeoutMs, sender, maySend } = context;
+  const { queue, delivery, credentials, gate, log, timeoutMs, sender, maySend, now } = context;
   const entries = new Map<string, Entry>();
   const underWay = new Set<Promise<void>>();
   let lastRead: string | undefined;
@@ -92,30 +93,33 @@ export function replayOrganization(context: ReplayContext, organizationId: strin
       queued,
       isUnderWay: false,
       // What another sender has sent may still take effect, as it had the lease until a moment ago.
-      notBefore: lost === undefined ? 0 : performance.now() + 2 * timeoutMs,
+      notBefore: lost === undefined ? 0 : now() + 2 * timeoutMs,
       sent: 0,
       failingSince: undefined,
-      refusedKeys: new Set(),
+      isSuspect: false,
+      refusals: new Map(),
     };
   }
 
   function isHeld({ isUnderWay, notBefore }: Entry): boolean {
-    return isUnderWay || notBefore > performance.now();
+    return isUnderWay || notBefore > now();
   }
 
   /** An API key for a change: its own, or another one of the same user. */
-  function keyFor({ queued, userId, refusedKeys }: Entry): Key | undefined {
-    const open = ({ sealedKey, caller }: QueuedChange): Key | undefined => {
-      const apiKey = refusedKeys.has(sealedKey) ? undefined : credentials.open({ sealedKey, caller });
-      return apiKey === undefined ? undefined : { apiKey, sealedKey, keyId: caller.keyId };
-    };
-    const own = open(queued);
+  function keyFor({ queued, userId, refusals }: Entry): Key | undefined {
+    const own = refusals.has(queued.caller.keyId) ? undefined : openKey(queued);
     if (own !== undefined || userId === undefined) return own;
     for (const { queued: other } of entries.values()) {
-      const key = other.caller.userId === userId ? open(other) : undefined;
+      if (other.caller.userId !== userId || refusals.has(other.caller.keyId)) continue;
+      const key = openKey(other);
       if (key !== undefined) return key;
     }
     return undefined;
+  }
+
+  function openKey(queued: QueuedChange): Key | undefined {
+    const apiKey = credentials.open(queued);
+    return apiKey === undefined ? undefined : { apiKey, keyId: queued.caller.keyId };
   }
 
   async function send(entry: Entry): Promise<void> {
@@ -136,14 +140,48 @@ export function replayOrganization(context: ReplayContext, organizationId: strin
   }
 
   async function withoutKey(entry: Entry): Promise<void> {
-    if (entry.refusedKeys.size > 0) {
-      entry.refusedKeys.clear();
+    const refusals = [...entry.refusals.values()];
+    const last = refusals.at(-1);
+    if (last !== undefined) {
+      if (isToBlame(entry, await areForGood(refusals))) {
+        const code = last.code === undefined ? '' : `${last.code}: `;
+        const reason = `${code}its API key was refused for ten minutes, while keys of the organization were accepted`;
+        return await setAside(entry, last.status, reason);
+      }
+      entry.refusals.clear();
       hold(entry, delayAfter(entry.sent));
     } else if (entry.queued.sealedKey === '') {
       await setAside(entry, 0, 'its API key is not stored any more');
     } else {
       gate.pause('an API key cannot be decrypted: set REPLAY_SECRET_PREVIOUS to the secret used before');
     }
+  }
+
+  async function areForGood(refusals: readonly KeyRefusal[]): Promise<boolean> {
+    if (refusals.some(({ forMs }) => forMs < patience)) return false;
+    return refusals.every(({ isOtherAccepted }) => isOtherAccepted) || (await isAnyKeyAccepted());
+  }
+
+  /** Nothing else may have been sent meanwhile: everything may wait for the change whose key is refused. */
+  async function isAnyKeyAccepted(): Promise<boolean> {
+    const probed = new Set<string>();
+    for (const { queued } of entries.values()) {
+      if (probed.size === mostProbes) return false;
+      const key = probed.has(queued.caller.keyId) ? undefined : openKey(queued);
+      if (key === undefined) continue;
+      probed.add(key.keyId);
+      if (!isWell(await delivery.probe(queued, key.apiKey))) continue;
+      gate.answered();
+      return true;
+    }
+    return false;
+  }
+
+  /** Only the second time in a row: the first time, the legacy service may have become well since the change failed. */
+  function isToBlame(entry: Entry, isSuspect: boolean): boolean {
+    const isAgain = isSuspect && entry.isSuspect;
+    entry.isSuspect = isSuspect;
+    return isAgain;
   }
 
   async function settle(entry: Entry, { outcome, pictureUrl, remark }: Delivered, key: Key): Promise<void> {
@@ -155,28 +193,28 @@ export function replayOrganization(context: ReplayContext, organizationId: strin
     const status = outcome.kind === 'answered' ? outcome.status : 0;
     if (next.kind === 'pause') return gate.pause(next.reason);
     if (next.kind === 'other-key') {
-      entry.refusedKeys.add(key.sealedKey);
-      gate.refused(key.keyId);
-    } else if (outcome.kind === 'answered') {
-      gate.answered();
+      const refused = await queue.refuse(organizationId, key.keyId);
+      entry.refusals.set(key.keyId, { ...refused, status, code: remark });
+      return gate.refused(key.keyId);
     }
-    if (next.kind === 'done' && remark === undefined) return await complete(entry, pictureUrl);
+    if (outcome.kind === 'answered') gate.answered();
+    if (next.kind === 'done' && remark === undefined) {
+      return await complete(entry, { keyId: key.keyId, pictureUrl });
+    }
     if (next.kind === 'done' || next.kind === 'aside') {
       return await setAside(entry, status, remark ?? 'the legacy service refused it');
     }
 
-    entry.failingSince ??= performance.now();
-    if (performance.now() - entry.failingSince >= patience) {
-      const readStatus = await delivery.probe(queued, key.apiKey);
-      if (isToBlame(readStatus, entry.userId === undefined)) {
-        return await setAside(entry, status, remark ?? 'it failed for ten minutes, while reads succeeded');
-      }
+    entry.failingSince ??= now();
+    const isPatient = now() - entry.failingSince < patience;
+    if (isToBlame(entry, !isPatient && isWell(await delivery.probe(queued, key.apiKey)))) {
+      return await setAside(entry, status, remark ?? 'it failed for ten minutes, while reads succeeded');
     }
-    hold(entry, next.kind === 'retry' ? next.afterMs : 0);
+    hold(entry, next.afterMs);
   }
 
   function hold(entry: Entry, ms: number): void {
-    entry.notBefore = performance.now() + ms;
+    entry.notBefore = now() + ms;
   }
 
   /** Whether something behind a change is about the same user or name. */
@@ -197,8 +235,8 @@ export function replayOrganization(context: ReplayContext, organizationId: strin
     entries.delete(id);
   }
 
-  async function complete({ id }: Entry, pictureUrl?: string): Promise<void> {
-    await queue.complete(organizationId, [id], pictureUrl);
+  async function complete({ id }: Entry, accepted?: Parameters<ReplayQueue['complete']>[2]): Promise<void> {
+    await queue.complete(organizationId, id, accepted);
     entries.delete(id);
   }
 

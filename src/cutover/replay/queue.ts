@@ -16,6 +16,7 @@ import {
   replayForgetKeys,
   replayMark,
   replayRead,
+  replayRefuse,
   replayRetry,
   replaySetAside,
 } from './scripts.ts';
@@ -66,6 +67,22 @@ interface Refusal {
   reason: string;
 }
 
+/** What the legacy service has accepted with a change. */
+interface Acceptance {
+  /** The public id of the API key. */
+  keyId: string;
+  /** Where it shows the file that was uploaded; noted in the profile if it still has this file. */
+  pictureUrl?: string | undefined;
+}
+
+/** For how long the legacy service has refused an API key. */
+export interface KeyRefusal {
+  /** In ms, by the store's clock: since the first refusal, whichever instance met it. */
+  forMs: number;
+  /** Whether it has accepted another key of the organization since. */
+  isOtherAccepted: boolean;
+}
+
 /** A change that the legacy service has refused. */
 export interface SetAsideChange extends Omit<QueuedChange, 'sender' | 'isRetry'>, Refusal {
   /** When it was set aside, ms by the store's clock. */
@@ -94,11 +111,10 @@ export interface ReplayQueue {
   readList: (organizationId: string, list: string) => AsyncGenerator<string[]>;
   /** Records who is about to send an entry; false where the entry is not in the queue any more. */
   mark: (organizationId: string, id: string, sender: string) => Promise<boolean>;
-  /**
-   * Removes entries that the legacy service has, and lets go of what was kept for them. `pictureUrl`: where the legacy
-   * service shows the file that the entry uploaded; noted in the profile if it still has this file.
-   */
-  complete: (organizationId: string, ids: readonly string[], pictureUrl?: string) => Promise<void>;
+  /** Removes an entry that the legacy service has, and lets go of what was kept for it. */
+  complete: (organizationId: string, id: string, accepted?: Acceptance) => Promise<void>;
+  /** Records that the legacy service has refused an API key; for how long it has, until it accepts the key. */
+  refuse: (organizationId: string, keyId: string) => Promise<KeyRefusal>;
   /** Takes an entry out of the queue, for the operator to decide about; false where it is not in the queue. */
   setAside: (organizationId: string, id: string, refusal: Refusal) => Promise<boolean>;
   /** The changes set aside in an organization, in the order in which they were accepted. */
@@ -163,8 +179,12 @@ export function createReplayQueue(store: RedisClient, prefix: string): ReplayQue
     },
     mark: async (organizationId, id, sender) =>
       (await replayMark(store, baseOf(organizationId), id, sender)) === 1,
-    complete: async (organizationId, ids, pictureUrl = '') => {
-      await replayComplete(store, baseOf(organizationId), pictureUrl, ...ids);
+    complete: async (organizationId, id, { keyId, pictureUrl = '' } = { keyId: '' }) => {
+      await replayComplete(store, baseOf(organizationId), id, keyId, pictureUrl);
+    },
+    refuse: async (organizationId, keyId) => {
+      const [forMs, isOtherAccepted] = await replayRefuse(store, baseOf(organizationId), keyId);
+      return { forMs, isOtherAccepted: isOtherAccepted === 1 };
     },
     setAside: async (organizationId, id, { status, reason }) =>
       (await replaySetAside(store, baseOf(organizationId), id, status, reason)) === 1,

@@ -21,6 +21,8 @@ export interface ReplayerOptions extends Omit<DeliveryOptions, 'queue'> {
   credentials: Pick<ReplayCredentials, 'open'>;
   cutover: Pick<Cutover, 'id' | 'mode'>;
   log: Log;
+  /** A monotonic clock, in ms, by which changes are sent again or given up. */
+  now?: () => number;
 }
 
 /** How often an instance looks whether something waits, and the replayer in which organizations, in ms. */
@@ -31,7 +33,16 @@ const stepInterval = 50;
 const pauseShownMs = 180_000;
 
 export function startReplayer(options: ReplayerOptions): Replayer {
-  const { store, keyPrefix, queue, credentials, cutover, legacy, log } = options;
+  const {
+    store,
+    keyPrefix,
+    queue,
+    credentials,
+    cutover,
+    legacy,
+    log,
+    now = () => performance.now(),
+  } = options;
   const delivery = createDelivery(options);
   const stopping = new AbortController();
   const { signal } = stopping;
@@ -64,7 +75,7 @@ export function startReplayer(options: ReplayerOptions): Replayer {
       // While Redis is away, the lease holds as long as it did before.
       lease.renew().catch(() => {});
     }, leaseMs / 5);
-    const gate = createGate(log, (reason) => void showPause(reason));
+    const gate = createGate(log, now, (reason) => void showPause(reason));
     let wake = (): void => {};
     const maySend = (): boolean => lease.isHeld() && cutover.mode() === 'reverse' && !signal.aborted;
     const context = {
@@ -76,6 +87,7 @@ export function startReplayer(options: ReplayerOptions): Replayer {
       timeoutMs: legacy.timeoutMs,
       sender: `${cutover.id}/${randomUUID()}`,
       maySend,
+      now,
       onProgress: () => wake(),
     };
     const organizations = new Map<string, OrganizationReplay>();

@@ -73,13 +73,13 @@ export type Next =
   /** Send it again after so long; other changes may go on where the order allows. `isDoubtful`: it may have taken effect. */
   | { kind: 'retry'; afterMs: number; isDoubtful: boolean }
   /** The key was refused: use another one of the user, or this one later. */
-  | { kind: 'other-key'; afterMs: number }
+  | { kind: 'other-key' }
   /** Send nothing at all for a while. */
   | { kind: 'pause'; reason: string }
   /** It will never be accepted: an operator decides. */
   | { kind: 'aside' };
 
-/** After how long a change that keeps failing is set aside if it is to blame (`isToBlame`), in ms. */
+/** After how long a change that keeps failing, or whose key is refused, is set aside if it is to blame, in ms. */
 export const patience = 600_000;
 
 /** How many different keys may be refused in a row before the replay pauses. */
@@ -113,7 +113,7 @@ export function nextAfter(outcome: Outcome, attempts: Attempts, timeoutMs: numbe
       return { kind: 'retry', afterMs, isDoubtful: false };
     case 401:
     case 403:
-      return { kind: 'other-key', afterMs };
+      return { kind: 'other-key' };
     case 409:
       return attempts.claimsName && attempts.hasOlder
         ? { kind: 'retry', afterMs: Math.min(afterMs, 5000), isDoubtful: false }
@@ -135,12 +135,10 @@ function wrongAddress(status: number): Next {
 }
 
 /**
- * Whether a change that has failed for long (`patience`) is to be set aside, by the status of a GET with the same key:
- * the legacy service and the key are well then, and it is the change that cannot be made. 404 says that the user has no
- * profile; an administrator's key may belong to no user, and be refused the GET.
+ * Whether a probe (delivery.ts) shows that the legacy service and the key are well, by its status. 404 says that the
+ * user has no profile; 400 and 422, that the service wants at least one name to ban.
  */
-export function isToBlame(readStatus: number | undefined, isDenylistChange: boolean): boolean {
-  if (readStatus === undefined) return false;
-  if (readStatus >= 200 && readStatus < 300) return true;
-  return readStatus === 404 || (isDenylistChange && [400, 403, 422].includes(readStatus));
+export function isWell(status: number | undefined): boolean {
+  if (status === undefined) return false;
+  return (status >= 200 && status < 300) || [400, 404, 422].includes(status);
 }

@@ -11,8 +11,12 @@ export const replayRead = script<[from: string, count: number], EntryReply[]>('c
 
 export const replayMark = script<[id: string, sender: string], number>('cutover/replay/mark');
 
-export const replayComplete = script<[pictureUrl: string, ...ids: string[]], number>(
+export const replayComplete = script<[id: string, acceptedKey: string, pictureUrl: string], number>(
   'cutover/replay/complete',
+);
+
+export const replayRefuse = script<[keyId: string], [forMs: number, isOtherAccepted: number]>(
+  'cutover/replay/refuse',
 );
 
 export const replaySetAside = script<[id: string, status: number, reason: string], number>(

@@ -204,14 +204,17 @@ describe('an uploaded file', () => {
     expect(outcome).toEqual({ kind: 'put', profile: {} });
     expect(await store.zcard(unreferencedPicturesKey(base))).toBe(0);
     const [uploaded] = await queue.read(organizationId, 1);
-    await queue.complete(organizationId, [uploaded?.id ?? '']);
+    await queue.complete(organizationId, uploaded?.id ?? '');
     expect(await store.zrange(unreferencedPicturesKey(base), '0', '-1')).toEqual(['one.png']);
   });
 
   test('stays with the profile that still has it, with the URL that the legacy service shows it at', async () => {
     await upload('ada', 'one.png');
     const [uploaded] = await queue.read(organizationId, 1);
-    await queue.complete(organizationId, [uploaded?.id ?? ''], 'https://legacy.example/1');
+    await queue.complete(organizationId, uploaded?.id ?? '', {
+      keyId: 'k',
+      pictureUrl: 'https://legacy.example/1',
+    });
     expect(await store.hmget(`${base}p:ada`, 'pf', 'po')).toEqual(['one.png', 'https://legacy.example/1']);
     expect(await store.zcard(unreferencedPicturesKey(base))).toBe(0);
     expect(await upload('ada', 'two.png')).toMatchObject({ unusedFile: 'one.png' });
@@ -234,8 +237,8 @@ describe('the queue', () => {
     const id = entry?.id ?? '';
     expect(await queue.mark(organizationId, id, 'one')).toBe(true);
     expect(await queue.read(organizationId, 1)).toMatchObject([{ id, sender: 'one' }]);
-    await queue.complete(organizationId, [id]);
-    await queue.complete(organizationId, [id]);
+    await queue.complete(organizationId, id);
+    await queue.complete(organizationId, id);
     expect(await queue.mark(organizationId, id, 'two')).toBe(false);
     expect(await queue.read(organizationId, 1)).toEqual([]);
     expect(await store.exists(`${base}cutover:replay-senders`)).toBe(0);
@@ -244,7 +247,7 @@ describe('the queue', () => {
   test('removes the list of an overwrite with its entry', async () => {
     await overwriteDenylist(await byAdmin(), ['a']);
     const [entry] = await queue.read(organizationId, 1);
-    await queue.complete(organizationId, [entry?.id ?? '']);
+    await queue.complete(organizationId, entry?.id ?? '');
     expect(await store.keys(`${base}cutover:replay-list:*`)).toEqual([]);
   });
 

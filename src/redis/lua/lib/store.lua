@@ -43,6 +43,7 @@ local function replay_senders_key() return KEYS[1] .. 'cutover:replay-senders' e
 local function replay_aside_key() return KEYS[1] .. 'cutover:replay-aside' end
 local function replay_list_key(list) return KEYS[1] .. 'cutover:replay-list:' .. list end
 local function replay_files_key() return KEYS[1] .. 'cutover:replay-files' end
+local function replay_refusals_key() return KEYS[1] .. 'cutover:replay-refusals' end
 
 -- Looks a key up by its SHA-256. Returns {id, role, user|false, client|false}, or nil where the key is
 -- unknown, revoked or expired: callers cannot tell these apart, nor should they.

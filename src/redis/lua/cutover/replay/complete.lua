@@ -1,22 +1,22 @@
 #!lua
 -- @include replay
--- Removes entries that the legacy service has.
+-- Removes an entry that the legacy service has.
 --
 -- KEYS[1]  <prefix>{organization}:
--- ARGV[1]  where the legacy service shows the file that they uploaded, '' where that is not known
--- ARGV[2…] their ids
+-- ARGV[1]  its id
+-- ARGV[2]  public id of the API key that the legacy service has accepted, '' where nothing had to be sent
+-- ARGV[3]  where the legacy service shows the file that the entry uploaded, '' where that is not known
 --
--- how many of them were in the queue
-local removed = 0
-for i = 2, #ARGV do
-  local fields = queued_entry(ARGV[i])
-  if fields then
-    removed = removed + 1
-    local picture = remove_entry(ARGV[i], fields).picture
-    local profile = profile_key(fields.user)
-    if ARGV[1] ~= '' and picture and picture[1] == 'file' and redis.call('HGET', profile, 'pf') == picture[2] then
-      redis.call('HSET', profile, 'po', ARGV[1])
-    end
-  end
+-- 1, or 0 where it is not in the queue
+if ARGV[2] ~= '' and redis.call('EXISTS', replay_refusals_key()) == 1 then
+  redis.call('HDEL', replay_refusals_key(), ARGV[2], '')
+  if redis.call('EXISTS', replay_refusals_key()) == 1 then redis.call('HSET', replay_refusals_key(), '', now_ms()) end
 end
-return removed
+local fields = queued_entry(ARGV[1])
+if not fields then return 0 end
+local picture = remove_entry(ARGV[1], fields).picture
+local profile = profile_key(fields.user)
+if ARGV[3] ~= '' and picture and picture[1] == 'file' and redis.call('HGET', profile, 'pf') == picture[2] then
+  redis.call('HSET', profile, 'po', ARGV[3])
+end
+return 1

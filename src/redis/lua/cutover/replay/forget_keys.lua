@@ -1,6 +1,6 @@
 #!lua
 -- @include store
--- Removes the API keys from changes that are set aside, and an empty queue. For an organization whose changes are not
+-- Removes the API keys from changes that are set aside, which keys were refused, and an empty queue. For an organization whose changes are not
 -- queued any more.
 --
 -- KEYS[1]  <prefix>{organization}:
@@ -16,5 +16,6 @@ for i = 1, #aside, 2 do
     removed = removed + 1
   end
 end
+redis.call('DEL', replay_refusals_key())
 if redis.call('XLEN', replay_key()) == 0 then redis.call('DEL', replay_key(), replay_senders_key()) end
 return removed

@@ -1,0 +1,165 @@
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
+import type { Replayer } from '../../../src/cutover/replay/replayer.ts';
+import { readReplayState } from '../../../src/cutover/replay/state.ts';
+import { closeRedis } from '../../../src/redis/connection/connect.ts';
+import type { RedisClient } from '../../../src/redis/connection/client.ts';
+import { openTestStore } from '../../support/store.ts';
+import { until } from '../until.ts';
+import { keyIdOf, openReplaying, organizationId, type Replaying } from './replaying.ts';
+
+let store: RedisClient;
+let here: Replaying;
+let replayers: Replayer[];
+beforeAll(async () => {
+  store = await openTestStore();
+});
+beforeEach(async () => {
+  here = await openReplaying(store);
+  replayers = [];
+});
+afterEach(async () => {
+  for (const one of replayers) await one.close();
+  await here.close();
+});
+afterAll(() => closeRedis(store));
+
+const tenMinutes = 600_000;
+let clock = 0;
+const start = (id = 'one'): Replayer => {
+  const replayer = here.start(id, () => performance.now() + clock);
+  replayers.push(replayer);
+  return replayer;
+};
+
+/** How often the legacy service has been sent a change of this user. */
+const sentBy = (userId: string): number =>
+  here.legacy.received.filter(
+    ({ method, headers }) => method === 'PUT' && headers['x-api-key'] === `secret of ${keyIdOf(userId)}`,
+  ).length;
+
+const setAside = async () => await here.queue.listSetAside(organizationId);
+
+describe('a change that the legacy service fails to make', () => {
+  const failingFor = (...users: string[]): void => {
+    here.legacy.behaviour.failWith = ({ method, headers }) =>
+      method === 'PUT' && users.some((user) => headers['x-api-key'] === `secret of ${keyIdOf(user)}`)
+        ? 500
+        : undefined;
+  };
+
+  test('is set aside after ten minutes, if a read with the same key succeeds', async () => {
+    failingFor('ada');
+    await here.put('ada', 'Ada');
+    await here.put('bob', 'Bob');
+    start();
+    await until(async () => sentBy('ada') === 1 && (await here.waiting()) === 1);
+    clock += tenMinutes - 1000;
+    await until(() => sentBy('ada') === 2);
+    expect(await setAside()).toEqual([]);
+    clock += tenMinutes;
+    await until(() => sentBy('ada') === 3);
+    clock += tenMinutes;
+    await until(async () => (await here.waiting()) === 0);
+    expect(await setAside()).toMatchObject([
+      { caller: { userId: 'ada' }, status: 500, reason: 'it failed for ten minutes, while reads succeeded' },
+    ]);
+  });
+
+  test('waits on while the legacy service fails reads, too, and is made once that is well', async () => {
+    here.legacy.behaviour.failWith = 500;
+    await here.put('ada', 'Ada');
+    start();
+    const reads = (): number => here.legacy.received.filter(({ method }) => method === 'GET').length;
+    await until(() => sentBy('ada') === 1);
+    while (reads() < 2) {
+      const before = sentBy('ada');
+      clock += tenMinutes;
+      await until(() => sentBy('ada') > before);
+    }
+    expect(await setAside()).toEqual([]);
+    here.legacy.behaviour.failWith = undefined;
+    await until(async () => (await here.waiting()) === 0);
+    expect(here.legacy.organization(organizationId).profiles.get('ada')).toEqual({ username: 'Ada' });
+  });
+});
+
+describe('a change whose key the legacy service refuses', () => {
+  /** As if the first refusals had been so long ago. */
+  const earlier = async (ms: number, ...users: string[]): Promise<void> => {
+    const key = `${here.base}cutover:replay-refusals`;
+    for (const keyId of users.map(keyIdOf)) {
+      await until(async () => (await store.hexists(key, keyId)) === 1);
+      await store.hincrby(key, keyId, -ms);
+    }
+  };
+
+  test('is set aside after ten minutes in which another key was accepted, by whichever instance', async () => {
+    await here.put('ada', 'Ada', true);
+    await here.put('ada', 'Ada 2', true);
+    start();
+    await until(() => sentBy('ada') === 1);
+    await here.put('bob', 'Bob');
+    await until(() => here.legacy.organization(organizationId).profiles.has('bob'));
+    clock += tenMinutes;
+    await until(() => sentBy('ada') === 2);
+    expect(await setAside()).toEqual([]);
+    await replayers[0]?.close();
+
+    await earlier(tenMinutes, 'ada');
+    start('two');
+    await until(async () => (await here.waiting()) === 0);
+    const reason =
+      'E_KEY: its API key was refused for ten minutes, while keys of the organization were accepted';
+    const aside = { caller: { userId: 'ada' }, status: 401, reason };
+    expect(await setAside()).toMatchObject([aside, aside]);
+    // Not once for each waiting change, though each has the same key sealed anew.
+    expect(sentBy('ada')).toBe(6);
+  });
+
+  test('does not hold up the denylist for good, though nothing else is sent meanwhile', async () => {
+    await here.put('ada', 'Ada', true);
+    await here.ban({ rude: 'polite' });
+    await here.put('bob', 'Bob');
+    start();
+    await until(() => sentBy('ada') === 1);
+    await earlier(tenMinutes, 'ada');
+    clock += tenMinutes;
+    await until(async () => (await here.waiting()) === 0);
+    expect(await setAside()).toMatchObject([{ caller: { userId: 'ada' }, status: 401 }]);
+    const there = here.legacy.organization(organizationId);
+    expect([...there.denied, there.profiles.get('bob')?.username]).toEqual(['rude', 'Bob']);
+  });
+
+  test('waits on where the legacy service accepts no key of the organization', async () => {
+    for (const user of ['ada', 'bob']) await here.put(user, user, true);
+    start();
+    await until(() => sentBy('ada') === 1 && sentBy('bob') === 1);
+    await earlier(tenMinutes, 'ada', 'bob');
+    clock += tenMinutes;
+    await until(() => sentBy('ada') === 2 && sentBy('bob') === 2);
+    clock += tenMinutes;
+    await until(() => sentBy('ada') === 3);
+    expect([await here.waiting(), await setAside()]).toEqual([2, []]);
+  });
+
+  test('begins its ten minutes anew once its key was accepted', async () => {
+    here.legacy.behaviour.failWith = 401;
+    await here.put('ada', 'Ada');
+    start();
+    await until(() => sentBy('ada') === 1);
+    here.legacy.behaviour.failWith = undefined;
+    await until(async () => (await here.waiting()) === 0);
+    expect(await store.exists(`${here.base}cutover:replay-refusals`)).toBe(0);
+  });
+
+  test('makes the replay pause with a reason if three different keys are refused in a row', async () => {
+    for (const user of ['ada', 'bob', 'eve']) await here.put(user, user, true);
+    start();
+    await until(
+      async () => (await readReplayState(store, here.prefix, here.queue)).pausedBecause !== undefined,
+    );
+    expect((await readReplayState(store, here.prefix, here.queue)).pausedBecause).toBe(
+      'the legacy service has refused 3 different API keys in a row',
+    );
+  });
+});
