@@ -48,6 +48,15 @@ describe('a name', () => {
     expect(nameErrors(name, '/1')).toEqual([{ path: '/1', message }]);
   });
 
+  test('of 15 MB is refused by its length, without a look at its characters', () => {
+    const name = 'a'.repeat(15_000_000);
+    const before = process.cpuUsage();
+    expect(nameErrors(name, '/0')).toEqual([{ path: '/0', message: 'must be at most 256 characters long' }]);
+    expect(replacementErrors('a', name)).toHaveLength(1);
+    const { user, system } = process.cpuUsage(before);
+    expect((user + system) / 1000).toBeLessThan(50);
+  });
+
   test('is validated by the schema exactly as by the domain', () => {
     const unit = fc.oneof(
       fc.string({ unit: 'binary', maxLength: 4 }),
