@@ -81,8 +81,6 @@ const nginx = '/usr/sbin/nginx';
     const folder = await mkdtemp(join(tmpdir(), 'nginx-'));
     // nginx started by root works as another user.
     await chmod(folder, 0o755);
-    // nginx started by root works as another user.
-    await chmod(folder, 0o755);
     const port = await unusedPort();
     await writeFile(
       join(folder, 'nginx.conf'),
