@@ -1,9 +1,9 @@
-import { isUtf8 } from 'node:buffer';
 import type { Writable } from 'node:stream';
 import multer from 'multer';
 import type { Request, Response } from 'express';
 import { ProblemError } from '../../contract/problems.ts';
 import { createBodyReceiver } from '../middleware/receive-body.ts';
+import { recordParts, textPartFault } from './text-parts.ts';
 
 /** The largest picture file that a client may send, in bytes. */
 const maxPictureBytes = 5 * 1024 * 1024;
@@ -26,7 +26,7 @@ const textParts = [
 ];
 
 /** The parser sets `body` to something else. */
-type WithBytes = Request & { bytes?: Buffer };
+type WithBytes = Request & { bytes?: Buffer; parts?: ReturnType<typeof recordParts> };
 
 const parse = multer({
   storage: multer.memoryStorage(),
@@ -42,7 +42,10 @@ const parse = multer({
     headerPairs: 100,
   },
   // The whole body has been received by then.
-  streamHandler: (request: WithBytes, parser: Writable) => parser.end(request.bytes),
+  streamHandler: (request: WithBytes, parser: Writable) => {
+    request.parts = recordParts(parser);
+    parser.end(request.bytes);
+  },
 } as multer.Options).any();
 
 const receive = createBodyReceiver(maxUploadBytes, {
@@ -56,7 +59,7 @@ const receive = createBodyReceiver(maxUploadBytes, {
  */
 export async function readUpload(request: Request, response: Response): Promise<Upload> {
   const body = await receive(request, response);
-  checkTextParts(body, request.headers['content-type'] ?? '');
+  const boundary = boundaryOf(request);
   await new Promise<void>((resolve, reject) => {
     (request as WithBytes).bytes = body;
     parse(request, response, (error?: unknown) => {
@@ -64,40 +67,20 @@ export async function readUpload(request: Request, response: Response): Promise<
       else reject(toUploadProblem(error));
     });
   });
+  const fault = textPartFault(body, boundary, (request as WithBytes).parts ?? []);
+  if (fault !== undefined) throw invalid(fault);
   const [file] = (request.files ?? []) as Express.Multer.File[];
   if (file === undefined) throw invalid('The multipart body holds no file.');
   if (file.size > maxPictureBytes) throw tooLarge();
   return { file: file.buffer, fields: readFields((request.body ?? {}) as Record<string, unknown>) };
 }
 
-/** Refuses text parts that are not in UTF-8: the parser would drop them or replace characters. */
-function checkTextParts(body: Buffer, contentType: string): void {
-  const [, quoted, plain] = /;\s*boundary=(?:"([^"]+)"|([^;\s]+))/i.exec(contentType) ?? [];
+/** The boundary that separates the parts (RFC 2046 §5.1.1). */
+function boundaryOf({ headers }: Request): string {
+  const [, quoted, plain] = /;\s*boundary=(?:"([^"]+)"|([^;\s]+))/i.exec(headers['content-type'] ?? '') ?? [];
   const boundary = quoted ?? plain;
   if (boundary === undefined) throw invalid('The Content-Type has no boundary.');
-  for (const { headers, content } of partsOf(body, `--${boundary}`)) {
-    if (/filename\*?=/i.test(headers)) continue;
-    const charset = /^content-type:.*;\s*charset="?([^";\s]+)/im.exec(headers)?.[1];
-    if (charset !== undefined && !/^(utf-?8|us-ascii)$/i.test(charset)) {
-      throw invalid(`A text part is in the charset ${charset.slice(0, 40)}; send UTF-8.`);
-    }
-    if (!isUtf8(content)) throw invalid('A text part is not well-formed UTF-8.');
-  }
-}
-
-/** The parts of a multipart body (RFC 2046 §5.1.1). The parser checks that they are well-formed. */
-function* partsOf(body: Buffer, delimiter: string): Generator<{ headers: string; content: Buffer }, void> {
-  let start = body.indexOf(delimiter);
-  for (;;) {
-    const end = start === -1 ? -1 : body.indexOf(`\r\n${delimiter}`, start + delimiter.length);
-    const split = end === -1 ? -1 : body.indexOf('\r\n\r\n', start);
-    if (split === -1) return;
-    if (split <= end) {
-      const headers = body.toString('latin1', start + delimiter.length, split);
-      yield { headers, content: body.subarray(Math.min(split + 4, end), end) };
-    }
-    start = end + 2;
-  }
+  return boundary;
 }
 
 function readFields(body: Record<string, unknown>): Record<string, unknown> {

@@ -145,7 +145,13 @@ describe('the text parts of an upload', () => {
   const disposition = 'Content-Disposition: form-data; name="username"';
   const file = 'Content-Disposition: form-data; name="a"; filename="a.png"\r\n\r\n';
 
-  async function send(player: Client, username: string, name: Buffer | string, end = '--x--\r\n') {
+  async function send(
+    player: Client,
+    username: string,
+    name: Buffer | string,
+    end = '--x--\r\n',
+    parameters = 'boundary=x',
+  ) {
     const body = Buffer.concat([
       Buffer.from(`--x\r\n${username}\r\n\r\n`),
       Buffer.from(name),
@@ -153,7 +159,7 @@ describe('the text parts of an upload', () => {
       png,
       Buffer.from(`\r\n${end}`),
     ]);
-    const headers = { 'content-type': 'multipart/form-data; boundary=x' };
+    const headers = { 'content-type': `multipart/form-data; ${parameters}` };
     return await player.request('PUT', '/api/profile/', { body, headers });
   }
 
@@ -180,7 +186,28 @@ describe('the text parts of an upload', () => {
       /charset iso-8859-1/,
     ],
     ['bytes that are not UTF-8', disposition, Buffer.from('Zo\xeb', 'latin1'), /not well-formed UTF-8/],
+    [
+      'bytes that are not UTF-8, and a parameter that looks like a file name',
+      `${disposition}; x="filename="`,
+      Buffer.from('Zo\xeb', 'latin1'),
+      /not well-formed UTF-8/,
+    ],
+    [
+      'another charset before a parameter that looks like UTF-8',
+      `${disposition}\r\nContent-Type: text/plain; charset=iso-8859-1; x="; charset=utf-8"`,
+      'Zoë',
+      /not readable as UTF-8/,
+    ],
+    [
+      'a transfer encoding',
+      `${disposition}\r\nContent-Transfer-Encoding: base64`,
+      'Wm9l',
+      /Content-Transfer-Encoding base64/,
+    ],
     ['no name', 'Content-Disposition: form-data', 'Zoe', /no name/],
+    ['no disposition', 'Content-Type: text/plain', 'Zoe', /needs a Content-Disposition/],
+    ['another disposition', 'Content-Disposition: attachment; name="username"', 'Zoe', /of form-data/],
+    ['an unfinished disposition', disposition.slice(0, -1), 'Zoe', /needs a Content-Disposition/],
     ['malformed headers', 'Content-Disposition form-data', 'Zoe', /malformed headers/],
   ])('are refused with %s, and the answer says so', async (_name, headers, name, detail) => {
     const player = await (await bridge.newOrganization()).player('u1');
@@ -188,6 +215,13 @@ describe('the text parts of an upload', () => {
     expect([answer.status, answer.body]).toMatchObject([400, { code: 'invalid-multipart' }]);
     expect((answer.body as { detail: string }).detail).toMatch(detail);
     expect((await player.request('GET', '/api/profile/')).status).toBe(404);
+  });
+
+  test('are found by the boundary that the parser uses', async () => {
+    const player = await (await bridge.newOrganization()).player('u1');
+    const name = Buffer.from('Zo\xeb', 'latin1');
+    const answer = await send(player, disposition, name, '--x--\r\n', 'y="; boundary=z"; boundary=x');
+    expect([answer.status, answer.body]).toMatchObject([400, { code: 'invalid-multipart' }]);
   });
 
   test('need a final boundary after them', async () => {
