@@ -9,41 +9,25 @@ export function expiryOf(day: number): number {
 }
 
 /** The operator's policy. All keys of the ledger are documented in src/deprecation/README.md. */
-export function policyKey(prefix: string): string {
-  return `${prefix}deprecation:policy`;
-}
+export const policyKey = (prefix: string): string => `${prefix}deprecation:policy`;
 
 /** Organization id → day number of its latest call. */
-export function activeOrganizationsKey(prefix: string): string {
-  return `${prefix}deprecation:orgs`;
-}
+export const activeOrganizationsKey = (prefix: string): string => `${prefix}deprecation:orgs`;
 
 /** The instances that were counting on a UTC day; all days are in one slot, so that one pipeline reads them. */
-export function coverageKey(prefix: string, day: string): string {
-  return `${prefix}deprecation:{coverage}:${day}`;
-}
+export const coverageKey = (prefix: string, day: string): string => `${prefix}deprecation:{coverage}:${day}`;
 
 /** In place of an organization's base, for calls that named none or an unknown one. No organization has it. */
-export function unknownOrganizationBase(prefix: string): string {
-  return `${prefix}deprecation:{unknown}:`;
-}
+export const unknownOrganizationBase = (prefix: string): string => `${prefix}deprecation:{unknown}:`;
 
 /** The counts of one organization on one UTC day (YYYY-MM-DD). */
-export function dayKey(base: string, day: string): string {
-  return `${base}use:${day}`;
-}
+export const dayKey = (base: string, day: string): string => `${base}use:${day}`;
 
 /** When the organization's keys were last used. */
-export function usedKeysKey(base: string): string {
-  return `${base}use:keys`;
-}
+export const usedKeysKey = (base: string): string => `${base}use:keys`;
 
 /** The number of an instance's last batch for the organization. */
-export function lastBatchKey(base: string, instance: string): string {
-  return `${base}use:flush:${instance}`;
-}
+export const lastBatchKey = (base: string, instance: string): string => `${base}use:flush:${instance}`;
 
 /** Of one API key: label, first and last use per operation, user agents. */
-export function usedKeyKey(base: string, keyId: string): string {
-  return `${base}use:key:${keyId}`;
-}
+export const usedKeyKey = (base: string, keyId: string): string => `${base}use:key:${keyId}`;
