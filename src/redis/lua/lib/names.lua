@@ -9,8 +9,9 @@
 -- Names in a bucket: the most before it is split, and the average.
 local fullest, usual = 64, 36
 
--- How many buckets a generation has, and the power of two that is not below it.
-local known = {}
+-- How many buckets a generation has, and the power of two that is not below it; in `counts` as it was read from the
+-- settings together with others of them.
+local known, counts = {}, {}
 local function remember(index, count)
   local range = 1
   while range < count do range = range * 2 end
@@ -24,7 +25,10 @@ local function is_type(key, wanted)
 end
 
 local function size_of(index)
-  return known[index] or remember(index, tonumber(redis.call('HGET', settings_key(), 'n' .. index) or 1))
+  if known[index] then return known[index] end
+  local count = counts[index]
+  if count == nil then count = redis.call('HGET', settings_key(), 'n' .. index) end
+  return remember(index, tonumber(count or 1))
 end
 
 local function digest(form)
@@ -105,6 +109,6 @@ end
 -- The same, for scripts that read the settings for nothing else.
 local function check_generation(index)
   local now = redis.call('HMGET', settings_key(), 'index', 'n' .. index)
-  remember(index, tonumber(now[2] or 1))
+  counts[index] = now[2]
   return refused_generation(index, now[1] or '0')
 end

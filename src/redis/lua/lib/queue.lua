@@ -1,4 +1,4 @@
--- @include replay settings
+-- @include settings
 -- In the mode reverse, the script that makes a change queues it for the legacy service in the same call, so that
 -- nothing can be accepted without being queued. Whether it does is up to the instance: each epoch belongs to one mode.
 --

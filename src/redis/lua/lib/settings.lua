@@ -14,7 +14,7 @@ do
     return redis.error_reply('OUTDATED the change was admitted under epoch ' .. epoch .. ', now it is ' .. current)
   end
   settings = { index = found[2] or '0', template = found[4], needs_ownership = found[5] == '1' }
-  remember(index, tonumber(found[3] or 1))
+  counts[index] = found[3]
 end
 
 -- Why names must not be judged or written now, as check_generation says it.
