@@ -1,9 +1,9 @@
 import express, { type Express, type RequestHandler } from 'express';
+import { readEvidence, type GatheredEvidence } from '../cutover/verdict/evidence.ts';
 import type { Metrics } from '../deprecation/metrics.ts';
 import type { DeprecationPolicy } from '../deprecation/policy/policy.ts';
 import type { Log } from '../log.ts';
 import type { RedisClient } from '../redis/connection/connect.ts';
-import { createEvidenceReader } from './cutover-evidence.ts';
 import { createCutoverMetrics } from './cutover-metrics.ts';
 import { assets } from './dashboard/assets.ts';
 import { dashboard } from './dashboard/route.ts';
@@ -11,6 +11,7 @@ import { createTokenVerifier, guard, sessionOf } from './guard.ts';
 import { handleErrors, sendProblem } from './problem.ts';
 import { onlyThisMachine, protectBrowsers, refuseOtherSites } from './safety.ts';
 import { createSessions } from './sessions.ts';
+import { shareReads } from './shared-reads.ts';
 import { signIn } from './sign-in.ts';
 import { usage } from './usage.ts';
 
@@ -49,7 +50,7 @@ export function createAdminApp(options: AdminAppOptions): Express {
     const verify = createTokenVerifier(sessions);
     app.use(signIn(sessions, verify), guard(sessions, verify));
   }
-  const readCutover = createEvidenceReader(store, keyPrefix, now);
+  const readCutover = shareReads<void, GatheredEvidence>(() => readEvidence(store, keyPrefix), now);
   const cutoverMetrics = createCutoverMetrics(readCutover);
   app.get('/metrics', async (_request, response) => {
     response.setHeader('Content-Type', metrics.contentType);

@@ -6,6 +6,7 @@ import { unattributedKey } from '../../deprecation/ledger/tally.ts';
 import { clientName, type ReportRow } from '../../deprecation/reports/group-usage.ts';
 import { reportOf, type UsageReport } from '../../deprecation/reports/report.ts';
 import { readUsage } from '../../deprecation/reports/usage.ts';
+import { shareReads } from '../shared-reads.ts';
 import type { DashboardQuery } from './query.ts';
 
 /** The data of the page, as of `now` (ms). */
@@ -68,30 +69,16 @@ async function readData(
   };
 }
 
-/** How long data is shared by all requests with the same query, in ms. */
-const sharedMs = 5000;
-
-/** Reads the data of a page; many open pages cost Redis no more than one. A failed read is not kept. */
+/** Reads the data of a page, which all pages with the same query share. */
 export function createDashboardReader(
   client: RedisClient,
   prefix: string,
   now: () => number,
 ): (query: DashboardQuery) => Promise<DashboardData> {
-  const readings = new Map<string, { at: number; data: Promise<DashboardData> }>();
-  return async (query) => {
-    const { firstDay, lastDay, organizationId, groupBy } = query;
-    const id = JSON.stringify([firstDay, lastDay, organizationId, groupBy]);
-    const at = now();
-    for (const [old, reading] of readings) if (at - reading.at >= sharedMs) readings.delete(old);
-    const shared = readings.get(id);
-    if (shared !== undefined) return await shared.data;
-    const data = readData(client, prefix, query, at);
-    readings.set(id, { at, data });
-    try {
-      return await data;
-    } catch (error) {
-      readings.delete(id);
-      throw error;
-    }
-  };
+  return shareReads(
+    (query, at) => readData(client, prefix, query, at),
+    now,
+    ({ firstDay, lastDay, organizationId, groupBy }) =>
+      JSON.stringify([firstDay, lastDay, organizationId, groupBy]),
+  );
 }

@@ -1,0 +1,27 @@
+/** How long what was read is shared by all who ask for it, in ms. */
+const sharedMs = 5000;
+
+/**
+ * Shares what is read by all scrapes and open pages: however many ask the same, by `idOf`, Redis is asked once in five
+ * seconds. A failed read is not kept.
+ */
+export function shareReads<Question, Answer>(
+  read: (question: Question, at: number) => Promise<Answer>,
+  now: () => number,
+  idOf: (question: Question) => string = () => '',
+): (question: Question) => Promise<Answer> {
+  const readings = new Map<string, { at: number; answer: Promise<Answer> }>();
+  return async (question) => {
+    const at = now();
+    for (const [old, reading] of readings) if (at - reading.at >= sharedMs) readings.delete(old);
+    const id = idOf(question);
+    const reading = readings.get(id) ?? { at, answer: read(question, at) };
+    readings.set(id, reading);
+    try {
+      return await reading.answer;
+    } catch (error) {
+      if (readings.get(id) === reading) readings.delete(id);
+      throw error;
+    }
+  };
+}
