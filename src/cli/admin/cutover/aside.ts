@@ -2,13 +2,12 @@ import { Command, Option } from 'commander';
 import { createReplayQueue, type ReplayQueue, type SetAsideChange } from '../../../cutover/replay/queue.ts';
 import { formatInstant } from '../../../lib/iso8601.ts';
 import { counted } from '../../../lib/numbers.ts';
-import { problem, type AdminContext, type Report } from '../context.ts';
+import { action, problem, type AdminContext, type Report } from '../context.ts';
 import { addExamples, idOption, withExamples } from '../options.ts';
 
 interface AsideOptions {
   org?: string;
   all?: boolean;
-  json?: boolean;
 }
 
 /** `admin cutover aside`: changes that the legacy service refused while the mode was reverse. */
@@ -22,9 +21,7 @@ export function asideCommand(context: AdminContext): Command {
     .command('list')
     .description('shows each change with the reason; values are not shown')
     .addOption(organization())
-    .action(async (options: AsideOptions) => {
-      context.finish(await listAside(context, options), options);
-    });
+    .action(action(context, listAside));
   withExamples(list, ['cutover aside list', 'cutover aside list --org acme --json']);
 
   const retry = group
@@ -43,9 +40,9 @@ export function asideCommand(context: AdminContext): Command {
       .argument('[id...]', 'ids of changes, as the list shows them')
       .addOption(organization())
       .addOption(new Option('--all', 'all changes that are set aside'))
-      .action(async (ids: string[], options: AsideOptions) => {
-        context.finish(await decide(context, act, ids, options), options);
-      });
+      .action(
+        action(context, (_, ids: string[], options: AsideOptions) => decide(context, act, ids, options)),
+      );
     withExamples(command, [
       `cutover aside ${act} 1767225600000-0 --org acme`,
       `cutover aside ${act} --all --org acme`,

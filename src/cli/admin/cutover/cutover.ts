@@ -1,10 +1,10 @@
 import { Command } from 'commander';
 import { authorityOf } from '../../../cutover/modes.ts';
-import { readCutover } from '../../../cutover/switch/registry.ts';
+import { readCutover, type CutoverState } from '../../../cutover/switch/registry.ts';
 import { gatherEvidence } from '../../../cutover/verdict/evidence.ts';
 import { judge, nextMode } from '../../../cutover/verdict/readiness.ts';
 import { formatInstant } from '../../../lib/iso8601.ts';
-import type { AdminContext, Report } from '../context.ts';
+import { action, problem, type AdminContext, type Report } from '../context.ts';
 import { addExamples, withExamples } from '../options.ts';
 import { asideCommand } from './aside.ts';
 import { addSetCommand } from './set.ts';
@@ -19,9 +19,7 @@ export function cutoverCommand(context: AdminContext): Command {
   const show = group
     .command('show')
     .description('shows the mode, since when it holds and which command set it')
-    .action(async (options: { json?: boolean }) => {
-      context.finish(await showMode(context), options);
-    });
+    .action(action(context, showMode));
   withExamples(show, ['cutover show', 'cutover show --json']);
 
   const status = group
@@ -29,9 +27,7 @@ export function cutoverCommand(context: AdminContext): Command {
     .description(
       'shows the mode, the instances, what comparing has found, and whether the next step is safe; with reasons and remedies. Exits 1 where it is not',
     )
-    .action(async (options: { json?: boolean }) => {
-      context.finish(await showStatus(context), options);
-    });
+    .action(action(context, showStatus));
   withExamples(status, ['cutover status', 'cutover status --json']);
 
   addSetCommand(group, context);
@@ -41,18 +37,7 @@ export function cutoverCommand(context: AdminContext): Command {
 
 async function showMode(context: AdminContext): Promise<Report> {
   const state = await readCutover(await context.store(), context.config().keyPrefix);
-  const { mode, epoch, since, by, underWay, isStored } = state;
-  return {
-    kind: 'done',
-    json: {
-      mode,
-      isStored,
-      number: epoch,
-      ...(since > 0 && { since: formatInstant(since), by }),
-      ...(underWay && { switchingTo: underWay.to, phase: underWay.phase }),
-    },
-    text: modeLines(state).join('\n'),
-  };
+  return { kind: 'done', json: modeJson(state), text: modeLines(state).join('\n') };
 }
 
 async function showStatus(context: AdminContext): Promise<Report> {
@@ -62,11 +47,7 @@ async function showStatus(context: AdminContext): Promise<Report> {
   const next = nextMode(state.mode);
   const verdict = next && judge(evidence, next);
   const json = {
-    mode: state.mode,
-    isStored: state.isStored,
-    number: state.epoch,
-    ...(state.since > 0 && { since: formatInstant(state.since), by: state.by }),
-    ...(state.underWay && { switchingTo: state.underWay.to, phase: state.underWay.phase }),
+    ...modeJson(state),
     instances: state.instances,
     history: state.history.map((period) => ({ ...period, since: formatInstant(period.since) })),
     ...(state.gap && { gap: { at: formatInstant(state.gap.at), reason: state.gap.reason } }),
@@ -87,7 +68,17 @@ async function showStatus(context: AdminContext): Promise<Report> {
       : []),
   ].join('\n');
   if (verdict === undefined || verdict.ready) return { kind: 'done', json, text };
-  return { kind: 'problem', message: `not ready for ${verdict.to}: see the reasons above`, json, text };
+  return problem(`not ready for ${verdict.to}: see the reasons above`, { json, text });
+}
+
+function modeJson({ mode, isStored, epoch, since, by, underWay }: CutoverState) {
+  return {
+    mode,
+    isStored,
+    number: epoch,
+    ...(since > 0 && { since: formatInstant(since), by }),
+    ...(underWay && { switchingTo: underWay.to, phase: underWay.phase }),
+  };
 }
 
 function replayJson({ state, replay }: Awaited<ReturnType<typeof gatherEvidence>>) {

@@ -17,8 +17,8 @@ import {
 import { cutoverKey } from '../../../redis/keys.ts';
 import { organizationsBeingLoaded } from '../../../migration/runs/runs.ts';
 import { counted, number } from '../../../lib/numbers.ts';
-import type { AdminContext, Report } from '../context.ts';
-import { parseId, parseWholeNumber, withExamples } from '../options.ts';
+import { action, problem, type AdminContext, type Report } from '../context.ts';
+import { parseId, parseWholeNumber, repeatable, withExamples } from '../options.ts';
 import { findingLines, instanceLines } from './texts.ts';
 import type { RedisClient } from '../../../redis/connection/client.ts';
 
@@ -28,7 +28,6 @@ interface SetOptions {
   wait: number;
   hold: number;
   assumeStopped: string[];
-  json?: boolean;
 }
 
 /** `admin cutover set`. */
@@ -51,12 +50,10 @@ export function addSetCommand(group: Command, context: AdminContext): void {
     .option(
       '--assume-stopped <instance>',
       'remove an instance that does not respond and has certainly ended; repeatable. One that is only cut off from Redis may still write to the legacy service',
-      (id: string, ids: string[]) => [...ids, parseId(id)],
+      repeatable(parseId),
       [],
     )
-    .action(async (mode: Mode, options: SetOptions) => {
-      context.finish(await set(context, mode, options), options);
-    });
+    .action(action(context, set));
   withExamples(command, [
     'cutover set mirror --dry-run',
     'cutover set mirror',
@@ -72,7 +69,7 @@ async function set(context: AdminContext, to: Mode, options: SetOptions): Promis
   }
   const store = await context.store();
   const unknown = await removeAssumed(store, keyPrefix, options);
-  if (unknown !== undefined) return { kind: 'problem', message: unknown };
+  if (unknown !== undefined) return problem(unknown);
 
   const { verdict, from, holds, instances } = await judgeUntilReady(context, store, to, options);
   if (holds && options.dryRun !== true) {
@@ -191,12 +188,10 @@ async function removeAssumed(
 
 function refusal(from: Mode, verdict: Verdict, blocking: readonly Finding[]): Report {
   const canForce = !blocking.some(isInsuperable);
-  return {
-    kind: 'problem',
-    message: `not switched from ${from} to ${verdict.to}: ${blocking.map(({ reason }) => reason).join('; ')}${canForce ? ' (--force switches all the same)' : ''}`,
-    json: { switched: false, from, ...verdict },
-    text: findingLines(verdict).join('\n'),
-  };
+  return problem(
+    `not switched from ${from} to ${verdict.to}: ${blocking.map(({ reason }) => reason).join('; ')}${canForce ? ' (--force switches all the same)' : ''}`,
+    { json: { switched: false, from, ...verdict }, text: findingLines(verdict).join('\n') },
+  );
 }
 
 function report(outcome: SwitchOutcome, from: Mode, to: Mode, { hold }: SetOptions): Report {
@@ -208,22 +203,17 @@ function report(outcome: SwitchOutcome, from: Mode, to: Mode, { hold }: SetOptio
         text: `The mode is ${to}. Changes were on hold for ${(outcome.heldMs / 1000).toFixed(1)} s.`,
       };
     case 'busy':
-      return { kind: 'problem', message: `a switch to ${outcome.to} is under way: wait until it has ended` };
+      return problem(`a switch to ${outcome.to} is under way: wait until it has ended`);
     case 'changed':
-      return {
-        kind: 'problem',
-        message: `the mode has changed to ${outcome.mode} meanwhile: look at it again`,
-      };
+      return problem(`the mode has changed to ${outcome.mode} meanwhile: look at it again`);
     case 'interrupted':
       return { kind: 'interrupted', message: `interrupted: the mode is ${from} as before` };
     case 'withdrawn': {
       const { reasons, missing } = outcome;
       const who = missing.length === 0 ? '' : ` (no response from ${missing.join(', ')} within ${hold} s)`;
-      return {
-        kind: 'problem',
-        message: `withdrawn, the mode is ${from} as before: ${reasons.join('; ')}${who}`,
+      return problem(`withdrawn, the mode is ${from} as before: ${reasons.join('; ')}${who}`, {
         json: { switched: false, from, to, reasons, missing },
-      };
+      });
     }
   }
 }
