@@ -51,6 +51,11 @@ export const rebuildKey = (base: string): string => `${base}reindex`;
 /** What was written here, so that a migration leaves it alone (lua/lib/local_writes.lua). */
 export const localWritesKey = (base: string): string => `${base}local-writes`;
 
+/** Form, or '' for the whole denylist → under which number of the cut-over it was written here. */
+export function denylistWritesKey(base: string): string {
+  return `${base}denylist-writes`;
+}
+
 /** Renames of a migration that were begun and not all made yet (lua/migration/rename.lua): user → [old, new] in JSON. */
 export const pendingRenamesKey = (base: string): string => `${base}renames`;
 

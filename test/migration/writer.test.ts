@@ -17,6 +17,7 @@ test('a reply that is not known is an error, not taken for success', async () =>
     const writer = createWriter(store, organizations, {
       mediaUrl: '',
       epoch: 0,
+      marksFrom: 0,
       trustsSource: false,
       snapshotAt: undefined,
     });

@@ -68,6 +68,8 @@ async function bringIn(store: RedisClient, organization: string, reference: stri
       JSON.stringify(rows),
       0,
       '',
+      '',
+      0,
     );
     if (reply[0] !== 'applied') throw new Error(`the migration replied ${reply[0]}`);
   }

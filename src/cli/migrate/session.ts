@@ -1,6 +1,7 @@
+import { lastChangeOfAuthority, readCutover } from '../../cutover/switch/registry.ts';
 import { createReleasers } from '../../lib/releasers.ts';
 import { serverUrl } from '../../lib/server-url.ts';
-import { storeTime } from '../../redis/connection/client.ts';
+import { storeTime, type RedisClient } from '../../redis/connection/client.ts';
 import { isStoreUnavailable } from '../../redis/connection/connect.ts';
 import { reachStore, type StoreConfig } from '../../redis/connection/open.ts';
 import type { BucketCredentials } from '../../media/s3.ts';
@@ -102,6 +103,7 @@ export async function withSession<Result>(
     const mediaUrl = mediaUrlOf(config);
     // By the clock of Redis, which adoptions use: that of this machine may differ.
     const snapshotAt = choice.openedAt && (await storeTime(store)) - (performance.now() - choice.openedAt);
+    const marksFrom = await firstNumberThatCounts(store, prefix, snapshotAt);
     const workUnder = async (epoch: number, ending: AbortSignal): Promise<Result> => {
       const organizations = createOrganizations(store, prefix, epoch);
       const trustsSource = choice.trustSource === true;
@@ -111,9 +113,10 @@ export async function withSession<Result>(
         mediaUrl,
         snapshotAt,
         epoch,
+        marksFrom,
         workspace,
         organizations,
-        writer: createWriter(store, organizations, { mediaUrl, epoch, trustsSource, snapshotAt }),
+        writer: createWriter(store, organizations, { mediaUrl, epoch, trustsSource, snapshotAt, marksFrom }),
         issues,
         progress,
         concurrency: choice.concurrency ?? defaultConcurrency,
@@ -136,6 +139,19 @@ export async function withSession<Result>(
     progress.stop();
     await releasers.close();
   }
+}
+
+/**
+ * Marks of what was written here count as long as the authority does under which it was written. A source that may be
+ * older than the last change of authority, though, cannot have what was written here until then.
+ */
+async function firstNumberThatCounts(
+  store: RedisClient,
+  prefix: string,
+  snapshotAt: number | undefined,
+): Promise<number> {
+  const changed = lastChangeOfAuthority((await readCutover(store, prefix)).history);
+  return changed !== undefined && snapshotAt !== undefined && snapshotAt >= changed.since ? changed.epoch : 0;
 }
 
 function storeLost(cause?: Error): MigrationError {

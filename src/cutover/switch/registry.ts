@@ -3,7 +3,7 @@ import { hasEnded, thisProcess, type ProcessIdentity } from '../../lib/system/pr
 import type { RedisClient } from '../../redis/connection/connect.ts';
 import { script } from '../../redis/connection/script-loader.ts';
 import { cutoverKey } from '../../redis/keys.ts';
-import { isMode, type Mode } from '../modes.ts';
+import { authorityOf, isMode, type Authority, type Mode } from '../modes.ts';
 import type { Announcement, Phase } from './protocol.ts';
 
 export const cutoverHeartbeat = script<
@@ -99,6 +99,8 @@ export interface CutoverState extends Announcement {
 /** A mode of the past or the present. */
 interface ModePeriod {
   mode: Mode;
+  /** The number under which it was set. */
+  epoch: number;
   /** ms */
   since: number;
   /** The command that set it, or `default`. */
@@ -139,14 +141,24 @@ export function toAnnouncement(
 }
 
 function toHistory(rows: readonly string[]): ModePeriod[] {
-  const periods: (ModePeriod & { epoch: number })[] = [];
+  const periods: ModePeriod[] = [];
   for (let row = 0; row + 1 < rows.length; row += 2) {
     const [, since, mode = '', by = ''] = /^(\d+) (\S+) (.*)$/s.exec(rows[row + 1] ?? '') ?? [];
     if (isMode(mode)) periods.push({ epoch: Number(rows[row]), mode, since: Number(since), by });
   }
-  return periods
-    .sort((one, other) => one.epoch - other.epoch)
-    .map(({ mode, since, by }) => ({ mode, since, by }));
+  return periods.sort((one, other) => one.epoch - other.epoch);
+}
+
+/** When the authority changed last; undefined where it never did. Before the first command that set a mode, it was Redis. */
+export function lastChangeOfAuthority(history: readonly ModePeriod[]): ModePeriod | undefined {
+  let authority: Authority | undefined;
+  let changed: ModePeriod | undefined;
+  for (const period of history) {
+    const before = authority ?? (period.by === 'default' ? authorityOf(period.mode) : 'redis');
+    authority = authorityOf(period.mode);
+    if (authority !== before) changed = period;
+  }
+  return changed;
 }
 
 function toInstances(rows: readonly (string | number)[], now: number): Instance[] {

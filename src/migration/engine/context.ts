@@ -18,6 +18,8 @@ export interface MigrationContext {
   readonly snapshotAt: number | undefined;
   /** The number of the cut-over under which this writes: Redis refuses it once a switch has raised its own. */
   readonly epoch: number;
+  /** The number below which marks of what was written here do not count: the source is right about those. */
+  readonly marksFrom: number;
   readonly workspace: Workspace;
   readonly organizations: Organizations;
   readonly writer: Writer;

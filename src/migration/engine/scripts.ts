@@ -14,13 +14,14 @@ export const migrateProfiles = script<
     rows: string,
     namesToCome: number,
     trust: 'trust-source' | '',
-    snapshotAt?: number | '',
+    snapshotAt: number | '',
+    marksFrom: number,
   ],
   [Refusal] | ['applied', outcomes: (Outcome | 'renamed' | 'staged')[], names: string[], denied: number[]]
 >('migration/apply_profiles');
 
 export const migrateDenylist = script<
-  [...under: Under, mode: Mode, rows: string, snapshotAt?: number | ''],
+  [...under: Under, mode: Mode, rows: string, snapshotAt: number | '', marksFrom: number],
   [Refusal] | ['applied', outcomes: Outcome[], used: number[]]
 >('migration/apply_denylist');
 
@@ -55,7 +56,7 @@ export const migrateFinishLoad = script<
 >('migration/run/finish_load');
 
 export const migratePrune = script<
-  [...under: Under, entity: string, rows: string, snapshotAt: number | ''],
+  [...under: Under, entity: string, rows: string, snapshotAt: number | '', marksFrom: number],
   [Refusal] | ['pruned', count: number]
 >('migration/prune');
 

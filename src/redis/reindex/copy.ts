@@ -1,6 +1,13 @@
 import { comparisonForm, type UsernameComparison } from '../../domain/usernames.ts';
 import { yieldingChunks } from '../../lib/time-slices.ts';
-import { denylistKey, localWritesKey, namesBucketKey, profileKey, settingsKey } from '../keys.ts';
+import {
+  denylistKey,
+  denylistWritesKey,
+  localWritesKey,
+  namesBucketKey,
+  profileKey,
+  settingsKey,
+} from '../keys.ts';
 import { scanMembers, scanPairs } from '../connection/scan.ts';
 import { normalizedName, readWriteSnapshot } from '../write-snapshot.ts';
 import type { RedisClient } from '../connection/client.ts';
@@ -139,18 +146,34 @@ export async function copyDenied(rebuild: Rebuild): Promise<Copied | Stopped> {
 }
 
 /** Marks of names that were denied or removed here, which a migration respects, are also set for their new forms. */
-export async function copyLocalWrites(rebuild: Rebuild): Promise<Copied | Stopped> {
+export async function copyDenylistWrites(rebuild: Rebuild): Promise<Copied | Stopped> {
   const { store, base, token, lease, comparison, next, signal } = rebuild;
-  const mark = 'd\n';
+  const key = denylistWritesKey(base);
   let count = 0;
-  for await (const page of scanMembers(store, localWritesKey(base))) {
+  for await (const page of denylistWrites(store, base)) {
     if (signal?.aborted === true) return { kind: 'interrupted' };
-    const marks = page
-      .filter((member) => member.startsWith(mark))
-      .map((member) => mark + comparisonForm(member.slice(mark.length), comparison));
-    for await (const chunk of yieldingChunks(marks, deniedAtOnce))
-      count += await store.sadd(localWritesKey(base), chunk);
+    for await (const chunk of yieldingChunks(page, deniedAtOnce)) {
+      const forms = chunk.map(([form]) => comparisonForm(form, comparison));
+      const have = await store.hmget(key, ...forms);
+      const marks = new Map<string, number>();
+      for (const [position, form] of forms.entries()) {
+        const numbers = [have[position] ?? 0, chunk[position]?.[1] ?? 0, marks.get(form) ?? 0];
+        marks.set(form, Math.max(...numbers.map(Number)));
+      }
+      count += await store.hset(key, marks);
+    }
     if ((await addNames(store, base, token, lease, next))[0] === 'lapsed') return { kind: 'lapsed' };
   }
   return { kind: 'copied', count };
+}
+
+/** The marks with their numbers, and those from before marks had numbers (lua/lib/local_writes.lua). */
+async function* denylistWrites(
+  store: RedisClient,
+  base: string,
+): AsyncGenerator<(readonly [form: string, number: string])[]> {
+  yield* scanPairs(store, denylistWritesKey(base));
+  const mark = 'd\n';
+  for await (const page of scanMembers(store, localWritesKey(base)))
+    yield page.filter((member) => member.startsWith(mark)).map((member) => [member.slice(mark.length), '0']);
 }

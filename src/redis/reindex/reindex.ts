@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { UsernameComparison } from '../../domain/usernames.ts';
 import { settingsKey } from '../keys.ts';
-import { copyDenied, copyLocalWrites, copyNames, type Collision, type Rebuild } from './copy.ts';
+import { copyDenied, copyDenylistWrites, copyNames, type Collision, type Rebuild } from './copy.ts';
 import { dropLeftovers } from './generations.ts';
 import type { RedisClient } from '../connection/client.ts';
 import { script } from '../connection/script-loader.ts';
@@ -64,7 +64,7 @@ export async function changeComparison(
     if (names.kind !== 'copied') return names;
     const denied = await copyDenied(rebuild);
     if (denied.kind !== 'copied') return denied;
-    const marks = await copyLocalWrites(rebuild);
+    const marks = await copyDenylistWrites(rebuild);
     if (marks.kind !== 'copied') return marks;
     if (!(await commit(rebuild))) return { kind: 'lapsed' };
     return { kind: 'rebuilt', usernames: names.count, denied: denied.count };

@@ -56,10 +56,10 @@ describe('a script of a migration, under a number from before the last switch,',
       migrateKeys(store, base, 1, '', 'write', JSON.stringify([['ab', 'id', 'player', '', '', '']])),
     objects: () => migrateObjects(store, base, 1, '', 'write', JSON.stringify([['d\no', 'https://x']])),
     collections: () => migrateCollections(store, base, 1, '', 'write', JSON.stringify([['ada', 'd\no']])),
-    profiles: () => migrateProfiles(store, base, 1, '0', 'write', profile, 1, ''),
-    denylist: () => migrateDenylist(store, base, 1, '0', 'write', '[["root","root"]]'),
+    profiles: () => migrateProfiles(store, base, 1, '0', 'write', profile, 1, '', '', 0),
+    denylist: () => migrateDenylist(store, base, 1, '0', 'write', '[["root","root"]]', '', 0),
     renames: () => migrateRename(store, base, 1, '0', 'chain', names),
-    prune: () => migratePrune(store, base, 1, '0', 'profiles', '[["bob","",""]]', ''),
+    prune: () => migratePrune(store, base, 1, '0', 'profiles', '[["bob","",""]]', '', 0),
     pictures: () => migratePicture(store, base, 1, '', 'bob', 'https://x/bob.png', 'file.png', 60_000),
   };
 

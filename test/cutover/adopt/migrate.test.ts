@@ -34,12 +34,23 @@ beforeEach(async () => {
 /** Applies one profile of a source whose snapshot was opened at this time. */
 async function applyProfile(snapshotAt: number | '', url: string): Promise<string | undefined> {
   const row = ['ada', '', '5000', '', '', '', 'pu', url, 't', '5000'];
-  const reply = await migrateProfiles(store, base, 0, '0', 'write', JSON.stringify([row]), 1, '', snapshotAt);
+  const reply = await migrateProfiles(
+    store,
+    base,
+    0,
+    '0',
+    'write',
+    JSON.stringify([row]),
+    1,
+    '',
+    snapshotAt,
+    0,
+  );
   return reply[0] === 'applied' ? reply[1][0] : reply[0];
 }
 
 async function applyDenied(snapshotAt: number | ''): Promise<string | undefined> {
-  const reply = await migrateDenylist(store, base, 0, '0', 'write', '[["x","x"]]', snapshotAt);
+  const reply = await migrateDenylist(store, base, 0, '0', 'write', '[["x","x"]]', snapshotAt, 0);
   return reply[0] === 'applied' ? reply[1][0] : reply[0];
 }
 
@@ -84,6 +95,7 @@ test('nor is the URL of an avatar that its reference leads to, by the catalogue 
       1,
       '',
       adoptedAt + 1,
+      0,
     );
     return reply[0] === 'applied' ? reply[1][0] : reply[0];
   };
@@ -101,7 +113,7 @@ test('nor is the URL of an avatar that its reference leads to, by the catalogue 
 test('names that were denied after the snapshot are not pruned; those denied before are', async () => {
   await store.hset(denylistKey(base, '0'), 'root', '');
   const prune = (snapshotAt: number | '') =>
-    migratePrune(store, base, 0, '0', 'denylist', '[["root"]]', snapshotAt);
+    migratePrune(store, base, 0, '0', 'denylist', '[["root"]]', snapshotAt, 0);
   expect(await prune(adoptedAt - 1)).toEqual(['pruned', 0]);
   expect(await prune('')).toEqual(['pruned', 0]);
   expect(await prune(adoptedAt + 1)).toEqual(['pruned', 1]);

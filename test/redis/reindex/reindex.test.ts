@@ -142,11 +142,18 @@ describe('changing how names are compared', () => {
 
   test('keeps the record of what was denied or removed here, so that no migration changes it', async () => {
     const base = await newOrganization();
-    await store.sadd(`${base}local-writes`, 'd\nRoot', 'd\n', 'o\nHats\nTop');
+    await store.sadd(`${base}local-writes`, 'd\nOlder', 'd\n', 'o\nHats\nTop');
+    await store.hset(`${base}denylist-writes`, { Root: 7, root: 3, rOOt: 5, Admin: 0, '': 2 });
     await changeComparison(store, base, 'case-insensitive');
-    expect(new Set(await store.smembers(`${base}local-writes`))).toEqual(
-      new Set(['d\nRoot', 'd\nroot', 'd\n', 'o\nHats\nTop']),
-    );
+    expect(await store.hgetall(`${base}denylist-writes`)).toEqual({
+      Root: '7',
+      rOOt: '5',
+      root: '7',
+      Admin: '0',
+      admin: '0',
+      older: '0',
+      '': '2',
+    });
   });
 
   test('reports an organization that compares names so already, and one that does not exist', async () => {

@@ -49,7 +49,12 @@ async function showStatus(context: AdminContext): Promise<Report> {
   const json = {
     ...modeJson(state),
     instances: state.instances,
-    history: state.history.map((period) => ({ ...period, since: formatInstant(period.since) })),
+    history: state.history.map(({ mode, since, by, epoch }) => ({
+      mode,
+      since: formatInstant(since),
+      by,
+      number: epoch,
+    })),
     ...(state.gap && { gap: { at: formatInstant(state.gap.at), reason: state.gap.reason } }),
     ...(state.verifiedAt !== undefined && { verifiedAt: formatInstant(state.verifiedAt) }),
     comparisons,

@@ -3,6 +3,7 @@ import {
   apiKeyKey,
   collectionKey,
   denylistKey,
+  denylistWritesKey,
   localWritesKey,
   objectsKey,
   profileKey,
@@ -122,14 +123,15 @@ export function placeOf({ entity, organization, key }: StoredRecord): string {
  * the source's snapshot, rather than migrated.
  */
 export async function isLocalWrite(
-  { store, snapshotAt = 0 }: Pick<MigrationContext, 'store' | 'snapshotAt'>,
+  context: Pick<MigrationContext, 'store' | 'snapshotAt' | 'marksFrom'>,
   { entity, organization: { base }, key }: StoredRecord,
 ): Promise<boolean> {
+  const { store, snapshotAt = 0, marksFrom } = context;
   const marked = async (mark: string): Promise<boolean> =>
     (await store.sismember(localWritesKey(base), mark)) === 1;
   switch (entity) {
     case 'profiles':
-      return (await store.hmget(profileKey(base, key), 'b', 'at')).some((mark) => mark !== null);
+      return await isLocalProfile(context, base, key);
     case 'api-keys': {
       const [made, revoked] = await store.hmget(apiKeyKey(base, key), 'b', 'x');
       return made !== null || revoked !== null;
@@ -140,8 +142,10 @@ export async function isLocalWrite(
       return await marked(`c\n${key.replace('\u0003', '\n')}`);
     case 'denylist':
       return (
-        (await marked('d\n')) ||
-        (await marked(`d\n${key}`)) ||
+        (await store.hmget(denylistWritesKey(base), '', key)).some(
+          (number) => Number(number ?? -1) >= marksFrom,
+        ) ||
+        (marksFrom === 0 && ((await marked('d\n')) || (await marked(`d\n${key}`)))) ||
         Number((await store.hget(adoptionsKey(base), 'denylist-at')) ?? -1) >= snapshotAt
       );
     case 'organizations':
@@ -149,4 +153,14 @@ export async function isLocalWrite(
     default:
       throw new TypeError(`no entity: ${String(entity satisfies never)}`);
   }
+}
+
+/** The same of a profile. */
+export async function isLocalProfile(
+  { store, marksFrom }: Pick<MigrationContext, 'store' | 'marksFrom'>,
+  base: string,
+  userId: string,
+): Promise<boolean> {
+  const [changedUnder, adoptedAt] = await store.hmget(profileKey(base, userId), 'b', 'at');
+  return Number(changedUnder ?? -1) >= marksFrom || adoptedAt !== null;
 }

@@ -9,7 +9,7 @@ import type { Scope } from '../../sources/scope.ts';
 import type { MigrationContext } from '../context.ts';
 import { isLoaded, type Load } from '../load/load.ts';
 import { readSource, type ReadHandlers, type ReadItem, type Reading } from './reading.ts';
-import type { Extras } from '../compare/extras.ts';
+import { isLocalProfile, type Extras } from '../compare/extras.ts';
 import type { Result } from '../write/writer.ts';
 
 /** The source as it was read once, and what is to become of its records. */
@@ -106,8 +106,9 @@ export async function assessSource(
       if (!isPruning || !isReadable || reading.seen.has(scopeOf('profiles', organizationId), userId))
         return undefined;
       const { base } = await context.organizations.find(organizationId);
-      const [username, ...local] = await context.store.hmget(profileKey(base, userId), 'u', 'b', 'at');
-      return local.every((mark) => mark === null) ? (username ?? undefined) : undefined;
+      const username = await context.store.hget(profileKey(base, userId), 'u');
+      const isLocal = await isLocalProfile(context, base, userId);
+      return isLocal ? undefined : (username ?? undefined);
     },
   });
   return assessment(renames);

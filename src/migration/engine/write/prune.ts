@@ -118,7 +118,7 @@ export async function prune(context: MigrationContext, plan: PrunePlan): Promise
 }
 
 async function pruneBatch(
-  { store, organizations, epoch, snapshotAt }: MigrationContext,
+  { store, organizations, epoch, snapshotAt, marksFrom }: MigrationContext,
   { entity, organization }: Extra,
   extras: readonly Extra[],
 ): Promise<number> {
@@ -133,7 +133,16 @@ async function pruneBatch(
       return entity === 'profiles' ? [key, name, normalizedIn(organization, name)] : [key];
     });
     const { base, index } = organization;
-    return await migratePrune(store, base, epoch, index, entity, JSON.stringify(rows), snapshotAt ?? '');
+    return await migratePrune(
+      store,
+      base,
+      epoch,
+      index,
+      entity,
+      JSON.stringify(rows),
+      snapshotAt ?? '',
+      marksFrom,
+    );
   });
   return count;
 }

@@ -47,6 +47,7 @@ interface WriterOptions {
   trustsSource: boolean;
   /** When the source's snapshot was opened, by the store's clock in ms; undefined where unknown. */
   snapshotAt?: number | undefined;
+  marksFrom: number;
 }
 
 /** Text that one call carries at most, so that wide rows keep no script busy for long. */
@@ -151,7 +152,7 @@ const putCollections: Putter<'collections'> = async ({ store, organization, mode
 };
 
 const putDenylist: Putter<'denylist'> = async (place, records) => {
-  const { store, organization, mode, epoch, snapshotAt } = place;
+  const { store, organization, mode, epoch, snapshotAt, marksFrom } = place;
   const [, outcomes, used] = await withCurrentIndex(place, async () => {
     const rows = records.map(({ username }) => [username, normalizedIn(organization, username)]);
     return await migrateDenylist(
@@ -162,6 +163,7 @@ const putDenylist: Putter<'denylist'> = async (place, records) => {
       mode,
       JSON.stringify(rows),
       snapshotAt ?? '',
+      marksFrom,
     );
   });
   const results = resultsOf('denylist', records, outcomes);
@@ -214,7 +216,7 @@ async function putOnce(
   results: Result[],
   again: ProfileRow[],
 ): Promise<boolean> {
-  const { store, organization, mediaUrl, mode, epoch, trustsSource, snapshotAt } = place;
+  const { store, organization, mediaUrl, mode, epoch, trustsSource, snapshotAt, marksFrom } = place;
   const [, outcomes, names, denied] = await withCurrentIndex(place, async () => {
     const encoded = rows.map(({ record, seen }) => {
       const fields = profileFields(record, mediaUrl);
@@ -241,6 +243,7 @@ async function putOnce(
       namesToCome,
       trust,
       snapshotAt ?? '',
+      marksFrom,
     );
   });
 

@@ -39,7 +39,7 @@ for i = 2, #ARGV, 4 do
   end
   if outcome == 'added' then
     redis.call('HSET', denylist_key(index), form, form == name and '' or name)
-    mark_local_write('d', form)
+    mark_denylist_write(form, epoch)
     denied[#denied + 1] = { name, replacement }
     audit('ban', key_id, 'username', name)
     -- "If a name is in use, its user gets the replacement instead." (contract 4.3.2)
@@ -48,7 +48,7 @@ for i = 2, #ARGV, 4 do
       local from = redis.call('HGET', profile, 'u') or name
       release(index, form)
       claim(index, new_form, user)
-      redis.call('HSET', profile, 'u', replacement, 't', now, 'b', '1')
+      redis.call('HSET', profile, 'u', replacement, 't', now, 'b', epoch)
       renamed[#renamed + 1] = user
       audit('rename', key_id, 'from', from, 'to', replacement, 'user', user)
     end

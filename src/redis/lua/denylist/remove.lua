@@ -23,7 +23,7 @@ for i = 2, #ARGV, 2 do
   elseif redis.call('HDEL', denylist_key(index), form) == 1 then
     outcome = 'deleted'
     deleted[#deleted + 1] = name
-    mark_local_write('d', form)
+    mark_denylist_write(form, epoch)
     audit('remove', key_id, 'username', name)
   end
   outcomes[#outcomes + 1] = outcome

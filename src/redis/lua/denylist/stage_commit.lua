@@ -26,7 +26,7 @@ if before > 0 then
 end
 if after > 0 then redis.call('RENAME', stage, list) end
 redis.call('DEL', stage_owner_key())
-mark_local_write('d', '')
+mark_denylist_write('', epoch)
 if queued then enqueue('overwrite', { list = ARGV[1] }) end
 audit('overwrite', ARGV[2], 'before', before, 'after', after)
 return 'committed'

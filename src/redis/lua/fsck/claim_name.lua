@@ -34,7 +34,7 @@ release(index, form)
 claim(index, form, keeper)
 if loser then
   redis.call('HDEL', profile_key(loser), 'u')
-  redis.call('HSET', profile_key(loser), 't', now_ms(), 'b', '1')
+  redis.call('HSET', profile_key(loser), 't', now_ms(), 'b', number_in_force())
   local lost = loser == user and name or other[1]
   audit('repair', 'operator', 'removed', 'username', 'user', loser, 'username', lost, 'kept-by', keeper)
 end

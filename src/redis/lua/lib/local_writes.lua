@@ -1,12 +1,29 @@
 -- @include store
--- What was written here, through the bridge or by its operator: a migration leaves it alone. Kinds: 'o' reference,
--- 'c' user and reference, 'd' comparison form of a denied or undenied name, 'd' and '' the whole denylist.
+-- What was written here, through the bridge or by its operator: a migration leaves it alone. Of the catalogue and the
+-- collections it does so for good: 'o' reference, 'c' user and reference.
 local function mark_local_write(kind, what)
-  -- Once the whole denylist was written here, no mark for a single name of it says more.
-  if kind == 'd' and what ~= '' and redis.call('SISMEMBER', local_writes_key(), 'd\n') == 1 then return end
   redis.call('SADD', local_writes_key(), kind .. '\n' .. what)
 end
 
 local function is_local_write(kind, what)
   return redis.call('SISMEMBER', local_writes_key(), kind .. '\n' .. what) == 1
+end
+
+-- Of names that were denied or removed, by their form, and of the whole denylist ('') it does so until the authority
+-- changes: each mark is the number of the cut-over under which it was made, and one below `marks_from` does not count.
+local function mark_denylist_write(form, number)
+  if form == '' then
+    redis.call('UNLINK', denylist_writes_key())
+  elseif redis.call('HGET', denylist_writes_key(), '') == tostring(number) then
+    -- Once the whole denylist was written here, no mark for a single name of it says more.
+    return
+  end
+  redis.call('HSET', denylist_writes_key(), form, number)
+end
+
+local function is_denylist_write(form, marks_from)
+  local number = redis.call('HGET', denylist_writes_key(), form)
+  if number then return tonumber(number) >= marks_from end
+  -- From before marks had numbers.
+  return marks_from == 0 and is_local_write('d', form)
 end

@@ -17,6 +17,7 @@ local function stage_owner_key() return KEYS[1] .. 'stage-owner' end
 local function replaced_denylist_key() return KEYS[1] .. 'stage-old' end
 local function rebuild_key() return KEYS[1] .. 'reindex' end
 local function local_writes_key() return KEYS[1] .. 'local-writes' end
+local function denylist_writes_key() return KEYS[1] .. 'denylist-writes' end
 local function loading_key() return KEYS[1] .. 'loading' end
 local function pending_renames_key() return KEYS[1] .. 'renames' end
 local function api_key_key(sha256) return KEYS[1] .. 'key:' .. sha256 end
@@ -44,6 +45,9 @@ local function replay_aside_key() return KEYS[1] .. 'cutover:replay-aside' end
 local function replay_list_key(list) return KEYS[1] .. 'cutover:replay-list:' .. list end
 local function replay_files_key() return KEYS[1] .. 'cutover:replay-files' end
 local function replay_refusals_key() return KEYS[1] .. 'cutover:replay-refusals' end
+
+-- The number of the cut-over that the last switch has raised here (lib/settings.lua), for what its operator changes.
+local function number_in_force() return redis.call('HGET', settings_key(), 'epoch') or '0' end
 
 -- Looks a key up by its SHA-256. Returns {id, role, user|false, client|false}, or nil where the key is
 -- unknown, revoked or expired: callers cannot tell these apart, nor should they.

@@ -8,6 +8,7 @@
 -- ARGV[2]  JSON, an array for each name: name, form
 -- ARGV[3]  when the source's snapshot was opened, ms; '' where unknown. Where a denylist change of the legacy service
 --          was adopted later, or at all where this is unknown, the list is newer than the source says and stays
+-- ARGV[4]  number below which marks of what was written here do not count (lib/local_writes.lua)
 --
 -- {'stale'} {'frozen'}              nothing was done: look again, and retry
 -- {'applied', outcomes, used}       outcomes: a word for each name: created, updated (in its spelling), unchanged,
@@ -16,7 +17,8 @@ local is_dry = ARGV[1] == 'dry'
 local refused = names_refused()
 if refused then return { refused } end
 local list = denylist_key(index)
-local is_all_ours = is_denylist_newer(ARGV[3] or '') or is_local_write('d', '')
+local marks_from = tonumber(ARGV[4])
+local is_all_ours = is_denylist_newer(ARGV[3]) or is_denylist_write('', marks_from)
 local outcomes, used = {}, {}
 for position, row in ipairs(cjson.decode(ARGV[2])) do
   local name, form = row[1], row[2]
@@ -25,7 +27,7 @@ for position, row in ipairs(cjson.decode(ARGV[2])) do
   local outcome = have and 'updated' or 'created'
   if have == value then
     outcome = 'unchanged'
-  elseif is_all_ours or is_local_write('d', form) then
+  elseif is_all_ours or is_denylist_write(form, marks_from) then
     outcome = 'kept'
   elseif not is_dry then
     redis.call('HSET', list, form, value)

@@ -12,6 +12,7 @@
 -- ARGV[4]  trust-source | '': whether to overwrite profiles that are newer here
 -- ARGV[5]  when the source's snapshot was opened, ms; '' where unknown. What was adopted from the legacy service later,
 --          or at all where this is unknown, is newer than the source says and stays
+-- ARGV[6]  number below which marks of what was written here (b) do not count
 --
 -- {'stale'} {'frozen'}              nothing was done: look again, and retry (lib/names.lua)
 -- {'applied', outcomes, names, denied}
@@ -53,16 +54,22 @@ local function fields_of(row, have)
   return fields
 end
 
-local snapshot_at = tonumber(ARGV[5] or '') or 0
+local snapshot_at, marks_from = tonumber(ARGV[5]) or 0, tonumber(ARGV[6])
+
+-- Whether the bridge has changed the profile under the authority of now.
+local function is_ours(have) return have.b ~= nil and tonumber(have.b) >= marks_from end
+
 local function is_adopted_since(have)
   return have.at ~= nil and tonumber(have.at) >= snapshot_at
 end
 
 -- An adoption knows neither when the profile was changed nor whether the avatar has a URL of its own: it stores one
--- only where the avatar's reference does not lead to it.
+-- only where the avatar's reference does not lead to it. A change that was made here, and reached the legacy service
+-- before that got the authority back, was made there at another time, and without such a URL.
 local function may_differ(have, field, value)
-  if not have.at then return false end
-  if field == 't' then return have.t == '' end
+  local was_ours = have.b and not is_ours(have)
+  if not have.at and not was_ours then return false end
+  if field == 't' then return have.t == '' or was_ours end
   return field == 'au' and not have.au and have.ar ~= nil and url_of(have.ar) == value
 end
 
@@ -124,8 +131,8 @@ local function update(row, position, profile, old)
   for i = 1, #old, 2 do have[old[i]] = old[i + 1] end
   local fields = fields_of(row, have)
   if is_same(have, #old / 2, fields) and (form == '' or holder_of(index, form) == user) then return 'unchanged' end
-  if have.b or is_adopted_since(have) then return 'kept' end
-  local is_newer = have.t and have.t ~= '' and tonumber(have.t) > (tonumber(row[3]) or -1)
+  if is_ours(have) or is_adopted_since(have) then return 'kept' end
+  local is_newer = not have.b and have.t and have.t ~= '' and tonumber(have.t) > (tonumber(row[3]) or -1)
   if is_newer and ARGV[4] == '' then return 'newer' end
   if have.u and have.u ~= row[4] and have.u ~= pick(fields, 'u') then
     names[#names + 1] = have.u

@@ -8,24 +8,26 @@
 -- ARGV[2]  JSON, an array for each record: user, username, form | form | SHA-256 | reference | user, reference
 -- ARGV[3]  when the source's snapshot was opened, ms; '' where unknown. Where a denylist change of the legacy service
 --          was adopted later, the whole list stays
+-- ARGV[4]  number below which marks of what was written here do not count (lib/local_writes.lua)
 --
 -- {'stale'} {'frozen'}              nothing was done: look again, and retry
 -- {'pruned', count}                 how many were removed
 local refused = names_refused()
 if refused then return { refused } end
+local marks_from = tonumber(ARGV[4])
 
 local prune = {
   profiles = function(user, name, form)
     local profile = profile_key(user)
     local now = redis.call('HMGET', profile, 'u', 'b', 'pf', 't', 'at')
-    if now[2] or now[5] or not now[4] or (now[1] or '') ~= name then return false end
+    if (now[2] and tonumber(now[2]) >= marks_from) or now[5] or not now[4] or (now[1] or '') ~= name then return false end
     if name ~= '' and holder_of(index, form) == user then release(index, form) end
     if now[3] then redis.call('ZADD', unreferenced_pictures_key(), now_ms(), now[3]) end
     return redis.call('DEL', profile) == 1
   end,
   denylist = function(form)
     if is_denylist_newer(ARGV[3]) then return false end
-    if is_local_write('d', '') or is_local_write('d', form) then return false end
+    if is_denylist_write('', marks_from) or is_denylist_write(form, marks_from) then return false end
     return redis.call('HDEL', denylist_key(index), form) == 1
   end,
   ['api-keys'] = function(sha256)

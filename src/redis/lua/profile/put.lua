@@ -61,7 +61,7 @@ end
 
 -- Nothing below refuses.
 -- "PUT creates the user's profile if there is none, and updates it otherwise." (contract 3.1)
-local set = { 't', now, 'b', '1' }
+local set = { 't', now, 'b', epoch }
 if name ~= '' then
   if from ~= '' and from_form ~= form then release(index, from_form) end
   claim(index, form, user)
