@@ -11,8 +11,8 @@ const blockSize = 16 * 1024;
 export interface Partitions {
   /** `partition` is from 0 up to `partitionCount`. */
   add: (partition: number, line: string) => void;
-  /** The lines of one partition after the other, in the order of code units within each. */
-  sorted: () => Generator<string[]>;
+  /** The lines of one partition after the other, in the order in which they were added. */
+  all: () => Generator<string[]>;
 }
 
 /** No lines yet. What a partition holds in memory is outside the heap: it waits for long, and is not looked at. */
@@ -20,10 +20,10 @@ export function createPartitions(workspace: Workspace): Partitions {
   const partitions = Array.from({ length: partitionCount }, () => createPartition(workspace));
   return {
     add: (partition, line) => partitions[partition]?.add(line),
-    sorted: function* () {
+    all: function* () {
       for (const partition of partitions) {
         const lines = partition.lines();
-        if (lines.length > 0) yield lines.sort();
+        if (lines.length > 0) yield lines;
       }
     },
   };

@@ -40,7 +40,7 @@ export interface NameIndex {
   }) => Promise<void>;
 }
 
-/** An empty index. Names wait on disk, in the order of their buckets, so that each is written in few pieces. */
+/** An empty index. Names wait on disk, partitioned by their place, so that a bucket is written in few pieces. */
 export function createNameIndex(
   { workspace, progress }: Pick<MigrationContext, 'workspace' | 'progress'>,
   sender: RowSender,
@@ -55,23 +55,23 @@ export function createNameIndex(
       number = owners.push(organization) - 1;
       numbers.set(organization, number);
     }
-    lines.add(partitionOf(place), number + separator + place + separator + form + separator + rest);
+    lines.add(partitionOf(place), `${number}:${form}${separator}${place}${separator}${rest}`);
   };
   return {
     add: ({ organization, form, userId, seq, where, isWritten }) => {
       added += 1;
-      const state = isWritten ? written : setAside;
       // Records without a name are spread as well.
       const place = placeOf(form === '' ? userId : form);
-      add(organization, place, form, state + separator + userId + separator + seq + separator + where);
+      const state = isWritten ? written : setAside;
+      add(organization, place, form, state + userId + separator + seq + separator + where);
     },
     deny: (organization, form) => add(organization, placeOf(form), form, denied),
     write: async ({ isContested, onContested, onDenied }) => {
+      const buckets = createBucketWriter(sender);
       let count = 0;
-      for (const own of lines.sorted()) {
-        const buckets = createBucketWriter(sender);
+      for (const own of lines.all()) {
         let found = 0;
-        for (const { place, form, isDenied, claims } of namesIn(own, owners)) {
+        for (const { form, place, isDenied, claims } of namesIn(own, owners)) {
           const isShared = form !== '' && claims.some(({ userId }) => userId !== claims[0]?.userId);
           for (const claim of claims) {
             if (isDenied) onDenied(claim);
@@ -80,66 +80,81 @@ export function createNameIndex(
           }
           found += claims.length;
         }
-        buckets.finish();
         count += found;
         progress.advance('writing the name index', found, count / added);
-        await sender.room();
+        await buckets.room();
       }
-      await sender.flush();
+      await buckets.flush();
     },
   };
 }
 
-// What a line says of a name, in the order in which such lines sort.
-const [denied, setAside, written] = ['', 'a', 'w'];
+// What a line says of a name.
+const [denied, setAside, written] = ['d', 'a', 'w'];
 
 interface Name {
-  place: number;
-  /** '' for none: then each record is by itself. */
+  /** '' for all records without one. */
   form: string;
+  place: number;
   isDenied: boolean;
   claims: NameClaim[];
 }
 
 /** Puts the lines about one name together. */
-function* namesIn(lines: readonly string[], owners: readonly Organization[]): Generator<Name> {
-  let name: Name | undefined;
-  let owner: Organization | undefined;
+function namesIn(lines: readonly string[], owners: readonly Organization[]): Iterable<Name> {
+  const names = new Map<string, Name>();
   for (const line of lines) {
-    const [number, place, form = '', state = '', userId = '', seq, where = ''] = line.split(separator);
-    const organization = owners[Number(number)] as Organization;
-    if (name === undefined || form === '' || form !== name.form || organization !== owner) {
-      if (name !== undefined) yield name;
-      owner = organization;
-      name = { place: Number(place), form, isDenied: false, claims: [] };
-    }
-    if (state === denied) name.isDenied = true;
+    const [key = '', place, rest = '', seq, where = ''] = line.split(separator);
+    const colon = key.indexOf(':');
+    const form = key.slice(colon + 1);
+    let name = names.get(key);
+    if (name === undefined)
+      names.set(key, (name = { form, place: Number(place), isDenied: false, claims: [] }));
+    const state = rest[0];
+    const organization = owners[Number(key.slice(0, colon))];
+    if (state === denied || organization === undefined) name.isDenied = true;
     else
-      name.claims.push({ organization, form, userId, seq: Number(seq), where, isWritten: state === written });
+      name.claims.push({
+        organization,
+        form,
+        userId: rest.slice(1),
+        seq: Number(seq),
+        where,
+        isWritten: state === written,
+      });
   }
-  if (name !== undefined) yield name;
+  return names.values();
 }
 
-/** Writes names that come in the order of their buckets. */
+/** Names that are put into buckets before these are sent: where many organizations have few, more come together. */
+const heldAtOnce = 20_000;
+
 function createBucketWriter(sender: RowSender) {
-  let row: string[] = [];
-  let owner: Organization | undefined;
-  let [bucket, count] = [0, 0];
-  const finish = (): void => {
-    if (owner !== undefined) sender.add(owner, row);
+  const held = new Map<Organization, Map<number, string[]>>();
+  let count = 0;
+  const send = (): void => {
+    for (const [organization, rows] of held) for (const row of rows.values()) sender.add(organization, row);
+    held.clear();
+    count = 0;
   };
   return {
     add: ({ organization, form, userId }: NameClaim, place: number): void => {
-      if (organization !== owner) count = bucketCount(organization.namesToCome);
-      const own = bucketOf(place, count);
-      if (organization !== owner || own !== bucket) {
-        finish();
-        [owner, bucket] = [organization, own];
-        row = [String(own)];
-      }
-      row.push(form, userId);
+      let rows = held.get(organization);
+      if (rows === undefined) held.set(organization, (rows = new Map()));
+      const bucket = bucketOf(place, bucketCount(organization.namesToCome));
+      const row = rows.get(bucket);
+      if (row === undefined) rows.set(bucket, [String(bucket), form, userId]);
+      else row.push(form, userId);
+      count += 1;
     },
-    finish,
+    room: async (): Promise<void> => {
+      if (count >= heldAtOnce) send();
+      await sender.room();
+    },
+    flush: async (): Promise<void> => {
+      send();
+      await sender.flush();
+    },
   };
 }
 
