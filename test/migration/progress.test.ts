@@ -1,13 +1,13 @@
 import { expect, test } from '@jest/globals';
 import { createProgress } from '../../src/migration/engine/progress.ts';
 
-test('without a terminal it is a line every few seconds, with rate and time left', () => {
+test('without a terminal it is a line every few seconds, with rate and time left', async () => {
   let told = '';
   let now = 0;
   const write = (text: string): void => {
     told += text;
   };
-  const progress = createProgress({ write }, () => now);
+  const progress = await createProgress({ write }, () => now);
   progress.begin(3);
   progress.next();
   progress.next();
@@ -21,7 +21,7 @@ test('without a terminal it is a line every few seconds, with rate and time left
   expect(told.split('\n')).toHaveLength(2);
 });
 
-test('on a terminal it is a bar, which is gone in the end', () => {
+test('on a terminal it is a bar, which is gone in the end', async () => {
   let told = '';
   const terminal = {
     isTTY: true,
@@ -34,7 +34,7 @@ test('on a terminal it is a bar, which is gone in the end', () => {
     cursorTo: () => true,
     clearLine: () => true,
   };
-  const progress = createProgress(terminal);
+  const progress = await createProgress(terminal);
   progress.advance('reading profiles', 1234, 0.5);
   progress.advance('writing profiles', 10, 0.1);
   progress.stop();

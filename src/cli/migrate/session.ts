@@ -88,7 +88,7 @@ export async function withSession<Result>(
   work: (context: MigrationContext) => Promise<Result>,
 ): Promise<Result> {
   const releasers = createReleasers();
-  const progress = createProgress(err);
+  const progress = await createProgress(err);
   try {
     const issues = openIssues(choice.report);
     releasers.onClose('report', issues.close);

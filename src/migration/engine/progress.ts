@@ -1,4 +1,4 @@
-import { SingleBar } from 'cli-progress';
+import type { SingleBar } from 'cli-progress';
 import { counted, number } from '../../lib/numbers.ts';
 
 /** Shows an operator how far the work is. */
@@ -21,8 +21,8 @@ interface Output {
 const lineInterval = 5000;
 
 /** A bar with rate and time left on a terminal; elsewhere a line every few seconds. */
-export function createProgress(output: Output, now: () => number = Date.now): Progress {
-  return output.isTTY === true ? createBar(output, now) : createLines(output, now);
+export async function createProgress(output: Output, now: () => number = Date.now): Promise<Progress> {
+  return output.isTTY === true ? await createBar(output, now) : createLines(output, now);
 }
 
 /** Counts what is shown. */
@@ -74,7 +74,8 @@ function createLines(output: Output, now: () => number): Progress {
   };
 }
 
-function createBar(output: Output, now: () => number): Progress {
+async function createBar(output: Output, now: () => number): Promise<Progress> {
+  const { SingleBar: Bar } = await import('cli-progress');
   const meter = createMeter(now);
   let bar: SingleBar | undefined;
   const stop = (): void => {
@@ -86,7 +87,7 @@ function createBar(output: Output, now: () => number): Progress {
     advance: (phase, count, share) => {
       if (meter.advance(phase, count, share)) stop();
       if (bar === undefined) {
-        bar = new SingleBar({
+        bar = new Bar({
           format: '{bar} {percentage} % {phase}: {done}, {rate}/s, {left}',
           stream: output as unknown as NodeJS.WritableStream,
           hideCursor: true,

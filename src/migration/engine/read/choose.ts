@@ -3,7 +3,6 @@ import { readFile } from 'node:fs/promises';
 import { resolve } from 'node:path';
 import type { Entity } from '../../records/records.ts';
 import { defaultRunName } from '../../runs/runs.ts';
-import { readMapping } from '../../sources/mapping.ts';
 import { openSource } from '../../sources/open.ts';
 import type { OnConflict, Scope } from '../../sources/scope.ts';
 import { SourceError, type Source } from '../../sources/source.ts';
@@ -84,7 +83,10 @@ export async function openChosen(choice: SourceChoice, env: NodeJS.ProcessEnv): 
 
 async function open({ source, mapping }: SourceChoice, env: NodeJS.ProcessEnv): Promise<Source> {
   try {
-    return await openSource(source, mapping === undefined ? undefined : await readMapping(mapping), env);
+    if (mapping === undefined) return await openSource(source, undefined, env);
+    // Only where it is needed: the parser of YAML takes longer to load than a small source to be read.
+    const { readMapping } = await import('../../sources/mapping.ts');
+    return await openSource(source, await readMapping(mapping), env);
   } catch (error) {
     throw error instanceof SourceError ? new UsageError(error.message) : error;
   }

@@ -5,7 +5,6 @@ import type { Entity } from '../../records/records.ts';
 import type { Mapping } from '../mapping.ts';
 import { SourceError } from '../source.ts';
 import type { Batch, ReadOptions, Source } from '../source.ts';
-import { readCsv, readCsvHeader } from './csv.ts';
 import { fileVersion } from './file.ts';
 import type { DataFile, FileVersion } from './file.ts';
 import {
@@ -72,6 +71,7 @@ async function openFile(
     throw new SourceError(`${where} maps nothing: add fields, or leave the entity out`);
   const unchanged = (read: Reader): Reader => readUnchanged(file, version, manifest, read);
   if (file.format === 'csv') {
+    const { readCsv, readCsvHeader } = await import('./csv.ts');
     const header = await readCsvHeader(file, version, own?.fields);
     return unchanged((options) => readCsv(file, header, version, options));
   }
