@@ -10,9 +10,9 @@ import {
   type ReadOutcome,
 } from '../redis/api-keys/callers.ts';
 import type { Demands, Session } from './authentication.ts';
-import { banUsernames, overwriteDenylist, removeDeniedUsernames } from './denylist/handlers.ts';
+import { banUsernames, contextOf, overwriteDenylist, removeDeniedUsernames } from './denylist/handlers.ts';
 import { createListReader } from './denylist/list-body.ts';
-import { createProfileReader, putProfile } from './profile/put-profile.ts';
+import { putProfile, readProfileBody } from './profile/put-profile.ts';
 import type { Answer } from './respond.ts';
 import type { RedisClient } from '../redis/connection/client.ts';
 
@@ -36,8 +36,8 @@ export interface OperationOptions {
 }
 
 /** Every operation of the contract is a row. */
-export function createOperations({ store, pictures, mediaUrl, maxListBytes }: OperationOptions): Row[] {
-  const profile = createProfileReader();
+export function createOperations(options: OperationOptions): Row[] {
+  const { store, mediaUrl, maxListBytes } = options;
   const lists = createListReader(maxListBytes);
   return [
     row({
@@ -58,8 +58,8 @@ export function createOperations({ store, pictures, mediaUrl, maxListBytes }: Op
       role: 'any',
       needsUser: true,
       authenticate,
-      body: profile.read,
-      handler: putProfile({ store, pictures, mediaUrl }),
+      body: readProfileBody,
+      handler: (session, body) => putProfile(options, session, body),
     }),
     row({
       operation: 'banUsernames',
@@ -69,7 +69,7 @@ export function createOperations({ store, pictures, mediaUrl, maxListBytes }: Op
       needsUser: false,
       authenticate,
       body: lists.replacements,
-      handler: banUsernames(store),
+      handler: (session, body) => banUsernames(contextOf(store, session), body),
     }),
     row({
       operation: 'removeDeniedUsernames',
@@ -79,7 +79,7 @@ export function createOperations({ store, pictures, mediaUrl, maxListBytes }: Op
       needsUser: false,
       authenticate,
       body: lists.usernames,
-      handler: removeDeniedUsernames(store),
+      handler: (session, body) => removeDeniedUsernames(contextOf(store, session), body),
     }),
     row({
       operation: 'overwriteDenylist',
@@ -89,7 +89,7 @@ export function createOperations({ store, pictures, mediaUrl, maxListBytes }: Op
       needsUser: false,
       authenticate,
       body: lists.usernames,
-      handler: overwriteDenylist(store),
+      handler: (session, body) => overwriteDenylist(contextOf(store, session), body),
     }),
   ];
 }

@@ -10,48 +10,52 @@ import type { Answer } from '../respond.ts';
 import type { RedisClient } from '../../redis/connection/client.ts';
 
 /** Contract 4.3. */
-export function banUsernames(store: RedisClient) {
-  return async (session: Session, replacements: ReadonlyMap<string, string>): Promise<Answer> => {
-    const outcome = await ban(contextOf(store, session), replacements);
-    if (outcome.kind === 'busy') return busy;
-    // "The request may succeed in part; the response then lists the usernames that could not be added." (contract 4.3.5)
-    const { failures } = outcome;
-    if (failures.length === 0) return { kind: 'no-content' };
-    const usernamesNotAdded = failures.map(({ username }) => username);
-    return { kind: 'lists', lists: { usernamesNotAdded, failures } };
-  };
+export async function banUsernames(
+  context: DenylistContext,
+  replacements: ReadonlyMap<string, string>,
+): Promise<Answer> {
+  const outcome = await ban(context, replacements);
+  if (outcome.kind === 'busy') return busy;
+  // "The request may succeed in part; the response then lists the usernames that could not be added." (contract 4.3.5)
+  const { failures } = outcome;
+  if (failures.length === 0) return { kind: 'no-content' };
+  const usernamesNotAdded = failures.map(({ username }) => username);
+  return { kind: 'lists', lists: { usernamesNotAdded, failures } };
 }
 
 /** Contract 4.4. */
-export function removeDeniedUsernames(store: RedisClient) {
-  return async (session: Session, usernames: readonly string[]): Promise<Answer> => {
-    const outcome = await remove(contextOf(store, session), usernames);
-    if (outcome.kind === 'busy') return busy;
-    return { kind: 'lists', lists: { usernamesDeleted: outcome.deleted, usernamesInUse: outcome.inUse } };
-  };
+export async function removeDeniedUsernames(
+  context: DenylistContext,
+  usernames: readonly string[],
+): Promise<Answer> {
+  const outcome = await remove(context, usernames);
+  if (outcome.kind === 'busy') return busy;
+  return { kind: 'lists', lists: { usernamesDeleted: outcome.deleted, usernamesInUse: outcome.inUse } };
 }
 
 /** Contract 4.5. */
-export function overwriteDenylist(store: RedisClient) {
-  return async (session: Session, usernames: readonly string[]): Promise<Answer> => {
-    const outcome = await overwrite(contextOf(store, session), usernames);
-    switch (outcome.kind) {
-      case 'overwritten':
-        return { kind: 'no-content' };
-      // "If any of its names is in use, nothing changes, and the response lists those names." (contract 4.5.2)
-      case 'in-use':
-        return refused(
-          problem('usernames-in-use', 'Some of these usernames are in use; the denylist was not changed.', {
-            usernamesInUse: outcome.usernames,
-          }),
-        );
-      case 'busy':
-        return busy;
-    }
-  };
+export async function overwriteDenylist(
+  context: DenylistContext,
+  usernames: readonly string[],
+): Promise<Answer> {
+  const outcome = await overwrite(context, usernames);
+  switch (outcome.kind) {
+    case 'overwritten':
+      return { kind: 'no-content' };
+    // "If any of its names is in use, nothing changes, and the response lists those names." (contract 4.5.2)
+    case 'in-use':
+      return refused(
+        problem('usernames-in-use', 'Some of these usernames are in use; the denylist was not changed.', {
+          usernamesInUse: outcome.usernames,
+        }),
+      );
+    case 'busy':
+      return busy;
+  }
 }
 
-function contextOf(store: RedisClient, { base, found }: Session): DenylistContext {
+/** The context of a request's operation. */
+export function contextOf(store: RedisClient, { base, found }: Session): DenylistContext {
   return { store, base, keyId: found.caller.keyId, snapshot: found.snapshot };
 }
 

@@ -21,16 +21,13 @@ interface ProfileBody {
 /** A larger JSON body cannot be a profile. */
 const maxJsonBytes = 64 * 1024;
 
+const readJson = createJsonReader(maxJsonBytes);
+
 /** Reads a body of contract 4.2 in either form. */
-export function createProfileReader() {
-  const readJson = createJsonReader(maxJsonBytes);
-  return {
-    read: async (request: Request, response: Response): Promise<ProfileBody> => {
-      if (!isUpload(request)) return { change: toChange(await readJson(request, response)) };
-      const { file, fields } = await readUpload(request, response);
-      return { change: toChange(fields), file };
-    },
-  };
+export async function readProfileBody(request: Request, response: Response): Promise<ProfileBody> {
+  if (!isUpload(request)) return { change: toChange(await readJson(request, response)) };
+  const { file, fields } = await readUpload(request, response);
+  return { change: toChange(fields), file };
 }
 
 /** By its type alone: an upload whose body is missing is a broken upload. */
@@ -62,30 +59,35 @@ interface PutProfileOptions {
  * that is stored but not referenced in the end is removed at once; where that fails, or the outcome is unknown, by
  * the sweep (media/lifecycle.ts).
  */
-export function putProfile({ store, pictures, mediaUrl }: PutProfileOptions) {
-  return async ({ base, found }: Session, { change, file }: ProfileBody): Promise<Answer> => {
-    const { caller, snapshot } = found;
-    const userId = caller.userId ?? '';
-    if (file === undefined) return await toAnswer(base, await put(store, base, userId, change, snapshot));
+export async function putProfile(
+  options: PutProfileOptions,
+  { base, found }: Session,
+  { change, file }: ProfileBody,
+): Promise<Answer> {
+  const { store, pictures } = options;
+  const { caller, snapshot } = found;
+  const apply = (whole: ProfileChange) => put(store, base, caller.userId ?? '', whole, snapshot);
+  if (file === undefined) return await toAnswer(options, base, await apply(change));
 
-    const stored = await pictures.store(base, file);
-    if (stored.kind !== 'stored') return refused(pictureProblem(stored));
-    const picture = { file: stored.file };
-    const outcome = await put(store, base, userId, { ...change, picture }, snapshot).catch(
-      async (error: unknown) => {
-        if (isBacklogFull(error)) await pictures.discard(base, stored.file);
-        throw error;
-      },
-    );
-    if (outcome.kind !== 'put') await pictures.discard(base, stored.file);
-    return await toAnswer(base, outcome);
-  };
+  const stored = await pictures.store(base, file);
+  if (stored.kind !== 'stored') return refused(pictureProblem(stored));
+  const picture = { file: stored.file };
+  const outcome = await apply({ ...change, picture }).catch(async (error: unknown) => {
+    if (isBacklogFull(error)) await pictures.discard(base, stored.file);
+    throw error;
+  });
+  if (outcome.kind !== 'put') await pictures.discard(base, stored.file);
+  return await toAnswer(options, base, outcome);
+}
 
-  async function toAnswer(base: string, outcome: PutOutcome): Promise<Answer> {
-    if (outcome.kind !== 'put') return refused(outcomeProblem(outcome));
-    if (outcome.unusedFile !== undefined) await pictures.discard(base, outcome.unusedFile);
-    return { kind: 'json', body: toPutView(outcome.profile, mediaUrl) };
-  }
+async function toAnswer(
+  { pictures, mediaUrl }: PutProfileOptions,
+  base: string,
+  outcome: PutOutcome,
+): Promise<Answer> {
+  if (outcome.kind !== 'put') return refused(outcomeProblem(outcome));
+  if (outcome.unusedFile !== undefined) await pictures.discard(base, outcome.unusedFile);
+  return { kind: 'json', body: toPutView(outcome.profile, mediaUrl) };
 }
 
 function refused(reason: Problem): Answer {
