@@ -3,6 +3,7 @@ import type { RedisClient } from '../../../redis/connection/connect.ts';
 import { apiKeyIdsKey, organizationBase } from '../../../redis/keys.ts';
 import { listOrganizations } from '../../../redis/organizations.ts';
 import { parseId, parseTime } from '../options.ts';
+import { yieldingChunks } from '../../../lib/time-slices.ts';
 
 /** An exemption as the command line gives it. */
 export interface GivenExemption {
@@ -54,9 +55,9 @@ export async function findUnknown(
 ): Promise<GivenExemption[]> {
   const organizations = await listOrganizations(client, prefix);
   const keyExists = async (keyId: string): Promise<boolean> => {
-    for (let i = 0; i < organizations.length; i += atOnce) {
-      const bases = organizations.slice(i, i + atOnce).map((id) => organizationBase(prefix, id));
-      const found = await Promise.all(bases.map((base) => client.hexists(apiKeyIdsKey(base), keyId)));
+    for await (const some of yieldingChunks(organizations, atOnce)) {
+      const keys = some.map((id) => apiKeyIdsKey(organizationBase(prefix, id)));
+      const found = await Promise.all(keys.map((key) => client.hexists(key, keyId)));
       if (found.includes(1)) return true;
     }
     return false;
