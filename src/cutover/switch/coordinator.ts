@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { mastersOf, type RedisClient } from '../../redis/connection/client.ts';
+import { infoField, mastersOf, type RedisClient } from '../../redis/connection/client.ts';
 import { cutoverKey, organizationBase, organizationsKey } from '../../redis/keys.ts';
 import type { Mode } from '../modes.ts';
 import {
@@ -168,5 +168,5 @@ export async function switchMode(
 
 async function countReplicas(store: RedisClient): Promise<number> {
   const infos = await Promise.all(mastersOf(store).map((master) => master.info('replication')));
-  return infos.reduce((sum, info) => sum + Number(/^connected_slaves:(\d+)/m.exec(info)?.[1] ?? 0), 0);
+  return infos.reduce((sum, info) => sum + Number(infoField(info, 'connected_slaves') ?? 0), 0);
 }

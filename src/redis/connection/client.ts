@@ -17,6 +17,11 @@ export function mastersOf(client: RedisClient): Redis[] {
   return client instanceof Cluster ? client.nodes('master') : [client];
 }
 
+/** A field of an INFO reply; undefined where the server does not have it. */
+export function infoField(info: string, name: string): string | undefined {
+  return new RegExp(`^${name}:([^\\r\\n]*)`, 'm').exec(info)?.[1];
+}
+
 /** The clock of Redis, in ms: one clock for all instances and tools. */
 export async function storeTime(client: RedisClient): Promise<number> {
   const [seconds, microseconds] = await client.time();

@@ -1,6 +1,6 @@
 import { Cluster } from 'ioredis';
 import type { Log } from '../../log.ts';
-import { type ClientOptions, createClient, mastersOf, type RedisClient } from './client.ts';
+import { type ClientOptions, createClient, infoField, mastersOf, type RedisClient } from './client.ts';
 import { checkRequirements } from './requirements.ts';
 import { parseRedisUrl, type RedisAddress } from './url.ts';
 
@@ -110,7 +110,7 @@ async function inspect(
     const info = await node.info();
     const obstacle = checkRequirements(info, `Redis at ${where}`, { cluster, allowEviction });
     if (obstacle !== undefined) return obstacle;
-    if (/^aof_enabled:0/m.test(info)) {
+    if (infoField(info, 'aof_enabled') === '0') {
       log?.warn(
         'this Redis keeps no append-only file: a crash loses what was written since its last snapshot, or everything where it takes none; set appendonly yes',
         { store: where },

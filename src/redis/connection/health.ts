@@ -1,5 +1,5 @@
 import { Cluster, type Redis } from 'ioredis';
-import { mastersOf, type RedisClient } from './client.ts';
+import { infoField, mastersOf, type RedisClient } from './client.ts';
 
 export interface StoreHealth {
   /** Whether some master can be read from. */
@@ -26,11 +26,11 @@ export async function checkHealth(client: RedisClient): Promise<StoreHealth> {
 async function probe(server: Redis): Promise<{ isReplica: boolean; isFull: boolean }> {
   // INFO is answered even while the server is loading its data; a command that reads is not.
   const [info] = await Promise.all([server.info('memory', 'replication'), server.dbsize()]);
-  const figure = (name: string): number => Number(new RegExp(`^${name}:(\\d+)`, 'm').exec(info)?.[1] ?? 0);
+  const figure = (name: string): number => Number(infoField(info, name) ?? 0);
   const limit = figure('maxmemory');
   return {
     // Nothing is served by a replica: what it has may be out of date.
-    isReplica: /^role:slave/m.test(info),
+    isReplica: infoField(info, 'role') === 'slave',
     isFull: limit > 0 && figure('used_memory') >= limit,
   };
 }

@@ -1,3 +1,5 @@
+import { infoField } from './client.ts';
+
 /**
  * Why the bridge cannot use this server, according to its INFO, as one line with the remedy; undefined if it can.
  * Required are a master, Redis 7.0 or Valkey 7.2 (for scripts that declare their keys and flags), and a memory policy
@@ -8,38 +10,28 @@ export function checkRequirements(
   where: string,
   expected: { cluster: boolean; allowEviction: boolean },
 ): string | undefined {
-  const facts = readInfo(info);
+  const fact = (name: string): string | undefined => infoField(info, name);
   // Valkey calls it by another name.
-  const mode = facts.get('redis_mode') ?? facts.get('server_mode');
+  const mode = fact('redis_mode') ?? fact('server_mode');
   if (mode === 'sentinel') {
     return `${where} is a Sentinel, not a store: write REDIS_URL as redis+sentinel://host:port/NAME`;
   }
   if (mode === 'cluster' && !expected.cluster) {
     return `${where} is a node of a cluster: write REDIS_URL as redis+cluster://host:port`;
   }
-  if (facts.get('role') === 'slave') {
-    return `${where} is a read-only replica: let REDIS_URL point to its master (${facts.get('master_host')}:${facts.get('master_port')})`;
+  if (fact('role') === 'slave') {
+    return `${where} is a read-only replica: let REDIS_URL point to its master (${fact('master_host')}:${fact('master_port')})`;
   }
-  const valkey = facts.get('valkey_version');
-  const version = valkey ?? facts.get('redis_version') ?? 'unknown';
+  const valkey = fact('valkey_version');
+  const version = valkey ?? fact('redis_version') ?? 'unknown';
   const [major = 0, minor = 0] = version.split('.').map(Number);
   const needed = valkey === undefined ? 7 : 7.2;
   if (!(major + minor / 10 >= needed)) {
     return `${where} is ${valkey === undefined ? 'Redis' : 'Valkey'} ${version}: upgrade it to Redis 7.0, Valkey 7.2 or newer`;
   }
-  const policy = facts.get('maxmemory_policy');
+  const policy = fact('maxmemory_policy');
   if (policy !== 'noeviction' && policy !== undefined && !expected.allowEviction) {
     return `${where} may throw profiles away (maxmemory-policy is ${policy}): set it to noeviction, or start with ALLOW_EVICTION=1 to accept the loss`;
   }
   return undefined;
-}
-
-/** The `name:value` lines of an INFO reply. */
-function readInfo(info: string): Map<string, string> {
-  const facts = new Map<string, string>();
-  for (const line of info.split(/\r?\n/)) {
-    const colon = line.indexOf(':');
-    if (colon > 0) facts.set(line.slice(0, colon), line.slice(colon + 1));
-  }
-  return facts;
 }
