@@ -1,3 +1,4 @@
+import { pairsOf } from '../lib/pairs.ts';
 import { auditKey } from './keys.ts';
 import type { RedisClient } from './connection/client.ts';
 
@@ -27,8 +28,6 @@ export async function* readAudit(store: RedisClient, base: string): AsyncGenerat
 }
 
 function toEntry(id: string, fields: readonly string[]): AuditEntry {
-  const details = new Map<string, string>();
-  for (let at = 0; at + 1 < fields.length; at += 2) details.set(fields[at] ?? '', fields[at + 1] ?? '');
-  const { op = '', key = '', ...rest } = Object.fromEntries(details);
+  const { op = '', key = '', ...rest } = Object.fromEntries(pairsOf(fields));
   return { at: Number(id.split('-')[0]), operation: op, by: key, details: rest };
 }

@@ -20,6 +20,7 @@ import {
   replayRetry,
   replaySetAside,
 } from './scripts.ts';
+import { pairsOf } from '../../lib/pairs.ts';
 
 /** Whose API key a change was made with. */
 export interface QueuedCaller {
@@ -241,10 +242,8 @@ function timeOf(id: string): number {
 /** The fields of an entry (lua/lib/replay.lua). */
 type Fields = Record<'key' | 'role' | 'user' | 'sealed' | 'kind' | 'change' | 'retry', string>;
 
-function toQueuedChange(organizationId: string, [id, sender, pairs]: EntryReply): QueuedChange {
-  const fields = new Map<string, string>();
-  for (let at = 0; at + 1 < pairs.length; at += 2) fields.set(pairs[at] ?? '', pairs[at + 1] ?? '');
-  const entry = Object.fromEntries(fields) as Fields;
+function toQueuedChange(organizationId: string, [id, sender, fields]: EntryReply): QueuedChange {
+  const entry = Object.fromEntries(pairsOf(fields)) as Fields;
   return {
     ...common(organizationId, id, entry),
     ...(sender !== '' && { sender }),

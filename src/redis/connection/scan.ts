@@ -1,5 +1,6 @@
 import { Cluster, type Redis } from 'ioredis';
-import { mastersOf, type RedisClient } from './client.ts';
+import { pairsOf } from '../../lib/pairs.ts';
+import { infoField, mastersOf, type RedisClient } from './client.ts';
 
 /** How many slots of the keyspace, or entries of one key, Redis looks at in one call: well under a millisecond. */
 const scanCount = 1000;
@@ -79,7 +80,7 @@ async function keyDistribution(store: RedisClient): Promise<string> {
 }
 
 async function describeServer(node: Redis, store: RedisClient): Promise<{ text: string; slots: number }> {
-  const run = /^run_id:\w+/m.exec(await node.info('server'))?.[0] ?? '';
+  const run = infoField(await node.info('server'), 'run_id') ?? '';
   if (!(store instanceof Cluster)) return { text: run, slots: 0 };
   const nodes = String(await node.call('cluster', 'nodes'));
   const [id, , flags = '', , , , epoch, , ...ranges] =
@@ -96,10 +97,4 @@ async function describeServer(node: Redis, store: RedisClient): Promise<{ text: 
 function sizeOf(range: string): number {
   const [first = 0, last = first] = range.split('-').map(Number);
   return last - first + 1;
-}
-
-function pairsOf(flat: readonly string[]): (readonly [string, string])[] {
-  const pairs: (readonly [string, string])[] = [];
-  for (let at = 0; at + 1 < flat.length; at += 2) pairs.push([flat[at] ?? '', flat[at + 1] ?? '']);
-  return pairs;
 }

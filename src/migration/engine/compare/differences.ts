@@ -11,6 +11,7 @@ import {
 import type { MigrationContext } from '../context.ts';
 import { normalizedIn, type Organization } from '../organizations.ts';
 import { migrateRead } from '../scripts.ts';
+import { pairsOf } from '../../../lib/pairs.ts';
 
 /** A field in which Redis does not agree with the source; undefined for a value that is absent. */
 export interface Difference {
@@ -66,7 +67,10 @@ const compareProfiles: Comparer<'profiles'> = async ({ store, mediaUrl }, organi
   const found = await migrateRead(store, organization.base, organization.index, JSON.stringify(rows));
   return records.map((record, position) => {
     const [flat = [], holder = null] = found[position] ?? [];
-    const differences = profileDifferences(pairs(profileFields(record, mediaUrl)), pairs(flat));
+    const differences = profileDifferences(
+      new Map(pairsOf(profileFields(record, mediaUrl))),
+      new Map(pairsOf(flat)),
+    );
     if (differences.length > 0 || forms[position] === '' || holder === record.userId) return differences;
     return [{ field: 'name index', redis: holder ?? undefined, source: record.userId }];
   });
@@ -147,10 +151,4 @@ function compareFields(wanted: object, stored: object): Difference[] {
     const redis = (stored as Record<string, unknown>)[field];
     return source === redis ? [] : [{ field, redis, source }];
   });
-}
-
-function pairs(flat: readonly string[]): Map<string, string> {
-  const map = new Map<string, string>();
-  for (let at = 0; at + 1 < flat.length; at += 2) map.set(flat[at] ?? '', flat[at + 1] ?? '');
-  return map;
 }

@@ -14,6 +14,7 @@ import type { Entity, RecordOf } from '../../records/records.ts';
 import { apiKeyRecord, organizationRecord, profileRecord } from '../../records/stored.ts';
 import type { ManifestEntry } from '../../sources/files/manifest.ts';
 import { migrateRead } from '../scripts.ts';
+import { pairsOf } from '../../../lib/pairs.ts';
 
 export interface Exported {
   /** Records written, by entity. */
@@ -155,8 +156,7 @@ const readProfiles: Reader = async ({ store, mediaUrl }, { id, base, index }, us
   const records: RecordOf['profiles'][] = [];
   for (const [position, user] of users.entries()) {
     const [flat = []] = found[position] ?? [];
-    const stored = new Map<string, string>();
-    for (let at = 0; at + 1 < flat.length; at += 2) stored.set(flat[at] ?? '', flat[at + 1] ?? '');
+    const stored = new Map(pairsOf(flat));
     if (stored.has('t')) records.push(profileRecord(id, user, stored, mediaUrl));
   }
   return records;

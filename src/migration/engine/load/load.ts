@@ -17,6 +17,7 @@ import type { Pacer } from '../write/pacer.ts';
 import type { ReadItem } from '../read/reading.ts';
 import { createRowSender } from './row-sender.ts';
 import { migrateFinishLoad, migrateLoad, migrateRead } from '../scripts.ts';
+import { pairsOf } from '../../../lib/pairs.ts';
 
 /**
  * Organizations that Redis does not know yet are loaded while the source is read: nobody else can reach them, so
@@ -144,8 +145,7 @@ export function createLoad(
       await store.unlink(...own.map(({ userId }) => profileKey(base, userId)));
       for (const [position, { userId, seq, where }] of own.entries()) {
         const [fields = []] = found[position] ?? [];
-        const stored = new Map<string, string>();
-        for (let at = 0; at < fields.length; at += 2) stored.set(fields[at] ?? '', fields[at + 1] ?? '');
+        const stored = new Map(pairsOf(fields));
         if (stored.size === 0) throw changedByOther(id);
         const record = profileRecord(id, userId, stored, mediaUrl);
         aside.add({ seq, entity: 'profiles', where, outcome: 'created', record });
