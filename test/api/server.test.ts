@@ -96,6 +96,18 @@ describe('a raw connection', () => {
     expect(received.match(/HTTP\/1\.1 404 /g)).toHaveLength(3);
   });
 
+  test('that the client has half closed gets what it sent stored', async () => {
+    const { id, newKey } = await bridge.newOrganization();
+    const { apiKey } = await newKey({ role: 'player', userId: 'u1' });
+    const body = '{"username":"ada"}';
+    const received = await exchange(
+      `PUT /api/profile/ HTTP/1.1\r\nHost: x\r\nX-Platform-Organization-Id: ${id}\r\nX-Api-Key: ${apiKey}\r\n` +
+        `Content-Type: application/json\r\nContent-Length: ${body.length}\r\n\r\n${body}`,
+    );
+    expect(received).toMatch(/^HTTP\/1\.1 200 /);
+    expect(received).toContain(body);
+  });
+
   test('with two Host headers is refused with 400', async () => {
     const received = await exchange('GET /livez HTTP/1.1\r\nHost: a\r\nHost: b\r\n\r\n');
     expect(received).toMatch(/^HTTP\/1\.1 400 /);

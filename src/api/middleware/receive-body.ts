@@ -1,4 +1,6 @@
-import express, { type Request, type Response } from 'express';
+import type { Transform } from 'node:stream';
+import { createBrotliDecompress, createGunzip, createInflate } from 'node:zlib';
+import type { Request, Response } from 'express';
 import { ProblemError } from '../../contract/problems.ts';
 
 /** The least bytes of a body per period (ms): an eighth of what a connection of 256 kbit/s carries. */
@@ -32,23 +34,8 @@ export type BodyReceiver = (request: Request, response: Response) => Promise<Buf
  * known to be larger, a 408 where it arrives too slowly, and a 400 or 415 where it cannot be decompressed.
  */
 export function createBodyReceiver(limit: number, problems: BodyProblems): BodyReceiver {
-  const parse = express.raw({ type: () => true, limit });
-  const read = (request: Request, response: Response): Promise<void> =>
-    new Promise((resolve, reject) => {
-      parse(request, response, (error?: unknown) => {
-        if (error === undefined) resolve();
-        else reject(toProblem(error, problems));
-      });
-    });
-
-  return async (request, response) => {
-    // The parser alone would wait for the end of a chunked body, which may never arrive.
-    await whileReceiving(request, response, limit, problems, () => read(request, response));
-    // The parser treats a body whose socket has ended as absent.
-    if (!request.complete) throw problems.unreadable(incomplete);
-    const body: unknown = request.body;
-    return Buffer.isBuffer(body) ? body : Buffer.alloc(0);
-  };
+  return async (request, response) =>
+    await whileReceiving(request, response, limit, problems, () => readToEnd(request, limit, problems));
 }
 
 /**
@@ -106,22 +93,59 @@ function expectsContinue({ headers, httpVersion }: Request): boolean {
   return httpVersion === '1.1' && headers.expect?.toLowerCase() === '100-continue';
 }
 
-/** What body-parser throws has a `type`; an error that it does not know is passed on. */
-function toProblem(error: unknown, { tooLarge, unreadable }: BodyProblems): unknown {
-  const { type, status } = error as { type?: string; status?: number };
-  switch (type) {
-    case 'entity.too.large':
-      return tooLarge();
-    case 'encoding.unsupported':
-      return new ProblemError(
+/**
+ * Reads a body to its end. Unlike body-parser, it also reads one that is complete, but whose client has closed its side
+ * of the connection since.
+ */
+async function readToEnd(
+  request: Request,
+  limit: number,
+  { tooLarge, unreadable }: BodyProblems,
+): Promise<Buffer> {
+  const decoder = decoderOf(request);
+  if (request.destroyed) throw unreadable(incomplete);
+  try {
+    return await new Promise((resolve, reject) => {
+      const chunks: Buffer[] = [];
+      let size = 0;
+      const onClose = (): void => {
+        if (!request.readableEnded) reject(unreadable(incomplete));
+      };
+      request.on('error', onClose).on('close', onClose);
+      decoder?.on('error', () => reject(unreadable('could not be decompressed')));
+      const source = decoder === undefined ? request : request.pipe(decoder);
+      source.on('data', (chunk: Buffer) => {
+        size += chunk.length;
+        if (size > limit) reject(tooLarge());
+        else chunks.push(chunk);
+      });
+      source.on('end', () => resolve(Buffer.concat(chunks, size)));
+    });
+  } finally {
+    if (decoder !== undefined) {
+      request.unpipe(decoder).resume();
+      decoder.destroy();
+    }
+  }
+}
+
+/** What decompresses a body (RFC 9110 §8.4); undefined if it is sent as it is. Throws a 415 for other codings. */
+function decoderOf({ headers }: Request): Transform | undefined {
+  switch (headers['content-encoding']?.toLowerCase()) {
+    case undefined:
+    case 'identity':
+      return undefined;
+    case 'gzip':
+      return createGunzip();
+    case 'deflate':
+      return createInflate();
+    case 'br':
+      return createBrotliDecompress();
+    default:
+      throw new ProblemError(
         'unsupported-media-type',
         'The Content-Encoding is not supported: send gzip, deflate, br or none.',
       );
-    case 'request.aborted':
-    case 'request.size.invalid':
-      return unreadable(incomplete);
-    default:
-      return status === 400 ? unreadable('could not be decompressed') : error;
   }
 }
 

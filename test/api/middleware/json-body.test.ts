@@ -1,5 +1,6 @@
 import { once } from 'node:events';
 import { connect } from 'node:net';
+import { brotliCompressSync, deflateSync, gzipSync } from 'node:zlib';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { startBridge, type TestBridge } from '../../support/bridge.ts';
 
@@ -16,10 +17,11 @@ afterAll(async () => {
 });
 
 /** Sends a request line, header lines and what there is of a body, and waits for the head of the answer only. */
-async function send(line: string, headers: string, body = ''): Promise<string> {
+async function send(line: string, headers: string, body: string | Buffer = ''): Promise<string> {
   const socket = connect(Number(new URL(bridge.url).port), '127.0.0.1');
   try {
-    socket.write(`${line} HTTP/1.1\r\nHost: x\r\n${credentials}${headers}\r\n${body}`);
+    socket.write(`${line} HTTP/1.1\r\nHost: x\r\n${credentials}${headers}\r\n`);
+    socket.write(body);
     const [head] = (await once(socket, 'data', { signal: AbortSignal.timeout(3000) })) as [Buffer];
     return String(head);
   } finally {
@@ -61,6 +63,25 @@ test.each([
     expect(answer).toMatch(/^HTTP\/1\.1 400 /);
     expect(answer).toContain(`"code":"${code}"`);
   }
+});
+
+describe('a compressed body', () => {
+  const text = JSON.stringify({ username: 'ada' });
+  const bomb = gzipSync(`"${'a'.repeat(50_000_000)}"`);
+  test.each([
+    ['gzip', gzipSync(text), 200],
+    ['GZIP', gzipSync(text), 200],
+    ['deflate', deflateSync(text), 200],
+    ['br', brotliCompressSync(text), 200],
+    ['identity', Buffer.from(text), 200],
+    ['compress', Buffer.from(text), 415],
+    ['gzip, a part of it missing', gzipSync(text).subarray(0, -9), 400],
+    ['gzip, but it is not', Buffer.from(text), 400],
+    ['gzip, and 50 MB when decompressed', bomb, 413],
+  ])('%s', async (encoding, body, status) => {
+    const headers = `Content-Encoding: ${encoding.split(',')[0]}\r\nContent-Length: ${body.length}\r\n`;
+    expect(await send(put, json + headers, body)).toMatch(new RegExp(`^HTTP/1\\.1 ${status} `));
+  });
 });
 
 test('an expectation that nobody knows is left unmet, and the request answered like any other', async () => {
