@@ -21,7 +21,7 @@ import { createTraffic } from './cutover/traffic.ts';
 import { createPictures, removeOrphans } from './media/lifecycle.ts';
 import { createReleasers, type Releasers } from './lib/releasers.ts';
 import { repeat } from './lib/repeat.ts';
-import { isWildcard, serverUrl } from './lib/server-url.ts';
+import { isWildcard, serverUrl } from './lib/hosts.ts';
 import type { Log } from './log.ts';
 import { watchMedia, type MediaStore } from './media/store.ts';
 import type { MediaUrl } from './contract/views.ts';

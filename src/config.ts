@@ -5,7 +5,7 @@ import { availableCpus } from './lib/system/cpu-quota.ts';
 import { readSecretFiles } from './lib/files/secret-files.ts';
 import type { BucketCredentials } from './media/s3.ts';
 import { readMediaUrl } from './media/url.ts';
-import { isLoopback } from './lib/loopback.ts';
+import { isLoopback } from './lib/hosts.ts';
 import type { SecretFiles } from './redis/connection/open.ts';
 import { parseRedisUrl } from './redis/connection/url.ts';
 

@@ -1,6 +1,6 @@
 import type { RequestHandler } from 'express';
 import helmet from 'helmet';
-import { isLoopback, namesLoopback } from '../lib/loopback.ts';
+import { isLoopback, namesLoopback } from '../lib/hosts.ts';
 import { sendProblem } from './problem.ts';
 
 const self = ["'self'"];

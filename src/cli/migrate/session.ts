@@ -1,6 +1,6 @@
 import { lastChangeOfAuthority, readCutover } from '../../cutover/switch/registry.ts';
 import { createReleasers } from '../../lib/releasers.ts';
-import { serverUrl } from '../../lib/server-url.ts';
+import { serverUrl } from '../../lib/hosts.ts';
 import { storeTime, type RedisClient } from '../../redis/connection/client.ts';
 import { isStoreUnavailable } from '../../redis/connection/connect.ts';
 import { reachStore, type StoreConfig } from '../../redis/connection/open.ts';
