@@ -3,7 +3,7 @@ import { readEvidence, type GatheredEvidence } from '../cutover/verdict/evidence
 import type { Metrics } from '../deprecation/metrics.ts';
 import type { DeprecationPolicy } from '../deprecation/policy/policy.ts';
 import type { Log } from '../log.ts';
-import type { RedisClient } from '../redis/connection/connect.ts';
+import type { RedisClient } from '../redis/connection/client.ts';
 import { createCutoverMetrics } from './cutover-metrics.ts';
 import { assets } from './dashboard/assets.ts';
 import { dashboard } from './dashboard/route.ts';

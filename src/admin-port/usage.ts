@@ -2,7 +2,7 @@ import type { RequestHandler } from 'express';
 import { reportUsage } from '../deprecation/reports/report.ts';
 import { reportCsv } from '../deprecation/reports/report-text.ts';
 import { readUsageQuery } from '../deprecation/reports/usage-query.ts';
-import type { RedisClient } from '../redis/connection/connect.ts';
+import type { RedisClient } from '../redis/connection/client.ts';
 import { readParameters } from './parameters.ts';
 import { sendProblem } from './problem.ts';
 

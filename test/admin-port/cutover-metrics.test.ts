@@ -1,5 +1,6 @@
 import { afterAll, afterEach, beforeAll, expect, test } from '@jest/globals';
-import { closeRedis, type RedisClient } from '../../src/redis/connection/connect.ts';
+import type { RedisClient } from '../../src/redis/connection/client.ts';
+import { closeRedis } from '../../src/redis/connection/connect.ts';
 import { startLegacyBridge, type LegacyBridge } from '../cutover/legacy-bridge.ts';
 import { until } from '../cutover/until.ts';
 import { startAdminPort, type TestAdminPort } from '../support/admin-port.ts';

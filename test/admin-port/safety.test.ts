@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
-import { closeRedis, connectRedis, type RedisClient } from '../../src/redis/connection/connect.ts';
+import type { RedisClient } from '../../src/redis/connection/client.ts';
+import { closeRedis, connectRedis } from '../../src/redis/connection/connect.ts';
 import { startAdminPort, TOKEN, type TestAdminPort } from '../support/admin-port.ts';
 import { freshPrefix, testRedisUrl } from '../support/redis.ts';
 

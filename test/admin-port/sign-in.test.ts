@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
 import { createSessions, sessionSeconds } from '../../src/admin-port/sessions.ts';
-import { closeRedis, connectRedis, type RedisClient } from '../../src/redis/connection/connect.ts';
+import type { RedisClient } from '../../src/redis/connection/client.ts';
+import { closeRedis, connectRedis } from '../../src/redis/connection/connect.ts';
 import { startAdminPort, TOKEN, type TestAdminPort } from '../support/admin-port.ts';
 import { freshPrefix, testRedisUrl } from '../support/redis.ts';
 

@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { dayMs, dayName, dayOf } from '../../src/lib/days.ts';
-import { closeRedis, connectRedis, type RedisClient } from '../../src/redis/connection/connect.ts';
+import type { RedisClient } from '../../src/redis/connection/client.ts';
+import { closeRedis, connectRedis } from '../../src/redis/connection/connect.ts';
 import { startAdminPort, type TestAdminPort } from '../support/admin-port.ts';
 import { freshPrefix, startRedis, testRedisUrl } from '../support/redis.ts';
 import { writeHistory } from '../support/usage-history.ts';

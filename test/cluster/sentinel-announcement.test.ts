@@ -1,7 +1,8 @@
 import { once } from 'node:events';
 import { connect, createServer, type AddressInfo, type Server } from 'node:net';
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
-import { closeRedis, connectRedis, type RedisClient } from '../../src/redis/connection/connect.ts';
+import type { RedisClient } from '../../src/redis/connection/client.ts';
+import { closeRedis, connectRedis } from '../../src/redis/connection/connect.ts';
 import { startRedis, type RedisProcess } from '../support/redis.ts';
 import { startSentinels } from './sentinels.ts';
 

@@ -4,7 +4,7 @@ import type { DeprecationPolicy } from '../../src/deprecation/policy/policy.ts';
 import { listen } from '../../src/api/server.ts';
 import { createLog } from '../../src/log.ts';
 import { createAdminApp } from '../../src/admin-port/app.ts';
-import type { RedisClient } from '../../src/redis/connection/connect.ts';
+import type { RedisClient } from '../../src/redis/connection/client.ts';
 
 export const TOKEN = 'correct-horse-battery-staple';
 

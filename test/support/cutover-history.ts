@@ -4,7 +4,7 @@ import { switchMode } from '../../src/cutover/switch/coordinator.ts';
 import { joinCutover, type Cutover } from '../../src/cutover/switch/instance.ts';
 import { readCutover } from '../../src/cutover/switch/registry.ts';
 import { createLog } from '../../src/log.ts';
-import type { RedisClient } from '../../src/redis/connection/connect.ts';
+import type { RedisClient } from '../../src/redis/connection/client.ts';
 import { cutoverKey } from '../../src/redis/keys.ts';
 
 export interface PastMode {

@@ -3,7 +3,7 @@ import { createLedger } from '../../src/deprecation/ledger/ledger.ts';
 import type { Call } from '../../src/deprecation/ledger/tally.ts';
 import { createLog } from '../../src/log.ts';
 import { organizationsKey } from '../../src/redis/keys.ts';
-import type { RedisClient } from '../../src/redis/connection/connect.ts';
+import type { RedisClient } from '../../src/redis/connection/client.ts';
 
 /** A call, and how often it was made at that time. */
 export type PastCall = Partial<Call> & { at: number; times?: number };

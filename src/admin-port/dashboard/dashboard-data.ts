@@ -1,6 +1,6 @@
 import { setImmediate } from 'node:timers/promises';
 import { dayMs } from '../../lib/days.ts';
-import type { RedisClient } from '../../redis/connection/connect.ts';
+import type { RedisClient } from '../../redis/connection/client.ts';
 import { activeOrganizationsKey } from '../../deprecation/ledger/keys.ts';
 import { unattributedKey } from '../../deprecation/ledger/tally.ts';
 import { clientName, type ReportRow } from '../../deprecation/reports/group-usage.ts';

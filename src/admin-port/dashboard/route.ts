@@ -1,7 +1,7 @@
 import type { RequestHandler } from 'express';
 import type { DeprecationPolicy } from '../../deprecation/policy/policy.ts';
 import type { GatheredEvidence } from '../../cutover/verdict/evidence.ts';
-import type { RedisClient } from '../../redis/connection/connect.ts';
+import type { RedisClient } from '../../redis/connection/client.ts';
 import { readParameters } from '../parameters.ts';
 import { explainError } from '../problem.ts';
 import { createDashboardReader } from './dashboard-data.ts';

@@ -1,7 +1,7 @@
 import type { Mode } from '../../cutover/modes.ts';
 import { joinCutover } from '../../cutover/switch/instance.ts';
 import { MigrationError } from '../../migration/engine/issues.ts';
-import type { RedisClient } from '../../redis/connection/connect.ts';
+import type { RedisClient } from '../../redis/connection/client.ts';
 import { cutoverKey } from '../../redis/keys.ts';
 import { isOutdated } from '../../redis/write-snapshot.ts';
 

@@ -1,6 +1,6 @@
 import { ProblemError } from '../../contract/problems.ts';
 import type { Log } from '../../log.ts';
-import type { RedisClient } from '../../redis/connection/connect.ts';
+import type { RedisClient } from '../../redis/connection/client.ts';
 import { cutoverKey } from '../../redis/keys.ts';
 import type { Mode } from '../modes.ts';
 import { acknowledges, follow, readLease, type Announcement, type Phase, type Position } from './protocol.ts';

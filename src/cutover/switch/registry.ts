@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { hasEnded, thisProcess, type ProcessIdentity } from '../../lib/system/process-identity.ts';
-import type { RedisClient } from '../../redis/connection/connect.ts';
+import type { RedisClient } from '../../redis/connection/client.ts';
 import { script } from '../../redis/connection/script-loader.ts';
 import { cutoverKey } from '../../redis/keys.ts';
 import { authorityOf, isMode, type Authority, type Mode } from '../modes.ts';

@@ -1,4 +1,4 @@
-import type { RedisClient } from '../../redis/connection/connect.ts';
+import type { RedisClient } from '../../redis/connection/client.ts';
 import { dayMs, dayName, dayOf, minuteMs } from '../../lib/days.ts';
 import { coverageKey, expiryOf } from './keys.ts';
 import type { Window } from '../../lib/iso8601.ts';

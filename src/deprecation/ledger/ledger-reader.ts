@@ -1,4 +1,4 @@
-import type { RedisClient } from '../../redis/connection/connect.ts';
+import type { RedisClient } from '../../redis/connection/client.ts';
 import { organizationBase } from '../../redis/keys.ts';
 import { dayName } from '../../lib/days.ts';
 import { yieldingChunks } from '../../lib/time-slices.ts';

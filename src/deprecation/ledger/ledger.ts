@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import type { Log } from '../../log.ts';
-import type { RedisClient } from '../../redis/connection/connect.ts';
+import type { RedisClient } from '../../redis/connection/client.ts';
 import { script } from '../../redis/connection/script-loader.ts';
 import { organizationBase, organizationsKey } from '../../redis/keys.ts';
 import { cutBatches } from './batches.ts';

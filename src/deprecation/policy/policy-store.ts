@@ -1,5 +1,5 @@
 import type { Log } from '../../log.ts';
-import type { RedisClient } from '../../redis/connection/connect.ts';
+import type { RedisClient } from '../../redis/connection/client.ts';
 import { deprecationHeaders } from './headers.ts';
 import { policyKey } from '../ledger/keys.ts';
 import type { Edit } from './policy-edits.ts';

@@ -1,6 +1,6 @@
 import { dayName, minuteMs } from '../../lib/days.ts';
 import { formatInstant, type Window } from '../../lib/iso8601.ts';
-import type { RedisClient } from '../../redis/connection/connect.ts';
+import type { RedisClient } from '../../redis/connection/client.ts';
 import { groupUsage, type ReportRow } from './group-usage.ts';
 import { rangeOf, type Group, type UsageQuery } from './usage-query.ts';
 import { gapsIn, measuredIn, readUsage, type Measured, type Usage } from './usage.ts';

@@ -1,4 +1,4 @@
-import type { RedisClient } from '../../redis/connection/connect.ts';
+import type { RedisClient } from '../../redis/connection/client.ts';
 import { counted } from '../../lib/numbers.ts';
 import { organizationsKey } from '../../redis/keys.ts';
 import { printable } from '../../lib/system/terminal.ts';

@@ -1,6 +1,6 @@
 import { dayMs } from '../../lib/days.ts';
 import type { Window } from '../../lib/iso8601.ts';
-import type { RedisClient } from '../../redis/connection/connect.ts';
+import type { RedisClient } from '../../redis/connection/client.ts';
 import { findGaps, readCoverage } from '../ledger/coverage.ts';
 import { readLedger, type LedgerContent } from '../ledger/ledger-reader.ts';
 import { rangeOf, type UsageQuery } from './usage-query.ts';

@@ -4,8 +4,6 @@ import { type ClientOptions, createClient, infoField, mastersOf, type RedisClien
 import { checkRequirements } from './requirements.ts';
 import { parseRedisUrl, type RedisAddress } from './url.ts';
 
-export type { RedisClient } from './client.ts';
-
 export interface ConnectOptions extends Partial<ClientOptions> {
   /** Gets one entry when the store is lost, and one when it is back. */
   log?: Log;

@@ -2,7 +2,8 @@ import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import type { Browser, BrowserContextOptions } from 'playwright-core';
 import { dayMs } from '../../../src/lib/days.ts';
 import type { DeprecationPolicy } from '../../../src/deprecation/policy/policy.ts';
-import { closeRedis, connectRedis, type RedisClient } from '../../../src/redis/connection/connect.ts';
+import type { RedisClient } from '../../../src/redis/connection/client.ts';
+import { closeRedis, connectRedis } from '../../../src/redis/connection/connect.ts';
 import {
   describeInBrowser,
   expectAccessible,

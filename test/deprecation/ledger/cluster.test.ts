@@ -6,7 +6,8 @@ import { changePolicy, watchPolicy } from '../../../src/deprecation/policy/polic
 import { reportUsage } from '../../../src/deprecation/reports/report.ts';
 import { retireCheck } from '../../../src/deprecation/reports/retire-check.ts';
 import { readUsageQuery } from '../../../src/deprecation/reports/usage-query.ts';
-import { closeRedis, connectRedis, type RedisClient } from '../../../src/redis/connection/connect.ts';
+import type { RedisClient } from '../../../src/redis/connection/client.ts';
+import { closeRedis, connectRedis } from '../../../src/redis/connection/connect.ts';
 import { organizationsKey } from '../../../src/redis/keys.ts';
 import { startCluster, type RedisCluster } from '../../support/redis-cluster.ts';
 

@@ -10,7 +10,8 @@ import {
   watchPolicy,
 } from '../../../src/deprecation/policy/policy-store.ts';
 import type { PolicyLayer } from '../../../src/deprecation/policy/policy.ts';
-import { closeRedis, connectRedis, type RedisClient } from '../../../src/redis/connection/connect.ts';
+import type { RedisClient } from '../../../src/redis/connection/client.ts';
+import { closeRedis, connectRedis } from '../../../src/redis/connection/connect.ts';
 import { freshPrefix, startRedis, testRedisUrl } from '../../support/redis.ts';
 
 const NOW = Date.parse('2027-03-01T12:00:00Z');

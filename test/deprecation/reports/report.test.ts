@@ -13,7 +13,8 @@ import { retireCheck, retireCheckLines } from '../../../src/deprecation/reports/
 import type { Call } from '../../../src/deprecation/ledger/tally.ts';
 import { reportCsv, reportLines } from '../../../src/deprecation/reports/report-text.ts';
 import { groups, readUsageQuery, type QueryFields } from '../../../src/deprecation/reports/usage-query.ts';
-import { closeRedis, connectRedis, type RedisClient } from '../../../src/redis/connection/connect.ts';
+import type { RedisClient } from '../../../src/redis/connection/client.ts';
+import { closeRedis, connectRedis } from '../../../src/redis/connection/connect.ts';
 import { organizationBase, organizationsKey } from '../../../src/redis/keys.ts';
 import { freshPrefix, startRedis, testRedisUrl } from '../../support/redis.ts';
 

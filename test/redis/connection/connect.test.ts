@@ -5,12 +5,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createServer } from 'node:net';
 import { afterEach, describe, expect, test } from '@jest/globals';
-import {
-  closeRedis,
-  connectRedis,
-  isStoreUnavailable,
-  type RedisClient,
-} from '../../../src/redis/connection/connect.ts';
+import type { RedisClient } from '../../../src/redis/connection/client.ts';
+import { closeRedis, connectRedis, isStoreUnavailable } from '../../../src/redis/connection/connect.ts';
 import { startCluster } from '../../support/redis-cluster.ts';
 import { freshPrefix, startRedis, testRedisUrl, unusedPort } from '../../support/redis.ts';
 

@@ -15,7 +15,8 @@ import {
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, describe, expect, test } from '@jest/globals';
-import { connectRedis, type RedisClient } from '../../../src/redis/connection/connect.ts';
+import type { RedisClient } from '../../../src/redis/connection/client.ts';
+import { connectRedis } from '../../../src/redis/connection/connect.ts';
 import { type Embedded, openEmbedded, reachEmbedded } from '../../../src/redis/connection/embedded.ts';
 import { isRunning } from '../../support/redis.ts';
 

@@ -1,5 +1,5 @@
 import { InvalidArgumentError, type Command } from 'commander';
-import type { RedisClient } from '../../../redis/connection/connect.ts';
+import type { RedisClient } from '../../../redis/connection/client.ts';
 import { apiKeyIdsKey, organizationBase } from '../../../redis/keys.ts';
 import { listOrganizations } from '../../../redis/organizations.ts';
 import { parseId, parseTime } from '../options.ts';
