@@ -1,6 +1,6 @@
-import { setImmediate as turn } from 'node:timers/promises';
+import { setTimeout as sleep } from 'node:timers/promises';
 
-/** Waits until a condition holds, looking at it as often as the event loop turns. */
+/** Waits until a condition holds, looking at it every few ms: what is waited for needs the processor, too. */
 export async function until(condition: () => boolean | Promise<boolean>): Promise<void> {
-  while (!(await condition())) await turn();
+  while (!(await condition())) await sleep(5);
 }

@@ -22,8 +22,8 @@ interface Behaviour {
   gzip: boolean;
   /** Sends this in place of a GET's response. */
   override: { headers: Record<string, string>; chunks: Iterable<Buffer> } | undefined;
-  /** Holds requests until the promise resolves. */
-  gate: Promise<unknown> | undefined;
+  /** Holds requests until the promise resolves; a function chooses by the request. */
+  gate: Promise<unknown> | ((request: Received) => Promise<unknown> | undefined) | undefined;
   /** Holds responses, after the requests have taken effect. */
   answerGate: Promise<unknown> | undefined;
 }
@@ -86,7 +86,8 @@ export async function startLegacy({ port = 0, prefix = '', recording = true } = 
     const { method = '', url: path = '', rawHeaders, headers } = request;
     const arrived: Received = { method, url: path, rawHeaders, headers, body };
     if (recording) received.push(arrived);
-    if (behaviour.gate !== undefined) await behaviour.gate;
+    const { gate } = behaviour;
+    await (typeof gate === 'function' ? gate(arrived) : gate);
     if (behaviour.delayMs > 0) await sleep(behaviour.delayMs);
     if (behaviour.reset === 'before') return void request.socket.resetAndDestroy();
     const { failWith } = behaviour;

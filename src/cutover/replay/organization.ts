@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import type { Log } from '../../log.ts';
 import type { ReplayCredentials } from './credentials.ts';
 import type { Delivered, Delivery } from './delivery.ts';
@@ -27,6 +28,8 @@ export interface ReplayContext {
   sender: string;
   /** Whether this instance may send now. */
   maySend: () => boolean;
+  /** Whether no other instance can have begun to replay. */
+  hasLease: () => boolean;
   /** A monotonic clock, in ms. */
   now: () => number;
   /** Called when a request has ended. */
@@ -36,6 +39,8 @@ export interface ReplayContext {
 /** A waiting change with what has become of it so far. */
 interface Entry extends WaitingChange {
   queued: QueuedChange;
+  /** Who else has begun to send it, as far as is known. */
+  otherSender: string | undefined;
   isUnderWay: boolean;
   /** When it may be sent (again), by `now`. */
   notBefore: number;
@@ -62,6 +67,8 @@ const mostInMemory = 10_000;
 const readAtOnce = 500;
 /** How many keys are tried at most to see whether the legacy service accepts any. */
 const mostProbes = 10;
+/** How often it is tried to queue a change again, in ms. */
+const repairInterval = 1000;
 
 export function replayOrganization(context: ReplayContext, organizationId: string): OrganizationReplay {
   const { queue, delivery, credentials, gate, log, timeoutMs, sender, maySend, now } = context;
@@ -81,7 +88,7 @@ export function replayOrganization(context: ReplayContext, organizationId: strin
   }
 
   async function toEntry(queued: QueuedChange): Promise<Entry> {
-    const { id, caller, change, sender: lost } = queued;
+    const { id, caller, change, sender: otherSender } = queued;
     const { userId } = caller;
     const isPut = change.kind === 'put' && userId !== undefined;
     const current = isPut && queued.isRetry ? await queue.currentProfile(organizationId, userId) : undefined;
@@ -91,9 +98,10 @@ export function replayOrganization(context: ReplayContext, organizationId: strin
       ...(isPut && { userId }),
       names: names.filter((name) => name !== undefined).map(orderForm),
       queued,
+      otherSender,
       isUnderWay: false,
       // What another sender has sent may still take effect, as it had the lease until a moment ago.
-      notBefore: lost === undefined ? 0 : now() + 2 * timeoutMs,
+      notBefore: otherSender === undefined ? 0 : now() + 2 * timeoutMs,
       sent: 0,
       failingSince: undefined,
       isSuspect: false,
@@ -133,10 +141,32 @@ export function replayOrganization(context: ReplayContext, organizationId: strin
     if (prepared.kind === 'impossible') return await setAside(entry, 0, prepared.reason);
     const request = await delivery.request(queued, prepared.demand, key.apiKey);
     // It may have been removed meanwhile, as by `cutover set native --force`.
-    if (!(await queue.mark(organizationId, id, sender))) return void entries.delete(id);
+    const marked = await queue.mark(organizationId, id, sender, entry.otherSender);
+    if (marked === undefined) return void entries.delete(id);
+    if (marked !== sender) {
+      entry.otherSender = marked;
+      return hold(entry, 2 * timeoutMs);
+    }
     if (!maySend()) return;
     entry.sent += 1;
-    await settle(entry, await delivery.send(prepared.demand, request), key);
+    const delivered = await delivery.send(prepared.demand, request);
+    if (!context.hasLease() && delivered.outcome.kind !== 'unreachable') await repair(queued);
+    await settle(entry, delivered, key);
+  }
+
+  /**
+   * The process was held up, and what it sent may have come after what another instance sent since. Nothing can keep a
+   * request from that once it has begun.
+   */
+  async function repair(queued: QueuedChange): Promise<void> {
+    for (;;) {
+      try {
+        return await queue.sendAgain(queued, sender);
+      } catch {
+        // The store is away, which is reported elsewhere.
+        await sleep(repairInterval);
+      }
+    }
   }
 
   async function withoutKey(entry: Entry): Promise<void> {
@@ -230,7 +260,6 @@ export function replayOrganization(context: ReplayContext, organizationId: strin
   }
 
   async function moveToEnd({ id }: Entry): Promise<void> {
-    await queue.setAside(organizationId, id, { status: 0, reason: 'it was about to be tried again' });
     await queue.retry(organizationId, id);
     entries.delete(id);
   }

@@ -18,6 +18,7 @@ import {
   replayRead,
   replayRefuse,
   replayRetry,
+  replaySendAgain,
   replaySetAside,
 } from './scripts.ts';
 import { pairsOf } from '../../lib/pairs.ts';
@@ -110,8 +111,11 @@ export interface ReplayQueue {
   read: (organizationId: string, count: number, after?: string) => Promise<QueuedChange[]>;
   /** The names of an overwrite, in parts. */
   readList: (organizationId: string, list: string) => AsyncGenerator<string[]>;
-  /** Records who is about to send an entry; false where the entry is not in the queue any more. */
-  mark: (organizationId: string, id: string, sender: string) => Promise<boolean>;
+  /**
+   * Records who is about to send an entry, unless somebody else has begun to since it was `known` who had. Whoever is to
+   * send it now; undefined where the entry is not in the queue any more.
+   */
+  mark: (organizationId: string, id: string, sender: string, known?: string) => Promise<string | undefined>;
   /** Removes an entry that the legacy service has, and lets go of what was kept for it. */
   complete: (organizationId: string, id: string, accepted?: Acceptance) => Promise<void>;
   /** Records that the legacy service has refused an API key; for how long it has, until it accepts the key. */
@@ -120,8 +124,13 @@ export interface ReplayQueue {
   setAside: (organizationId: string, id: string, refusal: Refusal) => Promise<boolean>;
   /** The changes set aside in an organization, in the order in which they were accepted. */
   listSetAside: (organizationId: string) => Promise<SetAsideChange[]>;
-  /** Puts a change that was set aside at the end of the queue again, as a retry; false where there is none. */
+  /** Puts a change that waits, or was set aside, at the end of the queue as a retry; false where there is none. */
   retry: (organizationId: string, id: string) => Promise<boolean>;
+  /**
+   * For a change that another sender may have completed while a request of this sender was under way, which may have
+   * taken effect after it: queues that the state of now is sent, of a denylist change the whole denylist.
+   */
+  sendAgain: (change: QueuedChange, sender: string) => Promise<void>;
   /** Forgets a change that was set aside; false where there is none. */
   drop: (organizationId: string, id: string) => Promise<boolean>;
   /**
@@ -178,8 +187,8 @@ export function createReplayQueue(store: RedisClient, prefix: string): ReplayQue
         if (parts.length < listPartsAtOnce) return;
       }
     },
-    mark: async (organizationId, id, sender) =>
-      (await replayMark(store, baseOf(organizationId), id, sender)) === 1,
+    mark: async (organizationId, id, sender, known = '') =>
+      (await replayMark(store, baseOf(organizationId), id, sender, known)) || undefined,
     complete: async (organizationId, id, { keyId, pictureUrl = '' } = { keyId: '' }) => {
       await replayComplete(store, baseOf(organizationId), id, keyId, pictureUrl);
     },
@@ -194,6 +203,15 @@ export function createReplayQueue(store: RedisClient, prefix: string): ReplayQue
       return rows.map((row) => toSetAsideChange(organizationId, row)).sort(byId);
     },
     retry: async (organizationId, id) => (await replayRetry(store, baseOf(organizationId), id)) === 1,
+    sendAgain: async ({ caller, sealedKey, change }, sender) => {
+      const { organizationId, keyId, role, userId = '' } = caller;
+      const what =
+        change.kind === 'put'
+          ? { kind: change.kind, change: '{}' }
+          : { kind: 'overwrite', change: JSON.stringify({ list: '' }) };
+      const fields = JSON.stringify({ key: keyId, role, user: userId, sealed: sealedKey, ...what });
+      await replaySendAgain(store, baseOf(organizationId), fields, sender);
+    },
     drop: async (organizationId, id) => (await store.hdel(replayAsideKey(baseOf(organizationId)), id)) === 1,
     currentProfile: async (organizationId, userId) => {
       const [changed, username, file, reference, url, avatar] = await store.hmget(

@@ -87,6 +87,7 @@ export function startReplayer(options: ReplayerOptions): Replayer {
       timeoutMs: legacy.timeoutMs,
       sender: `${cutover.id}/${randomUUID()}`,
       maySend,
+      hasLease: lease.isHeld,
       now,
       onProgress: () => wake(),
     };

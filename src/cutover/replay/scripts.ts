@@ -9,7 +9,7 @@ export const replayBacklog = script<[], [entries: number, setAside: number, olde
 
 export const replayRead = script<[from: string, count: number], EntryReply[]>('cutover/replay/read');
 
-export const replayMark = script<[id: string, sender: string], number>('cutover/replay/mark');
+export const replayMark = script<[id: string, sender: string, known: string], string>('cutover/replay/mark');
 
 export const replayComplete = script<[id: string, acceptedKey: string, pictureUrl: string], number>(
   'cutover/replay/complete',
@@ -24,6 +24,8 @@ export const replaySetAside = script<[id: string, status: number, reason: string
 );
 
 export const replayRetry = script<[id: string], number>('cutover/replay/retry');
+
+export const replaySendAgain = script<[fields: string, sender: string], string>('cutover/replay/send_again');
 
 export const replayDiscard = script<[count: number], ('put' | 'ban' | 'remove' | 'overwrite')[]>(
   'cutover/replay/discard',

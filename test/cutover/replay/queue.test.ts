@@ -235,13 +235,25 @@ describe('the queue', () => {
     await put('ada', { username: 'Ada' });
     const [entry] = await queue.read(organizationId, 1);
     const id = entry?.id ?? '';
-    expect(await queue.mark(organizationId, id, 'one')).toBe(true);
+    expect(await queue.mark(organizationId, id, 'one')).toBe('one');
     expect(await queue.read(organizationId, 1)).toMatchObject([{ id, sender: 'one' }]);
     await queue.complete(organizationId, id);
     await queue.complete(organizationId, id);
-    expect(await queue.mark(organizationId, id, 'two')).toBe(false);
+    expect(await queue.mark(organizationId, id, 'two', 'one')).toBeUndefined();
     expect(await queue.read(organizationId, 1)).toEqual([]);
     expect(await store.exists(`${base}cutover:replay-senders`)).toBe(0);
+  });
+
+  test('lets nobody begin to send what somebody else has begun to send meanwhile', async () => {
+    await put('ada', { username: 'Ada' });
+    const [entry] = await queue.read(organizationId, 1);
+    const mark = async (sender: string, known?: string) =>
+      await queue.mark(organizationId, entry?.id ?? '', sender, known);
+    expect(await mark('one')).toBe('one');
+    expect(await mark('two')).toBe('one');
+    expect(await mark('two', 'one')).toBe('two');
+    expect(await mark('one')).toBe('two');
+    expect(await mark('two')).toBe('two');
   });
 
   test('removes the list of an overwrite with its entry', async () => {

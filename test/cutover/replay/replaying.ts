@@ -33,7 +33,7 @@ export interface Replaying {
 }
 
 export const organizationId = 'acme';
-const timeoutMs = 200;
+const timeoutMs = 1000;
 
 /** The public id of the key with which a user's changes are made. */
 export const keyIdOf = (userId: string): string => `k_${userId}`;

@@ -16,6 +16,12 @@ local function queued_entry(id)
   return fields
 end
 
+-- Adds an entry by which the state of then is sent, whatever its change was; its id.
+local function add_retry(fields)
+  return redis.call('XADD', replay_key(), '*', 'key', fields.key, 'role', fields.role, 'user', fields.user, 'sealed',
+    fields.sealed, 'kind', fields.kind, 'change', fields.change, 'retry', '1')
+end
+
 -- Removes an entry, and lets go of what was kept for it: its list, and its file if the profile has another one by now.
 local function remove_entry(id, fields)
   redis.call('XDEL', replay_key(), id)

@@ -1,6 +1,8 @@
 #!lua
 -- @include replay
--- Removes an entry that the legacy service has.
+-- @wait replicas
+-- Removes an entry that the legacy service has. A replica has to have it before what waits for this entry is sent: else,
+-- after a failover, this entry would be sent after those.
 --
 -- KEYS[1]  <prefix>{organization}:
 -- ARGV[1]  its id

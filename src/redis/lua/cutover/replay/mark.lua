@@ -1,12 +1,17 @@
 #!lua
 -- @include replay
--- Records who is about to send an entry.
+-- @wait replicas
+-- Records who is about to send an entry, unless somebody else has begun to meanwhile. A replica has to have it before
+-- the entry is sent: else, after a failover, another instance would send the entry as if nobody had.
 --
 -- KEYS[1]  <prefix>{organization}:
 -- ARGV[1]  id of the entry
 -- ARGV[2]  the sender
+-- ARGV[3]  who had begun to send it when the sender looked, '' for nobody
 --
--- 1, or 0 where it is not in the queue
-if not queued_entry(ARGV[1]) then return 0 end
+-- who is to send it now, '' where it is not in the queue
+if not queued_entry(ARGV[1]) then return '' end
+local known = redis.call('HGET', replay_senders_key(), ARGV[1]) or ''
+if known ~= ARGV[2] and known ~= ARGV[3] then return known end
 redis.call('HSET', replay_senders_key(), ARGV[1], ARGV[2])
-return 1
+return ARGV[2]

@@ -1,5 +1,6 @@
 #!lua
 -- @include replay
+-- @wait replicas
 -- Takes an entry that the legacy service refuses out of the queue, for the operator to decide about. Its file and its
 -- list are not kept: a retry sends what is stored by then.
 --

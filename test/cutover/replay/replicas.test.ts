@@ -1,0 +1,48 @@
+import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import { closeRedis } from '../../../src/redis/connection/connect.ts';
+import type { RedisClient } from '../../../src/redis/connection/client.ts';
+import { waitForReplicas } from '../../../src/redis/connection/script-loader.ts';
+import { startRedis, type RedisProcess } from '../../support/redis.ts';
+import { openTestStore } from '../../support/store.ts';
+import { until } from '../until.ts';
+import { openReplaying, organizationId, type Replaying } from './replaying.ts';
+
+let master: RedisProcess;
+let replica: RedisProcess;
+let clients: RedisClient[];
+let here: Replaying;
+beforeAll(async () => {
+  master = await startRedis();
+  replica = await startRedis(['--replicaof', '127.0.0.1', String(master.port)]);
+  clients = [await openTestStore(master.url), await openTestStore(master.url)];
+  const [store, connection] = clients as [RedisClient, RedisClient];
+  await store.set('k', 'v');
+  while ((await store.wait(1, 1000)) < 1);
+  waitForReplicas(store, { connection, count: 1 });
+  here = await openReplaying(store);
+});
+afterAll(async () => {
+  await here.close();
+  await Promise.all(clients.map(closeRedis));
+  await Promise.all([master.stop(), replica.stop()]);
+});
+
+test('with WRITE_REPLICAS nothing is sent while no replica can take it down', async () => {
+  await here.put('bob', 'Bob');
+  process.kill(replica.pid, 'SIGSTOP');
+  try {
+    const [entry] = await here.queue.read(organizationId, 1);
+    await expect(here.queue.mark(organizationId, entry?.id ?? '', 'one')).rejects.toThrow('NOREPLICAS');
+    const replayer = here.start('two');
+    await until(
+      async () => (await here.queue.read(organizationId, 1))[0]?.sender?.startsWith('two/') ?? false,
+    );
+    expect(here.legacy.received).toEqual([]);
+    process.kill(replica.pid, 'SIGCONT');
+    await until(async () => (await here.waiting()) === 0);
+    expect(here.legacy.received).toHaveLength(1);
+    await replayer.close();
+  } finally {
+    process.kill(replica.pid, 'SIGCONT');
+  }
+});
