@@ -73,6 +73,11 @@ const gauges: readonly GaugeSpec[] = [
     read: ({ comparisons }) => comparisons.unsettled,
   },
   {
+    name: 'failed_adoptions',
+    help: 'Users with a change that the legacy service accepted and that could not be adopted.',
+    read: ({ comparisons }) => comparisons.failedAdoptions,
+  },
+  {
     name: 'gaps',
     help: 'Changes that may be missing in Redis until the next clean verify, by reason.',
     label: 'reason',

@@ -90,6 +90,9 @@ export const adoptionsKey = (base: string): string => `${base}cutover:adoptions`
 /** Changes that were forwarded and not adopted yet, by user; '' is the denylist (lua/lib/adoptions.lua). */
 export const unsettledKey = (base: string): string => `${base}cutover:unsettled`;
 
+/** User → why a change that the legacy service accepted could not be adopted, and when, in JSON. */
+export const failedAdoptionsKey = (base: string): string => `${base}cutover:failed-adoptions`;
+
 /** Users whose name the legacy service shows for another user → form and that user (lua/lib/adoptions.lua). */
 export const lostNamesKey = (base: string): string => `${base}cutover:lost-names`;
 

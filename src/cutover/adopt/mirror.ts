@@ -130,12 +130,19 @@ export function createMirror(options: MirrorOptions): Mirror {
     };
     const adopt = async (isExpected: (shown: Shown) => boolean): Promise<void> => {
       if (user === undefined || credentials === undefined) return;
-      const outcome = await adoptUnderAnyNumber(user, number, isExpected);
+      const { organizationId } = credentials;
+      const { userId } = user;
+      const outcome = await adoptUnderAnyNumber(user, number, isExpected).catch((error: unknown) => {
+        if (number !== undefined && isStoreUnavailable(error)) {
+          const reason = isOutdated(error) ? 'mode-switched' : 'store-unavailable';
+          findings.adoptionFailed(organizationId, userId, number, reason);
+        }
+        throw error;
+      });
       if (outcome === 'adopted') {
-        findings.compared(credentials.organizationId, cutover.since(), {
-          kind: 'adopted',
-          userId: user.userId,
-        });
+        findings.compared(organizationId, cutover.since(), { kind: 'adopted', userId });
+      } else if (number !== undefined && (outcome === 'profile-not-shown' || outcome === 'overtaken')) {
+        findings.adoptionFailed(organizationId, userId, number, outcome);
       }
     };
     const adoptLater = (): void => {

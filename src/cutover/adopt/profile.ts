@@ -5,6 +5,7 @@ import { comparisonForm, type UsernameComparison } from '../../domain/usernames.
 import { profileKey } from '../../redis/keys.ts';
 import { shownByLegacy } from '../compare/compare.ts';
 import { differingFields, type Shown } from '../compare/fields.ts';
+import type { AdoptionFailure } from '../compare/findings.ts';
 import { bodyOf } from '../forward/content.ts';
 import type { Legacy } from '../forward/legacy.ts';
 import type { RedisClient } from '../../redis/connection/client.ts';
@@ -20,10 +21,15 @@ export interface AdoptedUser {
 }
 
 /**
- * `absent`: the legacy service has no profile of the user; what is here stays, and counts as a difference. `failed`:
- * the legacy service did not show the profile; marks of unsettled changes stay.
+ * `absent`: the legacy service has no profile of the user; what is here stays, and counts as a difference. Where an
+ * adoption fails, marks of unsettled changes stay.
  */
-export type AdoptionOutcome = 'adopted' | 'same' | 'superseded' | 'conflict' | 'absent' | 'failed';
+export type AdoptionOutcome =
+  | 'adopted'
+  | 'superseded'
+  | 'conflict'
+  | 'absent'
+  | Extract<AdoptionFailure, 'profile-not-shown' | 'overtaken'>;
 
 interface AdoptionOptions {
   store: RedisClient;
@@ -55,6 +61,7 @@ export async function adoptProfile(
   isExpected: (shown: Shown) => boolean,
 ): Promise<AdoptionOutcome> {
   let [failures, overtaken] = [0, 0];
+  let failure: AdoptionOutcome = 'overtaken';
   while (failures < attempts && overtaken < mostOvertaken) {
     const outcome = await adoptOnce(options, user, settles, isExpected);
     if (outcome === 'again') {
@@ -62,12 +69,13 @@ export async function adoptProfile(
       await sleep(overtakenPause, undefined, { signal: options.signal });
     } else if (outcome === 'stale' || outcome === 'frozen' || outcome === 'unreadable') {
       failures++;
+      failure = outcome === 'unreadable' ? 'profile-not-shown' : 'overtaken';
       await sleep(retryPause * failures, undefined, { signal: options.signal });
     } else {
       return outcome;
     }
   }
-  return 'failed';
+  return failure;
 }
 
 async function adoptOnce(
@@ -75,7 +83,7 @@ async function adoptOnce(
   user: AdoptedUser,
   settles: number | undefined,
   isExpected: (shown: Shown) => boolean,
-): Promise<Exclude<AdoptionOutcome, 'failed'> | 'stale' | 'frozen' | 'again' | 'unreadable'> {
+): Promise<Exclude<AdoptionOutcome, AdoptionFailure> | 'stale' | 'frozen' | 'again' | 'unreadable'> {
   const { store } = options;
   const { base, userId } = user;
   const drawn = await drawAdoption(store, base, userId);

@@ -25,6 +25,12 @@ export type Gap =
   | 'denylist-response-unreadable'
   | 'denylist-change-interrupted';
 
+/**
+ * Why a change that the legacy service accepted could not be adopted: it did not show the profile; denylist changes or
+ * a rebuild of the name index kept coming between; Redis was away; or the mode had been switched by then.
+ */
+export type AdoptionFailure = 'profile-not-shown' | 'overtaken' | 'store-unavailable' | 'mode-switched';
+
 /** How the two judged an API key: only the legacy service accepted it, only Redis did, or both. */
 export type KeyFinding = 'unmapped' | 'refused' | 'agreed';
 
@@ -37,6 +43,8 @@ export interface Findings {
     sha256: string,
     userAgent: string | undefined,
   ) => void;
+  /** `number`: of the change; an adoption that drew a higher one has made the failure good. */
+  adoptionFailed: (organizationId: string, userId: string, number: number, reason: AdoptionFailure) => void;
   /** `pendingMs`: for how long what it is about may still take effect in the legacy service. */
   gap: (organizationId: string, gap: Gap, pendingMs: number) => void;
   /** Whether a gap is not on record yet. */
@@ -53,6 +61,7 @@ interface Pending {
   since: number;
   counts: Map<string, number>;
   users: Map<string, readonly ComparedField[] | undefined>;
+  failures: Map<string, { number: number; reason: AdoptionFailure }>;
   keys: Map<string, { finding: KeyFinding; entry: string }>;
   gaps: Map<Gap, { count: number; first: number; pending: number }>;
 }
@@ -77,7 +86,14 @@ export function createFindings(store: RedisClient, prefix: string, log: Log): Fi
   const pendingOf = (organizationId: string): Pending => {
     let found = pending.get(organizationId);
     if (found === undefined) {
-      found = { since: 0, counts: new Map(), users: new Map(), keys: new Map(), gaps: new Map() };
+      found = {
+        since: 0,
+        counts: new Map(),
+        users: new Map(),
+        failures: new Map(),
+        keys: new Map(),
+        gaps: new Map(),
+      };
       pending.set(organizationId, found);
     }
     return found;
@@ -100,11 +116,13 @@ export function createFindings(store: RedisClient, prefix: string, log: Log): Fi
     registered.add(organizationId);
   }
 
-  async function save(organizationId: string, { since, counts, users, keys, gaps }: Pending): Promise<void> {
+  async function save(organizationId: string, found: Pending): Promise<void> {
+    const { since, counts, users, failures, keys, gaps } = found;
     await register(organizationId);
     const base = organizationBase(prefix, organizationId);
-    const [allUsers, allKeys] = [[...users], [...keys]];
-    for (let at = 0; at === 0 || at < Math.max(allUsers.length, allKeys.length); at += partSize) {
+    const [allUsers, allFailures, allKeys] = [[...users], [...failures], [...keys]];
+    const longest = Math.max(allUsers.length, allFailures.length, allKeys.length);
+    for (let at = 0; at === 0 || at < longest; at += partSize) {
       const part = allUsers.slice(at, at + partSize);
       const keyPart = allKeys.slice(at, at + partSize);
       const judged = (wanted: KeyFinding): [string, string][] =>
@@ -113,6 +131,7 @@ export function createFindings(store: RedisClient, prefix: string, log: Log): Fi
         counts: at === 0 ? Object.fromEntries(counts) : {},
         differing: Object.fromEntries(part.filter(([, entry]) => entry !== undefined)),
         matching: part.flatMap(([user, entry]) => (entry === undefined ? [user] : [])),
+        failed: Object.fromEntries(allFailures.slice(at, at + partSize)),
         unmapped: Object.fromEntries(judged('unmapped')),
         refused: Object.fromEntries(judged('refused')),
         agreed: judged('agreed').map(([sha256]) => sha256),
@@ -163,6 +182,10 @@ export function createFindings(store: RedisClient, prefix: string, log: Log): Fi
       if (keys.size >= mostPending && !keys.has(sha256)) return;
       const entry = JSON.stringify({ userAgent: (userAgent ?? '').slice(0, 200), at: Date.now() });
       keys.set(sha256, { finding, entry });
+    },
+    adoptionFailed: (organizationId, userId, number, reason) => {
+      const { failures } = pendingOf(organizationId);
+      if (failures.size < mostPending || failures.has(userId)) failures.set(userId, { number, reason });
     },
     register,
     hasUnsavedGaps: () => unsavedGaps > 0,

@@ -3,6 +3,7 @@ import {
   apiKeyKey,
   comparisonsKey,
   differingUsersKey,
+  failedAdoptionsKey,
   forwardedOrganizationsKey,
   gapsKey,
   lostNamesKey,
@@ -11,7 +12,7 @@ import {
   unmappedKeysKey,
   unsettledKey,
 } from '../../redis/keys.ts';
-import type { Gap } from './findings.ts';
+import type { AdoptionFailure, Gap } from './findings.ts';
 import { comparedFields, type ComparedField } from './fields.ts';
 import { storeTime, type RedisClient } from '../../redis/connection/client.ts';
 
@@ -46,6 +47,9 @@ export interface ComparisonSummary {
   isDenylistUnsettled: boolean;
   /** Users, and the denylist, with a change that was forwarded and not adopted yet, those just under way included. */
   unadopted: number;
+  /** Users with a change that could not be adopted, and some of them; times in ms since 1970. */
+  failedAdoptions: number;
+  adoptionFailures: { userId: string; reason: AdoptionFailure; at: number }[];
   /** Users whose name the legacy service shows for another user. */
   lostNames: number;
   /** Why something may be missing here; times in ms since 1970. */
@@ -73,18 +77,19 @@ async function readOne(
   organizationId: string,
 ): Promise<ComparisonSummary> {
   const base = organizationBase(prefix, organizationId);
-  const [counts, differingUsers, [, some], unmapped, refused, unadopted, lostNames, gaps] = await Promise.all(
-    [
+  const [counts, differingUsers, examples, unmapped, refused, unadopted, failed, failures, lostNames, gaps] =
+    await Promise.all([
       store.hgetall(comparisonsKey(base)),
       store.hlen(differingUsersKey(base)),
-      store.hscan(differingUsersKey(base), 0, 'COUNT', mostExamples),
+      examplesIn<Omit<ComparisonSummary['examples'][number], 'userId'>>(store, differingUsersKey(base)),
       store.hgetall(unmappedKeysKey(base)),
       store.hgetall(refusedKeysKey(base)),
       store.hlen(unsettledKey(base)),
+      store.hlen(failedAdoptionsKey(base)),
+      examplesIn<{ reason: AdoptionFailure; at: number }>(store, failedAdoptionsKey(base)),
       store.hlen(lostNamesKey(base)),
       store.hgetall(gapsKey(base)),
-    ],
-  );
+    ]);
   const count = (name: string): number => Number(counts[name] ?? 0);
   const fields: ComparisonSummary['fields'] = {};
   for (const field of comparedFields)
@@ -97,9 +102,11 @@ async function readOne(
     unreadable: count('unreadable'),
     fields,
     differingUsers,
-    examples: examplesIn(some),
+    examples,
     ...(await readUnsettled(store, base, unadopted)),
     unadopted,
+    failedAdoptions: failed,
+    adoptionFailures: failures,
     lostNames,
     gaps: Object.entries(gaps).map(([reason, gap]) => ({
       reason: reason as Gap,
@@ -138,11 +145,12 @@ async function readUnsettled(
   };
 }
 
-function examplesIn(entries: readonly string[]): ComparisonSummary['examples'] {
-  const examples: ComparisonSummary['examples'] = [];
+/** Some of the users who are on record. */
+async function examplesIn<Entry>(store: RedisClient, key: string): Promise<({ userId: string } & Entry)[]> {
+  const [, entries] = await store.hscan(key, 0, 'COUNT', mostExamples);
+  const examples: ({ userId: string } & Entry)[] = [];
   for (let at = 0; at + 1 < entries.length && examples.length < mostExamples; at += 2) {
-    const entry = JSON.parse(entries[at + 1] ?? '{}') as { fields: ComparedField[]; at: number };
-    examples.push({ userId: entries[at] ?? '', ...entry });
+    examples.push({ userId: entries[at] ?? '', ...(JSON.parse(entries[at + 1] ?? '{}') as Entry) });
   }
   return examples;
 }

@@ -38,6 +38,8 @@ function totals(organizations: readonly ComparisonSummary[], since: number): Com
     refusedKeys: 0,
     unsettled: 0,
     unadopted: 0,
+    failedAdoptions: 0,
+    lostNames: 0,
     lastGapAt: 0,
   };
   for (const one of organizations) {
@@ -45,6 +47,8 @@ function totals(organizations: readonly ComparisonSummary[], since: number): Com
     sum.refusedKeys += one.refusedKeys.length;
     sum.unsettled += one.unsettledUsers + Number(one.isDenylistUnsettled);
     sum.unadopted += one.unadopted;
+    sum.failedAdoptions += one.failedAdoptions;
+    sum.lostNames += one.lostNames;
     sum.lastGapAt = Math.max(sum.lastGapAt, ...one.gaps.map(({ last }) => last));
     if (one.since !== since) continue;
     sum.compared += one.compared;

@@ -17,6 +17,10 @@ export interface ComparisonTotals {
   unsettled: number;
   /** The same, with those whose change is just under way. */
   unadopted: number;
+  /** Users with a change that could not be adopted. */
+  failedAdoptions: number;
+  /** Users whose name the legacy service shows for another user. */
+  lostNames: number;
   /** When a change was last forwarded that may be missing here for good, ms; 0 where none was. */
   lastGapAt: number;
 }
@@ -165,6 +169,14 @@ function beforeTakingAuthority({ state, comparisons }: Evidence, inDoubt: number
         'wait for the next calls of these users, or, once three times LEGACY_TIMEOUT has passed, run migrate apply, then migrate verify of all organizations and entities',
     });
   }
+  if (comparisons.failedAdoptions > 0) {
+    found.push({
+      code: 'failed-adoptions',
+      reason: `${counted(comparisons.failedAdoptions, 'user')} ${comparisons.failedAdoptions === 1 ? 'has' : 'have'} a change that could not be brought over`,
+      remedy:
+        'status --json says whose and why; it is tried again with their next calls, or run migrate apply, then migrate verify of all organizations and entities',
+    });
+  }
   if (comparisons.differingUsers > 0) {
     found.push({
       code: 'users-differ',
@@ -218,18 +230,40 @@ function beforeLeavingReverse({ state, replay }: Evidence, to: Mode): Finding[] 
 }
 
 function warningsFor({ state, comparisons, replay }: Evidence, to: Mode, takesAuthority: boolean): Finding[] {
-  if (state.mode === 'reverse') {
-    if (to !== 'native' || replay.setAside === 0) return [];
-    const reason = `${counted(replay.setAside, 'change')} that the legacy service refused will never reach it`;
-    return [{ code: 'set-aside', reason, remedy: 'see cutover aside list' }];
+  const found: Finding[] = [];
+  const warn = (code: string, count: number, reason: string, remedy: string): void => {
+    if (count > 0) found.push({ code, reason: `${counted(count, 'user')} ${reason}`, remedy });
+  };
+  if (state.mode === 'reverse' && to === 'native') {
+    if (replay.setAside > 0) {
+      const reason = `${counted(replay.setAside, 'change')} that the legacy service refused will never reach it`;
+      found.push({ code: 'set-aside', reason, remedy: 'see cutover aside list' });
+    }
+    warn(
+      'unsettled',
+      comparisons.unsettled,
+      'made a change before reverse that the legacy service may have, and Redis does not',
+      'status --json says whose; they were told that the outcome is unknown, and can make it again',
+    );
   }
-  if (!takesAuthority && to !== 'mirror') return [];
-  if (comparisons.compared >= fewComparisons) return [];
-  return [
-    {
+  if (takesAuthority) {
+    warn(
+      'lost-names',
+      comparisons.lostNames,
+      'lost a username to another one, which the legacy service shows for both',
+      'let names be compared as the legacy service does (org set --username-comparison), or change one of them there',
+    );
+  }
+  if (
+    (takesAuthority || to === 'mirror') &&
+    state.mode !== 'reverse' &&
+    comparisons.compared < fewComparisons
+  ) {
+    found.push({
       code: 'few-comparisons',
       reason: `only ${counted(comparisons.compared, 'comparison')} ${comparisons.compared === 1 ? 'was' : 'were'} made in this mode`,
       remedy: 'wait for more traffic',
-    },
-  ];
+    });
+  }
+  return found;
 }

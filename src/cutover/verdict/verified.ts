@@ -2,7 +2,7 @@ import { storeTime, type RedisClient } from '../../redis/connection/client.ts';
 import { script } from '../../redis/connection/script-loader.ts';
 import { cutoverKey, forwardedOrganizationsKey, organizationBase } from '../../redis/keys.ts';
 
-type Recorded = 'unsettled' | 'differing' | 'lost-names' | 'gaps';
+type Recorded = 'unsettled' | 'differing' | 'failed' | 'lost-names' | 'gaps';
 
 const clearVerified = script<[what: Recorded, cursor: string, openedAt: number], string>(
   'cutover/clear_verified',
@@ -17,7 +17,7 @@ export interface CleanVerify {
 
 /**
  * Records that a verify of everything has found no difference, and removes what it has settled: gaps, changes in doubt,
- * users who differ and lost names that were on record before its snapshot was opened. Where no mode was ever stored
+ * failed adoptions, users who differ and lost names that were on record before its snapshot was opened. Where no mode was ever stored
  * there is no cut-over, and nothing is recorded.
  */
 export async function recordVerified(
@@ -32,6 +32,7 @@ export async function recordVerified(
   const recorded: Recorded[] = [
     'unsettled',
     'differing',
+    'failed',
     'gaps',
     ...(hasConflicts ? [] : ['lost-names' as const]),
   ];

@@ -16,6 +16,7 @@ import {
 import { setWallet } from '../../../src/redis/profiles.ts';
 import type { LegacyOrganization } from '../../legacy/organization.ts';
 import { openTestStore } from '../../support/store.ts';
+import { readComparisons } from '../../../src/cutover/compare/summary.ts';
 import { until as untilTrue } from '../until.ts';
 import { startLegacyBridge, type LegacyBridge } from '../legacy-bridge.ts';
 
@@ -36,7 +37,13 @@ beforeEach(async () => {
   ({ userId, player } = await newUser());
 });
 afterEach(() => {
-  Object.assign(here.legacy.behaviour, { delayMs: 0, lagMs: 0, failWith: undefined, reset: undefined });
+  Object.assign(here.legacy.behaviour, {
+    delayMs: 0,
+    lagMs: 0,
+    failWith: undefined,
+    reset: undefined,
+    override: undefined,
+  });
 });
 
 const newUser = async () => {
@@ -180,6 +187,33 @@ describe('an accepted change of a profile', () => {
       ({ as }) => as !== undefined,
     );
     expect((await stored())['u']).toBe('Bj\u00f6rn');
+  });
+});
+
+describe('an accepted change that cannot be adopted, since the legacy service does not show the profile,', () => {
+  const failures = async () => {
+    const { store, config } = here.bridge;
+    const [own] = await readComparisons(store, config.keyPrefix);
+    return own?.adoptionFailures ?? [];
+  };
+  beforeEach(async () => {
+    here.legacy.behaviour.override = { headers: { 'content-type': 'text/html' }, chunks: [Buffer.from('?')] };
+    expect(await put({ username: `${userId} new` })).toBe(200);
+    const [failure] = await until(failures, (list) => list.length > 0);
+    expect(failure).toMatchObject({ userId, reason: 'profile-not-shown', at: expect.any(Number) });
+    here.legacy.behaviour.override = undefined;
+  }, 30_000);
+
+  test('is on record until a later adoption', async () => {
+    expect(await put({ username: `${userId} newer` })).toBe(200);
+    await until(failures, (list) => list.length === 0);
+    expect((await stored())['u']).toBe(`${userId} newer`);
+  });
+
+  test('is on record until a read repairs it', async () => {
+    expect(await get()).toBe(200);
+    await until(failures, (list) => list.length === 0);
+    expect((await stored())['u']).toBe(`${userId} new`);
   });
 });
 

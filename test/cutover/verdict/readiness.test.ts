@@ -30,6 +30,8 @@ const compared: ComparisonTotals = {
   refusedKeys: 0,
   unsettled: 0,
   unadopted: 0,
+  failedAdoptions: 0,
+  lostNames: 0,
   lastGapAt: 0,
 };
 const nothing = { entries: 0, oldestAt: undefined, setAside: 0, pausedBecause: undefined };
@@ -120,6 +122,14 @@ describe('a step that takes authority over', () => {
     ).toContain('gap');
   });
 
+  test('waits for changes that could not be adopted, and warns of lost names', () => {
+    const comparisons = { failedAdoptions: 1, lostNames: 1 };
+    expect(verdict('mirror', 'native', { state: verified, comparisons })).toMatchObject({
+      reasons: ['not-the-next-mode', 'failed-adoptions'],
+      warnings: ['lost-names'],
+    });
+  });
+
   test('needs users and keys on which both sides agree', () => {
     const disputed = { differingUsers: 1, unmappedKeys: 1, refusedKeys: 1 };
     expect(verdict('mirror', 'native', { state: verified, comparisons: disputed }).reasons).toEqual([
@@ -171,6 +181,15 @@ describe('the steps out of reverse', () => {
     expect(verdict('reverse', 'mirror', { replay })).toMatchObject({ reasons: ['set-aside'] });
     expect(verdict('reverse', 'native', { replay })).toMatchObject({ ready: true, warnings: ['set-aside'] });
   });
+});
+
+test('leaving reverse for good comes with a warning where a change before it may be there alone', () => {
+  const comparisons = { unsettled: 1 };
+  expect(verdict('reverse', 'native', { comparisons })).toMatchObject({
+    ready: true,
+    warnings: ['unsettled'],
+  });
+  expect(verdict('reverse', 'mirror', { comparisons })).toMatchObject({ ready: true, warnings: [] });
 });
 
 test('where no mode was ever set, native can be set for good', () => {

@@ -4,6 +4,7 @@ import { recordVerified } from '../../../src/cutover/verdict/verified.ts';
 import { closeRedis } from '../../../src/redis/connection/connect.ts';
 import {
   differingUsersKey,
+  failedAdoptionsKey,
   forwardedOrganizationsKey,
   gapsKey,
   lostNamesKey,
@@ -52,6 +53,7 @@ describe('what is on record of an organization', () => {
     ] as const) {
       await store.hset(unsettledKey(base), name, `7:${at}`);
       await store.hset(differingUsersKey(base), name, JSON.stringify({ fields: ['username'], at }));
+      await store.hset(failedAdoptionsKey(base), name, JSON.stringify({ reason: 'overtaken', at }));
       await store.hset(lostNamesKey(base), name, `${at}\nada\nother`);
       await store.hset(gapsKey(base), name, JSON.stringify({ count: 1, first: at, last: at }));
     }
@@ -63,20 +65,20 @@ describe('what is on record of an organization', () => {
 
   const left = async (): Promise<string[][]> =>
     await Promise.all(
-      [unsettledKey, differingUsersKey, lostNamesKey, gapsKey].map(async (keyOf) =>
+      [unsettledKey, differingUsersKey, failedAdoptionsKey, lostNamesKey, gapsKey].map(async (keyOf) =>
         (await store.hkeys(keyOf(base))).sort(),
       ),
     );
 
   test('a clean verify removes what is older than its snapshot, and nothing else', async () => {
     await recordVerified(store, prefix, { ageMs: 60_000, hasConflicts: false });
-    expect(await left()).toEqual([['both', 'new'], ['new'], ['new'], ['new']]);
+    expect(await left()).toEqual([['both', 'new'], ['new'], ['new'], ['new'], ['new']]);
     expect(await store.hget(unsettledKey(base), 'both')).toMatch(/^9:\d+$/);
   });
 
   test('where conflicts of names were accepted, users who lost theirs stay on record', async () => {
     await recordVerified(store, prefix, { ageMs: 60_000, hasConflicts: true });
-    expect(await left()).toEqual([['both', 'new'], ['new'], ['new', 'old'], ['new']]);
+    expect(await left()).toEqual([['both', 'new'], ['new'], ['new'], ['new', 'old'], ['new']]);
   });
 
   test('a clean verify removes thousands of marks', async () => {

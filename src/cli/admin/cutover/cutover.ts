@@ -8,7 +8,7 @@ import { action, problem, type AdminContext, type Report } from '../context.ts';
 import { addExamples, withExamples } from '../options.ts';
 import { asideCommand } from './aside.ts';
 import { addSetCommand } from './set.ts';
-import { comparisonLines, findingLines, instanceLines, modeLines, replayLines } from './texts.ts';
+import { comparisonLines, doubtLines, findingLines, instanceLines, modeLines, replayLines } from './texts.ts';
 
 /** `admin cutover`: takes over from a live legacy service, step by step (src/cutover/README.md). */
 export function cutoverCommand(context: AdminContext): Command {
@@ -66,6 +66,7 @@ async function showStatus(context: AdminContext): Promise<Report> {
     ...modeLines(state),
     ...instanceLines(state.instances),
     ...(authorityOf(state.mode) === 'legacy' ? comparisonLines(evidence) : []),
+    ...doubtLines(evidence),
     ...(state.mode === 'reverse' || replay.entries + replay.setAside > 0 ? replayLines(evidence) : []),
     ...(state.gap ? [`Gap: ${formatInstant(state.gap.at)}, ${state.gap.reason}`] : []),
     ...(verdict

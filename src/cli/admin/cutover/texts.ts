@@ -1,6 +1,9 @@
 import { number } from '../../../lib/numbers.ts';
 import { formatInstant } from '../../../lib/iso8601.ts';
 import type { CutoverState, Instance } from '../../../cutover/switch/registry.ts';
+import type { AdoptionFailure } from '../../../cutover/compare/findings.ts';
+import type { GatheredEvidence } from '../../../cutover/verdict/evidence.ts';
+import { printable } from '../../../lib/system/terminal.ts';
 import { silence, type Evidence, type Verdict } from '../../../cutover/verdict/readiness.ts';
 
 /** The mode in force, and a switch under way. */
@@ -25,6 +28,32 @@ export function instanceLines(instances: readonly Instance[]): string[] {
       ];
       return `  ${id} (${kind}): ${seen}, ${notes.join(', ')}`;
     }),
+  ];
+}
+
+const failureReasons: Record<AdoptionFailure, string> = {
+  'profile-not-shown': 'the legacy service did not show the profile',
+  overtaken: 'other changes kept coming between',
+  'store-unavailable': 'Redis was away',
+  'mode-switched': 'the mode was switched before',
+};
+
+const shownFailures = 5;
+
+/** Changes that the legacy service may have and Redis does not; nothing where there are none. */
+export function doubtLines({ comparisons, organizations }: GatheredEvidence): string[] {
+  const { unsettled, failedAdoptions } = comparisons;
+  if (unsettled + failedAdoptions === 0) return [];
+  const failures = organizations.flatMap(({ organizationId, adoptionFailures }) =>
+    adoptionFailures.map(
+      ({ userId, reason, at }) =>
+        `  ${printable(organizationId)}, user ${printable(userId)}: ${failureReasons[reason]} (${formatInstant(at)})`,
+    ),
+  );
+  return [
+    `Changes in doubt: ${number(unsettled)}; could not be brought over: ${number(failedAdoptions)}`,
+    ...failures.slice(0, shownFailures),
+    ...(failedAdoptions > shownFailures ? ['  … (status --json has more)'] : []),
   ];
 }
 

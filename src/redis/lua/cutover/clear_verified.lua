@@ -3,17 +3,20 @@
 -- Removes a part of what a clean verify has settled: everything that was on record before its snapshot was opened.
 --
 -- KEYS[1]  <prefix>{organization}:
--- ARGV[1]  unsettled | differing | lost-names | gaps
+-- ARGV[1]  unsettled | differing | failed | lost-names | gaps
 -- ARGV[2]  0, then what the call before replied
 -- ARGV[3]  when the snapshot was opened, ms
 --
 -- where to go on, 0 at the end
 local what, opened_at = ARGV[1], tonumber(ARGV[3])
 local keys = {
-  unsettled = unsettled_key(), differing = differing_users_key(), ['lost-names'] = lost_names_key(), gaps = gaps_key(),
+  unsettled = unsettled_key(), differing = differing_users_key(), failed = failed_adoptions_key(),
+  ['lost-names'] = lost_names_key(), gaps = gaps_key(),
 }
+local function time_of(value) return cjson.decode(value).at end
 local recorded_at = {
-  differing = function(value) return cjson.decode(value).at end,
+  differing = time_of,
+  failed = time_of,
   ['lost-names'] = function(value) return tonumber(string.match(value, '^%d+')) end,
   gaps = function(value) return cjson.decode(value).last end,
 }

@@ -5,10 +5,11 @@
 --
 -- KEYS[1]  <prefix>{organization}:
 -- ARGV[1]  since when the mode holds that the findings are of, ms
--- ARGV[2]  JSON {counts, differing, matching, unmapped, refused, agreed, gaps}
+-- ARGV[2]  JSON {counts, differing, matching, failed, unmapped, refused, agreed, gaps}
 --            counts     name -> how many more
 --            differing  user -> the fields that differ, by the last comparison
 --            matching   users whose last comparison found no difference
+--            failed     user -> {number, reason}: a change that could not be adopted
 --            unmapped   SHA-256 of an API key that only the legacy service accepts -> JSON {userAgent, at}
 --            refused    SHA-256 of an API key that only Redis accepts -> the same
 --            agreed     SHA-256 of API keys that both accept
@@ -38,6 +39,13 @@ for _, sha256 in ipairs(found.agreed) do
   redis.call('HDEL', refused_keys_key(), sha256)
 end
 
+for user, failure in pairs(found.failed) do
+  -- A later adoption has made it good.
+  local adopted = tonumber(redis.call('HGET', profile_key(user), 'as') or 0)
+  found.failed[user] = adopted < failure.number and cjson.encode({ reason = failure.reason, at = now }) or nil
+end
+note(failed_adoptions_key(), found.failed, most_users)
+
 for name, gap in pairs(found.gaps) do
   local first, last = math.min(gap.first, now), now + gap.pending
   local known = redis.call('HGET', gaps_key(), name)
@@ -55,7 +63,10 @@ if tonumber(ARGV[1]) > since then
   redis.call('HSET', comparisons_key(), 'since', ARGV[1])
 end
 for name, count in pairs(found.counts) do redis.call('HINCRBY', comparisons_key(), name, count) end
-for _, user in ipairs(found.matching) do redis.call('HDEL', differing_users_key(), user) end
+for _, user in ipairs(found.matching) do
+  redis.call('HDEL', differing_users_key(), user)
+  redis.call('HDEL', failed_adoptions_key(), user)
+end
 for user, fields in pairs(found.differing) do
   found.differing[user] = cjson.encode({ fields = fields, at = now })
 end

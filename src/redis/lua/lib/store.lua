@@ -36,6 +36,7 @@ local function unmapped_keys_key() return KEYS[1] .. 'cutover:unmapped-keys' end
 local function refused_keys_key() return KEYS[1] .. 'cutover:refused-keys' end
 local function adoptions_key() return KEYS[1] .. 'cutover:adoptions' end
 local function unsettled_key() return KEYS[1] .. 'cutover:unsettled' end
+local function failed_adoptions_key() return KEYS[1] .. 'cutover:failed-adoptions' end
 local function lost_names_key() return KEYS[1] .. 'cutover:lost-names' end
 local function denylist_change_key() return KEYS[1] .. 'cutover:denylist-change' end
 local function gaps_key() return KEYS[1] .. 'cutover:gaps' end

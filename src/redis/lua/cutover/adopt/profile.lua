@@ -73,6 +73,7 @@ redis.call('HSET', profile, 't', '', 'as', number, 'at', now_ms())
 
 settle(user, ARGV[4], tonumber(ARGV[3]))
 redis.call('HDEL', differing_users_key(), user)
+redis.call('HDEL', failed_adoptions_key(), user)
 if has_conflict then return { 'conflict' } end
 redis.call('HDEL', lost_names_key(), user)
 return { 'adopted' }
