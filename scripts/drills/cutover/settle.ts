@@ -1,6 +1,8 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { isDeepStrictEqual } from 'node:util';
 import { modes, type Mode } from '../../../src/cutover/modes.ts';
+import { createReplayQueue } from '../../../src/cutover/replay/queue.ts';
+import { readReplayState } from '../../../src/cutover/replay/state.ts';
 import { recordVerified } from '../../../src/cutover/verdict/verified.ts';
 import { cutoverKey, gapsKey, organizationBase, unsettledKey } from '../../../src/redis/keys.ts';
 import { keyPrefix } from '../history/deployment.ts';
@@ -16,6 +18,7 @@ const patience = { end: 20_000, equal: 60_000 };
 export async function prepare(site: Site, newName: (user: string) => string, mode: Mode): Promise<void> {
   const { store, players, bridges } = site;
   await goTo(site, mode);
+  if (mode === 'reverse') await untilReplayed(site);
   // What a kill has left in doubt is what it is there for; here all begins anew.
   await store.del(unsettledKey(base), gapsKey(base));
   await store.hdel(cutoverKey(keyPrefix), 'gap');
@@ -53,6 +56,16 @@ async function goTo(site: Site, mode: Mode): Promise<void> {
 async function mustBeEqual(site: Site): Promise<void> {
   const differences = await untilEqual(site);
   if (differences.length > 0) throw new Error(`before the switch: ${differences.join('; ')}`);
+}
+
+/** What was sent to the legacy service and not seen to arrive is sent again, even where both sides are equal. */
+async function untilReplayed({ store }: Site): Promise<void> {
+  const queue = createReplayQueue(store, keyPrefix);
+  const deadline = performance.now() + patience.equal;
+  while ((await readReplayState(store, keyPrefix, queue)).entries > 0) {
+    if (performance.now() > deadline) throw new Error('before the switch: the queue does not become empty');
+    await sleep(250);
+  }
 }
 
 /** Waits until no switch is under way and both bridges make changes; what is wrong where they never do. */
