@@ -75,7 +75,7 @@ program
   .description(
     'stops an instance, the tool or Redis at every step of a switch of the mode, and checks what clients see',
   )
-  .option('--commands <n>', 'at how many commands of each step at most', wholeNumber, 3)
+  .option('--commands <n>', 'at how many commands of each step at most', wholeNumber, 1)
   .option('--first <n>', 'the command of each step to begin at', wholeNumber, 1)
   .option('--switch <pattern>', 'only the switches that match, as "mirror -> native"', pattern, /^/)
   .option('--step <pattern>', 'only the steps that match', pattern, /^/)
@@ -90,7 +90,7 @@ never be two authorities; and the switch must be made or withdrawn.
 
 Examples:
   $ npm run drills -- cutover
-  $ npm run drills -- cutover --switch "mirror -> native" --step "move reads" --stop "tool killed" --commands 1`,
+  $ npm run drills -- cutover --switch "mirror -> native" --step "move reads" --stop "tool killed" --commands 3`,
   )
   .action(async ({ commands, first, switch: switches, step, stop }: CutoverOptions) => {
     const results = await drillCutover({ switches, steps: step, stops: stop, commands, first, say });
