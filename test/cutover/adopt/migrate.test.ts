@@ -110,6 +110,24 @@ test('nor is the URL of an avatar that its reference leads to, by the catalogue 
   expect(await apply('https://x/a%20b/%C3%B6!.png')).toBe('updated');
 });
 
+test('nor is a picture by reference whose URL the source shows, and the reference stays', async () => {
+  const profile = profileKey(base, 'ada');
+  await store.hset(settingsKey(base), 'template', 'https://x/{datasourceId}/{objectDefinitionId}.png');
+  await store.hdel(profile, 'pu');
+  await store.hset(profile, 'pr', 'shop\nhat');
+  expect(await applyProfile(adoptedAt + 1, 'https://x/shop/hat.png')).toBe('unchanged');
+  await store.hset(profile, 'wu', '0x1');
+  expect(await applyProfile(adoptedAt + 1, 'https://x/shop/hat.png')).toBe('updated');
+  expect(await store.hgetall(profile)).toEqual({
+    pr: 'shop\nhat',
+    t: '5000',
+    as: '7',
+    at: String(adoptedAt),
+  });
+  expect(await applyProfile(adoptedAt + 1, 'https://x/shop/other.png')).toBe('updated');
+  expect(await store.hmget(profile, 'pr', 'pu')).toEqual([null, 'https://x/shop/other.png']);
+});
+
 test('names that were denied after the snapshot are not pruned; those denied before are', async () => {
   await store.hset(denylistKey(base, '0'), 'root', '');
   const prune = (snapshotAt: number | '') =>

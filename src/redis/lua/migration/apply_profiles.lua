@@ -43,17 +43,6 @@ if redis.call('EXISTS', denylist_key(index)) == 1 then
   end
 end
 
--- Fields from the seventh on. A picture that was copied here stays while the source shows the URL it came from.
-local function fields_of(row, have)
-  local fields = { unpack(row, 7) }
-  if have.pf and have.po then
-    for i = 1, #fields, 2 do
-      if fields[i] == 'pu' and fields[i + 1] == have.po then fields[i], fields[i + 1] = 'pf', have.pf end
-    end
-  end
-  return fields
-end
-
 local snapshot_at, marks_from = tonumber(ARGV[5]) or 0, tonumber(ARGV[6])
 
 -- Whether the bridge has changed the profile under the authority of now.
@@ -63,13 +52,33 @@ local function is_adopted_since(have)
   return have.at ~= nil and tonumber(have.at) >= snapshot_at
 end
 
+local function was_ours(have) return have.b ~= nil and not is_ours(have) end
+
+-- Fields from the seventh on. A picture that was copied here stays while the source shows the URL it came from; so does
+-- a reference that was set here and leads to the URL that the source shows: the legacy service may not tell references.
+local function fields_of(row, have)
+  local fields = { unpack(row, 7) }
+  local has_reference = have.pr and not have.pu and (have.at or was_ours(have))
+  local shown
+  for i = 1, #fields, 2 do
+    if fields[i] == 'pr' then has_reference = false end
+    if fields[i] == 'pu' then shown = i end
+  end
+  if not shown then return fields end
+  if have.pf and have.po == fields[shown + 1] then
+    fields[shown], fields[shown + 1] = 'pf', have.pf
+  elseif has_reference and url_of(have.pr) == fields[shown + 1] then
+    fields[shown], fields[shown + 1] = 'pr', have.pr
+  end
+  return fields
+end
+
 -- An adoption knows neither when the profile was changed nor whether the avatar has a URL of its own: it stores one
 -- only where the avatar's reference does not lead to it. A change that was made here, and reached the legacy service
 -- before that got the authority back, was made there at another time, and without such a URL.
 local function may_differ(have, field, value)
-  local was_ours = have.b and not is_ours(have)
-  if not have.at and not was_ours then return false end
-  if field == 't' then return have.t == '' or was_ours end
+  if not have.at and not was_ours(have) then return false end
+  if field == 't' then return have.t == '' or was_ours(have) end
   return field == 'au' and not have.au and have.ar ~= nil and url_of(have.ar) == value
 end
 
