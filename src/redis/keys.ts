@@ -1,4 +1,4 @@
-/** Where a key stands outside every organization; README.md beside this file has the table of all keys. */
+/** The ids of all organizations. README.md beside this file has the table of all keys. */
 export const organizationsKey = (prefix: string): string => `${prefix}orgs`;
 
 /** The version of the layout (layout/). */
@@ -17,7 +17,7 @@ export const cutoverKey = (prefix: string): string => `${prefix}cutover`;
 export const organizationBase = (prefix: string, organizationId: string): string =>
   `${prefix}{${encodeId(organizationId)}}:`;
 
-/** The organization whose keys begin with this; undefined where none's do. */
+/** The organization whose keys begin with this; undefined if there is none. */
 export function organizationOf(prefix: string, base: string): string | undefined {
   const encoded = /^\{([^{}]*)\}:$/.exec(base.slice(prefix.length))?.[1];
   try {

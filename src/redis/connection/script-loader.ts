@@ -22,7 +22,7 @@ export type Script<Arguments extends unknown[], Reply> = (
  *     -- @wait replicas   it is answered once as many replicas have the write as `waitForReplicas` says
  */
 export function script<Arguments extends unknown[], Reply>(file: string): Script<Arguments, Reply> {
-  // At once: an upgrade in place may put the next version there while this one runs.
+  // Read at once: an upgrade in place may replace the file while this version runs.
   const read = readScript(file);
   const defined = new WeakMap<RedisClient, Run>();
   return (client, key, ...rest) => {

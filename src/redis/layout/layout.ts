@@ -26,7 +26,7 @@ export async function readLayout(client: RedisClient, prefix: string): Promise<L
   if (text === null) return organizations === 0 ? { kind: 'empty' } : { kind: 'older', version: 1 };
   const [, from, to] = /^(\d+)(?:->(\d+))?$/.exec(text) ?? [];
   const version = Number(to ?? from ?? Number.NaN);
-  // Also where the text says nothing to this version.
+  // Also if this version cannot read the text.
   if (!(version <= layoutVersion)) return { kind: 'newer', version };
   if (to !== undefined) return { kind: 'upgrading', from: Number(from) };
   return version === layoutVersion ? { kind: 'current' } : { kind: 'older', version };

@@ -9,8 +9,8 @@
 -- Names in a bucket: the most before it is split, and the average.
 local fullest, usual = 64, 36
 
--- How many buckets a generation has, and the power of two that is not below it; in `counts` as it was read from the
--- settings together with others of them.
+-- How many buckets a generation has, and the power of two that is not below it. `counts` has the number alone, where a
+-- script has read it along with other settings.
 local known, counts = {}, {}
 local function remember(index, count)
   local range = 1

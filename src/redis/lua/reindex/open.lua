@@ -10,7 +10,7 @@
 -- ARGV[3]  the comparison wanted
 --
 -- {'unknown-organization'}
--- {'unchanged'}                              names are compared so already
+-- {'unchanged'}                              names are already compared in this way
 -- {'busy'}                                   another rebuild is under way
 -- {'inconsistent'}                           the index has more buckets than the settings say
 -- {'opened', generation, next, buckets}      the generation in force and how many buckets it has
