@@ -4,6 +4,14 @@ import type { Extent, Workspace } from './workspace.ts';
 /** Into so many parts lines are divided: of a hundred million, one fits into memory. */
 export const partitionCount = 256;
 
+/** The partition for lines about a key. */
+export function partitionFor(key: string): number {
+  let hash = 0;
+  for (let at = 0, { length } = key; at < length; at += 1)
+    hash = Math.imul(hash ^ String.prototype.charCodeAt.call(key, at), 0x01000193);
+  return (hash ^ (hash >>> 15)) & (partitionCount - 1);
+}
+
 /** Bytes of a partition that are held in memory. */
 const blockSize = 16 * 1024;
 

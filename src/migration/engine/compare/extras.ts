@@ -10,7 +10,8 @@ import {
   settingsKey,
 } from '../../../redis/keys.ts';
 import { identityOf } from '../../analysis/identity.ts';
-import { createSorter, separator } from '../../analysis/sorter.ts';
+import { createPartitions, partitionFor } from '../../analysis/partitions.ts';
+import { separator } from '../../analysis/sorter.ts';
 import type { Entity, RecordOf } from '../../records/records.ts';
 import type { MigrationContext } from '../context.ts';
 import type { Organization } from '../organizations.ts';
@@ -37,29 +38,33 @@ export interface Extras {
   ) => AsyncGenerator<Extra>;
 }
 
-const inSource = 'a';
-const inRedis = 'b';
+const [inSource, inRedis] = ['a', 'b'];
 const lookedUpAtOnce = 500;
 
 /** A search among these entities; organizations' own settings are no extras. */
 export function createExtras(context: MigrationContext, wanted: readonly Entity[]): Extras {
   const entities = wanted.filter((entity) => entity !== 'organizations');
-  const sorter = createSorter(context.workspace);
+  const lines = createPartitions(context.workspace);
   let noted = 0;
-  const note = (entity: Entity, id: string, key: string, side: string): void =>
+  const note = (entity: Entity, id: string, key: string, side: string): void => {
     // References hold the one control character that lines must not.
-    sorter.add([entity, id, key.replaceAll('\n', '\u0002'), side].join(separator));
+    const record = entity + separator + id + separator + key.replaceAll('\n', '\u0002');
+    lines.add(partitionFor(record), side + record);
+  };
 
   async function* missing(): AsyncGenerator<StoredRecord> {
-    let last = '';
-    for (const line of sorter.sorted()) {
-      const [entity, id = '', key = '', side] = line.split(separator);
-      const own = line.slice(0, -1);
-      if (side === inRedis && own !== last) {
+    for (const own of lines.all()) {
+      const known = new Set<string>();
+      for (const line of own) if (line.startsWith(inSource)) known.add(line.slice(1));
+      for (const line of own) {
+        const record = line.slice(1);
+        if (known.has(record)) continue;
+        // A scan may give a key twice.
+        known.add(record);
+        const [entity, id = '', key = ''] = record.split(separator);
         const organization = await context.organizations.find(id);
         yield { entity: entity as Entity, organization, key: key.replaceAll('\u0002', '\n') };
       }
-      last = own;
     }
   }
 
