@@ -72,7 +72,7 @@ export function createWriter(
           own.map(({ record }) => record),
         );
         for (const [position, item] of own.entries()) {
-          results.set(item, found[position] ?? resultOf(entity, undefined));
+          results.set(item, found[position] ?? { outcome: outcomeOf(entity, undefined) });
         }
       }
       return items.map((item) => results.get(item) as Result);
@@ -98,15 +98,15 @@ const known: ReadonlySet<string> = new Set<Outcome>([
   'taken',
 ]);
 
-function resultOf(entity: Entity, outcome: Outcome | undefined): Result {
-  if (outcome !== undefined && known.has(outcome)) return { outcome };
+function outcomeOf(entity: Entity, outcome: Outcome | undefined): Outcome {
+  if (outcome !== undefined && known.has(outcome)) return outcome;
   throw new MigrationError(
     `Redis gave an unknown reply for ${entity} (${JSON.stringify(outcome)}): another version of this tool may be running; stop it, then run the same command again`,
   );
 }
 
 function resultsOf(entity: Entity, records: readonly unknown[], outcomes: readonly Outcome[]): Result[] {
-  return records.map((_, position) => resultOf(entity, outcomes[position]));
+  return records.map((_, position) => ({ outcome: outcomeOf(entity, outcomes[position]) }));
 }
 
 const putOrganizations: Putter<'organizations'> = async (place, records) => {
@@ -121,7 +121,7 @@ const putOrganizations: Putter<'organizations'> = async (place, records) => {
       ? 'created'
       : await migrateOrganization(store, organization.base, epoch, '', mode, comparison, ...rest);
     const keepsComparison = organization.settings.comparison !== settings.comparison;
-    results.push({ ...resultOf('organizations', outcome), keepsComparison });
+    results.push({ outcome: outcomeOf('organizations', outcome), keepsComparison });
   }
   return results;
 };
@@ -262,7 +262,7 @@ async function putOnce(
     }
     const holder = outcome === 'taken' ? names[named++] : undefined;
     const previous = seen === '' ? undefined : seen;
-    results[position] = { ...resultOf('profiles', outcome), holder, previous };
+    results[position] = { outcome: outcomeOf('profiles', outcome), holder, previous };
   }
   for (const at of denied) {
     const result = results[rows[at]?.position ?? -1];

@@ -61,7 +61,7 @@ const settledQuery = `
     AND backend_type IS DISTINCT FROM 'autovacuum worker'`;
 
 /** Bytes that are read ahead. */
-const pageBytes = 256 * 1024;
+const pageBytes = 64 * 1024;
 
 /** Connects to PostgreSQL, inside one REPEATABLE READ snapshot that lasts until close. */
 export async function openPostgres(address: DatabaseUrl): Promise<Database<PostgresColumn>> {
