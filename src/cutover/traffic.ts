@@ -1,3 +1,4 @@
+import { setMaxListeners } from 'node:events';
 import type { Operation } from '../contract/operations.ts';
 import type { MediaUrl } from '../contract/views.ts';
 import type { Caller } from '../domain/caller.ts';
@@ -80,6 +81,8 @@ export function createTraffic(options: TrafficOptions): Traffic {
   cutover.holdWhile(findings.hasUnsavedGaps);
   const underWay = new Set<Promise<void>>();
   const stopping = new AbortController();
+  // Any number of changes may wait for their outcome, each with a listener.
+  setMaxListeners(0, stopping.signal);
   const mirror = createMirror({ store, legacy, findings, cutover, inBackground, signal: stopping.signal });
 
   /** Goes on with work that no response waits for. */
