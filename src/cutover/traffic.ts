@@ -61,7 +61,7 @@ export interface TrafficOptions {
   keyPrefix: string;
   legacy: Legacy;
   mediaUrl: MediaUrl;
-  cutover: Pick<Cutover, 'mode' | 'since' | 'admitChange' | 'holdWhile'>;
+  cutover: Pick<Cutover, 'mode' | 'since' | 'admitChange' | 'isLeftBehind' | 'holdWhile'>;
   log: Log;
 }
 

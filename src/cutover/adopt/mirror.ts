@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { ChangedProfile } from '../../contract/types.gen.ts';
+import { ProblemError } from '../../contract/problems.ts';
 import type { Caller } from '../../domain/caller.ts';
 import type { AuthenticationOutcome } from '../../redis/api-keys/callers.ts';
 import { isStoreUnavailable } from '../../redis/connection/connect.ts';
@@ -7,7 +8,7 @@ import { unsettledKey } from '../../redis/keys.ts';
 import { isOutdated } from '../../redis/write-snapshot.ts';
 import { differingFields, type Shown } from '../compare/fields.ts';
 import type { Findings, Gap } from '../compare/findings.ts';
-import { longestResponse, readJson } from '../forward/content.ts';
+import { bodyOf, longestResponse, readJson } from '../forward/content.ts';
 import type { Legacy, LegacyResponse } from '../forward/legacy.ts';
 import { observed } from '../forward/observed.ts';
 import type { Admission, Cutover } from '../switch/instance.ts';
@@ -21,7 +22,7 @@ export interface MirrorOptions {
   store: RedisClient;
   legacy: Legacy;
   findings: Findings;
-  cutover: Pick<Cutover, 'admitChange' | 'since'>;
+  cutover: Pick<Cutover, 'admitChange' | 'isLeftBehind' | 'since'>;
   /** Goes on with work that no response waits for. */
   inBackground: (work: () => Promise<void>) => void;
   /** Ends the waiting of a service that stops; marks of unsettled changes stay. */
@@ -162,6 +163,14 @@ export function createMirror(options: MirrorOptions): Mirror {
       throw error;
     }
     const { status } = response;
+    if (status < 300 && (await cutover.isLeftBehind(admission))) {
+      if (number !== undefined && user !== undefined && credentials !== undefined) {
+        findings.adoptionFailed(credentials.organizationId, user.userId, number, 'mode-switched');
+      }
+      note(0);
+      await end();
+      throw await leftBehind(response);
+    }
     if (status >= 500) adoptLater();
     else if (status < 300) note(0);
     const body = observed(response.body, longestResponse, (whole) => {
@@ -198,6 +207,10 @@ export function createMirror(options: MirrorOptions): Mirror {
       throw error;
     }
     const { status } = response;
+    if (status < 300 && (await cutover.isLeftBehind(admission))) {
+      await finish(change, begun, 'denylist-outcome-unknown');
+      throw await leftBehind(response);
+    }
     const body = observed(response.body, longestResponse, (whole) => {
       inBackground(async () => {
         if (status >= 500) return await finish(change, begun, 'denylist-outcome-unknown');
@@ -309,6 +322,15 @@ export function createMirror(options: MirrorOptions): Mirror {
       });
     },
   };
+}
+
+/** What a client is told whose change only the legacy service has, which is the authority no more. */
+async function leftBehind(response: LegacyResponse): Promise<ProblemError> {
+  await bodyOf(response).catch(() => {});
+  return new ProblemError(
+    'store-unavailable',
+    'The service was switched over while this change was made; whether it took effect is unknown. Sending it again is safe.',
+  );
 }
 
 function userOf(

@@ -41,6 +41,11 @@ export interface Cutover {
    * seconds, or the switch takes longer than fifteen.
    */
   admitChange: () => Admission | Promise<Admission>;
+  /**
+   * Whether a switch has gone on without this process, as while it was paused, and left an admitted change behind: it
+   * must not be acknowledged. Asks the store only where the process has not heard from it for a while.
+   */
+  isLeftBehind: (admission: Pick<Admission, 'mode' | 'epoch'>) => Promise<boolean>;
   /** As long as this is true, the instance does not acknowledge that its changes have stopped. One at a time. */
   holdWhile: (isUnsaved: () => boolean) => void;
   /** Ends the registration; requests must have ended. */
@@ -112,6 +117,12 @@ export async function joinCutover(client: RedisClient, options: CutoverOptions):
       if (position.changes === undefined) return admitLater();
       era.admitted += 1;
       return era;
+    },
+    isLeftBehind: async (admission) => {
+      if (performance.now() - heardAt > readLease) await refresh();
+      const { epoch, phase, reads } = position;
+      // A switch that this process takes part in waits for its admitted changes before it moves reads.
+      return epoch > admission.epoch && phase !== 'stop' && reads !== admission.mode;
     },
     holdWhile: (condition) => {
       isUnsaved = condition;

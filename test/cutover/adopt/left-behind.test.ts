@@ -1,0 +1,124 @@
+import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import { pause, resume, startBridgeProcess, type Server } from '../../../scripts/drills/processes.ts';
+import { readCutover } from '../../../src/cutover/switch/registry.ts';
+import { silence } from '../../../src/cutover/verdict/readiness.ts';
+import type { RedisClient } from '../../../src/redis/connection/client.ts';
+import { closeRedis } from '../../../src/redis/connection/connect.ts';
+import { cutoverKey, organizationBase, profileKey } from '../../../src/redis/keys.ts';
+import { startLegacy, type Legacy } from '../../legacy/legacy.ts';
+import { runTool } from '../../support/admin.ts';
+import { createTestOrganization } from '../../support/bridge.ts';
+import { freshPrefix, testRedisUrl } from '../../support/redis.ts';
+import { openTestStore } from '../../support/store.ts';
+import { until } from '../until.ts';
+
+/* A bridge that is paused after it has forwarded a change, and taken for stopped while the mode is switched. */
+
+const prefix = freshPrefix();
+const organizationId = 'acme';
+let legacy: Legacy;
+let store: RedisClient;
+let bridge: Server;
+let apiKey: string;
+let admin: string;
+let environment: Record<string, string>;
+
+beforeAll(async () => {
+  legacy = await startLegacy();
+  store = await openTestStore();
+  environment = {
+    REDIS_URL: testRedisUrl(),
+    KEY_PREFIX: prefix,
+    ALLOW_EVICTION: '1',
+    LEGACY_BASE_URL: legacy.url,
+    LEGACY_TIMEOUT: '60',
+    REPLAY_SECRET: 's'.repeat(40),
+  };
+  await store.hset(cutoverKey(prefix), { mode: 'mirror', epoch: 1, since: Date.now(), by: 'test' });
+  const config = { keyPrefix: prefix, organizationHeader: 'x-platform-organization-id' };
+  const { newKey } = await createTestOrganization('', config, store, organizationId);
+  ({ apiKey } = await newKey({ role: 'player', userId: 'ada' }));
+  legacy.addKey(apiKey, { organization: organizationId, role: 'player', user: 'ada' });
+  ({ apiKey: admin } = await newKey({ role: 'admin' }));
+  legacy.addKey(admin, { organization: organizationId, role: 'admin' });
+  bridge = await startBridgeProcess(environment);
+});
+afterAll(async () => {
+  await bridge.stop();
+  await closeRedis(store);
+  await legacy.close();
+});
+
+const send = async (key: string, method: string, path: string, body?: unknown) => {
+  const response = await fetch(bridge.url + path, {
+    method,
+    ...(body !== undefined && { body: JSON.stringify(body) }),
+    headers: {
+      'content-type': 'application/json',
+      'x-api-key': key,
+      'x-platform-organization-id': organizationId,
+    },
+  });
+  return { status: response.status, text: await response.text() };
+};
+
+const run = async (command: string): Promise<string> => {
+  const { code, out, err } = await runTool(environment, command);
+  expect({ command, code, err }).toMatchObject({ code: 0 });
+  return out;
+};
+
+const nameHere = async () =>
+  await store.hget(profileKey(organizationBase(prefix, organizationId), 'ada'), 'u');
+
+/** Pauses the bridge once the legacy service has made a change, and switches to reverse meanwhile. */
+async function switchAcross(change: () => ReturnType<typeof send>): ReturnType<typeof send> {
+  let open = (): void => {};
+  legacy.behaviour.answerGate = new Promise<void>((resolve) => (open = resolve));
+  const arrived = legacy.received.length;
+  const response = change();
+  await until(() => legacy.received.length > arrived);
+  pause(bridge);
+  legacy.behaviour.answerGate = undefined;
+  open();
+  const silent = async () =>
+    (await readCutover(store, prefix)).instances.find(({ silentMs }) => silentMs > silence);
+  await until(async () => (await silent()) !== undefined);
+  await run(`cutover set reverse --force --assume-stopped ${(await silent())?.id}`);
+  resume(bridge);
+  return await response;
+}
+
+test('it acknowledges no change that only the legacy service has, and names the user until that is mended', async () => {
+  const { status, text } = await switchAcross(() =>
+    send(apiKey, 'PUT', '/api/profile/', { username: 'Ada' }),
+  );
+  expect({ status, text }).toEqual({
+    status: 503,
+    text: expect.stringContaining('whether it took effect is unknown. Sending it again is safe.'),
+  });
+  expect(legacy.organization(organizationId).profiles.get('ada')?.username).toBe('Ada');
+  expect(await nameHere()).toBeNull();
+  const named = 'acme, user ada: the mode was switched before';
+  await until(async () => (await run('cutover status')).includes(named));
+
+  expect(await send(apiKey, 'PUT', '/api/profile/', { username: 'Ada' })).toMatchObject({ status: 200 });
+  expect(await nameHere()).toBe('Ada');
+  await run('cutover set mirror --wait 10');
+  await until(async () => {
+    expect(await send(apiKey, 'GET', '/api/profile/')).toMatchObject({ status: 200 });
+    const { out } = await runTool(environment, 'cutover status');
+    return !out.includes(named);
+  });
+}, 60_000);
+
+test('nor a change of the denylist, which stays on record as a gap', async () => {
+  const { status } = await switchAcross(() =>
+    send(admin, 'POST', '/api/profile/username/deny/', { root: 'x' }),
+  );
+  expect(status).toBe(503);
+  const { organizations } = JSON.parse(await run('cutover status --json')) as {
+    organizations: { gaps: { reason: string }[] }[];
+  };
+  expect(organizations[0]?.gaps).toMatchObject([{ reason: 'denylist-outcome-unknown' }]);
+}, 60_000);
