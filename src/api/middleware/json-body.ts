@@ -3,18 +3,16 @@ import { ProblemError } from '../../contract/problems.ts';
 import type { BodyError } from '../../contract/types.gen.ts';
 import { bodyTooLarge, createBodyReceiver, hasBody, type BodyReceiver } from './receive-body.ts';
 
-/** Reads and parses a JSON body. */
-export type JsonReader = (request: Request, response: Response) => Promise<unknown>;
-
 const utf8 = new TextDecoder('utf-8', { fatal: true });
 
 /**
  * Reads JSON in UTF-8 (RFC 8259 §8.1) of at most `limit` bytes, both as sent and decompressed. Throws an
  * `unsupported-media-type`, `payload-too-large` or `invalid-json` problem.
  */
-export function createJsonReader(limit: number): JsonReader {
+export function createJsonReader(limit: number) {
   const readBytes = createBodyReader(limit);
-  return async (request, response) => parseJson(await readBytes(request, response));
+  return async (request: Request, response: Response): Promise<unknown> =>
+    parseJson(await readBytes(request, response));
 }
 
 /** Receives a JSON body without parsing it; otherwise like createJsonReader. */
