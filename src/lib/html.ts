@@ -34,3 +34,20 @@ export function html(strings: TemplateStringsArray, ...contents: Content[]): Htm
 export function link(address: string, text: Content = address): Html {
   return /^(https?:\/\/|[/#])/.test(address) ? html`<a href="${address}">${text}</a>` : html`${text}`;
 }
+
+/** A whole page. `head` is what it loads, with its icon. */
+export function renderPage(title: string, head: Content, body: Content): string {
+  return html`<!doctype html>
+    <html lang="en">
+      <head>
+        <meta charset="utf-8" />
+        <meta name="viewport" content="width=device-width, initial-scale=1" />
+        <meta name="color-scheme" content="light dark" />
+        <title>${title}</title>
+        ${head}
+      </head>
+      <body>
+        ${body}
+      </body>
+    </html> `.markup;
+}

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { operationsOf, type ContractDocument } from '../../contract/document.ts';
 import type { DeprecationPolicy } from '../../deprecation/policy/policy.ts';
-import { baseStyle, html, link, type Html } from '../../lib/html.ts';
+import { baseStyle, html, link, renderPage, type Html } from '../../lib/html.ts';
 import { phrase, prose } from './html.ts';
 import { movingSection } from './moving.ts';
 import { deprecationSection } from './notice.ts';
@@ -34,79 +34,67 @@ export function renderDocs(document: ContractDocument, policy: DeprecationPolicy
     operations: operations.filter(({ operation }) => operation.tags.includes(tag.name)),
   }));
   const { info } = document;
-  const page = html`<!doctype html>
-    <html lang="en">
-      <head>
-        <meta charset="utf-8" />
-        <meta name="viewport" content="width=device-width, initial-scale=1" />
-        <meta name="color-scheme" content="light dark" />
-        <title>${info.title}</title>
-        <link
-          rel="icon"
-          href="data:image/svg+xml,%3Csvg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 16 16'%3E%3Cpath d='M1 12V8a7 7 0 0 1 14 0v4M1 8h14' fill='none' stroke='%23c2620a' stroke-width='2'/%3E%3C/svg%3E"
-        />
-        ${styleElement}
-      </head>
-      <body>
-        <a class="skip" href="#content">Skip to the content</a>
-        <nav aria-label="Contents">
-          <p class="brand"><a href="#top">${info.title}</a></p>
-          <ul>
-            <li><a href="#deprecation">Deprecation</a></li>
-            <li><a href="#start">Getting started</a></li>
-            ${groups.map(
-              (group) =>
-                html`<li>
-                  <a href="#${group.id}">${group.name}</a>
-                  <ul>
-                    ${group.operations.map(
-                      ({ method, operation }) =>
-                        html`<li>
-                          <a href="#${operation.operationId}"
-                            ><span class="method ${method}">${method.toUpperCase()}</span>
-                            ${operation.summary}</a
-                          >
-                        </li>`,
-                    )}
-                  </ul>
-                </li>`,
-            )}
-            <li><a href="#moving">Moving away</a></li>
-            <li><a href="#headers">Headers</a></li>
-            <li><a href="#errors">Errors</a></li>
-            <li><a href="#schemas">Schemas</a></li>
-          </ul>
-        </nav>
-        <main id="content">
-          <header id="top">
-            <h1>${info.title}</h1>
-            <p class="lead">${info.summary}</p>
-            <p class="meta">Version ${info.version} · ${contractLink}</p>
-          </header>
-          ${deprecationSection(policy, baseUrl)}
-          <section id="start">
-            <h2>Getting started</h2>
-            ${prose(info.description)} ${credentials(document)}
-          </section>
-          ${groups.map(
-            (group) =>
-              html`<section id="${group.id}" class="group">
-                <h2>${group.name}</h2>
-                <p>${phrase(group.description)}</p>
-                ${group.operations.map((placed) => operationSection(document, placed))}
-              </section>`,
-          )}
-          ${movingSection(document, operations)} ${headersSection(document, operations[0]?.operation)}
-          ${errorsSection()}
-          <section id="schemas">
-            <h2>Schemas</h2>
-            ${schemaSections(document)}
-          </section>
-          <footer>
-            <p>This page is generated from ${contractLink}, which tools can read.</p>
-          </footer>
-        </main>
-      </body>
-    </html> `;
-  return page.markup;
+  const head = html`<link
+      rel="icon"
+      href="data:image/svg+xml,%3Csvg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 16 16'%3E%3Cpath d='M1 12V8a7 7 0 0 1 14 0v4M1 8h14' fill='none' stroke='%23c2620a' stroke-width='2'/%3E%3C/svg%3E"
+    />
+    ${styleElement}`;
+  const body = html`<a class="skip" href="#content">Skip to the content</a>
+    <nav aria-label="Contents">
+      <p class="brand"><a href="#top">${info.title}</a></p>
+      <ul>
+        <li><a href="#deprecation">Deprecation</a></li>
+        <li><a href="#start">Getting started</a></li>
+        ${groups.map(
+          (group) =>
+            html`<li>
+              <a href="#${group.id}">${group.name}</a>
+              <ul>
+                ${group.operations.map(
+                  ({ method, operation }) =>
+                    html`<li>
+                      <a href="#${operation.operationId}"
+                        ><span class="method ${method}">${method.toUpperCase()}</span> ${operation.summary}</a
+                      >
+                    </li>`,
+                )}
+              </ul>
+            </li>`,
+        )}
+        <li><a href="#moving">Moving away</a></li>
+        <li><a href="#headers">Headers</a></li>
+        <li><a href="#errors">Errors</a></li>
+        <li><a href="#schemas">Schemas</a></li>
+      </ul>
+    </nav>
+    <main id="content">
+      <header id="top">
+        <h1>${info.title}</h1>
+        <p class="lead">${info.summary}</p>
+        <p class="meta">Version ${info.version} · ${contractLink}</p>
+      </header>
+      ${deprecationSection(policy, baseUrl)}
+      <section id="start">
+        <h2>Getting started</h2>
+        ${prose(info.description)} ${credentials(document)}
+      </section>
+      ${groups.map(
+        (group) =>
+          html`<section id="${group.id}" class="group">
+            <h2>${group.name}</h2>
+            <p>${phrase(group.description)}</p>
+            ${group.operations.map((placed) => operationSection(document, placed))}
+          </section>`,
+      )}
+      ${movingSection(document, operations)} ${headersSection(document, operations[0]?.operation)}
+      ${errorsSection()}
+      <section id="schemas">
+        <h2>Schemas</h2>
+        ${schemaSections(document)}
+      </section>
+      <footer>
+        <p>This page is generated from ${contractLink}, which tools can read.</p>
+      </footer>
+    </main>`;
+  return renderPage(info.title, head, body);
 }
