@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import type { Mode } from '../../../src/cutover/modes.ts';
 import { replayerKey } from '../../../src/redis/keys.ts';
-import { scriptText } from '../../../src/redis/connection/script-loader.ts';
+import { readScript } from '../../../src/redis/connection/script-source.ts';
 import { keyPrefix } from '../history/deployment.ts';
 
 /** The steps of a switch, in order, as `cutover set` takes them by its commands to Redis. */
@@ -65,7 +65,7 @@ function scriptNames(): Map<string, string> {
   const names = ['begin', 'advance', 'withdraw', 'read', 'remove', 'raise_epoch'].map(
     (name) => `cutover/${name}`,
   );
-  return new Map(names.map((name) => [sha1(scriptText(name)), name]));
+  return new Map(names.map((name) => [sha1(readScript(name)().lua), name]));
 }
 
 function sha1(text: string): string {

@@ -1,5 +1,5 @@
-import { readFileSync } from 'node:fs';
 import type { RedisClient } from './client.ts';
+import { readScript, type Source } from './script-source.ts';
 
 /** Runs a script on the client's server. The key is the base of an organization, unless the script says `@key any`. */
 export type Script<Arguments extends unknown[], Reply> = (
@@ -9,26 +9,16 @@ export type Script<Arguments extends unknown[], Reply> = (
 ) => Promise<Reply>;
 
 /**
- * The script of a file, which is given by its path below lua/, without the extension. It begins with its `#!lua` line,
- * which makes the server refuse a key outside the script's slot, writes on a full store, and writes by a script flagged
- * `no-writes`. Then follow, where they apply:
- *
- *     -- @include NAME…   prepends lua/lib/NAME.lua, each file once, after what it includes itself
- *     -- @reply json      the reply travels as one JSON text, which clients read in a third of the time that many
- *                         parts take them; an absent value is `false` in it
- *     -- @key any         KEYS[1] is a key outside every organization, and the only one
- *     -- @read master     it only reads, but is not flagged `no-writes`, so that a server that was demoted to a
- *                         replica refuses it; where a master takes no writes, it is run again with that flag
- *     -- @wait replicas   it is answered once as many replicas have the write as `waitForReplicas` says
+ * The script of a file (see readScript) as a function. It is read at once, since an upgrade in place may replace the
+ * file while this version runs, and put together when a client first runs it.
  */
 export function script<Arguments extends unknown[], Reply>(file: string): Script<Arguments, Reply> {
-  // Read at once: an upgrade in place may replace the file while this version runs.
-  const read = readScript(file);
+  const assemble = readScript(file);
   const defined = new WeakMap<RedisClient, Run>();
   return (client, key, ...rest) => {
     let run = defined.get(client);
     if (run === undefined) {
-      run = define(client, file, assemble(read));
+      run = define(client, file, assemble());
       defined.set(client, run);
     }
     return run(key, rest) as Promise<Reply>;
@@ -47,14 +37,6 @@ const awaited = new WeakMap<RedisClient, Replicas>();
 /** Lets the scripts of a client that say `@wait replicas` wait for them; to be called before any of them is run. */
 export function waitForReplicas(client: RedisClient, replicas: Replicas): void {
   awaited.set(client, replicas);
-}
-
-interface Source {
-  lua: string;
-  isJson: boolean;
-  isOfOrganization: boolean;
-  readsMaster: boolean;
-  waits: boolean;
 }
 
 type Run = (key: string, rest: readonly unknown[]) => Promise<unknown>;
@@ -128,72 +110,4 @@ function confirming({ connection, count }: Replicas, name: string, source: Sourc
     }
     return reply?.[1];
   };
-}
-
-/** The Lua of a file as Redis gets it. */
-export function scriptText(file: string): string {
-  return assemble(readScript(file)).lua;
-}
-
-/** A script as it is read: its own text, and those of the parts that it includes. */
-interface Texts {
-  text: string;
-  parts: string[];
-}
-
-function readScript(file: string): Texts {
-  const text = readLua(file);
-  return { text, parts: includes(text, new Set()) };
-}
-
-function assemble({ text, parts }: Texts): Source {
-  const [flags = ''] = text.split('\n', 1);
-  const isJson = directive(text, 'reply') === 'json';
-  const body = text.slice(flags.length + 1);
-  const own = isJson ? asJson(body) : body;
-  return {
-    lua: [flags, withoutUnused(parts.join('\n'), own), own].join('\n'),
-    isJson,
-    isOfOrganization: directive(text, 'key') !== 'any',
-    readsMaster: directive(text, 'read') === 'master',
-    waits: directive(text, 'wait') === 'replicas',
-  };
-}
-
-const partsRead = new Map<string, string>();
-
-/** What a file includes, in an order in which each part follows those that it needs. */
-function includes(text: string, seen: Set<string>): string[] {
-  const parts: string[] = [];
-  for (const name of directive(text, 'include')?.split(' ') ?? []) {
-    if (seen.has(name)) continue;
-    seen.add(name);
-    const part = partsRead.get(name) ?? readLua(`lib/${name}`);
-    partsRead.set(name, part);
-    parts.push(...includes(part, seen), part);
-  }
-  return parts;
-}
-
-/** A function of a part: either its `end` is on the same line, or it is a line by itself. */
-const definition = /^local function (\w+)\((?:.* end|(?!.* end$).*(?:\n(?!end$).*)*\nend)\n/gm;
-
-/** Leaves out the functions that nothing uses: Redis makes each of them anew whenever it runs the script. */
-function withoutUnused(parts: string, body: string): string {
-  const uses = new Map<string, number>();
-  for (const [word] of (parts + body).matchAll(/\w+/g)) uses.set(word, (uses.get(word) ?? 0) + 1);
-  const fewer = parts.replace(definition, (text, name: string) => (uses.get(name) === 1 ? '' : text));
-  // What only they used is unused by now.
-  return fewer === parts ? parts : withoutUnused(fewer, body);
-}
-
-const asJson = (body: string): string =>
-  ['local function reply()', body, 'end', 'return cjson.encode(reply())'].join('\n');
-
-function directive(text: string, name: string): string | undefined {
-  return new RegExp(`^-- @${name} (.+)$`, 'm').exec(text)?.[1];
-}
-
-function readLua(file: string): string {
-  return readFileSync(new URL(`../lua/${file}.lua`, import.meta.url), 'utf8');
 }

@@ -1,0 +1,79 @@
+import { readFileSync } from 'node:fs';
+
+/** A script as Redis gets it, and how it is to be called. */
+export interface Source {
+  lua: string;
+  isJson: boolean;
+  isOfOrganization: boolean;
+  readsMaster: boolean;
+  waits: boolean;
+}
+
+/**
+ * Reads the script of a file, which is given by its path below lua/, without the extension; the result puts it together.
+ * A file begins with its `#!lua` line, which makes the server refuse a key outside the script's slot, writes on a full
+ * store, and writes by a script flagged `no-writes`. Then follow, where they apply:
+ *
+ *     -- @include NAME…   prepends lua/lib/NAME.lua, each file once, after what it includes itself
+ *     -- @reply json      the reply travels as one JSON text, which clients read in a third of the time that many
+ *                         parts take them; an absent value is `false` in it
+ *     -- @key any         KEYS[1] is a key outside every organization, and the only one
+ *     -- @read master     it only reads, but is not flagged `no-writes`, so that a server that was demoted to a
+ *                         replica refuses it; where a master takes no writes, it is run again with that flag
+ *     -- @wait replicas   it is answered once as many replicas have the write as `waitForReplicas` says
+ */
+export function readScript(file: string): () => Source {
+  const text = readLua(file);
+  const parts = includes(text, new Set());
+  return () => {
+    const [flags = ''] = text.split('\n', 1);
+    const isJson = directive(text, 'reply') === 'json';
+    const body = text.slice(flags.length + 1);
+    const own = isJson ? asJson(body) : body;
+    return {
+      lua: [flags, withoutUnused(parts.join('\n'), own), own].join('\n'),
+      isJson,
+      isOfOrganization: directive(text, 'key') !== 'any',
+      readsMaster: directive(text, 'read') === 'master',
+      waits: directive(text, 'wait') === 'replicas',
+    };
+  };
+}
+
+const partsRead = new Map<string, string>();
+
+/** What a file includes, in an order in which each part follows those that it needs. */
+function includes(text: string, seen: Set<string>): string[] {
+  const parts: string[] = [];
+  for (const name of directive(text, 'include')?.split(' ') ?? []) {
+    if (seen.has(name)) continue;
+    seen.add(name);
+    const part = partsRead.get(name) ?? readLua(`lib/${name}`);
+    partsRead.set(name, part);
+    parts.push(...includes(part, seen), part);
+  }
+  return parts;
+}
+
+/** A function of a part: either its `end` is on the same line, or it is a line by itself. */
+const definition = /^local function (\w+)\((?:.* end|(?!.* end$).*(?:\n(?!end$).*)*\nend)\n/gm;
+
+/** Leaves out the functions that nothing uses: Redis makes each of them anew whenever it runs the script. */
+function withoutUnused(parts: string, body: string): string {
+  const uses = new Map<string, number>();
+  for (const [word] of (parts + body).matchAll(/\w+/g)) uses.set(word, (uses.get(word) ?? 0) + 1);
+  const fewer = parts.replace(definition, (text, name: string) => (uses.get(name) === 1 ? '' : text));
+  // What only they used is unused by now.
+  return fewer === parts ? parts : withoutUnused(fewer, body);
+}
+
+const asJson = (body: string): string =>
+  ['local function reply()', body, 'end', 'return cjson.encode(reply())'].join('\n');
+
+function directive(text: string, name: string): string | undefined {
+  return new RegExp(`^-- @${name} (.+)$`, 'm').exec(text)?.[1];
+}
+
+function readLua(file: string): string {
+  return readFileSync(new URL(`../lua/${file}.lua`, import.meta.url), 'utf8');
+}
