@@ -5,6 +5,7 @@ import { Command, InvalidArgumentError } from 'commander';
 import { openResources, type Plan } from './resources.ts';
 import { generator } from './load/load.ts';
 import type { Row, Section } from './report/section.ts';
+import { cutover } from './sections/cutover.ts';
 import { get } from './sections/get.ts';
 import { lists } from './sections/lists.ts';
 import { memory } from './sections/memory.ts';
@@ -14,7 +15,7 @@ import { put } from './sections/put.ts';
 import { workers } from './sections/workers.ts';
 import { table } from './report/table.ts';
 
-const sections: readonly Section[] = [get, workers, put, names, lists, memory, migrate];
+const sections: readonly Section[] = [get, workers, put, names, lists, memory, migrate, cutover];
 
 const program = new Command('npm run bench --')
   .description('Measures the bridge side by side with what it can be compared to, on a Redis of its own.')

@@ -39,6 +39,11 @@ export function userId(user: number): string {
   return `7d1f0c3e-52b8-4c6a-9e4f-${String(user).padStart(12, '0')}`;
 }
 
+/** What user number `user` is called at first. */
+export function usernameOf(user: number): string {
+  return `player-${String(user).padStart(6, '0')}`;
+}
+
 /** An organization with an admin key, and `users` users who have a key and a whole profile each. */
 export async function seedOrganization(store: RedisClient, organization: string): Promise<void> {
   const base = baseOf(organization);
@@ -51,7 +56,7 @@ export async function seedOrganization(store: RedisClient, organization: string)
   await Promise.all(
     Array.from({ length: users }, async (_, user) => {
       await newKey(playerKey.replace('{user}', String(user)), `k_${user}`, 'player', userId(user));
-      await seedProfile(store, base, userId(user), `player-${String(user).padStart(6, '0')}`);
+      await seedProfile(store, base, userId(user), usernameOf(user));
     }),
   );
 }
@@ -96,7 +101,7 @@ export async function seedAfternoon(store: RedisClient): Promise<void> {
         role: 'player',
       });
       await store.hset(`profile:afternoon:${id}`, {
-        username: `player-${String(user).padStart(6, '0')}`,
+        username: usernameOf(user),
         pictureUrl,
         avatar: JSON.stringify(avatar),
         avatarUrl,

@@ -1,0 +1,40 @@
+import { fork } from 'node:child_process';
+import { once } from 'node:events';
+import { fileURLToPath } from 'node:url';
+import { users, type Workload } from './load.ts';
+
+/** How many requests to send, over how many connections; `first` is the number of the first one. */
+interface Turns {
+  connections: number;
+  requests: number;
+  first: number;
+}
+
+/**
+ * A few clients that send their next request once they have the answer to the last: what they see is the time that one
+ * request takes, not the queue of many.
+ */
+export interface ClosedLoop {
+  /** The time of each request, in ms, ascending. Rejects where any answer was not a success. */
+  run: (url: string, work: Workload, turns: Turns) => Promise<number[]>;
+  close: () => Promise<void>;
+}
+
+/** In a process of its own. */
+export function openClosedLoop(): ClosedLoop {
+  const child = fork(fileURLToPath(new URL('one-by-one.mjs', import.meta.url)), { execArgv: [] });
+  const exited = once(child, 'exit');
+  return {
+    run: async (url, work, turns) => {
+      const told = once(child, 'message');
+      child.send({ url, work, users, ...turns });
+      const [{ times, failed }] = (await told) as [{ times?: number[]; failed?: string }];
+      if (times === undefined) throw new Error(failed);
+      return times.toSorted((a, b) => a - b);
+    },
+    close: async () => {
+      child.kill();
+      await exited;
+    },
+  };
+}

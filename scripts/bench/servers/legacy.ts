@@ -1,0 +1,55 @@
+// A stand-in for the legacy service: profiles in memory, answered at once. What a bridge in front of it adds to that is
+// all that its clients can notice; a real service takes longer, and the same time more weighs less.
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import type { ChangedProfile, Profile } from '../../../src/contract/types.gen.ts';
+import { users } from '../load/load.ts';
+import { avatar, avatarUrl, pictureUrl, playerKey, usernameOf, wallet } from '../load/seed.ts';
+
+const profiles = new Map<string, Profile>();
+for (let user = 0; user < users; user++) {
+  profiles.set(playerKey.replace('{user}', String(user)), {
+    username: usernameOf(user),
+    profilePictureUrl: pictureUrl,
+    avatar: { url: avatarUrl, ...avatar },
+    evmLinkedWalletAddress: wallet,
+  });
+}
+
+function put(profile: Profile, { username }: { username?: string }): ChangedProfile {
+  if (username !== undefined) profile.username = username;
+  const { profilePictureUrl } = profile;
+  return {
+    username: profile.username,
+    profilePictureUrl,
+    avatarObjectDefinitionId: avatar,
+  } as ChangedProfile;
+}
+
+async function answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
+  const profile = profiles.get(String(request.headers['x-api-key']));
+  if (profile === undefined) return send(response, 401, { error: 'unknown key' });
+  if (request.method === 'GET') return send(response, 200, profile);
+  let text = '';
+  for await (const chunk of request) text += String(chunk);
+  send(response, 200, put(profile, JSON.parse(text) as { username?: string }));
+}
+
+function send(response: ServerResponse, status: number, body: object): void {
+  const text = JSON.stringify(body);
+  response.writeHead(status, {
+    'Content-Type': 'application/json; charset=utf-8',
+    'Content-Length': Buffer.byteLength(text),
+  });
+  response.end(text);
+}
+
+const server = createServer((request, response) => {
+  answer(request, response).catch(() => send(response, 400, { error: 'unreadable' }));
+});
+server.listen(0, '127.0.0.1', () => {
+  const { port } = server.address() as AddressInfo;
+  process.stdout.write(`{"message":"listening","url":"http://127.0.0.1:${port}"}\n`);
+});
+// Ends with the bench, however that ends.
+process.stdin.resume().on('end', () => process.exit());
