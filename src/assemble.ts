@@ -15,6 +15,7 @@ import { connectLegacy } from './cutover/forward/legacy.ts';
 import { openReplayCredentials, type ReplayAbility } from './cutover/replay/credentials.ts';
 import { createReplayQueue } from './cutover/replay/queue.ts';
 import { createQueueing } from './cutover/replay/queueing.ts';
+import { createReplayListings } from './redis/replay-listings.ts';
 import { startReplayer } from './cutover/replay/replayer.ts';
 import { joinCutover, type Cutover } from './cutover/switch/instance.ts';
 import { createTraffic } from './cutover/traffic.ts';
@@ -194,7 +195,7 @@ async function serve(resources: Resources, { ledger, metrics, load }: Counters):
     },
     load,
     cutover,
-    queueing: createQueueing(ability, config.replayMax),
+    queueing: createQueueing(ability, config.replayMax, createReplayListings(store, keyPrefix)),
     forwarding: openForwarding(resources, cutover, ability, load, mediaUrl),
     isDraining: () => isDraining(),
     arePicturesAvailable,

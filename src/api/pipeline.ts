@@ -1,6 +1,7 @@
 import { setImmediate as nextPhase } from 'node:timers/promises';
 import type { Request, RequestHandler, Response } from 'express';
 import type { Queueing } from '../cutover/replay/queueing.ts';
+import type { Queued } from '../redis/write-snapshot.ts';
 import type { Caller } from '../domain/caller.ts';
 import type { PolicyInForce } from '../deprecation/policy/policy-store.ts';
 import type { Admission, Cutover } from '../cutover/switch/instance.ts';
@@ -80,7 +81,7 @@ export function createPipeline(rows: readonly Row[], options: PipelineOptions): 
   }
 
   /** What the scripts queue a change of this caller with, for the legacy service. */
-  function queuedBy({ keyId, role, userId }: Caller, request: Request, response: Response): string {
+  function queuedBy({ keyId, role, userId }: Caller, request: Request, response: Response): Queued {
     const { organizationId = '' } = callOf(response);
     const caller = { organizationId, keyId, role, ...(userId !== undefined && { userId }) };
     return queueing(caller, String(request.headers['x-api-key']));

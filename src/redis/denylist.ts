@@ -3,10 +3,10 @@ import { yieldingChunks } from '../lib/time-slices.ts';
 import type { RedisClient } from './connection/client.ts';
 import { script } from './connection/script-loader.ts';
 import {
-  changeArguments,
   createRetryBudget,
   normalizedName,
   readAgain,
+  runChange,
   type ChangeArguments,
   type Refusal,
   type RetryBudget,
@@ -92,7 +92,7 @@ export async function banUsernames(
         const form = normalizedName(snapshot, replacement);
         return [username, normalizedName(snapshot, username), replacement, denied.has(form) ? '' : form];
       });
-      const reply = await ban(store, base, ...changeArguments(snapshot), keyId, ...asked);
+      const reply = await runChange(ban, store, base, snapshot, keyId, ...asked);
       if (reply[0] === 'banned') {
         for (const [position, [username, replacement]] of rest.entries()) {
           const reason = reply[1][position];
@@ -166,7 +166,7 @@ export async function removeDenied(
     for (;;) {
       const pairs = chunk.map((name) => [name, normalizedName(snapshot, name)] as const);
       const fresh = firstOfEachForm(pairs, seen);
-      const reply = await remove(store, base, ...changeArguments(snapshot), keyId, ...fresh.flat());
+      const reply = await runChange(remove, store, base, snapshot, keyId, ...fresh.flat());
       if (reply[0] === 'removed') {
         for (const [position, [name, form]] of fresh.entries()) {
           seen.add(form);
@@ -201,14 +201,7 @@ export async function overwriteDenylist(
     if (!(await openStage(store, base, snapshot, token, budget))) return { kind: 'busy' };
     const staged = await fillStage(store, base, token, snapshot, usernames);
     if (staged.kind === 'staged') {
-      const committed = await stageCommit(
-        store,
-        base,
-        ...changeArguments(snapshot),
-        token,
-        keyId,
-        staged.names,
-      );
+      const committed = await runChange(stageCommit, store, base, snapshot, token, keyId, staged.names);
       if (committed === 'committed') return { kind: 'overwritten' };
     }
     await stageDrop(store, base, token);
@@ -225,7 +218,7 @@ async function openStage(
   token: string,
   budget: RetryBudget,
 ): Promise<boolean> {
-  while ((await stageOpen(store, base, ...changeArguments(snapshot), token, stageLease)) === 'busy') {
+  while ((await runChange(stageOpen, store, base, snapshot, token, stageLease)) === 'busy') {
     if (!(await budget.wait())) return false;
   }
   return true;
@@ -242,14 +235,7 @@ async function fillStage(
   let names = 0;
   for await (const chunk of yieldingChunks(usernames, namesAtOnce.stage)) {
     const pairs = chunk.map((name) => [name, normalizedName(snapshot, name)] as const);
-    const reply = await stageAdd(
-      store,
-      base,
-      ...changeArguments(snapshot),
-      token,
-      stageLease,
-      ...pairs.flat(),
-    );
+    const reply = await runChange(stageAdd, store, base, snapshot, token, stageLease, ...pairs.flat());
     if (reply[0] !== 'staged') return { kind: 'again' };
     names += reply[1];
     for (const position of reply[2]) {

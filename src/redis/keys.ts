@@ -108,6 +108,21 @@ export const replayAsideKey = (base: string): string => `${base}cutover:replay-a
 /** The names of a denylist overwrite, in parts of JSON, until it has been replayed. */
 export const replayListKey = (base: string, list: string): string => `${base}cutover:replay-list:${list}`;
 
+/** The number under which the organization has to be on the list of those with waiting changes (lua/lib/listing.lua). */
+export function replayListingKey(base: string): string {
+  return `${base}cutover:replay-listing`;
+}
+
+/** The organizations in which changes may wait for their replay → the number of their listing. */
+export function replayWaitingKey(prefix: string): string {
+  return `${prefix}cutover:replay-waiting`;
+}
+
+/** Exists until all organizations are to be looked at again for waiting changes that the list lacks. */
+export function replayLookKey(prefix: string): string {
+  return `${prefix}cutover:replay-look`;
+}
+
 /** Which instance replays changes; it expires. */
 export const replayerKey = (prefix: string): string => `${prefix}cutover:replayer`;
 

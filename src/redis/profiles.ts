@@ -4,10 +4,10 @@ import { toProfile, type ProfileReply } from './api-keys/callers.ts';
 import type { RedisClient } from './connection/client.ts';
 import { script } from './connection/script-loader.ts';
 import {
-  changeArguments,
   createRetryBudget,
   normalizedName,
   readAgain,
+  runChange,
   type ChangeArguments,
   type JsonText,
   type Refusal,
@@ -55,10 +55,11 @@ export async function putProfile(
     const broken = username === undefined ? undefined : ruleBroken(username, snapshot.settings);
     if (broken !== undefined) return { kind: 'not-allowed', reason: broken };
 
-    const reply = await put(
+    const reply = await runChange(
+      put,
       store,
       base,
-      ...changeArguments(snapshot),
+      snapshot,
       userId,
       snapshot.username ?? '',
       snapshot.username === undefined ? '' : normalizedName(snapshot, snapshot.username),

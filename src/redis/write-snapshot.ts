@@ -3,6 +3,8 @@ import { defaultSettings, type OrganizationSettings } from '../domain/settings.t
 import { comparisonForm } from '../domain/usernames.ts';
 import { profileKey, settingsKey } from './keys.ts';
 import type { RedisClient } from './connection/client.ts';
+import type { Script } from './connection/script-loader.ts';
+import { whileListed, type Listing } from './replay-listings.ts';
 
 /** A value in a reply that travels as JSON: what is absent is false. */
 export type JsonText = string | false;
@@ -40,15 +42,31 @@ export interface WriteSnapshot {
   epoch: number;
   /** The user's current username. */
   username?: string | undefined;
-  /** In the mode reverse, what the scripts queue the change with (lua/lib/queue.lua), in JSON. */
-  queued?: string | undefined;
+  /** In the mode reverse, what the scripts queue the change with. */
+  queued?: Queued | undefined;
+}
+
+/** What a change is queued with for its replay (lua/lib/queue.lua). */
+export interface Queued {
+  /** In JSON. */
+  fields: string;
+  listing: Listing;
 }
 
 /** What the scripts of a change begin with (lua/lib/settings.lua, lua/lib/queue.lua). */
 export type ChangeArguments = [epoch: number, index: string, queued: string];
 
-export function changeArguments({ epoch, index, queued = '' }: WriteSnapshot): ChangeArguments {
-  return [epoch, index, queued];
+/** Runs a script of a change. */
+export function runChange<Rest extends unknown[], Reply>(
+  run: Script<[...ChangeArguments, ...Rest], Reply>,
+  store: RedisClient,
+  base: string,
+  { epoch, index, queued }: WriteSnapshot,
+  ...rest: Rest
+): Promise<Reply> {
+  if (queued === undefined) return run(store, base, epoch, index, '', ...rest);
+  const { fields, listing } = queued;
+  return whileListed(listing, (number) => run(store, base, epoch, index, `${number} ${fields}`, ...rest));
 }
 
 /** Reads what a write has to be judged by now. */

@@ -80,8 +80,8 @@ export function replayOrganization(context: ReplayContext, organizationId: strin
     while (entries.size < mostInMemory) {
       const found = await queue.read(organizationId, readAtOnce, lastRead);
       for (const queued of found) {
-        lastRead = queued.id;
         entries.set(queued.id, await toEntry(queued));
+        lastRead = queued.id;
       }
       if (found.length < readAtOnce) return;
     }

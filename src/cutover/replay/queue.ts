@@ -8,6 +8,7 @@ import {
   replayAsideKey,
   replayListKey,
 } from '../../redis/keys.ts';
+import { createReplayListings, whileListed } from '../../redis/replay-listings.ts';
 import {
   type EntryReply,
   replayBacklog,
@@ -105,8 +106,14 @@ type QueueCounts = Record<AcceptedChange['kind'], number>;
 
 /** The changes of all organizations that wait for the legacy service. */
 export interface ReplayQueue {
-  /** The organizations in which something waits or is set aside. */
+  /** The organizations in which something waits or is set aside. Asks every organization. */
   backlog: () => AsyncGenerator<OrganizationBacklog>;
+  /** All organizations in which something waits; there may be others among them, until they are closed. */
+  listed: () => Promise<string[]>;
+  /** Takes an organization off that list, unless something waits; whether it did. */
+  close: (organizationId: string) => Promise<boolean>;
+  /** Puts on the list what it lacks by a failover, or by an instance of an older version. Asks every organization. */
+  restoreList: () => Promise<void>;
   /** The oldest entries of an organization, in order, at most `count`; only those after the id `after`, if given. */
   read: (organizationId: string, count: number, after?: string) => Promise<QueuedChange[]>;
   /** The names of an overwrite, in parts. */
@@ -153,21 +160,31 @@ const discardedAtOnce = 100;
 
 /** The queue that the scripts of changes write to (lua/lib/queue.lua). */
 export function createReplayQueue(store: RedisClient, prefix: string): ReplayQueue {
+  const listings = createReplayListings(store, prefix);
   const baseOf = (organizationId: string): string => organizationBase(prefix, organizationId);
 
   async function* organizations(): AsyncGenerator<string[]> {
     yield* yieldingChunks(await store.smembers(organizationsKey(prefix)), organizationsAtOnce);
   }
 
+  async function* backlog(): AsyncGenerator<OrganizationBacklog> {
+    for await (const ids of organizations()) {
+      const replies = await Promise.all(ids.map((id) => replayBacklog(store, baseOf(id))));
+      for (const [at, organizationId] of ids.entries()) {
+        const [entries = 0, setAside = 0, oldest = ''] = replies[at] ?? [];
+        if (entries === 0 && setAside === 0) continue;
+        yield { organizationId, entries, setAside, oldestAt: oldest === '' ? undefined : timeOf(oldest) };
+      }
+    }
+  }
+
   return {
-    backlog: async function* () {
-      for await (const ids of organizations()) {
-        const replies = await Promise.all(ids.map((id) => replayBacklog(store, baseOf(id))));
-        for (const [at, organizationId] of ids.entries()) {
-          const [entries = 0, setAside = 0, oldest = ''] = replies[at] ?? [];
-          if (entries === 0 && setAside === 0) continue;
-          yield { organizationId, entries, setAside, oldestAt: oldest === '' ? undefined : timeOf(oldest) };
-        }
+    backlog,
+    listed: listings.all,
+    close: listings.close,
+    restoreList: async () => {
+      for await (const { organizationId, entries } of backlog()) {
+        if (entries > 0) await listings.restore(organizationId);
       }
     },
     read: async (organizationId, count, after) => {
@@ -202,7 +219,10 @@ export function createReplayQueue(store: RedisClient, prefix: string): ReplayQue
       const rows = Object.entries(await store.hgetall(replayAsideKey(baseOf(organizationId))));
       return rows.map((row) => toSetAsideChange(organizationId, row)).sort(byId);
     },
-    retry: async (organizationId, id) => (await replayRetry(store, baseOf(organizationId), id)) === 1,
+    retry: async (organizationId, id) =>
+      (await whileListed(listings.of(organizationId), (listing) =>
+        replayRetry(store, baseOf(organizationId), listing, id),
+      )) === 1,
     sendAgain: async ({ caller, sealedKey, change }, sender) => {
       const { organizationId, keyId, role, userId = '' } = caller;
       const what =
@@ -210,7 +230,9 @@ export function createReplayQueue(store: RedisClient, prefix: string): ReplayQue
           ? { kind: change.kind, change: '{}' }
           : { kind: 'overwrite', change: JSON.stringify({ list: '' }) };
       const fields = JSON.stringify({ key: keyId, role, user: userId, sealed: sealedKey, ...what });
-      await replaySendAgain(store, baseOf(organizationId), fields, sender);
+      await whileListed(listings.of(organizationId), (listing) =>
+        replaySendAgain(store, baseOf(organizationId), listing, fields, sender),
+      );
     },
     drop: async (organizationId, id) => (await store.hdel(replayAsideKey(baseOf(organizationId)), id)) === 1,
     currentProfile: async (organizationId, userId) => {

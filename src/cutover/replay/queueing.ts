@@ -1,15 +1,21 @@
 import { ProblemError } from '../../contract/problems.ts';
 import type { ReplayAbility } from './credentials.ts';
+import type { ReplayListings } from '../../redis/replay-listings.ts';
+import type { Queued } from '../../redis/write-snapshot.ts';
 import type { QueuedCaller } from './queue.ts';
 
 /** What the scripts of a caller's change queue it with (lua/lib/queue.lua). */
-export type Queueing = (caller: QueuedCaller, apiKey: string) => string;
+export type Queueing = (caller: QueuedCaller, apiKey: string) => Queued;
 
 /**
  * `most`: how many changes of an organization may wait; the scripts refuse further ones. Throws a 503
  * `replay-unavailable` where this instance cannot keep API keys for the replay.
  */
-export function createQueueing(ability: ReplayAbility, most: number): Queueing {
+export function createQueueing(
+  ability: ReplayAbility,
+  most: number,
+  listings: Pick<ReplayListings, 'of'>,
+): Queueing {
   return (caller, apiKey) => {
     if (ability.kind === 'unable') {
       throw new ProblemError(
@@ -18,12 +24,13 @@ export function createQueueing(ability: ReplayAbility, most: number): Queueing {
       );
     }
     const { keyId, role, userId = '' } = caller;
-    return JSON.stringify({
+    const fields = JSON.stringify({
       key: keyId,
       role,
       user: userId,
       sealed: ability.credentials.seal(caller, apiKey),
       most,
     });
+    return { fields, listing: listings.of(caller.organizationId) };
   };
 }

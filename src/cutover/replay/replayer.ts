@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Log } from '../../log.ts';
-import { replayPauseKey } from '../../redis/keys.ts';
+import { replayLookKey, replayPauseKey } from '../../redis/keys.ts';
 import type { Cutover } from '../switch/instance.ts';
 import type { ReplayCredentials } from './credentials.ts';
 import { createDelivery, type DeliveryOptions } from './delivery.ts';
@@ -27,6 +27,8 @@ export interface ReplayerOptions extends Omit<DeliveryOptions, 'queue'> {
 
 /** How often an instance looks whether something waits, and the replayer in which organizations, in ms. */
 const lookInterval = 500;
+/** How often every organization is asked whether something waits that is not on the list, in ms. */
+const restoreInterval = 30_000;
 /** How often the replayer looks for new changes where some were found before, in ms. */
 const stepInterval = 50;
 /** For how long a reason for a pause is shown: longer than the longest pause, in ms. */
@@ -65,8 +67,14 @@ export function startReplayer(options: ReplayerOptions): Replayer {
   }
 
   async function isAnyWaiting(): Promise<boolean> {
-    for await (const { entries } of queue.backlog()) if (entries > 0) return true;
-    return false;
+    await restoreListWhenDue();
+    return (await queue.listed()).length > 0;
+  }
+
+  /** One instance at a time. */
+  async function restoreListWhenDue(): Promise<void> {
+    const isDue = await store.set(replayLookKey(keyPrefix), cutover.id, 'PX', restoreInterval, 'NX');
+    if (isDue !== null) await queue.restoreList();
   }
 
   /** Replays until nothing waits, the lease is lost, or the mode is another one. */
@@ -117,22 +125,21 @@ export function startReplayer(options: ReplayerOptions): Replayer {
     }
   }
 
-  /** Takes up organizations in which something waits, and lets go of those in which nothing does; how many there are. */
+  /** Takes up organizations on the list, and closes those in which nothing waits any more; how many there are. */
   async function lookAround(
     organizations: Map<string, OrganizationReplay>,
     open: (organizationId: string) => OrganizationReplay,
   ): Promise<number> {
-    const waiting = new Set<string>();
-    for await (const { organizationId, entries } of queue.backlog()) {
-      if (entries > 0) waiting.add(organizationId);
-    }
+    await restoreListWhenDue();
     for (const [id, one] of organizations) {
-      if (waiting.has(id)) continue;
+      if (one.waiting() > 0) continue;
       await one.settled();
+      await queue.close(id);
+      // What was queued meanwhile, or was not read, is read anew.
       organizations.delete(id);
     }
-    for (const id of waiting) if (!organizations.has(id)) organizations.set(id, open(id));
-    return waiting.size;
+    for (const id of await queue.listed()) if (!organizations.has(id)) organizations.set(id, open(id));
+    return organizations.size;
   }
 
   /** For `cutover status`. */

@@ -23,9 +23,11 @@ export const replaySetAside = script<[id: string, status: number, reason: string
   'cutover/replay/set_aside',
 );
 
-export const replayRetry = script<[id: string], number>('cutover/replay/retry');
+export const replayRetry = script<[listing: string, id: string], number>('cutover/replay/retry');
 
-export const replaySendAgain = script<[fields: string, sender: string], string>('cutover/replay/send_again');
+export const replaySendAgain = script<[listing: string, fields: string, sender: string], string>(
+  'cutover/replay/send_again',
+);
 
 export const replayDiscard = script<[count: number], ('put' | 'ban' | 'remove' | 'overwrite')[]>(
   'cutover/replay/discard',

@@ -170,7 +170,9 @@ test('an instance without a free slot refuses with 503, and is degraded though r
           throw new Error('nothing changes here');
         },
       },
-      queueing: () => '',
+      queueing: () => {
+        throw new Error('nothing changes here');
+      },
     }),
   );
   app.get(

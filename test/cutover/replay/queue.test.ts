@@ -13,6 +13,7 @@ import { defaultSettings } from '../../../src/domain/settings.ts';
 import { closeRedis } from '../../../src/redis/connection/connect.ts';
 import { banUsernames, overwriteDenylist, removeDenied } from '../../../src/redis/denylist.ts';
 import { organizationBase, unreferencedPicturesKey } from '../../../src/redis/keys.ts';
+import { createReplayListings, type ReplayListings } from '../../../src/redis/replay-listings.ts';
 import { registerOrganization, saveSettings } from '../../../src/redis/organizations.ts';
 import { putProfile } from '../../../src/redis/profiles.ts';
 import { isBacklogFull, readWriteSnapshot, type WriteSnapshot } from '../../../src/redis/write-snapshot.ts';
@@ -28,6 +29,7 @@ let credentials: ReplayCredentials;
 let prefix: string;
 let base: string;
 let queue: ReplayQueue;
+let listings: ReplayListings;
 const organizationId = 'acme';
 
 beforeAll(async () => {
@@ -38,6 +40,7 @@ beforeEach(async () => {
   prefix = freshPrefix();
   base = organizationBase(prefix, organizationId);
   queue = createReplayQueue(store, prefix);
+  listings = createReplayListings(store, prefix);
   await saveSettings(store, prefix, organizationId, defaultSettings);
 });
 afterAll(() => closeRedis(store));
@@ -50,7 +53,11 @@ async function inReverse(userId?: string, most = 1000): Promise<WriteSnapshot> {
     role: userId === undefined ? ('admin' as const) : ('player' as const),
     ...(userId !== undefined && { userId }),
   };
-  const queued = createQueueing({ kind: 'able', credentials }, most)(caller, `secret of ${caller.keyId}`);
+  const queued = createQueueing(
+    { kind: 'able', credentials },
+    most,
+    listings,
+  )(caller, `secret of ${caller.keyId}`);
   return { ...(await readWriteSnapshot(store, base, userId)), queued };
 }
 
@@ -381,6 +388,7 @@ test('replaying the queue in order onto an empty model gives what is stored', as
       prefix = freshPrefix();
       base = organizationBase(prefix, organizationId);
       queue = createReplayQueue(store, prefix);
+      listings = createReplayListings(store, prefix);
       await store.hset(`${base}settings`, 'comparison', 'exact');
       for (const one of commands) await make(one);
 

@@ -8,6 +8,7 @@ import { defaultSettings } from '../../../src/domain/settings.ts';
 import { createLog } from '../../../src/log.ts';
 import { banUsernames, overwriteDenylist, removeDenied } from '../../../src/redis/denylist.ts';
 import { organizationBase } from '../../../src/redis/keys.ts';
+import { createReplayListings } from '../../../src/redis/replay-listings.ts';
 import { saveSettings } from '../../../src/redis/organizations.ts';
 import { putProfile } from '../../../src/redis/profiles.ts';
 import type { RedisClient } from '../../../src/redis/connection/client.ts';
@@ -43,7 +44,7 @@ export async function openReplaying(store: RedisClient): Promise<Replaying> {
   const base = organizationBase(prefix, organizationId);
   const queue = createReplayQueue(store, prefix);
   const credentials = createReplayCredentials([randomBytes(32)]);
-  const queueing = createQueueing({ kind: 'able', credentials }, 1000);
+  const queueing = createQueueing({ kind: 'able', credentials }, 1000, createReplayListings(store, prefix));
   const legacy = await startLegacy();
   const connection = connectLegacy(legacy.url, timeoutMs);
   await saveSettings(store, prefix, organizationId, defaultSettings);

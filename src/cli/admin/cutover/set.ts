@@ -127,13 +127,17 @@ const longestReplay = 1500;
 async function untilReplayed(store: RedisClient, keyPrefix: string, queue: ReplayQueue): Promise<string[]> {
   const deadline = performance.now() + longestReplay;
   for (;;) {
-    const { entries } = await readReplayState(store, keyPrefix, queue);
+    // First: whoever has the lease may still queue a change again.
     const holder = await leaseHolder(store, keyPrefix);
-    if (entries === 0 && holder === undefined) return [];
-    if (performance.now() >= deadline) {
-      return entries > 0
-        ? [`${counted(entries, 'change')} could not be replayed to the legacy service in time`]
-        : [`instance ${holder} has not given up the replay`];
+    const isLate = performance.now() >= deadline;
+    if (isLate || (holder === undefined && (await queue.listed()).length === 0)) {
+      const { entries } = await readReplayState(store, keyPrefix, queue);
+      if (entries === 0 && holder === undefined) return [];
+      if (isLate) {
+        return entries > 0
+          ? [`${counted(entries, 'change')} could not be replayed to the legacy service in time`]
+          : [`instance ${holder} has not given up the replay`];
+      }
     }
     await sleep(25);
   }

@@ -1,14 +1,17 @@
--- @include settings
+-- @include listing settings
 -- In the mode reverse, the script that makes a change queues it for the legacy service in the same call, so that
 -- nothing can be accepted without being queued. Whether it does is up to the instance: each epoch belongs to one mode.
 --
--- ARGV has, after the arguments of lib/settings.lua: '' where nothing is queued, else JSON {key, role, user, sealed,
--- most}: the caller's fields of the entry, and how many entries may wait; beyond that, nothing is changed.
+-- ARGV has, after the arguments of lib/settings.lua: '' where nothing is queued, else the listing of the organization
+-- (lib/listing.lua), a space, and JSON {key, role, user, sealed, most}: the caller's fields of the entry, and how many
+-- entries may wait. Beyond that, or under another listing, nothing is changed.
 local queued = table.remove(ARGV, 1)
 if queued == '' then
   queued = nil
 else
-  queued = cjson.decode(queued)
+  local listing, fields = string.match(queued, '^(%d*) (.*)$')
+  if listing ~= listing_now() then return unlisted() end
+  queued = cjson.decode(fields)
   local waiting = redis.call('XLEN', replay_key())
   if waiting >= queued.most then return redis.error_reply('BACKLOGFULL ' .. waiting .. ' changes wait for their replay') end
 end

@@ -2,6 +2,7 @@ import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { closeRedis } from '../../../src/redis/connection/connect.ts';
 import type { RedisClient } from '../../../src/redis/connection/client.ts';
 import { waitForReplicas } from '../../../src/redis/connection/script-loader.ts';
+import { replayWaitingKey } from '../../../src/redis/keys.ts';
 import { startRedis, type RedisProcess } from '../../support/redis.ts';
 import { openTestStore } from '../../support/store.ts';
 import { until } from '../until.ts';
@@ -25,6 +26,15 @@ afterAll(async () => {
   await here.close();
   await Promise.all(clients.map(closeRedis));
   await Promise.all([master.stop(), replica.stop()]);
+});
+
+test('an organization that a failover took off the list of those with waiting changes is found all the same', async () => {
+  await here.put('ada', 'Ada');
+  await (clients[0] as RedisClient).del(replayWaitingKey(here.prefix));
+  const replayer = here.start('one');
+  await until(async () => (await here.waiting()) === 0);
+  expect(here.legacy.received.splice(0)).toHaveLength(1);
+  await replayer.close();
 });
 
 test('with WRITE_REPLICAS nothing is sent while no replica can take it down', async () => {

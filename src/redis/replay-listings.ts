@@ -1,0 +1,79 @@
+import type { RedisClient } from './connection/client.ts';
+import { script } from './connection/script-loader.ts';
+import { organizationBase, replayListingKey, replayWaitingKey } from './keys.ts';
+
+const closeListing = script<[], number>('cutover/replay/close_listing');
+const unlist = script<[organizationId: string, number: number], number>('cutover/replay/unlist');
+
+/** The list of the organizations in which changes wait for their replay (lua/lib/listing.lua). */
+export interface ReplayListings {
+  /** The listing under which something may be queued. */
+  of: (organizationId: string) => Listing;
+  /** All organizations in which something waits; there may be others among them. */
+  all: () => Promise<string[]>;
+  /** Takes an organization off the list, unless something waits; whether it did. */
+  close: (organizationId: string) => Promise<boolean>;
+  /** Puts an organization in which something waits on the list again, which a failover may have lost. */
+  restore: (organizationId: string) => Promise<void>;
+}
+
+/** That an organization is on the list. */
+export interface Listing {
+  /** The number under which it was listed last, as far as this process knows; else ''. */
+  number: string;
+  renew: (number: string) => Promise<void>;
+}
+
+export function createReplayListings(store: RedisClient, prefix: string): ReplayListings {
+  const key = replayWaitingKey(prefix);
+  const known = new Map<string, Listing>();
+
+  /** Never lowers the number, as a late call might. */
+  async function list(organizationId: string, number: string): Promise<void> {
+    await store.zadd(key, 'GT', number, organizationId);
+  }
+
+  return {
+    of: (organizationId) => {
+      const found = known.get(organizationId);
+      if (found !== undefined) return found;
+      const listing: Listing = {
+        number: '',
+        renew: async (number) => {
+          await list(organizationId, number);
+          listing.number = number;
+        },
+      };
+      known.set(organizationId, listing);
+      return listing;
+    },
+    all: () => store.zrange(key, '0', '-1'),
+    close: async (organizationId) => {
+      const ended = await closeListing(store, organizationBase(prefix, organizationId));
+      if (ended < 0) return false;
+      await unlist(store, key, organizationId, ended);
+      return true;
+    },
+    restore: async (organizationId) => {
+      const number = await store.get(replayListingKey(organizationBase(prefix, organizationId)));
+      await list(organizationId, number ?? '0');
+    },
+  };
+}
+
+/** Runs a script that queues something; where its organization is not on the list any more, puts it there first. */
+export async function whileListed<Reply>(
+  listing: Listing,
+  run: (number: string) => Promise<Reply>,
+): Promise<Reply> {
+  for (;;) {
+    try {
+      return await run(listing.number);
+    } catch (error) {
+      // The script has changed nothing.
+      const [, number] = /\bUNLISTED (\d+)/.exec(String(error)) ?? [];
+      if (number === undefined) throw error;
+      await listing.renew(number);
+    }
+  }
+}
