@@ -1,4 +1,4 @@
-import { Command, InvalidArgumentError } from 'commander';
+import { Command, InvalidArgumentError, Option } from 'commander';
 import { counted, number } from '../../src/lib/numbers.ts';
 import { table } from '../../src/lib/system/terminal.ts';
 import { drillCutover } from './cutover/drill.ts';
@@ -17,7 +17,7 @@ program
   .description('injects faults while clients call, and checks that what they saw is linearizable')
   .option('--rounds <n>', 'how many rounds, shared among the faults', wholeNumber, 100)
   .option('--seed <n>', 'what calls and faults follow from', wholeNumber, 1)
-  .option('--fault <pattern>', 'only the faults whose names match', pattern, /^/)
+  .addOption(choice('--fault <pattern>', 'only the faults whose names match'))
   .addHelpText(
     'after',
     `
@@ -49,8 +49,8 @@ program
   .description("interrupts the operator's tools at every command they send to Redis, and checks what is left")
   .option('--step <n>', 'only every n-th command', wholeNumber, 1)
   .option('--first <n>', 'the command to begin at', wholeNumber, 1)
-  .option('--tool <pattern>', 'only the tools whose names match', pattern, /^/)
-  .option('--fault <pattern>', 'only the faults whose names match', pattern, /^/)
+  .addOption(choice('--tool <pattern>', 'only the tools whose names match'))
+  .addOption(choice('--fault <pattern>', 'only the faults whose names match'))
   .addHelpText(
     'after',
     `
@@ -77,9 +77,9 @@ program
   )
   .option('--commands <n>', 'at how many commands of each step at most', wholeNumber, 1)
   .option('--first <n>', 'the command of each step to begin at', wholeNumber, 1)
-  .option('--switch <pattern>', 'only the switches that match, as "mirror -> native"', pattern, /^/)
-  .option('--step <pattern>', 'only the steps that match', pattern, /^/)
-  .option('--stop <pattern>', 'only what matches is stopped', pattern, /^/)
+  .addOption(choice('--switch <pattern>', 'only the switches that match, as "mirror -> native"'))
+  .addOption(choice('--step <pattern>', 'only the steps that match'))
+  .addOption(choice('--stop <pattern>', 'only what matches is stopped'))
   .addHelpText(
     'after',
     `
@@ -150,6 +150,11 @@ function say(line: string): void {
 function finish(text: string, isViolated: boolean): void {
   process.stdout.write(`\n${text}\n`);
   if (isViolated) process.exitCode = 1;
+}
+
+/** An option that chooses by a regular expression, by default everything. */
+function choice(flags: string, description: string): Option {
+  return new Option(flags, description).argParser(pattern).default(/^/, 'all');
 }
 
 function pattern(text: string): RegExp {
