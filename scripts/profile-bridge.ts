@@ -70,6 +70,8 @@ function toolArguments(): string[] {
   return process.argv.slice(3);
 }
 
+// As by `… --help | head`.
+process.stdout.on('error', () => {});
 configureErrorOutput(
   program,
   (text) => process.stdout.write(text),

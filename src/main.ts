@@ -7,6 +7,8 @@ import { createLog, type Log } from './log.ts';
 
 /** Runs the service. Exit codes: 0 stopped by a signal, 1 could not start, 2 invalid configuration. */
 async function main(): Promise<void> {
+  // Losing whoever reads the log must not end the service.
+  process.stdout.on('error', () => {});
   const { config, policyLayers } = readConfigurationOrExit();
   const log = createLog(config.logLevel);
   const bridge = await (cluster.isWorker ? assembleWorker : assemble)(config, policyLayers, log);

@@ -212,6 +212,22 @@ describe('an error at start is one plain line with the remedy', () => {
   });
 });
 
+test('the service goes on when nobody reads its log any more', async () => {
+  const { child, url, exited } = await start({
+    DATA_DIR: newFolder(),
+    REDIS_URL: testRedisUrl(),
+    KEY_PREFIX: freshPrefix(),
+    ALLOW_EVICTION: '1',
+  });
+  child.stdout?.destroy();
+  // Each refusal is a line of the log.
+  for (let refused = 0; refused < 5; refused++) {
+    expect((await fetch(`${url}/api/profile/`)).status).toBe(401);
+  }
+  child.kill('SIGTERM');
+  expect(await exited).toEqual([0, null]);
+});
+
 test('with REDIS_URL the service needs no redis-server and creates no demo organization', async () => {
   const folder = newFolder();
   mkdirSync(join(folder, 'bin'));

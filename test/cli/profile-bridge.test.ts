@@ -1,4 +1,5 @@
-import { execFile } from 'node:child_process';
+import { execFile, spawn } from 'node:child_process';
+import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
 import { describe, expect, test } from '@jest/globals';
 
@@ -42,6 +43,15 @@ describe('profile-bridge', () => {
     expect(code).toBe(0);
     expect(out).toContain('Usage: profile-bridge serve [options]');
     expect(out).toContain('profile-bridge serve\n');
+  });
+
+  test.each(['serve', 'admin', 'migrate'])('%s --help ends quietly if nobody reads it', async (tool) => {
+    const child = spawn(process.execPath, ['--import', 'tsx', 'scripts/profile-bridge.ts', tool, '--help']);
+    child.stdout.destroy();
+    let err = '';
+    child.stderr.on('data', (chunk) => (err += String(chunk)));
+    const [code] = (await once(child, 'close')) as [number];
+    expect({ code, err }).toEqual({ code: 0, err: '' });
   });
 
   test.each(['admin', 'migrate'])('%s passes its arguments on to the tool, --help included', async (tool) => {
