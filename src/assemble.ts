@@ -19,6 +19,7 @@ import { createReplayListings } from './redis/replay-listings.ts';
 import { startReplayer } from './cutover/replay/replayer.ts';
 import { joinCutover, type Cutover } from './cutover/switch/instance.ts';
 import { createTraffic } from './cutover/traffic.ts';
+import { countLegacyPictures } from './cutover/verdict/pictures.ts';
 import { createPictures, removeOrphans } from './media/lifecycle.ts';
 import { createReleasers, type Releasers } from './lib/releasers.ts';
 import { repeat } from './lib/repeat.ts';
@@ -224,6 +225,18 @@ function openForwarding(
   const legacy = connectLegacy(legacyBaseUrl, legacyTimeout);
   const traffic = createTraffic({ store, keyPrefix, legacy, mediaUrl, cutover, log });
   releasers.onClose('forwarding', traffic.close);
+  const stopping = new AbortController();
+  const counting = repeat(async () => {
+    if (cutover.mode() !== 'mirror' && cutover.mode() !== 'reverse') return;
+    await countLegacyPictures(store, keyPrefix, stopping.signal).catch((error: unknown) => {
+      if (!stopping.signal.aborted)
+        log.warn('pictures of the legacy service could not be counted', { reason: String(error) });
+    });
+  }, housekeepingInterval);
+  releasers.onClose('counting', async () => {
+    stopping.abort();
+    await counting.stop();
+  });
   if (ability.kind === 'able') {
     const { organizationHeader } = config;
     const queue = createReplayQueue(store, keyPrefix);
@@ -265,8 +278,8 @@ async function openAdminPort(
   }
 }
 
-/** How often to look whether a sweep is due, in ms. */
-const sweepInterval = 60_000;
+/** How often to look whether work is due that one process does for all, in ms. */
+const housekeepingInterval = 60_000;
 
 /** Starts the background work that one process does for all. */
 function startHousekeeping({ config, log, releasers, store, media }: Resources): void {
@@ -284,7 +297,7 @@ function startHousekeeping({ config, log, releasers, store, media }: Resources):
       });
     }
   };
-  const sweeping = repeat(sweep, sweepInterval);
+  const sweeping = repeat(sweep, housekeepingInterval);
   releasers.onClose('housekeeping', async () => {
     stopping.abort();
     await sweeping.stop();

@@ -88,6 +88,11 @@ const gauges: readonly GaugeSpec[] = [
       ]),
   },
   {
+    name: 'legacy_pictures',
+    help: 'Users whose picture is where the legacy service shows it, as counted some minutes ago.',
+    read: ({ legacyPictures }) => legacyPictures?.count ?? 0,
+  },
+  {
     name: 'backlog_entries',
     help: 'Changes that wait for their replay to the legacy service.',
     read: ({ replay }) => replay.entries,

@@ -132,6 +132,12 @@ export const replayPauseKey = (prefix: string): string => `${prefix}cutover:repl
 /** What the key that encrypts waiting API keys is derived and checked with (src/cutover/replay/credentials.ts). */
 export const replaySecretKey = (prefix: string): string => `${prefix}cutover:replay-secret`;
 
+/** How many pictures are shown where legacy data has them, and when they were counted: "count ms". */
+export const legacyPicturesKey = (prefix: string): string => `${prefix}cutover:legacy-pictures`;
+
+/** There until they are to be counted again. */
+export const legacyPicturesDueKey = (prefix: string): string => `${prefix}cutover:legacy-pictures-due`;
+
 /** The organizations of requests that were forwarded, among them those that Redis does not know. */
 export const forwardedOrganizationsKey = (prefix: string): string => `${prefix}cutover:organizations`;
 

@@ -1,4 +1,5 @@
 import { counted, number } from '../../lib/numbers.ts';
+import { recountLegacyPictures } from '../../cutover/verdict/pictures.ts';
 import { createMediaStore } from '../../media/open.ts';
 import { applyRun, type Applied } from '../../migration/engine/apply.ts';
 import type { MigrationContext } from '../../migration/engine/context.ts';
@@ -127,12 +128,14 @@ async function copy(
   // It brings the picture decoder along, which takes its time to load.
   const { copyPictures } = await import('../../migration/pictures/copy.ts');
   const media = await createMediaStore(config.mediaUrl, config);
-  return await copyPictures(scope, context, {
+  const copied = await copyPictures(scope, context, {
     media,
     folder: place === true ? undefined : place,
     allowPrivate: allowPrivateAddresses,
     pacer: createPacer(rate, context.signal),
   });
+  await recountLegacyPictures(context.store, context.prefix);
+  return copied;
 }
 
 function describeCopied({ copied, failed }: Copied): string {

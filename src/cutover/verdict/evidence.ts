@@ -3,6 +3,7 @@ import { createReplayQueue } from '../replay/queue.ts';
 import { readReplayState, type ReplayState } from '../replay/state.ts';
 import { readCutover, removeEnded } from '../switch/registry.ts';
 import type { ComparisonTotals, Evidence } from './readiness.ts';
+import { readLegacyPictures } from './pictures.ts';
 import type { RedisClient } from '../../redis/connection/client.ts';
 
 /** What verdicts are made of, and what comparing has found in each organization. */
@@ -20,12 +21,13 @@ export async function gatherEvidence(store: RedisClient, prefix: string): Promis
 
 /** Reads the evidence and changes nothing. */
 export async function readEvidence(store: RedisClient, prefix: string): Promise<GatheredEvidence> {
-  const [state, organizations, replay] = await Promise.all([
+  const [state, organizations, replay, legacyPictures] = await Promise.all([
     readCutover(store, prefix),
     readComparisons(store, prefix),
     readReplayState(store, prefix, createReplayQueue(store, prefix)),
+    readLegacyPictures(store, prefix),
   ]);
-  return { state, organizations, replay, comparisons: totals(organizations, state.since) };
+  return { state, organizations, replay, legacyPictures, comparisons: totals(organizations, state.since) };
 }
 
 /** Each mode begins comparing anew: what was compared before the present one came into force does not count. */

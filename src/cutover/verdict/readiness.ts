@@ -2,6 +2,7 @@ import { counted } from '../../lib/numbers.ts';
 import { authorityOf, ruleOf, type Mode } from '../modes.ts';
 import type { ReplayState } from '../replay/state.ts';
 import type { CutoverState, Instance } from '../switch/registry.ts';
+import type { LegacyPictures } from './pictures.ts';
 
 /** What is known of all organizations together. */
 export interface ComparisonTotals {
@@ -30,6 +31,8 @@ export interface Evidence {
   state: CutoverState;
   comparisons: ComparisonTotals;
   replay: Omit<ReplayState, 'organizations'>;
+  /** Undefined where they have not been counted yet. */
+  legacyPictures: LegacyPictures | undefined;
 }
 
 /** Something that stands in the way of a step, or that is to be known before it. */
@@ -229,7 +232,11 @@ function beforeLeavingReverse({ state, replay }: Evidence, to: Mode): Finding[] 
   return found;
 }
 
-function warningsFor({ state, comparisons, replay }: Evidence, to: Mode, takesAuthority: boolean): Finding[] {
+function warningsFor(
+  { state, comparisons, replay, legacyPictures }: Evidence,
+  to: Mode,
+  takesAuthority: boolean,
+): Finding[] {
   const found: Finding[] = [];
   const warn = (code: string, count: number, reason: string, remedy: string): void => {
     if (count > 0) found.push({ code, reason: `${counted(count, 'user')} ${reason}`, remedy });
@@ -252,6 +259,14 @@ function warningsFor({ state, comparisons, replay }: Evidence, to: Mode, takesAu
       comparisons.lostNames,
       'lost a username to another one, which the legacy service shows for both',
       'let names be compared as the legacy service does (org set --username-comparison), or change one of them there',
+    );
+  }
+  if (legacyPictures !== undefined && authorityOf(to) === 'redis') {
+    warn(
+      'legacy-pictures',
+      legacyPictures.count,
+      `still ${legacyPictures.count === 1 ? 'has' : 'have'} a picture where the legacy service shows it`,
+      'copy them by migrate apply --copy-pictures, in mirror or in native, while they can still be fetched',
     );
   }
   if (

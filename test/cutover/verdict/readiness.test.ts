@@ -43,6 +43,7 @@ function verdict(
     state?: Partial<CutoverState>;
     comparisons?: Partial<ComparisonTotals>;
     replay?: Partial<Evidence['replay']>;
+    pictures?: number;
   } = {},
 ) {
   const state: CutoverState = {
@@ -57,7 +58,12 @@ function verdict(
     ...given.state,
   };
   const found = judge(
-    { state, comparisons: { ...compared, ...given.comparisons }, replay: { ...nothing, ...given.replay } },
+    {
+      state,
+      comparisons: { ...compared, ...given.comparisons },
+      replay: { ...nothing, ...given.replay },
+      legacyPictures: given.pictures === undefined ? undefined : { count: given.pictures, at: 1 },
+    },
     to,
   );
   return {
@@ -190,6 +196,21 @@ test('leaving reverse for good comes with a warning where a change before it may
     warnings: ['unsettled'],
   });
   expect(verdict('reverse', 'mirror', { comparisons })).toMatchObject({ ready: true, warnings: [] });
+});
+
+test('pictures that the legacy service shows are a warning wherever Redis becomes or stays the authority', () => {
+  const state = { verifiedAt: 2000, instances: [{ ...instance, replay: true }] };
+  for (const [from, to] of [
+    ['mirror', 'reverse'],
+    ['reverse', 'native'],
+  ] as const) {
+    expect(verdict(from, to, { state, pictures: 3 })).toMatchObject({
+      ready: true,
+      warnings: ['legacy-pictures'],
+    });
+    expect(verdict(from, to, { state, pictures: 0 }).warnings).toEqual([]);
+  }
+  expect(verdict('reverse', 'mirror', { state, pictures: 3 }).warnings).toEqual([]);
 });
 
 test('where no mode was ever set, native can be set for good', () => {

@@ -8,7 +8,15 @@ import { action, problem, type AdminContext, type Report } from '../context.ts';
 import { addExamples, withExamples } from '../options.ts';
 import { asideCommand } from './aside.ts';
 import { addSetCommand } from './set.ts';
-import { comparisonLines, doubtLines, findingLines, instanceLines, modeLines, replayLines } from './texts.ts';
+import {
+  comparisonLines,
+  doubtLines,
+  findingLines,
+  instanceLines,
+  modeLines,
+  pictureLines,
+  replayLines,
+} from './texts.ts';
 
 /** `admin cutover`: takes over from a live legacy service, step by step (src/cutover/README.md). */
 export function cutoverCommand(context: AdminContext): Command {
@@ -43,7 +51,7 @@ async function showMode(context: AdminContext): Promise<Report> {
 async function showStatus(context: AdminContext): Promise<Report> {
   const store = await context.store();
   const evidence = await gatherEvidence(store, context.config().keyPrefix);
-  const { state, comparisons, organizations, replay } = evidence;
+  const { state, comparisons, organizations, replay, legacyPictures } = evidence;
   const next = nextMode(state.mode);
   const verdict = next && judge(evidence, next);
   const json = {
@@ -60,6 +68,9 @@ async function showStatus(context: AdminContext): Promise<Report> {
     comparisons,
     organizations,
     replay: replayJson(evidence),
+    ...(legacyPictures && {
+      legacyPictures: { count: legacyPictures.count, countedAt: formatInstant(legacyPictures.at) },
+    }),
     next: verdict ?? null,
   };
   const text = [
@@ -67,6 +78,7 @@ async function showStatus(context: AdminContext): Promise<Report> {
     ...instanceLines(state.instances),
     ...(authorityOf(state.mode) === 'legacy' ? comparisonLines(evidence) : []),
     ...doubtLines(evidence),
+    ...(state.mode === 'mirror' || state.mode === 'reverse' ? pictureLines(evidence) : []),
     ...(state.mode === 'reverse' || replay.entries + replay.setAside > 0 ? replayLines(evidence) : []),
     ...(state.gap ? [`Gap: ${formatInstant(state.gap.at)}, ${state.gap.reason}`] : []),
     ...(verdict

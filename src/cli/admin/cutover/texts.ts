@@ -57,6 +57,14 @@ export function doubtLines({ comparisons, organizations }: GatheredEvidence): st
   ];
 }
 
+/** Pictures that would be lost with the legacy service. */
+export function pictureLines({ state, legacyPictures }: Evidence): string[] {
+  if (legacyPictures === undefined) return [];
+  const { count, at } = legacyPictures;
+  const minutes = Math.max(0, Math.round((state.now - at) / 60_000));
+  return [`Pictures where the legacy service shows them: ${number(count)} (counted ${minutes} min ago)`];
+}
+
 export function comparisonLines({ comparisons }: Evidence): string[] {
   const { compared, different, differingUsers, unmappedKeys, refusedKeys } = comparisons;
   return [

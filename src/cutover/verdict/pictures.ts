@@ -1,0 +1,70 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { yieldingChunks } from '../../lib/time-slices.ts';
+import type { RedisClient } from '../../redis/connection/client.ts';
+import { storeTime } from '../../redis/connection/client.ts';
+import { scanKeys } from '../../redis/connection/scan.ts';
+import { legacyPicturesDueKey, legacyPicturesKey } from '../../redis/keys.ts';
+
+/** How many profiles show a picture at the URL that it had in the legacy service's data, and when that was counted. */
+export interface LegacyPictures {
+  count: number;
+  /** ms since 1970, by the store's clock. */
+  at: number;
+}
+
+/** How often they are counted, in ms, by whichever process comes first; longer where that takes long. */
+const countEvery = 10 * 60_000;
+const timesItsDuration = 50;
+/** By when a count has ended, or its process has died, in ms. */
+const longestCount = 60 * 60_000;
+/** Profiles looked at at once, and for how long requests have Redis to themselves before the next ones, in ms. */
+const atOnce = 500;
+const pauseMs = 50;
+
+/** What was counted last; undefined where nothing was yet. */
+export async function readLegacyPictures(
+  store: RedisClient,
+  prefix: string,
+): Promise<LegacyPictures | undefined> {
+  const [count, at] = (await store.get(legacyPicturesKey(prefix)))?.split(' ') ?? [];
+  return count === undefined ? undefined : { count: Number(count), at: Number(at) };
+}
+
+/**
+ * Counts them anew, unless another process has begun to a short while ago. It looks at every profile, slowly: some
+ * 10,000 a second. So nobody else has to: no write keeps a count up to date, and no status reads more than one key.
+ */
+export async function countLegacyPictures(
+  store: RedisClient,
+  prefix: string,
+  signal: AbortSignal,
+): Promise<void> {
+  const due = legacyPicturesDueKey(prefix);
+  if ((await store.set(due, '', 'PX', longestCount, 'NX')) === null) return;
+  const startedAt = performance.now();
+  try {
+    let count = 0;
+    for await (const keys of scanKeys(store, `${prefix}{`)) {
+      for await (const chunk of yieldingChunks(keys.filter(isProfile), atOnce)) {
+        const profiles = await Promise.all(chunk.map((key) => store.hmget(key, 'pu', 'pf', 'pr')));
+        count += profiles.filter(([url, file, reference]) => url && !file && !reference).length;
+        await sleep(pauseMs, undefined, { signal });
+      }
+    }
+    await store.set(legacyPicturesKey(prefix), `${count} ${Math.round(await storeTime(store))}`);
+    const next = Math.max(countEvery, timesItsDuration * (performance.now() - startedAt));
+    await store.set(due, '', 'PX', Math.round(next));
+  } catch (error) {
+    await store.del(due).catch(() => {});
+    throw error;
+  }
+}
+
+/** The next look counts them anew, as after a migration has copied some. */
+export async function recountLegacyPictures(store: RedisClient, prefix: string): Promise<void> {
+  await store.del(legacyPicturesDueKey(prefix));
+}
+
+function isProfile(key: string): boolean {
+  return key.slice(key.indexOf('}:') + 2).startsWith('p:');
+}

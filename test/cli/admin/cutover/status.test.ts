@@ -1,0 +1,61 @@
+import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import type { RedisClient } from '../../../../src/redis/connection/client.ts';
+import { closeRedis } from '../../../../src/redis/connection/connect.ts';
+import {
+  cutoverKey,
+  failedAdoptionsKey,
+  forwardedOrganizationsKey,
+  legacyPicturesKey,
+  organizationBase,
+} from '../../../../src/redis/keys.ts';
+import { runTool } from '../../../support/admin.ts';
+import { freshPrefix, testRedisUrl } from '../../../support/redis.ts';
+import { openTestStore } from '../../../support/store.ts';
+
+let store: RedisClient;
+const prefix = freshPrefix();
+const at = Date.UTC(2027, 2, 1);
+beforeAll(async () => {
+  store = await openTestStore();
+  await store.hset(cutoverKey(prefix), { mode: 'reverse', epoch: 3, since: Date.now(), by: 'test' });
+  await store.sadd(forwardedOrganizationsKey(prefix), 'acme');
+  const users = Array.from({ length: 7 }, (_, n) => [
+    `user-${n}`,
+    JSON.stringify({ reason: 'mode-switched', at }),
+  ]);
+  await store.hset(failedAdoptionsKey(organizationBase(prefix, 'acme')), Object.fromEntries(users));
+  await store.set(legacyPicturesKey(prefix), `1204 ${Date.now() - 3 * 60_000}`);
+});
+afterAll(() => closeRedis(store));
+
+const run = async (command: string) =>
+  await runTool({ REDIS_URL: testRedisUrl(), KEY_PREFIX: prefix, ALLOW_EVICTION: '1' }, command);
+
+test('status names users whose change could not be brought over, and says how many pictures are elsewhere', async () => {
+  const { code, out } = await run('cutover status');
+  const named = out.split('\n').filter((line) => line.startsWith('  acme, user user-'));
+  expect(named).toHaveLength(5);
+  expect(named[0]).toMatch(/: the mode was switched before \(2027-03-01T00:00:00Z\)$/);
+  expect(out).toContain('Changes in doubt: 0; could not be brought over: 7\n');
+  expect(out).toContain('Pictures where the legacy service shows them: 1,204 (counted 3 min ago)\n');
+  expect(out).toContain(
+    'warning: 1,204 users still have a picture where the legacy service shows it: copy them',
+  );
+  expect(code).toBe(0);
+});
+
+test('status --json has more of them, with the reason', async () => {
+  const { out } = await run('cutover status --json');
+  expect(JSON.parse(out)).toMatchObject({
+    comparisons: { failedAdoptions: 7 },
+    organizations: [
+      {
+        organizationId: 'acme',
+        failedAdoptions: 7,
+        adoptionFailures: Array.from({ length: 7 }, () => ({ reason: 'mode-switched', at })),
+      },
+    ],
+    legacyPictures: { count: 1204, countedAt: expect.any(String) },
+    next: { to: 'native', ready: true, warnings: [{ code: 'legacy-pictures' }] },
+  });
+});

@@ -1,0 +1,58 @@
+import { afterAll, beforeAll, beforeEach, expect, test } from '@jest/globals';
+import {
+  countLegacyPictures,
+  readLegacyPictures,
+  recountLegacyPictures,
+} from '../../../src/cutover/verdict/pictures.ts';
+import type { RedisClient } from '../../../src/redis/connection/client.ts';
+import { closeRedis } from '../../../src/redis/connection/connect.ts';
+import { legacyPicturesDueKey, objectsKey, organizationBase, profileKey } from '../../../src/redis/keys.ts';
+import { freshPrefix } from '../../support/redis.ts';
+import { openTestStore } from '../../support/store.ts';
+
+let store: RedisClient;
+let prefix: string;
+const { signal } = new AbortController();
+const url = 'https://legacy.example/picture.png';
+beforeAll(async () => {
+  store = await openTestStore();
+});
+afterAll(() => closeRedis(store));
+beforeEach(async () => {
+  prefix = freshPrefix();
+  const [acme, other] = [organizationBase(prefix, 'acme'), organizationBase(prefix, 'p:other')];
+  await store.hset(profileKey(acme, 'shown'), { t: '', pu: url });
+  await store.hset(profileKey(other, 'shown'), { t: '', pu: url });
+  await store.hset(profileKey(acme, 'copied'), { t: '', pf: 'file.png', po: url });
+  await store.hset(profileKey(acme, 'of the catalogue'), { t: '', pr: 'd\no', pu: url });
+  await store.hset(profileKey(acme, 'none'), { t: '' });
+  await store.hset(objectsKey(acme), { pu: url });
+});
+
+const counted = async () => (await readLegacyPictures(store, prefix))?.count;
+
+test('counts the pictures that are shown at the URL of the legacy data, in all organizations', async () => {
+  expect(await counted()).toBeUndefined();
+  await countLegacyPictures(store, prefix, signal);
+  expect(await counted()).toBe(2);
+});
+
+test('they are counted by one process for all, and anew once some were copied', async () => {
+  await countLegacyPictures(store, prefix, signal);
+  await store.hdel(profileKey(organizationBase(prefix, 'acme'), 'shown'), 'pu');
+  await countLegacyPictures(store, prefix, signal);
+  expect(await counted()).toBe(2);
+  expect(await store.pttl(legacyPicturesDueKey(prefix))).toBeGreaterThan(0);
+  await recountLegacyPictures(store, prefix);
+  await countLegacyPictures(store, prefix, signal);
+  expect(await counted()).toBe(1);
+});
+
+test('a process that stops while it counts leaves that to another one', async () => {
+  const stopping = new AbortController();
+  const counting = countLegacyPictures(store, prefix, stopping.signal);
+  stopping.abort();
+  await expect(counting).rejects.toThrow('aborted');
+  expect(await counted()).toBeUndefined();
+  expect(await store.exists(legacyPicturesDueKey(prefix))).toBe(0);
+});
