@@ -30,6 +30,7 @@ type Key = readonly string[];
 export function createTableReader<C extends Column>(database: Database<C>, table: Table<C>): TableReader {
   const { entity, columns, fields, where } = table;
   const query = `${where}.query`;
+  const toRow = createRowMaker(fields);
   const apiKey = fields.indexOf('apiKey');
   const keyColumns = table.key.map((index) => columns[index]?.name ?? '');
   const names = `(${keyColumns.join(', ')})`;
@@ -65,7 +66,7 @@ export function createTableReader<C extends Column>(database: Database<C>, table
         const key = keyOf(cells);
         if (seen?.add('', key.length === 1 ? (key[0] ?? '') : JSON.stringify(key)) === true) mayRepeat = true;
         read += 1;
-        const { raw, bytes } = toRow(cells, fields);
+        const { raw, bytes } = toRow(cells);
         if (belongsTo(organizationId, raw)) batch.add({ raw }, bytes, key);
         if (batch.isFull) yield batch.cut(Math.min(0.99, read / Math.max(1, total)));
       }
@@ -93,19 +94,29 @@ function selectSince<C extends Column>(
   return `SELECT * ${fromQuery(select)} WHERE ${updated.newer(name, since)} OR ${name} IS NULL`;
 }
 
-function toRow(
-  cells: readonly Cell[],
-  fields: readonly (string | undefined)[],
-): { raw: Record<string, string>; bytes: number } {
-  const raw: Record<string, string> = {};
-  let bytes = 0;
-  for (const [index, field] of fields.entries()) {
-    const cell = cells[index];
-    if (field === undefined || typeof cell !== 'string') continue;
-    raw[field] = cell;
-    bytes += cell.length;
+type Fields = Record<string, unknown>;
+
+/** Makes a row of cells. Fields of nested objects come nested, unless a column gives the whole object as well. */
+function createRowMaker(fields: readonly (string | undefined)[]) {
+  const columns: { index: number; field: string; parent?: string | undefined }[] = [];
+  for (const [index, given] of fields.entries()) {
+    const [parent, field] = given?.split('.') ?? [];
+    if (given === undefined) continue;
+    if (field === undefined || fields.includes(parent)) columns.push({ index, field: given });
+    else columns.push({ index, field, parent });
   }
-  return { raw, bytes };
+  return (cells: readonly Cell[]): { raw: Fields; bytes: number } => {
+    const raw: Fields = {};
+    let bytes = 0;
+    for (const { index, field, parent } of columns) {
+      const cell = cells[index];
+      if (typeof cell !== 'string') continue;
+      const place = parent === undefined ? raw : ((raw[parent] ??= {}) as Fields);
+      place[field] = cell;
+      bytes += cell.length;
+    }
+    return { raw, bytes };
+  };
 }
 
 /** A key for people. */
