@@ -1,28 +1,28 @@
 /** Keeps a bounded number of works under way, and tells of their ends in the order of their beginnings. */
-export interface Window<Result> {
+export interface OrderedPool {
   /** Resolves when there is room for the next one. Rejects when a work has failed. */
-  add: (work: Promise<Result>, onDone?: () => Promise<void> | undefined) => Promise<void>;
+  add: <Result>(
+    work: Promise<Result>,
+    onDone?: (result: Result) => Promise<void> | undefined | void,
+  ) => Promise<void>;
   /** Resolves when all are done. */
   drain: () => Promise<void>;
 }
 
-export function createOrderedPool<Result>(width: number, onResult: (result: Result) => void): Window<Result> {
-  const works: { work: Promise<Result>; onDone: (() => Promise<void> | undefined) | undefined }[] = [];
-  const finishFirst = async (): Promise<void> => {
-    const first = works.shift();
-    if (first === undefined) return;
-    onResult(await first.work);
-    await first.onDone?.();
-  };
+export function createOrderedPool(width: number): OrderedPool {
+  const ends: (() => Promise<void>)[] = [];
   return {
     add: async (work, onDone) => {
       // A failure is told when the work's turn comes.
       work.catch(() => {});
-      works.push({ work, onDone });
-      while (works.length >= width) await finishFirst();
+      ends.push(async () => {
+        const result = await work;
+        await onDone?.(result);
+      });
+      while (ends.length >= width) await ends.shift()?.();
     },
     drain: async () => {
-      while (works.length > 0) await finishFirst();
+      while (ends.length > 0) await ends.shift()?.();
     },
   };
 }

@@ -1,4 +1,5 @@
 import type { OrganizationSettings } from '../../domain/settings.ts';
+import { groupBy } from '../../lib/group-by.ts';
 import { comparisonForm } from '../../domain/usernames.ts';
 import { organizationBase, settingsKey } from '../../redis/keys.ts';
 import { registerOrganization } from '../../redis/organizations.ts';
@@ -95,6 +96,22 @@ export function createOrganizations(store: RedisClient, prefix: string, epoch: n
     },
     all: () => [...known.values()],
   };
+}
+
+/** Does a work for the records of one organization after the other; the results come in the order of the items. */
+export async function byOrganization<R extends { organizationId: string }, Result>(
+  items: readonly { readonly record: R }[],
+  organizations: Organizations,
+  work: (organization: Organization, records: readonly R[]) => Promise<readonly Result[]>,
+): Promise<Result[]> {
+  const results: Result[] = [];
+  const places = items.map(({ record }, position) => ({ record, position }));
+  for (const [id, own] of groupBy(places, ({ record }) => record.organizationId)) {
+    const records = own.map(({ record }) => record);
+    const found = await work(await organizations.find(id), records);
+    for (const [at, { position }] of own.entries()) results[position] = found[at] as Result;
+  }
+  return results;
 }
 
 const ascii = /^[\0-\x7f]*$/;

@@ -1,4 +1,3 @@
-import { groupBy } from '../../../lib/group-by.ts';
 import { apiKeyKey, denylistKey, objectsKey } from '../../../redis/keys.ts';
 import { encodeReference } from '../../../domain/profile.ts';
 import type { Entity, RecordOf } from '../../records/records.ts';
@@ -9,7 +8,7 @@ import {
   profileFields,
 } from '../../records/stored.ts';
 import type { MigrationContext } from '../context.ts';
-import { normalizedIn, type Organization } from '../organizations.ts';
+import { byOrganization, normalizedIn, type Organization } from '../organizations.ts';
 import { migrateRead } from '../scripts.ts';
 import { pairsOf } from '../../../lib/pairs.ts';
 
@@ -31,14 +30,9 @@ export async function differencesOf<E extends Entity>(
   entity: E,
   items: readonly { readonly record: RecordOf[E] }[],
 ): Promise<Difference[][]> {
-  const all = new Map<unknown, Difference[]>();
-  for (const [id, own] of groupBy(items, ({ record }) => record.organizationId)) {
-    const organization = await context.organizations.find(id);
-    const records = own.map(({ record }) => record);
-    const found = await (comparers[entity] as Comparer<E>)(context, organization, records);
-    for (const [position, item] of own.entries()) all.set(item, found[position] ?? []);
-  }
-  return items.map((item) => all.get(item) ?? []);
+  return await byOrganization(items, context.organizations, async (organization, records) =>
+    (comparers[entity] as Comparer<E>)(context, organization, records),
+  );
 }
 
 /** Differences as one line for people. */

@@ -144,13 +144,13 @@ async function findExtras(
 ): Promise<number> {
   const { issues } = context;
   let indexed = 0;
-  const buckets = createOrderedPool<number>(bucketsAtOnce, (entries) => {
-    indexed += entries;
-  });
+  const buckets = createOrderedPool(bucketsAtOnce);
   const onOtherKey = (organization: Organization, rest: string): Promise<void> | undefined => {
     const [kind, bucket] = rest.split(':');
     if (kind !== `n${organization.index}` || bucket === undefined) return undefined;
-    return buckets.add(verifyBucket(context, organization, bucket));
+    return buckets.add(verifyBucket(context, organization, bucket), (entries) => {
+      indexed += entries;
+    });
   };
   const withIndex = scope.entities.includes('profiles') ? onOtherKey : undefined;
   for await (const extra of extras.find(among, stored, withIndex)) {

@@ -73,7 +73,7 @@ export async function readSource(
     let read = 0;
     let invalid = 0;
     let [lastId, place] = ['', ''];
-    const pool = createOrderedPool<void>(context.concurrency, () => {});
+    const pool = createOrderedPool(context.concurrency);
     for await (const chunk of chunksOf(scope, entity)) {
       if (signal.aborted) break;
       progress.advance(`${phase} ${entity}`, chunk.read, chunk.progress);

@@ -30,7 +30,7 @@ export async function writeEntries(
 ): Promise<void> {
   const { signal, progress } = context;
   const total = Math.max(1, assessment.spool.size);
-  const pool = createOrderedPool<number>(context.concurrency, (share) => onWritten(share));
+  const pool = createOrderedPool(context.concurrency);
   let passed = 0;
   let batch: Decided[] = [];
   let length = 0;
@@ -44,7 +44,7 @@ export async function writeEntries(
     if (signal.aborted) return;
     const share = Math.min(1, (passed += own.length) / total);
     progress.advance(`writing ${first.entity}`, own.length, share);
-    await pool.add(writeBatch(context, own, tallies).then(() => share));
+    await pool.add(writeBatch(context, own, tallies), () => onWritten(share));
   };
   for (const entry of entriesToWrite(assessment, tallies)) {
     if (signal.aborted) break;

@@ -2,9 +2,8 @@ import { encodeReference } from '../../../domain/profile.ts';
 import { newKeyId } from '../../../redis/api-keys/api-keys.ts';
 import type { Outcome } from '../../analysis/outcomes.ts';
 import { indexTimeout, withCurrentIndex, waitUntil } from './current-index.ts';
-import { groupBy } from '../../../lib/group-by.ts';
 import { MigrationError } from '../issues.ts';
-import { normalizedIn, type Organization, type Organizations } from '../organizations.ts';
+import { byOrganization, normalizedIn, type Organization, type Organizations } from '../organizations.ts';
 import type { Entity, RecordOf } from '../../records/records.ts';
 import {
   type Mode,
@@ -60,23 +59,12 @@ export function createWriter(
   options: WriterOptions,
 ): Writer {
   return {
-    put: async (entity, items, mode) => {
-      const results = new Map<Writable<Entity>, Result>();
-      for (const [id, own] of groupBy(items, ({ record }) => record.organizationId)) {
-        const organization = await organizations.find(id);
+    put: async (entity, items, mode) =>
+      await byOrganization(items, organizations, async (organization, records) => {
         if (mode === 'write' && entity !== 'organizations') await organizations.ensure(organization);
         const place: Place = { store, organizations, organization, mode, ...options };
-        const put = putters[entity] as Putter<typeof entity>;
-        const found = await put(
-          place,
-          own.map(({ record }) => record),
-        );
-        for (const [position, item] of own.entries()) {
-          results.set(item, found[position] ?? { outcome: outcomeOf(entity, undefined) });
-        }
-      }
-      return items.map((item) => results.get(item) as Result);
-    },
+        return await (putters[entity] as Putter<typeof entity>)(place, records);
+      }),
   };
 }
 
