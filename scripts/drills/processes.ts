@@ -50,12 +50,15 @@ export async function startDurableRedis(): Promise<Server> {
 
 const main = fileURLToPath(new URL('../../src/main.ts', import.meta.url));
 
-/** The bridge, as `npm start` runs it, on a port of its own. */
-export async function startBridgeProcess(environment: Record<string, string>): Promise<Server> {
+/** The bridge on a port of its own; from source, or by these arguments of `node`. */
+export async function startBridgeProcess(
+  environment: Record<string, string>,
+  program: readonly string[] = ['--import', 'tsx', main],
+): Promise<Server> {
   const folder = await mkdtemp(join(tmpdir(), 'drill-bridge-'));
   const port = String(await unusedPort());
   const start = async (): Promise<ChildProcess> => {
-    const child = spawn(process.execPath, ['--import', 'tsx', main], {
+    const child = spawn(process.execPath, program, {
       env: {
         PATH: process.env['PATH'],
         DATA_DIR: folder,

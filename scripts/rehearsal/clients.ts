@@ -20,6 +20,8 @@ export interface Phase {
   refused: number;
   /** On a connection to an instance that was killed meanwhile. */
   cutOff: number;
+  /** How often each instance was killed. */
+  kills: number[];
   /** Times of responses, in ms. */
   readTimes: number[];
   changeTimes: number[];
@@ -33,8 +35,10 @@ export interface Client extends Player {
 export interface Clients {
   all: readonly Client[];
   denylist: ExpectedDenylist;
+  phases: readonly Phase[];
   /** Begins a new phase; the one before ends. */
   begin: (phase: string) => void;
+  current: () => Phase;
   /** Runs while the player's own client sends nothing. */
   alone: <Result>(client: Client, run: () => Promise<Result>) => Promise<Result>;
   /** Reads the profile as the player. */
@@ -42,8 +46,8 @@ export interface Clients {
   /** Waits for requests under way, and keeps the administrator quiet from then on. */
   quietAdmin: () => Promise<void>;
   resumeAdmin: () => void;
-  /** Ends the calls; resolves to the phases once the last response has arrived. */
-  stop: () => Promise<Phase[]>;
+  /** Ends the calls; resolves once the last response has arrived. */
+  stop: () => Promise<void>;
 }
 
 export interface ClientsOptions {
@@ -106,6 +110,7 @@ export function startClients(options: ClientsOptions): Clients {
       changes: 0,
       refused: 0,
       cutOff: 0,
+      kills: instances.all.map(() => 0),
       readTimes: [],
       changeTimes: [],
     });
@@ -260,7 +265,9 @@ export function startClients(options: ClientsOptions): Clients {
   return {
     all,
     denylist,
+    phases,
     begin,
+    current,
     alone: async (client, run) => {
       while (busy.has(client)) await busy.get(client);
       return await occupy(client, run);
@@ -278,7 +285,6 @@ export function startClients(options: ClientsOptions): Clients {
       while (underWay.size > 0) await Promise.all(underWay);
       const last = phases.at(-1);
       if (last !== undefined) last.seconds = (performance.now() - beganAt) / 1000;
-      return phases;
     },
   };
 }

@@ -17,12 +17,16 @@ export interface Instances {
   /** One that is up. */
   pick: (random: Random) => Instance;
   /** Kills one or the other at random moments from now on, and starts it again; never both at once. */
-  startKilling: (random: Random) => void;
+  startKilling: (random: Random, onKill: (instance: number) => void) => void;
+  /** How long ago the last kill was, in ms. */
+  calmFor: () => number;
   close: () => Promise<void>;
 }
 
 export interface InstancesOptions {
   environment: Record<string, string>;
+  /** The arguments with which `node` runs a bridge. */
+  program: readonly string[];
   count: number;
   /** The time between a restart and the next kill, in ms: least and greatest. */
   pause: readonly [number, number];
@@ -31,8 +35,10 @@ export interface InstancesOptions {
 }
 
 export async function startInstances(options: InstancesOptions): Promise<Instances> {
-  const { environment, count, pause, say } = options;
-  const servers = await Promise.all(Array.from({ length: count }, () => startBridgeProcess(environment)));
+  const { environment, program, count, pause, say } = options;
+  const servers = await Promise.all(
+    Array.from({ length: count }, () => startBridgeProcess(environment, program)),
+  );
   const states = servers.map((server, n) => ({ name: `bridge ${n + 1}`, server, isUp: true, kills: 0 }));
   const all = states.map((state): Instance => {
     const { name, server } = state;
@@ -40,27 +46,31 @@ export async function startInstances(options: InstancesOptions): Promise<Instanc
   });
   const stopping = new AbortController();
   let killing = Promise.resolve();
+  let killedAt = -Infinity;
 
-  async function killUntilStopped(random: Random): Promise<void> {
+  async function killUntilStopped(random: Random, onKill: (instance: number) => void): Promise<void> {
     for (;;) {
       await sleep(random.between(...pause), undefined, { signal: stopping.signal });
       const state = random.pick(states);
       state.isUp = false;
       state.kills += 1;
+      onKill(states.indexOf(state));
       say(`${state.name} is killed`);
       await state.server.kill();
+      killedAt = performance.now();
       await sleep(random.between(0, 500), undefined, { signal: stopping.signal });
       await state.server.restart();
       state.isUp = true;
-      say(`${state.name} is back`);
+      say(`${state.name} has started again`);
     }
   }
 
   return {
     all,
     pick: (random) => random.pick(all.filter((one) => one.isUp())),
-    startKilling: (random) => {
-      killing = killUntilStopped(random).catch((error: unknown) => {
+    calmFor: () => performance.now() - killedAt,
+    startKilling: (random, onKill) => {
+      killing = killUntilStopped(random, onKill).catch((error: unknown) => {
         if (!stopping.signal.aborted) throw error;
       });
     },

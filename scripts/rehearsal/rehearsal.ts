@@ -1,3 +1,4 @@
+import { fileURLToPath } from 'node:url';
 import { Command, InvalidArgumentError } from 'commander';
 import { rehearse } from './rehearse.ts';
 import { describeRehearsal, eventLine } from './report.ts';
@@ -9,13 +10,16 @@ interface Options {
   seed: number;
 }
 
-const program = new Command('npm run rehearsal --')
+/** As it is built and shipped. */
+const program = [fileURLToPath(new URL('../../dist/scripts/profile-bridge.js', import.meta.url))];
+
+const rehearsal = new Command('npm run rehearsal --')
   .description(
     'Takes over from a stand-in for the legacy service, with a return, while clients call and two bridges are killed at random moments. Exits 1 if a request fails, an acknowledged change is lost, or the two sides differ in the end.',
   )
   .option('--users <n>', 'how many users have a profile', wholeNumber, 5000)
   .option('--rate <n>', 'requests per second', wholeNumber, 200)
-  .option('--seconds <n>', 'how long clients call in each mode', wholeNumber, 20)
+  .option('--seconds <n>', 'how long clients call at least before each step', wholeNumber, 20)
   .option('--seed <n>', 'what requests and kills follow from', wholeNumber, 1)
   .addHelpText(
     'after',
@@ -29,7 +33,7 @@ Examples:
   )
   .action(async ({ users, rate, seconds, seed }: Options) => {
     const say = (at: number, line: string): void => void process.stdout.write(`${eventLine(at, line)}\n`);
-    const rehearsed = await rehearse({ users, rate, seconds, seed, pause: [2, 8], say });
+    const rehearsed = await rehearse({ program, users, rate, seconds, seed, pause: [3, 30], kills: 2, say });
     process.stdout.write(`\n${describeRehearsal(rehearsed)}\n`);
     if (rehearsed.violations.length > 0) process.exitCode = 1;
   });
@@ -41,4 +45,4 @@ function wholeNumber(text: string): number {
   return value;
 }
 
-await program.parseAsync();
+await rehearsal.parseAsync();

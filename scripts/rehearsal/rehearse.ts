@@ -1,45 +1,58 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
 import type { Mode } from '../../src/cutover/modes.ts';
 import { createReleasers } from '../../src/lib/releasers.ts';
 import { counted } from '../../src/lib/numbers.ts';
 import { closeRedis } from '../../src/redis/connection/connect.ts';
-import { runTool, type Ran } from '../../test/support/admin.ts';
+import type { Ran } from '../../test/support/admin.ts';
 import { openTestStore } from '../../test/support/store.ts';
 import { startDurableRedis } from '../drills/processes.ts';
 import { createRandom } from '../drills/random.ts';
-import { runMigrateTool } from '../drills/run-migrate.ts';
 import { startClients, type Phase } from './clients.ts';
 import { startInstances } from './instances.ts';
 import { startLegacyService } from './legacy-service.ts';
+import { runCommand } from './operator.ts';
 import { createSides } from './sides.ts';
 import { steps, type Stage } from './steps.ts';
 
 export interface Plan {
+  /** The arguments with which `node` runs `profile-bridge`. */
+  program: readonly string[];
   users: number;
   /** Requests per second. */
   rate: number;
-  /** How long clients call in each mode, in seconds. */
+  /** How long clients call at least before each step, in seconds. */
   seconds: number;
   /** Least and greatest number of seconds between a restart and the next kill. */
   pause: readonly [number, number];
+  /** How often each bridge is killed in each mode at least. */
+  kills: number;
   seed: number;
   /** Told of each event, with the seconds since the beginning. */
   say: (seconds: number, line: string) => void;
 }
 
 export interface Rehearsed {
-  phases: Phase[];
-  /** How often an instance was killed. */
-  kills: number;
+  phases: readonly Phase[];
   violations: string[];
 }
+
+/** What a mode means, for the timeline. */
+const inForce: Readonly<Record<Mode, string>> = {
+  shadow: 'the legacy service answers, and its responses are compared with what Redis has',
+  mirror: 'the legacy service answers, and Redis receives every accepted change',
+  reverse: 'the bridges answer, and replay every accepted change to the legacy service',
+  native: 'the bridges answer alone',
+};
 
 const keyPrefix = 'pb:';
 /** Violations in the timeline; the report counts all. */
 const mostShown = 20;
 const publicUrl = 'https://bridge.example.com';
+/** In seconds. What a killed bridge has forwarded can take effect for three times as long. */
+const legacyTimeout = 4;
 
 /**
  * Takes over from a stand-in for the legacy service with two bridges that are killed at random moments, step by step
@@ -65,6 +78,7 @@ export async function rehearse(plan: Plan): Promise<Rehearsed> {
       REDIS_URL: redis.url,
       KEY_PREFIX: keyPrefix,
       LEGACY_BASE_URL: legacy.url,
+      LEGACY_TIMEOUT: String(legacyTimeout),
       REPLAY_SECRET: 'a secret of the rehearsal, which nobody keeps',
       MEDIA_URL: `file:${join(folder, 'media')}`,
       PUBLIC_BASE_URL: publicUrl,
@@ -73,12 +87,11 @@ export async function rehearse(plan: Plan): Promise<Rehearsed> {
     releasers.onClose('connection', () => closeRedis(store));
 
     const run = async (command: string): Promise<Ran> => {
-      const [tool, ...args] = command.split(' ');
-      const env = { ...environment, DATA_DIR: folder };
-      const ran = await (tool === 'admin' ? runTool(env, args) : runMigrateTool(env, args));
+      say(`$ profile-bridge ${command.replace(`${folder}/`, '')}`);
+      const ran = await runCommand(plan.program, command, { ...environment, DATA_DIR: folder });
       const text = (ran.code === 0 ? ran.out : ran.err).trim();
-      say(`$ ${command.replace(`${folder}/`, '')}`);
       say(`  ${text.split('\n').at(-1) ?? ''}`);
+      if (ran.code !== 0 && ran.code !== 1) violation(`${command} ended with ${ran.code}: ${text}`);
       return ran;
     };
     const dump = () => legacy.dump(join(folder, 'legacy'));
@@ -88,21 +101,29 @@ export async function rehearse(plan: Plan): Promise<Rehearsed> {
     const random = createRandom(plan.seed);
     const instances = await startInstances({
       environment,
+      program: [...plan.program, 'serve'],
       count: 2,
       pause: [1000 * plan.pause[0], 1000 * plan.pause[1]],
       say,
     });
     releasers.onClose('bridges', instances.close);
-    say(`two bridges, ${counted(plan.users, 'player')}, ${plan.rate} requests/s; the mode is shadow`);
+    const [least, greatest] = plan.pause;
+    say(
+      `${counted(plan.users, 'player')} make ${plan.rate} requests/s through two bridges; every ${least} to ${greatest} s one of these is killed (kill -9) and started again; LEGACY_TIMEOUT is ${legacyTimeout} s`,
+    );
 
     const clients = startClients({ legacy, instances, random, rate: plan.rate, onViolation: violation });
     let mode: Mode = 'shadow';
     const begin = (next: Mode): void => {
       mode = next;
       clients.begin(next);
+      say(`-- ${next}: ${inForce[next]}`);
     };
     begin(mode);
-    instances.startKilling(createRandom(plan.seed + 1));
+    instances.startKilling(createRandom(plan.seed + 1), (instance) => {
+      const { kills } = clients.current();
+      kills[instance] = (kills[instance] ?? 0) + 1;
+    });
     const sides = createSides({ store, keyPrefix, legacy, clients, publicUrl });
     const stage: Stage = {
       run,
@@ -113,16 +134,31 @@ export async function rehearse(plan: Plan): Promise<Rehearsed> {
       say,
       violation,
       dwell: 1000 * plan.seconds,
+      killedOften: async () => {
+        const isKilledOften = (_: unknown, n: number): boolean =>
+          killsIn(clients.phases, mode, n) >= plan.kills;
+        while (!instances.all.every(isKilledOften)) await sleep(100);
+      },
+      kills: () => instances.all.reduce((sum, one) => sum + one.kills(), 0),
+      settled: async () => {
+        const left = () => 3 * legacyTimeout - instances.calmFor() / 1000;
+        if (left() > 0)
+          say(`changes of the killed bridge may take effect for ${left().toFixed(0)} s more: waiting`);
+        while (left() > 0) await sleep(100);
+      },
     };
     try {
       for (const step of steps) await step(stage);
     } finally {
       await clients.stop();
     }
-    const phases = await clients.stop();
-    const kills = instances.all.reduce((sum, one) => sum + one.kills(), 0);
-    return { phases, kills, violations };
+    return { phases: clients.phases, violations };
   } finally {
     await releasers.close();
   }
+}
+
+/** How often an instance was killed in a mode. */
+function killsIn(phases: readonly Phase[], mode: Mode, instance: number): number {
+  return phases.reduce((sum, { name, kills }) => sum + (name === mode ? (kills[instance] ?? 0) : 0), 0);
 }

@@ -10,7 +10,7 @@ export function eventLine(seconds: number, line: string): string {
 }
 
 /** What clients saw, mode by mode, and what was wrong. */
-export function describeRehearsal({ phases, kills, violations }: Rehearsed): string {
+export function describeRehearsal({ phases, violations }: Rehearsed): string {
   const sum = (of: (phase: Phase) => number): number => phases.reduce((total, phase) => total + of(phase), 0);
   const all: Phase = {
     name: 'all',
@@ -19,14 +19,16 @@ export function describeRehearsal({ phases, kills, violations }: Rehearsed): str
     changes: sum(({ changes }) => changes),
     refused: sum(({ refused }) => refused),
     cutOff: sum(({ cutOff }) => cutOff),
+    kills: phases.reduce<number[]>((sums, { kills }) => kills.map((one, n) => one + (sums[n] ?? 0)), []),
     readTimes: phases.flatMap(({ readTimes }) => readTimes),
     changeTimes: phases.flatMap(({ changeTimes }) => changeTimes),
   };
-  const counts = ['s', 'reads', 'changes', 'refused', 'cut off'];
+  const counts = ['s', 'kills', 'reads', 'changes', 'refused', 'cut off'];
   const times = ['read p50', 'p99', 'change p50', 'p99 ', 'longest'];
   const rows = [...phases, all].map((phase) => [
     phase.name,
     phase.seconds.toFixed(0),
+    phase.kills.join(' + '),
     number(phase.reads),
     number(phase.changes),
     number(phase.refused),
@@ -40,8 +42,8 @@ export function describeRehearsal({ phases, kills, violations }: Rehearsed): str
   return [
     table(['', ...counts, ...times], rows, [...counts, ...times]),
     '',
-    'Times in ms. Refused: names that are taken or denied. Cut off: on a connection to an instance that was killed.',
-    `${counted(kills, 'kill')}, ${counted(violations.length, 'violation')}.`,
+    'Kills: of each bridge. Refused: names that are taken or denied. Cut off: requests on a connection to a bridge that was killed. Times in ms.',
+    `${counted(violations.length, 'violation')}.`,
   ].join('\n');
 }
 

@@ -5,7 +5,7 @@ import type { Sides } from './sides.ts';
 
 /** What a step works with. */
 export interface Stage {
-  /** Runs a command of the operator's as on a shell; its last line goes to the timeline. */
+  /** Runs a command of the operator's; it and its last line go to the timeline. */
   run: (command: string) => Promise<Ran>;
   /** The folder of the legacy service's data, written anew, and the moment that they are of (ISO 8601). */
   dump: () => Promise<{ folder: string; asOf: string }>;
@@ -15,14 +15,20 @@ export interface Stage {
   mode: () => Mode;
   say: (line: string) => void;
   violation: (text: string) => void;
-  /** How long clients call in each mode, in ms. */
+  /** How long clients call at least before a step, in ms. */
   dwell: number;
+  /** Waits until each instance has been killed as often in this mode as it has to be. */
+  killedOften: () => Promise<void>;
+  /** How many instances have been killed. */
+  kills: () => number;
+  /** Waits until no change of an instance that was killed can take effect any more. */
+  settled: () => Promise<void>;
 }
 
 export type Step = (stage: Stage) => Promise<void>;
 
 /** Switches fail where an instance is killed at the wrong moment: an operator tries again. */
-const mostAttempts = 20;
+const mostAttempts = 30;
 
 /** How long an export takes at least, in ms: what was on its way to Redis when it began has arrived. */
 const exporting = 3000;
@@ -34,19 +40,27 @@ export const steps: readonly Step[] = [
   callIn('mirror'),
   switchTo('shadow'),
   callIn('shadow'),
+  killOften,
   switchTo('mirror'),
   callIn('mirror'),
   takeOver,
   callIn('reverse'),
   switchTo('mirror'),
   callIn('mirror'),
+  killOften,
   takeOver,
   callIn('reverse'),
+  killOften,
   checkBothSides,
   switchTo('native'),
   callIn('native'),
+  killOften,
   checkAcknowledged,
 ];
+
+async function killOften(stage: Stage): Promise<void> {
+  await stage.killedOften();
+}
 
 function callIn(mode: Mode): Step {
   return async (stage) => {
@@ -68,8 +82,9 @@ function switchTo(mode: Mode): Step {
 }
 
 /**
- * Applies all of the legacy service's data, verifies them against a later snapshot, and lets Redis take over. An
- * instance that is killed in between leaves a doubt, which only another verify ends.
+ * Brings over all of the legacy service's data, verifies them against a later snapshot, and lets Redis take over. An
+ * instance that is killed in between leaves a doubt: then it begins anew. The snapshot to verify against is taken once
+ * nothing that the instance had forwarded can take effect any more.
  */
 async function takeOver(stage: Stage): Promise<void> {
   const migrate = async (command: string): Promise<boolean> => {
@@ -78,7 +93,13 @@ async function takeOver(stage: Stage): Promise<void> {
     return (await stage.run(`migrate ${command} --source ${folder} --as-of ${asOf}`)).code === 0;
   };
   for (let attempt = 1; attempt <= mostAttempts; attempt++) {
+    const kills = stage.kills();
     if (!(await migrate('apply --prune --prune-at-most 1000'))) continue;
+    await stage.settled();
+    if (stage.kills() > kills) {
+      stage.say('a bridge was killed meanwhile, so that changes may be missing: once more');
+      continue;
+    }
     if (!(await migrate('verify'))) continue;
     const { code } = await stage.run('admin cutover set reverse --wait 5');
     if (code === 0) return stage.begin('reverse');
