@@ -135,7 +135,10 @@ export function createForwarding(options: ForwardingOptions): Forwarding {
 
   async function forwardRead(request: Request, response: Response): Promise<void> {
     const abandoned = new AbortController();
-    response.once('close', () => abandoned.abort());
+    response.once('close', () => {
+      // Each abort makes an error with its stack: not for every response that was sent whole.
+      if (!response.writableFinished) abandoned.abort();
+    });
     const forwarded = await traffic.read(noteCredentials(request, response), {
       ...toLegacyRequest(request, response),
       signal: abandoned.signal,
