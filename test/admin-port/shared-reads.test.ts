@@ -1,0 +1,47 @@
+import { expect, test } from '@jest/globals';
+import { shareReads } from '../../src/admin-port/shared-reads.ts';
+
+/** A read that notes what it was asked, and answers with how often it was. */
+function counting(now: { ms: number }) {
+  const asked: string[] = [];
+  const read = async (question: string): Promise<number> => {
+    if (question === 'broken') {
+      asked.push(question);
+      throw new Error('Redis is away');
+    }
+    return asked.push(question);
+  };
+  return {
+    asked,
+    shared: shareReads(
+      read,
+      () => now.ms,
+      (question) => question,
+    ),
+  };
+}
+
+test('what is asked several times within five seconds is read once', async () => {
+  const now = { ms: 0 };
+  const { asked, shared } = counting(now);
+  expect(await Promise.all([shared('a'), shared('a')])).toEqual([1, 1]);
+  now.ms = 4999;
+  expect(await shared('a')).toBe(1);
+  now.ms = 5000;
+  expect(await shared('a')).toBe(2);
+  expect(asked).toEqual(['a', 'a']);
+});
+
+test('different questions are read apart', async () => {
+  const { asked, shared } = counting({ ms: 0 });
+  expect(await Promise.all([shared('a'), shared('b'), shared('a')])).toEqual([1, 2, 1]);
+  expect(asked).toEqual(['a', 'b']);
+});
+
+test('a failed read fails for all who share it, and the next one reads again', async () => {
+  const { asked, shared } = counting({ ms: 0 });
+  const failures = await Promise.allSettled([shared('broken'), shared('broken')]);
+  expect(failures.map(({ status }) => status)).toEqual(['rejected', 'rejected']);
+  await expect(shared('broken')).rejects.toThrow('Redis is away');
+  expect(asked).toEqual(['broken', 'broken']);
+});
