@@ -1,0 +1,141 @@
+import { isIP } from 'node:net';
+import type { RateLimit } from './api/middleware/rate-limit.ts';
+import { availableCpus } from './lib/system/cpu-quota.ts';
+
+/** How the value of a variable is written. */
+export interface Format<Value> {
+  /** Undefined for a text that is not in this format. */
+  parse: (text: string) => Value | undefined;
+  /** Follows "NAME must be". */
+  expected: string;
+}
+
+export const anyText: Format<string> = { parse: (text) => text, expected: 'a text' };
+
+export function oneOf(texts: readonly string[]): Format<string> {
+  return {
+    parse: (text) => (texts.includes(text) ? text : undefined),
+    expected: `one of ${texts.join(', ')}`,
+  };
+}
+
+export function wholeNumber(least: number, greatest: number, unit?: string): Format<number> {
+  return {
+    parse: (text) => {
+      const value = /^\d{1,12}$/.test(text) ? Number(text) : Number.NaN;
+      return value >= least && value <= greatest ? value : undefined;
+    },
+    expected: `a number ${unit === undefined ? '' : `of ${unit} `}from ${least} to ${greatest}`,
+  };
+}
+
+export const portNumber: Format<number> = { ...wholeNumber(0, 65_535), expected: 'a port number' };
+
+const maxWorkers = 128;
+const workers = wholeNumber(1, maxWorkers);
+
+export const workerCount: Format<number> = {
+  parse: (text) => (text === 'auto' ? Math.min(availableCpus(), maxWorkers) : workers.parse(text)),
+  expected: `auto, or ${workers.expected}`,
+};
+
+export const flag: Format<boolean> = {
+  parse: (text) => {
+    if (/^(1|true|yes)$/i.test(text)) return true;
+    return /^(0|false|no)$/i.test(text) ? false : undefined;
+  },
+  expected: '1 or 0',
+};
+
+export const keyPrefix: Format<string> = {
+  // Redis Cluster would take braces for the hash tag, which is the organization.
+  parse: (text) => (/^[^{}\s\p{Cc}]+$/u.test(text) ? text : undefined),
+  expected: 'without braces, spaces and control characters',
+};
+
+/** RFC 9110 §5.6.2. */
+const token = /^[\w!#$%&'*+.^`|~-]+$/;
+
+/** Request headers with a meaning of their own. */
+const takenHeaders = new Set([
+  'x-api-key',
+  'content-type',
+  'content-length',
+  'host',
+  'connection',
+  'x-request-id',
+]);
+
+export const headerName: Format<string> = {
+  parse: (text) => {
+    const name = text.toLowerCase();
+    return token.test(name) && !takenHeaders.has(name) ? name : undefined;
+  },
+  expected: 'the name of an HTTP header',
+};
+
+export const headerNames: Format<string[]> = {
+  parse: (text) => {
+    const names = listOf(text.toLowerCase());
+    return names.every((name) => token.test(name)) ? names : undefined;
+  },
+  expected: 'a comma-separated list of header names',
+};
+
+export const baseUrl: Format<string> = {
+  parse: (text) => {
+    const url = URL.canParse(text) ? new URL(text) : undefined;
+    if (url === undefined || !/^https?:$/.test(url.protocol) || url.search !== '' || url.hash !== '') {
+      return undefined;
+    }
+    return url.href.replace(/\/+$/, '');
+  },
+  expected: 'an http or https URL without a query',
+};
+
+export const origins: Format<string[]> = {
+  parse: (text) => {
+    const list = listOf(text);
+    return list.every((origin) => URL.canParse(origin) && new URL(origin).origin === origin)
+      ? list
+      : undefined;
+  },
+  expected: 'a comma-separated list of origins such as https://example.com',
+};
+
+/** As Express takes them, except `true`: that would believe any client's X-Forwarded-For. */
+export const trustedProxies: Format<number | string[]> = {
+  parse: (text) => {
+    if (/^\d{1,2}$/.test(text)) return Number(text);
+    const list = listOf(text);
+    return list.every(isProxy) ? list : undefined;
+  },
+  expected:
+    'a number of proxies, or a comma-separated list of their addresses and subnets, loopback, linklocal or uniquelocal',
+};
+
+function isProxy(text: string): boolean {
+  if (['loopback', 'linklocal', 'uniquelocal'].includes(text)) return true;
+  const [address = '', bits = '0', ...rest] = text.split('/');
+  const version = isIP(address);
+  return (
+    version !== 0 && rest.length === 0 && /^\d{1,3}$/.test(bits) && Number(bits) <= (version === 4 ? 32 : 128)
+  );
+}
+
+export const rateLimit: Format<RateLimit> = {
+  parse: (text) => {
+    const match = /^([1-9]\d{0,8})(?:\/([1-9]\d{0,5}))?$/.exec(text);
+    return match === null ? undefined : { requests: Number(match[1]), seconds: Number(match[2] ?? 60) };
+  },
+  expected: 'REQUESTS/SECONDS such as 600/60',
+};
+
+export const failureLimit: Format<RateLimit | 'none'> = {
+  parse: (text) => (text === '0' ? 'none' : rateLimit.parse(text)),
+  expected: 'FAILURES/SECONDS such as 600/60, or 0 for no limit',
+};
+
+function listOf(text: string): string[] {
+  return text.split(',').map((item) => item.trim());
+}
