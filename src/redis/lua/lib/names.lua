@@ -112,3 +112,11 @@ local function check_generation(index)
   counts[index] = now[2]
   return refused_generation(index, now[1] or '0')
 end
+
+-- While a rebuild holds its key, no name may change. Renews the key's lease; false where this rebuild does not hold it
+-- any more.
+local function renew_rebuild(token, lease)
+  if redis.call('GET', rebuild_key()) ~= token then return false end
+  redis.call('PEXPIRE', rebuild_key(), lease)
+  return true
+end

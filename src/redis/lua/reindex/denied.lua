@@ -1,6 +1,6 @@
 #!lua
 -- @wait replicas
--- @include rebuild store
+-- @include names
 -- Adds some denied names to the next generation of the denylist. Of spellings that are the same from now on, the first
 -- stays.
 --

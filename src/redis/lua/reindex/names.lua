@@ -1,6 +1,6 @@
 #!lua
 -- @wait replicas
--- @include names rebuild
+-- @include names
 -- Adds some users' names to the next generation of the name index.
 --
 -- KEYS[1]  <prefix>{organization}:
