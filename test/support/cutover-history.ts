@@ -5,7 +5,7 @@ import { joinCutover, type Cutover } from '../../src/cutover/switch/instance.ts'
 import { readCutover } from '../../src/cutover/switch/registry.ts';
 import { createLog } from '../../src/log.ts';
 import type { RedisClient } from '../../src/redis/connection/client.ts';
-import { cutoverKey } from '../../src/redis/keys.ts';
+import { cutoverKey, legacyPicturesKey } from '../../src/redis/keys.ts';
 
 export interface PastMode {
   mode: Mode;
@@ -15,7 +15,7 @@ export interface PastMode {
 
 /**
  * Goes through these modes, the first of which is shadow, with an instance that stays, and dates them afterwards. In
- * the last one a user differs, and an API key is unknown.
+ * the last one a user differs, an API key is unknown, the change of a user could not be adopted, and pictures were counted.
  */
 export async function writeCutover(
   client: RedisClient,
@@ -53,6 +53,8 @@ export async function writeCutover(
   findings.compared('acme', since, { kind: 'different', userId: 'u2', fields: ['username', 'avatar.url'] });
   findings.compared('acme', since, { kind: 'different', userId: 'u2', fields: ['username'] });
   findings.judgedKey('acme', 'unmapped', 'a'.repeat(64), 'game/7');
+  findings.adoptionFailed('acme', 'u3', 1, 'profile-not-shown');
   await findings.close();
+  await client.set(legacyPicturesKey(keyPrefix), `1204 ${Date.now()}`);
   return instance;
 }

@@ -31,6 +31,14 @@ export type Gap =
  */
 export type AdoptionFailure = 'profile-not-shown' | 'overtaken' | 'store-unavailable' | 'mode-switched';
 
+/** The same in words for people. */
+export const adoptionFailureTexts: Record<AdoptionFailure, string> = {
+  'profile-not-shown': 'the legacy service did not show the profile',
+  overtaken: 'other changes kept coming between',
+  'store-unavailable': 'Redis was away',
+  'mode-switched': 'the mode was switched before',
+};
+
 /** How the two judged an API key: only the legacy service accepted it, only Redis did, or both. */
 export type KeyFinding = 'unmapped' | 'refused' | 'agreed';
 

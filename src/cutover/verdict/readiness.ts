@@ -177,7 +177,7 @@ function beforeTakingAuthority({ state, comparisons }: Evidence, inDoubt: number
       code: 'failed-adoptions',
       reason: `${counted(comparisons.failedAdoptions, 'user')} ${comparisons.failedAdoptions === 1 ? 'has' : 'have'} a change that could not be brought over`,
       remedy:
-        'status --json says whose and why; it is tried again with their next calls, or run migrate apply, then migrate verify of all organizations and entities',
+        'wait for their next calls, with which it is tried again (status --json says whose and why), or run migrate apply, then migrate verify of all organizations and entities',
     });
   }
   if (comparisons.differingUsers > 0) {
@@ -250,7 +250,7 @@ function warningsFor(
       'unsettled',
       comparisons.unsettled,
       'made a change before reverse that the legacy service may have, and Redis does not',
-      'status --json says whose; they were told that the outcome is unknown, and can make it again',
+      'they were told that the outcome is unknown, and can make it again (status --json says whose)',
     );
   }
   if (takesAuthority) {

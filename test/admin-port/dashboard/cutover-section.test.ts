@@ -52,6 +52,28 @@ test('the page says what differs, and what stands in the way of the next step, w
   expect(text).toMatch(/Instances .*-\d+-[0-9a-f]{6} bridge \d+\.\d s ago responding/);
 });
 
+test('the page names users whose change could not be brought over, and says what is still shown elsewhere', async () => {
+  const text = await sectionOf([
+    { mode: 'shadow', since: at('2026-03-01T09:00Z') },
+    { mode: 'mirror', since: at('2026-03-03T10:30Z') },
+  ]);
+  expect(text).toContain('Changes in doubt 1 may not have reached Redis');
+  expect(text).toContain('Pictures to copy 1,204 shown by the legacy service');
+  expect(text).toContain(
+    '1 user whose change could not be brought over u3 of acme the legacy service did not show the profile',
+  );
+  expect(text).not.toContain('Waiting for replay');
+});
+
+test('the page shows in reverse what waits for its replay', async () => {
+  const text = await sectionOf([
+    { mode: 'shadow', since: at('2026-03-01T09:00Z') },
+    { mode: 'reverse', since: at('2026-03-03T10:30Z') },
+  ]);
+  expect(text).toContain('Waiting for replay 0 nothing');
+  expect(text).not.toContain('Users who differ');
+});
+
 test('the page says nothing of a cut-over where there was none', async () => {
   expect(await sectionOf([])).toBe('');
 });

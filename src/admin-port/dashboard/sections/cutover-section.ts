@@ -1,4 +1,5 @@
-import { modes, type Mode } from '../../../cutover/modes.ts';
+import { adoptionFailureTexts } from '../../../cutover/compare/findings.ts';
+import { authorityOf, modes, type Mode } from '../../../cutover/modes.ts';
 import type { Instance } from '../../../cutover/switch/registry.ts';
 import type { GatheredEvidence } from '../../../cutover/verdict/evidence.ts';
 import { judge, nextMode, silence, type Finding } from '../../../cutover/verdict/readiness.ts';
@@ -15,6 +16,7 @@ const sentences: Record<Mode, string> = {
 };
 
 const shownPeriods = 8;
+const shownFailures = 10;
 
 /** How far the bridge has taken over from the legacy service; nothing where it never stood in front of one. */
 export function cutoverSection(evidence: GatheredEvidence): Html | undefined {
@@ -82,8 +84,10 @@ function periods({ state: { history, now } }: GatheredEvidence): Html | undefine
 }
 
 function figures(evidence: GatheredEvidence): Html {
-  const { comparisons, organizations, state, replay } = evidence;
-  const { compared, different, differingUsers, unsettled, unmappedKeys, refusedKeys } = comparisons;
+  const { comparisons, organizations, state, replay, legacyPictures } = evidence;
+  const { compared, different, differingUsers, unsettled, failedAdoptions, unmappedKeys, refusedKeys } =
+    comparisons;
+  const comesFirst = authorityOf(state.mode) === 'legacy';
   const figure = (name: string, value: number, hint: Content): Html =>
     html`<div>
       <dt>${name}</dt>
@@ -98,13 +102,26 @@ function figures(evidence: GatheredEvidence): Html {
   const differences = [...fields].toSorted(([, one], [, other]) => other - one);
   const most = differences[0]?.[1] ?? 1;
   return html`<dl class="figures">
-      ${figure('Users who differ', differingUsers, 'when last compared')}
-      ${figure('Comparisons', compared, `in this mode; ${counted(different, 'difference')}`)}
-      ${figure('Changes in doubt', unsettled, 'may not have reached Redis')}
-      ${figure('Disputed API keys', unmappedKeys + refusedKeys, `${number(unmappedKeys)} unknown to Redis`)}
-      ${figure('Waiting for replay', replay.entries, backlogHint(evidence))}
-      ${figure('Set aside', replay.setAside, 'refused by the legacy service')}
+      ${
+        comesFirst
+          ? html`${figure('Users who differ', differingUsers, 'when last compared')}
+            ${figure('Comparisons', compared, `in this mode; ${counted(different, 'difference')}`)}
+            ${figure('Disputed API keys', unmappedKeys + refusedKeys, `${number(unmappedKeys)} unknown to Redis`)}`
+          : html`${figure('Waiting for replay', replay.entries, backlogHint(evidence))}
+            ${figure('Set aside', replay.setAside, 'refused by the legacy service')}`
+      }
+      ${
+        state.mode === 'shadow'
+          ? undefined
+          : figure('Changes in doubt', Math.max(unsettled, failedAdoptions), 'may not have reached Redis')
+      }
+      ${
+        legacyPictures === undefined
+          ? undefined
+          : figure('Pictures to copy', legacyPictures.count, 'shown by the legacy service')
+      }
     </dl>
+    ${failures(evidence)}
     ${
       differences.length === 0
         ? undefined
@@ -122,6 +139,26 @@ function figures(evidence: GatheredEvidence): Html {
               )}
             </ul>`
     }`;
+}
+
+/** Whose changes could not be brought over, and why. */
+function failures({ comparisons: { failedAdoptions }, organizations }: GatheredEvidence): Html | undefined {
+  if (failedAdoptions === 0) return undefined;
+  const lines = organizations.flatMap(({ organizationId, adoptionFailures }) =>
+    adoptionFailures.map(
+      ({ userId, reason, at }) =>
+        html`<li>
+          <span>${label(userId)} of ${label(organizationId)}</span>
+          <span class="remedy">${adoptionFailureTexts[reason]}, ${moment(at)}</span>
+        </li>`,
+    ),
+  );
+  return html`<details id="failed-adoptions">
+    <summary>${counted(failedAdoptions, 'user')} whose change could not be brought over</summary>
+    <ul class="findings">
+      ${lines.slice(0, shownFailures)}
+    </ul>
+  </details>`;
 }
 
 function backlogHint({ replay: { oldestAt, pausedBecause }, state: { now } }: GatheredEvidence): string {

@@ -1,7 +1,7 @@
 import { number } from '../../../lib/numbers.ts';
 import { formatInstant } from '../../../lib/iso8601.ts';
 import type { CutoverState, Instance } from '../../../cutover/switch/registry.ts';
-import type { AdoptionFailure } from '../../../cutover/compare/findings.ts';
+import { adoptionFailureTexts } from '../../../cutover/compare/findings.ts';
 import type { GatheredEvidence } from '../../../cutover/verdict/evidence.ts';
 import { printable } from '../../../lib/system/terminal.ts';
 import { silence, type Evidence, type Verdict } from '../../../cutover/verdict/readiness.ts';
@@ -31,13 +31,6 @@ export function instanceLines(instances: readonly Instance[]): string[] {
   ];
 }
 
-const failureReasons: Record<AdoptionFailure, string> = {
-  'profile-not-shown': 'the legacy service did not show the profile',
-  overtaken: 'other changes kept coming between',
-  'store-unavailable': 'Redis was away',
-  'mode-switched': 'the mode was switched before',
-};
-
 const shownFailures = 5;
 
 /** Changes that the legacy service may have and Redis does not; nothing where there are none. */
@@ -47,7 +40,7 @@ export function doubtLines({ comparisons, organizations }: GatheredEvidence): st
   const failures = organizations.flatMap(({ organizationId, adoptionFailures }) =>
     adoptionFailures.map(
       ({ userId, reason, at }) =>
-        `  ${printable(organizationId)}, user ${printable(userId)}: ${failureReasons[reason]} (${formatInstant(at)})`,
+        `  ${printable(organizationId)}, user ${printable(userId)}: ${adoptionFailureTexts[reason]} (${formatInstant(at)})`,
     ),
   );
   return [
