@@ -108,7 +108,7 @@ export const replayAsideKey = (base: string): string => `${base}cutover:replay-a
 /** The names of a denylist overwrite, in parts of JSON, until it has been replayed. */
 export const replayListKey = (base: string, list: string): string => `${base}cutover:replay-list:${list}`;
 
-/** The number under which the organization has to be on the list of those with waiting changes (lua/lib/listing.lua). */
+/** The number under which the organization has to be on the list of those with waiting changes (lua/lib/replay.lua). */
 export function replayListingKey(base: string): string {
   return `${base}cutover:replay-listing`;
 }

@@ -2,10 +2,10 @@ import type { RedisClient } from './connection/client.ts';
 import { script } from './connection/script-loader.ts';
 import { organizationBase, replayListingKey, replayWaitingKey } from './keys.ts';
 
-const closeListing = script<[], number>('cutover/replay/close_listing');
-const unlist = script<[organizationId: string, number: number], number>('cutover/replay/unlist');
+const closeListing = script<[], number>('cutover/replay/listing/close');
+const unlist = script<[organizationId: string, number: number], number>('cutover/replay/listing/remove');
 
-/** The list of the organizations in which changes wait for their replay (lua/lib/listing.lua). */
+/** The list of the organizations in which changes wait for their replay (lua/lib/replay.lua). */
 export interface ReplayListings {
   /** The listing under which something may be queued. */
   of: (organizationId: string) => Listing;

@@ -36,7 +36,7 @@ export const replayDiscard = script<[count: number], ('put' | 'ban' | 'remove' |
 export const replayForgetKeys = script<[], number>('cutover/replay/forget_keys');
 
 export const replayerRenew = script<[instance: string, leaseMs: number], number>(
-  'cutover/replay/renew_lease',
+  'cutover/replay/lease/renew',
 );
 
-export const replayerRelease = script<[instance: string], number>('cutover/replay/release_lease');
+export const replayerRelease = script<[instance: string], number>('cutover/replay/lease/release');

@@ -1,9 +1,9 @@
--- @include listing settings
+-- @include replay settings
 -- In the mode reverse, the script that makes a change queues it for the legacy service in the same call, so that
 -- nothing can be accepted without being queued. Whether it does is up to the instance: each epoch belongs to one mode.
 --
 -- ARGV has, after the arguments of lib/settings.lua: '' where nothing is queued, else the listing of the organization
--- (lib/listing.lua), a space, and JSON {key, role, user, sealed, most}: the caller's fields of the entry, and how many
+-- (lib/replay.lua), a space, and JSON {key, role, user, sealed, most}: the caller's fields of the entry, and how many
 -- entries may wait. Beyond that, or under another listing, nothing is changed.
 local queued = table.remove(ARGV, 1)
 if queued == '' then

@@ -1,5 +1,5 @@
 #!lua
--- @include listing replay
+-- @include replay
 -- @wait replicas
 -- Puts a change that waits, or was set aside, at the end of the queue as a retry.
 --

@@ -1,5 +1,5 @@
 #!lua
--- @include listing replay
+-- @include replay
 -- @wait replicas
 -- Queues a retry of a change that is not in the queue any more, but of which a request may still take effect.
 --
