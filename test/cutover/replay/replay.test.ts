@@ -245,6 +245,47 @@ describe('a change that the legacy service refuses', () => {
   });
 });
 
+describe('a retry of a denylist change that was set aside', () => {
+  afterEach(async () => {
+    there.save('stranger', {});
+    await denylist('PUT', 'denylist', []);
+  });
+
+  test('removes those of its names that are still allowed', async () => {
+    await denylist('POST', 'deny', { Free: 'x', Again: 'y' });
+    await untilReplayed();
+    there.save('stranger', { username: 'Free' });
+    expect(await denylist('DELETE', 'deny', ['Free', 'Again'])).toBe(200);
+    await untilReplayed();
+    expect(await queue.listSetAside(here.organization.id)).toMatchObject([
+      { change: { kind: 'remove' }, status: 200, reason: '1 of the names could not be removed' },
+    ]);
+    await denylist('POST', 'deny', { Again: 'y' });
+    there.save('stranger', {});
+    await tool('cutover aside retry --all');
+    await untilReplayed();
+    expect([...there.denied]).toEqual(['Again']);
+    expect((await state()).setAside).toBe(0);
+  });
+
+  test('sends the whole list as it is by then', async () => {
+    there.save('stranger', { username: 'Listed' });
+    expect(await denylist('PUT', 'denylist', ['Listed', 'First'])).toBe(204);
+    await untilReplayed();
+    expect(await queue.listSetAside(here.organization.id)).toMatchObject([
+      { change: { kind: 'overwrite' }, status: 409, reason: 'E_IN_USE' },
+    ]);
+    expect([...there.denied]).toEqual([]);
+    await denylist('POST', 'deny', { Second: 'x' });
+    await denylist('DELETE', 'deny', ['First']);
+    there.save('stranger', {});
+    await tool('cutover aside retry --all');
+    await untilReplayed();
+    expect([...there.denied].sort()).toEqual(['Listed', 'Second']);
+    expect((await state()).setAside).toBe(0);
+  });
+});
+
 test('another key of the same user is used where the legacy service refuses the one', async () => {
   const other = await here.player(ada.id);
   let open = (): void => {};

@@ -1,0 +1,50 @@
+import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import { createReplayQueue } from '../../../src/cutover/replay/queue.ts';
+import { readReplayState } from '../../../src/cutover/replay/state.ts';
+import { runTool } from '../../support/admin.ts';
+import { startLegacyBridge, type LegacyBridge } from '../legacy-bridge.ts';
+
+let here: LegacyBridge;
+beforeAll(async () => {
+  here = await startLegacyBridge({ replaySecret: 's'.repeat(32) }, {}, 'reverse');
+});
+afterAll(() => here.close());
+
+test('cutover set native --force discards what waits for the legacy service, and says what it was', async () => {
+  const { redisUrl = '', keyPrefix } = here.bridge.config;
+  const { store } = here.bridge;
+  const queue = createReplayQueue(store, keyPrefix);
+  const send = async (apiKey: string, method: string, path: string, change: unknown): Promise<number> => {
+    const headers = { 'content-type': 'application/json' };
+    return (await here.send(apiKey, method, path, { body: JSON.stringify(change), headers })).status;
+  };
+  here.legacy.behaviour.failWith = 503;
+  const ada = await here.player('ada');
+  expect(await send(ada, 'PUT', '/api/profile/', { username: 'Ada' })).toBe(200);
+  expect(await send(ada, 'PUT', '/api/profile/', { username: 'Ada 2' })).toBe(200);
+  const admin = await here.admin();
+  expect(await send(admin, 'POST', '/api/profile/username/deny/', { rude: 'x' })).toBe(204);
+  expect(await send(admin, 'PUT', '/api/profile/username/denylist/', ['a', 'b'])).toBe(204);
+
+  const env = {
+    REDIS_URL: redisUrl,
+    KEY_PREFIX: keyPrefix,
+    ALLOW_EVICTION: '1',
+    LEGACY_BASE_URL: here.legacy.url,
+  };
+  expect(await runTool(env, 'cutover set native')).toMatchObject({
+    code: 1,
+    err: expect.stringContaining('4 changes could not be replayed to the legacy service in time'),
+  });
+  expect(await runTool(env, 'cutover set native --force')).toMatchObject({
+    code: 0,
+    err: expect.stringContaining(
+      'warning: changes that had not reached the legacy service were discarded: 2 put, 1 ban, 1 overwrite\n',
+    ),
+  });
+  expect(await readReplayState(store, keyPrefix, queue)).toMatchObject({ entries: 0, setAside: 0 });
+  expect(await store.keys(`${here.organization.base}cutover:replay-list:*`)).toEqual([]);
+  const name = await here.send(ada, 'GET', '/api/profile/');
+  expect(await name.json()).toEqual({ username: 'Ada 2' });
+  expect(here.legacy.organization(here.organization.id).profiles.size).toBe(0);
+});
