@@ -49,7 +49,7 @@ export function createNameIndex(
   const owners: Organization[] = [];
   const numbers = new Map<Organization, number>();
   let added = 0;
-  const add = (organization: Organization, place: number, form: string, rest: string): void => {
+  const add = (organization: Organization, place: string, form: string, rest: string): void => {
     let number = numbers.get(organization);
     if (number === undefined) {
       number = owners.push(organization) - 1;
@@ -95,7 +95,7 @@ const [denied, setAside, written] = ['d', 'a', 'w'];
 interface Name {
   /** '' for all records without one. */
   form: string;
-  place: number;
+  place: string;
   isDenied: boolean;
   claims: NameClaim[];
 }
@@ -104,12 +104,11 @@ interface Name {
 function namesIn(lines: readonly string[], owners: readonly Organization[]): Iterable<Name> {
   const names = new Map<string, Name>();
   for (const line of lines) {
-    const [key = '', place, rest = '', seq, where = ''] = line.split(separator);
+    const [key = '', place = '', rest = '', seq, where = ''] = line.split(separator);
     const colon = key.indexOf(':');
     const form = key.slice(colon + 1);
     let name = names.get(key);
-    if (name === undefined)
-      names.set(key, (name = { form, place: Number(place), isDenied: false, claims: [] }));
+    if (name === undefined) names.set(key, (name = { form, place, isDenied: false, claims: [] }));
     const state = rest[0];
     const organization = owners[Number(key.slice(0, colon))];
     if (state === denied || organization === undefined) name.isDenied = true;
@@ -138,7 +137,7 @@ function createBucketWriter(sender: RowSender) {
     count = 0;
   };
   return {
-    add: ({ organization, form, userId }: NameClaim, place: number): void => {
+    add: ({ organization, form, userId }: NameClaim, place: string): void => {
       let rows = held.get(organization);
       if (rows === undefined) held.set(organization, (rows = new Map()));
       const bucket = bucketOf(place, bucketCount(organization.namesToCome));
@@ -158,35 +157,20 @@ function createBucketWriter(sender: RowSender) {
   };
 }
 
-// Keeps places at ten digits; with the lowest 29 bits, they stay small integers, which turn into text faster.
-const firstPlace = 1_000_000_000;
-
-/**
- * The place of a form in the index, which sorts by bucket however many there are: the number of a bucket is the lowest
- * bits of the place, so its bits are in reverse order.
- */
-function placeOf(form: string): number {
-  const place = Number.parseInt(hash('sha1', form).slice(0, 8), 16);
-  return firstPlace + (reverseBits(place) >>> 3);
+/** The place of a form in the index, in hexadecimal, as lua/lib/names.lua has it: the lowest bits tell its bucket. */
+function placeOf(form: string): string {
+  return hash('sha1', form).slice(0, 8);
 }
 
-/** The partition of a place: its highest bits, so that few buckets are in two. */
-function partitionOf(place: number): number {
-  return Math.floor(((place - firstPlace) * partitionCount) / 2 ** 29);
+/** The partition of a place: where an index has more buckets than there are partitions, none is in two. */
+function partitionOf(place: string): number {
+  return Number.parseInt(place.slice(-2), 16) % partitionCount;
 }
 
 /** The number of the bucket that has a place (linear hashing). */
-function bucketOf(place: number, count: number): number {
-  const digest = reverseBits((place - firstPlace) << 3);
-  const mask = count === 1 ? 0 : 0xffffffff >>> Math.clz32(count - 1);
-  const number = (digest & mask) >>> 0;
-  return number < count ? number : (digest & (mask >>> 1)) >>> 0;
-}
-
-function reverseBits(bits: number): number {
-  let reversed = ((bits >>> 1) & 0x55555555) | ((bits & 0x55555555) << 1);
-  reversed = ((reversed >>> 2) & 0x33333333) | ((reversed & 0x33333333) << 2);
-  reversed = ((reversed >>> 4) & 0x0f0f0f0f) | ((reversed & 0x0f0f0f0f) << 4);
-  reversed = ((reversed >>> 8) & 0x00ff00ff) | ((reversed & 0x00ff00ff) << 8);
-  return ((reversed >>> 16) | (reversed << 16)) >>> 0;
+function bucketOf(place: string, count: number): number {
+  const digest = Number.parseInt(place, 16);
+  const range = 2 ** Math.ceil(Math.log2(count));
+  const number = digest % range;
+  return number < count ? number : digest % (range / 2);
 }
