@@ -57,13 +57,23 @@ interface Connection {
 /** Requests of one connection that are served at the same time. Others wait, and no more are read. */
 const maxUnsettled = 100;
 
+/**
+ * Requests of all connections that may wait. What Node.js has read at once is up to 2,500 requests, which take 200 times
+ * the memory of their bytes: with many connections they could fill all of it.
+ */
+const maxWaiting = 10_000;
+
+/** How long requests that have waited are begun before others get their turn, in ms. */
+const sliceMs = 5;
+
 const givenRequestId = /^[\w.-]{1,64}$/;
 
 /**
  * Begins a call for every request, and passes it to `onSettled` exactly once: when its handler has ended, and its
  * response was sent or its connection lost. Neither implies the other. A client may disconnect while its request is
  * authenticated; and only the first of several pipelined requests has a response with a socket, so the others get no
- * `close` event when the connection is lost. At most 100 requests of a connection are served at the same time.
+ * `close` event when the connection is lost. At most 100 requests of a connection are served at the same time. A
+ * connection with more of them is closed if too many wait already.
  */
 export function trackCalls(onSettled: (record: AccessRecord) => void): RequestHandler {
   function begin(response: WithCall, connection: Connection, next: () => void): void {
@@ -91,7 +101,31 @@ export function trackCalls(onSettled: (record: AccessRecord) => void): RequestHa
     const call = callOf(response);
     if (call.working || !call.closed || !call.connection.unsettled.delete(response)) return;
     onSettled(toAccessRecord(call, response));
-    if (call.connection.waiting.length > 0) setImmediate(beginNext, call.connection, response.req.socket);
+    if (call.connection.waiting.length > 0) scheduleNext(call.connection, response.req.socket);
+  }
+
+  let waiting = 0;
+  const turns: (() => void)[] = [];
+
+  /** The connection has room for one more of its requests, which begins when it is its turn. */
+  function scheduleNext(connection: Connection, socket: Socket): void {
+    turns.push(() => {
+      if (connection.unsettled.size >= maxUnsettled) return;
+      const beginOne = connection.waiting.shift();
+      if (beginOne === undefined) return;
+      waiting--;
+      beginOne();
+      if (connection.waiting.length === 0) resume(socket);
+    });
+    if (turns.length === 1) setImmediate(takeTurns);
+  }
+
+  function takeTurns(): void {
+    const end = performance.now() + sliceMs;
+    let taken = 0;
+    while (taken < turns.length && performance.now() < end) turns[taken++]?.();
+    turns.splice(0, taken);
+    if (turns.length > 0) setImmediate(takeTurns);
   }
 
   function onResponseClose(this: Response): void {
@@ -114,18 +148,24 @@ export function trackCalls(onSettled: (record: AccessRecord) => void): RequestHa
 
   return (request, response, next) => {
     const connection = connectionOf(request.socket);
-    if (connection.unsettled.size < maxUnsettled) {
+    if (connection.waiting.length === 0 && connection.unsettled.size < maxUnsettled) {
       begin(response, connection, next);
       return;
     }
+    if (waiting >= maxWaiting) {
+      request.socket.destroy();
+      return;
+    }
+    waiting++;
     connection.waiting.push(() => begin(response, connection, next));
     request.socket.pause();
   };
 }
 
-function beginNext(connection: Connection, socket: Socket): void {
-  connection.waiting.shift()?.();
-  if (connection.waiting.length === 0) socket.resume();
+/** Reads on, once the client has read what there is for it. */
+function resume(socket: Socket): void {
+  if (socket.writableNeedDrain) socket.once('drain', () => socket.resume());
+  else socket.resume();
 }
 
 /** Marks the handler of a request as running: its call is not over before `endWork`, even if its socket closes. */

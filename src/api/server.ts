@@ -55,7 +55,7 @@ export async function listen(
   let draining = false;
   const answer: RequestListener = (request, response) => {
     // This connection is closing: requests after the last response are discarded.
-    if (request.socket.writableEnded) return;
+    if (request.socket.writableEnded || request.socket.destroyed) return;
     if (hasRightHost(request)) app(request as express.Request, response as express.Response);
     else refuseForHost(request, response, baseUrlOf(app));
   };

@@ -86,9 +86,13 @@ test('a connection that pipelines 800 requests and is closed leaves no slot in u
     await once(socket, 'data');
     socket.destroy();
   }
-  // The first response of each connection came after the first hundred requests had begun.
-  await until(async () => (await requests('getProfile', 'pipelining')) >= 300);
-  await until(async () => (await metric('profile_bridge_slots_in_use')) === 0);
+  // The first response of each connection came after the first hundred requests had begun. The others follow.
+  let counted = 0;
+  await until(async () => {
+    const before = counted;
+    counted = await requests('getProfile', 'pipelining');
+    return counted >= 300 && counted === before && (await metric('profile_bridge_slots_in_use')) === 0;
+  });
 });
 
 test('of the requests that a connection pipelines at most 100 are at work', async () => {
@@ -104,6 +108,20 @@ test('of the requests that a connection pipelines at most 100 are at work', asyn
   });
   expect(most).toBe(100);
   socket.destroy();
+});
+
+test('of many connections that pipeline, those beyond the limit are closed, and others are served', async () => {
+  const { headers } = await player('flooding');
+  const sockets = await Promise.all(Array.from({ length: 40 }, () => dial()));
+  let closed = 0;
+  for (const socket of sockets) socket.resume().on('close', () => closed++);
+  await bridge.store.client('PAUSE', 1000, 'ALL');
+  for (const socket of sockets) socket.write(`GET /api/profile/ HTTP/1.1\r\n${headers}\r\n`.repeat(1000));
+  await until(() => Promise.resolve(closed > 0));
+  expect((await fetch(`${bridge.url}/livez`)).status).toBe(200);
+  await until(async () => (await metric('profile_bridge_slots_in_use')) === 0);
+  expect(closed).toBeLessThan(40);
+  for (const socket of sockets) socket.destroy();
 });
 
 test('300 pipelined calls whose connection is closed at once are counted as 300 calls of their key', async () => {
