@@ -52,9 +52,7 @@ export const rebuildKey = (base: string): string => `${base}reindex`;
 export const localWritesKey = (base: string): string => `${base}local-writes`;
 
 /** Form, or '' for the whole denylist → under which number of the cut-over it was written here. */
-export function denylistWritesKey(base: string): string {
-  return `${base}denylist-writes`;
-}
+export const denylistWritesKey = (base: string): string => `${base}denylist-writes`;
 
 /** Renames of a migration that were begun and not all made yet (lua/migration/rename.lua): user → [old, new] in JSON. */
 export const pendingRenamesKey = (base: string): string => `${base}renames`;
@@ -109,19 +107,13 @@ export const replayAsideKey = (base: string): string => `${base}cutover:replay-a
 export const replayListKey = (base: string, list: string): string => `${base}cutover:replay-list:${list}`;
 
 /** The number under which the organization has to be on the list of those with waiting changes (lua/lib/replay.lua). */
-export function replayListingKey(base: string): string {
-  return `${base}cutover:replay-listing`;
-}
+export const replayListingKey = (base: string): string => `${base}cutover:replay-listing`;
 
 /** The organizations in which changes may wait for their replay → the number of their listing. */
-export function replayWaitingKey(prefix: string): string {
-  return `${prefix}cutover:replay-waiting`;
-}
+export const replayWaitingKey = (prefix: string): string => `${prefix}cutover:replay-waiting`;
 
 /** Exists until all organizations are to be looked at again for waiting changes that the list lacks. */
-export function replayLookKey(prefix: string): string {
-  return `${prefix}cutover:replay-look`;
-}
+export const replayLookKey = (prefix: string): string => `${prefix}cutover:replay-look`;
 
 /** Which instance replays changes; it expires. */
 export const replayerKey = (prefix: string): string => `${prefix}cutover:replayer`;
