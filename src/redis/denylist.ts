@@ -9,7 +9,6 @@ import {
   runChange,
   type ChangeArguments,
   type Refusal,
-  type RetryBudget,
   type WriteSnapshot,
 } from './write-snapshot.ts';
 
@@ -198,7 +197,9 @@ export async function overwriteDenylist(
   let snapshot = context.snapshot;
   for (;;) {
     const token = randomUUID();
-    if (!(await openStage(store, base, snapshot, token, budget))) return { kind: 'busy' };
+    while ((await runChange(stageOpen, store, base, snapshot, token, stageLease)) === 'busy') {
+      if (!(await budget.wait())) return { kind: 'busy' };
+    }
     const staged = await fillStage(store, base, token, snapshot, usernames);
     if (staged.kind === 'staged') {
       const committed = await runChange(stageCommit, store, base, snapshot, token, keyId, staged.names);
@@ -209,19 +210,6 @@ export async function overwriteDenylist(
     if (!(await budget.wait())) return { kind: 'busy' };
     snapshot = await readAgain(store, base, snapshot);
   }
-}
-
-async function openStage(
-  store: RedisClient,
-  base: string,
-  snapshot: WriteSnapshot,
-  token: string,
-  budget: RetryBudget,
-): Promise<boolean> {
-  while ((await runChange(stageOpen, store, base, snapshot, token, stageLease)) === 'busy') {
-    if (!(await budget.wait())) return false;
-  }
-  return true;
 }
 
 async function fillStage(

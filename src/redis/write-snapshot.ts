@@ -142,7 +142,7 @@ export function isOutdated(error: unknown): boolean {
 const retryBudgetMs = 1500;
 const pause = 25;
 
-export interface RetryBudget {
+interface RetryBudget {
   /** Waits a moment; false, at once, if the time is up. */
   wait: () => Promise<boolean>;
   /** The call succeeded: the next wait gets the whole time again. */

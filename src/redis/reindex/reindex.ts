@@ -54,12 +54,12 @@ export async function changeComparison(
   comparison: UsernameComparison,
   { signal, lease = 10_000 }: ReindexOptions = {},
 ): Promise<ReindexOutcome> {
-  const token = randomUUID();
-  const opened = await open(store, base, token, lease, comparison, signal);
+  const attempt = { store, base, token: randomUUID(), lease, comparison, signal };
+  const opened = await open(attempt);
   if (opened[0] !== 'opened') return { kind: opened[0] };
   const [, current, next, buckets] = opened;
+  const rebuild: Rebuild = { ...attempt, current, next, buckets };
   try {
-    const rebuild: Rebuild = { store, base, token, lease, comparison, current, next, buckets, signal };
     const names = await copyNames(rebuild);
     if (names.kind !== 'copied') return names;
     const denied = await copyDenied(rebuild);
@@ -70,21 +70,15 @@ export async function changeComparison(
     return { kind: 'rebuilt', usernames: names.count, denied: denied.count };
   } finally {
     // What cannot be removed now, the next rebuild or fsck --repair removes.
-    await close(store, base, token)
+    await close(store, base, attempt.token)
       .then(async () => await dropLeftovers(store, base))
       .catch(() => {});
   }
 }
 
 /** Waits for another rebuild to end, or for the lease of one that was killed. */
-async function open(
-  store: RedisClient,
-  base: string,
-  token: string,
-  lease: number,
-  comparison: UsernameComparison,
-  signal: AbortSignal | undefined,
-) {
+async function open(attempt: Omit<Rebuild, 'current' | 'next' | 'buckets'>) {
+  const { store, base, token, lease, comparison, signal } = attempt;
   const deadline = performance.now() + lease + 1000;
   for (;;) {
     if (signal?.aborted === true) return ['interrupted'] as const;
