@@ -45,6 +45,8 @@ export interface ComparisonSummary {
   /** Users with a change that was forwarded some seconds ago and not adopted yet, and whether the denylist has one. */
   unsettledUsers: number;
   isDenylistUnsettled: boolean;
+  /** Some of these users. */
+  unsettledExamples: string[];
   /** Users, and the denylist, with a change that was forwarded and not adopted yet, those just under way included. */
   unadopted: number;
   /** Users with a change that could not be adopted, and some of them; times in ms since 1970. */
@@ -128,20 +130,28 @@ async function readUnsettled(
   store: RedisClient,
   base: string,
   unadopted: number,
-): Promise<Pick<ComparisonSummary, 'unsettledUsers' | 'isDenylistUnsettled'>> {
+): Promise<Pick<ComparisonSummary, 'unsettledUsers' | 'isDenylistUnsettled' | 'unsettledExamples'>> {
   const key = unsettledKey(base);
   if (unadopted > mostUnderWay) {
     const onDenylist = await store.hexists(key, '');
-    return { unsettledUsers: unadopted - onDenylist, isDenylistUnsettled: onDenylist === 1 };
+    const [, some] = await store.hscan(key, 0, 'COUNT', mostExamples);
+    const users = some.filter((user, at) => at % 2 === 0 && user !== '').slice(0, mostExamples);
+    return {
+      unsettledUsers: unadopted - onDenylist,
+      isDenylistUnsettled: onDenylist === 1,
+      unsettledExamples: users,
+    };
   }
   const marks = await store.hgetall(key);
   const before = (await storeTime(store)) - usualDuration;
   const { '': onDenylist = '', ...ofUsers } = marks;
   const isUnsettled = (of: string): boolean =>
     of !== '' && of.split(' ').some((mark) => Number(mark.split(':')[2] ?? 0) < before);
+  const users = Object.keys(ofUsers).filter((user) => isUnsettled(ofUsers[user] ?? ''));
   return {
-    unsettledUsers: Object.values(ofUsers).filter(isUnsettled).length,
+    unsettledUsers: users.length,
     isDenylistUnsettled: isUnsettled(onDenylist),
+    unsettledExamples: users.slice(0, mostExamples),
   };
 }
 

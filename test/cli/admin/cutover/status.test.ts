@@ -7,6 +7,7 @@ import {
   forwardedOrganizationsKey,
   legacyPicturesKey,
   organizationBase,
+  unsettledKey,
 } from '../../../../src/redis/keys.ts';
 import { runTool } from '../../../support/admin.ts';
 import { freshPrefix, testRedisUrl } from '../../../support/redis.ts';
@@ -14,7 +15,7 @@ import { openTestStore } from '../../../support/store.ts';
 
 let store: RedisClient;
 const prefix = freshPrefix();
-const at = Date.UTC(2027, 2, 1);
+const at = Date.UTC(2025, 2, 1);
 beforeAll(async () => {
   store = await openTestStore();
   await store.hset(cutoverKey(prefix), { mode: 'reverse', epoch: 3, since: Date.now(), by: 'test' });
@@ -24,6 +25,7 @@ beforeAll(async () => {
     JSON.stringify({ reason: 'mode-switched', at }),
   ]);
   await store.hset(failedAdoptionsKey(organizationBase(prefix, 'acme')), Object.fromEntries(users));
+  await store.hset(unsettledKey(organizationBase(prefix, 'acme')), { 'user-9': `5:${at}:${at}` });
   await store.set(legacyPicturesKey(prefix), `1204 ${Date.now() - 3 * 60_000}`);
 });
 afterAll(() => closeRedis(store));
@@ -35,8 +37,8 @@ test('status names users whose change could not be brought over, and says how ma
   const { code, out } = await run('cutover status');
   const named = out.split('\n').filter((line) => line.startsWith('  acme, user user-'));
   expect(named).toHaveLength(5);
-  expect(named[0]).toMatch(/: the mode was switched before \(2027-03-01T00:00:00Z\)$/);
-  expect(out).toContain('Changes in doubt: 0; could not be brought over: 7\n');
+  expect(named[0]).toMatch(/: the mode was switched before \(2025-03-01T00:00:00Z\)$/);
+  expect(out).toContain('Changes in doubt: 1; could not be brought over: 7\n');
   expect(out).toContain('Pictures where the legacy service shows them: 1,204 (counted 3 min ago)\n');
   expect(out).toContain(
     'warning: 1,204 users still have a picture where the legacy service shows it: copy them',
@@ -51,11 +53,13 @@ test('status --json has more of them, with the reason', async () => {
     organizations: [
       {
         organizationId: 'acme',
+        unsettledUsers: 1,
+        unsettledExamples: ['user-9'],
         failedAdoptions: 7,
         adoptionFailures: Array.from({ length: 7 }, () => ({ reason: 'mode-switched', at })),
       },
     ],
     legacyPictures: { count: 1204, countedAt: expect.any(String) },
-    next: { to: 'native', ready: true, warnings: [{ code: 'legacy-pictures' }] },
+    next: { to: 'native', ready: true, warnings: [{ code: 'unsettled' }, { code: 'legacy-pictures' }] },
   });
 });
