@@ -10,9 +10,7 @@ test('a reply that is not known is an error, not taken for success', async () =>
   const { prefix } = createTool();
   const store = await openTestStore();
   try {
-    const define = store.defineCommand.bind(store);
-    store.defineCommand = (name, definition) =>
-      define(name, { ...definition, lua: "return { 'postponed' }" });
+    store.evalsha = () => Promise.resolve(['postponed']);
     const organizations = createOrganizations(store, prefix, 0);
     const writer = createWriter(store, organizations, {
       mediaUrl: '',

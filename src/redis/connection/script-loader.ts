@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto';
 import type { RedisClient } from './client.ts';
 import { readScript, type Source } from './script-source.ts';
 
@@ -18,7 +19,7 @@ export function script<Arguments extends unknown[], Reply>(file: string): Script
   return (client, key, ...rest) => {
     let run = defined.get(client);
     if (run === undefined) {
-      run = define(client, file, assemble());
+      run = define(client, assemble());
       defined.set(client, run);
     }
     return run(key, rest) as Promise<Reply>;
@@ -41,16 +42,15 @@ export function waitForReplicas(client: RedisClient, replicas: Replicas): void {
 
 type Run = (key: string, rest: readonly unknown[]) => Promise<unknown>;
 
-/** A command of ioredis. In a client it sends itself; in a pipeline it is sent with the others. */
-type Command = (...parts: unknown[]) => Promise<unknown>;
-
-function define(client: RedisClient, file: string, source: Source): Run {
+function define(client: RedisClient, source: Source): Run {
   const { lua, isJson, readsMaster, waits } = source;
   const replicas = waits ? awaited.get(client) : undefined;
-  let run = replicas === undefined ? runner(client, file, source) : confirming(replicas, file, source);
+  let run = replicas === undefined ? runner(client, source) : confirming(replicas, source);
   if (readsMaster) {
-    const readOnly = { ...source, lua: lua.replace(/^#!.*/, '#!lua flags=no-writes') };
-    run = readingMaster(run, runner(client, `${file}:read`, readOnly));
+    run = readingMaster(
+      run,
+      runner(client, { ...source, lua: lua.replace(/^#!.*/, '#!lua flags=no-writes') }),
+    );
   }
   if (!isJson) return run;
   return (key, rest) => run(key, rest).then((text) => JSON.parse(text as string) as unknown);
@@ -67,20 +67,27 @@ function keysOf(key: string, { isOfOrganization }: Source): string[] {
   return isOfOrganization ? [key, `${key}-`] : [key];
 }
 
-function addCommand(client: RedisClient, name: string, source: Source): void {
-  client.defineCommand(name, { numberOfKeys: keysOf('', source).length, lua: source.lua });
+/**
+ * Sends a script by its digest, or as it is where the server does not know it yet, which then has not run it. Not as a
+ * command that is added to the client: an automatic pipeline that was begun before does not have it, and gives the
+ * replies of all that follows to the wrong callers.
+ */
+function sender(lua: string): <Reply>(send: Send<Reply>) => Promise<Reply> {
+  const digest = createHash('sha1').update(lua).digest('hex');
+  return (send) =>
+    send('evalsha', digest).catch((error: unknown) => {
+      if (!/\bNOSCRIPT\b/.test(String(error))) throw error;
+      return send('eval', lua);
+    });
 }
 
-function runner(client: RedisClient, name: string, source: Source): Run {
-  addCommand(client, name, source);
-  const command = (client as unknown as Record<string, Command>)[name] as Command;
+type Send<Reply> = (command: 'evalsha' | 'eval', script: string) => Promise<Reply>;
+
+function runner(client: RedisClient, source: Source): Run {
+  const sent = sender(source.lua);
   return (key, rest) => {
     const keys = keysOf(key, source);
-    return command.call(client, ...keys, ...rest).catch((error: unknown) => {
-      // It was redirected to a node that does not know the script yet, and has not run.
-      if (!/\bNOSCRIPT\b/.test(String(error))) throw error;
-      return client.eval(source.lua, keys.length, ...keys, ...(rest as string[]));
-    });
+    return sent((command, text) => client[command](text, keys.length, ...keys, ...(rest as string[])));
   };
 }
 
@@ -96,18 +103,19 @@ function readingMaster(asWrite: Run, asRead: Run): Run {
 /** How long a write waits for its replicas, in ms: less than a command may take. */
 const replicaTimeout = 1000;
 
-function confirming({ connection, count }: Replicas, name: string, source: Source): Run {
-  addCommand(connection, name, source);
-  return async (key, rest) => {
-    const pipeline = connection.pipeline();
-    const command = (pipeline as unknown as Record<string, Command>)[name];
-    void command?.call(pipeline, ...keysOf(key, source), ...rest);
-    const [reply, wait] = (await pipeline.wait(count, replicaTimeout).exec()) ?? [];
-    if (reply?.[0]) throw reply[0];
-    if (wait?.[0]) throw wait[0];
-    if (Number(wait?.[1]) < count) {
-      throw new Error(`NOREPLICAS the write is on ${String(wait?.[1])} of ${count} replicas`);
-    }
-    return reply?.[1];
+function confirming({ connection, count }: Replicas, source: Source): Run {
+  const sent = sender(source.lua);
+  return (key, rest) => {
+    const keys = keysOf(key, source);
+    return sent(async (command, text) => {
+      const pipeline = connection.pipeline()[command](text, keys.length, ...keys, ...(rest as string[]));
+      const [reply, wait] = (await pipeline.wait(count, replicaTimeout).exec()) ?? [];
+      if (reply?.[0]) throw reply[0];
+      if (wait?.[0]) throw wait[0];
+      if (Number(wait?.[1]) < count) {
+        throw new Error(`NOREPLICAS the write is on ${String(wait?.[1])} of ${count} replicas`);
+      }
+      return reply?.[1];
+    });
   };
 }
