@@ -4,6 +4,7 @@ import type { MediaUrl } from '../contract/views.ts';
 import type { Caller } from '../domain/caller.ts';
 import type { Log } from '../log.ts';
 import { authenticate, readOwnProfile, type ReadOutcome } from '../redis/api-keys/callers.ts';
+import { unsettledKey } from '../redis/keys.ts';
 import type { DenylistRequest } from './adopt/denylist.ts';
 import { createMirror } from './adopt/mirror.ts';
 import { compare, judgeKey, shownByLegacy } from './compare/compare.ts';
@@ -113,14 +114,27 @@ export function createTraffic(options: TrafficOptions): Traffic {
     const context = { store, base, mediaUrl };
     const comparison = await compare(context, legacyProfile, here);
     if (comparison === undefined) return;
-    findings.compared(organizationId, since, comparison);
-    if (comparison.kind === 'unreadable' || cutover.mode() !== 'mirror') return;
+    if (comparison.kind === 'unreadable' || cutover.mode() !== 'mirror') {
+      findings.compared(organizationId, since, comparison);
+      return;
+    }
+    const { userId } = comparison;
     const isSame = async (shown: Shown): Promise<boolean> => {
       const now = await readOwnProfile(store, base, sha256);
       return now.kind !== 'unknown' && (await compare(context, shown, now))?.kind === 'same';
     };
-    if (comparison.kind === 'different') mirror.repair(credentials, comparison.userId, isSame);
-    else await mirror.confirm(credentials, comparison.userId, isSame);
+    if (comparison.kind === 'different') {
+      // While a change of the user is under way, only the repair can tell: it waits for the change.
+      if ((await store.hexists(unsettledKey(base), userId)) === 0) {
+        const wasAdopted = legacyProfile !== 'unreadable' && (await isSame(legacyProfile));
+        findings.compared(organizationId, since, wasAdopted ? { kind: 'same', userId } : comparison);
+        if (wasAdopted) return;
+      }
+      mirror.repair(credentials, userId, isSame);
+    } else {
+      findings.compared(organizationId, since, comparison);
+      await mirror.confirm(credentials, userId, isSame);
+    }
   }
 
   return {

@@ -30,6 +30,18 @@ const put = async (apiKey: string, username: string): Promise<void> => {
   await here.send(apiKey, 'PUT', '/api/profile/', { body: JSON.stringify({ username }) });
 };
 
+test('a read before a change has been adopted is no difference', async () => {
+  const player = await here.player('grace');
+  here.legacy.behaviour.delayMs = 200;
+  await put(player, 'Grace');
+  await here.send(player, 'GET', '/api/profile/');
+  here.legacy.behaviour.delayMs = 0;
+  const { store, config } = here.bridge;
+  const compared = async () => (await gatherEvidence(store, config.keyPrefix)).comparisons;
+  await until(async () => (await compared()).compared > 0);
+  expect(await compared()).toMatchObject({ different: 0, differingUsers: 0 });
+});
+
 test('a change is in doubt once it should have been adopted, or once changes have stopped', async () => {
   const player = await here.player('ada');
   await verify();
