@@ -19,7 +19,7 @@ const rehearsal = new Command('npm run rehearsal --')
   )
   .option('--users <n>', 'how many users have a profile', wholeNumber, 5000)
   .option('--rate <n>', 'requests per second', wholeNumber, 200)
-  .option('--seconds <n>', 'how long clients call at least before each step', wholeNumber, 20)
+  .option('--seconds <n>', 'how long clients call at least before each step', wholeNumber, 15)
   .option('--seed <n>', 'what requests and kills follow from', wholeNumber, 1)
   .addHelpText(
     'after',

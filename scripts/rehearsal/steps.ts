@@ -94,13 +94,14 @@ async function takeOver(stage: Stage): Promise<void> {
   };
   for (let attempt = 1; attempt <= mostAttempts; attempt++) {
     const kills = stage.kills();
+    const isDisturbed = (): boolean => {
+      if (stage.kills() === kills) return false;
+      stage.say('a bridge was killed meanwhile, so that changes may be missing: once more');
+      return true;
+    };
     if (!(await migrate('apply --prune --prune-at-most 1000'))) continue;
     await stage.settled();
-    if (stage.kills() > kills) {
-      stage.say('a bridge was killed meanwhile, so that changes may be missing: once more');
-      continue;
-    }
-    if (!(await migrate('verify'))) continue;
+    if (isDisturbed() || !(await migrate('verify')) || isDisturbed()) continue;
     const { code } = await stage.run('admin cutover set reverse --wait 5');
     if (code === 0) return stage.begin('reverse');
   }
