@@ -1,5 +1,5 @@
 import { describe, expect, test } from '@jest/globals';
-import { explore, type Scenario } from './schedules.ts';
+import { exploreSchedules, type Scenario } from './schedules.ts';
 
 const two: Scenario = { users: { a: 'x', b: 'y' }, names: ['x', 'y', 't'], changes: 3, faults: 1 };
 const three: Scenario = { ...two, users: { a: 'x', b: 'y', c: 'z' }, names: ['x', 'y', 'z', 't'] };
@@ -12,9 +12,9 @@ describe('every schedule of a replay ends with both sides equal, and sets nothin
     ['two users exchange names, with two errors', { ...two, faults: 2 }],
     ['users exchange names while names are banned and allowed again', { ...two, withDenylist: true }],
   ])('%s', (_name, scenario) => {
-    const { states, ends, violation } = explore(scenario);
+    const { states, atRest, violation } = exploreSchedules(scenario);
     expect(violation).toBeUndefined();
-    expect(ends).toBeGreaterThan(1);
+    expect(atRest).toBeGreaterThan(1);
     expect(states).toBeGreaterThan(500);
   });
 });
@@ -29,7 +29,7 @@ describe('a mistake in the rules is found:', () => {
     // Two users who have exchanged their names would wait for each other for good.
     ['sends-the-current-state', two, 'refuses a change'],
   ])('%s', (mistake, scenario, rule) => {
-    const { violation } = explore({ ...scenario, mistake });
+    const { violation } = exploreSchedules({ ...scenario, mistake });
     expect(violation?.rule).toContain(rule);
     expect(violation?.steps.length).toBeGreaterThan(3);
   });

@@ -1,4 +1,5 @@
 import { isDeepStrictEqual } from 'node:util';
+import { explore, Violation, type Explored } from '../../support/explore.ts';
 import { nextAfter, sendable, type Outcome, type WaitingChange } from '../../../src/cutover/replay/rules.ts';
 
 /*
@@ -68,15 +69,6 @@ export interface Scenario {
     | 'does-not-mark'
     | 'sends-the-current-state';
 }
-
-export interface Explored {
-  states: number;
-  ends: number;
-  /** The first violation found and the steps that lead there; undefined where there is none. */
-  violation?: { rule: string; steps: string[] };
-}
-
-class Violation extends Error {}
 
 /** In ms; the model has no clock. */
 const timeout = 1000;
@@ -278,69 +270,20 @@ function keyOf({ redis, legacy, queue, strays, accepted, faults }: World): strin
   return JSON.stringify([redis, legacy, queue, strays, accepted, faults]);
 }
 
-/** Walks over every state that can be reached; stops at the first violation. */
-export function explore(scenario: Scenario): Explored {
+export function exploreSchedules(scenario: Scenario): Explored {
   const side: Side = { names: scenario.users, avatars: {}, denied: [] };
   const { faults } = scenario;
-  const first: World = { redis: side, legacy: side, queue: [], strays: [], accepted: 0, faults };
-  const worlds = [first];
-  const seen = new Map<string, number>([[keyOf(first), 0]]);
-  const cameFrom: { from: number; step: string }[] = [{ from: -1, step: '' }];
-  const leadsTo: number[][] = [[]];
-  const ends: number[] = [];
-  const stepsTo = (at: number): string[] => {
-    const steps: string[] = [];
-    for (let now = at; now > 0; now = cameFrom[now]?.from ?? 0) steps.unshift(cameFrom[now]?.step ?? '');
-    return steps;
-  };
-  const violated = (rule: string, at: number): Explored => ({
-    states: worlds.length,
-    ends: ends.length,
-    violation: { rule, steps: stepsTo(at) },
+  const isAtRest = ({ queue, strays, accepted }: World): boolean =>
+    queue.length === 0 && strays.length === 0 && accepted === scenario.changes;
+  return explore<World>({
+    start: { redis: side, legacy: side, queue: [], strays: [], accepted: 0, faults },
+    nextSteps: (world) => nextSteps(world, scenario),
+    keyOf,
+    isAtRest,
+    check: (world) => {
+      if (isAtRest(world) && !isDeepStrictEqual(world.legacy, world.redis)) {
+        throw new Violation('the two sides differ in the end');
+      }
+    },
   });
-
-  for (let at = 0; at < worlds.length; at++) {
-    const world = worlds[at] as World;
-    if (world.queue.length === 0 && world.strays.length === 0 && world.accepted === scenario.changes) {
-      ends.push(at);
-      if (!isDeepStrictEqual(world.legacy, world.redis)) {
-        return violated('the two sides differ in the end', at);
-      }
-    }
-    try {
-      for (const [step, next] of nextSteps(world, scenario)) {
-        const key = keyOf(next);
-        let number = seen.get(key);
-        if (number === undefined) {
-          number = worlds.push(next) - 1;
-          seen.set(key, number);
-          cameFrom.push({ from: at, step });
-          leadsTo.push([]);
-        }
-        leadsTo[number]?.push(at);
-      }
-    } catch (error) {
-      if (!(error instanceof Violation)) throw error;
-      return violated(error.message, at);
-    }
-  }
-  const stuck = findStuck(worlds.length, leadsTo, ends);
-  return stuck === -1
-    ? { states: worlds.length, ends: ends.length }
-    : violated('a change waits forever', stuck);
-}
-
-/** A state from which no end can be reached; -1 where there is none. */
-function findStuck(states: number, leadsTo: readonly number[][], ends: readonly number[]): number {
-  const canEnd = Array.from({ length: states }, () => false);
-  const open = [...ends];
-  for (const at of ends) canEnd[at] = true;
-  for (let at = open.pop(); at !== undefined; at = open.pop()) {
-    for (const before of leadsTo[at] ?? []) {
-      if (canEnd[before] === true) continue;
-      canEnd[before] = true;
-      open.push(before);
-    }
-  }
-  return canEnd.indexOf(false);
 }

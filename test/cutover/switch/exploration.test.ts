@@ -1,5 +1,5 @@
 import { describe, expect, test } from '@jest/globals';
-import { explore, type Scenario } from './exploration.ts';
+import { exploreSwitches, type Scenario } from './exploration.ts';
 
 const faultless = { writes: 2, switches: 1, faults: 0, pauses: 0 };
 
@@ -13,7 +13,7 @@ describe('every interleaving of two instances, the tool, the scripts and time', 
   ])(
     '%s: one authority, no accepted change lost, no stale read, no change waits forever',
     (_name, scenario) => {
-      const { states, violation } = explore(scenario);
+      const { states, violation } = exploreSwitches(scenario);
       expect(violation).toBeUndefined();
       expect(states).toBeGreaterThan(100);
     },
@@ -21,7 +21,7 @@ describe('every interleaving of two instances, the tool, the scripts and time', 
 
   test('an instance that was wrongly assumed to have ended changes nothing in Redis any more', () => {
     const scenario: Scenario = { ...faultless, from: 'reverse', pauses: 1, mayAssume: true };
-    expect(explore(scenario).violation).toBeUndefined();
+    expect(exploreSwitches(scenario).violation).toBeUndefined();
   });
 });
 
@@ -37,7 +37,7 @@ describe('a mistake in the protocol is found:', () => {
     ],
     ['ignores-queue', { ...faultless, from: 'reverse' }, 'older than an accepted change'],
   ])('%s', (mistake, scenario, rule) => {
-    const { violation } = explore({ ...scenario, mistake });
+    const { violation } = exploreSwitches({ ...scenario, mistake });
     expect(violation?.rule).toContain(rule);
     expect(violation?.steps.length).toBeGreaterThan(3);
   });

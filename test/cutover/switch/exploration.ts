@@ -6,6 +6,7 @@ import {
   type Phase,
   type Position,
 } from '../../../src/cutover/switch/protocol.ts';
+import { explore, Violation, type Explored } from '../../support/explore.ts';
 import { advance, announcement, begin, forget, heartbeat, withdraw, type StoreState } from './store-model.ts';
 
 /*
@@ -71,12 +72,6 @@ export interface Scenario {
     | 'withdraws-without-confirmation'
     | 'does-not-fence'
     | 'ignores-queue';
-}
-
-export interface Explored {
-  states: number;
-  /** The first violation found and the steps that lead there; undefined where there is none. */
-  violation?: { rule: string; steps: string[] };
 }
 
 const ids = ['a', 'b'];
@@ -326,8 +321,6 @@ function unconfirmed(state: StoreState, { mistake }: Scenario): StoreState {
   return rest;
 }
 
-class Violation extends Error {}
-
 function check(world: World, { mayAssume = false }: Scenario): void {
   const authorities = new Set<string>();
   for (const { change, life } of Object.values(world.instances)) {
@@ -392,57 +385,12 @@ function keyOf({
   return parts.join();
 }
 
-/** Walks over every state that can be reached; stops at the first violation. */
-export function explore(scenario: Scenario): Explored {
-  const first = start(scenario);
-  const worlds: World[] = [first];
-  const seen = new Map<string, number>([[keyOf(first), 0]]);
-  const cameFrom: { from: number; step: string }[] = [{ from: -1, step: 'start' }];
-  const leadsTo: number[][] = [[]];
-  const stepsTo = (at: number): string[] => {
-    const steps: string[] = [];
-    for (let now = at; now > 0; now = cameFrom[now]?.from ?? 0) steps.unshift(cameFrom[now]?.step ?? '');
-    return steps;
-  };
-
-  for (let at = 0; at < worlds.length; at++) {
-    const world = worlds[at];
-    if (world === undefined) break;
-    try {
-      check(world, scenario);
-      for (const [step, next] of nextSteps(world, scenario)) {
-        const key = keyOf(next);
-        let number = seen.get(key);
-        if (number === undefined) {
-          number = worlds.push(next) - 1;
-          seen.set(key, number);
-          cameFrom.push({ from: at, step });
-          leadsTo.push([]);
-        }
-        leadsTo[number]?.push(at);
-      }
-    } catch (error) {
-      if (!(error instanceof Violation)) throw error;
-      return { states: worlds.length, violation: { rule: error.message, steps: stepsTo(at) } };
-    }
-  }
-  const stuck = findStuck(worlds, leadsTo);
-  return {
-    states: worlds.length,
-    ...(stuck !== -1 && { violation: { rule: 'a change waits forever', steps: stepsTo(stuck) } }),
-  };
-}
-
-/** A state from which no way leads to one in which changes are admitted; -1 where there is none. */
-function findStuck(worlds: readonly World[], leadsTo: readonly number[][]): number {
-  const canRest = worlds.map(isAtRest);
-  const open = canRest.flatMap((rests, at) => (rests ? [at] : []));
-  for (let at = open.pop(); at !== undefined; at = open.pop()) {
-    for (const before of leadsTo[at] ?? []) {
-      if (canRest[before] === true) continue;
-      canRest[before] = true;
-      open.push(before);
-    }
-  }
-  return canRest.indexOf(false);
+export function exploreSwitches(scenario: Scenario): Explored {
+  return explore<World>({
+    start: start(scenario),
+    nextSteps: (world) => nextSteps(world, scenario),
+    keyOf,
+    isAtRest,
+    check: (world) => check(world, scenario),
+  });
 }
