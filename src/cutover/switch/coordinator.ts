@@ -130,7 +130,7 @@ export async function switchMode(
 
   /** Raises the epoch everywhere; in how many organizations it is in force. */
   async function raiseEpochs(before = '', after = ''): Promise<number> {
-    const ids = [...(await store.smembers(organizationsKey(prefix))), ...(await beingLoaded())];
+    const ids = [...new Set([...(await store.smembers(organizationsKey(prefix))), ...(await beingLoaded())])];
     let count = 0;
     for (let at = 0; at < ids.length; at += organizationsAtOnce) {
       const some = ids.slice(at, at + organizationsAtOnce);
