@@ -7,6 +7,7 @@ import { createReplayListings, type ReplayListings } from '../../src/redis/repla
 import { readWriteSnapshot } from '../../src/redis/write-snapshot.ts';
 import { freshPrefix } from '../support/redis.ts';
 import { openTestStore } from '../support/store.ts';
+import { exploreListings, type Scenario } from './replay-listings.ts';
 
 let store: RedisClient;
 let prefix: string;
@@ -88,5 +89,25 @@ describe('an organization', () => {
     expect(await other.all()).toEqual(['acme']);
     expect(await other.close('acme')).toBe(true);
     expect(await other.all()).toEqual([]);
+  });
+});
+
+describe('whoever is killed or held up after whichever command, and whichever reply is lost,', () => {
+  const scenario: Scenario = { changes: 2, closings: 3 };
+
+  test('no organization in which something waits is missing on the list', () => {
+    const { states, atRest, violation } = exploreListings(scenario);
+    expect(violation).toBeUndefined();
+    expect(atRest).toBeGreaterThan(10);
+    expect(states).toBeGreaterThan(1000);
+  });
+
+  test.each<NonNullable<Scenario['mistake']>>([
+    'queues-unlisted',
+    'lowers-the-number',
+    'removes-any-number',
+    'does-not-count',
+  ])('a mistake is found: %s', (mistake) => {
+    expect(exploreListings({ ...scenario, mistake }).violation?.rule).toContain('is not on the list');
   });
 });
