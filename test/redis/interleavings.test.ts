@@ -10,7 +10,7 @@ import { putProfile } from '../../src/redis/profiles.ts';
 import { readWriteSnapshot } from '../../src/redis/write-snapshot.ts';
 import { openTestStore } from '../support/store.ts';
 import { freshPrefix } from '../support/redis.ts';
-import { run, type Command, type Model } from './model.ts';
+import { anyCommand, run, type Command, type Model } from './model.ts';
 import type { RedisClient } from '../../src/redis/connection/client.ts';
 
 let stores: RedisClient[];
@@ -27,25 +27,7 @@ afterAll(async () => {
 
 const users = ['u0', 'u1', 'u2', 'u3'];
 const pool = ['a', 'A', 'b', 'c', 'é', 'e\u0301', '__proto__', 'Ｂ'];
-const name = fc.constantFrom(...pool);
-const command: fc.Arbitrary<Command> = fc.oneof(
-  { weight: 4, arbitrary: fc.record({ kind: fc.constant('put'), user: fc.constantFrom(...users), name }) },
-  {
-    weight: 3,
-    arbitrary: fc.record({
-      kind: fc.constant('ban'),
-      replacements: fc.array(fc.tuple(name, name), { minLength: 1, maxLength: 3 }),
-    }),
-  },
-  {
-    weight: 1,
-    arbitrary: fc.record({ kind: fc.constant('remove'), names: fc.array(name, { maxLength: 3 }) }),
-  },
-  {
-    weight: 1,
-    arbitrary: fc.record({ kind: fc.constant('overwrite'), names: fc.array(name, { maxLength: 3 }) }),
-  },
-);
+const command = anyCommand(users, pool);
 
 let organizations = 0;
 

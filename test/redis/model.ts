@@ -1,3 +1,4 @@
+import fc from 'fast-check';
 import { comparisonForm, type UsernameComparison } from '../../src/domain/usernames.ts';
 
 /** One command of a client, as the model and the real thing both understand it. */
@@ -6,6 +7,22 @@ export type Command =
   | { kind: 'ban'; replacements: [string, string][] }
   | { kind: 'remove'; names: string[] }
   | { kind: 'overwrite'; names: string[] };
+
+/** Any command of these users about these names. */
+export function anyCommand(users: readonly string[], names: readonly string[]): fc.Arbitrary<Command> {
+  const name = fc.constantFrom(...names);
+  const some = fc.array(name, { maxLength: 3 });
+  const replacements = fc.array(fc.tuple(name, name), { minLength: 1, maxLength: 3 });
+  return fc.oneof(
+    {
+      weight: 4,
+      arbitrary: fc.record({ kind: fc.constant('put'), user: fc.constantFrom(...users), name }),
+    },
+    { weight: 3, arbitrary: fc.record({ kind: fc.constant('ban'), replacements }) },
+    { weight: 1, arbitrary: fc.record({ kind: fc.constant('remove'), names: some }) },
+    { weight: 1, arbitrary: fc.record({ kind: fc.constant('overwrite'), names: some }) },
+  );
+}
 
 /** The simplest thing that follows the contract: who is called what, and what nobody may be called. */
 export interface Model {
