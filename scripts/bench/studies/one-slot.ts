@@ -5,8 +5,8 @@ import { closeRedis, connectRedis } from '../../../src/redis/connection/connect.
 import { startRedis } from '../../../test/support/redis.ts';
 import { avatar, baseOf, playerKey, seedOrganization, userId } from '../load/seed.ts';
 import { encodeReference } from '../../../src/domain/profile.ts';
-import type { RedisClient } from '../../../src/redis/connection/client.ts';
 import { script } from '../../../src/redis/connection/script-loader.ts';
+import { readScript } from '../../../src/redis/connection/script-source.ts';
 
 const readProfile = script<(string | number)[], unknown>('profile/read');
 const authenticate = script<(string | number)[], unknown>('api_key/authenticate');
@@ -43,18 +43,9 @@ try {
   await authenticate(store, base, sha256);
   const reference = put('', ['reference', encodeReference(avatar)]);
   await putProfile(store, base, 0, '0', '', ...reference);
-  flood('read_profile (GET)', redis.port, shaOf(store, 'profile/read'), [...keys, sha256]);
-  flood('authenticate (first half of a PUT)', redis.port, shaOf(store, 'api_key/authenticate'), [
-    ...keys,
-    sha256,
-  ]);
-  flood('put_profile (second half)', redis.port, shaOf(store, 'profile/put'), [
-    ...keys,
-    '0',
-    '0',
-    '',
-    ...reference,
-  ]);
+  flood('read_profile (GET)', redis.port, shaOf('profile/read'), [...keys, sha256]);
+  flood('authenticate (first half of a PUT)', redis.port, shaOf('api_key/authenticate'), [...keys, sha256]);
+  flood('put_profile (second half)', redis.port, shaOf('profile/put'), [...keys, '0', '0', '', ...reference]);
 } finally {
   await releasers.close();
 }
@@ -81,7 +72,6 @@ function flood(what: string, port: number, sha: string, [...keysAndArguments]: s
   process.stdout.write(`${what}: ${Math.round(Number(rate))} operations/s\n`);
 }
 
-function shaOf(store: RedisClient, name: string): string {
-  const known = store as unknown as { scriptsSet: Record<string, { sha: string }> };
-  return known.scriptsSet[name]?.sha ?? '';
+function shaOf(file: string): string {
+  return hash('sha1', readScript(file)().lua, 'hex');
 }

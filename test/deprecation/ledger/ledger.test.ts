@@ -144,7 +144,7 @@ describe('the ledger', () => {
       get: (client, name) => {
         const member: unknown = Reflect.get(client, name);
         if (typeof member !== 'function') return member;
-        if (name !== 'deprecation/record_usage') return member.bind(client);
+        if (name !== 'evalsha' && name !== 'eval') return member.bind(client);
         return async (...parts: unknown[]) => {
           replies.push(await member.call(client, ...parts));
           if (lose) throw new Error('Connection is closed.');
