@@ -201,7 +201,7 @@ async function serve(resources: Resources, { ledger, metrics, load }: Counters):
     isDraining: () => isDraining(),
     arePicturesAvailable,
   });
-  const server = await listen(app, config.host, config.port, '', config.drainDelay);
+  const server = await listen(app, config.host, config.port, { drainDelay: config.drainDelay });
   releasers.onClose('server', server.drain);
   isDraining = server.isDraining;
   const url = serverUrl(config.host, server.port);
@@ -263,7 +263,7 @@ async function openAdminPort(
   const policy = () => deprecation.current.policy;
   const app = createAdminApp({ store, keyPrefix, policy, metrics, token: adminToken, log });
   try {
-    const server = await listen(app, adminHost, adminPort ?? defaultAdminPort, 'ADMIN_');
+    const server = await listen(app, adminHost, adminPort ?? defaultAdminPort, { prefix: 'ADMIN_' });
     releasers.onClose('admin port', server.drain);
     if (adminToken !== undefined && adminToken.length < 16) {
       log.warn('ADMIN_TOKEN is short enough to be guessed: use at least 16 characters');

@@ -30,6 +30,9 @@ const drainTimeout = 4000;
  */
 const lingerMs = 1000;
 
+/** How long a client may leave a response unread, or its connection unused, before the connection is closed, in ms. */
+const inactivityTimeout = 60_000;
+
 /** A port that cannot be opened; `message` is one line with the remedy. */
 export class PortError extends Error {
   readonly inUse: boolean;
@@ -49,8 +52,11 @@ export async function listen(
   app: Express,
   host: string,
   port: number,
-  prefix: '' | 'ADMIN_' = '',
-  drainDelay = 0,
+  {
+    prefix = '',
+    drainDelay = 0,
+    timeout = inactivityTimeout,
+  }: { prefix?: '' | 'ADMIN_'; drainDelay?: number; timeout?: number } = {},
 ): Promise<BridgeServer> {
   let draining = false;
   const answer: RequestListener = (request, response) => {
@@ -77,6 +83,12 @@ export async function listen(
   // Bodies that nobody reads; those that are read have a limit of their own, which is a little shorter.
   server.requestTimeout = 200_000;
   server.keepAliveTimeout = 65_000;
+  server.timeout = timeout;
+  server.on('timeout', (socket: Socket & { _httpMessage?: ServerResponse | null }) => {
+    // The response in progress (Node has no public name for it): its handler may take longer.
+    const { _httpMessage: response, writableLength } = socket;
+    if (!response || writableLength > 0) socket.destroy();
+  });
 
   server.listen({ host, port, backlog: 1024 });
   try {

@@ -2,6 +2,8 @@ import { once } from 'node:events';
 import { Agent, request } from 'node:http';
 import { connect } from 'node:net';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import express from 'express';
+import { listen } from '../../src/api/server.ts';
 import { startBridge, type TestBridge } from '../support/bridge.ts';
 
 test('a draining server answers what was sent, on idle connections too, and says that it closes', async () => {
@@ -42,6 +44,38 @@ test('a request that was under way when the draining began is answered, and its 
   expect(String(answer)).toMatch(/^connection: close\r$/im);
   await ended;
   await closed;
+});
+
+describe('a connection without activity', () => {
+  const timeout = 200;
+
+  test('is closed if its client does not read the response', async () => {
+    const app = express();
+    const closed = new Promise<void>((resolve) => {
+      app.use((_request, response) => {
+        response.on('close', resolve);
+        // More than the buffers of both sides hold.
+        response.end(Buffer.alloc(64 * 1024 * 1024));
+      });
+    });
+    const server = await listen(app, '127.0.0.1', 0, { timeout });
+    const socket = connect(server.port, '127.0.0.1');
+    socket.on('error', () => {});
+    socket.write('GET / HTTP/1.1\r\nHost: x\r\n\r\n');
+    await closed;
+    socket.destroy();
+    await server.drain();
+  });
+
+  test('stays open while the response is in the making', async () => {
+    const app = express();
+    app.use((_request, response) => {
+      setTimeout(() => response.end('done'), 3 * timeout);
+    });
+    const server = await listen(app, '127.0.0.1', 0, { timeout });
+    expect(await (await fetch(`http://127.0.0.1:${server.port}/`)).text()).toBe('done');
+    await server.drain();
+  });
 });
 
 test('a port in use is one plain line with the remedy', async () => {
