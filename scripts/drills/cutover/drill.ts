@@ -41,8 +41,11 @@ export async function drillCutover(options: CutoverDrillOptions): Promise<Cutove
           const last = stop.name === 'nothing' ? first : first + commands - 1;
           for (let occurrence = first; occurrence <= last; occurrence++) {
             const result = await drillPoint(site, newName, one, { step, occurrence, stop });
-            // A step may need fewer commands, or none.
-            if (result === undefined) break;
+            if (result === undefined) {
+              // A step may need fewer commands, or none; a switch may be withdrawn before it.
+              if (occurrence === first) say(`${nameOf(one)}, ${step}, ${stop.name}: not reached`);
+              break;
+            }
             results.push(result);
             say(describeResult(result));
           }
