@@ -30,7 +30,10 @@ const drainTimeout = 4000;
  */
 const lingerMs = 1000;
 
-/** How long a client may leave a response unread, or its connection unused, before the connection is closed, in ms. */
+/**
+ * How long a client may leave a response unread, or its connection unused, before the connection is closed, in ms.
+ * Node.js waits twice as long where a part of the response was sent.
+ */
 const inactivityTimeout = 60_000;
 
 /** A port that cannot be opened; `message` is one line with the remedy. */
