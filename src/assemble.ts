@@ -13,8 +13,8 @@ import { watchPolicy, type PolicyWatch } from './deprecation/policy/policy-store
 import type { PolicyLayer } from './deprecation/policy/policy.ts';
 import { connectLegacy } from './cutover/forward/legacy.ts';
 import { openReplayCredentials, type ReplayAbility } from './cutover/replay/credentials.ts';
-import { createReplayQueue } from './cutover/replay/queue.ts';
-import { createQueueing } from './cutover/replay/queueing.ts';
+import { createReplayQueue } from './cutover/replay/queue/queue.ts';
+import { createQueueing } from './cutover/replay/queue/queueing.ts';
 import { createReplayListings } from './redis/replay-listings.ts';
 import { startReplayer } from './cutover/replay/replayer.ts';
 import { joinCutover, type Cutover } from './cutover/switch/instance.ts';

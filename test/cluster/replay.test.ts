@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { Redis } from 'ioredis';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { createReplayQueue } from '../../src/cutover/replay/queue.ts';
+import { createReplayQueue } from '../../src/cutover/replay/queue/queue.ts';
 import { closeRedis } from '../../src/redis/connection/connect.ts';
 import { cutoverKey, profileKey } from '../../src/redis/keys.ts';
 import { startLegacy, type Legacy } from '../legacy/legacy.ts';

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { isDeepStrictEqual } from 'node:util';
 import { modes, type Mode } from '../../../src/cutover/modes.ts';
-import { createReplayQueue } from '../../../src/cutover/replay/queue.ts';
+import { createReplayQueue } from '../../../src/cutover/replay/queue/queue.ts';
 import { readReplayState } from '../../../src/cutover/replay/state.ts';
 import { recordVerified } from '../../../src/cutover/verdict/verified.ts';
 import { cutoverKey, gapsKey, organizationBase, unsettledKey } from '../../../src/redis/keys.ts';

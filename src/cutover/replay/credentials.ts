@@ -3,7 +3,7 @@ import { promisify } from 'node:util';
 import type { RedisClient } from '../../redis/connection/client.ts';
 import { replaySecretKey } from '../../redis/keys.ts';
 import { readCutover } from '../switch/registry.ts';
-import type { QueuedCaller, QueuedChange } from './queue.ts';
+import type { QueuedCaller, QueuedChange } from './queue/changes.ts';
 
 /** Encrypts the API keys of changes that wait for their replay: the legacy service requires the caller's own. */
 export interface ReplayCredentials {

@@ -5,7 +5,8 @@ import { currentDenylist, deniedAmong } from '../../redis/denied-names.ts';
 import { bodyOf, readJson } from '../forward/content.ts';
 import { isUndelivered, type Legacy, type LegacyRequest, type LegacyResponse } from '../forward/legacy.ts';
 import { namesNotAdded } from '../adopt/denylist.ts';
-import type { QueuedChange, ReplayQueue } from './queue.ts';
+import type { QueuedChange } from './queue/changes.ts';
+import type { ReplayQueue } from './queue/queue.ts';
 import { credentialHeaders, toLegacyRequest, type Demand } from './request.ts';
 import type { Outcome } from './rules.ts';
 

@@ -1,6 +1,10 @@
 import type { RedisClient } from '../../redis/connection/client.ts';
 import { replayerKey } from '../../redis/keys.ts';
-import { replayerRelease, replayerRenew } from './scripts.ts';
+import { script } from '../../redis/connection/script-loader.ts';
+
+const replayerRenew = script<[instance: string, leaseMs: number], number>('cutover/replay/lease/renew');
+
+const replayerRelease = script<[instance: string], number>('cutover/replay/lease/release');
 
 /** The right to replay, which one instance has at a time. */
 export interface ReplayerLease {

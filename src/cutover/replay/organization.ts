@@ -3,8 +3,18 @@ import type { Log } from '../../log.ts';
 import type { ReplayCredentials } from './credentials.ts';
 import type { Delivered, Delivery } from './delivery.ts';
 import type { Gate } from './gate.ts';
-import type { KeyRefusal, QueuedChange, ReplayQueue } from './queue.ts';
-import { delayAfter, isWell, nextAfter, orderForm, patience, sendable, type WaitingChange } from './rules.ts';
+import type { QueuedChange } from './queue/changes.ts';
+import type { ReplayQueue } from './queue/queue.ts';
+import { organizationKeys, type RefusedKey, type UsableKey } from './organization-keys.ts';
+import {
+  delayAfter,
+  isWell,
+  nextAfter,
+  orderForm,
+  setAsideAfterMs,
+  sendable,
+  type WaitingChange,
+} from './rules.ts';
 
 /** The replay of one organization's changes, while this instance has the lease. */
 export interface OrganizationReplay {
@@ -49,30 +59,19 @@ interface Entry extends WaitingChange {
   /** Whether, after it had failed for long, the legacy service was well the last time. */
   isSuspect: boolean;
   /** The API keys that the legacy service has refused since it was last put off, by their public ids. */
-  refusals: Map<string, Refusal>;
-}
-
-interface Refusal extends KeyRefusal {
-  status: number;
-  code: string | undefined;
-}
-
-interface Key {
-  apiKey: string;
-  keyId: string;
+  refusals: Map<string, RefusedKey>;
 }
 
 /** So many changes are in memory at most; the others wait in Redis until some of these have been replayed. */
 const mostInMemory = 10_000;
 const readAtOnce = 500;
-/** How many keys are tried at most to see whether the legacy service accepts any. */
-const mostProbes = 10;
 /** How often it is tried to queue a change again, in ms. */
 const repairInterval = 1000;
 
 export function replayOrganization(context: ReplayContext, organizationId: string): OrganizationReplay {
   const { queue, delivery, credentials, gate, log, timeoutMs, sender, maySend, now } = context;
   const entries = new Map<string, Entry>();
+  const keys = organizationKeys(() => entries.values(), credentials, delivery, gate.answered);
   const underWay = new Set<Promise<void>>();
   let lastRead: string | undefined;
 
@@ -113,28 +112,11 @@ export function replayOrganization(context: ReplayContext, organizationId: strin
     return isUnderWay || notBefore > now();
   }
 
-  /** An API key for a change: its own, or another one of the same user. */
-  function keyFor({ queued, userId, refusals }: Entry): Key | undefined {
-    const own = refusals.has(queued.caller.keyId) ? undefined : openKey(queued);
-    if (own !== undefined || userId === undefined) return own;
-    for (const { queued: other } of entries.values()) {
-      if (other.caller.userId !== userId || refusals.has(other.caller.keyId)) continue;
-      const key = openKey(other);
-      if (key !== undefined) return key;
-    }
-    return undefined;
-  }
-
-  function openKey(queued: QueuedChange): Key | undefined {
-    const apiKey = credentials.open(queued);
-    return apiKey === undefined ? undefined : { apiKey, keyId: queued.caller.keyId };
-  }
-
   async function send(entry: Entry): Promise<void> {
     const { id, queued } = entry;
     // What is sent is the state of now, which what is behind it may lead to.
     if (queued.isRetry && isConcernedLater(entry)) return await moveToEnd(entry);
-    const key = keyFor(entry);
+    const key = keys.keyFor(entry);
     if (key === undefined) return await withoutKey(entry);
     const prepared = await delivery.prepare(queued);
     if (prepared.kind === 'nothing') return await complete(entry);
@@ -173,7 +155,7 @@ export function replayOrganization(context: ReplayContext, organizationId: strin
     const refusals = [...entry.refusals.values()];
     const last = refusals.at(-1);
     if (last !== undefined) {
-      if (isToBlame(entry, await areForGood(refusals))) {
+      if (isToBlame(entry, await keys.areForGood(refusals))) {
         const code = last.code === undefined ? '' : `${last.code}: `;
         const reason = `${code}its API key was refused for ten minutes, while keys of the organization were accepted`;
         return await setAside(entry, last.status, reason);
@@ -187,26 +169,6 @@ export function replayOrganization(context: ReplayContext, organizationId: strin
     }
   }
 
-  async function areForGood(refusals: readonly KeyRefusal[]): Promise<boolean> {
-    if (refusals.some(({ forMs }) => forMs < patience)) return false;
-    return refusals.every(({ isOtherAccepted }) => isOtherAccepted) || (await isAnyKeyAccepted());
-  }
-
-  /** Nothing else may have been sent meanwhile: everything may wait for the change whose key is refused. */
-  async function isAnyKeyAccepted(): Promise<boolean> {
-    const probed = new Set<string>();
-    for (const { queued } of entries.values()) {
-      if (probed.size === mostProbes) return false;
-      const key = probed.has(queued.caller.keyId) ? undefined : openKey(queued);
-      if (key === undefined) continue;
-      probed.add(key.keyId);
-      if (!isWell(await delivery.probe(queued, key.apiKey))) continue;
-      gate.answered();
-      return true;
-    }
-    return false;
-  }
-
   /** Only the second time in a row: the first time, the legacy service may have become well since the change failed. */
   function isToBlame(entry: Entry, isSuspect: boolean): boolean {
     const isAgain = isSuspect && entry.isSuspect;
@@ -214,7 +176,11 @@ export function replayOrganization(context: ReplayContext, organizationId: strin
     return isAgain;
   }
 
-  async function settle(entry: Entry, { outcome, pictureUrl, remark }: Delivered, key: Key): Promise<void> {
+  async function settle(
+    entry: Entry,
+    { outcome, pictureUrl, remark }: Delivered,
+    key: UsableKey,
+  ): Promise<void> {
     const { id, queued, sent } = entry;
     const claimsName =
       queued.change.kind === 'put' && (queued.isRetry || queued.change.username !== undefined);
@@ -236,8 +202,8 @@ export function replayOrganization(context: ReplayContext, organizationId: strin
     }
 
     entry.failingSince ??= now();
-    const isPatient = now() - entry.failingSince < patience;
-    if (isToBlame(entry, !isPatient && isWell(await delivery.probe(queued, key.apiKey)))) {
+    const failedForLong = now() - entry.failingSince >= setAsideAfterMs;
+    if (isToBlame(entry, failedForLong && isWell(await delivery.probe(queued, key.apiKey)))) {
       return await setAside(entry, status, remark ?? 'it failed for ten minutes, while reads succeeded');
     }
     hold(entry, next.afterMs);

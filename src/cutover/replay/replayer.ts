@@ -8,7 +8,7 @@ import { createDelivery, type DeliveryOptions } from './delivery.ts';
 import { createGate } from './gate.ts';
 import { claimLease, leaseHolder, leaseMs, type ReplayerLease } from './lease.ts';
 import { replayOrganization, type OrganizationReplay } from './organization.ts';
-import type { ReplayQueue } from './queue.ts';
+import type { ReplayQueue } from './queue/queue.ts';
 
 /** Replays waiting changes to the legacy service while the mode is reverse and no other instance does. */
 export interface Replayer {

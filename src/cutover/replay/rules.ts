@@ -80,7 +80,7 @@ export type Next =
   | { kind: 'aside' };
 
 /** After how long a change that keeps failing, or whose key is refused, is set aside if it is to blame, in ms. */
-export const patience = 600_000;
+export const setAsideAfterMs = 600_000;
 
 /** How many different keys may be refused in a row before the replay pauses. */
 export const mostRefusedKeys = 3;

@@ -1,6 +1,6 @@
 import { replayPauseKey } from '../../redis/keys.ts';
 import type { RedisClient } from '../../redis/connection/client.ts';
-import type { OrganizationBacklog, ReplayQueue } from './queue.ts';
+import type { OrganizationBacklog, ReplayQueue } from './queue/queue.ts';
 
 /** What waits for its replay in all organizations, and why nothing is sent, where that is so. */
 export interface ReplayState {

@@ -1,5 +1,5 @@
 import { readComparisons, type ComparisonSummary } from '../compare/summary.ts';
-import { createReplayQueue } from '../replay/queue.ts';
+import { createReplayQueue } from '../replay/queue/queue.ts';
 import { readReplayState, type ReplayState } from '../replay/state.ts';
 import { readCutover, removeEnded } from '../switch/registry.ts';
 import type { ComparisonTotals, Evidence } from './readiness.ts';

@@ -6,7 +6,7 @@ import {
   openReplayCredentials,
   type ReplayCredentials,
 } from '../../../src/cutover/replay/credentials.ts';
-import type { QueuedCaller } from '../../../src/cutover/replay/queue.ts';
+import type { QueuedCaller } from '../../../src/cutover/replay/queue/changes.ts';
 import { joinCutover } from '../../../src/cutover/switch/instance.ts';
 import { closeRedis } from '../../../src/redis/connection/connect.ts';
 import { cutoverKey, replaySecretKey } from '../../../src/redis/keys.ts';

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
-import { createReplayQueue } from '../../../src/cutover/replay/queue.ts';
+import { createReplayQueue } from '../../../src/cutover/replay/queue/queue.ts';
 import { readReplayState } from '../../../src/cutover/replay/state.ts';
 import { runTool } from '../../support/admin.ts';
 import { startLegacyBridge, type LegacyBridge } from '../legacy-bridge.ts';

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
 import sharp from 'sharp';
-import { createReplayQueue, type ReplayQueue } from '../../../src/cutover/replay/queue.ts';
+import { createReplayQueue, type ReplayQueue } from '../../../src/cutover/replay/queue/queue.ts';
 import { readReplayState, type ReplayState } from '../../../src/cutover/replay/state.ts';
 import { hashApiKey } from '../../../src/redis/api-keys/callers.ts';
 import { apiKeyKey, profileKey, replayKey } from '../../../src/redis/keys.ts';

@@ -1,8 +1,8 @@
 import { randomBytes } from 'node:crypto';
 import { connectLegacy } from '../../../src/cutover/forward/legacy.ts';
 import { createReplayCredentials } from '../../../src/cutover/replay/credentials.ts';
-import { createReplayQueue, type ReplayQueue } from '../../../src/cutover/replay/queue.ts';
-import { createQueueing } from '../../../src/cutover/replay/queueing.ts';
+import { createReplayQueue, type ReplayQueue } from '../../../src/cutover/replay/queue/queue.ts';
+import { createQueueing } from '../../../src/cutover/replay/queue/queueing.ts';
 import { startReplayer, type Replayer } from '../../../src/cutover/replay/replayer.ts';
 import { defaultSettings } from '../../../src/domain/settings.ts';
 import { createLog } from '../../../src/log.ts';

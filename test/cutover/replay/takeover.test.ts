@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { pause, resume, startBridgeProcess, type Server } from '../../../scripts/drills/processes.ts';
-import { createReplayQueue, type ReplayQueue } from '../../../src/cutover/replay/queue.ts';
+import { createReplayQueue, type ReplayQueue } from '../../../src/cutover/replay/queue/queue.ts';
 import { closeRedis } from '../../../src/redis/connection/connect.ts';
 import {
   cutoverKey,

@@ -1,5 +1,6 @@
 import { Command, Option } from 'commander';
-import { createReplayQueue, type ReplayQueue, type SetAsideChange } from '../../../cutover/replay/queue.ts';
+import type { SetAsideChange } from '../../../cutover/replay/queue/changes.ts';
+import { createReplayQueue, type ReplayQueue } from '../../../cutover/replay/queue/queue.ts';
 import { formatInstant } from '../../../lib/iso8601.ts';
 import { counted } from '../../../lib/numbers.ts';
 import { action, problem, type AdminContext, type Report } from '../context.ts';

@@ -2,7 +2,7 @@ import { Argument, type Command } from 'commander';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { authorityOf, modes, ruleOf, type Mode } from '../../../cutover/modes.ts';
 import { leaseHolder } from '../../../cutover/replay/lease.ts';
-import { createReplayQueue, type ReplayQueue } from '../../../cutover/replay/queue.ts';
+import { createReplayQueue, type ReplayQueue } from '../../../cutover/replay/queue/queue.ts';
 import { readReplayState } from '../../../cutover/replay/state.ts';
 import { switchMode, type SwitchOutcome } from '../../../cutover/switch/coordinator.ts';
 import { readCutover, cutoverRemove } from '../../../cutover/switch/registry.ts';

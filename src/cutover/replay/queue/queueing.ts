@@ -1,8 +1,8 @@
-import { ProblemError } from '../../contract/problems.ts';
-import type { ReplayAbility } from './credentials.ts';
-import type { ReplayListings } from '../../redis/replay-listings.ts';
-import type { Queued } from '../../redis/write-snapshot.ts';
-import type { QueuedCaller } from './queue.ts';
+import { ProblemError } from '../../../contract/problems.ts';
+import type { ReplayAbility } from '../credentials.ts';
+import type { ReplayListings } from '../../../redis/replay-listings.ts';
+import type { Queued } from '../../../redis/write-snapshot.ts';
+import type { QueuedCaller } from './changes.ts';
 
 /** What the scripts of a caller's change queue it with (lua/lib/queue.lua). */
 export type Queueing = (caller: QueuedCaller, apiKey: string) => Queued;

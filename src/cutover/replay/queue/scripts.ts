@@ -1,4 +1,4 @@
-import { script } from '../../redis/connection/script-loader.ts';
+import { script } from '../../../redis/connection/script-loader.ts';
 
 /** An entry of the queue: its id, who has begun to send it or '', and its fields (lua/lib/queue.lua). */
 export type EntryReply = [id: string, sender: string, fields: string[]];
@@ -34,9 +34,3 @@ export const replayDiscard = script<[count: number], ('put' | 'ban' | 'remove' |
 );
 
 export const replayForgetKeys = script<[], number>('cutover/replay/forget_keys');
-
-export const replayerRenew = script<[instance: string, leaseMs: number], number>(
-  'cutover/replay/lease/renew',
-);
-
-export const replayerRelease = script<[instance: string], number>('cutover/replay/lease/release');

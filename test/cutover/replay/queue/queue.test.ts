@@ -1,28 +1,32 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
 import { randomBytes } from 'node:crypto';
 import fc from 'fast-check';
-import { createReplayCredentials, type ReplayCredentials } from '../../../src/cutover/replay/credentials.ts';
-import { createQueueing } from '../../../src/cutover/replay/queueing.ts';
 import {
-  createReplayQueue,
-  type AcceptedChange,
-  type ReplayQueue,
-} from '../../../src/cutover/replay/queue.ts';
-import { claimLease, leaseHolder } from '../../../src/cutover/replay/lease.ts';
-import { defaultSettings } from '../../../src/domain/settings.ts';
-import { closeRedis } from '../../../src/redis/connection/connect.ts';
-import { banUsernames, overwriteDenylist, removeDenied } from '../../../src/redis/denylist.ts';
-import { organizationBase, unreferencedPicturesKey } from '../../../src/redis/keys.ts';
-import { createReplayListings, type ReplayListings } from '../../../src/redis/replay-listings.ts';
-import { registerOrganization, saveSettings } from '../../../src/redis/organizations.ts';
-import { putProfile } from '../../../src/redis/profiles.ts';
-import { isBacklogFull, readWriteSnapshot, type WriteSnapshot } from '../../../src/redis/write-snapshot.ts';
-import type { ProfileChange } from '../../../src/domain/profile.ts';
-import { trackPending } from '../../../src/media/lifecycle.ts';
-import { anyCommand, run, type Command, type Model } from '../../redis/model.ts';
-import { freshPrefix } from '../../support/redis.ts';
-import { openTestStore } from '../../support/store.ts';
-import type { RedisClient } from '../../../src/redis/connection/client.ts';
+  createReplayCredentials,
+  type ReplayCredentials,
+} from '../../../../src/cutover/replay/credentials.ts';
+import { createQueueing } from '../../../../src/cutover/replay/queue/queueing.ts';
+import type { AcceptedChange } from '../../../../src/cutover/replay/queue/changes.ts';
+import { createReplayQueue, type ReplayQueue } from '../../../../src/cutover/replay/queue/queue.ts';
+import { claimLease, leaseHolder } from '../../../../src/cutover/replay/lease.ts';
+import { defaultSettings } from '../../../../src/domain/settings.ts';
+import { closeRedis } from '../../../../src/redis/connection/connect.ts';
+import { banUsernames, overwriteDenylist, removeDenied } from '../../../../src/redis/denylist.ts';
+import { organizationBase, unreferencedPicturesKey } from '../../../../src/redis/keys.ts';
+import { createReplayListings, type ReplayListings } from '../../../../src/redis/replay-listings.ts';
+import { registerOrganization, saveSettings } from '../../../../src/redis/organizations.ts';
+import { putProfile } from '../../../../src/redis/profiles.ts';
+import {
+  isBacklogFull,
+  readWriteSnapshot,
+  type WriteSnapshot,
+} from '../../../../src/redis/write-snapshot.ts';
+import type { ProfileChange } from '../../../../src/domain/profile.ts';
+import { trackPending } from '../../../../src/media/lifecycle.ts';
+import { anyCommand, run, type Command, type Model } from '../../../redis/model.ts';
+import { freshPrefix } from '../../../support/redis.ts';
+import { openTestStore } from '../../../support/store.ts';
+import type { RedisClient } from '../../../../src/redis/connection/client.ts';
 
 let store: RedisClient;
 let credentials: ReplayCredentials;

@@ -1,0 +1,112 @@
+import { decodeReference, type ProfileChange } from '../../../domain/profile.ts';
+import { pairsOf } from '../../../lib/pairs.ts';
+import type { EntryReply } from './scripts.ts';
+
+/** Whose API key a change was made with. */
+export interface QueuedCaller {
+  organizationId: string;
+  /** The key's public id. */
+  keyId: string;
+  role: 'player' | 'admin';
+  userId?: string;
+}
+
+/** What was changed here, as far as the legacy service has to be told. */
+export type AcceptedChange =
+  /**
+   * PUT profile of the caller's own user. A username that did not change is absent; `released`: the one that a new
+   * username took the place of, which orders the replays of users who exchange names (rules.ts).
+   */
+  | ({ kind: 'put'; released?: string } & ProfileChange)
+  /** The names that were denied, each with its replacement, and the users who were renamed. */
+  | { kind: 'ban'; replacements: [username: string, replacement: string][]; renamed: string[] }
+  | { kind: 'remove'; usernames: string[] }
+  /** The whole denylist; its names are read with `readList`. */
+  | { kind: 'overwrite'; list: string };
+
+/** A change that waits to be replayed. */
+export interface QueuedChange {
+  /** Rises from entry to entry of an organization: `<ms>-<number>`, as of a Redis stream. */
+  id: string;
+  /** When it was accepted, ms by the store's clock. */
+  at: number;
+  caller: QueuedCaller;
+  /** The caller's API key, to be opened by credentials.ts. */
+  sealedKey: string;
+  change: AcceptedChange;
+  /** Who has begun to send it, as told to `mark`. Where that was somebody else, its outcome is unknown. */
+  sender?: string;
+  /** Whether it was set aside and is to be tried again: then the current state is sent, not the change. */
+  isRetry: boolean;
+}
+
+/** Why the legacy service's response made a change be set aside. */
+export interface Refusal {
+  /** Its HTTP status; 0 where it never answered. */
+  status: number;
+  /** In one line; without values and keys. */
+  reason: string;
+}
+
+/** A change that the legacy service has refused. */
+export interface SetAsideChange extends Omit<QueuedChange, 'sender' | 'isRetry'>, Refusal {
+  /** When it was set aside, ms by the store's clock. */
+  setAsideAt: number;
+}
+
+/** Streams number entries by the store's clock. */
+export function timeOf(id: string): number {
+  return Number(id.split('-')[0]);
+}
+
+/** The fields of an entry (lua/lib/replay.lua). */
+type Fields = Record<'key' | 'role' | 'user' | 'sealed' | 'kind' | 'change' | 'retry', string>;
+
+export function toQueuedChange(organizationId: string, [id, sender, fields]: EntryReply): QueuedChange {
+  const entry = Object.fromEntries(pairsOf(fields)) as Fields;
+  return {
+    ...common(organizationId, id, entry),
+    ...(sender !== '' && { sender }),
+    isRetry: entry.retry === '1',
+  };
+}
+
+export function toSetAsideChange(organizationId: string, [id, row]: [string, string]): SetAsideChange {
+  const { status, reason, at, ...entry } = JSON.parse(row) as Fields &
+    Record<'status' | 'reason' | 'at', string>;
+  return { ...common(organizationId, id, entry), status: Number(status), reason, setAsideAt: Number(at) };
+}
+
+function common(organizationId: string, id: string, { key, role, user, sealed, kind, change }: Fields) {
+  const caller: QueuedCaller = { organizationId, keyId: key, role: role === 'admin' ? role : 'player' };
+  if (user !== '') caller.userId = user;
+  return { id, at: timeOf(id), caller, sealedKey: sealed, change: toChange(kind, change) };
+}
+
+/** A put's images are stored as pairs of what they become and the file or reference. */
+type StoredImage = ['unset' | 'file' | 'reference', string];
+
+function toChange(kind: string, json: string): AcceptedChange {
+  const stored = JSON.parse(json) as Record<string, unknown>;
+  if (kind === 'ban') return { kind, renamed: [], ...stored } as unknown as AcceptedChange;
+  if (kind !== 'put') return { kind, ...stored } as unknown as AcceptedChange;
+  const { username, released, picture, avatar } = stored as {
+    username?: string;
+    released?: string;
+    picture?: StoredImage;
+    avatar?: StoredImage;
+  };
+  const change: AcceptedChange = { kind };
+  if (username !== undefined) change.username = username;
+  if (released !== undefined) change.released = released;
+  if (picture?.[0] === 'file') change.picture = { file: picture[1] };
+  else if (picture)
+    change.picture = picture[0] === 'unset' ? null : { reference: decodeReference(picture[1]) };
+  if (avatar) change.avatar = avatar[0] === 'unset' ? null : decodeReference(avatar[1]);
+  return change;
+}
+
+/** By the order in which Redis numbered them. */
+export function byId({ id: one }: { id: string }, { id: other }: { id: string }): number {
+  return timeOf(one) - timeOf(other) || Number(one.split('-')[1]) - Number(other.split('-')[1]);
+}
