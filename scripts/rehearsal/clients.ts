@@ -70,7 +70,7 @@ const tick = 10;
  * A read that takes longer than this, in ms, shows that the machine cannot keep up with the rate, since no read waits
  * for a switch: no request is sent until it has ended.
  */
-const patience = 500;
+const slowReadMs = 500;
 
 /**
  * Clients that call all the time at a fixed rate, whatever becomes of their requests: six of ten read, most others
@@ -254,7 +254,7 @@ export function startClients(options: ClientsOptions): Clients {
     const due = ((now - startedAt) / 1000) * rate;
     for (; sent < due; sent++) {
       const [oldest] = readsSince;
-      if (oldest !== undefined && now - oldest.at > patience) continue;
+      if (oldest !== undefined && now - oldest.at > slowReadMs) continue;
       const calling = call();
       if (calling === undefined) continue;
       underWay.add(calling);

@@ -28,7 +28,7 @@ export interface SidesOptions {
 }
 
 /** How long a change may be on its way, in ms: after an unknown outcome the bridge waits twice LEGACY_TIMEOUT. */
-const patience = 40_000;
+const mostOnTheWayMs = 40_000;
 
 /** Players that are looked at together. */
 const atOnce = 20;
@@ -62,7 +62,7 @@ export function createSides({ store, keyPrefix, legacy, clients, publicUrl }: Si
   }
 
   async function differingOf(client: Client): Promise<string[]> {
-    const deadline = performance.now() + patience;
+    const deadline = performance.now() + mostOnTheWayMs;
     for (;;) {
       const here = await readHere(client);
       const comparison = await compare(
@@ -109,7 +109,7 @@ export function createSides({ store, keyPrefix, legacy, clients, publicUrl }: Si
     differing: async () =>
       await withoutAdmin(async () => {
         const found = await ofAll(differingOf);
-        const deadline = performance.now() + patience;
+        const deadline = performance.now() + mostOnTheWayMs;
         for (;;) {
           const [there, here] = [legacy.organization.denied, await deniedHere()];
           const names = [...there, ...here].filter((name) => !there.has(name) || !here.has(name));

@@ -30,7 +30,7 @@ export interface Traffic {
   stop: () => Promise<void>;
 }
 
-const patience = 30_000;
+const requestTimeoutMs = 30_000;
 /** Between two requests of a client, in ms. */
 const pause = 20;
 
@@ -73,7 +73,7 @@ export function startTraffic(options: {
           'content-type': 'application/json',
         },
         ...(request.json !== undefined && { body: JSON.stringify(request.json) }),
-        signal: AbortSignal.timeout(patience),
+        signal: AbortSignal.timeout(requestTimeoutMs),
       });
       const text = await response.text();
       seen.status = response.status;

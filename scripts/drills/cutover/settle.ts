@@ -12,7 +12,7 @@ import { clearDenylists, importIntoLegacy, organizationId, switchTo, type Site }
 const base = organizationBase(keyPrefix, organizationId);
 
 /** How long a switch may take to end, and one side to catch up with the other, in ms. */
-const patience = { end: 20_000, equal: 60_000 };
+const timeouts = { end: 20_000, equal: 60_000 };
 
 /** Brings all to the mode, with the same data on both sides and nothing in doubt. */
 export async function prepare(site: Site, newName: (user: string) => string, mode: Mode): Promise<void> {
@@ -61,7 +61,7 @@ async function mustBeEqual(site: Site): Promise<void> {
 /** What was sent to the legacy service and not seen to arrive is sent again, even where both sides are equal. */
 async function untilReplayed({ store }: Site): Promise<void> {
   const queue = createReplayQueue(store, keyPrefix);
-  const deadline = performance.now() + patience.equal;
+  const deadline = performance.now() + timeouts.equal;
   while ((await readReplayState(store, keyPrefix, queue)).entries > 0) {
     if (performance.now() > deadline) throw new Error('before the switch: the queue does not become empty');
     await sleep(250);
@@ -70,7 +70,7 @@ async function untilReplayed({ store }: Site): Promise<void> {
 
 /** Waits until no switch is under way and both bridges make changes; what is wrong where they never do. */
 export async function untilSettled(site: Site, { calls }: Traffic): Promise<string[]> {
-  const deadline = performance.now() + patience.end;
+  const deadline = performance.now() + timeouts.end;
   while ((await site.state()).underWay !== undefined) {
     if (performance.now() > deadline) return ['the switch is neither made nor withdrawn'];
     await sleep(50);
@@ -99,7 +99,7 @@ export async function inDoubt({ store }: Site): Promise<string[]> {
  * do. In mirror the denylist may be in doubt.
  */
 export async function untilEqual(site: Site): Promise<string[]> {
-  const deadline = performance.now() + patience.equal;
+  const deadline = performance.now() + timeouts.equal;
   for (;;) {
     const [here, there] = [await site.stored(), site.storedByLegacy()];
     const { mode, since } = await site.state();
