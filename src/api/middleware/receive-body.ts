@@ -104,8 +104,11 @@ async function readToEnd(
 ): Promise<Buffer> {
   const decoder = decoderOf(request);
   if (request.destroyed) throw unreadable(incomplete);
+  const announced = decoder === undefined ? Number(request.headers['content-length'] ?? 0) : 0;
   try {
     return await new Promise((resolve, reject) => {
+      // To collect a long body and join it at its end would take twice its size. What is not written to takes no memory.
+      const whole = Buffer.allocUnsafe(announced);
       const chunks: Buffer[] = [];
       let size = 0;
       const onClose = (): void => {
@@ -115,11 +118,12 @@ async function readToEnd(
       decoder?.on('error', () => reject(unreadable('could not be decompressed')));
       const source = decoder === undefined ? request : request.pipe(decoder);
       source.on('data', (chunk: Buffer) => {
-        size += chunk.length;
-        if (size > limit) reject(tooLarge());
+        if (size + chunk.length > limit) reject(tooLarge());
+        else if (announced > 0) chunk.copy(whole, size);
         else chunks.push(chunk);
+        size += chunk.length;
       });
-      source.on('end', () => resolve(Buffer.concat(chunks, size)));
+      source.on('end', () => resolve(announced > 0 ? whole.subarray(0, size) : Buffer.concat(chunks, size)));
     });
   } finally {
     if (decoder !== undefined) {
