@@ -1,5 +1,5 @@
 import { Redis } from 'ioredis';
-import { type RedisProcess, startRedis, unusedPort } from './redis.ts';
+import { type RedisProcess, startRedis, untilPortsAreFree, unusedPort } from './redis.ts';
 
 export interface RedisCluster {
   /** redis+cluster://… naming every master. */
@@ -87,7 +87,11 @@ async function moveSlot(masters: readonly RedisProcess[], key: string): Promise<
   }
 }
 
-async function startNode(): Promise<RedisProcess & { busPort: number }> {
+type Node = RedisProcess & { busPort: number };
+
+const startNode = (): Promise<Node> => untilPortsAreFree(startNodeOnce);
+
+async function startNodeOnce(): Promise<Node> {
   const busPort = await unusedPort();
   const args = [
     '--cluster-enabled',

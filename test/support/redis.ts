@@ -39,7 +39,26 @@ export interface RedisProcess {
  */
 export async function startRedis(args: readonly string[] = [], folder?: string): Promise<RedisProcess> {
   const chosen = args.lastIndexOf('--port');
-  const port = chosen === -1 ? await unusedPort() : Number(args[chosen + 1]);
+  if (chosen !== -1) return await startOn(Number(args[chosen + 1]), args, folder);
+  return await untilPortsAreFree(async () => await startOn(await unusedPort(), args, folder));
+}
+
+/** Starts a server on ports that were unused when they were chosen, and on others if somebody else was faster. */
+export async function untilPortsAreFree<Server>(start: () => Promise<Server>): Promise<Server> {
+  for (let attempt = 1; ; attempt++) {
+    try {
+      return await start();
+    } catch (error) {
+      if (attempt === 3 || !String(error).includes('Address already in use')) throw error;
+    }
+  }
+}
+
+async function startOn(
+  port: number,
+  args: readonly string[],
+  folder: string | undefined,
+): Promise<RedisProcess> {
   const dir = folder ?? mkdtempSync(join(tmpdir(), 'pbtest-redis-'));
   const place = ['--port', String(port), '--bind', '127.0.0.1'];
   // A sentinel takes its file first, and knows nothing of persistence.
