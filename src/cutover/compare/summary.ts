@@ -1,3 +1,4 @@
+import { hourMs } from '../../lib/days.ts';
 import { authenticate } from '../../redis/api-keys/callers.ts';
 import {
   apiKeyKey,
@@ -24,6 +25,14 @@ interface DisputedKey {
   lastSeen: number;
 }
 
+/** The comparisons of one hour. */
+interface ComparedHour {
+  /** When it began, ms since 1970. */
+  from: number;
+  compared: number;
+  different: number;
+}
+
 /** What comparing found in one organization. */
 export interface ComparisonSummary {
   organizationId: string;
@@ -35,6 +44,8 @@ export interface ComparisonSummary {
   unreadable: number;
   /** How often each field differed. */
   fields: Partial<Record<ComparedField, number>>;
+  /** The comparisons of each UTC hour of the last two days in which there were any, the latest last. */
+  hours: ComparedHour[];
   /** Users whose last comparison differed, and some of them. */
   differingUsers: number;
   examples: { userId: string; fields: ComparedField[]; at: number }[];
@@ -103,6 +114,7 @@ async function readOne(
     different: count('different'),
     unreadable: count('unreadable'),
     fields,
+    hours: hoursIn(counts),
     differingUsers,
     examples,
     ...(await readUnsettled(store, base, unadopted)),
@@ -123,6 +135,21 @@ async function readOne(
       async (sha256) => (await authenticate(store, base, sha256)).kind === 'known',
     ),
   };
+}
+
+/** The fields `hour:<hours since 1970>:<same or different>`. */
+function hoursIn(counts: Record<string, string>): ComparedHour[] {
+  const hours = new Map<number, ComparedHour>();
+  for (const [name, count] of Object.entries(counts)) {
+    const [, hour, kind] = /^hour:(\d+):(\w+)$/.exec(name) ?? [];
+    if (hour === undefined) continue;
+    const from = Number(hour) * hourMs;
+    const found = hours.get(from) ?? { from, compared: 0, different: 0 };
+    found.compared += Number(count);
+    if (kind === 'different') found.different += Number(count);
+    hours.set(from, found);
+  }
+  return [...hours.values()].toSorted((one, other) => one.from - other.from);
 }
 
 /** Whose changes have been on their way for so long that they may never be adopted. */

@@ -44,6 +44,9 @@ test('the page says what differs, and what stands in the way of the next step, w
   const text = await sectionOf([{ mode: 'shadow', since: at('2026-03-01T09:00Z') }]);
   expect(text).toContain('Users who differ 1');
   expect(text).toContain('Comparisons 3 in this mode; 2 differences');
+  expect(text).toMatch(
+    /Differences over time \d of [1-3] comparisons? in the hour since .*; at most 2 in an hour of the last 48 hours/,
+  );
   expect(text).toContain('Differences by field username 2 avatar.url 1');
   expect(text).toContain('Next step: mirror not ready');
   expect(text).toContain(

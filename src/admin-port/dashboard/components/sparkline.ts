@@ -5,11 +5,11 @@ const height = 24;
 const maxPoints = 60;
 
 /**
- * Calls per day as a small line, with a hole for days that were not measured (null). It is hidden from screen readers,
+ * Figures per day or hour as a small line, with a hole where nothing was measured (null). It is hidden from screen readers,
  * since the figures are beside it.
  */
-export function sparkline(daily: readonly (number | null)[]): Html {
-  const points = averaged(daily);
+export function sparkline(figures: readonly (number | null)[]): Html {
+  const points = averaged(figures);
   const most = Math.max(1, ...points.map((n) => n ?? 0));
   const step = points.length > 1 ? width / (points.length - 1) : 0;
   const path = points.map((n, i) => {
@@ -29,11 +29,11 @@ export function sparkline(daily: readonly (number | null)[]): Html {
   </svg>`;
 }
 
-/** Averages neighbouring days if there are more than the line has room for. */
-function averaged(daily: readonly (number | null)[]): (number | null)[] {
-  const size = Math.ceil(daily.length / maxPoints);
-  return Array.from({ length: Math.ceil(daily.length / size) }, (_, i) => {
-    const some = daily.slice(i * size, (i + 1) * size).filter((n) => n !== null);
+/** Averages neighbouring figures if there are more than the line has room for. */
+function averaged(figures: readonly (number | null)[]): (number | null)[] {
+  const size = Math.ceil(figures.length / maxPoints);
+  return Array.from({ length: Math.ceil(figures.length / size) }, (_, i) => {
+    const some = figures.slice(i * size, (i + 1) * size).filter((n) => n !== null);
     return some.length === 0 ? null : some.reduce((a, b) => a + b, 0) / some.length;
   });
 }

@@ -4,7 +4,9 @@ import type { Instance } from '../../../cutover/switch/registry.ts';
 import type { GatheredEvidence } from '../../../cutover/verdict/evidence.ts';
 import { judge, nextMode, silence, type Finding } from '../../../cutover/verdict/readiness.ts';
 import { html, type Content, type Html } from '../../../lib/html.ts';
+import { hourMs } from '../../../lib/days.ts';
 import { counted, number } from '../../../lib/numbers.ts';
+import { sparkline } from '../components/sparkline.ts';
 import { section, table, type Column } from '../components/layout.ts';
 import { label, moment, span } from '../components/text.ts';
 
@@ -17,6 +19,7 @@ const sentences: Record<Mode, string> = {
 
 const shownPeriods = 8;
 const shownFailures = 10;
+const shownHours = 48;
 
 /** How far the bridge has taken over from the legacy service; nothing where it never stood in front of one. */
 export function cutoverSection(evidence: GatheredEvidence): Html | undefined {
@@ -121,7 +124,7 @@ function figures(evidence: GatheredEvidence): Html {
           : figure('Pictures to copy', legacyPictures.count, 'shown by the legacy service')
       }
     </dl>
-    ${failures(evidence)}
+    ${failures(evidence)} ${comesFirst ? differencesOverTime(evidence) : undefined}
     ${
       differences.length === 0
         ? undefined
@@ -139,6 +142,34 @@ function figures(evidence: GatheredEvidence): Html {
               )}
             </ul>`
     }`;
+}
+
+/** How many comparisons differed in each of the last hours; a hole where nothing was compared. */
+function differencesOverTime({ organizations, state: { now, since } }: GatheredEvidence): Html | undefined {
+  const lastHour = Math.floor(now / hourMs) * hourMs;
+  const firstHour = Math.max(lastHour - (shownHours - 1) * hourMs, Math.floor(since / hourMs) * hourMs);
+  const count = Math.max(1, (lastHour - firstHour) / hourMs + 1);
+  const hours = Array.from({ length: count }, () => ({ compared: 0, different: 0 }));
+  for (const one of organizations) {
+    if (one.since !== since) continue;
+    for (const { from, compared, different } of one.hours) {
+      const hour = hours[(from - firstHour) / hourMs];
+      if (hour === undefined) continue;
+      hour.compared += compared;
+      hour.different += different;
+    }
+  }
+  if (hours.every(({ compared }) => compared === 0)) return undefined;
+  const { compared, different } = hours.at(-1) ?? { compared: 0, different: 0 };
+  const most = Math.max(...hours.map((hour) => hour.different));
+  return html`<h3>Differences over time</h3>
+    <p class="trend">
+      ${sparkline(hours.map((hour) => (hour.compared === 0 ? null : hour.different)))}
+      <span
+        >${number(different)} of ${counted(compared, 'comparison')} in the hour since ${moment(lastHour)}; at
+        most ${number(most)} in an hour of the last ${counted(count, 'hour')}</span
+      >
+    </p>`;
 }
 
 /** Whose changes could not be brought over, and why. */

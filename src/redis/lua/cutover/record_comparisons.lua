@@ -21,6 +21,7 @@
 --
 -- 'recorded', or 'outdated' where the findings are of an earlier mode: nothing was recorded of the comparisons
 local most_users, most_keys = 100000, 1000
+local hours_kept = 48
 local found = cjson.decode(ARGV[2])
 local now = tonumber(now_ms())
 
@@ -63,6 +64,17 @@ if tonumber(ARGV[1]) > since then
   redis.call('HSET', comparisons_key(), 'since', ARGV[1])
 end
 for name, count in pairs(found.counts) do redis.call('HINCRBY', comparisons_key(), name, count) end
+local hour = math.floor(now / 3600000)
+for _, kind in ipairs({ 'same', 'different' }) do
+  local count = found.counts[kind]
+  if count and redis.call('HINCRBY', comparisons_key(), 'hour:' .. hour .. ':' .. kind, count) == count then
+    -- The first of its hour takes the place of what is older than all that is shown.
+    for _, name in ipairs(redis.call('HKEYS', comparisons_key())) do
+      local of = tonumber(string.match(name, '^hour:(%d+):'))
+      if of and of <= hour - hours_kept then redis.call('HDEL', comparisons_key(), name) end
+    end
+  end
+end
 for _, user in ipairs(found.matching) do
   redis.call('HDEL', differing_users_key(), user)
   redis.call('HDEL', failed_adoptions_key(), user)
