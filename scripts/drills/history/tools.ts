@@ -43,10 +43,17 @@ export async function repair({ deployment }: FaultContext): Promise<void> {
   const { code, out, err } = await runTool(deployment.env, 'fsck --repair --json');
   // In a cluster that changes under it, it may give up.
   const hasGivenUp = code !== 0 && deployment.cluster !== undefined;
-  if (!hasGivenUp && !out.includes('"found":0')) throw new Error(`fsck --repair found faults: ${out}${err}`);
+  if (!hasGivenUp && !findsNoFault(out)) throw new Error(`fsck --repair found faults: ${out}${err}`);
 }
 
-/** Throws where `admin fsck` finds a fault; what a rebuild that was cut off has left is none. */
+/** By the output of `admin fsck --json`; what a rebuild that was cut off has left is no fault. */
+function findsNoFault(out: string): boolean {
+  if (out === '') return false;
+  const { faults } = JSON.parse(out) as { faults: { kind: string }[] };
+  return faults.every(({ kind }) => kind === 'generation-left-over');
+}
+
+/** Throws where `admin fsck` finds a fault. */
 export async function checkStore({ env }: Deployment): Promise<void> {
   for (let attempt = 1; ; attempt++) {
     const { code, out, err } = await runTool(env, 'fsck --json');
@@ -54,8 +61,7 @@ export async function checkStore({ env }: Deployment): Promise<void> {
     if (out === '' && attempt < 20) await sleep(500);
     else if (out === '') throw new Error(`fsck failed (${code}): ${err}`);
     else {
-      const { faults } = JSON.parse(out) as { faults: { kind: string }[] };
-      if (faults.every(({ kind }) => kind === 'generation-left-over')) return;
+      if (findsNoFault(out)) return;
       throw new Error(`fsck found faults: ${out}${err}`);
     }
   }
