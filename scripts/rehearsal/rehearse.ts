@@ -13,7 +13,7 @@ import { createRandom } from '../drills/random.ts';
 import { startClients, type Phase } from './clients.ts';
 import { startInstances } from './instances.ts';
 import { startLegacyService } from './legacy-service.ts';
-import { runCommand } from './operator.ts';
+import { startTool } from '../drills/tool-process.ts';
 import { createSides } from './sides.ts';
 import { steps, type Stage } from './steps.ts';
 
@@ -88,7 +88,8 @@ export async function rehearse(plan: Plan): Promise<Rehearsed> {
 
     const run = async (command: string): Promise<Ran> => {
       say(`$ profile-bridge ${command.replace(`${folder}/`, '')}`);
-      const ran = await runCommand(plan.program, command, { ...environment, DATA_DIR: folder });
+      const env = { ...environment, DATA_DIR: folder };
+      const ran = await startTool(plan.program, command.split(' '), env).ended;
       const text = (ran.code === 0 ? ran.out : ran.err).trim();
       say(`  ${text.split('\n').at(-1) ?? ''}`);
       if (ran.code !== 0 && ran.code !== 1) violation(`${command} ended with ${ran.code}: ${text}`);

@@ -1,13 +1,17 @@
+import { fileURLToPath } from 'node:url';
 import { authorityOf } from '../../../src/cutover/modes.ts';
 import { startCommandProxy } from '../tools/proxy.ts';
 import { createNames, startTraffic, type Call } from './clients.ts';
 import { doubleAuthority, failedCalls, lostChanges } from './judge.ts';
 import { describeResult, type CutoverResult } from './results.ts';
 import { inDoubt, prepare, untilEqual, untilSettled } from './settle.ts';
-import { openSite, organizationId, startTool, type Site, type ToolProcess } from './site.ts';
+import { openSite, organizationId, type Site } from './site.ts';
+import { startTool, type ToolProcess } from '../tool-process.ts';
 import { createStepper, steps, type Step } from './steps.ts';
 import { stops, type Stop } from './stops.ts';
 import { isForced, nameOf, switches, type Switch } from './switches.ts';
+
+const adminTool = ['--import', 'tsx', fileURLToPath(new URL('../../admin.ts', import.meta.url))];
 
 export interface CutoverDrillOptions {
   /** Only switches, as `mirror -> native`, steps and stops whose names match. */
@@ -101,7 +105,11 @@ async function drillPoint(
   const violations: string[] = [];
   let said = '';
   try {
-    tool = startTool({ ...env, REDIS_URL: proxy.url }, ['cutover', 'set', one.to, ...one.options]);
+    tool = startTool(adminTool, ['cutover', 'set', one.to, ...one.options], {
+      ALLOW_EVICTION: '1',
+      ...env,
+      REDIS_URL: proxy.url,
+    });
     const ran = await tool.ended;
     said = `${ran.err}${ran.out}`.trimEnd().split('\n').at(-1) ?? '';
     await running;

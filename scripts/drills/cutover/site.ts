@@ -1,15 +1,12 @@
-import { spawn } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
-import { once } from 'node:events';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { fileURLToPath } from 'node:url';
 import type { Mode } from '../../../src/cutover/modes.ts';
 import { readCutover, type CutoverState } from '../../../src/cutover/switch/registry.ts';
 import { createReleasers } from '../../../src/lib/releasers.ts';
 import { denylistKey, organizationBase, profileKey, settingsKey } from '../../../src/redis/keys.ts';
 import type { RedisClient } from '../../../src/redis/connection/client.ts';
 import { startLegacy, type Legacy } from '../../../test/legacy/legacy.ts';
-import { runTool, type Ran } from '../../../test/support/admin.ts';
+import { runTool } from '../../../test/support/admin.ts';
 import { createTestOrganization } from '../../../test/support/bridge.ts';
 import { keyPrefix, openDeployment } from '../history/deployment.ts';
 import type { Server } from '../processes.ts';
@@ -169,37 +166,4 @@ export async function switchTo(site: Site, mode: Mode): Promise<void> {
     if (performance.now() > deadline) throw new Error(`the mode cannot be set to ${mode}: ${err}`);
     await sleep(500);
   }
-}
-
-/** The operator's tool as a process. */
-export interface ToolProcess {
-  pid: () => number;
-  kill: () => Promise<void>;
-  ended: Promise<Ran>;
-}
-
-const admin = fileURLToPath(new URL('../../admin.ts', import.meta.url));
-
-export function startTool(env: Record<string, string>, args: readonly string[]): ToolProcess {
-  const child = spawn(process.execPath, ['--import', 'tsx', admin, ...args], {
-    env: { PATH: process.env['PATH'], ALLOW_EVICTION: '1', ...env },
-    stdio: ['ignore', 'pipe', 'pipe'],
-  });
-  const killWithUs = (): void => void child.kill('SIGKILL');
-  process.once('exit', killWithUs);
-  const ran: Ran = { code: -1, out: '', err: '' };
-  child.stdout.on('data', (chunk: Buffer) => (ran.out += chunk.toString()));
-  child.stderr.on('data', (chunk: Buffer) => (ran.err += chunk.toString()));
-  const ended = once(child, 'close').then(([code]) => {
-    process.off('exit', killWithUs);
-    return { ...ran, code: Number(code ?? -1) };
-  });
-  return {
-    pid: () => child.pid ?? 0,
-    kill: async () => {
-      child.kill('SIGKILL');
-      await ended;
-    },
-    ended,
-  };
 }

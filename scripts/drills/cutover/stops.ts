@@ -3,7 +3,7 @@ import type { Server } from '../processes.ts';
 import { pause, resume } from '../processes.ts';
 import type { Action } from '../tools/proxy.ts';
 import type { Call } from './clients.ts';
-import type { ToolProcess } from './site.ts';
+import type { ToolProcess } from '../tool-process.ts';
 
 /** What can be stopped. */
 interface Stoppable {

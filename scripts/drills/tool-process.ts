@@ -1,0 +1,39 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import type { Ran } from '../../test/support/admin.ts';
+
+/** The operator's tool as a process, which ends with this one at the latest. */
+export interface ToolProcess {
+  pid: () => number;
+  kill: () => Promise<void>;
+  ended: Promise<Ran>;
+}
+
+/** `program` is what Node.js is started with to run the tool. */
+export function startTool(
+  program: readonly string[],
+  args: readonly string[],
+  environment: Record<string, string>,
+): ToolProcess {
+  const child = spawn(process.execPath, [...program, ...args], {
+    env: { PATH: process.env['PATH'], ...environment },
+    stdio: ['ignore', 'pipe', 'pipe'],
+  });
+  const killWithUs = (): void => void child.kill('SIGKILL');
+  process.once('exit', killWithUs);
+  const ran: Ran = { code: -1, out: '', err: '' };
+  child.stdout.on('data', (chunk: Buffer) => (ran.out += chunk.toString()));
+  child.stderr.on('data', (chunk: Buffer) => (ran.err += chunk.toString()));
+  const ended = once(child, 'close').then(([code]) => {
+    process.off('exit', killWithUs);
+    return { ...ran, code: Number(code ?? -1) };
+  });
+  return {
+    pid: () => child.pid ?? 0,
+    kill: async () => {
+      child.kill('SIGKILL');
+      await ended;
+    },
+    ended,
+  };
+}
