@@ -10,7 +10,7 @@ export interface ChosenRedis {
   url: string;
   stop: () => Promise<void>;
   /** What was used, and what was skipped for want of it; one line. */
-  told: string;
+  description: string;
 }
 
 /**
@@ -27,7 +27,7 @@ export async function chooseRedis(env: NodeJS.ProcessEnv): Promise<ChosenRedis> 
     throw new Error(`TEST_REDIS is "${insisted}": say process, testcontainers or cluster, or leave it unset`);
   }
   if (given !== undefined && insisted === undefined) {
-    return { url: given, stop: () => removeKeys(given), told: 'the one of TEST_REDIS_URL' };
+    return { url: given, stop: () => removeKeys(given), description: 'the one of TEST_REDIS_URL' };
   }
   if (insisted === 'process') return inProcess('as TEST_REDIS=process says');
   if (insisted === 'cluster') return inCluster();
@@ -42,7 +42,7 @@ export async function chooseRedis(env: NodeJS.ProcessEnv): Promise<ChosenRedis> 
 
 async function inProcess(why: string): Promise<ChosenRedis> {
   const { url, stop } = await startRedis();
-  return { url, stop, told: `a process at ${url}, ${localVersion()} (${why})` };
+  return { url, stop, description: `a process at ${url}, ${localVersion()} (${why})` };
 }
 
 /** What the server that startRedis takes says of itself, or undefined where there is none. */
@@ -57,7 +57,7 @@ async function inCluster(): Promise<ChosenRedis> {
   return {
     url,
     stop,
-    told: `a cluster of processes, 3 masters and 3 replicas, at ${url}, ${localVersion()}`,
+    description: `a cluster of processes, 3 masters and 3 replicas, at ${url}, ${localVersion()}`,
   };
 }
 
@@ -74,7 +74,7 @@ async function inContainer(image: string): Promise<ChosenRedis> {
     stop: async () => {
       await container.stop();
     },
-    told: `testcontainers, image ${image}, at ${url}`,
+    description: `testcontainers, image ${image}, at ${url}`,
   };
 }
 

@@ -1,11 +1,21 @@
 import { randomBytes } from 'node:crypto';
+import { chmodSync, mkdtempSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { chooseRedis } from './choose-redis.ts';
 
-/** One Redis for the whole run; its address reaches the test files as TEST_REDIS_URL. */
+/**
+ * One Redis for the whole run; its address reaches the test files as TEST_REDIS_URL. One folder, too, for all temporary
+ * files of the run: what a test, or a process that it kills, leaves behind goes with it.
+ */
 export default async function globalSetup(): Promise<void> {
   process.env['PB_TEST_RUN'] = randomBytes(4).toString('hex');
+  const folder = mkdtempSync(join(tmpdir(), 'pb-'));
+  // As the system's: the database servers run as users of their own.
+  chmodSync(folder, 0o1777);
+  process.env['TMPDIR'] = process.env['PB_TEST_FOLDER'] = folder;
   const chosen = await chooseRedis(process.env);
-  process.stdout.write(`\ntest Redis: ${chosen.told}\n`);
+  process.stdout.write(`\ntest Redis: ${chosen.description}\n`);
   process.env['TEST_REDIS_URL'] = chosen.url;
   (globalThis as { stopTestRedis?: () => Promise<void> }).stopTestRedis = chosen.stop;
 }
