@@ -1,3 +1,6 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { Command, InvalidArgumentError, Option } from 'commander';
 import { counted, number } from '../../src/lib/numbers.ts';
 import { table } from '../../src/lib/system/terminal.ts';
@@ -171,4 +174,8 @@ function wholeNumber(text: string): number {
   return value;
 }
 
+// What killed processes leave behind goes with the folder.
+const folder = mkdtempSync(join(tmpdir(), 'drills-'));
+process.env['TMPDIR'] = folder;
+process.once('exit', () => rmSync(folder, { recursive: true, force: true }));
 await program.parseAsync();
