@@ -1,5 +1,5 @@
 import { request as httpRequest, type IncomingMessage } from 'node:http';
-import { assertDocumented } from './conformance.ts';
+import { assertDocumented, type Answer } from './conformance.ts';
 
 /** Whose requests a client sends. Left out, the header is not sent. */
 export interface Credentials {
@@ -20,15 +20,7 @@ interface RequestOptions {
   timeoutMs?: number;
 }
 
-export interface Answer {
-  status: number;
-  /** By lower-case name; a header sent twice is joined by ", ". */
-  headers: Record<string, string>;
-  /** The parsed JSON, or undefined for any other type. */
-  body: unknown;
-  text: string;
-  bytes: Buffer;
-}
+export type { Answer };
 
 export interface Client {
   /**

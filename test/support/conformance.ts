@@ -10,7 +10,16 @@ import {
   type Schema,
 } from '../../src/contract/document.ts';
 import { problemKinds, problemType, type ProblemBody } from '../../src/contract/problems.ts';
-import type { Answer } from './client.ts';
+
+export interface Answer {
+  status: number;
+  /** By lower-case name; a header sent twice is joined by ", ". */
+  headers: Record<string, string>;
+  /** The parsed JSON, or undefined for any other type. */
+  body: unknown;
+  text: string;
+  bytes: Buffer;
+}
 
 /** Headers of HTTP itself, and those that only protect browsers: no part of the contract. */
 const GENERIC_HEADERS = new Set([

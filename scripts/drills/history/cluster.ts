@@ -2,6 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { Redis } from 'ioredis';
 import type { RedisCluster } from '../../../test/support/redis-cluster.ts';
 import type { RedisProcess } from '../../../test/support/redis.ts';
+import { setNodeTimeout } from './deployment.ts';
 import type { FaultContext } from './fault.ts';
 import type { DrilledOrganization } from './organization.ts';
 
@@ -52,15 +53,6 @@ async function ownerOf(node: Redis | undefined, slot: number): Promise<string> {
     if (first <= slot && slot <= last && owner !== undefined) return owner[2];
   }
   throw new Error(`nobody serves slot ${slot}`);
-}
-
-/** How long a node may be silent until its replica takes over, in ms. */
-export async function setNodeTimeout({ masters, replicas }: RedisCluster, timeout: number): Promise<void> {
-  for (const { url } of [...masters, ...replicas]) {
-    const node = new Redis(url);
-    await node.config('SET', 'cluster-node-timeout', String(timeout));
-    node.disconnect();
-  }
 }
 
 /**

@@ -1,9 +1,9 @@
+import { Redis } from 'ioredis';
 import { createReleasers } from '../../../src/lib/releasers.ts';
 import { closeRedis } from '../../../src/redis/connection/connect.ts';
 import { startCluster, type RedisCluster } from '../../../test/support/redis-cluster.ts';
 import { openTestStore } from '../../../test/support/store.ts';
 import { startBridgeProcess, startDurableRedis, type Server } from '../processes.ts';
-import { setNodeTimeout } from './cluster.ts';
 import type { RedisClient } from '../../../src/redis/connection/client.ts';
 
 export const keyPrefix = 'pb:';
@@ -55,5 +55,14 @@ export async function openDeployment({
   } catch (error) {
     await releasers.close();
     throw error;
+  }
+}
+
+/** How long a node may be silent until its replica takes over, in ms. */
+export async function setNodeTimeout({ masters, replicas }: RedisCluster, timeout: number): Promise<void> {
+  for (const { url } of [...masters, ...replicas]) {
+    const node = new Redis(url);
+    await node.config('SET', 'cluster-node-timeout', String(timeout));
+    node.disconnect();
   }
 }
