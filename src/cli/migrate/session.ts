@@ -11,7 +11,6 @@ import { createWorkspace } from '../../migration/analysis/workspace.ts';
 import { MigrationError, openIssues } from '../../migration/engine/issues.ts';
 import { createOrganizations } from '../../migration/engine/organizations.ts';
 import { createProgress } from '../../migration/engine/progress.ts';
-import { createWriter } from '../../migration/engine/write/writer.ts';
 import { whileRegistered } from './cutover.ts';
 
 /** What a command needs of the service's configuration. */
@@ -105,8 +104,6 @@ export async function withSession<Result>(
     const snapshotAt = choice.openedAt && (await storeTime(store)) - (performance.now() - choice.openedAt);
     const marksFrom = await firstNumberThatCounts(store, prefix, snapshotAt);
     const workUnder = async (epoch: number, ending: AbortSignal): Promise<Result> => {
-      const organizations = createOrganizations(store, prefix, epoch);
-      const trustsSource = choice.trustSource === true;
       const context: MigrationContext = {
         store,
         prefix,
@@ -114,9 +111,9 @@ export async function withSession<Result>(
         snapshotAt,
         epoch,
         marksFrom,
+        trustsSource: choice.trustSource === true,
         workspace,
-        organizations,
-        writer: createWriter(store, organizations, { mediaUrl, epoch, trustsSource, snapshotAt, marksFrom }),
+        organizations: createOrganizations(store, prefix, epoch),
         issues,
         progress,
         concurrency: choice.concurrency ?? defaultConcurrency,

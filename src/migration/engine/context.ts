@@ -2,7 +2,6 @@ import type { Workspace } from '../analysis/workspace.ts';
 import type { Issues } from './issues.ts';
 import type { Organizations } from './organizations.ts';
 import type { Progress } from './progress.ts';
-import type { Writer } from './write/writer.ts';
 import type { RedisClient } from '../../redis/connection/client.ts';
 
 /** What every part of a migration works with; whoever opens it closes it. */
@@ -20,9 +19,10 @@ export interface MigrationContext {
   readonly epoch: number;
   /** The number below which marks of what was written here do not count: the source is right about those. */
   readonly marksFrom: number;
+  /** Whether profiles that are newer in Redis are overwritten as well, unless they were changed here. */
+  readonly trustsSource: boolean;
   readonly workspace: Workspace;
   readonly organizations: Organizations;
-  readonly writer: Writer;
   readonly issues: Issues;
   readonly progress: Progress;
   /** Chunks under way at once. */

@@ -11,6 +11,7 @@ import type { Reason } from '../issues.ts';
 import { normalizedIn, type Organization } from '../organizations.ts';
 import { createOrderedPool } from '../ordered-pool.ts';
 import { migrateReadNames } from '../scripts.ts';
+import { putRecords } from '../write/put.ts';
 
 export interface Verified {
   /** Records of the source compared with Redis, by entity. */
@@ -89,7 +90,7 @@ async function reportEntries(context: MigrationContext, entries: readonly Decide
   const [first] = entries;
   if (first === undefined) return;
   const differences = await differencesOf(context, first.entity, entries);
-  const results = await context.writer.put(first.entity, entries, 'dry');
+  const results = await putRecords(context, first.entity, entries, 'dry');
   for (const [position, { entity, record, where }] of entries.entries()) {
     const { outcome = 'unchanged', holder } = results[position] ?? {};
     const found = differences[position] ?? [];

@@ -14,6 +14,7 @@ import { MigrationError } from '../issues.ts';
 import { bucketCount, createNameIndex, type NameClaim } from './name-index.ts';
 import { normalizedIn, type Organization } from '../organizations.ts';
 import type { Pacer } from '../write/pacer.ts';
+import { putRecords } from '../write/put.ts';
 import type { ReadItem } from '../read/reading.ts';
 import { createRowSender } from './row-sender.ts';
 import { migrateFinishLoad, migrateLoad, migrateRead } from '../scripts.ts';
@@ -64,7 +65,7 @@ export function createLoad(
   context: MigrationContext,
   { run, tallies, resumeAt, pacer, onBegin, onDiscard }: LoadOptions,
 ): Load {
-  const { store, prefix, epoch, issues, writer, mediaUrl, organizations, signal } = context;
+  const { store, prefix, epoch, issues, mediaUrl, organizations, signal } = context;
   const load = async (
     { id, base }: Organization,
     kind: 'profiles' | 'names',
@@ -156,7 +157,8 @@ export function createLoad(
 
   const takeOthers = async (entity: Entity, items: readonly ReadItem[]): Promise<void> => {
     const fresh = items.filter(({ seq }) => seq >= resumeAt);
-    const results = await writer.put(
+    const results = await putRecords(
+      context,
       entity,
       fresh.map(({ item }) => item),
       'write',

@@ -10,7 +10,7 @@ import type { MigrationContext } from '../context.ts';
 import { isLoaded, type Load } from '../load/load.ts';
 import { readSource, type ReadHandlers, type ReadItem, type Reading } from './reading.ts';
 import { isLocalProfile, type Extras } from '../compare/extras.ts';
-import type { Result } from '../write/writer.ts';
+import { putRecords, type Result } from '../write/put.ts';
 
 /** The source as it was read once, and what is to become of its records. */
 export interface Assessment {
@@ -115,13 +115,14 @@ export async function assessSource(
 }
 
 async function compareWithRedis(
-  { writer }: MigrationContext,
+  context: MigrationContext,
   entity: Entity,
   items: readonly ReadItem[],
 ): Promise<Result[]> {
   const known = items.filter(({ organization }) => organization.exists);
   if (known.length === 0) return items.map(() => ({ outcome: 'created' }));
-  const results = await writer.put(
+  const results = await putRecords(
+    context,
     entity,
     known.map(({ item }) => item),
     'dry',

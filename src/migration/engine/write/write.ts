@@ -1,3 +1,4 @@
+import { inBatches } from '../../../lib/batches.ts';
 import type { Tallies } from '../../analysis/outcomes.ts';
 import type { Decided } from '../../analysis/spool.ts';
 import type { RecordOf } from '../../records/records.ts';
@@ -5,6 +6,7 @@ import { entriesToWrite, type Assessment } from '../read/assess.ts';
 import type { MigrationContext } from '../context.ts';
 import { createOrderedPool } from '../ordered-pool.ts';
 import type { Pacer } from './pacer.ts';
+import { putRecords } from './put.ts';
 
 /** Text of the records that are written together, at most. */
 const maxBatchLength = 512 * 1024;
@@ -31,42 +33,32 @@ export async function writeEntries(
   const { signal, progress } = context;
   const total = Math.max(1, assessment.spool.size);
   const pool = createOrderedPool(context.concurrency);
-  let passed = 0;
-  let batch: Decided[] = [];
-  let length = 0;
-  const flush = async (): Promise<void> => {
-    const own = batch;
-    const [first] = own;
-    if (first === undefined) return;
-    batch = [];
-    length = 0;
-    await pacer.wait(own.length);
-    if (signal.aborted) return;
-    const share = Math.min(1, (passed += own.length) / total);
-    progress.advance(`writing ${first.entity}`, own.length, share);
-    await pool.add(writeBatch(context, own, tallies), () => onWritten(share));
+  const limits = {
+    size,
+    length: { of: (entry: Decided) => entry.length, most: maxBatchLength },
+    kindOf: ({ entity }: Decided) => entity,
   };
-  for (const entry of entriesToWrite(assessment, tallies)) {
+  let passed = 0;
+  let last: Decided['entity'] | undefined;
+  for (const batch of inBatches(entriesToWrite(assessment, tallies), limits)) {
+    const [{ entity }] = batch;
+    if (entity !== last) await pool.drain();
+    last = entity;
+    await pacer.wait(batch.length);
     if (signal.aborted) break;
-    const [first] = batch;
-    const isOther = first !== undefined && first.entity !== entry.entity;
-    if (isOther || batch.length >= size || length >= maxBatchLength) await flush();
-    if (isOther) await pool.drain();
-    batch.push(entry);
-    length += entry.length;
+    const share = Math.min(1, (passed += batch.length) / total);
+    progress.advance(`writing ${entity}`, batch.length, share);
+    await pool.add(writeBatch(context, batch, tallies), () => onWritten(share));
   }
-  if (!signal.aborted) await flush();
   await pool.drain();
 }
 
 async function writeBatch(
-  { writer, issues }: MigrationContext,
-  entries: readonly Decided[],
+  context: MigrationContext,
+  entries: [Decided, ...Decided[]],
   tallies: Tallies,
 ): Promise<void> {
-  const [first] = entries;
-  if (first === undefined) return;
-  const results = await writer.put(first.entity, entries, 'write');
+  const results = await putRecords(context, entries[0].entity, entries, 'write');
   for (const [position, { entity, record, where, outcome: before }] of entries.entries()) {
     const result = results[position];
     if (result === undefined) continue;
@@ -77,6 +69,14 @@ async function writeBatch(
     // The bridge goes on meanwhile.
     const { organizationId, userId, username } = record as RecordOf['profiles'];
     const detail = `username ${JSON.stringify(username)} has just been taken by user ${JSON.stringify(result.holder)}`;
-    issues.add({ entity, reason: 'username-conflict', where, detail, organizationId, userId, username });
+    context.issues.add({
+      entity,
+      reason: 'username-conflict',
+      where,
+      detail,
+      organizationId,
+      userId,
+      username,
+    });
   }
 }

@@ -1,10 +1,12 @@
 import { encodeReference } from '../../../domain/profile.ts';
+import { inBatches } from '../../../lib/batches.ts';
 import { newKeyId } from '../../../redis/api-keys/api-keys.ts';
 import type { Outcome } from '../../analysis/outcomes.ts';
-import { indexTimeout, withCurrentIndex, waitUntil } from './current-index.ts';
-import { MigrationError } from '../issues.ts';
-import { byOrganization, normalizedIn, type Organization, type Organizations } from '../organizations.ts';
 import type { Entity, RecordOf } from '../../records/records.ts';
+import { organizationSettings, profileFields, settingsArguments } from '../../records/stored.ts';
+import type { MigrationContext } from '../context.ts';
+import { MigrationError } from '../issues.ts';
+import { byOrganization, normalizedIn, type Organization } from '../organizations.ts';
 import {
   type Mode,
   migrateCollections,
@@ -14,8 +16,7 @@ import {
   migrateOrganization,
   migrateProfiles,
 } from '../scripts.ts';
-import { organizationSettings, profileFields, settingsArguments } from '../../records/stored.ts';
-import type { RedisClient } from '../../../redis/connection/client.ts';
+import { indexTimeout, withCurrentIndex, waitUntil } from './current-index.ts';
 
 /** What became of a record, or would. */
 export interface Result {
@@ -30,47 +31,29 @@ export interface Result {
   keepsComparison?: boolean;
 }
 
-interface Writable<E extends Entity> {
-  readonly record: RecordOf[E];
+type PutContext = Pick<
+  MigrationContext,
+  'store' | 'organizations' | 'mediaUrl' | 'epoch' | 'trustsSource' | 'snapshotAt' | 'marksFrom'
+>;
+
+/**
+ * Writes records by the scripts, an organization at a time, and says what became of each; `dry` only says what would.
+ * Waits where names are just being decided about.
+ */
+export async function putRecords<E extends Entity>(
+  context: PutContext,
+  entity: E,
+  items: readonly { readonly record: RecordOf[E] }[],
+  mode: Mode,
+): Promise<Result[]> {
+  const { organizations } = context;
+  return await byOrganization(items, organizations, async (organization, records) => {
+    if (mode === 'write' && entity !== 'organizations') await organizations.ensure(organization);
+    return await (putters[entity] as Putter<E>)({ ...context, organization, mode }, records);
+  });
 }
 
-export interface Writer {
-  /** Writes records by the scripts, and says what became of each; `dry` only says what would. */
-  put: <E extends Entity>(entity: E, items: readonly Writable<E>[], mode: Mode) => Promise<Result[]>;
-}
-
-interface WriterOptions {
-  mediaUrl: string;
-  epoch: number;
-  /** Also overwrites profiles that are newer in Redis, unless they were changed here. */
-  trustsSource: boolean;
-  /** When the source's snapshot was opened, by the store's clock in ms; undefined where unknown. */
-  snapshotAt?: number | undefined;
-  marksFrom: number;
-}
-
-/** Text that one call carries at most, so that wide rows keep no script busy for long. */
-const maxCallLength = 512 * 1024;
-
-/** Writes records to Redis, an organization at a time, waiting where names are just being decided about. */
-export function createWriter(
-  store: RedisClient,
-  organizations: Organizations,
-  options: WriterOptions,
-): Writer {
-  return {
-    put: async (entity, items, mode) =>
-      await byOrganization(items, organizations, async (organization, records) => {
-        if (mode === 'write' && entity !== 'organizations') await organizations.ensure(organization);
-        const place: Place = { store, organizations, organization, mode, ...options };
-        return await (putters[entity] as Putter<typeof entity>)(place, records);
-      }),
-  };
-}
-
-interface Place extends WriterOptions {
-  store: RedisClient;
-  organizations: Organizations;
+interface Place extends PutContext {
   organization: Organization;
   mode: Mode;
 }
@@ -104,55 +87,44 @@ const putOrganizations: Putter<'organizations'> = async (place, records) => {
     const settings = organizationSettings(record);
     const isNew = !organization.exists;
     if (mode === 'write') await organizations.ensure(organization);
-    const [comparison = '', ...rest] = settingsArguments(settings);
     const outcome = isNew
       ? 'created'
-      : await migrateOrganization(store, organization.base, epoch, '', mode, comparison, ...rest);
+      : await migrateOrganization(store, organization.base, epoch, '', mode, ...settingsArguments(settings));
     const keepsComparison = organization.settings.comparison !== settings.comparison;
     results.push({ outcome: outcomeOf('organizations', outcome), keepsComparison });
   }
   return results;
 };
 
-const putKeys: Putter<'api-keys'> = async ({ store, organization, mode, epoch }, records) => {
-  const rows = records.map((record) => [
-    record.apiKeySha256,
-    newKeyId(),
-    record.role,
-    record.userId ?? '',
-    record.client ?? '',
-    String(record.expiresAt ?? ''),
-  ]);
-  const outcomes = await migrateKeys(store, organization.base, epoch, '', mode, JSON.stringify(rows));
-  return resultsOf('api-keys', records, outcomes);
-};
+/** Puts records that have to do with no names: by a script that takes a row and gives an outcome for each. */
+function putRows<E extends Entity>(
+  entity: E,
+  script: typeof migrateKeys,
+  rowOf: (record: RecordOf[E]) => readonly string[],
+): Putter<E> {
+  return async ({ store, organization, mode, epoch }, records) => {
+    const rows = JSON.stringify(records.map(rowOf));
+    return resultsOf(entity, records, await script(store, organization.base, epoch, '', mode, rows));
+  };
+}
 
-const putObjects: Putter<'objects'> = async ({ store, organization, mode, epoch }, records) => {
-  const rows = records.map((record) => [encodeReference(record), record.url]);
-  const outcomes = await migrateObjects(store, organization.base, epoch, '', mode, JSON.stringify(rows));
-  return resultsOf('objects', records, outcomes);
-};
-
-const putCollections: Putter<'collections'> = async ({ store, organization, mode, epoch }, records) => {
-  const rows = records.map((record) => [record.userId, encodeReference(record)]);
-  const outcomes = await migrateCollections(store, organization.base, epoch, '', mode, JSON.stringify(rows));
-  return resultsOf('collections', records, outcomes);
-};
+const putKeys = putRows('api-keys', migrateKeys, ({ apiKeySha256, role, userId, client, expiresAt }) => [
+  apiKeySha256,
+  newKeyId(),
+  role,
+  userId ?? '',
+  client ?? '',
+  String(expiresAt ?? ''),
+]);
 
 const putDenylist: Putter<'denylist'> = async (place, records) => {
-  const { store, organization, mode, epoch, snapshotAt, marksFrom } = place;
+  const { store, organization, mode, epoch, snapshotAt = '', marksFrom } = place;
   const [, outcomes, used] = await withCurrentIndex(place, async () => {
-    const rows = records.map(({ username }) => [username, normalizedIn(organization, username)]);
-    return await migrateDenylist(
-      store,
-      organization.base,
-      epoch,
-      organization.index,
-      mode,
-      JSON.stringify(rows),
-      snapshotAt ?? '',
-      marksFrom,
+    const { base, index } = organization;
+    const rows = JSON.stringify(
+      records.map(({ username }) => [username, normalizedIn(organization, username)]),
     );
+    return await migrateDenylist(store, base, epoch, index, mode, rows, snapshotAt, marksFrom);
   });
   const results = resultsOf('denylist', records, outcomes);
   for (const position of used) if (results[position] !== undefined) results[position].isDenied = true;
@@ -166,35 +138,26 @@ interface ProfileRow {
   seen: string;
 }
 
+/** Text that one call carries at most, so that wide rows keep no script busy for long. */
+const maxCallLength = 512 * 1024;
+
 const putProfiles: Putter<'profiles'> = async (place, records) => {
   const results: Result[] = [];
   let rows: ProfileRow[] = records.map((record, position) => ({ record, position, seen: '' }));
   for (const deadline = Date.now() + indexTimeout; rows.length > 0;) {
     const again: ProfileRow[] = [];
     let isHeld = false;
-    for (const part of partsOf(rows)) if (await putOnce(place, part, results, again)) isHeld = true;
+    for (const part of inBatches(rows, { length: { of: lengthOf, most: maxCallLength } })) {
+      if (await putOnce(place, part, results, again)) isHeld = true;
+    }
     if (isHeld) await waitUntil(deadline, place.organization.id);
     rows = again;
   }
   return results;
 };
 
-/** Cuts rows into parts of bounded size. */
-function* partsOf(rows: readonly ProfileRow[]): Generator<ProfileRow[]> {
-  let part: ProfileRow[] = [];
-  let length = 0;
-  for (const row of rows) {
-    const { profilePictureUrl = '', avatar } = row.record;
-    const own = 200 + profilePictureUrl.length + (avatar?.url?.length ?? 0);
-    if (part.length > 0 && length + own > maxCallLength) {
-      yield part;
-      part = [];
-      length = 0;
-    }
-    part.push(row);
-    length += own;
-  }
-  if (part.length > 0) yield part;
+function lengthOf({ record: { profilePictureUrl = '', avatar } }: ProfileRow): number {
+  return 200 + profilePictureUrl.length + (avatar?.url?.length ?? 0);
 }
 
 /** One call. Rows to be sent once more are added to `again`; returns whether it is better to wait before. */
@@ -204,8 +167,10 @@ async function putOnce(
   results: Result[],
   again: ProfileRow[],
 ): Promise<boolean> {
-  const { store, organization, mediaUrl, mode, epoch, trustsSource, snapshotAt, marksFrom } = place;
+  const { store, organization, mediaUrl, mode, epoch, trustsSource, snapshotAt = '', marksFrom } = place;
+  const trust = trustsSource ? 'trust-source' : '';
   const [, outcomes, names, denied] = await withCurrentIndex(place, async () => {
+    const { base, index, namesToCome } = organization;
     const encoded = rows.map(({ record, seen }) => {
       const fields = profileFields(record, mediaUrl);
       const file = fields.indexOf('pf');
@@ -219,8 +184,6 @@ async function putOnce(
         ...fields,
       ];
     });
-    const { base, index, namesToCome } = organization;
-    const trust = trustsSource ? 'trust-source' : '';
     return await migrateProfiles(
       store,
       base,
@@ -230,7 +193,7 @@ async function putOnce(
       JSON.stringify(encoded),
       namesToCome,
       trust,
-      snapshotAt ?? '',
+      snapshotAt,
       marksFrom,
     );
   });
@@ -262,8 +225,11 @@ async function putOnce(
 const putters: { readonly [E in Entity]: Putter<E> } = {
   organizations: putOrganizations,
   'api-keys': putKeys,
-  objects: putObjects,
-  collections: putCollections,
+  objects: putRows('objects', migrateObjects, (record) => [encodeReference(record), record.url]),
+  collections: putRows('collections', migrateCollections, (record) => [
+    record.userId,
+    encodeReference(record),
+  ]),
   profiles: putProfiles,
   denylist: putDenylist,
 };

@@ -1,7 +1,7 @@
 import { expect, test } from '@jest/globals';
 import { closeRedis } from '../../src/redis/connection/connect.ts';
 import { createOrganizations } from '../../src/migration/engine/organizations.ts';
-import { createWriter } from '../../src/migration/engine/write/writer.ts';
+import { putRecords } from '../../src/migration/engine/write/put.ts';
 import { startRedis } from '../support/redis.ts';
 import { openTestStore } from '../support/store.ts';
 import { createTool, writeSource } from './tool.ts';
@@ -12,20 +12,22 @@ test('a reply that is not known is an error, not taken for success', async () =>
   try {
     store.evalsha = () => Promise.resolve(['postponed']);
     const organizations = createOrganizations(store, prefix, 0);
-    const writer = createWriter(store, organizations, {
+    const context = {
+      store,
+      organizations,
       mediaUrl: '',
       epoch: 0,
       marksFrom: 0,
       trustsSource: false,
       snapshotAt: undefined,
-    });
+    };
     const record = {
       organizationId: 'acme',
       datasourceId: 'd',
       objectDefinitionId: 'o',
       url: 'https://x.example',
     };
-    await expect(writer.put('objects', [{ record }], 'dry')).rejects.toThrow(
+    await expect(putRecords(context, 'objects', [{ record }], 'dry')).rejects.toThrow(
       'Redis gave an unknown reply for objects ("postponed")',
     );
   } finally {
