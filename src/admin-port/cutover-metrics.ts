@@ -1,17 +1,14 @@
-import { Gauge, Registry } from 'prom-client';
+import { Registry } from 'prom-client';
 import { modes } from '../cutover/modes.ts';
 import type { GatheredEvidence } from '../cutover/verdict/evidence.ts';
 import { judge, nextMode, silence } from '../cutover/verdict/readiness.ts';
-import type { MetricsText } from '../deprecation/metrics.ts';
-
-/** Values by the one label that a gauge has, or a single value. */
-type Values = Readonly<Record<string, number>> | number;
+import { addGauge, oneOf, type MetricsText } from '../deprecation/metrics.ts';
 
 interface GaugeSpec {
   name: string;
   help: string;
   label?: string;
-  read: (evidence: GatheredEvidence) => Values;
+  read: (evidence: GatheredEvidence) => number | Record<string, number>;
 }
 
 const gauges: readonly GaugeSpec[] = [
@@ -19,7 +16,7 @@ const gauges: readonly GaugeSpec[] = [
     name: 'mode',
     help: '1 for the mode in force, 0 for the others.',
     label: 'mode',
-    read: ({ state }) => Object.fromEntries(modes.map((mode) => [mode, Number(mode === state.mode)])),
+    read: ({ state }) => oneOf(modes, state.mode),
   },
   {
     name: 'ready',
@@ -121,27 +118,15 @@ const gauges: readonly GaugeSpec[] = [
  */
 export function createCutoverMetrics(read: () => Promise<GatheredEvidence>): MetricsText {
   const registry = new Registry();
-  const created = gauges.map(({ name, help, label, read: valuesOf }) => {
-    const gauge = new Gauge({
-      name: `profile_bridge_cutover_${name}`,
-      help,
-      labelNames: label === undefined ? [] : [label],
-      registers: [registry],
-    });
-    return (evidence: GatheredEvidence | undefined): void => {
-      // One without a label would go back to 0 by itself.
-      if (label === undefined) gauge.remove();
-      else gauge.reset();
-      if (evidence === undefined) return;
-      const values = valuesOf(evidence);
-      if (typeof values === 'number') gauge.set(values);
-      else for (const [key, value] of Object.entries(values)) gauge.set({ [label ?? '']: key }, value);
-    };
-  });
+  let evidence: GatheredEvidence | undefined;
+  for (const { name, read: valuesOf, ...gauge } of gauges) {
+    addGauge(registry, { ...gauge, name: `profile_bridge_cutover_${name}` }, () =>
+      evidence?.state.isStored === true ? valuesOf(evidence) : undefined,
+    );
+  }
   return {
     text: async () => {
-      const evidence = await read().catch(() => undefined);
-      for (const update of created) update(evidence?.state.isStored === true ? evidence : undefined);
+      evidence = await read().catch(() => undefined);
       return await registry.metrics();
     },
     contentType: registry.contentType,

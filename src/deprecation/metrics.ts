@@ -32,6 +32,40 @@ export interface MetricsText {
   contentType: string;
 }
 
+type Values = number | Readonly<Record<string, number>>;
+/** A value, or one for each value of the label; undefined while there is none. */
+type Reading = () => Values | undefined | Promise<Values>;
+
+interface GaugeOptions {
+  name: string;
+  help: string;
+  label?: string | undefined;
+  /** How the values of several workers become one. */
+  aggregator?: Aggregator;
+}
+
+/** Adds a gauge that is read with the metrics; it is absent while there is no value. */
+export function addGauge(registry: Registry, { label, ...options }: GaugeOptions, read: Reading): void {
+  const gauge: Gauge = new Gauge({
+    ...options,
+    labelNames: label === undefined ? [] : [label],
+    registers: [registry],
+    collect: async () => {
+      const values = await read();
+      gauge.reset();
+      // A gauge without a label is 0 after a reset.
+      gauge.remove({});
+      if (typeof values === 'number') gauge.set(values);
+      else for (const [value, n] of Object.entries(values ?? {})) gauge.set({ [label ?? '']: value }, n);
+    },
+  });
+}
+
+/** For a gauge with a label: 1 for the current value, 0 for the others. */
+export function oneOf(all: readonly string[], current: string): Record<string, number> {
+  return Object.fromEntries(all.map((value) => [value, Number(value === current)]));
+}
+
 export interface Metrics extends MetricsText {
   /** Counts one answered call in memory, in about a microsecond. */
   observe: (call: Observed) => void;
@@ -71,15 +105,7 @@ export function workersMetrics(): MetricsText {
  * The metrics of this process in Prometheus' format; those of a worker also reach its parent's `workersMetrics`. No
  * label has a key, a user or a client. Calls that were not authenticated have the organization `unattributed`.
  */
-export function createMetrics({
-  policy,
-  lagSeconds,
-  ping,
-  arePicturesAvailable,
-  slotsInUse,
-  openBodies,
-  now = Date.now,
-}: MetricsOptions): Metrics {
+export function createMetrics({ policy, ping, now = Date.now, ...values }: MetricsOptions): Metrics {
   const registry = new Registry();
   const registers = [registry];
   if (cluster.isWorker) {
@@ -118,33 +144,16 @@ export function createMetrics({
       counted.clear();
     },
   });
-  /** A gauge that is absent while there is no value. */
-  const gauge = (
-    name: string,
-    aggregator: Aggregator,
-    help: string,
-    read: () => number | undefined | Promise<number>,
-  ): void => {
-    const created: Gauge = new Gauge({
-      name,
-      help,
-      aggregator,
-      registers,
-      collect: async () => {
-        const value = await read();
-        if (value === undefined) created.remove();
-        else created.set(value);
-      },
-    });
-  };
+  const gauge = (name: string, aggregator: Aggregator, help: string, read: Reading, label?: string): void =>
+    addGauge(registry, { name: `profile_bridge_${name}`, aggregator, help, label }, read);
   gauge(
-    'profile_bridge_ledger_flush_lag_seconds',
+    'ledger_flush_lag_seconds',
     'max',
     'Age of the latest call that is certainly in the ledger.',
-    lagSeconds,
+    values.lagSeconds,
   );
   gauge(
-    'profile_bridge_days_to_sunset',
+    'days_to_sunset',
     'first',
     'Days until the sunset, negative once it has passed; absent if no sunset is set.',
     () => {
@@ -152,41 +161,34 @@ export function createMetrics({
       return sunsetAt === undefined ? undefined : (sunsetAt - now()) / dayMs;
     },
   );
-  const phase = new Gauge({
-    name: 'profile_bridge_deprecation_phase',
-    help: '1 for the current phase of the deprecation, 0 for the others.',
-    labelNames: ['phase'] as const,
-    aggregator: 'first',
-    registers,
-    collect: () => {
-      const current = phaseAt(policy(), now());
-      for (const name of phases) phase.set({ phase: name }, name === current ? 1 : 0);
-    },
-  });
+  gauge(
+    'deprecation_phase',
+    'first',
+    '1 for the current phase of the deprecation, 0 for the others.',
+    () => oneOf(phases, phaseAt(policy(), now())),
+    'phase',
+  );
   let probed = Promise.resolve({ hasAnswered: false, seconds: 0 });
-  gauge('profile_bridge_redis_up', 'min', '1 if Redis answered a PING just now, else 0.', async () => {
+  gauge('redis_up', 'min', '1 if Redis answered a PING just now, else 0.', async () => {
     probed = probe(ping);
-    return (await probed).hasAnswered ? 1 : 0;
+    return Number((await probed).hasAnswered);
   });
   gauge(
-    'profile_bridge_redis_latency_seconds',
+    'redis_latency_seconds',
     'max',
     'Round trip of that PING, or how long the bridge waited for it.',
     async () => (await probed).seconds,
   );
-  gauge(
-    'profile_bridge_pictures_up',
-    'min',
-    '1 if the latest attempt to store a picture succeeded, else 0.',
-    () => (arePicturesAvailable() ? 1 : 0),
+  gauge('pictures_up', 'min', '1 if the latest attempt to store a picture succeeded, else 0.', () =>
+    Number(values.arePicturesAvailable()),
   );
   gauge(
-    'profile_bridge_slots_in_use',
+    'slots_in_use',
     'sum',
     'Requests of the contract in progress; beyond the limit, requests are refused with 503 overloaded.',
-    slotsInUse,
+    values.slotsInUse,
   );
-  gauge('profile_bridge_open_bodies', 'sum', 'Request bodies being received.', openBodies);
+  gauge('open_bodies', 'sum', 'Request bodies being received.', values.openBodies);
   const refusals = new Counter({
     name: 'profile_bridge_refusals_total',
     help: 'Requests of the deprecated contract that were refused, by problem code.',
