@@ -2,16 +2,16 @@ import cluster from 'node:cluster';
 import { assemble, assembleWorker, type Bridge } from './assemble.ts';
 import { ConfigError, readConfig, type Config } from './config.ts';
 import { readContractPolicy } from './deprecation/policy/contract-policy.ts';
-import { checkPolicy, layerPolicy, type PolicyLayer } from './deprecation/policy/policy.ts';
+import { checkPolicy, layerPolicy } from './deprecation/policy/policy.ts';
 import { createLog, type Log } from './log.ts';
 
 /** Runs the service. Exit codes: 0 stopped by a signal, 1 could not start, 2 invalid configuration. */
 async function main(): Promise<void> {
   // Losing whoever reads the log must not end the service.
   process.stdout.on('error', () => {});
-  const { config, policyLayers } = readConfigurationOrExit();
+  const config = readConfigurationOrExit();
   const log = createLog(config.logLevel);
-  const bridge = await (cluster.isWorker ? assembleWorker : assemble)(config, policyLayers, log);
+  const bridge = await (cluster.isWorker ? assembleWorker : assemble)(config, log);
   let stopping = false;
   const stop = (signal: string): void => {
     // npm forwards the signal that the terminal has sent already; the second one must not cut requests off.
@@ -35,22 +35,17 @@ async function closeAndDisconnect(bridge: Bridge, log: Log): Promise<void> {
   cluster.worker?.disconnect();
 }
 
-function readConfigurationOrExit(): { config: Config; policyLayers: PolicyLayer[] } {
+function readConfigurationOrExit(): Config {
   try {
     const config = readConfig(process.env);
-    return { config, policyLayers: checkLayers(config.deprecation) };
+    const faults = checkPolicy(layerPolicy(readContractPolicy(), config.deprecation), Date.now());
+    if (faults.length > 0) throw new ConfigError(faults.join('\n'));
+    return config;
   } catch (error) {
     if (!(error instanceof ConfigError)) throw error;
     process.stderr.write(`Invalid configuration:\n${error.message.replace(/^/gm, '  ')}\n`);
     process.exit(2);
   }
-}
-
-function checkLayers(environment: PolicyLayer): PolicyLayer[] {
-  const layers = [readContractPolicy(), environment];
-  const faults = checkPolicy(layerPolicy(...layers), Date.now());
-  if (faults.length > 0) throw new ConfigError(faults.join('\n'));
-  return layers;
 }
 
 main().catch((error: unknown) => {

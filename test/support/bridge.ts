@@ -3,7 +3,6 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { assemble, type Bridge } from '../../src/assemble.ts';
 import { readConfig, type Config } from '../../src/config.ts';
-import { readContractPolicy } from '../../src/deprecation/policy/contract-policy.ts';
 import { defaultSettings, type OrganizationSettings } from '../../src/domain/settings.ts';
 import { createLog } from '../../src/log.ts';
 import { createApiKey, type NewApiKey } from '../../src/redis/api-keys/api-keys.ts';
@@ -53,11 +52,7 @@ export async function startBridge(overrides: Partial<Config> = {}): Promise<Test
     logLevel: 'error',
     ...overrides,
   };
-  const bridge = await assemble(
-    config,
-    [readContractPolicy(), config.deprecation],
-    createLog(config.logLevel),
-  );
+  const bridge = await assemble(config, createLog(config.logLevel));
   const store = await openTestStore(config.redisUrl);
 
   return {

@@ -10,7 +10,7 @@ import { checkPermissions } from './permissions.ts';
 import { waitForReplicas } from './script-loader.ts';
 
 /** Files with what should not be in a URL or the environment: PEM texts, and a password. */
-export interface SecretFiles {
+interface SecretFiles {
   ca?: string | undefined;
   cert?: string | undefined;
   key?: string | undefined;

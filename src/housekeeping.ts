@@ -1,0 +1,41 @@
+import { readCutover } from './cutover/switch/registry.ts';
+import { countLegacyPictures } from './cutover/verdict/pictures.ts';
+import { repeat } from './lib/repeat.ts';
+import { removeOrphans } from './media/lifecycle.ts';
+import { removeAbandonedStage } from './redis/denylist.ts';
+import { sweepOrganizations } from './redis/sweep.ts';
+import type { Resources } from './resources.ts';
+
+/** How often to look whether work is due that one process does for all, in ms. */
+const interval = 60_000;
+
+/** Starts the background work that one process does for all. */
+export function startHousekeeping({ config, log, releasers, store, media }: Resources): void {
+  const { keyPrefix, legacyBaseUrl } = config;
+  const start = (failure: string, work: (signal: AbortSignal) => Promise<void>): void => {
+    const stopping = new AbortController();
+    const { signal } = stopping;
+    const repeating = repeat(async () => {
+      await work(signal).catch((error: unknown) => {
+        if (!signal.aborted) log.warn(failure, { reason: String(error) });
+      });
+    }, interval);
+    releasers.onClose('housekeeping', async () => {
+      stopping.abort();
+      await repeating.stop();
+    });
+  };
+
+  start('orphaned picture files or abandoned denylists could not be removed', async (signal) => {
+    const jobs = [
+      (base: string) => removeOrphans(store, base, media.remove, signal),
+      (base: string) => removeAbandonedStage(store, base),
+    ];
+    await sweepOrganizations(store, keyPrefix, jobs, signal);
+  });
+  if (legacyBaseUrl === undefined) return;
+  start('pictures of the legacy service could not be counted', async (signal) => {
+    const { mode } = await readCutover(store, keyPrefix);
+    if (mode === 'mirror' || mode === 'reverse') await countLegacyPictures(store, keyPrefix, signal);
+  });
+}

@@ -1,0 +1,52 @@
+import type { Config } from './config.ts';
+import { readContractPolicy } from './deprecation/policy/contract-policy.ts';
+import { watchPolicy, type PolicyWatch } from './deprecation/policy/policy-store.ts';
+import { createReleasers, type Releasers } from './lib/releasers.ts';
+import type { Log } from './log.ts';
+import { createMediaStore } from './media/open.ts';
+import { watchMedia, type MediaStore } from './media/store.ts';
+import type { RedisClient } from './redis/connection/client.ts';
+import { openStore } from './redis/connection/open.ts';
+
+/** What every process of the bridge has open. */
+export interface Resources {
+  config: Config;
+  log: Log;
+  releasers: Releasers;
+  store: RedisClient;
+  redisUrl: string;
+  isEmbedded: boolean;
+  media: MediaStore;
+  arePicturesAvailable: () => boolean;
+  deprecation: PolicyWatch;
+}
+
+/**
+ * Opens what every process of the bridge needs, and starts it with that. If a step fails, everything opened before is
+ * closed again; the error is one line that says what to do. `close` closes everything in reverse order of opening.
+ */
+export async function withResources<Started>(
+  config: Config,
+  log: Log,
+  start: (resources: Resources) => Promise<Started>,
+): Promise<Started & { close: () => Promise<void> }> {
+  const releasers = createReleasers((name, error) => {
+    log.error(`closing failed: ${name}`, { error: String(error) });
+  });
+  try {
+    const opened = await openStore(config, releasers, log);
+    const watched = watchMedia(await createMediaStore(config.mediaUrl, config), log);
+    releasers.onClose('picture store', watched.close);
+    const deprecation = await watchPolicy(opened.store, config.keyPrefix, {
+      defaults: [readContractPolicy(), config.deprecation],
+      baseUrl: config.publicBaseUrl,
+      log,
+    });
+    releasers.onClose('deprecation policy', deprecation.close);
+    const started = await start({ config, log, releasers, ...opened, ...watched, deprecation });
+    return { ...started, close: releasers.close };
+  } catch (error) {
+    await releasers.close();
+    throw error;
+  }
+}

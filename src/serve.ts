@@ -1,0 +1,125 @@
+import { createAccessLog } from './api/access-log.ts';
+import { createApp } from './api/app.ts';
+import { createForwarding, type Forwarding } from './api/forwarding.ts';
+import { createLoadShedding, type LoadShedding } from './api/middleware/load-shedding.ts';
+import { createFailureLimiter, createLimiter } from './api/middleware/rate-limit.ts';
+import { listen } from './api/server.ts';
+import type { MediaUrl } from './contract/views.ts';
+import { connectLegacy } from './cutover/forward/legacy.ts';
+import { openReplayCredentials, type ReplayAbility } from './cutover/replay/credentials.ts';
+import { createReplayQueue } from './cutover/replay/queue/queue.ts';
+import { createQueueing } from './cutover/replay/queue/queueing.ts';
+import { startReplayer } from './cutover/replay/replayer.ts';
+import { joinCutover, type Cutover } from './cutover/switch/instance.ts';
+import { createTraffic } from './cutover/traffic.ts';
+import { createLedger, type Ledger } from './deprecation/ledger/ledger.ts';
+import { createMetrics, type Metrics } from './deprecation/metrics.ts';
+import { serverUrl } from './lib/hosts.ts';
+import { createPictures } from './media/lifecycle.ts';
+import { createReplayListings } from './redis/replay-listings.ts';
+import type { Resources } from './resources.ts';
+
+/** What measures the requests that this process serves. */
+interface Counters {
+  ledger: Ledger;
+  metrics: Metrics;
+  load: LoadShedding;
+}
+
+export function startCounters(resources: Resources): Counters {
+  const { config, log, releasers, store, arePicturesAvailable, deprecation } = resources;
+  const ledger = createLedger(store, config.keyPrefix, { log });
+  releasers.onClose('ledger', ledger.close);
+  const load = createLoadShedding();
+  const metrics = createMetrics({
+    policy: () => deprecation.current.policy,
+    lagSeconds: ledger.lagSeconds,
+    ping: () => store.ping(),
+    arePicturesAvailable,
+    slotsInUse: load.slots.inUse,
+    openBodies: load.openBodies.inUse,
+  });
+  return { ledger, metrics, load };
+}
+
+/** Serves the public port from this process; returns its URL. */
+export async function serve(resources: Resources, { ledger, metrics, load }: Counters): Promise<string> {
+  const { config, log, releasers, store, media, arePicturesAvailable, deprecation } = resources;
+  const { rateLimit, authFailureLimit, keyPrefix } = config;
+  const ability = await openReplayCredentials(store, keyPrefix, {
+    secret: config.replaySecret,
+    previous: config.replaySecretPrevious,
+  });
+  if (ability.kind === 'unable' && config.replaySecret !== undefined)
+    log.error('changes cannot be replayed', { reason: ability.reason });
+  const cutover = await joinCutover(store, {
+    keyPrefix,
+    kind: 'bridge',
+    hasLegacy: config.legacyBaseUrl !== undefined,
+    canReplay: ability.kind === 'able',
+    log,
+  });
+  releasers.onClose('cut-over', cutover.close);
+
+  let baseUrl = config.publicBaseUrl ?? '';
+  const mediaUrl = (file: string): string => `${baseUrl}/media/${file}`;
+  let isDraining = (): boolean => false;
+  const writeLog = createAccessLog(log);
+  const app = createApp({
+    ...config,
+    store,
+    countFailure:
+      authFailureLimit === 'none' ? undefined : createFailureLimiter(store, keyPrefix, authFailureLimit),
+    enforceRateLimit: rateLimit && createLimiter(store, rateLimit),
+    media,
+    mediaUrl,
+    pictures: createPictures(store, media, log),
+    deprecation,
+    onSettled: (record) => {
+      writeLog(record);
+      const { organizationId, caller, operation, status, seconds, userAgent, code } = record;
+      if (operation === undefined) return;
+      const { keyId, client } = caller ?? {};
+      ledger.record({ organizationId, keyId, client, operation, status, userAgent });
+      // Only a valid key proves the organization; without one, anybody could add values to the label.
+      metrics.observe({ operation, status, seconds, organizationId: caller && organizationId, code });
+    },
+    load,
+    cutover,
+    queueing: createQueueing(ability, config.replayMax, createReplayListings(store, keyPrefix)),
+    forwarding: openForwarding(resources, cutover, ability, load, mediaUrl),
+    isDraining: () => isDraining(),
+    arePicturesAvailable,
+  });
+  const server = await listen(app, config.host, config.port, { drainDelay: config.drainDelay });
+  releasers.onClose('server', server.drain);
+  isDraining = server.isDraining;
+  const url = serverUrl(config.host, server.port);
+  baseUrl = config.publicBaseUrl ?? url;
+  return url;
+}
+
+/**
+ * What forwards requests while the legacy service is the authority, and replays changes to it while Redis is; undefined
+ * where there is no legacy service.
+ */
+function openForwarding(
+  { config, log, releasers, store, media }: Resources,
+  cutover: Cutover,
+  ability: ReplayAbility,
+  load: LoadShedding,
+  mediaUrl: MediaUrl,
+): Forwarding | undefined {
+  const { legacyBaseUrl, legacyTimeout, keyPrefix } = config;
+  if (legacyBaseUrl === undefined) return undefined;
+  const legacy = connectLegacy(legacyBaseUrl, legacyTimeout);
+  const traffic = createTraffic({ store, keyPrefix, legacy, mediaUrl, cutover, log });
+  releasers.onClose('forwarding', traffic.close);
+  if (ability.kind === 'able') {
+    const { credentials } = ability;
+    const queue = createReplayQueue(store, keyPrefix);
+    const replayer = startReplayer({ ...config, store, legacy, media, queue, credentials, cutover, log });
+    releasers.onClose('replay', replayer.close);
+  }
+  return createForwarding({ ...config, store, cutover, traffic, load });
+}
