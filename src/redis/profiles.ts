@@ -62,9 +62,7 @@ export async function putProfile(
       snapshot,
       userId,
       snapshot.username ?? '',
-      snapshot.username === undefined ? '' : normalizedName(snapshot, snapshot.username),
-      username ?? '',
-      username === undefined ? '' : normalizedName(snapshot, username),
+      ...nameArguments(snapshot, username),
       ...pictureArguments(change.picture),
       ...avatarArguments(change.avatar),
       String(pendingGraceMs),
@@ -104,6 +102,13 @@ export async function setWallet(
   wallet: { address: string; isVerified: boolean },
 ): Promise<'set' | 'unknown-organization'> {
   return await linkWallet(store, base, userId, wallet.address, wallet.isVerified ? 'w' : 'wu');
+}
+
+/** The username to set, its form, and the form of the current one, which is released. */
+function nameArguments(snapshot: WriteSnapshot, username: string | undefined): [string, string, string] {
+  if (username === undefined) return ['', '', ''];
+  const current = snapshot.username === undefined ? '' : normalizedName(snapshot, snapshot.username);
+  return [username, normalizedName(snapshot, username), current];
 }
 
 function pictureArguments(picture: ProfileChange['picture']): [string, string] {

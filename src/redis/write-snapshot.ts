@@ -46,15 +46,15 @@ export interface WriteSnapshot {
   queued?: Queued | undefined;
 }
 
-/** What a change is queued with for its replay (lua/lib/queue.lua). */
+/** What a change is queued with for its replay (lua/lib/change.lua). */
 export interface Queued {
   /** In JSON. */
   fields: string;
   listing: Listing;
 }
 
-/** What the scripts of a change begin with (lua/lib/settings.lua, lua/lib/queue.lua). */
-export type ChangeArguments = [epoch: number, index: string, queued: string];
+/** What the scripts of a change begin with (lua/lib/change.lua). */
+export type ChangeArguments = [epoch: number | string, index: string];
 
 /** Runs a script of a change. */
 export function runChange<Rest extends unknown[], Reply>(
@@ -64,9 +64,9 @@ export function runChange<Rest extends unknown[], Reply>(
   { epoch, index, queued }: WriteSnapshot,
   ...rest: Rest
 ): Promise<Reply> {
-  if (queued === undefined) return run(store, base, epoch, index, '', ...rest);
+  if (queued === undefined) return run(store, base, epoch, index, ...rest);
   const { fields, listing } = queued;
-  return whileListed(listing, (number) => run(store, base, epoch, index, `${number} ${fields}`, ...rest));
+  return whileListed(listing, (number) => run(store, base, `${epoch} ${number} ${fields}`, index, ...rest));
 }
 
 /** Reads what a write has to be judged by now. */
@@ -126,14 +126,14 @@ export function normalizedName(snapshot: WriteSnapshot, name: string): string {
 }
 
 /**
- * Whether a script has refused a change since too many wait for their replay (lua/lib/queue.lua). Of a request that
+ * Whether a script has refused a change since too many wait for their replay (lua/lib/change.lua). Of a request that
  * takes several calls, those before have been made.
  */
 export function isBacklogFull(error: unknown): boolean {
   return /\bBACKLOGFULL /.test(String(error));
 }
 
-/** Whether a switch has left the caller behind: Redis refuses what it writes under its number (lua/lib/settings.lua). */
+/** Whether a switch has left the caller behind: Redis refuses what it writes under its number (lua/lib/change.lua). */
 export function isOutdated(error: unknown): boolean {
   return /\bOUTDATED /.test(String(error));
 }

@@ -35,31 +35,31 @@ const denied = async () => (await store.hkeys(`${base}d0`)).sort();
 describe('an overwrite of the denylist', () => {
   test('is not committed once its stage has lost a name', async () => {
     await overwriteDenylist(await context(), ['old']);
-    await stageOpen(store, base, 0, '0', '', 'mine', 60_000);
-    expect(await stageAdd(store, base, 0, '0', '', 'mine', 60_000, 'a', 'a', 'b', 'b')).toEqual([
+    await stageOpen(store, base, 0, '0', 'mine', 60_000);
+    expect(await stageAdd(store, base, 0, '0', 'mine', 60_000, 'a', 'a', 'b', 'b')).toEqual([
       'staged',
       2,
       [],
     ]);
     await store.unlink(`${base}stage`);
-    expect(await stageCommit(store, base, 0, '0', '', 'mine', 'k', 2)).toBe('lapsed');
+    expect(await stageCommit(store, base, 0, '0', 'mine', 'k', 2)).toBe('lapsed');
     expect(await denied()).toEqual(['old']);
   });
 
   test('is not committed once its lease is over, and its names can be claimed', async () => {
     await overwriteDenylist(await context(), ['old']);
-    await stageOpen(store, base, 0, '0', '', 'mine', 60_000);
-    await stageAdd(store, base, 0, '0', '', 'mine', 60_000, 'a', 'a');
+    await stageOpen(store, base, 0, '0', 'mine', 60_000);
+    await stageAdd(store, base, 0, '0', 'mine', 60_000, 'a', 'a');
     expect(await put('ada', 'a')).toBe('busy');
     await store.pexpire(`${base}stage-owner`, 0);
     expect(await put('ada', 'a')).toBe('put');
-    expect(await stageCommit(store, base, 0, '0', '', 'mine', 'k', 1)).toBe('lapsed');
+    expect(await stageCommit(store, base, 0, '0', 'mine', 'k', 1)).toBe('lapsed');
     expect(await denied()).toEqual(['old']);
   });
 
   test('keeps its stage in a key that never expires, which would free it on the main thread', async () => {
-    await stageOpen(store, base, 0, '0', '', 'mine', 60_000);
-    await stageAdd(store, base, 0, '0', '', 'mine', 60_000, 'a', 'a');
+    await stageOpen(store, base, 0, '0', 'mine', 60_000);
+    await stageAdd(store, base, 0, '0', 'mine', 60_000, 'a', 'a');
     expect(await store.ttl(`${base}stage`)).toBe(-1);
     expect(await store.ttl(`${base}stage-owner`)).toBeGreaterThan(0);
   });

@@ -70,8 +70,8 @@ describe('a sweep', () => {
 describe('the stage of a denylist overwrite', () => {
   test('is removed once its owner is dead, and not before', async () => {
     const base = organizationBase(prefix, 'a');
-    await stageOpen(store, base, 0, '0', '', 'mine', 60_000);
-    await stageAdd(store, base, 0, '0', '', 'mine', 60_000, 'a', 'a');
+    await stageOpen(store, base, 0, '0', 'mine', 60_000);
+    await stageAdd(store, base, 0, '0', 'mine', 60_000, 'a', 'a');
     await removeAbandonedStage(store, base);
     expect(await store.exists(`${base}stage`)).toBe(1);
     await store.pexpire(`${base}stage-owner`, 0);

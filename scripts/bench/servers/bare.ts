@@ -37,7 +37,7 @@ async function rename(request: IncomingMessage, response: ServerResponse): Promi
   const user = userOf(request);
   const from = names.get(user) ?? (await store.hget(profileKey(base, user), 'u')) ?? '';
   const nothing = ['keep', '', 'keep', ''];
-  const reply = await putProfile(store, base, 0, '0', '', user, from, from, username, username, ...nothing);
+  const reply = await putProfile(store, base, 0, '0', user, from, username, username, from, ...nothing);
   if (reply[0] === 'put') names.set(user, username);
   answer(response, JSON.stringify({ username }), reply[0] === 'put' ? 200 : 500);
 }
@@ -45,7 +45,7 @@ async function rename(request: IncomingMessage, response: ServerResponse): Promi
 async function ban(request: IncomingMessage, response: ServerResponse): Promise<void> {
   const entries = Object.entries((await read(request)) as Record<string, string>);
   const values = entries.flatMap(([name, replacement]) => [name, name, replacement, replacement]);
-  const reply = await banUsernames(store, base, 0, '0', '', 'k_admin', ...values);
+  const reply = await banUsernames(store, base, 0, '0', 'k_admin', ...values);
   answer(response, '', reply[0] === 'banned' ? 204 : 500);
 }
 

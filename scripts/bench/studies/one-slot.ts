@@ -29,23 +29,13 @@ try {
   const keys = [base, `${base}-`];
   const user = userId(7);
   const name = 'player-000007';
-  const put = (next: string, avatarChange: string[]): string[] => [
-    user,
-    name,
-    name,
-    next,
-    next,
-    'keep',
-    '',
-    ...avatarChange,
-  ];
   await readProfile(store, base, sha256);
   await authenticate(store, base, sha256);
-  const reference = put('', ['reference', encodeReference(avatar)]);
-  await putProfile(store, base, 0, '0', '', ...reference);
+  const setAvatar = [user, name, '', '', '', 'keep', '', 'reference', encodeReference(avatar)];
+  await putProfile(store, base, 0, '0', ...setAvatar);
   flood('read_profile (GET)', redis.port, shaOf('profile/read'), [...keys, sha256]);
   flood('authenticate (first half of a PUT)', redis.port, shaOf('api_key/authenticate'), [...keys, sha256]);
-  flood('put_profile (second half)', redis.port, shaOf('profile/put'), [...keys, '0', '0', '', ...reference]);
+  flood('put_profile (second half)', redis.port, shaOf('profile/put'), [...keys, '0', '0', ...setAvatar]);
 } finally {
   await releasers.close();
 }

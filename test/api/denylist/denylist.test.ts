@@ -245,8 +245,8 @@ describe('overwrite the denylist', () => {
 
   test('a stage left behind by a crash keeps nobody out for longer than its lease', async () => {
     const { organization, admin } = await scene();
-    await stageOpen(bridge.store, organization.base, 0, '0', '', 'dead', 300);
-    await stageAdd(bridge.store, organization.base, 0, '0', '', 'dead', 300, 'ada', 'ada');
+    await stageOpen(bridge.store, organization.base, 0, '0', 'dead', 300);
+    await stageAdd(bridge.store, organization.base, 0, '0', 'dead', 300, 'ada', 'ada');
     const player = await organization.player('u1');
     expect((await player.request('PUT', '/api/profile/', { json: { username: 'ada' } })).status).toBe(200);
     expect((await admin.request('PUT', denylist, { json: ['x'] })).status).toBe(204);

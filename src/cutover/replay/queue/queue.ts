@@ -114,7 +114,7 @@ const organizationsAtOnce = 100;
 const listPartsAtOnce = 50;
 const discardedAtOnce = 100;
 
-/** The queue that the scripts of changes write to (lua/lib/queue.lua). */
+/** The queue that the scripts of changes write to (lua/lib/change.lua). */
 export function createReplayQueue(store: RedisClient, prefix: string): ReplayQueue {
   const listings = createReplayListings(store, prefix);
   const baseOf = (organizationId: string): string => organizationBase(prefix, organizationId);

@@ -1,6 +1,6 @@
 import { script } from '../../../redis/connection/script-loader.ts';
 
-/** An entry of the queue: its id, who has begun to send it or '', and its fields (lua/lib/queue.lua). */
+/** An entry of the queue: its id, who has begun to send it or '', and its fields (lua/lib/change.lua). */
 export type EntryReply = [id: string, sender: string, fields: string[]];
 
 export const replayBacklog = script<[], [entries: number, setAside: number, oldest: string]>(

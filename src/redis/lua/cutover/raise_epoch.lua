@@ -1,6 +1,6 @@
 #!lua
 -- @include audit store
--- From here on refuses changes of this organization that were admitted under a lower epoch (lib/settings.lua). One that a
+-- From here on refuses changes of this organization that were admitted under a lower epoch (lib/change.lua). One that a
 -- migration is loading has no settings yet: the migration loses it, and resumes once it is run again.
 --
 -- KEYS[1]  <prefix>{organization}:

@@ -1,6 +1,6 @@
 #!lua
 -- @wait replicas
--- @include audit local_writes queue
+-- @include audit local_writes change
 -- Contract 4.3, for a part of the request: denies each name and renames its user, both or neither.
 --
 -- KEYS[1]  <prefix>{organization}:

@@ -1,6 +1,6 @@
 #!lua
 -- @wait replicas
--- @include audit local_writes queue
+-- @include audit local_writes change
 -- Contract 4.4, for a part of the request: removes names from the denylist, except those in use.
 --
 -- KEYS[1]  <prefix>{organization}:

@@ -1,6 +1,6 @@
 #!lua
 -- @wait replicas
--- @include queue
+-- @include change
 -- Contract 4.5, second step, for a part of the list: from here on nobody can claim these names, so what is
 -- found unused stays unused until the stage is committed or dropped.
 --

@@ -1,6 +1,6 @@
 #!lua
 -- @wait replicas
--- @include audit local_writes queue
+-- @include audit local_writes change
 -- Contract 4.5, last step: the stage becomes the denylist, in one instant for every client. The old list is renamed
 -- and unlinked: renaming over it would free it at once, however long it is.
 --

@@ -1,6 +1,6 @@
 #!lua
 -- @wait replicas
--- @include queue
+-- @include change
 -- Contract 4.5, first step: opens the one stage an organization has for its next denylist.
 --
 -- KEYS[1]  <prefix>{organization}:

@@ -1,5 +1,5 @@
 -- @include store
--- The changes that wait to be replayed to the legacy service: a stream, whose entries have these fields (lib/queue.lua
+-- The changes that wait to be replayed to the legacy service: a stream, whose entries have these fields (lib/change.lua
 -- adds them):
 --
 --   key, role, user   public id, role and user of the caller's API key, user '' where it has none

@@ -1,5 +1,5 @@
 #!lua
--- @include settings
+-- @include change
 -- Puts objects into users' collections.
 --
 -- KEYS[1]  <prefix>{organization}:

@@ -1,5 +1,5 @@
 #!lua
--- @include adoptions local_writes settings
+-- @include adoptions local_writes change
 -- Writes denied names. A name that is in use stays its user's (contract 4.4 knows that state). Where the list was
 -- overwritten here, or the name was denied or removed here, that stays.
 --

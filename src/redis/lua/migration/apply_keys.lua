@@ -1,5 +1,5 @@
 #!lua
--- @include settings
+-- @include change
 -- Writes API keys. One that was made or revoked here stays as it is.
 --
 -- KEYS[1]  <prefix>{organization}:

@@ -1,5 +1,5 @@
 #!lua
--- @include local_writes settings
+-- @include local_writes change
 -- Writes objects of the organization's catalogue. What an operator has set here stays.
 --
 -- KEYS[1]  <prefix>{organization}:

@@ -1,5 +1,5 @@
 #!lua
--- @include settings
+-- @include change
 -- Writes an organization's settings. How names are compared is only set for a new one; settings that were made here
 -- stay.
 --

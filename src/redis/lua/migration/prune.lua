@@ -1,5 +1,5 @@
 #!lua
--- @include adoptions local_writes settings
+-- @include adoptions local_writes change
 -- Removes what is no longer in the source. What was written here stays, and so do profiles that were adopted from the
 -- legacy service.
 --

@@ -1,5 +1,5 @@
 #!lua
--- @include settings
+-- @include change
 -- Puts a copied picture in the place of the URL it was copied from, if that is still the profile's picture. Nothing
 -- else of the profile changes, nor who changed it last.
 --

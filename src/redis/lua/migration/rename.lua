@@ -1,5 +1,5 @@
 #!lua
--- @include settings
+-- @include change
 -- Makes renames that depend on each other, in the order given, and takes each off the record of pending renames. A
 -- rename on record is made even where the bridge has changed the profile since, unless it has changed its username.
 --

@@ -1,15 +1,15 @@
 #!lua
 -- @wait replicas
 -- @reply json
--- @include queue
+-- @include change
 -- Contract 4.2: creates or changes a profile, all of it or nothing; index and profile change together.
 --
 -- KEYS[1]   <prefix>{organization}:
 -- ARGV[1]   user
 -- ARGV[2]   the user's current username as the caller saw it, '' for none
--- ARGV[3]   its comparison form
--- ARGV[4]   the username to set, '' to leave it
--- ARGV[5]   its comparison form
+-- ARGV[3]   the username to set, '' to leave it
+-- ARGV[4]   its comparison form
+-- ARGV[5]   the comparison form of the current one, where another is set
 -- ARGV[6]   picture: keep | unset | file | reference
 -- ARGV[7]   the file's name or the reference
 -- ARGV[8]   avatar: keep | unset | reference
@@ -22,7 +22,7 @@
 -- {'denied'} {'taken'}
 -- {'object-not-found', field} {'object-not-in-collection', field}    field: picture | avatar
 -- {'lapsed'}                        the picture file has been pending for too long: the sweep may remove it
-local user, from, from_form, name, form = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5]
+local user, from, name, form, from_form = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5]
 local picture, avatar = ARGV[6], ARGV[8]
 local profile = profile_key(user)
 if name ~= '' then

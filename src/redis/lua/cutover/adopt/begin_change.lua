@@ -1,5 +1,5 @@
 #!lua
--- @include adoptions settings
+-- @include adoptions change
 -- Marks a user as changed by a request that is about to be forwarded. The mark stays until the change has been adopted
 -- or refused, so that a killed instance leaves a trace of what is in doubt.
 --

@@ -1,5 +1,5 @@
 #!lua
--- @include adoptions settings
+-- @include adoptions change
 -- Begins a denylist change that is about to be forwarded. One is made at a time: its lease keeps others out.
 --
 -- KEYS[1]  <prefix>{organization}:

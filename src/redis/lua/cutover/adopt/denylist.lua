@@ -1,5 +1,5 @@
 #!lua
--- @include adoptions settings
+-- @include adoptions change
 -- Applies a part of a denylist change as the legacy service answered it, without judging it again.
 --
 -- KEYS[1]  <prefix>{organization}:

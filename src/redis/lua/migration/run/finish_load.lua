@@ -1,5 +1,5 @@
 #!lua
--- @include settings
+-- @include change
 -- Puts a loaded organization into service: with its settings it exists.
 --
 -- KEYS[1]  <prefix>{organization}:

@@ -1,7 +1,7 @@
 #!lua
 -- @include store
 -- @wait replicas
--- Ends the listing of an organization in which nothing waits: what is queued next has to list it again (lib/queue.lua).
+-- Ends the listing of an organization in which nothing waits: what is queued next has to list it again (lib/change.lua).
 --
 -- KEYS[1]  <prefix>{organization}:
 --

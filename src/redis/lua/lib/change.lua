@@ -1,0 +1,46 @@
+-- @include names replay
+-- What every script that makes a change of a client, of a migration or of an adoption begins with. Refuses the change of
+-- an instance that a switch of authority has left behind: its epoch is lower than the one that the switch raised in the
+-- settings. So nothing from before can land later: no change of a paused instance, no command still in a socket.
+--
+-- ARGV begins with two arguments, without which the script's own are counted:
+--
+--   epoch     in the mode reverse followed by a space, the listing of the organization (lib/replay.lua), a space, and
+--             JSON {key, role, user, sealed, most}: what the change is queued with for the legacy service, and how many
+--             entries may wait. Beyond that, or under another listing, nothing is changed.
+--   index     the generation of the name index that the script's forms belong to, '' where it has none
+local epoch, index = table.remove(ARGV, 1), table.remove(ARGV, 1)
+-- Set where the change is to be queued, by the script that makes it, so that none can be accepted without.
+local queued
+local settings
+do
+  local listing
+  if not tonumber(epoch) then epoch, listing, queued = string.match(epoch, '^(%d+) (%d*) (.*)$') end
+  epoch = tonumber(epoch)
+  local found = redis.call('HMGET', settings_key(), 'epoch', 'index', 'n' .. index, 'template', 'ownership')
+  local current = tonumber(found[1] or '0')
+  if epoch < current then
+    return redis.error_reply('OUTDATED the change was admitted under epoch ' .. epoch .. ', now it is ' .. current)
+  end
+  settings = { index = found[2] or '0', template = found[4], needs_ownership = found[5] == '1' }
+  counts[index] = found[3]
+  if queued then
+    if listing ~= listing_now() then return unlisted() end
+    queued = cjson.decode(queued)
+    local waiting = redis.call('XLEN', replay_key())
+    if waiting >= queued.most then return redis.error_reply('BACKLOGFULL ' .. waiting .. ' changes wait for their replay') end
+  end
+end
+
+-- Why names must not be judged or written now, as check_generation says it.
+local function names_refused() return refused_generation(index, settings.index) end
+
+local function enqueue(kind, change)
+  redis.call('XADD', replay_key(), '*', 'key', queued.key, 'role', queued.role, 'user', queued.user, 'sealed',
+    queued.sealed, 'kind', kind, 'change', cjson.encode(change), 'retry', '')
+end
+
+-- Whether a picture file, which its profile has given up, is kept until it has been replayed.
+local function awaits_replay(file)
+  return queued ~= nil and redis.call('SISMEMBER', replay_files_key(), file) == 1
+end
