@@ -1,9 +1,9 @@
+import { isUtf8 } from 'node:buffer';
 import type { Writable } from 'node:stream';
 import multer from 'multer';
 import type { Request, Response } from 'express';
 import { ProblemError } from '../../contract/problems.ts';
 import { createBodyReceiver } from '../middleware/receive-body.ts';
-import { recordParts, textPartFault } from './text-parts.ts';
 
 /** The largest picture file that a client may send, in bytes. */
 const maxPictureBytes = 5 * 1024 * 1024;
@@ -11,10 +11,10 @@ const maxPictureBytes = 5 * 1024 * 1024;
 /** The largest body around it; the other parts are small. */
 const maxUploadBytes = maxPictureBytes + 2 * 1024 * 1024;
 
-/** A picture file and the text parts that came with it. */
+/** A picture file and the text parts that came with it; undefined if there are none. */
 export interface Upload {
   file: Buffer;
-  fields: Record<string, unknown>;
+  fields: Record<string, unknown> | undefined;
 }
 
 /** The text parts that are read; all others are ignored. */
@@ -24,29 +24,6 @@ const textParts = [
   'profilePictureObjectDefinitionId',
   'avatarObjectDefinitionId',
 ];
-
-/** The parser sets `body` to something else. */
-type WithBytes = Request & { bytes?: Buffer; parts?: ReturnType<typeof recordParts> };
-
-const parse = multer({
-  storage: multer.memoryStorage(),
-  defParamCharset: 'utf8',
-  limits: {
-    // Releases of the parser differ on whether a file of exactly the limit passes; the size is checked below.
-    fileSize: maxPictureBytes + 1,
-    files: 1,
-    fields: 16,
-    parts: 17,
-    fieldNameSize: 100,
-    fieldSize: 64 * 1024,
-    headerPairs: 100,
-  },
-  // The whole body has been received by then.
-  streamHandler: (request: WithBytes, parser: Writable) => {
-    request.parts = recordParts(parser);
-    parser.end(request.bytes);
-  },
-} as multer.Options).any();
 
 const receive = createBodyReceiver(maxUploadBytes, {
   tooLarge,
@@ -60,15 +37,7 @@ const receive = createBodyReceiver(maxUploadBytes, {
 export async function readUpload(request: Request, response: Response): Promise<Upload> {
   const body = await receive(request, response);
   const boundary = boundaryOf(request);
-  await new Promise<void>((resolve, reject) => {
-    (request as WithBytes).bytes = body;
-    parse(request, response, (error?: unknown) => {
-      if (error === undefined || error === null) resolve();
-      else reject(toUploadProblem(error));
-    });
-  });
-  const fault = textPartFault(body, boundary, (request as WithBytes).parts ?? []);
-  if (fault !== undefined) throw invalid(fault);
+  checkTextParts(body, boundary, await parse(request, response, body));
   const [file] = (request.files ?? []) as Express.Multer.File[];
   if (file === undefined) throw invalid('The multipart body holds no file.');
   if (file.size > maxPictureBytes) throw tooLarge();
@@ -83,10 +52,90 @@ function boundaryOf({ headers }: Request): string {
   return boundary;
 }
 
-function readFields(body: Record<string, unknown>): Record<string, unknown> {
+/** What the parser made of one part. */
+type ParsedPart = { kind: 'file' } | { kind: 'text'; text: string; encoding: string };
+
+/** Parses a whole body into the request. Returns what became of each part, in order, except those that were skipped. */
+async function parse(request: Request, response: Response, body: Buffer): Promise<ParsedPart[]> {
+  const parts: ParsedPart[] = [];
+  const parser = multer({
+    storage: multer.memoryStorage(),
+    defParamCharset: 'utf8',
+    limits: {
+      // Releases of the parser differ on whether a file of exactly the limit passes; the size is checked again.
+      fileSize: maxPictureBytes + 1,
+      files: 1,
+      fields: 16,
+      parts: 17,
+      fieldNameSize: 100,
+      fieldSize: 64 * 1024,
+      headerPairs: 100,
+    },
+    streamHandler: (_request: Request, stream: Writable) => {
+      stream.on('file', () => parts.push({ kind: 'file' }));
+      stream.on('field', (_name: string, text: string, { encoding }: { encoding: string }) => {
+        parts.push({ kind: 'text', text, encoding });
+      });
+      stream.end(body);
+    },
+  } as multer.Options).any();
+  await new Promise<void>((resolve, reject) => {
+    parser(request, response, (error?: unknown) => {
+      if (error === undefined || error === null) resolve();
+      else reject(toUploadProblem(error));
+    });
+  });
+  return parts;
+}
+
+/**
+ * Refuses a body that the parser accepted without reading all of it as it is: it skips parts without a name, drops text
+ * in a charset that it does not know, and replaces bytes that are not UTF-8.
+ */
+function checkTextParts(body: Buffer, boundary: string, parsed: readonly ParsedPart[]): void {
+  const sent = [...partsOf(body, `--${boundary}`)];
+  if (sent.length !== parsed.length) {
+    throw invalid('A part is not readable: it needs a Content-Disposition of form-data, with a name.');
+  }
+  for (const [index, { headers, content }] of sent.entries()) {
+    const part = parsed[index];
+    if (part?.kind !== 'text') continue;
+    const charset = /^content-type:.*;\s*charset="?([^";\s]+)/im.exec(headers)?.[1];
+    if (charset !== undefined && !/^(utf-?8|us-ascii)$/i.test(charset)) {
+      throw invalid(`A text part is in the charset ${charset.slice(0, 40)}; send UTF-8.`);
+    }
+    if (!/^(7bit|8bit|binary)$/.test(part.encoding)) {
+      const encoding = part.encoding.slice(0, 40);
+      throw invalid(`A text part has the Content-Transfer-Encoding ${encoding}; send it as it is.`);
+    }
+    if (!isUtf8(content)) throw invalid('A text part is not well-formed UTF-8.');
+    if (part.text !== content.toString()) throw invalid('A text part is not readable as UTF-8 text.');
+  }
+}
+
+/** The parts of a multipart body (RFC 2046 §5.1.1), up to the final boundary. */
+function* partsOf(body: Buffer, delimiter: string): Generator<{ headers: string; content: Buffer }, void> {
+  const first = body.indexOf(`\r\n${delimiter}`);
+  let start = body.indexOf(delimiter) === 0 ? 0 : first === -1 ? -1 : first + 2;
+  while (start !== -1) {
+    const begin = start + delimiter.length;
+    const end = body.indexOf(`\r\n${delimiter}`, begin);
+    if (end === -1 || body.toString('latin1', begin, begin + 2) === '--') return;
+    const split = body.indexOf('\r\n\r\n', begin);
+    const isSplit = split !== -1 && split < end;
+    yield {
+      headers: body.toString('latin1', begin, isSplit ? split : end),
+      content: isSplit ? body.subarray(Math.min(split + 4, end), end) : Buffer.alloc(0),
+    };
+    start = end + 2;
+  }
+}
+
+function readFields(body: Record<string, unknown>): Record<string, unknown> | undefined {
+  const names = textParts.filter((name) => Object.hasOwn(body, name));
+  if (names.length === 0) return undefined;
   const fields: Record<string, unknown> = {};
-  for (const name of textParts) {
-    if (!Object.hasOwn(body, name)) continue;
+  for (const name of names) {
     const text = body[name];
     fields[name] = name.endsWith('Id') && typeof text === 'string' ? parsePart(name, text) : text;
   }

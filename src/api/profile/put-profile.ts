@@ -27,7 +27,7 @@ const readJson = createJsonReader(maxJsonBytes);
 export async function readProfileBody(request: Request, response: Response): Promise<ProfileBody> {
   if (!isUpload(request)) return { change: toChange(await readJson(request, response)) };
   const { file, fields } = await readUpload(request, response);
-  return { change: toChange(fields), file };
+  return { change: fields === undefined ? {} : toChange(fields), file };
 }
 
 /** By its type alone: an upload whose body is missing is a broken upload. */
