@@ -1,7 +1,7 @@
 #!/usr/bin/env node
 import { Command, CommanderError } from 'commander';
 import { configureErrorOutput } from '../src/cli/command-line.ts';
-import { runFromShell } from '../src/cli/shell.ts';
+import { runFromShell, type Shell } from '../src/cli/shell.ts';
 import { version } from '../src/version.ts';
 
 const program = new Command('profile-bridge')
@@ -41,21 +41,20 @@ Exit codes: 0 stopped by a signal, 1 could not start, 2 invalid configuration.`,
 addTool(
   'admin',
   'manage organizations, API keys, objects and the deprecation; see who still calls',
-  async () => {
-    const { runAdmin } = await import('../src/cli/admin/run.ts');
-    await runFromShell((shell) =>
-      runAdmin(toolArguments(), { ...shell, err: (text) => shell.err.write(text) }),
-    );
-  },
+  async () => (await import('../src/cli/admin/run.ts')).runAdmin,
+);
+addTool(
+  'migrate',
+  'move legacy data into Redis: plan, apply, verify, export',
+  async () => (await import('../src/cli/migrate/run.ts')).runMigrate,
 );
 
-addTool('migrate', 'move legacy data into Redis: plan, apply, verify, export', async () => {
-  const { runMigrate } = await import('../src/cli/migrate/run.ts');
-  await runFromShell((shell) => runMigrate(toolArguments(), shell));
-});
-
 /** Adds a command that parses its own arguments, `--help` included. */
-function addTool(name: string, description: string, run: () => Promise<void>): void {
+function addTool(
+  name: string,
+  description: string,
+  load: () => Promise<(args: readonly string[], shell: Shell) => Promise<number>>,
+): void {
   program
     .command(name)
     .description(description)
@@ -63,11 +62,10 @@ function addTool(name: string, description: string, run: () => Promise<void>): v
     .argument('[arguments...]')
     .passThroughOptions()
     .allowUnknownOption()
-    .action(run);
-}
-
-function toolArguments(): string[] {
-  return process.argv.slice(3);
+    .action(async () => {
+      const run = await load();
+      await runFromShell((shell) => run(process.argv.slice(3), shell));
+    });
 }
 
 // As by `… --help | head`.

@@ -5,11 +5,11 @@ export interface Shell {
   env: NodeJS.ProcessEnv;
   out: (text: string) => void;
   /** Errors and progress. */
-  err: NodeJS.WriteStream;
+  err: { isTTY?: boolean | undefined; write: (text: string) => unknown };
   /** Aborted when the tool is to stop at the next safe point. */
   signal: AbortSignal;
   /** Asks a question at the terminal; undefined if there is none. */
-  ask: ((question: string) => Promise<string>) | undefined;
+  ask?: ((question: string) => Promise<string>) | undefined;
 }
 
 /**

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
-import { runAdmin } from '../../src/cli/admin/run.ts';
+import { runTool } from '../support/admin.ts';
 import { closeRedis } from '../../src/redis/connection/connect.ts';
 import { fsck } from '../../src/redis/fsck/fsck.ts';
 import { scanKeys } from '../../src/redis/connection/scan.ts';
@@ -114,19 +114,9 @@ describe('an organization that Redis does not know', () => {
     const tool = createTool();
     const source = writeSource({ profiles: profiles(1000) });
     await killedWhileLoading(tool, source);
-    let said = '';
-    const write = (text: string): void => {
-      said += text;
-    };
-    const exitCode = await runAdmin(['org', 'set', 'acme'], {
-      env: tool.env,
-      out: write,
-      err: write,
-      signal: new AbortController().signal,
-    });
-    expect({ exitCode, said }).toMatchObject({
-      exitCode: 1,
-      said: expect.stringContaining('is being loaded'),
+    expect(await runTool(tool.env, 'org set acme')).toMatchObject({
+      code: 1,
+      err: expect.stringContaining('is being loaded'),
     });
     expect(await tool.json('apply', '--source', source, '--run', 'second')).toMatchObject({
       exitCode: 1,

@@ -7,17 +7,23 @@ export interface Ran {
 }
 
 /** Runs the operator's tool in this process; the command as on a shell without quotes, or its parts. */
-export async function runTool(env: NodeJS.ProcessEnv, command: string | readonly string[]): Promise<Ran> {
+export async function runTool(
+  env: NodeJS.ProcessEnv,
+  command: string | readonly string[],
+  signal = new AbortController().signal,
+): Promise<Ran> {
   const ran: Ran = { code: -1, out: '', err: '' };
   ran.code = await runAdmin(typeof command === 'string' ? command.split(' ') : command, {
     env,
     out: (text) => {
       ran.out += text;
     },
-    err: (text) => {
-      ran.err += text;
+    err: {
+      write: (text) => {
+        ran.err += text;
+      },
     },
-    signal: new AbortController().signal,
+    signal,
   });
   return ran;
 }

@@ -5,19 +5,15 @@ import { createReleasers } from '../../lib/releasers.ts';
 import { reachStore } from '../../redis/connection/open.ts';
 import { organizationBase } from '../../redis/keys.ts';
 import { findSettings } from '../../redis/organizations.ts';
+import type { Shell } from '../shell.ts';
 import type { RedisClient } from '../../redis/connection/client.ts';
 
-/** What the tool needs from the process that runs it. */
-export interface CliEnvironment {
-  env: NodeJS.ProcessEnv;
+/** What the commands share. */
+export interface AdminContext {
   out: (text: string) => void;
   err: (text: string) => void;
   /** Aborted to stop the tool. */
   signal: AbortSignal;
-}
-
-/** What the commands share. */
-export interface AdminContext extends Omit<CliEnvironment, 'env'> {
   /** Throws a ConfigError. */
   config: () => Config;
   /** The service's store, opened on first use; `anyLayout`: even if its data must be upgraded first. */
@@ -48,7 +44,8 @@ export function problem(message: string, output: { json?: unknown; text?: string
 
 const exitCodes: Record<Report['kind'], number> = { done: 0, problem: 1, usage: 2, interrupted: 130 };
 
-export function createContext({ env, out, err, signal }: CliEnvironment): AdminContext {
+export function createContext({ env, out, err: stderr, signal }: Shell): AdminContext {
+  const err = (text: string): void => void stderr.write(text);
   const releasers = createReleasers();
   let config: Config | undefined;
   let store: Promise<RedisClient> | undefined;

@@ -3,7 +3,8 @@ import { ConfigError } from '../../config.ts';
 import { version } from '../../version.ts';
 import { adminCommand, describeError, configureErrorOutput } from '../command-line.ts';
 import { auditCommand } from './audit.ts';
-import { createContext, type AdminContext, type CliEnvironment } from './context.ts';
+import type { Shell } from '../shell.ts';
+import { createContext, type AdminContext } from './context.ts';
 import { cutoverCommand } from './cutover/cutover.ts';
 import { deprecationCommand } from './deprecation/deprecation.ts';
 import { fsckCommand } from './fsck.ts';
@@ -32,21 +33,21 @@ const groups: ((context: AdminContext) => Command)[] = [
  * Runs the operator's tool. Returns the exit code: 0 done, 1 ran and found a problem, 2 wrong usage or
  * configuration, 130 interrupted. Every error is one line with the remedy.
  */
-export async function runAdmin(args: readonly string[], environment: CliEnvironment): Promise<number> {
-  const context = createContext(environment);
+export async function runAdmin(args: readonly string[], shell: Shell): Promise<number> {
+  const context = createContext(shell);
   try {
-    await createProgram(context, environment).parseAsync(args, { from: 'user' });
+    await createProgram(context).parseAsync(args, { from: 'user' });
     return context.exitCode();
   } catch (error) {
     if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : 2;
-    environment.err(`error: ${describeError(error)}\n`);
+    context.err(`error: ${describeError(error)}\n`);
     return error instanceof ConfigError ? 2 : 1;
   } finally {
     await context.close();
   }
 }
 
-function createProgram(context: AdminContext, environment: CliEnvironment): Command {
+function createProgram(context: AdminContext): Command {
   const program = new Command(adminCommand)
     .version(version)
     .description(
@@ -56,7 +57,7 @@ function createProgram(context: AdminContext, environment: CliEnvironment): Comm
     .enablePositionalOptions()
     .addHelpText('after', programHelp);
   for (const group of groups) program.addCommand(group(context));
-  configureErrorOutput(program, environment.out, environment.err);
+  configureErrorOutput(program, context.out, context.err);
   return program;
 }
 

@@ -11,7 +11,7 @@ import { openEmbedded } from '../../../src/redis/connection/embedded.ts';
 import { organizationBase } from '../../../src/redis/keys.ts';
 import { putProfile } from '../../../src/redis/profiles.ts';
 import { readWriteSnapshot } from '../../../src/redis/write-snapshot.ts';
-import { runAdmin } from '../../../src/cli/admin/run.ts';
+import { runTool, type Ran } from '../../support/admin.ts';
 import { openTestStore } from '../../support/store.ts';
 import { freshPrefix, testRedisUrl, unusedPort } from '../../support/redis.ts';
 import type { RedisClient } from '../../../src/redis/connection/client.ts';
@@ -29,28 +29,8 @@ beforeEach(() => {
 });
 afterAll(() => closeRedis(store));
 
-interface Ran {
-  code: number;
-  out: string;
-  err: string;
-}
-
-/** The tool in this process; the command as on a shell without quotes, or its parts. */
-async function admin(command: string | string[], signal = new AbortController().signal): Promise<Ran> {
-  const ran: Ran = { code: -1, out: '', err: '' };
-  const args = typeof command === 'string' ? command.split(' ') : command;
-  ran.code = await runAdmin(args, {
-    env,
-    out: (text) => {
-      ran.out += text;
-    },
-    err: (text) => {
-      ran.err += text;
-    },
-    signal,
-  });
-  return ran;
-}
+const admin = (command: string | string[], signal?: AbortSignal): Promise<Ran> =>
+  runTool(env, command, signal);
 
 /** The tool's JSON; the command must succeed. */
 async function adminJson(command: string): Promise<unknown> {

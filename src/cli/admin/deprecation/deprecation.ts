@@ -3,7 +3,12 @@ import { readContractPolicy } from '../../../deprecation/policy/contract-policy.
 import { parseLink } from '../../../deprecation/policy/links.ts';
 import { clearInLayer, clearLayer, setInLayer, type Edit } from '../../../deprecation/policy/policy-edits.ts';
 import { changePolicy, readOperatorLayer } from '../../../deprecation/policy/policy-store.ts';
-import { layerPolicy, type DeprecationPolicy, type PolicyLayer } from '../../../deprecation/policy/policy.ts';
+import {
+  layerPolicy,
+  type DeprecationPolicy,
+  type Exemption,
+  type PolicyLayer,
+} from '../../../deprecation/policy/policy.ts';
 import { formatInstant, formatWindow, parseInstant, parseWindow, type Window } from '../../../lib/iso8601.ts';
 import { printable } from '../../../lib/system/terminal.ts';
 import { action, problem, type AdminContext, type Report } from '../context.ts';
@@ -123,16 +128,16 @@ async function setPolicy(
   options: SetOptions,
   exemptions: readonly GivenExemption[],
 ): Promise<Report> {
-  const given = toLayer(options, exemptions);
-  if (Object.keys(given).length === 0) {
-    return { kind: 'usage', message: 'nothing to set: see deprecation set --help' };
-  }
-  const endless = exemptions.find(({ until }) => until === undefined);
+  const endless = exemptions.find((exemption) => !hasEnd(exemption));
   if (endless !== undefined) {
     return {
       kind: 'usage',
       message: `the exemption of ${nameOf(endless)} has no end: add --until 2027-01-31T12:00:00Z after it`,
     };
+  }
+  const given = toLayer(options, exemptions.filter(hasEnd));
+  if (Object.keys(given).length === 0) {
+    return { kind: 'usage', message: 'nothing to set: see deprecation set --help' };
   }
   const report = await change(context, setInLayer(given));
   if (report.kind === 'done') {
@@ -144,20 +149,22 @@ async function setPolicy(
   return report;
 }
 
-function toLayer(options: SetOptions, exemptions: readonly GivenExemption[]): PolicyLayer {
+function hasEnd(exemption: GivenExemption): exemption is Exemption {
+  return exemption.until !== undefined;
+}
+
+function toLayer(options: SetOptions, exemptions: readonly Exemption[]): PolicyLayer {
   const given = Object.entries(settings).flatMap(([name, setting]) => {
     const value = options[name as Setting];
     return value === undefined ? [] : [[setting, value] as const];
   });
-  const idsOf = (kind: GivenExemption['of']) =>
-    exemptions.flatMap(({ of, id, until = 0 }) => (of === kind ? [{ id, until }] : []));
-  const organizations = idsOf('organization').map(({ id, until }) => ({ organizationId: id, until }));
-  const keys = idsOf('key').map(({ id, until }) => ({ keyId: id, until }));
+  const exemptOrganizations = exemptions.filter((exemption) => 'organizationId' in exemption);
+  const exemptKeys = exemptions.filter((exemption) => 'keyId' in exemption);
   return {
     ...Object.fromEntries(given),
     ...(options.brownout && { brownouts: options.brownout }),
-    ...(organizations.length > 0 && { exemptOrganizations: organizations }),
-    ...(keys.length > 0 && { exemptKeys: keys }),
+    ...(exemptOrganizations.length > 0 && { exemptOrganizations }),
+    ...(exemptKeys.length > 0 && { exemptKeys }),
   };
 }
 
@@ -208,6 +215,10 @@ function describe(policy: DeprecationPolicy, version: number, ...notes: string[]
   };
 }
 
-function nameOf({ of, id }: GivenExemption): string {
-  return printable(of === 'key' ? `key ${id}` : `organization ${JSON.stringify(id)}`);
+function nameOf(exemption: GivenExemption): string {
+  return printable(
+    'keyId' in exemption
+      ? `key ${exemption.keyId}`
+      : `organization ${JSON.stringify(exemption.organizationId)}`,
+  );
 }

@@ -5,13 +5,8 @@ import { listOrganizations } from '../../../redis/organizations.ts';
 import { parseId, parseTime } from '../options.ts';
 import { yieldingChunks } from '../../../lib/time-slices.ts';
 
-/** An exemption as the command line gives it. */
-export interface GivenExemption {
-  of: 'organization' | 'key';
-  id: string;
-  /** ms */
-  until?: number;
-}
+/** An exemption as the command line gives it, at first without its end (ms). */
+export type GivenExemption = ({ organizationId: string } | { keyId: string }) & { until?: number };
 
 /**
  * Adds `--exempt-org`, `--exempt-key` and `--until`, whose order matters: an `--until` applies to all exemptions before
@@ -19,19 +14,16 @@ export interface GivenExemption {
  */
 export function addExemptionOptions(command: Command): GivenExemption[] {
   const exemptions: GivenExemption[] = [];
-  const add = (of: GivenExemption['of']) => (text: string) => {
-    exemptions.push({ of, id: parseId(text) });
-  };
   command
     .option(
       '--exempt-org <organization>',
       'organization exempt from brownouts and sunset; repeatable',
-      add('organization'),
+      (text) => exemptions.push({ organizationId: parseId(text) }),
     )
     .option(
       '--exempt-key <key-id>',
       'public id of a key exempt from brownouts and sunset; repeatable',
-      add('key'),
+      (text) => exemptions.push({ keyId: parseId(text) }),
     )
     .option('--until <time>', 'end of the exemptions given before it, ISO 8601', (text) => {
       const until = parseTime(text);
@@ -64,8 +56,10 @@ export async function findUnknown(
   };
   const unknown: GivenExemption[] = [];
   for (const exemption of exemptions) {
-    const { of, id } = exemption;
-    const exists = of === 'key' ? await keyExists(id) : organizations.includes(id);
+    const exists =
+      'keyId' in exemption
+        ? await keyExists(exemption.keyId)
+        : organizations.includes(exemption.organizationId);
     if (!exists) unknown.push(exemption);
   }
   return unknown;

@@ -2,6 +2,7 @@ import { phaseAt, type DeprecationPolicy, type Phase } from '../../../deprecatio
 import { dayMs, relativeTime } from '../../../lib/days.ts';
 import { formatInstant } from '../../../lib/iso8601.ts';
 import { counted } from '../../../lib/numbers.ts';
+import { list } from '../../../lib/system/terminal.ts';
 
 /** The policy for operators and programs: ISO 8601 times, null for what is not set. */
 export interface PolicyView {
@@ -48,17 +49,17 @@ export function viewPolicy(policy: DeprecationPolicy, now: number): PolicyView {
 /** The same as lines for a terminal: the settings, then all dates in order with now (ms) among them. */
 export function policyLines(view: PolicyView, now: number): string[] {
   const days = view.daysToSunset === null ? '' : ` (${counted(view.daysToSunset, 'day')} from now)`;
-  const settings = [
-    `phase          ${view.phase}`,
-    `deprecated at  ${view.deprecatedAt ?? 'not set'}`,
-    `sunset         ${view.sunsetAt === null ? 'not set' : `${view.sunsetAt}${days}, then ${view.afterSunset}`}`,
-    `successor      ${view.successorUrl ?? 'not set'}`,
-    `documentation  ${view.documentationUrl ?? 'not set'}`,
-    ...view.brownouts.map(({ start, end, state }) => `brownout       ${start}/${end} (${state})`),
+  const settings = list([
+    ['phase', view.phase],
+    ['deprecated at', view.deprecatedAt ?? 'not set'],
+    ['sunset', view.sunsetAt === null ? 'not set' : `${view.sunsetAt}${days}, then ${view.afterSunset}`],
+    ['successor', view.successorUrl ?? 'not set'],
+    ['documentation', view.documentationUrl ?? 'not set'],
+    ...view.brownouts.map(({ start, end, state }) => ['brownout', `${start}/${end} (${state})`] as const),
     ...exemptionsOf(view).map(
-      ({ who, until, live }) => `exempt         ${who} until ${until}${live ? '' : ' (over)'}`,
+      ({ who, until, live }) => ['exempt', `${who} until ${until}${live ? '' : ' (over)'}`] as const,
     ),
-  ];
+  ]).split('\n');
   const dates = timeline(view, now);
   return dates.length === 0 ? settings : [...settings, '', ...dates];
 }
