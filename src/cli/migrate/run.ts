@@ -7,6 +7,7 @@ import { applyOrFollow } from './follow.ts';
 import { forget } from './forget.ts';
 import { entityNames } from '../../migration/records/records.ts';
 import { plan } from './plan.ts';
+import type { Shell } from '../shell.ts';
 import type { Outcome, CliEnvironment } from './session.ts';
 import { verify } from './verify.ts';
 import { status } from './status.ts';
@@ -27,10 +28,7 @@ import {
  * Runs the migration tool. Returns the exit code: 0 done, 1 ran and found a problem, 2 wrong usage or configuration,
  * 130 interrupted. Every error is one line with the remedy.
  */
-export async function runMigrate(
-  args: readonly string[],
-  tool: Omit<CliEnvironment, 'config'>,
-): Promise<number> {
+export async function runMigrate(args: readonly string[], tool: Shell): Promise<number> {
   let exitCode = 0;
   const program = createProgram(tool, (code) => {
     exitCode = code;
@@ -49,7 +47,7 @@ export async function runMigrate(
   }
 }
 
-function createProgram(tool: Omit<CliEnvironment, 'config'>, onExit: (code: number) => void): Command {
+function createProgram(tool: Shell, onExit: (code: number) => void): Command {
   const { out, err } = tool;
   const does =
     <Own>(command: (environment: CliEnvironment, flags: Own) => Promise<Outcome>) =>

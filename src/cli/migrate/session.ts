@@ -11,6 +11,7 @@ import { createWorkspace } from '../../migration/analysis/workspace.ts';
 import { MigrationError, openIssues } from '../../migration/engine/issues.ts';
 import { createOrganizations } from '../../migration/engine/organizations.ts';
 import { createProgress } from '../../migration/engine/progress.ts';
+import type { Shell } from '../shell.ts';
 import { whileRegistered } from './cutover.ts';
 
 /** What a command needs of the service's configuration. */
@@ -24,18 +25,8 @@ interface MigrationConfig extends StoreConfig {
 }
 
 /** What a command needs from the process that runs it. */
-export interface CliEnvironment {
+export interface CliEnvironment extends Shell {
   config: MigrationConfig;
-  /** Standard output. The caller prints the outcome of a command. */
-  out: (text: string) => void;
-  /** Where progress is shown. */
-  err: { isTTY?: boolean | undefined; write: (text: string) => unknown };
-  /** Aborted to stop the command. */
-  signal: AbortSignal;
-  /** May hold a source's password. */
-  env: NodeJS.ProcessEnv;
-  /** Asks a question at the terminal; undefined if there is none. */
-  ask?: ((question: string) => Promise<string>) | undefined;
 }
 
 /** How a command ended. */
