@@ -1,10 +1,10 @@
 import type { MediaStore } from '../../media/store.ts';
 import { organizationBase } from '../../redis/keys.ts';
 import type { RedisClient } from '../../redis/connection/client.ts';
-import { currentDenylist, deniedAmong } from '../../redis/denied-names.ts';
 import { bodyOf, readJson } from '../forward/content.ts';
 import { isUndelivered, type Legacy, type LegacyRequest, type LegacyResponse } from '../forward/legacy.ts';
 import { namesNotAdded } from '../adopt/denylist.ts';
+import { currentDenylist, deniedAmong } from './denied-names.ts';
 import type { QueuedChange } from './queue/changes.ts';
 import type { ReplayQueue } from './queue/queue.ts';
 import { credentialHeaders, toLegacyRequest, type Demand } from './request.ts';

@@ -6,12 +6,17 @@ import { infoField, mastersOf, type RedisClient } from './client.ts';
 const scanCount = 1000;
 
 /** Keys moved to another server while they were being walked: some may have been missed. */
-export class KeysMovedError extends Error {
+class KeysMovedError extends Error {
   constructor() {
     super(
       'keys moved between servers while they were being read (resharding, a failover or a restart), so some may have been missed: run this again once that is over',
     );
   }
+}
+
+/** Whether keys moved: as a walk has noticed, or the client, in the commands of one turn of the event loop. */
+export function isKeysMoved(error: unknown): boolean {
+  return error instanceof KeysMovedError || String(error).includes('All keys in the pipeline should belong');
 }
 
 /**

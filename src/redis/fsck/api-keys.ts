@@ -1,6 +1,6 @@
 import { scanPairs } from '../connection/scan.ts';
 import { apiKeyIdsKey, apiKeyKey } from '../keys.ts';
-import { hasType, quote, removeField, type Check } from './check.ts';
+import { hasType, ofRightType, quote, removeField, type Check, type Repair } from './check.ts';
 
 /** Checks that an API key's record is whole, and that it is listed under its public id. */
 export async function checkKeyRecord(check: Check, sha256: string): Promise<void> {
@@ -10,7 +10,8 @@ export async function checkKeyRecord(check: Check, sha256: string): Promise<void
   check.counts.apiKeys++;
   const [id = null, role, expires = null] = await store.hmget(key, 'i', 'r', 'e');
   if (id === null) {
-    return await report('key-invalid', `${quote(key)} has no public id (field i): remove it`);
+    await report('key-invalid', `${quote(key)} has no public id (field i): remove it`);
+    return;
   }
   if (role !== 'player' && role !== 'admin') {
     const detail = `key ${id} has role ${quote(role ?? '')}, so it counts as a player's: set field r of ${quote(key)} to player or admin`;
@@ -25,18 +26,15 @@ export async function checkKeyRecord(check: Check, sha256: string): Promise<void
 
 async function checkListed({ store, base, report }: Check, id: string, sha256: string): Promise<void> {
   const list = apiKeyIdsKey(base);
-  const type = await store.type(list);
-  // A list of the wrong type is reported by itself.
-  if (type !== 'hash' && type !== 'none') return;
-  const listed = await store.hget(list, id);
-  if (listed === sha256) return;
+  const listed = await ofRightType(store.hget(list, id));
+  if (listed === undefined || listed === sha256) return;
   // Two keys with one public id: nobody can tell which of them was meant.
   const isShared = listed !== null && (await store.hget(apiKeyKey(base, listed), 'i')) === id;
   const detail = `key ${id} is missing from the list of keys, or listed for another key, so it cannot be revoked`;
-  const link = {
+  const link: Repair = {
     expect: [
-      [id, 'hget', apiKeyKey(base, sha256), 'i'] as const,
-      [listed ?? false, 'hget', list, id] as const,
+      [id, 'hget', apiKeyKey(base, sha256), 'i'],
+      [listed ?? false, 'hget', list, id],
     ],
     commands: [['hset', list, id, sha256]],
   };
@@ -46,14 +44,9 @@ async function checkListed({ store, base, report }: Check, id: string, sha256: s
 /** Checks that every listed API key has a record with that public id. */
 export async function checkKeyList({ store, base, report }: Check): Promise<void> {
   const list = apiKeyIdsKey(base);
-  const idIn = async (sha256: string): Promise<string | null> => {
-    const key = apiKeyKey(base, sha256);
-    return (await store.type(key)) === 'hash' ? await store.hget(key, 'i') : null;
-  };
   for await (const page of scanPairs(store, list)) {
-    const ids = await Promise.all(page.map(([, sha256]) => idIn(sha256)));
-    for (const [position, [id, sha256]] of page.entries()) {
-      if (ids[position] === id) continue;
+    for (const [id, sha256] of page) {
+      if ((await ofRightType(store.hget(apiKeyKey(base, sha256), 'i'))) === id) continue;
       const detail = `the list of keys has ${quote(id)}, for which there is no record`;
       await report('key-list-stale', detail, removeField(list, id, sha256));
     }

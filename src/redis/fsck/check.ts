@@ -1,11 +1,11 @@
 import type { RedisClient } from '../connection/client.ts';
 import { script } from '../connection/script-loader.ts';
-import type { Refusal, WriteSnapshot } from '../write-snapshot.ts';
+import { settingsKey } from '../keys.ts';
+import { readWriteSnapshot, type WriteSnapshot } from '../write-snapshot.ts';
 
-/** `changed`: what was to be repaired is no longer so. */
-export type RepairReply = 'repaired' | 'changed' | Refusal;
+const confirm = script<[sighting: string], 'confirmed' | 'changed' | 'stale'>('fsck/confirm');
 
-const repairIf = script<[generation: string, expected: string, commands: string, audit: string], RepairReply>(
+const makeRepair = script<[repair: string], 'repaired' | 'changed' | 'stale' | 'frozen' | 'staged'>(
   'fsck/repair',
 );
 
@@ -49,33 +49,51 @@ export interface Counts {
 
 type CommandPart = string | number;
 
-/** A repair that is made only if its conditions still hold (lua/fsck/repair.lua). */
-export interface ConditionalRepair {
+/** A repair, and what it is based on (lua/fsck/repair.lua). */
+export interface Repair {
   /** The generation of the name index that must be in force. */
   generation?: string;
   /** What each command must still reply, false for nothing. */
   expect: (readonly [reply: CommandPart | false, ...command: CommandPart[]])[];
+  /** Who gets a form in the name index. */
+  claim?: readonly [form: string, userId: string];
   commands: (readonly CommandPart[])[];
   /** Fields and values of an entry in the audit trail. */
   audit?: readonly string[];
 }
 
-export type Repair = ConditionalRepair | (() => Promise<RepairReply | 'staged'>);
+/** `changed`, `stale`: it was not so any more (of the name index: another generation is in force), and is no fault. */
+type Reported = 'reported' | 'changed' | 'stale';
 
 /**
- * Repairs a fault, if that is requested and possible, and reports it. A fault that the running service has fixed or
- * changed in the meantime is not reported.
+ * Reports a fault, after repairing it if that is requested and possible. What was seen of it is confirmed by a script,
+ * so that nothing is reported, or repaired, that the running service was changing just then. A repair that is more than
+ * one script tells whether there was something to repair.
  */
-export type Report = (kind: FaultKind, detail: string, repair?: Repair) => Promise<void>;
+export type Report = (
+  kind: FaultKind,
+  detail: string,
+  repair?: Repair | (() => Promise<boolean>),
+) => Promise<Reported>;
 
 /** One organization that is being examined. */
 export interface Check {
   store: RedisClient;
   base: string;
-  /** Read again when a script says that it is stale. */
   snapshot: WriteSnapshot;
+  /** How many buckets the name index has; null where the settings do not say, and then it has one. */
+  buckets: string | null;
   counts: Counts;
   report: Report;
+}
+
+/** Reads what names are checked by: again, where a script says that it is stale. */
+export async function readNaming(
+  store: RedisClient,
+  base: string,
+): Promise<Pick<Check, 'snapshot' | 'buckets'>> {
+  const snapshot = await readWriteSnapshot(store, base);
+  return { snapshot, buckets: await store.hget(settingsKey(base), `n${snapshot.index}`) };
 }
 
 interface ReportOptions {
@@ -90,15 +108,20 @@ export function createReport(
   base: string,
   { organizationId, repair: isRepairing, onFault }: ReportOptions,
 ): Report {
-  const run = async (repair: Repair): Promise<RepairReply | 'staged'> => {
-    if (typeof repair === 'function') return await repair();
-    const { generation = '', expect, commands, audit = [] } = repair;
-    const [expected, changes, entry] = [expect, commands, audit].map((part) => JSON.stringify(part));
-    return await repairIf(store, base, generation, expected ?? '', changes ?? '', entry ?? '');
+  const attempt = async (repair: Parameters<Report>[2]) => {
+    if (typeof repair === 'function') {
+      if (!isRepairing) return 'confirmed';
+      return (await repair()) ? 'repaired' : 'changed';
+    }
+    // What is not UTF-8 was not read as it is: nothing can be compared with it.
+    if (repair === undefined || JSON.stringify(repair.expect).includes('\uFFFD')) return 'confirmed';
+    return await (isRepairing ? makeRepair : confirm)(store, base, JSON.stringify(repair));
   };
   return async (kind, detail, repair) => {
-    const outcome = isRepairing && repair !== undefined ? await run(repair) : undefined;
-    if (outcome !== 'changed') onFault({ organizationId, kind, detail, isRepaired: outcome === 'repaired' });
+    const outcome = await attempt(repair);
+    if (outcome === 'changed' || outcome === 'stale') return outcome;
+    onFault({ organizationId, kind, detail, isRepaired: outcome === 'repaired' });
+    return 'reported';
   };
 }
 
@@ -107,17 +130,32 @@ export async function hasType(
   { store, report }: Check,
   key: string,
   type: 'hash' | 'set' | 'zset' | 'stream',
-  repair?: Repair,
+  repair?: (found: string) => Repair,
 ): Promise<boolean> {
   const found = await store.type(key);
-  if (found !== type && found !== 'none') {
-    await report('wrong-type', `${quote(key)} is a ${found} instead of a ${type}: remove it`, repair);
+  if (found === type) return true;
+  if (found !== 'none') {
+    await report(
+      'wrong-type',
+      `${quote(key)} is a ${found} instead of a ${type}: remove it`,
+      repair?.(found),
+    );
+  } else if (key.includes('\uFFFD')) {
+    await report('wrong-type', `the bytes of key ${quote(key)} are not UTF-8: remove it`);
   }
-  return found === type;
+  return false;
+}
+
+/** A command's reply; undefined for a key of another type, which is reported by itself. */
+export async function ofRightType<Reply>(reply: Promise<Reply>): Promise<Reply | undefined> {
+  return await reply.catch((error: unknown) => {
+    if (String(error).includes('WRONGTYPE')) return undefined;
+    throw error;
+  });
 }
 
 /** Removes a field that cannot be read from a hash; the audit trail keeps it. */
-export function removeField(key: string, field: string, value: string): ConditionalRepair {
+export function removeField(key: string, field: string, value: string): Repair {
   return {
     expect: [[value, 'hget', key, field]],
     commands: [['hdel', key, field]],
@@ -127,6 +165,3 @@ export function removeField(key: string, field: string, value: string): Conditio
 
 /** Text as it appears in a fault's detail. */
 export const quote = (text: string): string => JSON.stringify(text);
-
-/** Users or names in one script call: few enough that none holds Redis for more than a few milliseconds. */
-export const namesAtOnce = 200;

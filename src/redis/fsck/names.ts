@@ -1,136 +1,135 @@
 import { isUtf8 } from 'node:buffer';
 import { nameFault } from '../../domain/usernames.ts';
 import { yieldingChunks } from '../../lib/time-slices.ts';
+import { storeTime } from '../connection/client.ts';
 import { scanPairs } from '../connection/scan.ts';
 import { namesBucketKey, profileKey, settingsKey } from '../keys.ts';
-import { normalizedName, readWriteSnapshot } from '../write-snapshot.ts';
-import { script } from '../connection/script-loader.ts';
-import { hasType, namesAtOnce, quote, type Check, type RepairReply } from './check.ts';
+import { bucketOf, placeOf } from '../name-buckets.ts';
+import { normalizedName } from '../write-snapshot.ts';
+import { hasType, ofRightType, quote, readNaming, type Check, type Repair } from './check.ts';
 
-/** A row in the reply of lua/fsck/look_names.lua. */
-type SeenName = [
-  username: string | null,
-  holder: string | null,
-  holderUsername: string | null,
-  place: 'found' | 'misplaced' | null,
-];
-
-const lookNames = script<string[], ['stale'] | ['seen', SeenName[], buckets: string | null]>(
-  'fsck/look_names',
-);
-
-const claimName = script<string[], RepairReply | 'staged'>('fsck/claim_name');
-
+/** What a profile says of its user's name. */
 export interface NamedUser {
   userId: string;
   username: string;
+  /** When the profile was last changed, as it is stored. */
+  changedAt: string | null;
 }
 
-/** Checks that the index knows the names of these users, as theirs alone. */
-export async function checkNames(check: Check, users: readonly NamedUser[]): Promise<void> {
-  check.counts.usernames += users.length;
-  const readable: NamedUser[] = [];
-  for (const user of users) {
-    const fault = nameFault(user.username);
-    const detail = `the username of user ${quote(user.userId)}`;
-    if (fault !== undefined) {
-      await check.report('username-malformed', `${detail} ${fault}: give the user another`);
-    }
-    if (await isUnreadable(check, user)) {
-      const remedy = 'remove field u of the profile, or set it';
-      await check.report('username-malformed', `${detail} is not UTF-8: ${remedy}`);
-    } else readable.push(user);
+/** Checks that a username is valid, and that the index knows it, as this user's alone. */
+export async function checkUsername(check: Check, user: NamedUser): Promise<void> {
+  const { store, base, counts, report } = check;
+  const { userId, username } = user;
+  counts.usernames++;
+  const fault = nameFault(username);
+  const detail = `the username of user ${quote(userId)}`;
+  if (fault !== undefined) {
+    await report('username-malformed', `${detail} ${fault}: give the user another`);
   }
-  for await (const chunk of yieldingChunks(readable, namesAtOnce)) await checkChunk(check, chunk);
-}
-
-/** Bytes that are not UTF-8 are read as the replacement character, which a name may have, too. */
-async function isUnreadable({ store, base }: Check, { userId, username }: NamedUser): Promise<boolean> {
-  if (!username.includes('\uFFFD')) return false;
-  const bytes = await store.hgetBuffer(profileKey(base, userId), 'u');
-  return bytes !== null && !isUtf8(bytes);
-}
-
-async function checkChunk(check: Check, users: readonly NamedUser[]): Promise<void> {
-  const { store, base, snapshot } = check;
-  const named = users.map((user) => ({ ...user, form: normalizedName(snapshot, user.username) }));
-  const pairs = named.flatMap(({ userId, form }) => [userId, form]);
-  const reply = await lookNames(store, base, snapshot.index, '', ...pairs);
-  if (reply[0] === 'stale') {
-    check.snapshot = await readWriteSnapshot(store, base);
-    return await checkChunk(check, users);
+  // Bytes that are not UTF-8 are read as the replacement character, which a name may have, too.
+  const bytes = username.includes('\uFFFD') ? await store.hgetBuffer(profileKey(base, userId), 'u') : null;
+  if (bytes !== null && !isUtf8(bytes)) {
+    const remedy = 'remove field u of the profile, or set it';
+    await report('username-malformed', `${detail} is not UTF-8: ${remedy}`);
+    return;
   }
-  for (const [position, [current, holder, holderUsername]] of reply[1].entries()) {
-    const name = named[position];
-    if (name === undefined) continue;
-    // A name that has just changed is fine.
-    if (current !== name.username || holder === name.userId) continue;
-    await reportUnindexed(check, name, holder ?? '', holderUsername);
-  }
+  await checkIndexed(check, user);
 }
 
-async function reportUnindexed(
-  { store, base, snapshot, report }: Check,
-  { userId, username, form }: NamedUser & { form: string },
-  rival: string,
-  rivalName: string | null,
-): Promise<void> {
-  const isShared = rivalName !== null && normalizedName(snapshot, rivalName) === form;
-  const known = [snapshot.index, userId, username, form, rival, rivalName ?? '', isShared ? '1' : ''];
-  const claim = async () => await claimName(store, base, ...known);
-  if (isShared) {
+async function checkIndexed(check: Check, user: NamedUser): Promise<void> {
+  const { store, base, snapshot, buckets, report } = check;
+  const { userId, username } = user;
+  const form = normalizedName(snapshot, username);
+  const bucket = namesBucketKey(base, snapshot.index, String(numberOfBucket(check, form)));
+  const rival = (await ofRightType(store.hget(bucket, form))) ?? null;
+  if (rival === userId) return;
+  const [rivalName = null, rivalChangedAt = null] =
+    (rival !== null && (await ofRightType(store.hmget(profileKey(base, rival), 'u', 't')))) || [];
+  const repair: Repair = {
+    generation: snapshot.index,
+    expect: [
+      [username, 'hget', profileKey(base, userId), 'u'],
+      [rival ?? false, 'holder', form],
+      ...(rival === null ? [] : [[rivalName ?? false, 'hget', profileKey(base, rival), 'u'] as const]),
+    ],
+    claim: [form, userId],
+    commands: [],
+  };
+  let reported;
+  if (rival !== null && rivalName !== null && normalizedName(snapshot, rivalName) === form) {
     const detail = `users ${quote(userId)} and ${quote(rival)} have the same name, ${quote(username)}: with --repair the profile that was changed last keeps it`;
-    return await report('username-shared', detail, claim);
+    const other = { userId: rival, username: rivalName, changedAt: rivalChangedAt };
+    const [keeper, loser] = changeTime(user) > changeTime(other) ? [user, other] : [other, user];
+    const loss = await lossOfName(check, loser, keeper);
+    reported = await report('username-shared', detail, { ...repair, ...loss, claim: [form, keeper.userId] });
+  } else {
+    const instead = rival === null ? '' : `, which has user ${quote(rival)} instead`;
+    const detail = `username ${quote(username)} of user ${quote(userId)} is not in the index${instead}`;
+    reported = await report('username-not-indexed', detail, repair);
   }
-  const instead = rival === '' ? '' : `, which has user ${quote(rival)} instead`;
-  const detail = `username ${quote(username)} of user ${quote(userId)} is not in the index${instead}`;
-  await report('username-not-indexed', detail, claim);
+  if (reported === 'reported') return;
+  // A name that has just changed is fine. In another generation, or with more buckets, it is looked up again.
+  const naming = await readNaming(store, base);
+  if (naming.snapshot.index === snapshot.index && naming.buckets === buckets) return;
+  Object.assign(check, naming);
+  await checkIndexed(check, user);
+}
+
+const changeTime = ({ changedAt }: NamedUser): number => Number(changedAt) || 0;
+
+/** How a user loses a name that another keeps. */
+async function lossOfName(
+  { store, base, snapshot }: Check,
+  { userId, username }: NamedUser,
+  keeper: NamedUser,
+): Promise<Pick<Repair, 'commands' | 'audit'>> {
+  const key = profileKey(base, userId);
+  return {
+    commands: [
+      ['hdel', key, 'u'],
+      ['hset', key, 't', await storeTime(store), 'b', snapshot.epoch],
+    ],
+    audit: ['removed', 'username', 'user', userId, 'username', username, 'kept-by', keeper.userId],
+  };
 }
 
 /** Checks that every entry of a bucket is the name of its user, and where lookups find it. */
-export async function checkBucket(check: Check, bucket: string): Promise<void> {
-  const { store, base, snapshot } = check;
-  const { index } = snapshot;
-  const key = namesBucketKey(base, index, bucket);
-  const type = await store.type(key);
-  // fsck finds the names that are missing from the index then.
-  const remove = { generation: index, expect: [[type, 'type', key] as const], commands: [['unlink', key]] };
+export async function checkBucket(check: Check, number: string): Promise<void> {
+  const key = namesBucketKey(check.base, check.snapshot.index, number);
+  // The names that are missing from the index then are found by their profiles.
+  const remove = (type: string): Repair => ({ expect: [[type, 'type', key]], commands: [['unlink', key]] });
   if (!(await hasType(check, key, 'hash', remove))) return;
-  for await (const page of scanPairs(store, key)) {
-    for await (const chunk of yieldingChunks(page, namesAtOnce)) await checkEntries(check, bucket, chunk);
+  for await (const page of scanPairs(check.store, key)) {
+    for await (const chunk of yieldingChunks(page, 50)) {
+      await Promise.all(chunk.map(([form, user]) => checkEntry(check, number, form, user)));
+    }
   }
 }
 
-async function checkEntries(
-  { store, base, snapshot, report }: Check,
-  bucket: string,
-  entries: readonly (readonly [form: string, user: string])[],
-): Promise<void> {
+async function checkEntry(check: Check, number: string, form: string, user: string): Promise<void> {
+  const { store, base, snapshot, buckets, report } = check;
   const { index } = snapshot;
-  const pairs = entries.flatMap(([form, user]) => [user, form]);
-  const reply = await lookNames(store, base, index, bucket, ...pairs);
-  // The whole generation has been replaced; the profiles are compared with the next one.
-  if (reply[0] === 'stale') return;
-  const [, rows, buckets] = reply;
-  const key = namesBucketKey(base, index, bucket);
-  for (const [position, [username, , , place]] of rows.entries()) {
-    const [form = '', user = ''] = entries[position] ?? [];
-    if (place === null) continue;
-    const isTheirs = username !== null && normalizedName(snapshot, username) === form;
-    if (isTheirs && place === 'found') continue;
-    const instead = username === null ? 'has no username' : `is ${quote(username)}`;
-    const detail = isTheirs
-      ? `the index has ${quote(form)} in bucket ${bucket}, where no lookup finds it`
-      : `the index gives ${quote(form)} to user ${quote(user)}, who ${instead}`;
-    await report('index-entry-stale', detail, {
-      generation: index,
-      expect: [
-        [user, 'hget', key, form],
-        [username ?? false, 'hget', profileKey(base, user), 'u'],
-        // With another number of buckets it may be where lookups go.
-        ...(isTheirs ? [[buckets ?? false, 'hget', settingsKey(base), `n${index}`] as const] : []),
-      ],
-      commands: [['hdel', key, form]],
-    });
-  }
+  const username = (await ofRightType(store.hget(profileKey(base, user), 'u'))) ?? null;
+  const isTheirs = username !== null && normalizedName(snapshot, username) === form;
+  if (isTheirs && numberOfBucket(check, form) === Number(number)) return;
+  const key = namesBucketKey(base, index, number);
+  const instead = username === null ? 'has no username' : `is ${quote(username)}`;
+  const detail = isTheirs
+    ? `the index has ${quote(form)} in bucket ${number}, where no lookup finds it`
+    : `the index gives ${quote(form)} to user ${quote(user)}, who ${instead}`;
+  // Where the whole generation has been replaced, the profiles are compared with the next one.
+  await report('index-entry-stale', detail, {
+    generation: index,
+    expect: [
+      [user, 'hget', key, form],
+      [username ?? false, 'hget', profileKey(base, user), 'u'],
+      // With another number of buckets it may be where lookups go.
+      ...(isTheirs ? [[buckets ?? false, 'hget', settingsKey(base), `n${index}`] as const] : []),
+    ],
+    commands: [['hdel', key, form]],
+  });
 }
+
+/** The bucket that has a form; where there are more buckets by now, what is seen in it is confirmed by a script. */
+const numberOfBucket = ({ buckets }: Check, form: string): number =>
+  bucketOf(placeOf(form), Number(buckets ?? 1));

@@ -1,6 +1,6 @@
 import { storeTime } from '../connection/client.ts';
 import { settingsFaults } from '../../domain/settings.ts';
-import { comparisonForm, nameFault } from '../../domain/usernames.ts';
+import { nameFault } from '../../domain/usernames.ts';
 import { scanPairs } from '../connection/scan.ts';
 import {
   apiKeyIdsKey,
@@ -10,9 +10,9 @@ import {
   settingsKey,
   unreferencedPicturesKey,
 } from '../keys.ts';
-import { readWriteSnapshot } from '../write-snapshot.ts';
+import { normalizedName } from '../write-snapshot.ts';
 import { checkKeyList } from './api-keys.ts';
-import { hasType, quote, removeField, type Check } from './check.ts';
+import { hasType, quote, readNaming, removeField, type Check } from './check.ts';
 import { checkObjects } from './references.ts';
 
 /** Checks what an organization has in single keys: settings, denylist, list of keys, catalogue, unreferenced files. */
@@ -27,10 +27,9 @@ export async function checkOrganization(check: Check): Promise<void> {
   await hasType(check, auditKey(base), 'stream');
 }
 
-async function checkSettings({ store, base, snapshot, report }: Check): Promise<void> {
+async function checkSettings({ store, base, snapshot, buckets, report }: Check): Promise<void> {
   const key = settingsKey(base);
-  const stored = await store.hmget(key, 'comparison', 'index', 'building', `n${snapshot.index}`);
-  const [comparison, index, building, buckets] = stored;
+  const [comparison, index, building] = await store.hmget(key, 'comparison', 'index', 'building');
   const faults = settingsFaults(snapshot.settings);
   if (comparison !== 'exact' && comparison !== 'case-insensitive') {
     faults.push(`the comparison is ${quote(comparison ?? '')}`);
@@ -48,33 +47,39 @@ async function checkSettings({ store, base, snapshot, report }: Check): Promise<
 
 /** A denied name is stored under its form; the value is the name as given, '' where that is the form. */
 async function checkDenylist(check: Check): Promise<void> {
-  const { store, base, counts, report } = check;
-  const { index, settings } = check.snapshot;
-  const key = denylistKey(base, index);
+  const { store, base, snapshot, counts, report } = check;
+  const generation = snapshot.index;
+  const key = denylistKey(base, generation);
   for await (const page of scanPairs(store, key)) {
     counts.deniedNames += page.length;
     for (const [field, value] of page) {
       const name = value === '' ? field : value;
-      const form = comparisonForm(name, settings.comparison);
+      const form = normalizedName(snapshot, name);
       const fault = nameFault(name);
       if (form === field && fault === undefined) continue;
-      // Unless the comparison has been changed meanwhile, and with it the list.
-      check.snapshot = await readWriteSnapshot(store, base);
-      if (check.snapshot.index !== index) return await checkDenylist(check);
-      if (fault !== undefined) {
-        const detail = `denied name ${quote(name)} ${fault}, so nobody can have it`;
-        await report('denied-name-misfiled', detail, removeField(key, field, value));
-        continue;
-      }
-      const detail = `denied name ${quote(name)} is stored under ${quote(field)}, where no lookup finds it`;
-      await report('denied-name-misfiled', detail, {
-        generation: index,
-        expect: [[value, 'hget', key, field]],
-        commands: [
-          ['hdel', key, field],
-          ['hsetnx', key, form, form === name ? '' : name],
-        ],
-      });
+      const denied = `denied name ${quote(name)}`;
+      const reported =
+        fault === undefined
+          ? await report(
+              'denied-name-misfiled',
+              `${denied} is stored under ${quote(field)}, where no lookup finds it`,
+              {
+                generation,
+                expect: [[value, 'hget', key, field]],
+                commands: [
+                  ['hdel', key, field],
+                  ['hsetnx', key, form, form === name ? '' : name],
+                ],
+              },
+            )
+          : await report('denied-name-misfiled', `${denied} ${fault}, so nobody can have it`, {
+              generation,
+              ...removeField(key, field, value),
+            });
+      if (reported !== 'stale') continue;
+      // The comparison has been changed meanwhile, and with it the list.
+      Object.assign(check, await readNaming(store, base));
+      return await checkDenylist(check);
     }
   }
 }

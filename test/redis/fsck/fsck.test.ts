@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
+import { afterAll, beforeAll, beforeEach, describe, expect, jest, test } from '@jest/globals';
 import { defaultSettings } from '../../../src/domain/settings.ts';
 import { createApiKey, revokeApiKey } from '../../../src/redis/api-keys/api-keys.ts';
 import { closeRedis } from '../../../src/redis/connection/connect.ts';
@@ -189,6 +189,36 @@ describe('the index of names', () => {
     const trail = JSON.stringify(await store.xrange(`${base}audit`, '-', '+'));
     expect(trail).toContain('"user","old","username","Ada","kept-by","ada"');
     expect(trail).toContain('"user","bob","username","Bo\u0301b","kept-by","new"');
+  });
+
+  test('is compared with names as it grows meanwhile', async () => {
+    const users = Array.from({ length: 400 }, (_, n) => `user-${n}`);
+    const original = store.type.bind(store);
+    let isGrown: Promise<unknown> | undefined;
+    // The index has one bucket when it is begun, and many when the names are looked up.
+    const type = jest.spyOn(store, 'type').mockImplementation(async (key) => {
+      if (String(key).startsWith(`${base}p:`)) {
+        isGrown ??= Promise.all(users.map((user) => put(user, `Name ${user}`)));
+        await isGrown;
+      }
+      return await original(key);
+    });
+    await store.hset(`${base}p:eve`, { u: 'Eve', t: 1 });
+    await store.hset(names(), 'Ada', 'nobody');
+    expect(await check().finally(() => type.mockRestore())).toMatchObject({
+      kinds: expect.arrayContaining(['username-not-indexed', 'username-not-indexed']),
+    });
+    expect(await store.hget(`${base}settings`, 'n0')).not.toBeNull();
+    expect((await check(true)).remaining).toBe(0);
+    expect((await check()).faults).toEqual([]);
+  });
+
+  test('is reported, and not repaired, where it holds bytes that are not UTF-8', async () => {
+    await store.hset(names(), 'Ada', Buffer.from([0xff]));
+    const kinds = ['index-entry-stale', 'username-not-indexed'];
+    expect((await check()).kinds).toEqual(kinds);
+    // It cannot be compared, so it is left to the operator.
+    expect(await check(true)).toMatchObject({ kinds, remaining: 2 });
   });
 
   test('reports usernames that are not valid names', async () => {

@@ -1,4 +1,4 @@
-import { hash } from 'node:crypto';
+import { bucketOf, placeOf } from '../../../redis/name-buckets.ts';
 import { createPartitions, partitionCount } from '../../analysis/partitions.ts';
 import { separator } from '../../analysis/sorter.ts';
 import type { MigrationContext } from '../context.ts';
@@ -157,20 +157,7 @@ function createBucketWriter(sender: RowSender) {
   };
 }
 
-/** The place of a form in the index, in hexadecimal, as lua/lib/names.lua has it: the lowest bits tell its bucket. */
-function placeOf(form: string): string {
-  return hash('sha1', form).slice(0, 8);
-}
-
 /** The partition of a place: where an index has more buckets than there are partitions, none is in two. */
 function partitionOf(place: string): number {
   return Number.parseInt(place.slice(-2), 16) % partitionCount;
-}
-
-/** The number of the bucket that has a place (linear hashing). */
-function bucketOf(place: string, count: number): number {
-  const digest = Number.parseInt(place, 16);
-  const range = 2 ** Math.ceil(Math.log2(count));
-  const number = digest % range;
-  return number < count ? number : digest % (range / 2);
 }

@@ -1,8 +1,8 @@
-import { denylistKey } from './keys.ts';
-import type { RedisClient } from './connection/client.ts';
-import { scanPairs } from './connection/scan.ts';
-import { normalizedName, readWriteSnapshot } from './write-snapshot.ts';
-import { yieldingChunks } from '../lib/time-slices.ts';
+import { denylistKey } from '../../redis/keys.ts';
+import type { RedisClient } from '../../redis/connection/client.ts';
+import { scanPairs } from '../../redis/connection/scan.ts';
+import { normalizedName, readWriteSnapshot } from '../../redis/write-snapshot.ts';
+import { yieldingChunks } from '../../lib/time-slices.ts';
 
 const namesAtOnce = 500;
 

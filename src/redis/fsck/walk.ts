@@ -1,0 +1,147 @@
+import type { RedisClient } from '../connection/client.ts';
+import { scanKeys } from '../connection/scan.ts';
+import {
+  apiKeyKey,
+  collectionKey,
+  loadingKey,
+  organizationBase,
+  organizationOf,
+  profileKey,
+  rebuildKey,
+  settingsKey,
+} from '../keys.ts';
+import { listOrganizations, registerOrganization } from '../organizations.ts';
+import { dropGeneration, generationOf } from '../reindex/generations.ts';
+import { readWriteSnapshot } from '../write-snapshot.ts';
+import { yieldingChunks } from '../../lib/time-slices.ts';
+import { checkKeyRecord } from './api-keys.ts';
+import { createReport, readNaming, type Check, type Counts, type Fault } from './check.ts';
+import { checkBucket } from './names.ts';
+import { checkOrganization } from './organization.ts';
+import { checkProfile } from './profiles.ts';
+import { checkCollection } from './references.ts';
+
+/** Keys examined at once: few, since commands sent together delay other requests. */
+const atOnce = 100;
+
+export interface WalkOptions {
+  /** Only this organization; all of them, if it is not given. */
+  organizationId?: string | undefined;
+  repair: boolean;
+  onFault: (fault: Fault) => void;
+  signal?: AbortSignal | undefined;
+}
+
+/** What was examined, and the organizations that a migration is loading for the first time, which were not. */
+export interface Walked {
+  kind: 'checked';
+  counts: Counts;
+  loading: string[];
+}
+
+/** Examines every key once, as far as none moves to another server meanwhile. */
+export async function walk(
+  store: RedisClient,
+  prefix: string,
+  { organizationId, signal, ...options }: WalkOptions,
+): Promise<Walked | { kind: 'unknown-organization' | 'interrupted' }> {
+  const counts: Counts = {
+    organizations: 0,
+    profiles: 0,
+    usernames: 0,
+    deniedNames: 0,
+    apiKeys: 0,
+    references: 0,
+  };
+  const loading: string[] = [];
+  const registered = new Set(await listOrganizations(store, prefix));
+  /** By the organization's base; undefined where it cannot be examined. */
+  const checks = new Map<string, Promise<Check | undefined>>();
+  /** Generations of the name index that are not in force → the least number of buckets that they have. */
+  const otherGenerations = new Map<Check, Map<string, number>>();
+
+  /** Examines the single keys of an organization. */
+  const begin = async (id: string): Promise<Check | undefined> => {
+    const base = organizationBase(prefix, id);
+    const report = createReport(store, base, { organizationId: id, ...options });
+    const settings = settingsKey(base);
+    const type = await store.type(settings);
+    if (type === 'none' && (await store.exists(loadingKey(base))) === 1) loading.push(id);
+    else if (type === 'none') await report('settings-missing', 'there are no settings: run org set');
+    else if (type !== 'hash') {
+      await report('wrong-type', `"${settings}" is not a hash: remove it, then run org set`);
+    }
+    if (type !== 'hash') return undefined;
+    if (!registered.has(id)) {
+      await report('unregistered-organization', 'the organization is not in the registry', async () => {
+        await registerOrganization(store, prefix, id);
+        return true;
+      });
+    }
+    const check: Check = { store, base, ...(await readNaming(store, base)), counts, report };
+    await checkOrganization(check);
+    return check;
+  };
+
+  const checkOf = (base: string): Promise<Check | undefined> => {
+    const id = organizationOf(prefix, base);
+    const check = checks.get(base) ?? (id === undefined ? Promise.resolve(undefined) : begin(id));
+    checks.set(base, check);
+    return check;
+  };
+
+  const examine = async (key: string): Promise<void> => {
+    const base = key.slice(0, key.indexOf('}:', prefix.length) + 2);
+    const check = await checkOf(base);
+    if (check === undefined) return;
+    const generation = generationOf(base, key);
+    if (generation !== undefined) {
+      const [, bucket] = key.slice(base.length).split(':');
+      if (generation !== check.snapshot.index) {
+        const seen = otherGenerations.get(check) ?? new Map<string, number>();
+        seen.set(generation, Math.max(seen.get(generation) ?? 0, Number(bucket ?? 0) + 1));
+        otherGenerations.set(check, seen);
+      } else if (bucket !== undefined) await checkBucket(check, bucket);
+      return;
+    }
+    for (const [start, checkKey] of [
+      [profileKey(base, ''), checkProfile],
+      [apiKeyKey(base, ''), checkKeyRecord],
+      [collectionKey(base, ''), checkCollection],
+    ] as const) {
+      if (key.startsWith(start)) await checkKey(check, key.slice(start.length));
+    }
+  };
+
+  if (organizationId !== undefined && !registered.has(organizationId)) {
+    const base = organizationBase(prefix, organizationId);
+    if ((await store.exists(settingsKey(base), loadingKey(base))) === 0)
+      return { kind: 'unknown-organization' };
+  }
+  for (const id of organizationId === undefined ? registered : [organizationId]) {
+    if (signal?.aborted === true) return { kind: 'interrupted' };
+    await checkOf(organizationBase(prefix, id));
+  }
+  const start = organizationId === undefined ? `${prefix}{` : organizationBase(prefix, organizationId);
+  for await (const keys of scanKeys(store, start)) {
+    for await (const chunk of yieldingChunks(keys, atOnce)) {
+      if (signal?.aborted === true) return { kind: 'interrupted' };
+      await Promise.all(chunk.map(examine));
+    }
+  }
+  for (const [check, generations] of otherGenerations) await checkGenerations(check, generations);
+  return { kind: 'checked', counts, loading };
+}
+
+/** A generation that is neither in force nor being built was left behind by a rebuild that died. */
+async function checkGenerations(
+  { store, base, report }: Check,
+  generations: ReadonlyMap<string, number>,
+): Promise<void> {
+  for (const [generation, buckets] of generations) {
+    const { index } = await readWriteSnapshot(store, base);
+    if (generation === index || (await store.exists(rebuildKey(base))) === 1) continue;
+    const detail = `generation ${generation} of the name index is neither in force nor being built`;
+    await report('generation-left-over', detail, () => dropGeneration(store, base, generation, buckets));
+  }
+}
