@@ -41,28 +41,28 @@ const derive = promisify<string, Buffer, number, typeof cost, Buffer>(scrypt);
  * have used that one for a change that still waits.
  */
 export async function openReplayCredentials(
-  client: RedisClient,
+  store: RedisClient,
   prefix: string,
   { secret, previous }: ReplaySecrets,
 ): Promise<ReplayAbility> {
   if (secret === undefined) return { kind: 'unable', reason: 'REPLAY_SECRET is not set' };
   const place = replaySecretKey(prefix);
-  await client.hsetnx(place, 'salt', randomBytes(sizes.salt).toString('base64'));
-  const salt = Buffer.from((await client.hget(place, 'salt')) ?? '', 'base64');
+  await store.hsetnx(place, 'salt', randomBytes(sizes.salt).toString('base64'));
+  const salt = Buffer.from((await store.hget(place, 'salt')) ?? '', 'base64');
   const current = await deriveKey(secret, salt);
   const keys = previous === undefined ? [current] : [current, await deriveKey(previous, salt)];
 
-  await client.hsetnx(place, 'check', checkValue(current));
-  const check = await client.hget(place, 'check');
+  await store.hsetnx(place, 'check', checkValue(current));
+  const check = await store.hget(place, 'check');
   if (check !== checkValue(current)) {
-    if (!keys.some((key) => checkValue(key) === check) && (await isInUse(client, prefix))) {
+    if (!keys.some((key) => checkValue(key) === check) && (await isInUse(store, prefix))) {
       return {
         kind: 'unable',
         reason:
           'REPLAY_SECRET differs from that of the other instances: set the same one, or, to change it, the one before as REPLAY_SECRET_PREVIOUS',
       };
     }
-    await client.hset(place, 'check', checkValue(current));
+    await store.hset(place, 'check', checkValue(current));
   }
   return { kind: 'able', credentials: createReplayCredentials(keys) };
 }
@@ -120,8 +120,8 @@ function checkValue(key: Buffer): string {
 }
 
 /** Whether changes may wait that were sealed with the secret known so far, or another instance seals with it. */
-async function isInUse(client: RedisClient, prefix: string): Promise<boolean> {
-  const { mode, underWay, instances } = await readCutover(client, prefix);
+async function isInUse(store: RedisClient, prefix: string): Promise<boolean> {
+  const { mode, underWay, instances } = await readCutover(store, prefix);
   return (
     mode === 'reverse' ||
     underWay?.to === 'reverse' ||

@@ -22,32 +22,32 @@ export const leaseMs = 5000;
 const margin = 500;
 
 /** The instance that has the lease. */
-export async function leaseHolder(client: RedisClient, prefix: string): Promise<string | undefined> {
-  return (await client.get(replayerKey(prefix))) ?? undefined;
+export async function leaseHolder(store: RedisClient, prefix: string): Promise<string | undefined> {
+  return (await store.get(replayerKey(prefix))) ?? undefined;
 }
 
 /** Takes the lease for an instance; undefined while another one has it. */
 export async function claimLease(
-  client: RedisClient,
+  store: RedisClient,
   prefix: string,
   instance: string,
 ): Promise<ReplayerLease | undefined> {
   const key = replayerKey(prefix);
   // From before each request: Redis begins to count later.
   let sentAt = performance.now();
-  if ((await client.set(key, instance, 'PX', leaseMs, 'NX')) === null) return undefined;
+  if ((await store.set(key, instance, 'PX', leaseMs, 'NX')) === null) return undefined;
   let heldUntil = sentAt + leaseMs - margin;
   return {
     isHeld: () => performance.now() < heldUntil,
     renew: async () => {
       sentAt = performance.now();
-      const isOurs = (await replayerRenew(client, key, instance, leaseMs)) === 1;
+      const isOurs = (await replayerRenew(store, key, instance, leaseMs)) === 1;
       heldUntil = isOurs ? sentAt + leaseMs - margin : 0;
       return isOurs;
     },
     release: async () => {
       heldUntil = 0;
-      await replayerRelease(client, key, instance);
+      await replayerRelease(store, key, instance);
     },
   };
 }

@@ -84,7 +84,7 @@ interface Era extends Admission {
  * Registers this process, and follows the mode from then on. Rejects with an Error of one line with the remedy where the
  * process must not serve in the stored mode.
  */
-export async function joinCutover(client: RedisClient, options: CutoverOptions): Promise<Cutover> {
+export async function joinCutover(store: RedisClient, options: CutoverOptions): Promise<Cutover> {
   const { keyPrefix, kind, hasLegacy, canReplay, log } = options;
   const key = cutoverKey(keyPrefix);
   const { id, registration } = newRegistration({
@@ -93,7 +93,7 @@ export async function joinCutover(client: RedisClient, options: CutoverOptions):
     replay: canReplay || kind === 'migrate',
   });
 
-  await removeEnded(client, keyPrefix, (await readCutover(client, keyPrefix)).instances);
+  await removeEnded(store, keyPrefix, (await readCutover(store, keyPrefix)).instances);
   let position = follow(await announced(true), 0);
   /** When the last heartbeat that was answered was sent. */
   let heardAt = performance.now();
@@ -132,7 +132,7 @@ export async function joinCutover(client: RedisClient, options: CutoverOptions):
       clearTimeout(timer);
       await running;
       // Otherwise another instance, or the next switch, removes it.
-      await cutoverRemove(client, key, id, '').catch(() => {});
+      await cutoverRemove(store, key, id, '').catch(() => {});
     },
   };
 
@@ -140,7 +140,7 @@ export async function joinCutover(client: RedisClient, options: CutoverOptions):
   async function announced(isFirst: boolean): Promise<Announcement> {
     if (!isFirst) acknowledged = acknowledges(position, admitted());
     const reply = await cutoverHeartbeat(
-      client,
+      store,
       key,
       id,
       JSON.stringify(registration),

@@ -21,13 +21,13 @@ export interface CleanVerify {
  * there is no cut-over, and nothing is recorded.
  */
 export async function recordVerified(
-  client: RedisClient,
+  store: RedisClient,
   prefix: string,
   { ageMs, hasConflicts }: CleanVerify,
 ): Promise<void> {
   const key = cutoverKey(prefix);
-  if ((await client.hexists(key, 'mode')) === 0) return;
-  const openedAt = Math.floor((await storeTime(client)) - ageMs);
+  if ((await store.hexists(key, 'mode')) === 0) return;
+  const openedAt = Math.floor((await storeTime(store)) - ageMs);
 
   const recorded: Recorded[] = [
     'unsettled',
@@ -36,13 +36,13 @@ export async function recordVerified(
     'gaps',
     ...(hasConflicts ? [] : ['lost-names' as const]),
   ];
-  for (const organizationId of await client.smembers(forwardedOrganizationsKey(prefix))) {
+  for (const organizationId of await store.smembers(forwardedOrganizationsKey(prefix))) {
     const base = organizationBase(prefix, organizationId);
     for (const what of recorded) {
       let cursor = '0';
-      do cursor = await clearVerified(client, base, what, cursor, openedAt);
+      do cursor = await clearVerified(store, base, what, cursor, openedAt);
       while (cursor !== '0');
     }
   }
-  await client.hset(key, 'verified', String(openedAt));
+  await store.hset(key, 'verified', String(openedAt));
 }
