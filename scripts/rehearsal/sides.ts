@@ -65,13 +65,10 @@ export function createSides({ store, keyPrefix, legacy, clients, publicUrl }: Si
     const deadline = performance.now() + mostOnTheWayMs;
     for (;;) {
       const here = await readHere(client);
-      const comparison = await compare(
-        { store, base, mediaUrl },
-        legacy.organization.read(client.userId),
-        here,
-      );
-      if (comparison?.kind !== 'different') return [];
-      if (performance.now() > deadline) return [`${client.userId}: ${comparison.fields.join(', ')}`];
+      const there = legacy.organization.read(client.userId);
+      const fields = await compare({ store, base, mediaUrl }, there, here);
+      if (fields.length === 0) return [];
+      if (performance.now() > deadline) return [`${client.userId}: ${fields.join(', ')}`];
       // While the legacy service is the authority, the player's next call repairs what a killed instance has left.
       await clients.read(client);
       await sleep(200);

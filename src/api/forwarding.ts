@@ -3,13 +3,14 @@ import type { IncomingMessage } from 'node:http';
 import type { Request, Response } from 'express';
 import type { Operation } from '../contract/operations.ts';
 import { ProblemError } from '../contract/problems.ts';
-import type { DenylistRequest } from '../cutover/adopt/denylist.ts';
+import type { Credentials } from '../cutover/forward/calls.ts';
 import { requestHeaders, responseHeaders } from '../cutover/forward/headers.ts';
 import type { LegacyRequest } from '../cutover/forward/legacy.ts';
 import { spool, type SpooledBody } from '../cutover/forward/spool.ts';
 import { authorityOf } from '../cutover/modes.ts';
 import type { Admission, Cutover } from '../cutover/switch/instance.ts';
-import type { ChangeOperation, Credentials, Forwarded, Traffic } from '../cutover/traffic.ts';
+import type { Forwarded, Traffic } from '../cutover/traffic.ts';
+import type { Caller } from '../domain/caller.ts';
 import { authenticate } from '../redis/api-keys/callers.ts';
 import { findCredentials, type AuthenticationOptions } from './authentication.ts';
 import { callOf } from './call.ts';
@@ -56,7 +57,11 @@ export function createForwarding(options: ForwardingOptions): Forwarding {
       await holdingSlot(() => forwardRead(request, response));
       return undefined;
     }
-    const body = await receive(row.operation, request, response);
+    const credentials = credentialsOf(request);
+    const caller = await knownCaller(credentials);
+    // A client that makes keys up could otherwise use up the limit of all.
+    const sender = caller?.keyId ?? request.ip ?? '';
+    const body = await receive(row.operation, sender, request, response);
     const admission = await admit(body);
     const end = async (): Promise<void> => {
       admission.release();
@@ -64,16 +69,26 @@ export function createForwarding(options: ForwardingOptions): Forwarding {
     };
     if (authorityOf(admission.mode) === 'redis') {
       try {
-        return await serveHere(row, await replayed(request, body), response, admission);
+        return await serveHere(row, replayed(request, body), response, admission);
       } finally {
         await end();
       }
     }
+    callOf(response).organizationId = credentials?.organizationId;
     let isForwarded = false;
     try {
-      await holdingSlot(() => {
+      await holdingSlot(async () => {
         isForwarded = true;
-        return forwardChange(row, request, response, body, admission, end);
+        const forwarded = await traffic.change({
+          operation: row.operation,
+          credentials,
+          caller,
+          request: toLegacyRequest(request, response, body),
+          readBody: async () => await row.body?.(replayed(request, body), response),
+          admission,
+          end,
+        });
+        await relay(response, forwarded);
       });
     } finally {
       if (!isForwarded) await end();
@@ -99,13 +114,17 @@ export function createForwarding(options: ForwardingOptions): Forwarding {
     }
   }
 
-  async function receive(operation: Operation, request: Request, response: Response): Promise<SpooledBody> {
+  async function receive(
+    operation: Operation,
+    sender: string,
+    request: Request,
+    response: Response,
+  ): Promise<SpooledBody> {
     const limit = operation === 'putProfile' ? maxProfileBytes : maxListBytes;
     const problems = {
       tooLarge: () => bodyTooLarge(limit),
       unreadable: (reason: string) => new ProblemError('malformed-request', `The body ${reason}.`),
     };
-    const sender = await senderOf(request);
     load.openBodies.enter(sender, request);
     try {
       return await whileReceiving(request, response, limit, problems, () =>
@@ -116,21 +135,15 @@ export function createForwarding(options: ForwardingOptions): Forwarding {
     }
   }
 
-  /**
-   * Who sends a body: the key if Redis knows it, otherwise the address. A client that makes keys up could otherwise use
-   * up the limit of all.
-   */
-  async function senderOf(request: Request): Promise<string> {
-    const { base, sha256 } = findCredentials(request, options) ?? {};
-    if (base !== undefined && sha256 !== undefined) {
-      try {
-        const found = await authenticate(options.store, base, sha256);
-        if (found.kind === 'known') return found.caller.keyId;
-      } catch {
-        // Redis is away: the legacy service answers all the same.
-      }
+  /** Whose key this is; undefined where Redis does not know it, or is away: the legacy service answers all the same. */
+  async function knownCaller(credentials: Credentials | undefined): Promise<Caller | undefined> {
+    if (credentials === undefined) return undefined;
+    try {
+      const found = await authenticate(options.store, credentials.base, credentials.sha256);
+      return found.kind === 'known' ? found.caller : undefined;
+    } catch {
+      return undefined;
     }
-    return request.ip ?? '';
   }
 
   async function forwardRead(request: Request, response: Response): Promise<void> {
@@ -139,56 +152,19 @@ export function createForwarding(options: ForwardingOptions): Forwarding {
       // Each abort makes an error with its stack: not for every response that was sent whole.
       if (!response.writableFinished) abandoned.abort();
     });
-    const forwarded = await traffic.read(noteCredentials(request, response), {
-      ...toLegacyRequest(request, response),
-      signal: abandoned.signal,
-    });
-    await relay(response, forwarded);
-  }
-
-  /** `end` is called once when all that belongs to the change has ended, which may be after the response. */
-  async function forwardChange(
-    row: Row,
-    request: Request,
-    response: Response,
-    body: SpooledBody,
-    admission: Admission,
-    end: () => Promise<void>,
-  ): Promise<void> {
-    const credentials = noteCredentials(request, response);
-    const toSend = toLegacyRequest(request, response, body);
-    await relay(
-      response,
-      await traffic.change({
-        operation: row.operation as ChangeOperation,
-        credentials,
-        request: toSend,
-        readDenylistRequest: async () => await denylistRequest(row, await replayed(request, body), response),
-        admission,
-        end,
-      }),
-    );
-  }
-
-  function noteCredentials(request: Request, response: Response): Credentials | undefined {
-    const credentials = findCredentials(request, options);
+    const credentials = credentialsOf(request);
     callOf(response).organizationId = credentials?.organizationId;
+    const { signal } = abandoned;
+    await relay(response, await traffic.read(credentials, { ...toLegacyRequest(request, response), signal }));
+  }
+
+  function credentialsOf(request: Request): Credentials | undefined {
+    const credentials = findCredentials(request, options);
     if (credentials === undefined) return undefined;
     const names = ['x-api-key', options.organizationHeader];
     const headers = names.flatMap((name) => [name, String(request.headers[name])]);
     return { ...credentials, headers, userAgent: request.headers['user-agent'] };
   }
-}
-
-/** What a denylist operation asks for, by the rules of the contract. */
-async function denylistRequest(row: Row, request: Request, response: Response): Promise<DenylistRequest> {
-  const body = await row.body?.(request, response);
-  return row.operation === 'banUsernames'
-    ? { operation: row.operation, replacements: body as ReadonlyMap<string, string> }
-    : {
-        operation: row.operation as 'removeDeniedUsernames' | 'overwriteDenylist',
-        usernames: body as readonly string[],
-      };
 }
 
 function toLegacyRequest(request: Request, response: Response, body?: SpooledBody): LegacyRequest {
@@ -201,7 +177,7 @@ function toLegacyRequest(request: Request, response: Response, body?: SpooledBod
       address: request.socket.remoteAddress,
       bodyBytes: sent?.bytes,
     }),
-    body: sent,
+    body: sent?.toSend(),
   };
 }
 
@@ -242,12 +218,19 @@ async function untilDrained(response: Response): Promise<void> {
 }
 
 /** The request again, for handlers that read its body: its own stream has been read already. */
-async function replayed(request: Request, body: SpooledBody): Promise<Request> {
+function replayed(request: Request, body: SpooledBody): Request {
   const again = new (request.constructor as typeof IncomingMessage)(request.socket) as Request;
   const { method, url, headers, rawHeaders, httpVersion, httpVersionMajor, httpVersionMinor } = request;
   Object.assign(again, { method, url, headers, rawHeaders, httpVersion, httpVersionMajor, httpVersionMinor });
   again.complete = true;
-  again.push(await body.read());
-  again.push(null);
+  // In parts: a long list need not be in memory as a whole besides what its reader makes of it.
+  void (async () => {
+    try {
+      for await (const part of body.parts()) again.push(part);
+      again.push(null);
+    } catch (error) {
+      again.destroy(error as Error);
+    }
+  })();
   return again;
 }

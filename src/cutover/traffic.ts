@@ -1,51 +1,21 @@
 import { setMaxListeners } from 'node:events';
-import type { Operation } from '../contract/operations.ts';
 import type { MediaUrl } from '../contract/views.ts';
 import type { Caller } from '../domain/caller.ts';
 import type { Log } from '../log.ts';
-import { authenticate, readOwnProfile, type ReadOutcome } from '../redis/api-keys/callers.ts';
-import { unsettledKey } from '../redis/keys.ts';
-import type { DenylistRequest } from './adopt/denylist.ts';
-import { createMirror } from './adopt/mirror.ts';
-import { compare, judgeKey, shownByLegacy } from './compare/compare.ts';
-import type { Shown } from './compare/fields.ts';
-import { createFindings } from './compare/findings.ts';
-import type { Legacy, LegacyRequest, LegacyResponse } from './forward/legacy.ts';
-import { observed } from './forward/observed.ts';
-import type { Admission, Cutover } from './switch/instance.ts';
+import { authenticate, readOwnProfile } from '../redis/api-keys/callers.ts';
 import type { RedisClient } from '../redis/connection/client.ts';
+import { beginDenylistChange } from './adopt/denylist-change.ts';
+import { forwardMirrored } from './adopt/mirrored-change.ts';
+import { markProfileChange } from './adopt/profile-change.ts';
+import { createReadCheck } from './adopt/read-check.ts';
+import { createFindings, judgeKey } from './compare/findings.ts';
+import type { Change, Credentials, Relayed } from './forward/calls.ts';
+import { observed } from './forward/content.ts';
+import type { Legacy, LegacyRequest } from './forward/legacy.ts';
+import type { Cutover } from './switch/instance.ts';
 
-/** What a request authenticates with. */
-export interface Credentials {
-  organizationId: string;
-  apiKey: string;
-  /** What the organization's keys in Redis begin with. */
-  base: string;
-  /** Of the API key, as Redis knows it. */
-  sha256: string;
-  /** The headers that carry them: a name, its value, the next name … */
-  headers: readonly string[];
-  userAgent: string | undefined;
-}
-
-export type ChangeOperation = Exclude<Operation, 'getProfile'>;
-
-/** A change to forward, with what is needed to adopt it afterwards. */
-export interface Change {
-  operation: ChangeOperation;
-  credentials: Credentials | undefined;
-  request: LegacyRequest;
-  /** What its body says, of a denylist operation; rejects where it follows no contract. */
-  readDenylistRequest: () => Promise<DenylistRequest>;
-  admission: Pick<Admission, 'mode' | 'epoch'>;
-  /** Called once, when the change has been adopted or nothing has to be done; must not reject. */
-  end: () => Promise<void>;
-}
-
-/** The legacy service's response on its way to the client; its body has to be read to the end. */
-export interface Forwarded extends Omit<LegacyResponse, 'body'> {
-  body: AsyncIterable<Buffer>;
-  /** The caller as Redis knows it. Never rejects. */
+/** What is relayed to a client, and the caller as Redis knows it, which never rejects. */
+export interface Forwarded extends Relayed {
   caller: Promise<Caller | undefined>;
 }
 
@@ -76,7 +46,7 @@ const longestDoubt = 4000;
 const longestProfile = 256 * 1024;
 
 export function createTraffic(options: TrafficOptions): Traffic {
-  const { store, keyPrefix, legacy, mediaUrl, cutover, log } = options;
+  const { store, keyPrefix, legacy, cutover, log } = options;
   const findings = createFindings(store, keyPrefix, log);
   // What is in doubt must be on record before a switch looks for it.
   cutover.holdWhile(findings.hasUnsavedGaps);
@@ -84,7 +54,8 @@ export function createTraffic(options: TrafficOptions): Traffic {
   const stopping = new AbortController();
   // Any number of changes may wait for their outcome, each with a listener.
   setMaxListeners(0, stopping.signal);
-  const mirror = createMirror({ store, legacy, findings, cutover, inBackground, signal: stopping.signal });
+  const mirror = { ...options, findings, inBackground, signal: stopping.signal };
+  const checkRead = createReadCheck(mirror);
 
   /** Goes on with work that no response waits for. */
   function inBackground(work: () => Promise<void>): void {
@@ -97,46 +68,6 @@ export function createTraffic(options: TrafficOptions): Traffic {
     underWay.add(running);
   }
 
-  async function compareRead(
-    credentials: Credentials,
-    response: LegacyResponse,
-    body: Buffer | undefined,
-    lookup: Promise<ReadOutcome | undefined>,
-  ): Promise<void> {
-    const { organizationId, base, sha256, userAgent } = credentials;
-    const here = await lookup;
-    if (here === undefined) return;
-    const finding = judgeKey(response.status, here);
-    if (finding !== undefined) findings.judgedKey(organizationId, finding, sha256, userAgent);
-    if (finding !== 'agreed' || here.kind === 'unknown') return;
-    const since = cutover.since();
-    const legacyProfile = await shownByLegacy({ ...response, body });
-    const context = { store, base, mediaUrl };
-    const comparison = await compare(context, legacyProfile, here);
-    if (comparison === undefined) return;
-    if (comparison.kind === 'unreadable' || cutover.mode() !== 'mirror') {
-      findings.compared(organizationId, since, comparison);
-      return;
-    }
-    const { userId } = comparison;
-    const isSame = async (shown: Shown): Promise<boolean> => {
-      const now = await readOwnProfile(store, base, sha256);
-      return now.kind !== 'unknown' && (await compare(context, shown, now))?.kind === 'same';
-    };
-    if (comparison.kind === 'different') {
-      // While a change of the user is under way, only the repair can tell: it waits for the change.
-      if ((await store.hexists(unsettledKey(base), userId)) === 0) {
-        const wasAdopted = legacyProfile !== 'unreadable' && (await isSame(legacyProfile));
-        findings.compared(organizationId, since, wasAdopted ? { kind: 'same', userId } : comparison);
-        if (wasAdopted) return;
-      }
-      mirror.repair(credentials, userId, isSame);
-    } else {
-      findings.compared(organizationId, since, comparison);
-      await mirror.confirm(credentials, userId, isSame);
-    }
-  }
-
   return {
     read: async (credentials, request) => {
       const lookup = quietly(credentials && readOwnProfile(store, credentials.base, credentials.sha256));
@@ -144,29 +75,26 @@ export function createTraffic(options: TrafficOptions): Traffic {
       const caller = lookup.then(callerOf);
       if (credentials === undefined || request.method !== 'GET') return { ...response, caller };
       const body = observed(response.body, longestProfile, (whole) => {
-        if (underWay.size < mostComparisons) {
-          inBackground(() => compareRead(credentials, response, whole, lookup));
-        }
+        if (underWay.size >= mostComparisons) return;
+        inBackground(async () => {
+          const here = await lookup;
+          if (here !== undefined) await checkRead(credentials, response, whole, here);
+        });
       });
       return { ...response, body, caller };
     },
     change: async (change) => {
-      const { credentials, request, admission, end } = change;
-      const lookup = quietly(credentials && authenticate(store, credentials.base, credentials.sha256));
-      const caller = lookup.then(callerOf);
-      if (admission.mode === 'mirror') {
-        const response = await mirror.change(change, lookup);
-        judge(credentials, response.status, lookup);
-        return { ...response, caller };
-      }
-      try {
-        const response = await legacy.send(request);
-        judge(credentials, response.status, lookup);
-        return { ...response, body: observed(response.body, 0, () => void end()), caller };
-      } catch (error) {
-        await end();
-        throw error;
-      }
+      const { credentials, caller, admission } = change;
+      const lookup = caller
+        ? Promise.resolve({ kind: 'known', caller })
+        : quietly(credentials && authenticate(store, credentials.base, credentials.sha256));
+      // Without credentials there is nobody whose change it could be.
+      const response =
+        credentials !== undefined && admission.mode === 'mirror'
+          ? await mirrored(change, credentials, lookup)
+          : await passed(change);
+      if (credentials !== undefined) inBackground(() => judge(credentials, response.status, lookup));
+      return { ...response, caller: lookup.then(callerOf) };
     },
     close: async () => {
       // Changes whose outcome is unknown are adopted, if that does not take too long; else their marks stay.
@@ -179,23 +107,40 @@ export function createTraffic(options: TrafficOptions): Traffic {
     },
   };
 
-  /** Records how the two services judged the key of a change. */
-  function judge(
-    credentials: Credentials | undefined,
-    status: number,
-    lookup: Promise<{ kind: string } | undefined>,
-  ): void {
-    if (credentials === undefined) return;
-    inBackground(async () => {
+  async function passed({ request, end }: Change): Promise<Relayed> {
+    try {
+      const response = await legacy.send(request);
+      return { ...response, body: observed(response.body, 0, () => void end()) };
+    } catch (error) {
+      await end();
+      throw error;
+    }
+  }
+
+  async function mirrored(change: Change, credentials: Credentials, lookup: Lookup): Promise<Relayed> {
+    return await forwardMirrored(mirror, credentials.organizationId, change, async () => {
+      if (change.operation !== 'putProfile') return await beginDenylistChange(mirror, credentials, change);
       const here = await lookup;
-      const finding = here && judgeKey(status, here);
-      const { organizationId, sha256, userAgent } = credentials;
-      if (finding !== undefined) findings.judgedKey(organizationId, finding, sha256, userAgent);
+      if (here === undefined) return 'unmarked-change';
+      const userId = here.caller?.userId;
+      if (userId === undefined) return 'unknown-key';
+      return await markProfileChange(mirror, credentials, userId, change);
     });
+  }
+
+  /** Records how the two services judged the key of a change. */
+  async function judge(credentials: Credentials, status: number, lookup: Lookup): Promise<void> {
+    const here = await lookup;
+    const finding = here && judgeKey(status, here.kind);
+    const { organizationId, sha256, userAgent } = credentials;
+    if (finding !== undefined) findings.judgedKey(organizationId, finding, sha256, userAgent);
   }
 }
 
-/** What a look-up finds; undefined where there is none, or Redis is away: the legacy service answers all the same. */
+/** What is known here of a caller; undefined where Redis is away, or there is nothing to look up. */
+type Lookup = Promise<{ kind: string; caller?: Caller } | undefined>;
+
+/** The legacy service answers, whatever a look-up finds. */
 async function quietly<Found>(lookup: Promise<Found> | undefined): Promise<Found | undefined> {
   try {
     return await lookup;

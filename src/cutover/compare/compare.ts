@@ -1,49 +1,84 @@
+import type { Profile } from '../../contract/types.gen.ts';
 import { toGetView, type MediaUrl } from '../../contract/views.ts';
 import type { ReadOutcome } from '../../redis/api-keys/callers.ts';
-import { profileKey } from '../../redis/keys.ts';
 import type { RedisClient } from '../../redis/connection/client.ts';
+import { profileKey } from '../../redis/keys.ts';
 import { readJson } from '../forward/content.ts';
-import { differingFields, type Shown } from './fields.ts';
-import type { Comparison, KeyFinding } from './findings.ts';
+import type { LegacyResponse } from '../forward/legacy.ts';
 
-/** What the legacy service answered to a GET of a profile. */
-export interface LegacyAnswer {
-  status: number;
-  headers: readonly string[];
-  /** Undefined where it was too long or broke off. */
-  body: Buffer | undefined;
-}
+/** What can differ between a profile there and here; `profile` where only one side has one. */
+export const comparedFields = [
+  'profile',
+  'username',
+  'profilePictureUrl',
+  'avatar.url',
+  'avatar.datasourceId',
+  'avatar.objectDefinitionId',
+  'evmLinkedWalletAddress',
+] as const;
 
-/** How the two services judge an API key, by what the legacy service answered; undefined where that does not tell. */
-export function judgeKey(status: number, here: { kind: string }): KeyFinding | undefined {
-  const isKnownHere = here.kind !== 'unknown' && here.kind !== 'no-user';
-  if (status < 300 || status === 404) return isKnownHere ? 'agreed' : 'unmapped';
-  return status === 401 && isKnownHere ? 'refused' : undefined;
-}
+export type ComparedField = (typeof comparedFields)[number];
 
-/** The profile that the legacy service shows; `unreadable` where its response is no profile. */
-export async function shownByLegacy({ status, headers, body }: LegacyAnswer): Promise<Shown | 'unreadable'> {
+/** A profile in the contract's shape (2.1); undefined where the user has none. */
+export type Shown = Profile | undefined;
+
+/**
+ * The profile that the legacy service shows; `unreadable` where its response is no profile. `body` is undefined where it
+ * was too long or broke off.
+ */
+export async function shownByLegacy(
+  { status, headers }: Pick<LegacyResponse, 'status' | 'headers'>,
+  body: Buffer | undefined,
+): Promise<Shown | 'unreadable'> {
   if (status === 404) return undefined;
-  const value = status === 200 ? await readJson({ headers: [...headers] }, body) : undefined;
+  const value = status === 200 ? await readJson({ headers }, body) : undefined;
   const isObject = typeof value === 'object' && value !== null && !Array.isArray(value);
   return isObject ? value : 'unreadable';
 }
 
-/** Compares a profile as the legacy service shows it with the one stored here, as GET would show it. */
+/** In which fields a profile as the legacy service shows it differs from the one stored here, as GET would show it. */
 export async function compare(
   { store, base, mediaUrl }: { store: RedisClient; base: string; mediaUrl: MediaUrl },
-  legacy: Shown | 'unreadable',
+  legacy: Shown,
   here: Exclude<ReadOutcome, { kind: 'unknown' }>,
-): Promise<Comparison | undefined> {
-  const { userId } = here.caller;
-  if (userId === undefined) return undefined;
-  if (legacy === 'unreadable') return { kind: 'unreadable' };
+): Promise<ComparedField[]> {
   const profile = here.kind === 'profile' ? here.profile : undefined;
   const view = profile && toGetView(profile, mediaUrl);
-  let fields = differingFields(legacy, view);
-  if (fields.includes('profilePictureUrl') && profile?.picture?.kind === 'file') {
-    const copiedFrom = await store.hget(profileKey(base, userId), 'po');
-    fields = differingFields(legacy, view, copiedFrom ?? undefined);
-  }
-  return fields.length === 0 ? { kind: 'same', userId } : { kind: 'different', userId, fields };
+  const fields = differingFields(legacy, view);
+  const { userId } = here.caller;
+  const isCopy = fields.includes('profilePictureUrl') && profile?.picture?.kind === 'file';
+  if (!isCopy || userId === undefined) return fields;
+  const copiedFrom = await store.hget(profileKey(base, userId), 'po');
+  return differingFields(legacy, view, copiedFrom ?? undefined);
+}
+
+/** The fields in which two profiles differ. `copiedFrom`: the URL that the picture here was copied from, if it was. */
+export function differingFields(legacy: Shown, here: Shown, copiedFrom?: string): ComparedField[] {
+  if ((legacy === undefined) !== (here === undefined)) return ['profile'];
+  return comparedFields.filter(
+    (field) => !isHarmless(field, valueOf(legacy, field), valueOf(here, field), copiedFrom),
+  );
+}
+
+/**
+ * The differences that mean nothing. A field that is absent, null or empty is unset, whichever way a service says so;
+ * and of a picture that was copied here, the legacy service still shows the URL that it was copied from.
+ */
+function isHarmless(
+  field: ComparedField,
+  legacy: string,
+  here: string,
+  copiedFrom: string | undefined,
+): boolean {
+  return legacy === here || (field === 'profilePictureUrl' && here !== '' && legacy === copiedFrom);
+}
+
+/** Empty for what is unset. */
+function valueOf(profile: Shown, field: ComparedField): string {
+  if (field === 'profile') return '';
+  const [name, part] = field.split('.') as [keyof Profile, string?];
+  const value: unknown = profile?.[name];
+  const inner = part === undefined ? value : (value as Record<string, unknown> | null | undefined)?.[part];
+  if (inner === undefined || inner === null) return '';
+  return typeof inner === 'string' ? inner : JSON.stringify(inner);
 }

@@ -1,12 +1,16 @@
 import { repeat } from '../../lib/repeat.ts';
 import type { Log } from '../../log.ts';
 import { forwardedOrganizationsKey, organizationBase } from '../../redis/keys.ts';
-import type { ComparedField } from './fields.ts';
+import type { ComparedField } from './compare.ts';
 import type { RedisClient } from '../../redis/connection/client.ts';
-import { recordComparisons } from '../scripts.ts';
+import { script } from '../../redis/connection/script-loader.ts';
+
+const recordComparisons = script<[since: number, findings: string], 'recorded' | 'outdated'>(
+  'cutover/record_comparisons',
+);
 
 /** What became of one comparison. */
-export type Comparison =
+type Comparison =
   | { kind: 'same'; userId: string }
   | { kind: 'different'; userId: string; fields: readonly ComparedField[] }
   /** The user's profile here is what the legacy service showed a moment ago. */
@@ -42,33 +46,21 @@ export const adoptionFailureTexts: Record<AdoptionFailure, string> = {
 /** How the two judged an API key: only the legacy service accepted it, only Redis did, or both. */
 export type KeyFinding = 'unmapped' | 'refused' | 'agreed';
 
-export interface Findings {
-  /** `since`: from when on the mode holds that the comparison was made in. */
-  compared: (organizationId: string, since: number, comparison: Comparison) => void;
-  judgedKey: (
-    organizationId: string,
-    finding: KeyFinding,
-    sha256: string,
-    userAgent: string | undefined,
-  ) => void;
-  /** `number`: of the change; an adoption that drew a higher one has made the failure good. */
-  adoptionFailed: (organizationId: string, userId: string, number: number, reason: AdoptionFailure) => void;
-  /** `pendingMs`: for how long what it is about may still take effect in the legacy service. */
-  gap: (organizationId: string, gap: Gap, pendingMs: number) => void;
-  /** Whether a gap is not on record yet. */
-  hasUnsavedGaps: () => boolean;
-  /** Puts an organization on the list of those whose requests are forwarded, before anything is recorded of it. */
-  register: (organizationId: string) => Promise<void>;
-  /** Saves what has been found so far. */
-  flush: () => Promise<void>;
-  close: () => Promise<void>;
+/** How the two judge a key, by what the legacy service answered; undefined where that does not tell. */
+export function judgeKey(status: number, here: string): KeyFinding | undefined {
+  const isKnownHere = here !== 'unknown' && here !== 'no-user';
+  if (status < 300 || status === 404) return isKnownHere ? 'agreed' : 'unmapped';
+  return status === 401 && isKnownHere ? 'refused' : undefined;
 }
+
+export type Findings = ReturnType<typeof createFindings>;
 
 /** What was found of one organization since the last flush. */
 interface Pending {
   since: number;
   counts: Map<string, number>;
-  users: Map<string, readonly ComparedField[] | undefined>;
+  /** In which fields they differ; in none where they match. */
+  users: Map<string, readonly ComparedField[]>;
   failures: Map<string, { number: number; reason: AdoptionFailure }>;
   keys: Map<string, { finding: KeyFinding; entry: string }>;
   gaps: Map<Gap, { count: number; first: number; pending: number }>;
@@ -86,26 +78,23 @@ const mostPending = 20_000;
  * Gathers what comparisons find, and saves it once a second: no request waits for it, and of a user or a key only the
  * last finding counts. What is recorded has neither a value of a profile nor an API key.
  */
-export function createFindings(store: RedisClient, prefix: string, log: Log): Findings {
+export function createFindings(store: RedisClient, prefix: string, log: Log) {
   let pending = new Map<string, Pending>();
   let unsavedGaps = 0;
   const registered = new Set<string>();
 
-  const pendingOf = (organizationId: string): Pending => {
-    let found = pending.get(organizationId);
-    if (found === undefined) {
-      found = {
-        since: 0,
-        counts: new Map(),
-        users: new Map(),
-        failures: new Map(),
-        keys: new Map(),
-        gaps: new Map(),
-      };
-      pending.set(organizationId, found);
-    }
+  function pendingOf(organizationId: string): Pending {
+    const found = pending.get(organizationId) ?? {
+      since: 0,
+      counts: new Map(),
+      users: new Map(),
+      failures: new Map(),
+      keys: new Map(),
+      gaps: new Map(),
+    };
+    pending.set(organizationId, found);
     return found;
-  };
+  }
 
   /** A gap is never dropped: it waits until the store is back. */
   function note(organizationId: string, gap: Gap, count: number, first: number, pendingMs: number): void {
@@ -118,6 +107,7 @@ export function createFindings(store: RedisClient, prefix: string, log: Log): Fi
     });
   }
 
+  /** Puts an organization on the list of those whose requests are forwarded, before anything is recorded of it. */
   async function register(organizationId: string): Promise<void> {
     if (registered.has(organizationId)) return;
     await store.sadd(forwardedOrganizationsKey(prefix), organizationId);
@@ -125,30 +115,24 @@ export function createFindings(store: RedisClient, prefix: string, log: Log): Fi
   }
 
   async function save(organizationId: string, found: Pending): Promise<void> {
-    const { since, counts, users, failures, keys, gaps } = found;
+    const { since, counts, gaps } = found;
     await register(organizationId);
     const base = organizationBase(prefix, organizationId);
-    const [allUsers, allFailures, allKeys] = [[...users], [...failures], [...keys]];
-    const longest = Math.max(allUsers.length, allFailures.length, allKeys.length);
+    const [users, failures, keys] = [[...found.users], [...found.failures], [...found.keys]];
+    const longest = Math.max(users.length, failures.length, keys.length);
     for (let at = 0; at === 0 || at < longest; at += partSize) {
-      const part = allUsers.slice(at, at + partSize);
-      const keyPart = allKeys.slice(at, at + partSize);
-      const judged = (wanted: KeyFinding): [string, string][] =>
-        keyPart.flatMap(([sha256, { finding, entry }]) => (finding === wanted ? [[sha256, entry]] : []));
       const findings = {
-        counts: at === 0 ? Object.fromEntries(counts) : {},
-        differing: Object.fromEntries(part.filter(([, entry]) => entry !== undefined)),
-        matching: part.flatMap(([user, entry]) => (entry === undefined ? [user] : [])),
-        failed: Object.fromEntries(allFailures.slice(at, at + partSize)),
-        unmapped: Object.fromEntries(judged('unmapped')),
-        refused: Object.fromEntries(judged('refused')),
-        agreed: judged('agreed').map(([sha256]) => sha256),
-        gaps: at === 0 ? Object.fromEntries(gaps) : {},
+        counts: Object.fromEntries(at === 0 ? counts : []),
+        users: Object.fromEntries(users.slice(at, at + partSize)),
+        failed: Object.fromEntries(failures.slice(at, at + partSize)),
+        keys: Object.fromEntries(keys.slice(at, at + partSize)),
+        gaps: Object.fromEntries(at === 0 ? gaps : []),
       };
       await recordComparisons(store, base, since, JSON.stringify(findings));
     }
   }
 
+  /** Saves what has been found so far. */
   async function flush(): Promise<void> {
     const saving = pending;
     pending = new Map();
@@ -168,7 +152,8 @@ export function createFindings(store: RedisClient, prefix: string, log: Log): Fi
 
   const flushing = repeat(flush, flushInterval);
   return {
-    compared: (organizationId, since, comparison) => {
+    /** `since`: from when on the mode holds that the comparison was made in. */
+    compared: (organizationId: string, since: number, comparison: Comparison): void => {
       let found = pendingOf(organizationId);
       if (found.since !== since) {
         // Findings of two modes do not mix.
@@ -176,35 +161,40 @@ export function createFindings(store: RedisClient, prefix: string, log: Log): Fi
         pending.set(organizationId, found);
       }
       const { counts, users } = found;
-      const count = (name: string): void => void counts.set(name, (counts.get(name) ?? 0) + 1);
-      count(comparison.kind);
-      if (comparison.kind === 'unreadable') return;
-      const { userId } = comparison;
-      const isNew = comparison.kind === 'different';
-      if (isNew) for (const field of comparison.fields) count(`field:${field}`);
-      if (users.size >= mostPending && !users.has(userId)) return;
-      users.set(userId, isNew ? comparison.fields : undefined);
+      const fields = comparison.kind === 'different' ? comparison.fields : [];
+      for (const name of [comparison.kind, ...fields.map((field) => `field:${field}`)]) {
+        counts.set(name, (counts.get(name) ?? 0) + 1);
+      }
+      if (comparison.kind !== 'unreadable') setBounded(users, comparison.userId, fields);
     },
-    judgedKey: (organizationId, finding, sha256, userAgent) => {
-      const { keys } = pendingOf(organizationId);
-      if (keys.size >= mostPending && !keys.has(sha256)) return;
+    judgedKey: (
+      organizationId: string,
+      finding: KeyFinding,
+      sha256: string,
+      userAgent: string | undefined,
+    ): void => {
       const entry = JSON.stringify({ userAgent: (userAgent ?? '').slice(0, 200), at: Date.now() });
-      keys.set(sha256, { finding, entry });
+      setBounded(pendingOf(organizationId).keys, sha256, { finding, entry });
     },
-    adoptionFailed: (organizationId, userId, number, reason) => {
-      const { failures } = pendingOf(organizationId);
-      if (failures.size < mostPending || failures.has(userId)) failures.set(userId, { number, reason });
-    },
-    register,
-    hasUnsavedGaps: () => unsavedGaps > 0,
-    gap: (organizationId, gap, pendingMs) => {
+    /** `number`: of the change; an adoption that drew a higher one has made the failure good. */
+    adoptionFailed: (organizationId: string, userId: string, number: number, reason: AdoptionFailure): void =>
+      setBounded(pendingOf(organizationId).failures, userId, { number, reason }),
+    /** `pendingMs`: for how long what it is about may still take effect in the legacy service. */
+    gap: (organizationId: string, gap: Gap, pendingMs: number): void => {
       unsavedGaps += 1;
       note(organizationId, gap, 1, Date.now(), pendingMs);
     },
+    /** Whether a gap is not on record yet. */
+    hasUnsavedGaps: (): boolean => unsavedGaps > 0,
+    register,
     flush,
-    close: async () => {
+    close: async (): Promise<void> => {
       await flushing.stop();
       await flush();
     },
   };
+}
+
+function setBounded<Value>(map: Map<string, Value>, key: string, value: Value): void {
+  if (map.size < mostPending || map.has(key)) map.set(key, value);
 }

@@ -1,5 +1,6 @@
 import { promisify } from 'node:util';
 import { brotliDecompress, gunzip, inflate } from 'node:zlib';
+import { valuesOf } from './headers.ts';
 import type { LegacyResponse } from './legacy.ts';
 
 /** Responses are read and decompressed up to so many bytes: more than any list of names has. */
@@ -13,6 +14,31 @@ const decoders: Record<string, (bytes: Buffer) => Promise<Buffer>> = {
 };
 
 const utf8 = new TextDecoder('utf-8', { fatal: true });
+
+/**
+ * Passes on what comes, and in the end calls `onEnd` with all of it; with nothing where it was longer than `longest`
+ * bytes, broke off, or was not read to its end.
+ */
+export async function* observed(
+  source: AsyncIterable<Buffer>,
+  longest: number,
+  onEnd: (whole: Buffer | undefined) => void,
+): AsyncGenerator<Buffer, void> {
+  let parts: Buffer[] | undefined = [];
+  let bytes = 0;
+  let whole: Buffer | undefined;
+  try {
+    for await (const part of source) {
+      bytes += part.length;
+      if (bytes > longest) parts = undefined;
+      parts?.push(part);
+      yield part;
+    }
+    whole = parts && Buffer.concat(parts, bytes);
+  } finally {
+    onEnd(whole);
+  }
+}
 
 /** A response's whole body; undefined where it is too long. */
 export async function bodyOf({ body }: Pick<LegacyResponse, 'body'>): Promise<Buffer | undefined> {
@@ -46,15 +72,8 @@ export async function readJson(
 
 /** In the order in which they were applied (RFC 9110 §8.4). */
 function codingsOf(headers: readonly string[]): string[] {
-  const codings: string[] = [];
-  for (let at = 0; at < headers.length; at += 2) {
-    if (headers[at]?.toLowerCase() !== 'content-encoding') continue;
-    codings.push(
-      ...(headers[at + 1] ?? '')
-        .toLowerCase()
-        .split(',')
-        .map((coding) => coding.trim()),
-    );
-  }
-  return codings.filter((coding) => coding !== '' && coding !== 'identity');
+  return valuesOf(headers, 'content-encoding')
+    .flatMap((value) => value.toLowerCase().split(','))
+    .map((coding) => coding.trim())
+    .filter((coding) => coding !== '' && coding !== 'identity');
 }

@@ -62,7 +62,8 @@ function namedByConnection(raw: RawHeaders): string[] {
   return valuesOf(raw, 'connection').flatMap((value) => value.toLowerCase().split(/[\s,]+/));
 }
 
-function valuesOf(raw: RawHeaders, name: string): string[] {
+/** All values under a name, which is given in lower case. */
+export function valuesOf(raw: RawHeaders, name: string): string[] {
   return raw.filter((_value, position) => position % 2 === 1 && raw[position - 1]?.toLowerCase() === name);
 }
 

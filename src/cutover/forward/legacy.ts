@@ -1,7 +1,6 @@
 import type { Readable } from 'node:stream';
 import { errors, Pool } from 'undici';
 import { ProblemError } from '../../contract/problems.ts';
-import type { SpooledBody } from './spool.ts';
 
 export interface LegacyRequest {
   method: 'GET' | 'HEAD' | 'PUT' | 'POST' | 'DELETE';
@@ -9,7 +8,7 @@ export interface LegacyRequest {
   path: string;
   /** A name, its value, the next name … */
   headers: string[];
-  body?: SpooledBody | undefined;
+  body?: Buffer | Readable | undefined;
   /** Ends a request whose response nobody wants any more. */
   signal?: AbortSignal | undefined;
 }
@@ -54,13 +53,8 @@ export function connectLegacy(baseUrl: string, timeoutMs: number): Legacy {
     maxHeaderSize: 64 * 1024,
   });
 
-  async function attempt({
-    method,
-    path,
-    headers: sent,
-    body,
-    signal,
-  }: LegacyRequest): Promise<LegacyResponse> {
+  async function attempt(request: LegacyRequest): Promise<LegacyResponse> {
+    const { method, path, headers: sent, body, signal } = request;
     // Undici's own limits do not count the time a request waits for a connection.
     const deadline = new AbortController();
     const late = setTimeout(() => deadline.abort(new errors.HeadersTimeoutError()), timeoutMs);
@@ -71,7 +65,7 @@ export function connectLegacy(baseUrl: string, timeoutMs: number): Legacy {
         method,
         path: prefix + path,
         headers: sent,
-        body: body?.toSend() ?? null,
+        body: body ?? null,
         signal: deadline.signal,
         responseHeaders: 'raw',
       });

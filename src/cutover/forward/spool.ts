@@ -7,10 +7,10 @@ import { Readable } from 'node:stream';
 /** What was received of a body. It can be read as often as wanted, until it is discarded. */
 export interface SpooledBody {
   bytes: number;
+  /** From its beginning. */
+  parts: () => AsyncGenerator<Buffer, void>;
   /** For sending: the bytes themselves, or a stream of them. */
   toSend: () => Buffer | Readable;
-  /** All of it in memory. */
-  read: () => Promise<Buffer>;
   discard: () => Promise<void>;
 }
 
@@ -18,8 +18,9 @@ export interface SpooledBody {
 const inMemory = 1024 * 1024;
 
 /**
- * Receives the bytes of a body as they are, and throws `tooLarge` beyond `limit` bytes. Long bodies go to a temporary file, so that however many of them arrive at
- * a time, they take little memory. The file has no name any more once it is open: nothing is left of it after a kill.
+ * Receives the bytes of a body as they are, and throws `tooLarge` beyond `limit` bytes. Long bodies go to a temporary
+ * file, so that however many of them arrive at a time, they take little memory. The file has no name any more once it is
+ * open: nothing is left of it after a kill.
  */
 export async function spool(
   source: AsyncIterable<Buffer>,
@@ -49,12 +50,13 @@ export async function spool(
   return file === undefined ? inBuffer(Buffer.concat(chunks, bytes)) : inFile(file, bytes);
 }
 
-/** A body that is in memory. */
-export function inBuffer(buffer: Buffer): SpooledBody {
+function inBuffer(buffer: Buffer): SpooledBody {
   return {
     bytes: buffer.length,
+    parts: async function* () {
+      if (buffer.length > 0) yield buffer;
+    },
     toSend: () => buffer,
-    read: () => Promise.resolve(buffer),
     discard: () => Promise.resolve(),
   };
 }
@@ -62,13 +64,8 @@ export function inBuffer(buffer: Buffer): SpooledBody {
 function inFile(file: FileHandle, bytes: number): SpooledBody {
   return {
     bytes,
+    parts: () => partsOf(file, bytes),
     toSend: () => Readable.from(partsOf(file, bytes), { objectMode: false }),
-    read: async () => {
-      const whole = Buffer.allocUnsafe(bytes);
-      let filled = 0;
-      for await (const part of partsOf(file, bytes)) filled += part.copy(whole, filled);
-      return whole;
-    },
     discard: () => file.close(),
   };
 }

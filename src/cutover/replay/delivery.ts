@@ -3,7 +3,7 @@ import { organizationBase } from '../../redis/keys.ts';
 import type { RedisClient } from '../../redis/connection/client.ts';
 import { bodyOf, readJson } from '../forward/content.ts';
 import { isUndelivered, type Legacy, type LegacyRequest, type LegacyResponse } from '../forward/legacy.ts';
-import { namesNotAdded } from '../adopt/denylist.ts';
+import { namesNotAdded } from '../adopt/denylist-change.ts';
 import { currentDenylist, deniedAmong } from './denied-names.ts';
 import type { QueuedChange } from './queue/changes.ts';
 import type { ReplayQueue } from './queue/queue.ts';

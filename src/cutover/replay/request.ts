@@ -1,7 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import type { ProfileChange } from '../../domain/profile.ts';
 import type { LegacyRequest } from '../forward/legacy.ts';
-import { inBuffer } from '../forward/spool.ts';
 
 /** What the legacy service is asked to do, complete. */
 export type Demand =
@@ -35,7 +34,7 @@ export async function toLegacyRequest(
   const { type, body } = await encode(demand);
   const described = ['content-type', type, 'content-length', String(body.length)];
   const headers = [...credentials, ...described, 'via', '1.1 profile-bridge', 'x-request-id', randomUUID()];
-  return { method, path, headers, body: inBuffer(body) };
+  return { method, path, headers, body };
 }
 
 const route: Record<Demand['kind'], [LegacyRequest['method'], path: string]> = {

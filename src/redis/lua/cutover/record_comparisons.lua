@@ -5,16 +5,15 @@
 --
 -- KEYS[1]  <prefix>{organization}:
 -- ARGV[1]  since when the mode holds that the findings are of, ms
--- ARGV[2]  JSON {counts, differing, matching, failed, unmapped, refused, agreed, gaps}
---            counts     name -> how many more
---            differing  user -> the fields that differ, by the last comparison
---            matching   users whose last comparison found no difference
---            failed     user -> {number, reason}: a change that could not be adopted
---            unmapped   SHA-256 of an API key that only the legacy service accepts -> JSON {userAgent, at}
---            refused    SHA-256 of an API key that only Redis accepts -> the same
---            agreed     SHA-256 of API keys that both accept
---            gaps       name -> {count, first, pending}: what may be missing here, and for how many ms it may still
---                       take effect in the legacy service
+-- ARGV[2]  JSON {counts, users, failed, keys, gaps}
+--            counts  name -> how many more
+--            users   user -> the fields that differ by the last comparison; none where they match
+--            failed  user -> {number, reason}: a change that could not be adopted
+--            keys    SHA-256 of an API key -> {finding, entry}
+--                      finding: unmapped | refused | agreed: accepted by the legacy service only, by Redis only, by both
+--                      entry: JSON {userAgent, at}
+--            gaps    name -> {count, first, pending}: what may be missing here, and for how many ms it may still take
+--                    effect in the legacy service
 --
 -- Findings are dated by the store's clock when they are recorded, so never too early: a clean verify removes those from
 -- before its snapshot (clear_verified.lua).
@@ -25,27 +24,28 @@ local hours_kept = 48
 local found = cjson.decode(ARGV[2])
 local now = tonumber(now_ms())
 
-local function note(key, entries, most)
-  for field, value in pairs(entries) do
-    if redis.call('HLEN', key) < most or redis.call('HEXISTS', key, field) == 1 then
-      redis.call('HSET', key, field, value)
-    end
+local function note(key, field, value, most)
+  if redis.call('HLEN', key) < most or redis.call('HEXISTS', key, field) == 1 then
+    redis.call('HSET', key, field, value)
   end
 end
 
-note(unmapped_keys_key(), found.unmapped, most_keys)
-note(refused_keys_key(), found.refused, most_keys)
-for _, sha256 in ipairs(found.agreed) do
-  redis.call('HDEL', unmapped_keys_key(), sha256)
-  redis.call('HDEL', refused_keys_key(), sha256)
+local disputed = { unmapped = unmapped_keys_key(), refused = refused_keys_key() }
+for sha256, key in pairs(found.keys) do
+  if key.finding == 'agreed' then
+    for _, list in pairs(disputed) do redis.call('HDEL', list, sha256) end
+  else
+    note(disputed[key.finding], sha256, key.entry, most_keys)
+  end
 end
 
 for user, failure in pairs(found.failed) do
   -- A later adoption has made it good.
   local adopted = tonumber(redis.call('HGET', profile_key(user), 'as') or 0)
-  found.failed[user] = adopted < failure.number and cjson.encode({ reason = failure.reason, at = now }) or nil
+  if adopted < failure.number then
+    note(failed_adoptions_key(), user, cjson.encode({ reason = failure.reason, at = now }), most_users)
+  end
 end
-note(failed_adoptions_key(), found.failed, most_users)
 
 for name, gap in pairs(found.gaps) do
   local first, last = math.min(gap.first, now), now + gap.pending
@@ -75,12 +75,12 @@ for _, kind in ipairs({ 'same', 'different' }) do
     end
   end
 end
-for _, user in ipairs(found.matching) do
-  redis.call('HDEL', differing_users_key(), user)
-  redis.call('HDEL', failed_adoptions_key(), user)
+for user, fields in pairs(found.users) do
+  if #fields == 0 then
+    redis.call('HDEL', differing_users_key(), user)
+    redis.call('HDEL', failed_adoptions_key(), user)
+  else
+    note(differing_users_key(), user, cjson.encode({ fields = fields, at = now }), most_users)
+  end
 end
-for user, fields in pairs(found.differing) do
-  found.differing[user] = cjson.encode({ fields = fields, at = now })
-end
-note(differing_users_key(), found.differing, most_users)
 return 'recorded'

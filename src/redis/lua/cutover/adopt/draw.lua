@@ -6,8 +6,8 @@
 -- KEYS[1]  <prefix>{organization}:
 -- ARGV[1]  user
 --
--- {number, time, index, comparison, username, unsettled}
---   time by the store's clock; index and comparison of the settings, the user's current username, false where unset;
+-- {number, time, index, comparison, username, unsettled}, by name
+--   time by the store's clock; index and comparison of the settings; the user's current username, '' where unset;
 --   unsettled: for how many ms a change of the user may be in flight, 0 where none is
 local now = tonumber(now_ms())
 local pending = 0
@@ -15,4 +15,7 @@ for _, at in string.gmatch(redis.call('HGET', unsettled_key(), ARGV[1]) or '', '
   pending = math.max(pending, tonumber(at) - now)
 end
 local settings = redis.call('HMGET', settings_key(), 'index', 'comparison')
-return { draw_number(), now, settings[1], settings[2], redis.call('HGET', profile_key(ARGV[1]), 'u'), pending }
+return {
+  number = draw_number(), time = now, index = settings[1] or '0', comparison = settings[2] or 'exact',
+  username = redis.call('HGET', profile_key(ARGV[1]), 'u') or '', unsettled = pending,
+}

@@ -13,24 +13,24 @@
 -- ARGV[6]  its form
 -- ARGV[7]  JSON of the profile shown {name, form, picture, avatar, avatarUrl, wallet}, false where unset
 --
--- {'stale'} {'frozen'}    nothing was done: draw again, and retry
--- {'again'}               a denylist change came between: draw and read again
--- {'superseded'}          a later adoption was applied before
--- {'adopted'}
--- {'conflict'}            adopted without the name: the user who has it took it from this one, and both show it
+-- 'stale' 'frozen'     nothing was done: draw again, and retry
+-- 'again'              a denylist change came between: draw and read again
+-- 'superseded'         a later adoption was applied before
+-- 'adopted'
+-- 'conflict'           adopted without the name: the user who has it took it from this one, and both show it
 local user, number = ARGV[1], tonumber(ARGV[2])
 local refused = names_refused()
-if refused then return { refused } end
-if number <= barrier() then return { 'again' } end
+if refused then return refused end
+if number <= barrier() then return 'again' end
 local profile = profile_key(user)
 local have = {}
 local fields = redis.call('HGETALL', profile)
 for i = 1, #fields, 2 do have[fields[i]] = fields[i + 1] end
 if tonumber(have.as or 0) >= number then
   settle(user, ARGV[4], tonumber(ARGV[3]))
-  return { 'superseded' }
+  return 'superseded'
 end
-if (have.u or '') ~= ARGV[5] then return { 'stale' } end
+if (have.u or '') ~= ARGV[5] then return 'stale' end
 
 local shown = cjson.decode(ARGV[7])
 local function set(field, value)
@@ -74,6 +74,6 @@ redis.call('HSET', profile, 't', '', 'as', number, 'at', now_ms())
 settle(user, ARGV[4], tonumber(ARGV[3]))
 redis.call('HDEL', differing_users_key(), user)
 redis.call('HDEL', failed_adoptions_key(), user)
-if has_conflict then return { 'conflict' } end
+if has_conflict then return 'conflict' end
 redis.call('HDEL', lost_names_key(), user)
-return { 'adopted' }
+return 'adopted'

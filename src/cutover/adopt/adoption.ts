@@ -1,23 +1,59 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { Profile as ProfileView } from '../../contract/types.gen.ts';
 import { encodeReference } from '../../domain/profile.ts';
 import { comparisonForm, type UsernameComparison } from '../../domain/usernames.ts';
+import type { RedisClient } from '../../redis/connection/client.ts';
+import { script } from '../../redis/connection/script-loader.ts';
 import { profileKey } from '../../redis/keys.ts';
-import { shownByLegacy } from '../compare/compare.ts';
-import { differingFields, type Shown } from '../compare/fields.ts';
+import { differingFields, shownByLegacy, type Shown } from '../compare/compare.ts';
 import type { AdoptionFailure } from '../compare/findings.ts';
+import type { Credentials } from '../forward/calls.ts';
 import { bodyOf } from '../forward/content.ts';
 import type { Legacy } from '../forward/legacy.ts';
-import type { RedisClient } from '../../redis/connection/client.ts';
-import { drawAdoption, settleChange, storeAdopted } from '../scripts.ts';
 
-/** Whom to adopt, and how to read their profile from the legacy service. */
-export interface AdoptedUser {
-  base: string;
+/** What an adoption begins with; a username that is unset is empty. */
+interface Drawn {
+  number: number;
+  /** By the store's clock, ms. */
+  time: number;
+  /** The generation of the name index, and the comparison that it belongs to. */
+  index: string;
+  comparison: UsernameComparison;
+  username: string;
+  /** For how many ms a change of the user may be in flight; 0 where none is. */
+  unsettled: number;
+}
+
+export const drawAdoption = script<[user: string], Drawn>('cutover/adopt/draw');
+
+export const settleChange = script<[user: string, number: number | '', due: number], 'settled'>(
+  'cutover/adopt/settle_change',
+);
+
+const storeAdopted = script<
+  [
+    epoch: number,
+    index: string,
+    user: string,
+    number: number,
+    time: number,
+    settles: number | '',
+    username: string,
+    form: string,
+    profile: string,
+  ],
+  'stale' | 'frozen' | 'again' | 'superseded' | 'adopted' | 'conflict'
+>('cutover/adopt/profile');
+
+/** Making Redis say of a user what the legacy service says. */
+export interface Adoption {
+  /** With which the profile is read from the legacy service. */
+  credentials: Pick<Credentials, 'base' | 'headers'>;
   userId: string;
   epoch: number;
-  /** The headers that a GET of the profile needs: a name, its value, the next name … */
-  headers: readonly string[];
+  /** The number of the change to which it belongs. */
+  settles?: number;
+  /** Whether a read shows the change already. Where one does not, reads go on until two, a second apart, agree. */
+  isExpected: (shown: Shown) => boolean;
 }
 
 /**
@@ -49,21 +85,12 @@ const retryPause = 200;
 const overtakenPause = 25;
 const mostOvertaken = 400;
 
-/**
- * Makes Redis say of the user what the legacy service says. `settles` is the number of the change to which it belongs.
- * `isExpected` tells whether a read shows the change already; where one does not, reads go on until two of them, a
- * second apart, agree.
- */
-export async function adoptProfile(
-  options: AdoptionOptions,
-  user: AdoptedUser,
-  settles: number | undefined,
-  isExpected: (shown: Shown) => boolean,
-): Promise<AdoptionOutcome> {
+/** Makes Redis say of the user what the legacy service says, beginning anew where something comes between. */
+export async function adoptProfile(options: AdoptionOptions, adoption: Adoption): Promise<AdoptionOutcome> {
   let [failures, overtaken] = [0, 0];
   let failure: AdoptionOutcome = 'overtaken';
   while (failures < attempts && overtaken < mostOvertaken) {
-    const outcome = await adoptOnce(options, user, settles, isExpected);
+    const outcome = await adoptOnce(options, adoption);
     if (outcome === 'again') {
       overtaken++;
       await sleep(overtakenPause, undefined, { signal: options.signal });
@@ -80,37 +107,59 @@ export async function adoptProfile(
 
 async function adoptOnce(
   options: AdoptionOptions,
-  user: AdoptedUser,
-  settles: number | undefined,
-  isExpected: (shown: Shown) => boolean,
-): Promise<Exclude<AdoptionOutcome, AdoptionFailure> | 'stale' | 'frozen' | 'again' | 'unreadable'> {
+  adoption: Adoption,
+): Promise<Awaited<ReturnType<typeof storeAdopted>> | 'absent' | 'unreadable'> {
   const { store } = options;
-  const { base, userId } = user;
+  const { credentials, userId, epoch, settles } = adoption;
+  const { base } = credentials;
   const drawn = await drawAdoption(store, base, userId);
-  const shown = await readSettled(options, user, drawn[0], isExpected);
+  const shown = await readSettled(options, adoption, drawn.number);
   if (shown === 'unreadable') return shown;
   if (shown === undefined || shown === 'superseded') {
     if (settles !== undefined) await settleChange(store, base, userId, settles, 0);
     return shown ?? 'absent';
   }
-  const [outcome] = await apply(store, user, settles, drawn, shown);
-  return outcome;
+  const form = (name: string): string => comparisonForm(name, drawn.comparison);
+  const name = text(shown.username);
+  const { avatar } = shown;
+  const [datasourceId, objectDefinitionId] = [text(avatar?.datasourceId), text(avatar?.objectDefinitionId)];
+  const profile = {
+    name,
+    form: name && form(name),
+    picture: text(shown.profilePictureUrl),
+    avatar: datasourceId && objectDefinitionId && encodeReference({ datasourceId, objectDefinitionId }),
+    avatarUrl: text(avatar?.url),
+    wallet: text(shown.evmLinkedWalletAddress),
+  };
+  const { index, number, time, username } = drawn;
+  return await storeAdopted(
+    store,
+    base,
+    epoch,
+    index,
+    userId,
+    number,
+    time,
+    settles ?? '',
+    username,
+    form(username),
+    JSON.stringify(profile),
+  );
 }
 
 /** Reads until the change is shown, or two reads agree; `superseded` where a later adoption was applied meanwhile. */
 async function readSettled(
   options: AdoptionOptions,
-  user: AdoptedUser,
+  { credentials, userId, isExpected }: Adoption,
   number: number,
-  isExpected: (shown: Shown) => boolean,
 ): Promise<Shown | 'unreadable' | 'superseded'> {
   let before: Shown | 'unreadable' = 'unreadable';
   for (let read = 0; read < reads; read++) {
-    const shown = await readFromLegacy(options.legacy, user);
+    const shown = await readFromLegacy(options.legacy, credentials);
     if (shown === 'unreadable' || isExpected(shown)) return shown;
     if (before !== 'unreadable' && differingFields(before, shown).length === 0) return shown;
     before = shown;
-    if (await isSuperseded(options, user, number)) return 'superseded';
+    if (await isSuperseded(options, profileKey(credentials.base, userId), number)) return 'superseded';
   }
   return before;
 }
@@ -118,13 +167,13 @@ async function readSettled(
 /** Looks, from one read to the next, whether an adoption that drew later was applied, as where a user goes on changing. */
 async function isSuperseded(
   { store, signal }: AdoptionOptions,
-  { base, userId }: AdoptedUser,
+  profile: string,
   number: number,
 ): Promise<boolean> {
   const until = performance.now() + readPause;
   while (performance.now() < until) {
     await sleep(lookPause, undefined, { signal });
-    if (Number(await store.hget(profileKey(base, userId), 'as')) >= number) return true;
+    if (Number(await store.hget(profile, 'as')) >= number) return true;
   }
   return false;
 }
@@ -132,52 +181,17 @@ async function isSuperseded(
 /** The user's profile as the legacy service shows it now; `unreadable` where it does not. */
 export async function readFromLegacy(
   legacy: Legacy,
-  { headers }: Pick<AdoptedUser, 'headers'>,
+  { headers }: Pick<Credentials, 'headers'>,
 ): Promise<Shown | 'unreadable'> {
   try {
     const response = await legacy.send({ method: 'GET', path: '/api/profile/', headers: [...headers] });
-    return await shownByLegacy({ ...response, body: await bodyOf(response) });
+    return await shownByLegacy(response, await bodyOf(response));
   } catch {
     return 'unreadable';
   }
 }
 
-async function apply(
-  store: RedisClient,
-  { base, userId, epoch }: AdoptedUser,
-  settles: number | undefined,
-  [number, time, index, comparison, username]: Awaited<ReturnType<typeof drawAdoption>>,
-  shown: ProfileView,
-): Promise<Awaited<ReturnType<typeof storeAdopted>>> {
-  const form = (name: string): string => comparisonForm(name, (comparison || 'exact') as UsernameComparison);
-  const name = text(shown.username);
-  const avatar = text(shown.avatar?.datasourceId) && text(shown.avatar?.objectDefinitionId);
-  const reference =
-    avatar === false ? false : encodeReference(shown.avatar as Required<NonNullable<ProfileView['avatar']>>);
-  const profile = {
-    name,
-    form: name === false ? false : form(name),
-    picture: text(shown.profilePictureUrl),
-    avatar: reference,
-    avatarUrl: text(shown.avatar?.url),
-    wallet: text(shown.evmLinkedWalletAddress),
-  };
-  return await storeAdopted(
-    store,
-    base,
-    epoch,
-    index === false ? '0' : index,
-    userId,
-    number,
-    time,
-    settles ?? '',
-    username === false ? '' : username,
-    username === false ? '' : form(username),
-    JSON.stringify(profile),
-  );
-}
-
-/** Empty and absent are the same (compare/fields.ts). */
+/** False for what is unset: empty and absent are the same (compare/compare.ts). */
 function text(value: unknown): string | false {
   return typeof value === 'string' && value !== '' ? value : false;
 }

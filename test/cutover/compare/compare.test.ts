@@ -1,5 +1,5 @@
 import { describe, expect, test } from '@jest/globals';
-import { differingFields, type Shown } from '../../../src/cutover/compare/fields.ts';
+import { differingFields, type Shown } from '../../../src/cutover/compare/compare.ts';
 
 const avatar = { url: 'https://x/1.png', datasourceId: 'd', objectDefinitionId: 'o' };
 

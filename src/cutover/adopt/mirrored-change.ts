@@ -1,0 +1,108 @@
+import { ProblemError } from '../../contract/problems.ts';
+import { isStoreUnavailable } from '../../redis/connection/connect.ts';
+import type { RedisClient } from '../../redis/connection/client.ts';
+import { isOutdated } from '../../redis/write-snapshot.ts';
+import type { Findings, Gap } from '../compare/findings.ts';
+import type { Change, Relayed } from '../forward/calls.ts';
+import { bodyOf, longestResponse, observed } from '../forward/content.ts';
+import type { Legacy, LegacyResponse } from '../forward/legacy.ts';
+import type { Cutover } from '../switch/instance.ts';
+
+/** What keeps Redis equal to the legacy service while that is the authority. */
+export interface MirrorOptions {
+  store: RedisClient;
+  legacy: Legacy;
+  findings: Findings;
+  cutover: Pick<Cutover, 'mode' | 'since' | 'admitChange' | 'isLeftBehind'>;
+  /** Goes on with work that no response waits for. */
+  inBackground: (work: () => Promise<void>) => void;
+  /** Ends the waiting of a service that stops; marks of unsettled changes stay. */
+  signal: AbortSignal;
+}
+
+/** By when a change whose outcome is unknown has taken effect or never will, in ms. */
+export const outcomeDelay = ({ timeoutMs }: Legacy): number => 2 * timeoutMs;
+
+/** By when the outcome of a change is certainly visible, in ms. */
+export const visibleAfter = ({ timeoutMs }: Legacy): number => 3 * timeoutMs;
+
+/** A change that is marked in Redis before it is forwarded: what there is to do about what has become of it. */
+export interface MarkedChange {
+  accepted: (response: LegacyResponse, whole: Buffer | undefined) => Promise<void>;
+  refused: () => Promise<void>;
+  /** Nobody knows whether it took effect. */
+  unknown: () => Promise<void>;
+  /** Only the legacy service has it, which is the authority no more. */
+  leftBehind: () => Promise<void>;
+}
+
+/** Forwards a change, marked by `mark` before, and adopts what has become of it. */
+export async function forwardMirrored(
+  { legacy, findings, cutover, inBackground }: MirrorOptions,
+  organizationId: string,
+  { request, admission, end }: Change,
+  mark: () => Promise<MarkedChange | Gap>,
+): Promise<Relayed> {
+  const marked = await markedOrGap();
+  let response: LegacyResponse;
+  try {
+    response = await legacy.send(request);
+  } catch (error) {
+    inBackground(() => finish(marked.unknown));
+    throw error;
+  }
+  const { status } = response;
+  if (status < 300 && (await cutover.isLeftBehind(admission))) {
+    await finish(marked.leftBehind);
+    await bodyOf(response).catch(() => {});
+    throw new ProblemError(
+      'store-unavailable',
+      'The service was switched over while this change was made; whether it took effect is unknown. Sending it again is safe.',
+    );
+  }
+  const body = observed(response.body, longestResponse, (whole) => {
+    inBackground(() =>
+      finish(async () => {
+        if (status < 300) await marked.accepted(response, whole);
+        else if (status < 500) await marked.refused();
+        else await marked.unknown();
+      }),
+    );
+  });
+  return { ...response, body };
+
+  /**
+   * Where Redis is away, the legacy service is the authority, and its clients notice nothing. An instance that a switch
+   * has left behind must not forward the change, though: then it ends here.
+   */
+  async function markedOrGap(): Promise<MarkedChange> {
+    try {
+      await findings.register(organizationId);
+      const begun = await mark();
+      return typeof begun === 'string' ? unmarked(begun) : begun;
+    } catch (error) {
+      if (isStoreUnavailable(error) && !isOutdated(error)) return unmarked('unmarked-change');
+      await end();
+      throw error;
+    }
+  }
+
+  function unmarked(gap: Gap): MarkedChange {
+    const noteFor = (pendingMs: number) => async () => findings.gap(organizationId, gap, pendingMs);
+    const atOnce = noteFor(0);
+    return {
+      accepted: atOnce,
+      refused: () => Promise.resolve(),
+      unknown: noteFor(outcomeDelay(legacy)),
+      leftBehind: atOnce,
+    };
+  }
+
+  async function finish(settle: () => Promise<void>): Promise<void> {
+    try {
+      await settle();
+    } finally {
+      await end();
+    }
+  }
+}

@@ -1,0 +1,105 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { ChangedProfile } from '../../contract/types.gen.ts';
+import { isStoreUnavailable } from '../../redis/connection/connect.ts';
+import { script } from '../../redis/connection/script-loader.ts';
+import { isOutdated } from '../../redis/write-snapshot.ts';
+import { differingFields, type Shown } from '../compare/compare.ts';
+import type { Change, Credentials } from '../forward/calls.ts';
+import { readJson } from '../forward/content.ts';
+import type { Admission } from '../switch/instance.ts';
+import { adoptProfile, settleChange, type AdoptionOutcome } from './adoption.ts';
+import { outcomeDelay, visibleAfter, type MarkedChange, type MirrorOptions } from './mirrored-change.ts';
+
+const beginChange = script<[epoch: number, index: '', user: string, waitMs: number], number>(
+  'cutover/adopt/begin_change',
+);
+
+/** Marks a user as changed by a request that is about to be forwarded. */
+export async function markProfileChange(
+  options: MirrorOptions,
+  credentials: Credentials,
+  userId: string,
+  { admission }: Change,
+): Promise<MarkedChange> {
+  const { store, legacy, findings, cutover, inBackground, signal } = options;
+  const { organizationId, base } = credentials;
+  const number = await beginChange(store, base, admission.epoch, '', userId, visibleAfter(legacy));
+
+  async function adopt(isExpected: (shown: Shown) => boolean): Promise<void> {
+    try {
+      const outcome = await adoptUnderAnyNumber(isExpected);
+      if (outcome === 'adopted') {
+        findings.compared(organizationId, cutover.since(), { kind: 'adopted', userId });
+      } else if (outcome === 'profile-not-shown' || outcome === 'overtaken') {
+        findings.adoptionFailed(organizationId, userId, number, outcome);
+      }
+    } catch (error) {
+      if (isStoreUnavailable(error)) {
+        const reason = isOutdated(error) ? 'mode-switched' : 'store-unavailable';
+        findings.adoptionFailed(organizationId, userId, number, reason);
+      }
+      throw error;
+    }
+  }
+
+  /** Adopts under the number of the change, or under the present one where a switch was withdrawn meanwhile. */
+  async function adoptUnderAnyNumber(isExpected: (shown: Shown) => boolean): Promise<AdoptionOutcome> {
+    const adoption = { credentials, userId, epoch: admission.epoch, settles: number, isExpected };
+    try {
+      return await adoptProfile(options, adoption);
+    } catch (error) {
+      if (!isOutdated(error)) throw error;
+      const later = await admittedAfter(admission.epoch);
+      try {
+        // Otherwise the mark stays, for the operator to see.
+        if (later?.mode !== 'mirror') throw error;
+        return await adoptProfile(options, { ...adoption, epoch: later.epoch });
+      } finally {
+        later?.release();
+      }
+    }
+  }
+
+  /** An admission under a later number than this, of which the next heartbeat tells. */
+  async function admittedAfter(epoch: number): Promise<Admission | undefined> {
+    for (let look = 0; look < 50; look++) {
+      const later = await cutover.admitChange();
+      if (later.epoch > epoch) return later;
+      later.release();
+      await sleep(100, undefined, { signal });
+    }
+    return undefined;
+  }
+
+  return {
+    accepted: async (response, whole) => {
+      const answer = await readJson(response, whole);
+      await adopt((shown) => shows(shown, answer));
+    },
+    refused: async () => {
+      await settleChange(store, base, userId, number, 0);
+    },
+    unknown: async () => {
+      inBackground(async () => {
+        await sleep(outcomeDelay(legacy), undefined, { signal });
+        await adopt(() => false);
+      });
+    },
+    leftBehind: async () => findings.adoptionFailed(organizationId, userId, number, 'mode-switched'),
+  };
+}
+
+/** Whether a read shows the profile that a PUT answered with (contract 2.2). */
+function shows(shown: Shown, answer: unknown): boolean {
+  if (typeof answer !== 'object' || answer === null) return false;
+  const { username, profilePictureUrl, avatarObjectDefinitionId } = answer as ChangedProfile;
+  const { datasourceId, objectDefinitionId } = avatarObjectDefinitionId ?? {};
+  const { evmLinkedWalletAddress: _wallet, avatar, ...rest } = shown ?? {};
+  const { url: _url, ...reference } = avatar ?? {};
+  return (
+    differingFields(
+      { ...rest, avatar: reference } as Shown,
+      { username, profilePictureUrl, avatar: { datasourceId, objectDefinitionId } } as unknown as Shown,
+    ).length === 0
+  );
+}

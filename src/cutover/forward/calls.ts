@@ -1,0 +1,36 @@
+import type { Operation } from '../../contract/operations.ts';
+import type { Caller } from '../../domain/caller.ts';
+import type { Admission } from '../switch/instance.ts';
+import type { LegacyRequest, LegacyResponse } from './legacy.ts';
+
+/** What a request authenticates with. */
+export interface Credentials {
+  organizationId: string;
+  apiKey: string;
+  /** What the organization's keys in Redis begin with. */
+  base: string;
+  /** Of the API key, as Redis knows it. */
+  sha256: string;
+  /** The headers that carry them: a name, its value, the next name … */
+  headers: readonly string[];
+  userAgent: string | undefined;
+}
+
+/** A change to forward, with what is needed to adopt it afterwards. */
+export interface Change {
+  operation: Operation;
+  credentials: Credentials | undefined;
+  /** Where it is known already; it is looked up otherwise. */
+  caller: Caller | undefined;
+  request: LegacyRequest;
+  /** What its body says by the rules of the contract; rejects where it follows none. */
+  readBody: () => Promise<unknown>;
+  admission: Pick<Admission, 'mode' | 'epoch'>;
+  /** Called once, when the change has been adopted or nothing has to be done; must not reject. */
+  end: () => Promise<void>;
+}
+
+/** The legacy service's response on its way to the client; its body has to be read to the end. */
+export interface Relayed extends Omit<LegacyResponse, 'body'> {
+  body: AsyncIterable<Buffer>;
+}
