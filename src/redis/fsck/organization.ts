@@ -7,10 +7,12 @@ import {
   auditKey,
   denylistKey,
   objectsKey,
+  rebuildKey,
   settingsKey,
   unreferencedPicturesKey,
 } from '../keys.ts';
-import { normalizedName } from '../write-snapshot.ts';
+import { dropGeneration, listGenerations } from '../reindex/generations.ts';
+import { normalizedName, readWriteSnapshot } from '../write-snapshot.ts';
 import { checkKeyList } from './api-keys.ts';
 import { hasType, quote, readNaming, removeField, type Check } from './check.ts';
 import { checkObjects } from './references.ts';
@@ -25,6 +27,7 @@ export async function checkOrganization(check: Check): Promise<void> {
   if (await hasType(check, objectsKey(base), 'hash')) await checkObjects(check);
   if (await hasType(check, unreferencedPicturesKey(base), 'zset')) await checkUnreferencedFiles(check);
   await hasType(check, auditKey(base), 'stream');
+  await checkGenerations(check);
 }
 
 async function checkSettings({ store, base, snapshot, buckets, report }: Check): Promise<void> {
@@ -42,6 +45,16 @@ async function checkSettings({ store, base, snapshot, buckets, report }: Check):
   }
   for (const fault of faults) {
     await report('settings-invalid', `${fault}: correct it with org set, or in ${quote(key)}`);
+  }
+}
+
+/** A generation that is neither in force nor being built was left behind by a rebuild that died. */
+async function checkGenerations({ store, base, report }: Check): Promise<void> {
+  for (const generation of await listGenerations(store, base)) {
+    const { index } = await readWriteSnapshot(store, base);
+    if (generation === index || (await store.exists(rebuildKey(base))) === 1) continue;
+    const detail = `generation ${generation} of the name index is neither in force nor being built`;
+    await report('generation-left-over', detail, () => dropGeneration(store, base, generation));
   }
 }
 

@@ -4,15 +4,13 @@ import {
   apiKeyKey,
   collectionKey,
   loadingKey,
+  namesBucketKey,
   organizationBase,
   organizationOf,
   profileKey,
-  rebuildKey,
   settingsKey,
 } from '../keys.ts';
 import { listOrganizations, registerOrganization } from '../organizations.ts';
-import { dropGeneration, generationOf } from '../reindex/generations.ts';
-import { readWriteSnapshot } from '../write-snapshot.ts';
 import { yieldingChunks } from '../../lib/time-slices.ts';
 import { checkKeyRecord } from './api-keys.ts';
 import { createReport, readNaming, type Check, type Counts, type Fault } from './check.ts';
@@ -57,8 +55,6 @@ export async function walk(
   const registered = new Set(await listOrganizations(store, prefix));
   /** By the organization's base; undefined where it cannot be examined. */
   const checks = new Map<string, Promise<Check | undefined>>();
-  /** Generations of the name index that are not in force → the least number of buckets that they have. */
-  const otherGenerations = new Map<Check, Map<string, number>>();
 
   /** Examines the single keys of an organization. */
   const begin = async (id: string): Promise<Check | undefined> => {
@@ -94,17 +90,8 @@ export async function walk(
     const base = key.slice(0, key.indexOf('}:', prefix.length) + 2);
     const check = await checkOf(base);
     if (check === undefined) return;
-    const generation = generationOf(base, key);
-    if (generation !== undefined) {
-      const [, bucket] = key.slice(base.length).split(':');
-      if (generation !== check.snapshot.index) {
-        const seen = otherGenerations.get(check) ?? new Map<string, number>();
-        seen.set(generation, Math.max(seen.get(generation) ?? 0, Number(bucket ?? 0) + 1));
-        otherGenerations.set(check, seen);
-      } else if (bucket !== undefined) await checkBucket(check, bucket);
-      return;
-    }
     for (const [start, checkKey] of [
+      [namesBucketKey(base, check.snapshot.index, ''), checkBucket],
       [profileKey(base, ''), checkProfile],
       [apiKeyKey(base, ''), checkKeyRecord],
       [collectionKey(base, ''), checkCollection],
@@ -129,19 +116,5 @@ export async function walk(
       await Promise.all(chunk.map(examine));
     }
   }
-  for (const [check, generations] of otherGenerations) await checkGenerations(check, generations);
   return { kind: 'checked', counts, loading };
-}
-
-/** A generation that is neither in force nor being built was left behind by a rebuild that died. */
-async function checkGenerations(
-  { store, base, report }: Check,
-  generations: ReadonlyMap<string, number>,
-): Promise<void> {
-  for (const [generation, buckets] of generations) {
-    const { index } = await readWriteSnapshot(store, base);
-    if (generation === index || (await store.exists(rebuildKey(base))) === 1) continue;
-    const detail = `generation ${generation} of the name index is neither in force nor being built`;
-    await report('generation-left-over', detail, () => dropGeneration(store, base, generation, buckets));
-  }
 }

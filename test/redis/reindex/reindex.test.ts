@@ -215,13 +215,13 @@ describe('changing how names are compared', () => {
   test('removes nothing of a generation that is in force or being built', async () => {
     const base = await newOrganization();
     await put(base, 'ada', 'Ada');
-    expect(await reindexDrop(store, base, '0', 0)).toBe('in-use');
+    expect(await reindexDrop(store, base, '0')).toBe('in-use');
     await reindexOpen(store, base, 'building', 60_000, 'case-insensitive');
     await reindexNames(store, base, 'building', 60_000, '1', 'ada', 'ada');
-    expect(await reindexDrop(store, base, '1', 0)).toBe('in-use');
+    expect(await reindexDrop(store, base, '1')).toBe('in-use');
     await reindexCommit(store, base, 'building', '1', 'case-insensitive');
-    expect(await reindexDrop(store, base, '1', 0)).toBe('in-use');
-    expect(await reindexDrop(store, base, '0', 0)).toBe('dropped');
+    expect(await reindexDrop(store, base, '1')).toBe('in-use');
+    expect(await reindexDrop(store, base, '0')).toBe('dropped');
     expect(await put(base, 'eve', 'ADA')).toBe('taken');
   });
 

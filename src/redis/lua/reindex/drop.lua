@@ -6,7 +6,6 @@
 --
 -- KEYS[1]  <prefix>{organization}:
 -- ARGV[1]  generation
--- ARGV[2]  buckets it is known to have, where the settings may say less
 --
 -- 'in-use'      it is in force or being built: nothing was removed
 -- 'more'        call again
@@ -15,7 +14,7 @@ local generation, field = ARGV[1], 'n' .. ARGV[1]
 local now = redis.call('HMGET', settings_key(), 'index', 'building', field)
 if generation == (now[1] or '0') then return 'in-use' end
 if generation == now[2] and redis.call('EXISTS', rebuild_key()) == 1 then return 'in-use' end
-local buckets = math.max(tonumber(now[3] or 1), tonumber(ARGV[2]))
+local buckets = tonumber(now[3] or 1)
 local left = math.max(0, buckets - 128)
 for bucket = left, buckets - 1 do redis.call('UNLINK', names_key(generation, bucket)) end
 if left > 0 then
