@@ -39,7 +39,7 @@ const stageCommit = script<
 const stageDrop = script<[token: string], 'dropped' | 'lapsed'>('denylist/stage_drop');
 
 /** Removes the stage of an overwrite whose process died. */
-export const removeAbandonedStage = script<[], 'removed' | 'none'>('denylist/stage_sweep');
+export const removeAbandonedStage = (store: RedisClient, base: string) => stageDrop(store, base, '');
 
 /** The organization, the key that asked (for the audit trail), and what the request is judged by. */
 export interface DenylistContext {
