@@ -21,40 +21,27 @@ export interface Embedded {
  * Starts a redis-server (or valkey-server) from the PATH on `dataDir`/redis: no TCP port, a socket only this
  * user can open, every write on disk before it is answered. Resolves once it answers; should it die, it is
  * started again. It ends with `close`, or with this process, even one killed by SIGKILL; a lock keeps it the
- * only one on its data. Rejects with an Error of one line with the remedy.
+ * only one on its data. For an operator's tool it `joins` the running bridge's, if there is one. Rejects with an Error
+ * of one line with the remedy.
  */
-export function openEmbedded({ dataDir, log }: { dataDir: string; log?: Log }): Promise<Embedded> {
-  // The Redis of a bridge that has just been killed needs a moment to end.
-  return untilReached(dataDir, 4000, (place, closing) => startServer(place, closing.signal), log);
-}
-
-/**
- * The embedded Redis for an operator's tool: the running bridge's if there is one, otherwise one of its own
- * until `close`. Rejects like openEmbedded.
- */
-export function reachEmbedded(dataDir: string): Promise<Embedded> {
-  // A bridge that is just starting may have much data to load.
-  return untilReached(dataDir, 30_000, async (place, closing) =>
-    (await answers(place.socket)) ? 'running' : startServer(place, closing.signal),
-  );
-}
-
-async function untilReached(
-  dataDir: string,
-  startTimeout: number,
-  attempt: (place: Place, closing: AbortController) => Promise<Server | 'running' | 'locked'>,
-  log?: Log,
-): Promise<Embedded> {
+export async function openEmbedded({ dataDir, log, joins = false }: EmbeddedOptions): Promise<Embedded> {
   const place = preparePlace(dataDir);
   const closing = new AbortController();
-  const deadline = Date.now() + startTimeout;
+  // A bridge that has just been killed needs a moment to end, one that is just starting may have much data to load.
+  const deadline = Date.now() + (joins ? 30_000 : 4000);
   for (;;) {
-    const reached = await attempt(place, closing);
-    if (reached === 'running') return { url: place.url, close: async () => {} };
-    if (reached !== 'locked') return supervise(place, reached, closing, log);
+    if (joins && (await answers(place.socket))) return { url: place.url, close: async () => {} };
+    const server = await startServer(place, closing.signal);
+    if (server !== 'locked') return supervise(place, server, closing, log);
     if (Date.now() > deadline) throw new Error(inUse(place, dataDir));
     await pause(100);
   }
+}
+
+interface EmbeddedOptions {
+  dataDir: string;
+  log?: Log | undefined;
+  joins?: boolean | undefined;
 }
 
 interface Place {

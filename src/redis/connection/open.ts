@@ -4,7 +4,7 @@ import { repeat } from '../../lib/repeat.ts';
 import type { Log } from '../../log.ts';
 import type { RedisClient } from './client.ts';
 import { closeRedis, connectRedis, type ConnectOptions } from './connect.ts';
-import { openEmbedded, reachEmbedded, type Embedded } from './embedded.ts';
+import { openEmbedded } from './embedded.ts';
 import { layoutFault, readLayout, recordLayout } from '../layout/layout.ts';
 import { checkPermissions } from './permissions.ts';
 import { waitForReplicas } from './script-loader.ts';
@@ -38,8 +38,7 @@ export async function openStore(
   releasers: Releasers,
   log: Log,
 ): Promise<{ store: RedisClient; redisUrl: string; isEmbedded: boolean }> {
-  const embed = (): Promise<Embedded> => openEmbedded({ dataDir: config.dataDir, log });
-  const opened = await connect(config, releasers, embed, { log });
+  const opened = await connect(config, releasers, { log });
   await recordLayout(opened.store, config.keyPrefix);
   watchLayout(opened.store, config.keyPrefix, releasers, log);
   return { ...opened, isEmbedded: config.redisUrl === undefined };
@@ -54,20 +53,18 @@ export async function reachStore(
   releasers: Releasers,
   { anyLayout = false }: { anyLayout?: boolean } = {},
 ): Promise<RedisClient> {
-  const reach = (): Promise<Embedded> => reachEmbedded(config.dataDir);
-  return (await connect(config, releasers, reach, { commandTimeout: 30_000 }, anyLayout)).store;
+  const options = { commandTimeout: 30_000, joins: true, anyLayout };
+  return (await connect(config, releasers, options)).store;
 }
 
 async function connect(
-  { redisUrl, allowEviction, redisSecrets, keyPrefix, writeReplicas }: StoreConfig,
+  { redisUrl, dataDir, allowEviction, redisSecrets, keyPrefix, writeReplicas }: StoreConfig,
   releasers: Releasers,
-  embed: () => Promise<Embedded>,
-  options: ConnectOptions,
-  anyLayout = false,
+  { joins, anyLayout = false, ...options }: ConnectOptions & { joins?: boolean; anyLayout?: boolean },
 ): Promise<{ store: RedisClient; redisUrl: string }> {
   let url = redisUrl;
   if (url === undefined) {
-    const embedded = await embed();
+    const embedded = await openEmbedded({ dataDir, joins, log: options.log });
     releasers.onClose('embedded Redis', embedded.close);
     url = embedded.url;
   }

@@ -17,7 +17,7 @@ import { join } from 'node:path';
 import { afterEach, describe, expect, test } from '@jest/globals';
 import type { RedisClient } from '../../../src/redis/connection/client.ts';
 import { connectRedis } from '../../../src/redis/connection/connect.ts';
-import { type Embedded, openEmbedded, reachEmbedded } from '../../../src/redis/connection/embedded.ts';
+import { type Embedded, openEmbedded } from '../../../src/redis/connection/embedded.ts';
 import { isRunning } from '../../support/redis.ts';
 
 const opened: (() => unknown)[] = [];
@@ -230,7 +230,7 @@ describe("an operator's tool", () => {
   test('uses the Redis of the running bridge, and leaves it running', async () => {
     const dataDir = folder();
     const bridge = closing(await openEmbedded({ dataDir }));
-    const tool = await reachEmbedded(dataDir);
+    const tool = await openEmbedded({ dataDir, joins: true });
     const client = await open(tool.url);
     expect(await pidOf(client)).toBe(await pidOf(await open(bridge.url)));
     await tool.close();
@@ -239,7 +239,7 @@ describe("an operator's tool", () => {
 
   test('starts one until it is closed where no bridge runs', async () => {
     const dataDir = folder();
-    const tool = await reachEmbedded(dataDir);
+    const tool = await openEmbedded({ dataDir, joins: true });
     const client = await open(tool.url);
     await client.set('k', 'v');
     const pid = await pidOf(client);
@@ -251,7 +251,11 @@ describe("an operator's tool", () => {
 
   test('shares one with another tool that starts at the same time', async () => {
     const dataDir = folder();
-    const tools = await Promise.all([reachEmbedded(dataDir), reachEmbedded(dataDir), reachEmbedded(dataDir)]);
+    const tools = await Promise.all([
+      openEmbedded({ dataDir, joins: true }),
+      openEmbedded({ dataDir, joins: true }),
+      openEmbedded({ dataDir, joins: true }),
+    ]);
     const pids = await Promise.all(tools.map(async ({ url }) => pidOf(await open(url))));
     expect(new Set(pids).size).toBe(1);
     for (const tool of tools) await tool.close();
@@ -311,8 +315,10 @@ test('a folder whose path is too long for a socket gets its socket elsewhere, st
   opened.push(() => rmSync(join(socket, '..'), { recursive: true, force: true }));
   expect(socket.length).toBeLessThan(100);
   expect(statSync(join(socket, '..')).mode & 0o777).toBe(0o700);
-  const tool = await reachEmbedded(dataDir);
+  const tool = await openEmbedded({ dataDir, joins: true });
   expect(await pidOf(await open(tool.url))).toBe(await pidOf(await open(url)));
   chmodSync(join(socket, '..'), 0o755);
-  await expect(reachEmbedded(dataDir)).rejects.toThrow(/is not this user's private folder: remove it/);
+  await expect(openEmbedded({ dataDir, joins: true })).rejects.toThrow(
+    /is not this user's private folder: remove it/,
+  );
 });
