@@ -82,9 +82,6 @@ export const unmappedKeysKey = (base: string): string => `${base}cutover:unmappe
 /** SHA-256 of API keys that Redis accepts and the legacy service does not → who used them last, in JSON. */
 export const refusedKeysKey = (base: string): string => `${base}cutover:refused-keys`;
 
-/** Numbers of adoptions, and when a denylist change was last adopted (lua/lib/adoptions.lua). */
-export const adoptionsKey = (base: string): string => `${base}cutover:adoptions`;
-
 /** Changes that were forwarded and not adopted yet, by user; '' is the denylist (lua/lib/adoptions.lua). */
 export const unsettledKey = (base: string): string => `${base}cutover:unsettled`;
 

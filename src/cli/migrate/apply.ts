@@ -82,7 +82,7 @@ export async function apply(environment: CliEnvironment, choice: ApplyChoice): P
         problems: assessment.problems + late,
         ...(pendingRenames > 0 && { pendingRenames }),
         ...(choice.prune === true && {
-          pruned: Object.fromEntries(pruned?.removed ?? []),
+          pruned: Object.fromEntries(pruned ?? []),
           notPruned: Object.fromEntries(pruning?.spared ?? []),
         }),
         ...(pictures !== undefined && { pictures }),
@@ -143,7 +143,7 @@ function describeCopied({ copied, failed }: Copied): string {
 }
 
 function describePruned({ pruned, pruning }: Applied): string[] {
-  const counts = [...(pruned?.removed ?? [])]
+  const counts = [...(pruned ?? [])]
     .filter(([, count]) => count > 0)
     .map(([entity, count]) => `${number(count)} ${entity}`);
   return [

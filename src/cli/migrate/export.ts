@@ -16,7 +16,7 @@ export async function exportAll(environment: CliEnvironment, choice: ExportChoic
   const startedAt = Date.now();
   return await withSession(environment, {}, async (context) => {
     const entities = choice.entities ?? entityNames;
-    const { written } = await exportRecords(context, choice.to, entities, choice.org);
+    const written = await exportRecords(context, choice.to, entities, choice.org);
     let sum = 0;
     for (const count of written.values()) sum += count;
     const speed = pace(startedAt, sum);

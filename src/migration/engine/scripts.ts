@@ -1,4 +1,5 @@
 import { script } from '../../redis/connection/script-loader.ts';
+import type { Entity } from '../records/records.ts';
 import type { Outcome } from '../analysis/outcomes.ts';
 import type { Refusal } from '../../redis/write-snapshot.ts';
 
@@ -56,8 +57,8 @@ export const migrateFinishLoad = script<
 >('migration/run/finish_load');
 
 export const migratePrune = script<
-  [...under: Under, entity: string, rows: string, snapshotAt: number | '', marksFrom: number],
-  [Refusal] | ['pruned', count: number]
+  [...under: Under, mode: Mode, entity: Entity, rows: string, snapshotAt: number | '', marksFrom: number],
+  [Refusal] | ['pruned', outcomes: ('removed' | 'kept')[]]
 >('migration/prune');
 
 export const migrateRead = script<[index: string, rows: string], [fields: string[], holder: string | null][]>(

@@ -59,7 +59,7 @@ describe('a script of a migration, under a number from before the last switch,',
     profiles: () => migrateProfiles(store, base, 1, '0', 'write', profile, 1, '', '', 0),
     denylist: () => migrateDenylist(store, base, 1, '0', 'write', '[["root","root"]]', '', 0),
     renames: () => migrateRename(store, base, 1, '0', 'chain', names),
-    prune: () => migratePrune(store, base, 1, '0', 'profiles', '[["bob","",""]]', '', 0),
+    prune: () => migratePrune(store, base, 1, '0', 'write', 'profiles', '[["bob","",""]]', '', 0),
     pictures: () => migratePicture(store, base, 1, '', 'bob', 'https://x/bob.png', 'file.png', 60_000),
   };
 

@@ -131,8 +131,8 @@ test('nor is a picture by reference whose URL the source shows, and the referenc
 test('names that were denied after the snapshot are not pruned; those denied before are', async () => {
   await store.hset(denylistKey(base, '0'), 'root', '');
   const prune = (snapshotAt: number | '') =>
-    migratePrune(store, base, 0, '0', 'denylist', '[["root"]]', snapshotAt, 0);
-  expect(await prune(adoptedAt - 1)).toEqual(['pruned', 0]);
-  expect(await prune('')).toEqual(['pruned', 0]);
-  expect(await prune(adoptedAt + 1)).toEqual(['pruned', 1]);
+    migratePrune(store, base, 0, '0', 'write', 'denylist', '[["root"]]', snapshotAt, 0);
+  expect(await prune(adoptedAt - 1)).toEqual(['pruned', ['kept']]);
+  expect(await prune('')).toEqual(['pruned', ['kept']]);
+  expect(await prune(adoptedAt + 1)).toEqual(['pruned', ['removed']]);
 });

@@ -1,16 +1,10 @@
-import { apiKeyKey, denylistKey, objectsKey } from '../../../redis/keys.ts';
-import { encodeReference } from '../../../domain/profile.ts';
+import { pairsOf } from '../../../lib/pairs.ts';
+import { identityOf } from '../../analysis/identity.ts';
 import type { Entity, RecordOf } from '../../records/records.ts';
-import {
-  apiKeyRecord,
-  organizationRecord,
-  organizationSettings,
-  profileFields,
-} from '../../records/stored.ts';
+import { organizationRecord, organizationSettings, profileFields } from '../../records/stored.ts';
 import type { MigrationContext } from '../context.ts';
 import { byOrganization, normalizedIn, type Organization } from '../organizations.ts';
-import { migrateRead } from '../scripts.ts';
-import { pairsOf } from '../../../lib/pairs.ts';
+import { readProfiles, readRecords, type ReadContext } from '../stored/read.ts';
 
 /** A field in which Redis does not agree with the source; undefined for a value that is absent. */
 export interface Difference {
@@ -19,20 +13,28 @@ export interface Difference {
   source: unknown;
 }
 
-type CompareContext = Pick<MigrationContext, 'store' | 'mediaUrl' | 'organizations'>;
-
 /**
  * Compares records that Redis has with the source, field by field; in the records' order. A profile whose fields
  * agree has one difference where the name index does not lead to its user: that of the field `name index`.
  */
 export async function differencesOf<E extends Entity>(
-  context: CompareContext,
+  context: ReadContext & Pick<MigrationContext, 'organizations'>,
   entity: E,
   items: readonly { readonly record: RecordOf[E] }[],
 ): Promise<Difference[][]> {
-  return await byOrganization(items, context.organizations, async (organization, records) =>
-    (comparers[entity] as Comparer<E>)(context, organization, records),
-  );
+  return await byOrganization(items, context.organizations, async (organization, records) => {
+    if (entity === 'profiles')
+      return await compareProfiles(context, organization, records as readonly RecordOf['profiles'][]);
+    const keys = records.map((record) => identityOf(entity, record, organization));
+    const stored = await readRecords(context, entity, organization, keys);
+    return records.map((record, position) => {
+      const source =
+        entity === 'organizations'
+          ? organizationRecord(organization.id, organizationSettings(record))
+          : record;
+      return compareFields(source, stored[position] ?? {});
+    });
+  });
 }
 
 /** Differences as one line for people. */
@@ -47,28 +49,30 @@ export function shown(value: unknown): string {
   return value === undefined ? 'absent' : JSON.stringify(value);
 }
 
-type Comparer<E extends Entity> = (
-  context: CompareContext,
+async function compareProfiles(
+  context: ReadContext,
   organization: Organization,
-  records: readonly RecordOf[E][],
-) => Promise<Difference[][]>;
-
-const compareProfiles: Comparer<'profiles'> = async ({ store, mediaUrl }, organization, records) => {
-  const forms = records.map(({ username }) =>
-    username === undefined ? '' : normalizedIn(organization, username),
+  records: readonly RecordOf['profiles'][],
+): Promise<Difference[][]> {
+  const rows = records.map(
+    ({ userId, username }) =>
+      [userId, username === undefined ? '' : normalizedIn(organization, username)] as const,
   );
-  const rows = records.map(({ userId }, position) => [userId, forms[position]]);
-  const found = await migrateRead(store, organization.base, organization.index, JSON.stringify(rows));
+  const found = await readProfiles(context, organization, rows);
   return records.map((record, position) => {
-    const [flat = [], holder = null] = found[position] ?? [];
-    const differences = profileDifferences(
-      new Map(pairsOf(profileFields(record, mediaUrl))),
-      new Map(pairsOf(flat)),
-    );
-    if (differences.length > 0 || forms[position] === '' || holder === record.userId) return differences;
-    return [{ field: 'name index', redis: holder ?? undefined, source: record.userId }];
+    const { stored = new Map<string, string>(), holder } = found[position] ?? {};
+    const source = new Map(pairsOf(profileFields(record, context.mediaUrl)));
+    // A picture that was copied here is the source's.
+    if (stored.has('pf') && stored.get('po') === source.get('pu')) {
+      source.delete('pu');
+      source.set('pf', stored.get('pf') ?? '');
+    }
+    const differences = compareFields(named(source), named(stored));
+    if (differences.length > 0 || record.username === undefined || holder === record.userId)
+      return differences;
+    return [{ field: 'name index', redis: holder, source: record.userId }];
   });
-};
+}
 
 /** Stored fields by the names that records have for them. */
 const profileNames: Readonly<Record<string, string>> = {
@@ -83,60 +87,10 @@ const profileNames: Readonly<Record<string, string>> = {
   t: 'updatedAt',
 };
 
-function profileDifferences(wanted: Map<string, string>, stored: Map<string, string>): Difference[] {
-  const copiedFrom = stored.get('po');
-  const file = stored.get('pf');
-  // A picture that was copied here is the source's.
-  if (file !== undefined && copiedFrom !== undefined && wanted.get('pu') === copiedFrom) {
-    wanted.delete('pu');
-    wanted.set('pf', file);
-  }
-  return Object.entries(profileNames).flatMap(([key, field]) => {
-    const [source, redis] = [wanted.get(key), stored.get(key)];
-    return source === redis ? [] : [{ field, redis, source }];
-  });
+function named(stored: ReadonlyMap<string, string>): object {
+  const fields = [...stored].map(([key, value]) => [profileNames[key] ?? '', value] as const);
+  return Object.fromEntries(fields.filter(([name]) => name !== ''));
 }
-
-const compareOrganizations: Comparer<'organizations'> = async (_, { settings }, records) =>
-  records.map((record) => {
-    const id = record.organizationId;
-    return compareFields(
-      organizationRecord(id, organizationSettings(record)),
-      organizationRecord(id, settings),
-    );
-  });
-
-const compareKeys: Comparer<'api-keys'> = async ({ store }, { id, base }, records) => {
-  const found = await Promise.all(
-    records.map(({ apiKeySha256 }) => store.hgetall(apiKeyKey(base, apiKeySha256))),
-  );
-  return records.map((record, position) =>
-    compareFields(record, apiKeyRecord(id, record.apiKeySha256, found[position] ?? {})),
-  );
-};
-
-const compareObjects: Comparer<'objects'> = async ({ store }, { base }, records) => {
-  const urls = await store.hmget(objectsKey(base), ...records.map(encodeReference));
-  return records.map(({ url }, position) => compareFields({ url }, { url: urls[position] ?? undefined }));
-};
-
-const compareDenylist: Comparer<'denylist'> = async ({ store }, organization, records) => {
-  const forms = records.map(({ username }) => normalizedIn(organization, username));
-  const found = await store.hmget(denylistKey(organization.base, organization.index), ...forms);
-  return records.map(({ username }, position) => {
-    const spelled = found[position] ?? undefined;
-    return compareFields({ username }, { username: spelled === '' ? forms[position] : spelled });
-  });
-};
-
-const comparers: { readonly [E in Entity]: Comparer<E> } = {
-  organizations: compareOrganizations,
-  'api-keys': compareKeys,
-  objects: compareObjects,
-  collections: async (_, __, records) => records.map(() => []),
-  profiles: compareProfiles,
-  denylist: compareDenylist,
-};
 
 function compareFields(wanted: object, stored: object): Difference[] {
   const fields = new Set([...Object.keys(wanted), ...Object.keys(stored)]);

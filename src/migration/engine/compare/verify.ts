@@ -1,3 +1,4 @@
+import { inBatches } from '../../../lib/batches.ts';
 import type { Entity, RecordOf } from '../../records/records.ts';
 import type { Scope } from '../../sources/scope.ts';
 import { createTallies } from '../../analysis/outcomes.ts';
@@ -6,11 +7,12 @@ import { organizationsOf } from '../apply.ts';
 import { assessSource, entriesToWrite } from '../read/assess.ts';
 import type { MigrationContext } from '../context.ts';
 import { describeDifferences, differencesOf, type Difference } from './differences.ts';
-import { createExtras, isLocalWrite, placeOf, type Extras } from './extras.ts';
+import { createExtras, type Extras } from './extras.ts';
 import type { Reason } from '../issues.ts';
 import { normalizedIn, type Organization } from '../organizations.ts';
 import { createOrderedPool } from '../ordered-pool.ts';
 import { migrateReadNames } from '../scripts.ts';
+import { placeOf } from '../stored/scan.ts';
 import { putRecords } from '../write/put.ts';
 
 export interface Verified {
@@ -40,38 +42,20 @@ export async function verify(
 ): Promise<Verified> {
   const { issues } = context;
   const extras = createExtras(context, scope.entities);
-  const described = new Set<string>();
   context.progress.begin(2);
-  const assessment = await assessSource(scope, context, {
-    phase: 'verifying',
-    keepsDiffering: true,
-    extras: {
-      ...extras,
-      note: (entity, organization, record) => {
-        if (entity === 'organizations') described.add(organization.id);
-        extras.note(entity, organization, record);
-      },
-    },
-  });
+  const assessment = await assessSource(scope, context, { phase: 'verifying', keepsDiffering: true, extras });
   context.signal.throwIfAborted();
   const compared = new Map<Entity, number>();
   const tallies = createTallies();
-  let batch: Decided[] = [];
-  for (const entry of entriesToWrite(assessment, tallies, { withDiffering: true })) {
-    if (batch[0] !== undefined && (batch[0].entity !== entry.entity || batch.length >= comparedAtOnce)) {
-      await reportEntries(context, batch);
-      batch = [];
-    }
-    batch.push(entry);
-  }
-  await reportEntries(context, batch);
+  const entries = entriesToWrite(assessment, tallies, { withDiffering: true });
+  const limits = { size: comparedAtOnce, kindOf: ({ entity }: Decided) => entity };
+  for (const batch of inBatches(entries, limits)) await reportEntries(context, batch);
 
   context.progress.next();
   const { read, invalid } = assessment.reading;
   const among = await organizationsOf(context, past, scope.organizationId);
   const stored = new Map<Entity, number>();
   const indexed = await findExtras(context, { scope, extras, among, stored, invalid });
-  if (scope.entities.includes('organizations')) await reportUndescribed(context, among, described);
 
   let sum = 0;
   for (const entity of scope.entities) {
@@ -86,9 +70,11 @@ export async function verify(
 }
 
 /** Reports entries of one entity that do not agree with Redis. */
-async function reportEntries(context: MigrationContext, entries: readonly Decided[]): Promise<void> {
+async function reportEntries(
+  context: MigrationContext,
+  entries: readonly [Decided, ...Decided[]],
+): Promise<void> {
   const [first] = entries;
-  if (first === undefined) return;
   const differences = await differencesOf(context, first.entity, entries);
   const results = await putRecords(context, first.entity, entries, 'dry');
   for (const [position, { entity, record, where }] of entries.entries()) {
@@ -155,15 +141,17 @@ async function findExtras(
   };
   const withIndex = scope.entities.includes('profiles') ? onOtherKey : undefined;
   for await (const extra of extras.find(among, stored, withIndex)) {
-    const mayBeInvalid = (invalid.get(extra.entity) ?? 0) > 0;
+    const { entity, organization, key, isLocal } = extra;
+    const mayBeInvalid = (invalid.get(entity) ?? 0) > 0;
     const absent = `is not in the source${mayBeInvalid ? ', unless it is one of its invalid rows' : ''}`;
     issues.add({
-      entity: extra.entity,
-      reason: extra.isLocal ? 'changed-here' : 'extra',
+      entity,
+      // A source need not describe the organizations of its records.
+      reason: isLocal || entity === 'organizations' ? 'changed-here' : 'extra',
       where: placeOf(extra),
-      detail: extra.isLocal ? `was written here and ${absent}` : absent,
-      organizationId: extra.organization.id,
-      userId: extra.entity === 'profiles' ? extra.key : undefined,
+      detail: isLocal ? `was written here and ${absent}` : absent,
+      organizationId: organization.id,
+      userId: entity === 'profiles' ? key : undefined,
     });
   }
   await buckets.drain();
@@ -190,24 +178,4 @@ async function verifyBucket(
     });
   }
   return count;
-}
-
-/** Organizations the source no longer describes. */
-async function reportUndescribed(
-  context: MigrationContext,
-  among: ReadonlyMap<string, Organization>,
-  described: ReadonlySet<string>,
-): Promise<void> {
-  for (const organization of among.values()) {
-    if (described.has(organization.id)) continue;
-    const place = { entity: 'organizations', organization, key: '' } as const;
-    const isLocal = await isLocalWrite(context, place);
-    context.issues.add({
-      entity: 'organizations',
-      reason: 'changed-here',
-      where: placeOf(place),
-      detail: isLocal ? 'was written here and is not in the source' : 'is not described in the source',
-      organizationId: organization.id,
-    });
-  }
 }

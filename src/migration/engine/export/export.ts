@@ -1,27 +1,19 @@
 import { createHash } from 'node:crypto';
 import { join } from 'node:path';
-import { decodeReference } from '../../../domain/profile.ts';
+import { inBatches } from '../../../lib/batches.ts';
 import { createTextFile } from '../../../lib/files/text-file.ts';
-import { apiKeyKey, denylistKey, objectsKey } from '../../../redis/keys.ts';
+import { apiKeyKey } from '../../../redis/keys.ts';
 import { listOrganizations } from '../../../redis/organizations.ts';
 import type { MigrationContext } from '../context.ts';
-import { createSorter, byCodeUnits } from '../../analysis/sorter.ts';
+import { byCodeUnits, createSorter, separator } from '../../analysis/sorter.ts';
 import { exportRemedy, openExportFolder } from './export-folder.ts';
-import { scanRecords } from './stored-keys.ts';
 import { MigrationError, UsageError } from '../issues.ts';
 import type { Organization } from '../organizations.ts';
 import type { Entity, RecordOf } from '../../records/records.ts';
-import { apiKeyRecord, organizationRecord, profileRecord } from '../../records/stored.ts';
 import type { ManifestEntry } from '../../sources/files/manifest.ts';
-import { migrateRead } from '../scripts.ts';
-import { pairsOf } from '../../../lib/pairs.ts';
+import { readRecords } from '../stored/read.ts';
+import { scanRecords } from '../stored/scan.ts';
 
-export interface Exported {
-  /** Records written, by entity. */
-  written: ReadonlyMap<Entity, number>;
-}
-
-const separator = '\u0001';
 const readAtOnce = 500;
 
 /**
@@ -29,13 +21,14 @@ const readAtOnce = 500;
  * that equal contents give equal bytes. Streams: keys are sorted on disk. Of a store in use each record is as it is
  * at one instant. Revoked API keys are left out, for a record cannot say that a key is revoked. Files appear in the
  * folder only once all of them are whole, the manifest first: what a kill leaves there is never taken for an export.
+ * Returns how many records were written, by entity.
  */
 export async function exportRecords(
   context: MigrationContext,
   folder: string,
   entities: readonly Entity[],
   only: string | undefined,
-): Promise<Exported> {
+): Promise<ReadonlyMap<Entity, number>> {
   const among = await organizationsIn(context, only);
   const target = await openExportFolder(folder);
   try {
@@ -48,7 +41,7 @@ export async function exportRecords(
       written.set(entity, entry.records);
     }
     target.publish(manifest);
-    return { written };
+    return written;
   } catch (error) {
     target.discard();
     throw error;
@@ -109,111 +102,48 @@ async function* recordsOf(
   entity: Entity,
   among: ReadonlyMap<string, Organization>,
 ): AsyncGenerator<RecordOf[Entity][]> {
-  if (entity === 'organizations') {
-    yield [...among.values()].map(({ id, settings }) => organizationRecord(id, settings));
-    return;
-  }
   const sorter = createSorter(context.workspace);
   for await (const { organization, key } of scanRecords(context, [entity], among)) {
     sorter.add(organization.id + separator + key.replace('\n', '\u0002'));
   }
-  let batch: { organization: Organization; key: string }[] = [];
-  let last: string | undefined;
-  for (const line of sorter.sorted()) {
-    // A scan may give a key twice.
-    if (line === last) continue;
-    last = line;
-    const [id = '', key = ''] = line.split(separator);
-    const organization = among.get(id);
-    if (organization === undefined) continue;
-    if (batch.length >= readAtOnce || (batch[0] !== undefined && batch[0].organization !== organization)) {
-      yield await readers[entity](
-        context,
-        batch[0]?.organization ?? organization,
-        batch.map(({ key: own }) => own),
-      );
-      batch = [];
-    }
-    batch.push({ organization, key: key.replace('\u0002', '\n') });
+  const lines = withoutRepeated(sorter.sorted());
+  const idOf = (line: string): string => line.slice(0, line.indexOf(separator));
+  for (const batch of inBatches(lines, { size: readAtOnce, kindOf: idOf })) {
+    const organization = await context.organizations.find(idOf(batch[0]));
+    const { length } = organization.id;
+    const keys = batch.map((line) => line.slice(length + 1).replace('\u0002', '\n'));
+    const wanted = entity === 'api-keys' ? await withoutRevoked(context, organization, keys) : keys;
+    const records = await readRecords(context, entity, organization, wanted);
+    yield records.filter((record) => record !== undefined);
   }
-  const [first] = batch;
-  if (first !== undefined)
-    yield await readers[entity](
-      context,
-      first.organization,
-      batch.map(({ key }) => key),
-    );
 }
 
-type Reader = (
-  context: MigrationContext,
-  organization: Organization,
-  keys: readonly string[],
-) => Promise<RecordOf[Entity][]>;
-
-const readProfiles: Reader = async ({ store, mediaUrl }, { id, base, index }, users) => {
-  const found = await migrateRead(store, base, index, JSON.stringify(users.map((user) => [user, ''])));
-  const records: RecordOf['profiles'][] = [];
-  for (const [position, user] of users.entries()) {
-    const [flat = []] = found[position] ?? [];
-    const stored = new Map(pairsOf(flat));
-    if (stored.has('t')) records.push(profileRecord(id, user, stored, mediaUrl));
-  }
-  return records;
-};
-
-const readKeys: Reader = async ({ store, issues }, { id, base }, hashes) => {
-  const found = await Promise.all(hashes.map((hash) => store.hgetall(apiKeyKey(base, hash))));
-  const records: RecordOf['api-keys'][] = [];
-  for (const [position, stored] of found.entries()) {
-    const hash = hashes[position] ?? '';
-    if (stored['i'] === undefined) continue;
-    if (stored['x'] === undefined) {
-      records.push(apiKeyRecord(id, hash, stored));
-    } else {
-      const detail = 'is revoked, and would come back to life: it is left out';
-      issues.add({
-        entity: 'api-keys',
-        reason: 'revoked-key-left-out',
-        where: stored['i'],
-        detail,
-        organizationId: id,
-      });
-    }
-  }
-  return records;
-};
-
-const readObjects: Reader = async ({ store }, { id, base }, references) => {
-  const urls = await store.hmget(objectsKey(base), ...references);
-  const records: RecordOf['objects'][] = [];
-  for (const [position, reference] of references.entries()) {
-    const url = urls[position] ?? null;
-    if (url !== null) records.push({ organizationId: id, ...decodeReference(reference), url });
-  }
-  return records;
-};
-
-const readCollections: Reader = async (_, { id }, keys) =>
-  keys.map((key) => {
-    const [userId = '', reference = ''] = key.split('\u0003');
-    return { organizationId: id, userId, ...decodeReference(reference) };
+async function withoutRevoked(
+  { store, issues }: MigrationContext,
+  { id, base }: Organization,
+  hashes: readonly string[],
+): Promise<string[]> {
+  const found = await Promise.all(hashes.map((hash) => store.hmget(apiKeyKey(base, hash), 'i', 'x')));
+  return hashes.filter((_, position) => {
+    const [keyId, revokedAt] = found[position] ?? [];
+    if (keyId == null || revokedAt == null) return true;
+    const detail = 'is revoked, and would come back to life: it is left out';
+    issues.add({
+      entity: 'api-keys',
+      reason: 'revoked-key-left-out',
+      where: keyId,
+      detail,
+      organizationId: id,
+    });
+    return false;
   });
+}
 
-const readDenylist: Reader = async ({ store }, { id, base, index }, forms) => {
-  const names = await store.hmget(denylistKey(base, index), ...forms);
-  const records: RecordOf['denylist'][] = [];
-  for (const [position, form] of forms.entries()) {
-    const name = names[position] ?? null;
-    if (name !== null) records.push({ organizationId: id, username: name === '' ? form : name });
+/** Sorted lines, each once: a scan may give a key twice. */
+function* withoutRepeated(lines: Iterable<string>): Generator<string> {
+  let last: string | undefined;
+  for (const line of lines) {
+    if (line !== last) yield line;
+    last = line;
   }
-  return records;
-};
-
-const readers: Readonly<Record<Exclude<Entity, 'organizations'>, Reader>> = {
-  'api-keys': readKeys,
-  objects: readObjects,
-  collections: readCollections,
-  profiles: readProfiles,
-  denylist: readDenylist,
-};
+}

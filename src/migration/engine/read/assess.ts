@@ -9,7 +9,8 @@ import type { Scope } from '../../sources/scope.ts';
 import type { MigrationContext } from '../context.ts';
 import { isLoaded, type Load } from '../load/load.ts';
 import { readSource, type ReadHandlers, type ReadItem, type Reading } from './reading.ts';
-import { isLocalProfile, type Extras } from '../compare/extras.ts';
+import type { Extras } from '../compare/extras.ts';
+import { removeRecords } from '../stored/remove.ts';
 import { putRecords, type Result } from '../write/put.ts';
 
 /** The source as it was read once, and what is to become of its records. */
@@ -105,10 +106,11 @@ export async function assessSource(
       const isReadable = (reading.invalid.get('profiles') ?? 0) === 0;
       if (!isPruning || !isReadable || reading.seen.has(scopeOf('profiles', organizationId), userId))
         return undefined;
-      const { base } = await context.organizations.find(organizationId);
-      const username = await context.store.hget(profileKey(base, userId), 'u');
-      const isLocal = await isLocalProfile(context, base, userId);
-      return isLocal ? undefined : (username ?? undefined);
+      const organization = await context.organizations.find(organizationId);
+      const username = await context.store.hget(profileKey(organization.base, userId), 'u');
+      const user = { entity: 'profiles', organization, key: userId } as const;
+      const [isRemovable] = await removeRecords(context, [user], 'dry');
+      return isRemovable === true ? (username ?? undefined) : undefined;
     },
   });
   return assessment(renames);

@@ -1,13 +1,12 @@
-import { profileKey } from '../../../redis/keys.ts';
-import { createSorter, type Sorter } from '../../analysis/sorter.ts';
+import { inBatches } from '../../../lib/batches.ts';
+import { createSorter, separator, type Sorter } from '../../analysis/sorter.ts';
 import { entityNames, type Entity } from '../../records/records.ts';
 import type { MigrationContext } from '../context.ts';
-import { withCurrentIndex } from './current-index.ts';
-import type { Extra, Extras } from '../compare/extras.ts';
-import { placeOf } from '../compare/extras.ts';
-import { normalizedIn, type Organization } from '../organizations.ts';
+import type { Extras } from '../compare/extras.ts';
+import type { Organization } from '../organizations.ts';
 import type { Reading } from '../read/reading.ts';
-import { migratePrune } from '../scripts.ts';
+import { removeRecords } from '../stored/remove.ts';
+import { placeOf } from '../stored/scan.ts';
 
 /** What a prune is to remove. */
 export interface PrunePlan {
@@ -17,13 +16,15 @@ export interface PrunePlan {
   spared: ReadonlyMap<Entity, number>;
   /** Why this must not be done without --prune-at-most; undefined where it may. */
   refusal: string | undefined;
+  /** The records to remove, as lines. */
   records: Sorter;
 }
 
-export interface Pruned {
-  removed: ReadonlyMap<Entity, number>;
-  spared: ReadonlyMap<Entity, number>;
-}
+/** A record to remove, as JSON. */
+type Line = [entity: Entity, organizationId: string, key: string];
+
+/** Records that were removed, by entity. */
+export type Pruned = ReadonlyMap<Entity, number>;
 
 /** The share of an entity that is removed without --prune-at-most. */
 const usualShare = 0.1;
@@ -45,22 +46,22 @@ export async function planPrune(
   const stored = new Map<Entity, number>();
   const records = createSorter(context.workspace);
   for await (const extra of extras.find(among, stored)) {
-    if (extra.isLocal) continue;
     const { entity, organization, key } = extra;
+    if (extra.isLocal || entity === 'organizations') continue;
     const invalid = reading.invalid.get(entity) ?? 0;
     if (invalid > 0) {
       spared.set(entity, invalid);
       continue;
     }
     toRemove.set(entity, (toRemove.get(entity) ?? 0) + 1);
-    records.add(JSON.stringify([entity, organization.id, key]));
+    records.add(JSON.stringify([entity, organization.id, key] satisfies Line));
     context.issues.add({
       entity,
       reason: 'to-prune',
       where: placeOf(extra),
       detail: 'is not in the source: --prune removes it',
       organizationId: organization.id,
-      ...(entity === 'profiles' && { userId: key }),
+      userId: entity === 'profiles' ? key : undefined,
     });
   }
   return { toRemove, spared, records, refusal: refusalOf(reading, toRemove, stored, atMost) };
@@ -72,8 +73,7 @@ function refusalOf(
   stored: ReadonlyMap<Entity, number>,
   atMost: number | undefined,
 ): string | undefined {
-  let sum = 0;
-  for (const count of toRemove.values()) sum += count;
+  const sum = sumOf(toRemove);
   if (atMost !== undefined) {
     return sum > atMost
       ? `--prune would remove ${sum} records, more than --prune-at-most ${atMost}`
@@ -89,60 +89,29 @@ function refusalOf(
   return undefined;
 }
 
-/** Removes what was planned. What was written here since stays. */
+/** Removes what was planned, and counts it. What was written here since stays. */
 export async function prune(context: MigrationContext, plan: PrunePlan): Promise<Pruned> {
   const removed = new Map<Entity, number>();
-  const all = [...plan.toRemove.values()].reduce((sum, count) => sum + count, 0);
+  const all = sumOf(plan.toRemove);
   let done = 0;
-  let batch: Extra[] = [];
-  const flush = async (): Promise<void> => {
-    const [first] = batch;
-    if (first === undefined) return;
-    const count = await pruneBatch(context, first, batch);
-    removed.set(first.entity, (removed.get(first.entity) ?? 0) + count);
+  const limits = { size: prunedAtOnce, kindOf: ([entity, id]: Line) => entity + separator + id };
+  for (const batch of inBatches(parsed(plan.records.sorted()), limits)) {
+    if (context.signal.aborted) break;
+    const [[entity, id]] = batch;
+    const organization = await context.organizations.find(id);
+    const records = batch.map(([, , key]) => ({ entity, organization, key }));
+    const count = (await removeRecords(context, records, 'write')).filter(Boolean).length;
+    removed.set(entity, (removed.get(entity) ?? 0) + count);
     done += batch.length;
     context.progress.advance('pruning', count, done / all);
-    batch = [];
-  };
-  for (const line of plan.records.sorted()) {
-    if (context.signal.aborted) break;
-    const [entity, id, key] = JSON.parse(line) as [Entity, string, string];
-    const organization = await context.organizations.find(id);
-    const [first] = batch;
-    const isOther = first?.entity !== entity || first.organization !== organization;
-    if (isOther || batch.length >= prunedAtOnce) await flush();
-    batch.push({ entity, organization, key, isLocal: false });
   }
-  await flush();
-  return { removed, spared: plan.spared };
+  return removed;
 }
 
-async function pruneBatch(
-  { store, organizations, epoch, snapshotAt, marksFrom }: MigrationContext,
-  { entity, organization }: Extra,
-  extras: readonly Extra[],
-): Promise<number> {
-  const names =
-    entity === 'profiles'
-      ? await Promise.all(extras.map(({ key }) => store.hget(profileKey(organization.base, key), 'u')))
-      : [];
-  const [, count] = await withCurrentIndex({ organizations, organization }, async () => {
-    const rows = extras.map(({ key }, position) => {
-      if (entity === 'collections') return key.split('\u0003');
-      const name = names[position] ?? '';
-      return entity === 'profiles' ? [key, name, normalizedIn(organization, name)] : [key];
-    });
-    const { base, index } = organization;
-    return await migratePrune(
-      store,
-      base,
-      epoch,
-      index,
-      entity,
-      JSON.stringify(rows),
-      snapshotAt ?? '',
-      marksFrom,
-    );
-  });
-  return count;
+function* parsed(lines: Iterable<string>): Generator<Line> {
+  for (const line of lines) yield JSON.parse(line) as Line;
+}
+
+function sumOf(counts: ReadonlyMap<Entity, number>): number {
+  return [...counts.values()].reduce((sum, count) => sum + count, 0);
 }

@@ -1,4 +1,12 @@
-import { collectionKey, denylistKey, objectsKey, organizationBase } from '../../../redis/keys.ts';
+import {
+  apiKeyKey,
+  collectionKey,
+  denylistKey,
+  objectsKey,
+  organizationBase,
+  profileKey,
+  settingsKey,
+} from '../../../redis/keys.ts';
 import { scanKeys, scanMembers, scanPairs } from '../../../redis/connection/scan.ts';
 import type { Entity } from '../../records/records.ts';
 import type { MigrationContext } from '../context.ts';
@@ -14,19 +22,22 @@ export interface StoredRecord {
   key: string;
 }
 
-/** What a key of an organization holds, by what follows the organization's base. */
-const kinds = { profiles: 'p:', 'api-keys': 'key:', collections: 'c:', organizations: 'settings' } as const;
+/** Gets keys of an organization that hold no record: what follows the organization's base. */
+export type OnOtherKey = (organization: Organization, rest: string) => Promise<void> | undefined;
+
+/** What the keys begin with that hold records, after the organization's base. */
+const kinds = { profiles: 'p:', 'api-keys': 'key:', collections: 'c:' } as const;
 const isKind = (entity: Entity): entity is keyof typeof kinds => entity in kinds;
 
 /**
  * The records of these entities and organizations in one pass through Redis; one that is there all the time is given,
- * perhaps twice. `onOtherKey` gets the other keys of these organizations.
+ * perhaps twice.
  */
 export async function* scanRecords(
   context: ScanContext,
   entities: readonly Entity[],
   among: ReadonlyMap<string, Organization>,
-  onOtherKey?: (organization: Organization, rest: string) => Promise<void> | undefined,
+  onOtherKey?: OnOtherKey,
 ): AsyncGenerator<StoredRecord> {
   const { store } = context;
   const wanted = entities.filter(isKind);
@@ -49,10 +60,14 @@ export async function* scanRecords(
       }
     }
   }
-  for (const entity of ['objects', 'denylist'] as const) {
+  for (const entity of ['organizations', 'objects', 'denylist'] as const) {
     if (!entities.includes(entity)) continue;
     for (const organization of among.values()) {
       const { base, index } = organization;
+      if (entity === 'organizations') {
+        yield { entity, organization, key: '' };
+        continue;
+      }
       const key = entity === 'objects' ? objectsKey(base) : denylistKey(base, index);
       for await (const pairs of scanPairs(store, key)) {
         context.signal.throwIfAborted();
@@ -80,5 +95,27 @@ async function* scanOrganizations(
       if (organization !== undefined && key.startsWith(kind, end))
         yield { organization, rest: key.slice(end) };
     }
+  }
+}
+
+/** The Redis key of a record, or of the hash or set it stands in, for people. */
+export function placeOf({ entity, organization: { base, index }, key }: StoredRecord): string {
+  switch (entity) {
+    case 'profiles':
+      return profileKey(base, key);
+    case 'api-keys':
+      return apiKeyKey(base, key);
+    case 'objects':
+      return `${objectsKey(base)} ${JSON.stringify(key)}`;
+    case 'denylist':
+      return `${denylistKey(base, index)} ${JSON.stringify(key)}`;
+    case 'collections': {
+      const [user = '', reference = ''] = key.split('\u0003');
+      return `${collectionKey(base, user)} ${JSON.stringify(reference)}`;
+    }
+    case 'organizations':
+      return settingsKey(base);
+    default:
+      throw new TypeError(`no entity: ${String(entity satisfies never)}`);
   }
 }

@@ -1,0 +1,79 @@
+import { decodeReference } from '../../../domain/profile.ts';
+import { pairsOf } from '../../../lib/pairs.ts';
+import { apiKeyKey, denylistKey, objectsKey } from '../../../redis/keys.ts';
+import type { Entity, RecordOf } from '../../records/records.ts';
+import { apiKeyRecord, organizationRecord, profileRecord } from '../../records/stored.ts';
+import type { MigrationContext } from '../context.ts';
+import type { Organization } from '../organizations.ts';
+import { migrateRead } from '../scripts.ts';
+
+export type ReadContext = Pick<MigrationContext, 'store' | 'mediaUrl'>;
+
+/** Reads records of an organization by their keys (identityOf), in the same order; undefined for one that is not there. */
+export async function readRecords<E extends Entity>(
+  context: ReadContext,
+  entity: E,
+  organization: Organization,
+  keys: readonly string[],
+): Promise<(RecordOf[E] | undefined)[]> {
+  return await (readers[entity] as Reader<E>)(context, organization, keys);
+}
+
+/** Reads profiles as they are stored, each with the user whom the name index has for a name's form ('' for none). */
+export async function readProfiles(
+  { store }: ReadContext,
+  { base, index }: Organization,
+  rows: readonly (readonly [userId: string, form: string])[],
+): Promise<{ stored: Map<string, string>; holder: string | undefined }[]> {
+  const found = await migrateRead(store, base, index, JSON.stringify(rows));
+  return found.map(([fields, holder]) => ({ stored: new Map(pairsOf(fields)), holder: holder ?? undefined }));
+}
+
+type Reader<E extends Entity> = (
+  context: ReadContext,
+  organization: Organization,
+  keys: readonly string[],
+) => Promise<(RecordOf[E] | undefined)[]>;
+
+const readers: { readonly [E in Entity]: Reader<E> } = {
+  organizations: async (_, { id, settings }, keys) => keys.map(() => organizationRecord(id, settings)),
+  'api-keys': async ({ store }, { id, base }, hashes) =>
+    await Promise.all(
+      hashes.map(async (hash) => {
+        const stored = await store.hgetall(apiKeyKey(base, hash));
+        return stored['i'] === undefined ? undefined : apiKeyRecord(id, hash, stored);
+      }),
+    ),
+  objects: async ({ store }, { id, base }, references) => {
+    const urls = await store.hmget(objectsKey(base), ...references);
+    return references.map((reference, position) => {
+      const url = urls[position] ?? undefined;
+      return url === undefined ? undefined : { organizationId: id, ...decodeReference(reference), url };
+    });
+  },
+  collections: async (_, { id }, keys) =>
+    keys.map((key) => {
+      const [userId = '', reference = ''] = key.split('\u0003');
+      return { organizationId: id, userId, ...decodeReference(reference) };
+    }),
+  profiles: async (context, organization, users) => {
+    const found = await readProfiles(
+      context,
+      organization,
+      users.map((user) => [user, '']),
+    );
+    return users.map((user, position) => {
+      const stored = found[position]?.stored;
+      return stored?.has('t') === true
+        ? profileRecord(organization.id, user, stored, context.mediaUrl)
+        : undefined;
+    });
+  },
+  denylist: async ({ store }, { id, base, index }, forms) => {
+    const names = await store.hmget(denylistKey(base, index), ...forms);
+    return forms.map((form, position) => {
+      const name = names[position] ?? undefined;
+      return name === undefined ? undefined : { organizationId: id, username: name === '' ? form : name };
+    });
+  },
+};

@@ -1,0 +1,52 @@
+import { profileKey } from '../../../redis/keys.ts';
+import type { MigrationContext } from '../context.ts';
+import { normalizedIn } from '../organizations.ts';
+import { migratePrune, type Mode } from '../scripts.ts';
+import { withCurrentIndex } from '../write/current-index.ts';
+import type { StoredRecord } from './scan.ts';
+
+export type RemoveContext = Pick<
+  MigrationContext,
+  'store' | 'organizations' | 'epoch' | 'snapshotAt' | 'marksFrom'
+>;
+
+/**
+ * Removes records of one entity and organization, except what was written here, through the bridge or by its operator,
+ * or adopted from the legacy service since the source's snapshot, rather than migrated. Says of each whether it was
+ * removed; `dry` only says whether it would be.
+ */
+export async function removeRecords(
+  context: RemoveContext,
+  records: readonly StoredRecord[],
+  mode: Mode,
+): Promise<boolean[]> {
+  const { store, epoch, snapshotAt = '', marksFrom } = context;
+  const [first] = records;
+  if (first === undefined) return [];
+  const { entity, organization } = first;
+  const { base } = organization;
+  const names =
+    entity === 'profiles'
+      ? await Promise.all(records.map(({ key }) => store.hget(profileKey(base, key), 'u')))
+      : [];
+  const [, outcomes] = await withCurrentIndex({ ...context, organization }, async () => {
+    const rows = records.map(({ key }, position) => {
+      if (entity === 'collections') return key.split('\u0003');
+      const name = names[position] ?? '';
+      return entity === 'profiles' ? [key, name, normalizedIn(organization, name)] : [key];
+    });
+    const { index } = organization;
+    return await migratePrune(
+      store,
+      base,
+      epoch,
+      index,
+      mode,
+      entity,
+      JSON.stringify(rows),
+      snapshotAt,
+      marksFrom,
+    );
+  });
+  return outcomes.map((outcome) => outcome === 'removed');
+}
