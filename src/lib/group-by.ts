@@ -2,8 +2,8 @@
 export function groupBy<Value>(
   values: readonly Value[],
   keyOf: (value: Value) => string,
-): Map<string, Value[]> {
-  const groups = new Map<string, Value[]>();
+): Map<string, [Value, ...Value[]]> {
+  const groups = new Map<string, [Value, ...Value[]]>();
   for (const value of values) {
     const key = keyOf(value);
     const own = groups.get(key);

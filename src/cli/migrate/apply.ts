@@ -1,34 +1,20 @@
 import { counted, number } from '../../lib/numbers.ts';
 import { recountLegacyPictures } from '../../cutover/verdict/pictures.ts';
 import { createMediaStore } from '../../media/open.ts';
-import { applyRun, type Applied } from '../../migration/engine/apply.ts';
+import { applyRun, type Applied, type ApplyChoice as EngineChoice } from '../../migration/engine/apply.ts';
 import type { MigrationContext } from '../../migration/engine/context.ts';
+import type { SourceChoice } from '../../migration/engine/read/choose.ts';
 import { createPacer } from '../../migration/engine/write/pacer.ts';
 import type { Copied } from '../../migration/pictures/copy.ts';
 import type { Scope } from '../../migration/sources/scope.ts';
-import {
-  describeIgnored,
-  describePruning,
-  describeSpared,
-  figuresOf,
-  figuresTable,
-  head,
-  listProblems,
-  listWarnings,
-  organizationFigures,
-  pace,
-  remedyFor,
-  sumOf,
-  type Figures,
-} from './summary.ts';
-import type { PlanChoice } from './plan.ts';
-import { withSource, type Outcome, type CliEnvironment } from './session.ts';
+import { figuresOf, figuresTable, organizationFigures, sumOf, type Figures } from './report/figures.ts';
+import { listIssues, listWarnings, problems, remedyFor } from './report/issues.ts';
+import type { Outcome } from './report/outcome.ts';
+import { describePruning, describeSpared } from './plan.ts';
+import { withSource, type SessionChoice, type CliEnvironment } from './session.ts';
 
-export interface ApplyChoice extends PlanChoice {
-  fresh?: boolean | undefined;
-  /** Reads all rows, and prunes, only if that was last done so long ago, in ms. */
-  fullEvery?: number | undefined;
-  rate?: number | undefined;
+export interface ApplyChoice
+  extends SourceChoice, SessionChoice, Omit<EngineChoice, 'everything' | 'afterwards'> {
   /** True, or the folder where the files lie. */
   copyPictures?: true | string | undefined;
   allowPrivateAddresses?: boolean | undefined;
@@ -44,8 +30,7 @@ export interface AppliedOutcome extends Outcome {
 
 /** `migrate apply`: writes the source's records, and can be stopped at any time. */
 export async function apply(environment: CliEnvironment, choice: ApplyChoice): Promise<AppliedOutcome> {
-  const startedAt = Date.now();
-  return await withSource(environment, { ...choice, writes: true }, async (chosen, context) => {
+  return await withSource('apply', environment, { ...choice, writes: true }, async (chosen, context) => {
     let pictures: Copied | undefined;
     const applied = await applyRun(chosen, context, {
       ...choice,
@@ -57,7 +42,7 @@ export async function apply(environment: CliEnvironment, choice: ApplyChoice): P
       }),
     });
     const { issues } = context;
-    const { kind, assessment, tallies, pruning, pruned, pendingRenames } = applied;
+    const { kind, assessment, tallies, pruning, pruned, pendingRenames, isFull } = applied;
     const isWritten = kind === 'applied' || kind === 'interrupted';
     const figures = figuresOf(assessment.reading, tallies, issues);
     const sum = sumOf(figures);
@@ -65,18 +50,22 @@ export async function apply(environment: CliEnvironment, choice: ApplyChoice): P
     // With the problems accepted, only what the writing itself has found is one.
     const late = sum.conflicts + sum.invalid - assessment.problems;
     const isFine = kind === 'applied' && (chosen.scope.onConflict !== 'abort' || late === 0);
+    const writingSeconds = applied.writingMs / 1000;
     return {
-      state: kind,
-      isFull: applied.isFull,
-      pendingRenames,
-      sum,
-      exitCode: kind === 'interrupted' ? 130 : isFine ? 0 : 1,
+      title: titleOf(applied, chosen.source.name),
+      parts: [
+        figuresTable(figures),
+        listIssues(issues, isWritten ? 'Refused:' : 'Problems:', problems),
+        listWarnings(issues),
+        pruned === undefined ? '' : describePruned(applied),
+        kind === 'prune-refused' && pruning !== undefined ? describePruning(pruning) : '',
+        pictures === undefined ? '' : describeCopied(pictures),
+      ],
+      afterSpeed: `, ${writingSeconds} s of it writing; ${number(written)} written.`,
       json: {
-        ...head('apply', chosen),
-        ok: isFine,
         state: kind,
         resumed: applied.isResumed,
-        full: applied.isFull,
+        full: isFull,
         ...sum,
         written,
         problems: assessment.problems + late,
@@ -86,28 +75,17 @@ export async function apply(environment: CliEnvironment, choice: ApplyChoice): P
           notPruned: Object.fromEntries(pruning?.spared ?? []),
         }),
         ...(pictures !== undefined && { pictures }),
-        ...pace(startedAt, sum.read),
-        writingSeconds: applied.writingMs / 1000,
+        writingSeconds,
         entities: Object.fromEntries(figures),
         organizations: organizationFigures(tallies),
-        issues: issues.counts(),
-        examples: issues.examples(),
-        ignored: chosen.source.ignored,
       },
-      text: [
-        titleOf(applied, chosen.source.name),
-        ...describeIgnored(chosen.source),
-        '',
-        figuresTable(figures),
-        ...listProblems(issues, isWritten ? 'Refused:' : 'Problems:'),
-        ...listWarnings(issues),
-        ...(pruned === undefined ? [] : describePruned(applied)),
-        ...(kind === 'prune-refused' && pruning !== undefined ? describePruning(pruning) : []),
-        ...(pictures === undefined ? [] : ['', describeCopied(pictures)]),
-        '',
-        speed(startedAt, applied, sum.read, written),
-      ].join('\n'),
-      ...(!isFine && { error: errorOf(applied, late, context) }),
+      records: sum.read,
+      error: isFine ? undefined : errorOf(applied, late, context),
+      isInterrupted: kind === 'interrupted',
+      state: kind,
+      isFull,
+      pendingRenames,
+      sum,
     };
   });
 }
@@ -142,21 +120,13 @@ function describeCopied({ copied, failed }: Copied): string {
   return `${counted(copied, 'picture')} copied; not to be copied, and left with their URLs: ${number(failed)}.`;
 }
 
-function describePruned({ pruned, pruning }: Applied): string[] {
+function describePruned({ pruned, pruning }: Applied): string {
   const counts = [...(pruned ?? [])]
     .filter(([, count]) => count > 0)
     .map(([entity, count]) => `${number(count)} ${entity}`);
-  return [
-    '',
-    `Removed because the source no longer has them: ${counts.length === 0 ? 'nothing' : counts.join(', ')}.`,
-    ...describeSpared(pruning?.spared ?? new Map()),
-  ];
-}
-
-function speed(startedAt: number, { writingMs }: Applied, read: number, written: number): string {
-  const { seconds, recordsPerSecond } = pace(startedAt, read);
-  const writing = Math.round(writingMs) / 1000;
-  return `${counted(read, 'record')} in ${seconds} s (${number(recordsPerSecond)}/s), ${writing} s of it writing; ${number(written)} written.`;
+  const all = counts.length === 0 ? 'nothing' : counts.join(', ');
+  const removed = `Removed because the source no longer has them: ${all}.`;
+  return [removed, ...describeSpared(pruning?.spared ?? new Map())].join('\n');
 }
 
 function errorOf(

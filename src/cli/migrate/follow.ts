@@ -5,7 +5,8 @@ import { UsageError } from '../../migration/engine/issues.ts';
 import { describeError } from '../command-line.ts';
 import { apply, type AppliedOutcome, type ApplyChoice } from './apply.ts';
 import { ReverseModeError } from './cutover.ts';
-import type { CliEnvironment, Outcome } from './session.ts';
+import type { Outcome } from './report/outcome.ts';
+import type { CliEnvironment } from './session.ts';
 
 export interface FollowChoice extends ApplyChoice {
   follow?: boolean | undefined;

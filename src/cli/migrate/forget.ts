@@ -5,7 +5,8 @@ import type { MigrationContext } from '../../migration/engine/context.ts';
 import { MigrationError, UsageError } from '../../migration/engine/issues.ts';
 import { countRehearsal, forgetRun, removeRehearsal } from '../../migration/runs/forget.ts';
 import { readRun, runOrganizations } from '../../migration/runs/runs.ts';
-import { withSession, type CliEnvironment, type Outcome } from './session.ts';
+import type { Outcome } from './report/outcome.ts';
+import { withSession, type CliEnvironment } from './session.ts';
 
 export interface ForgetChoice {
   run?: string | undefined;

@@ -30,10 +30,13 @@ export function addSourceOptions(command: Command): Command {
 
 /** How it is read. */
 export function addReadingOptions(command: Command): Command {
-  return command
-    .option('--batch <rows>', 'records per call (default: 500)', parseBatch)
-    .option('--concurrency <calls>', 'calls in progress at once (default: 4)', parseConcurrency)
-    .option('--report <file>', 'write every problem and warning to this file, as NDJSON');
+  return (
+    command
+      // More at once would hold Redis for longer than other requests should wait.
+      .option('--batch <rows>', 'records per call (default: 500)', wholeNumber(1, 2000))
+      .option('--concurrency <calls>', 'calls in progress at once (default: 4)', wholeNumber(1, 64))
+      .option('--report <file>', 'write every problem and warning to this file, as NDJSON')
+  );
 }
 
 /** What becomes of problems. */
@@ -55,7 +58,7 @@ export function addPruneOptions(command: Command): Command {
     .option(
       '--prune-at-most <records>',
       'let --prune remove up to this many records (default: a tenth of each entity)',
-      parseCount,
+      wholeNumber(0, 999_999_999),
     )
     .option(
       '--trust-source',
@@ -67,27 +70,13 @@ export function runOption(what = "the run's name (default: made from the source)
   return new Option('--run <name>', what).argParser(parseRunName);
 }
 
-export function parseRate(value: string): number {
-  return wholeNumber(value, 1, 10_000_000);
-}
-
-function parseCount(value: string): number {
-  return wholeNumber(value, 0, 999_999_999);
-}
-
-function parseBatch(value: string): number {
-  // More would hold Redis for longer than other requests should wait.
-  return wholeNumber(value, 1, 2000);
-}
-
-function parseConcurrency(value: string): number {
-  return wholeNumber(value, 1, 64);
-}
-
-function wholeNumber(value: string, least: number, greatest: number): number {
-  const number = /^\d{1,9}$/.test(value) ? Number(value) : Number.NaN;
-  if (number >= least && number <= greatest) return number;
-  throw new InvalidArgumentError(`It must be a whole number from ${least} to ${greatest}.`);
+/** Reads a whole number in this range. */
+export function wholeNumber(least: number, greatest: number): (value: string) => number {
+  return (value) => {
+    const number = /^\d{1,9}$/.test(value) ? Number(value) : Number.NaN;
+    if (number >= least && number <= greatest) return number;
+    throw new InvalidArgumentError(`It must be a whole number from ${least} to ${greatest}.`);
+  };
 }
 
 const milliseconds: Readonly<Record<string, number>> = { s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 };

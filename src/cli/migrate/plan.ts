@@ -1,90 +1,81 @@
-import { number } from '../../lib/numbers.ts';
+import { counted, number } from '../../lib/numbers.ts';
 import { printable } from '../../lib/system/terminal.ts';
 import { shown } from '../../migration/engine/compare/differences.ts';
 import { makePlan, type Change } from '../../migration/engine/apply.ts';
 import type { SourceChoice } from '../../migration/engine/read/choose.ts';
-import {
-  describeIgnored,
-  describePruning,
-  figuresOf,
-  figuresTable,
-  head,
-  listIssues,
-  listProblems,
-  listWarnings,
-  organizationFigures,
-  pace,
-  remedyFor,
-  subjectOf,
-  sumOf,
-} from './summary.ts';
-import { withSource, type Outcome, type SessionChoice, type CliEnvironment } from './session.ts';
+import type { PrunePlan } from '../../migration/engine/write/prune.ts';
+import { figuresOf, figuresTable, organizationFigures, sumOf } from './report/figures.ts';
+import { listIssues, listWarnings, placeOf, problems as problemReasons, remedyFor } from './report/issues.ts';
+import type { Outcome } from './report/outcome.ts';
+import { withSource, type SessionChoice, type CliEnvironment } from './session.ts';
 
-export interface PlanChoice extends SourceChoice, SessionChoice {
-  prune?: boolean | undefined;
-  pruneAtMost?: number | undefined;
-}
+type PlanChoice = SourceChoice & SessionChoice & Parameters<typeof makePlan>[2];
 
 /** `migrate plan`: reads everything, writes nothing, and shows what an apply would do, and its problems. */
 export async function plan(environment: CliEnvironment, choice: PlanChoice): Promise<Outcome> {
-  const startedAt = Date.now();
-  return await withSource(environment, choice, async (chosen, context) => {
+  return await withSource('plan', environment, choice, async (chosen, context) => {
     const { assessment, tallies, pruning, changes } = await makePlan(chosen, context, choice);
     const { issues } = context;
     const { reading, problems } = assessment;
     const figures = figuresOf(reading, tallies, issues);
     const sum = sumOf(figures);
-    const isFine = problems === 0 && pruning?.refusal === undefined;
-    const error =
-      problems > 0
-        ? remedyFor(problems, issues, reading, ': correct the source, or apply with')
-        : `${pruning?.refusal ?? ''}: check that the source is whole, then allow it with --prune-at-most N`;
     return {
-      exitCode: isFine ? 0 : 1,
+      title: `Plan for ${chosen.source.name}; nothing was written.`,
+      parts: [
+        figuresTable(figures),
+        listIssues(
+          issues,
+          'Problems (any of them stops an apply before it writes, unless --on-conflict says otherwise):',
+          problemReasons,
+        ),
+        listWarnings(issues),
+        listChanges(changes, sum.updated),
+        pruning === undefined ? '' : describePruning(pruning),
+        listIssues(issues, 'To be removed:', ['to-prune']),
+      ],
       json: {
-        ...head('plan', chosen),
-        ok: isFine,
         ...sum,
         problems,
         ...(pruning !== undefined && { toPrune: Object.fromEntries(pruning.toRemove) }),
-        ...pace(startedAt, sum.read),
         entities: Object.fromEntries(figures),
         organizations: organizationFigures(tallies),
         changes,
-        issues: issues.counts(),
-        examples: issues.examples(),
-        ignored: chosen.source.ignored,
       },
-      text: [
-        `Plan for ${chosen.source.name}; nothing was written.`,
-        ...describeIgnored(chosen.source),
-        '',
-        figuresTable(figures),
-        ...listProblems(
-          issues,
-          'Problems (any of them stops an apply before it writes, unless --on-conflict says otherwise):',
-        ),
-        ...listWarnings(issues),
-        ...listChanges(changes, sum.updated),
-        ...(pruning === undefined ? [] : describePruning(pruning)),
-        ...listIssues(issues, 'To be removed:', ['to-prune']),
-      ].join('\n'),
-      ...(!isFine && { error }),
+      records: sum.read,
+      error:
+        problems > 0
+          ? remedyFor(problems, issues, reading, ': correct the source, or apply with')
+          : pruning?.refusal &&
+            `${pruning.refusal}: check that the source is whole, then allow it with --prune-at-most N`,
     };
   });
 }
 
-function listChanges(changes: readonly Change[], updated: number): string[] {
-  if (changes.length === 0) return [];
+function listChanges(changes: readonly Change[], updated: number): string {
+  if (changes.length === 0) return '';
   const lines = changes.flatMap((change) => [
-    `  ${change.entity}  ${printable(`${change.where}${subjectOf(change)}`)}`,
+    `  ${change.entity}  ${placeOf(change)}`,
     ...change.differences.map(
       ({ field, redis, source }) => `    ${field}: ${printable(shown(redis))} -> ${printable(shown(source))}`,
     ),
   ]);
-  return [
-    '',
-    `Updates (${number(changes.length)} of ${number(updated)}), from Redis to the source:`,
-    ...lines,
-  ];
+  const title = `Updates (${number(changes.length)} of ${number(updated)}), from Redis to the source:`;
+  return [title, ...lines].join('\n');
+}
+
+/** What a prune would remove, and what it would not. */
+export function describePruning({ toRemove, spared }: PrunePlan): string {
+  const counts = [...toRemove].map(([entity, count]) =>
+    counted(count, entity === 'denylist' ? 'denied name' : entity.slice(0, -1)),
+  );
+  const all = counts.length === 0 ? 'nothing' : counts.join(', ');
+  return [`--prune removes what the source no longer has: ${all}.`, ...describeSpared(spared)].join('\n');
+}
+
+/** What a prune leaves alone though it looks gone. */
+export function describeSpared(spared: PrunePlan['spared']): string[] {
+  return [...spared].map(
+    ([entity, rows]) =>
+      `Not removed: what looks gone from ${entity}, since it may be among its invalid rows (${counted(rows, 'row')}); correct those, then prune again.`,
+  );
 }

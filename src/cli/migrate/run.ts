@@ -8,7 +8,8 @@ import { forget } from './forget.ts';
 import { entityNames } from '../../migration/records/records.ts';
 import { plan } from './plan.ts';
 import type { Shell } from '../shell.ts';
-import type { Outcome, CliEnvironment } from './session.ts';
+import type { Outcome } from './report/outcome.ts';
+import type { CliEnvironment } from './session.ts';
 import { verify } from './verify.ts';
 import { status } from './status.ts';
 import { describeError, examplesText, migrateCommand, configureErrorOutput } from '../command-line.ts';
@@ -19,8 +20,8 @@ import {
   addSourceOptions,
   parseDuration,
   parseEntities,
-  parseRate,
   runOption,
+  wholeNumber,
   type Flags,
 } from './options.ts';
 
@@ -62,21 +63,33 @@ function createProgram(tool: Shell, onExit: (code: number) => void): Command {
     .version(version)
     .description('Migrates legacy data to Redis: plan, apply, verify. Every command can be repeated safely.')
     .addHelpText('after', programHelp);
+  const add = (name: string, description: string, examples: readonly string[]): Command =>
+    program
+      .command(name)
+      .description(description)
+      .addHelpText('after', examplesText(migrateCommand, examples));
 
-  const planning = program
-    .command('plan')
-    .description('read everything, write nothing: show problems in the source, and what apply would change')
-    .action(does(plan));
+  const planning = add(
+    'plan',
+    'read everything, write nothing: show problems in the source, and what apply would change',
+    ['plan --source ./legacy', 'plan --source postgres://reader@db/game --mapping map.yaml'],
+  ).action(does(plan));
   addPruneOptions(addConflictOption(addReadingOptions(addSourceOptions(planning))));
-  withExamples(planning, [
-    'plan --source ./legacy',
-    'plan --source postgres://reader@db/game --mapping map.yaml',
-  ]);
 
-  const applying = program
-    .command('apply')
-    .description('write the records; can be stopped at any time, and resumed by the same command')
-    .option('--rate <records>', 'write at most this many records per second (default: no limit)', parseRate)
+  const applying = add(
+    'apply',
+    'write the records; can be stopped at any time, and resumed by the same command',
+    [
+      'apply --source ./legacy',
+      'apply --source ./legacy --on-conflict skip --report refused.ndjson',
+      'apply --source postgres://reader@db/game --mapping map.yaml --follow --lag 30s',
+    ],
+  )
+    .option(
+      '--rate <records>',
+      'write at most this many records per second (default: no limit)',
+      wholeNumber(1, 10_000_000),
+    )
     .option('--fresh', 'begin the run anew instead of resuming it')
     .option(
       '--copy-pictures [folder]',
@@ -90,55 +103,44 @@ function createProgram(tool: Shell, onExit: (code: number) => void): Command {
       'with --follow: how often a round reads all rows, and prunes if --prune is given (default: 1h)',
       parseDuration,
     )
+    .addHelpText('after', followHelp)
     .action(does(applyOrFollow));
   addPruneOptions(addConflictOption(addReadingOptions(addSourceOptions(applying))));
-  withExamples(applying, [
-    'apply --source ./legacy',
-    'apply --source ./legacy --on-conflict skip --report refused.ndjson',
-    'apply --source postgres://reader@db/game --mapping map.yaml --follow --lag 30s',
-  ]);
-  applying.addHelpText('after', followHelp);
 
-  const verifying = program
-    .command('verify')
-    .description('compare the source with Redis in both directions, field by field; exit 1 on any difference')
-    .action(does(verify));
+  const verifying = add(
+    'verify',
+    'compare the source with Redis in both directions, field by field; exit 1 on any difference',
+    ['verify --source ./legacy', 'verify --source ./legacy --report differences.ndjson'],
+  ).action(does(verify));
   addReadingOptions(addSourceOptions(verifying));
-  withExamples(verifying, [
-    'verify --source ./legacy',
-    'verify --source ./legacy --report differences.ndjson',
-  ]);
 
-  const asking = program
-    .command('status')
-    .description('show where each run stands, killed ones too')
+  add('status', 'show where each run stands, killed ones too', [
+    'status',
+    'status --run legacy-1f3870be --json',
+  ])
     .addOption(runOption())
     .option('--json', 'print JSON, for machines')
     .action(does(status));
-  withExamples(asking, ['status', 'status --run legacy-1f3870be --json']);
 
-  const forgetting = program
-    .command('forget')
-    .description('delete what a run keeps in Redis, or everything a rehearsal wrote; asks first')
+  add('forget', 'delete what a run keeps in Redis, or everything a rehearsal wrote; asks first', [
+    'forget --run legacy-1f3870be',
+    'forget --rehearsal --yes',
+  ])
     .addOption(runOption('the run to forget: a load it left unfinished is rolled back, other records stay'))
     .option('--rehearsal', 'delete all keys that begin with KEY_PREFIX; refused if a service has used it')
     .option('--yes', 'do not ask, for scripts')
     .option('--json', 'print JSON, for machines')
     .action(does(forget));
-  withExamples(forgetting, ['forget --run legacy-1f3870be', 'forget --rehearsal --yes']);
 
-  const exporting = program
-    .command('export')
-    .description('write what Redis holds as NDJSON files that apply takes: a backup, and the way back')
+  add('export', 'write what Redis holds as NDJSON files that apply takes: a backup, and the way back', [
+    'export --to ./backup',
+    'export --to ./acme --org acme --entities profiles,denylist',
+  ])
     .requiredOption('--to <folder>', 'a new or empty folder')
     .option('--entities <list>', `only these, separated by commas: ${entityNames.join(', ')}`, parseEntities)
     .option('--org <organization>', 'only this organization')
     .option('--json', 'print JSON, for machines')
     .action(does(exportAll));
-  withExamples(exporting, [
-    'export --to ./backup',
-    'export --to ./acme --org acme --entities profiles,denylist',
-  ]);
 
   configureErrorOutput(program, out, (text) => err.write(text));
   return program;
@@ -160,7 +162,3 @@ With --follow, each round prints a line (with --json, a line of JSON): what it r
 behind the source. A problem in the first round ends the command. Later problems, such as an unavailable database or
 Redis, are reported, and the next round tries again. Ctrl-C stops it with exit code 0 once it has caught up. The file
 of --report is that of the last round.`;
-
-function withExamples(command: Command, examples: readonly string[]): void {
-  command.addHelpText('after', examplesText(migrateCommand, examples));
-}

@@ -1,10 +1,10 @@
+import type { Config } from '../../config.ts';
 import { lastChangeOfAuthority, readCutover } from '../../cutover/switch/registry.ts';
 import { createReleasers } from '../../lib/releasers.ts';
 import { serverUrl } from '../../lib/hosts.ts';
 import { storeTime, type RedisClient } from '../../redis/connection/client.ts';
 import { isStoreUnavailable } from '../../redis/connection/connect.ts';
-import { reachStore, type StoreConfig } from '../../redis/connection/open.ts';
-import type { BucketCredentials } from '../../media/s3.ts';
+import { reachStore } from '../../redis/connection/open.ts';
 import { openChosen, type Chosen, type SourceChoice } from '../../migration/engine/read/choose.ts';
 import type { MigrationContext } from '../../migration/engine/context.ts';
 import { createWorkspace } from '../../migration/analysis/workspace.ts';
@@ -13,30 +13,11 @@ import { createOrganizations } from '../../migration/engine/organizations.ts';
 import { createProgress } from '../../migration/engine/progress.ts';
 import type { Shell } from '../shell.ts';
 import { whileRegistered } from './cutover.ts';
-
-/** What a command needs of the service's configuration. */
-interface MigrationConfig extends StoreConfig {
-  keyPrefix: string;
-  mediaUrl: string | undefined;
-  aws: BucketCredentials;
-  publicBaseUrl: string | undefined;
-  host: string;
-  port: number;
-}
+import { outcomeOf, type Outcome, type Report } from './report/outcome.ts';
 
 /** What a command needs from the process that runs it. */
 export interface CliEnvironment extends Shell {
-  config: MigrationConfig;
-}
-
-/** How a command ended. */
-export interface Outcome {
-  exitCode: 0 | 1 | 130;
-  /** Undefined, and the text empty, if everything has been printed already. */
-  json: unknown;
-  text: string;
-  /** One line with the remedy, unless all is well. */
-  error?: string;
+  config: Config;
 }
 
 /** Options of every command that reads a source. */
@@ -56,16 +37,19 @@ const anyEpoch = Number.MAX_SAFE_INTEGER;
 /** Calls in progress at once, unless the operator chooses another number. */
 const defaultConcurrency = 4;
 
-/** Opens the chosen source and what a command works with, and closes both afterwards. */
-export async function withSource<Result>(
+/** Opens the chosen source and what a command works with, closes both afterwards, and gives the command's outcome. */
+export async function withSource<Own extends Report>(
+  command: string,
   environment: CliEnvironment,
   choice: SourceChoice & SessionChoice,
-  work: (chosen: Chosen, context: MigrationContext) => Promise<Result>,
-): Promise<Result> {
+  work: (chosen: Chosen, context: MigrationContext) => Promise<Own>,
+): Promise<Own & Outcome> {
+  const startedAt = Date.now();
   const chosen = await openChosen(choice, environment.env);
   try {
-    const session = { ...choice, openedAt: chosen.openedAt };
-    return await withSession(environment, session, async (context) => await work(chosen, context));
+    return await withSession(environment, { ...choice, openedAt: chosen.openedAt }, async (context) =>
+      outcomeOf(command, startedAt, await work(chosen, context), context.issues, chosen),
+    );
   } finally {
     await chosen.source.close();
   }
@@ -151,6 +135,6 @@ function storeLost(cause?: Error): MigrationError {
 }
 
 /** The beginning of the URLs of the bridge's own picture files; the same as in the service if its address is fixed. */
-function mediaUrlOf({ publicBaseUrl, host, port }: MigrationConfig): string {
+function mediaUrlOf({ publicBaseUrl, host, port }: Config): string {
   return `${publicBaseUrl ?? serverUrl(host, port)}/media/`;
 }

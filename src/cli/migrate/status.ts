@@ -6,7 +6,8 @@ import { readRun, runOrganizations, runsKey, type RunState } from '../../migrati
 import { MigrationError } from '../../migration/engine/issues.ts';
 import { number } from '../../lib/numbers.ts';
 import { table } from '../../lib/system/terminal.ts';
-import { withSession, type Outcome, type CliEnvironment } from './session.ts';
+import type { Outcome } from './report/outcome.ts';
+import { withSession, type CliEnvironment } from './session.ts';
 
 /** Where a run stands: `reading` is before its first write, or before that of its next round. */
 type Phase = 'reading' | 'running' | 'interrupted' | 'finished';

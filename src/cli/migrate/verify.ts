@@ -5,16 +5,17 @@ import type { Entity } from '../../migration/records/records.ts';
 import { readAllNext, readRun, runOrganizations } from '../../migration/runs/runs.ts';
 import { counted, number } from '../../lib/numbers.ts';
 import { table } from '../../lib/system/terminal.ts';
-import { describeIgnored, head, listIssues, pace } from './summary.ts';
+import { listIssues, problems } from './report/issues.ts';
+import type { Outcome } from './report/outcome.ts';
 import { verify as compareBoth, type Verified } from '../../migration/engine/compare/verify.ts';
-import { withSource, type Outcome, type SessionChoice, type CliEnvironment } from './session.ts';
-
-export type VerifyChoice = SourceChoice & SessionChoice;
+import { withSource, type SessionChoice, type CliEnvironment } from './session.ts';
 
 /** `migrate verify`: compares the source with Redis, every record and field, in both directions. */
-export async function verify(environment: CliEnvironment, choice: VerifyChoice): Promise<Outcome> {
-  const startedAt = Date.now();
-  return await withSource(environment, choice, async (chosen, context) => {
+export async function verify(
+  environment: CliEnvironment,
+  choice: SourceChoice & SessionChoice,
+): Promise<Outcome> {
+  return await withSource('verify', environment, choice, async (chosen, context) => {
     const { store, prefix, issues } = context;
     const state = await readRun(store, prefix, chosen.run);
     const onConflict = state?.onConflict ?? 'abort';
@@ -23,58 +24,45 @@ export async function verify(environment: CliEnvironment, choice: VerifyChoice):
     const past = await runOrganizations(context, chosen.run);
     const verified = await compareBoth(scope, context, { hasAccepted, past });
     const { differences } = verified;
-    const accepted = hasAccepted ? issues.count('invalid') + issues.count('username-conflict') : 0;
     const isFine = differences === 0;
     if (!isFine) await readAllNext(store, prefix, chosen.run);
     const { openedAt } = chosen;
     const isWhole = choice.org === undefined && choice.entities === undefined;
+    const conflicts = issues.count('username-conflict');
     if (isFine && openedAt !== undefined && isWhole) {
-      const hasConflicts = issues.count('username-conflict') > 0;
-      await recordVerified(store, prefix, { ageMs: performance.now() - openedAt, hasConflicts });
+      const ageMs = performance.now() - openedAt;
+      await recordVerified(store, prefix, { ageMs, hasConflicts: conflicts > 0 });
     }
+    const only = choice.org === undefined ? '' : `, organization ${choice.org} alone`;
+    const found = counted(differences, 'difference');
     return {
-      exitCode: isFine ? 0 : 1,
+      title: `Verified ${chosen.source.name} against Redis${only}.`,
+      parts: [
+        coverage(verified),
+        listIssues(issues, 'Differences:', hasAccepted ? differing : [...differing, ...problems]),
+        hasAccepted
+          ? listIssues(issues, `Refused, as --on-conflict ${onConflict} accepts (no failure):`, problems)
+          : '',
+        listIssues(issues, 'Changed here since (no failure):', ['changed-here']),
+        isFine ? 'No differences.' : found,
+      ],
       json: {
-        ...head('verify', chosen),
-        ok: isFine,
         differences,
         missing: issues.count('missing'),
         different: issues.count('different') + issues.count('newer-in-redis'),
         newerInRedis: issues.count('newer-in-redis'),
         extra: issues.count('extra'),
         index: issues.count('index'),
-        refused: accepted,
+        refused: hasAccepted ? issues.count('invalid') + conflicts : 0,
         changedHere: issues.count('changed-here'),
-        ...pace(startedAt, verified.read),
         compared: Object.fromEntries(verified.compared),
         stored: Object.fromEntries(verified.stored),
         indexed: verified.indexed,
-        issues: issues.counts(),
-        examples: issues.examples(),
       },
-      text: [
-        `Verified ${chosen.source.name} against Redis${choice.org === undefined ? '' : `, organization ${choice.org} alone`}.`,
-        ...describeIgnored(chosen.source),
-        '',
-        coverage(verified),
-        ...listIssues(
-          issues,
-          'Differences:',
-          hasAccepted ? differing : [...differing, 'invalid', 'username-conflict'],
-        ),
-        ...(hasAccepted
-          ? listIssues(issues, `Refused, as --on-conflict ${onConflict} accepts (no failure):`, [
-              'invalid',
-              'username-conflict',
-            ])
-          : []),
-        ...listIssues(issues, 'Changed here since (no failure):', ['changed-here']),
-        '',
-        isFine ? 'No differences.' : counted(differences, 'difference'),
-      ].join('\n'),
-      ...(!isFine && {
-        error: `${counted(differences, 'difference')} between the source and Redis: ${remedies(chosen.scope.entities, issues, hasAccepted).join(', ')}, then verify again`,
-      }),
+      records: verified.read,
+      error: isFine
+        ? undefined
+        : `${found} between the source and Redis: ${remedies(scope.entities, issues, hasAccepted).join(', ')}, then verify again`,
     };
   });
 }
@@ -106,9 +94,9 @@ function remedies(entities: readonly Entity[], issues: Issues, hasAccepted: bool
 
 /** What was compared, and how much of it. */
 function coverage({ compared, stored, indexed }: Verified): string {
-  const rows = [...compared].map(([entity, count]) => [
+  const rows = [...compared].map(([entity, records]) => [
     entity,
-    number(count),
+    number(records),
     stored.has(entity) ? number(stored.get(entity) ?? 0) : undefined,
     fieldsOf[entity],
   ]);

@@ -1,0 +1,88 @@
+import { number } from '../../../lib/numbers.ts';
+import { table } from '../../../lib/system/terminal.ts';
+import type { Tallies, Tally } from '../../../migration/analysis/outcomes.ts';
+import type { Issues, Reason } from '../../../migration/engine/issues.ts';
+import type { Reading } from '../../../migration/engine/read/reading.ts';
+import type { Entity } from '../../../migration/records/records.ts';
+import { warnings } from './issues.ts';
+
+const names = [
+  /** Rows of the source, readable or not. */
+  'read',
+  'created',
+  'updated',
+  /** Already in Redis, field by field. */
+  'unchanged',
+  /** Left as they are in Redis, because they were changed through the bridge or are newer. */
+  'kept',
+  /** Rows that another row with the same identity supersedes. */
+  'duplicates',
+  /** Rows that are not valid records. */
+  'invalid',
+  /** Usernames wanted by two users. */
+  'conflicts',
+  /** Records that are not written. */
+  'refused',
+  'warnings',
+] as const;
+
+/** Numbers of one entity, or of all. */
+export type Figures = Record<(typeof names)[number], number>;
+
+/** The actual or planned outcomes of the rows that were read, by entity. */
+export function figuresOf({ read }: Reading, tallies: Tallies, issues: Issues): Map<Entity, Figures> {
+  const all = new Map<Entity, Figures>();
+  for (const [entity, rows] of read) {
+    const count = (reason: Reason): number => issues.count(reason, entity);
+    const own = fatesOf(tallies.of(entity));
+    const invalid = count('invalid');
+    all.set(entity, {
+      read: rows,
+      ...own,
+      invalid,
+      conflicts: count('username-conflict'),
+      refused: own.refused + invalid,
+      warnings: warnings.reduce((sum, reason) => sum + count(reason), 0),
+    });
+  }
+  return all;
+}
+
+function fatesOf({ created, updated, unchanged, kept, newer, duplicate, refused, taken }: Tally) {
+  return {
+    created,
+    updated,
+    unchanged,
+    kept: kept + newer,
+    duplicates: duplicate,
+    refused: refused + taken,
+  };
+}
+
+/** The same for each organization, of the rows that are records. */
+export function organizationFigures(tallies: Tallies): Record<string, object> {
+  const all = [...tallies.byOrganization()].map(([id, tally]) => [id, fatesOf(tally)] as const);
+  return Object.fromEntries(all);
+}
+
+/** The sum of all entities' figures. */
+export function sumOf(all: ReadonlyMap<Entity, Figures>): Figures {
+  const sums = names.map((name) => {
+    const own = [...all.values()].map((figures) => figures[name]);
+    return [name, own.reduce((sum, figure) => sum + figure, 0)] as const;
+  });
+  return Object.fromEntries(sums) as Figures;
+}
+
+/** A table of figures; columns that are zero throughout are left out. */
+export function figuresTable(all: ReadonlyMap<Entity, Figures>): string {
+  const sum = sumOf(all);
+  const always = new Set<keyof Figures>(['read', 'created', 'updated', 'unchanged']);
+  const shown = names.filter((name) => always.has(name) || sum[name] > 0);
+  const rows: [string, Figures][] = all.size > 1 ? [...all, ['all', sum]] : [...all];
+  return table(
+    ['', ...shown],
+    rows.map(([title, figures]) => [title, ...shown.map((name) => number(figures[name]))]),
+    shown,
+  );
+}

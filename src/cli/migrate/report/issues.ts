@@ -1,0 +1,73 @@
+import { groupBy } from '../../../lib/group-by.ts';
+import { counted, number } from '../../../lib/numbers.ts';
+import { printable } from '../../../lib/system/terminal.ts';
+import type { Issue, Issues, Reason } from '../../../migration/engine/issues.ts';
+import type { Reading } from '../../../migration/engine/read/reading.ts';
+
+export const problems: readonly Reason[] = ['invalid', 'username-conflict'];
+export const warnings: readonly Reason[] = [
+  'duplicate',
+  'denied-name-in-use',
+  'unknown-organization',
+  'unknown-user',
+  'unresolved-reference',
+  'unusual-value',
+  'comparison-kept',
+  'picture-not-copied',
+  'revoked-key-left-out',
+];
+
+/** Issues of some reasons for people: how many, and the first few of each kind; '' if there are none. */
+export function listIssues(issues: Issues, title: string, reasons: readonly Reason[]): string {
+  const examples = issues.examples().filter(({ reason }) => reasons.includes(reason));
+  const kinds = groupBy(examples, ({ entity, reason }) => `${entity}, ${reason}`);
+  const lines = [...kinds].flatMap(([kind, own]) => {
+    const [{ reason, entity }] = own;
+    const count = issues.count(reason, entity);
+    const more = number(count - own.length);
+    return [
+      `  ${kind}: ${number(count)}`,
+      ...own.map((issue) => `    ${placeOf(issue)}  ${printable(issue.detail)}`),
+      ...(count > own.length ? [`    … and ${more} more (--report FILE lists all)`] : []),
+    ];
+  });
+  return lines.length === 0 ? '' : [title, ...lines].join('\n');
+}
+
+export function listWarnings(issues: Issues): string {
+  return listIssues(issues, 'Warnings (the records are written as they are):', warnings);
+}
+
+/** Where a record stands, and whose it is, for people. */
+export function placeOf({
+  where,
+  organizationId,
+  userId,
+  username,
+  entity,
+}: Pick<Issue, 'where' | 'organizationId' | 'userId' | 'username' | 'entity'>): string {
+  const parts = [
+    ...(organizationId === undefined ? [] : [`organization ${JSON.stringify(organizationId)}`]),
+    ...(userId === undefined ? [] : [`user ${JSON.stringify(userId)}`]),
+    ...(entity === 'denylist' && username !== undefined ? [`name ${JSON.stringify(username)}`] : []),
+  ];
+  return printable(parts.length === 0 ? where : `${where} (${parts.join(', ')})`);
+}
+
+// What is said of a whole row begins with a verb; what is said of a field, with its name.
+const aboutRow = /^(?:is|begins) /;
+
+/**
+ * The remedy for records with problems. Where most rows fail in one way, the mapping is wrong, or else the file, not
+ * the rows.
+ */
+export function remedyFor(count: number, issues: Issues, { read }: Reading, prefix: string): string {
+  for (const [entity, rows] of read) {
+    const common = issues.mostCommonInvalid(entity);
+    if (common === undefined || common.count < 3 || common.count * 2 < rows) continue;
+    const { where, detail } = common.example;
+    const fault = aboutRow.test(detail) ? `${entity} cannot be read` : `the mapping of ${entity} is wrong`;
+    return `${fault}: ${number(common.count)} of ${counted(rows, 'row')} fail in the same way, such as ${printable(where)}: ${printable(detail)}`;
+  }
+  return `${counted(count, 'record')} ${count === 1 ? 'has a problem' : 'have problems'}${prefix} --on-conflict skip or drop-username`;
+}
