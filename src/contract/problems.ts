@@ -184,7 +184,7 @@ export const problemKinds = {
   overloaded: {
     status: 503,
     title: 'Service overloaded',
-    when: 'There are more requests at once than this instance can process, or a change of the denylist blocks this one.',
+    when: 'This instance has too many concurrent requests, or a change of the denylist blocks this one.',
     remedy: 'Retry after the time in Retry-After, with increasing delays.',
   },
   'replay-unavailable': {

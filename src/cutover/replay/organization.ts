@@ -163,7 +163,7 @@ export function replayOrganization(context: ReplayContext, organizationId: strin
       entry.refusals.clear();
       hold(entry, delayAfter(entry.sent));
     } else if (entry.queued.sealedKey === '') {
-      await setAside(entry, 0, 'its API key is not stored any more');
+      await setAside(entry, 0, 'its API key is no longer stored');
     } else {
       gate.pause('an API key cannot be decrypted: set REPLAY_SECRET_PREVIOUS to the secret used before');
     }

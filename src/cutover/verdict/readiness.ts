@@ -85,7 +85,7 @@ export function judge(evidence: Evidence, to: Mode, haveChangesStopped = false):
     reasons.push({ code: 'impossible', reason: rule.reason, remedy: 'see src/cutover/README.md, "Modes"' });
   }
   if (rule.kind === 'forced') {
-    reasons.push({ code: 'not-the-next-mode', reason: rule.reason, remedy: 'if this is meant, add --force' });
+    reasons.push({ code: 'not-the-next-mode', reason: rule.reason, remedy: 'add --force if intended' });
   }
   reasons.push(...state.instances.flatMap((instance) => obstaclesOf(instance, to)));
   if (to === 'mirror') reasons.push(...disputedKeys(comparisons, false));
@@ -114,14 +114,14 @@ function obstaclesOf({ id, kind, silentMs, legacy, replay }: Instance, to: Mode)
     found.push({
       code: 'instance-silent',
       reason: `instance ${id} has not been heard of for ${Math.round(silentMs / 1000)} s`,
-      remedy: `start it again or let it stop; if it has certainly ended, add --assume-stopped ${id}`,
+      remedy: `restart or stop it; if it has certainly ended, add --assume-stopped ${id}`,
     });
   }
   if (kind === 'migrate' && silentMs <= silence) {
     found.push({
       code: 'migration-running',
       reason: `a migrate apply is under way (${id})`,
-      remedy: 'wait until it has ended, or stop it; run again later, it goes on where it stopped',
+      remedy: 'wait until it has ended, or stop it; run again later, it resumes where it stopped',
     });
   }
   if (to !== 'native' && !legacy) {
@@ -177,7 +177,7 @@ function beforeTakingAuthority({ state, comparisons }: Evidence, inDoubt: number
       code: 'failed-adoptions',
       reason: `${counted(comparisons.failedAdoptions, 'user')} ${comparisons.failedAdoptions === 1 ? 'has' : 'have'} a change that could not be brought over`,
       remedy:
-        'wait for their next calls, with which it is tried again (status --json says whose and why), or run migrate apply, then migrate verify of all organizations and entities',
+        'wait for their next calls, which retry it (status --json says whose and why), or run migrate apply, then migrate verify of all organizations and entities',
     });
   }
   if (comparisons.differingUsers > 0) {

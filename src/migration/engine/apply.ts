@@ -291,7 +291,7 @@ function nextRound(
 ): { round: RunState; isResumed: boolean } {
   if (last !== undefined && last.fingerprint !== fingerprint) {
     throw new UsageError(
-      `run ${run} was begun with another source or mapping (${last.source}): name this one by --run, or begin it anew by --fresh`,
+      `run ${run} was begun with another source or mapping (${last.source}): give this one another name with --run, or start over with --fresh`,
     );
   }
   const isSame = last?.selection === selection;

@@ -14,7 +14,7 @@ interface AsideOptions {
 /** `admin cutover aside`: changes that the legacy service refused while the mode was reverse. */
 export function asideCommand(context: AdminContext): Command {
   const group = new Command('aside').description(
-    'changes that were accepted here and that the legacy service refused; until somebody decides about them, the mode cannot go back to mirror',
+    'changes that were accepted here and refused by the legacy service; until each is retried or dropped, the mode cannot go back to mirror',
   );
   const organization = () => idOption('--org <organization>', 'only this organization');
 
@@ -28,11 +28,11 @@ export function asideCommand(context: AdminContext): Command {
   const retry = group
     .command('retry')
     .description(
-      'queues changes again. What is sent is not the old change but the state of now: the whole profile of its user, or of a denylist change those of its names that are still denied, or still allowed',
+      'queues changes again. Sends the current state instead of the old change: the whole profile of its user, or the names of a denylist change that are still denied, or still allowed',
     );
   const drop = group
     .command('drop')
-    .description('forgets changes: the legacy service stays as it is, and so does the bridge');
+    .description('discards changes: neither the legacy service nor the bridge is changed');
   for (const [command, act] of [
     [retry, 'retry'],
     [drop, 'drop'],

@@ -26,14 +26,14 @@ export function cutoverCommand(context: AdminContext): Command {
 
   const show = group
     .command('show')
-    .description('shows the mode, since when it holds and which command set it')
+    .description('shows the mode, since when it has been in force, and which command set it')
     .action(action(context, showMode));
   withExamples(show, ['cutover show', 'cutover show --json']);
 
   const status = group
     .command('status')
     .description(
-      'shows the mode, the instances, what comparing has found, and whether the next step is safe; with reasons and remedies. Exits 1 where it is not',
+      'shows the mode, the instances, the results of comparing, and whether the next step is safe, with reasons and remedies. Exits 1 if it is not',
     )
     .action(action(context, showStatus));
   withExamples(status, ['cutover status', 'cutover status --json']);

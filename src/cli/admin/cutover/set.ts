@@ -35,10 +35,10 @@ export function addSetCommand(group: Command, context: AdminContext): void {
   const command = group
     .command('set')
     .description(
-      'switches every instance to another mode: changes are on hold for about a second, reads are not, and no request fails. If an instance does not respond in time, all go on in the old mode',
+      'switches every instance to another mode: changes are on hold for about a second, reads are not, and no request fails. If an instance does not respond in time, all of them stay in the old mode',
     )
     .addArgument(new Argument('<mode>', 'the new mode').choices(modes))
-    .option('--dry-run', 'only print whether the step is safe, the instances and what would be done')
+    .option('--dry-run', 'only print whether the step is safe, the instances, and what would be done')
     .option('--force', 'switch although checks fail, or skip a mode')
     .option('--wait <seconds>', 'how long to wait until the checks pass', parseWholeNumber, 0)
     .option(
@@ -193,7 +193,7 @@ async function removeAssumed(
 function refusal(from: Mode, verdict: Verdict, blocking: readonly Finding[]): Report {
   const canForce = !blocking.some(isInsuperable);
   return problem(
-    `not switched from ${from} to ${verdict.to}: ${blocking.map(({ reason }) => reason).join('; ')}${canForce ? ' (--force switches all the same)' : ''}`,
+    `not switched from ${from} to ${verdict.to}: ${blocking.map(({ reason }) => reason).join('; ')}${canForce ? ' (--force switches anyway)' : ''}`,
     { json: { switched: false, from, ...verdict }, text: findingLines(verdict).join('\n') },
   );
 }

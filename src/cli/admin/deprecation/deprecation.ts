@@ -54,7 +54,7 @@ export function deprecationCommand(context: AdminContext): Command {
   const set = group
     .command('set')
     .description(
-      'changes the given settings and adds windows and exemptions; takes effect on every instance within 5 seconds',
+      'changes the given settings, and adds windows and exemptions; takes effect on every instance within 5 seconds',
     )
     .option('--deprecated-at <time>', 'date of the deprecation, ISO 8601', parseTime)
     .option('--sunset <time>', 'date from which the API may be gone, ISO 8601', parseTime)
