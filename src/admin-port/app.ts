@@ -56,7 +56,7 @@ export function createAdminApp(options: AdminAppOptions): Express {
     response.setHeader('Content-Type', metrics.contentType);
     response.send((await Promise.all([metrics.text(), cutoverMetrics.text()])).join('\n'));
   });
-  app.get('/usage', usage({ store, keyPrefix, now }));
+  app.get('/usage', usage(store, keyPrefix, now));
   const signedIn = (request: express.Request) =>
     sessions !== undefined && sessionOf(request, sessions) !== undefined;
   app.get('/', dashboard({ store, keyPrefix, policy, readCutover, now, signedIn }));

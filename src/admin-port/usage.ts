@@ -6,14 +6,8 @@ import type { RedisClient } from '../redis/connection/client.ts';
 import { readParameters } from './parameters.ts';
 import { sendProblem } from './problem.ts';
 
-interface UsageOptions {
-  store: RedisClient;
-  keyPrefix: string;
-  now: () => number;
-}
-
 /** `/usage`: who called what, as JSON (a `UsageReport`) or CSV. A 400 names everything wrong with the query. */
-export function usage({ store, keyPrefix, now }: UsageOptions): RequestHandler {
+export function usage(store: RedisClient, keyPrefix: string, now: () => number): RequestHandler {
   return async (request, response) => {
     const { fields, reasons } = readParameters(request.originalUrl, [
       'from',
@@ -22,15 +16,14 @@ export function usage({ store, keyPrefix, now }: UsageOptions): RequestHandler {
       'group',
       'format',
     ]);
-    const format = fields.format ?? 'json';
+    const { format = 'json' } = fields;
     if (format !== 'json' && format !== 'csv') reasons.push(`format is json or csv, not "${format}"`);
-    const read = readUsageQuery(fields, now());
-    if (read.kind === 'invalid') reasons.push(...read.reasons);
-    if (read.kind === 'invalid' || reasons.length > 0) {
+    const read = readUsageQuery(fields, now(), reasons);
+    if (read.kind === 'invalid') {
       sendProblem(response, {
         status: 400,
         title: 'Invalid query',
-        detail: reasons.join('; '),
+        detail: read.reasons.join('; '),
         remedy:
           'Example: /usage?from=2027-01-01&to=2027-01-31&organization=ID&group=client,status&format=csv. Every parameter is optional. The groups are day, organization, client, operation and status; the formats json and csv.',
       });

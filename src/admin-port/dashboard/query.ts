@@ -1,6 +1,6 @@
 import { dayName, dayOf } from '../../lib/days.ts';
 import { ledgerDays } from '../../deprecation/ledger/keys.ts';
-import { readUsageQuery, type UsageQuery } from '../../deprecation/reports/usage-query.ts';
+import { readUsageQuery, type ReadQuery, type UsageQuery } from '../../deprecation/reports/usage-query.ts';
 
 /** The query in the dashboard's address. */
 export interface DashboardQuery extends UsageQuery {
@@ -15,24 +15,23 @@ export const periods = [7, 30, 90, 365] as const;
 const defaultGroup = 'client,status';
 
 type Fields = Partial<Record<(typeof dashboardParameters)[number], string>>;
-export type ReadDashboardQuery =
-  { kind: 'ok'; query: DashboardQuery } | { kind: 'invalid'; reasons: string[] };
 
 /** Reads a dashboard's address; by default it shows 30 days of all organizations. */
-export function readDashboardQuery(fields: Fields, now: number): ReadDashboardQuery {
+export function readDashboardQuery(
+  fields: Fields,
+  now: number,
+  found: readonly string[],
+): ReadQuery<DashboardQuery> {
   const { organization, from, to, group = defaultGroup, clients } = fields;
   const ownDates = (from ?? '') !== '' || (to ?? '') !== '';
   const days = ownDates ? undefined : Number(fields.days ?? 30);
   if (days !== undefined && !(Number.isInteger(days) && days >= 1 && days <= ledgerDays)) {
-    return {
-      kind: 'invalid',
-      reasons: [`days is a number from 1 to ${ledgerDays}, not "${fields.days ?? ''}"`],
-    };
+    const reason = `days is a number from 1 to ${ledgerDays}, not "${fields.days ?? ''}"`;
+    return { kind: 'invalid', reasons: [...found, reason] };
   }
   const since = days === undefined ? from : dayName(dayOf(now) - days + 1);
-  const read = readUsageQuery({ organization, from: since, to, group }, now);
-  if (read.kind === 'invalid') return read;
-  return { kind: 'ok', query: { ...read.query, days, all: clients === 'all' } };
+  const read = readUsageQuery({ organization, from: since, to, group }, now, found);
+  return read.kind === 'ok' ? { kind: 'ok', query: { ...read.query, days, all: clients === 'all' } } : read;
 }
 
 /** The query part of the address that shows this, with a change. */

@@ -24,13 +24,12 @@ export function dashboard(options: DashboardOptions): RequestHandler {
   return async (request, response) => {
     const page = { policy: policy(), now: now(), signedIn: signedIn(request) };
     const { fields, reasons } = readParameters(request.originalUrl, dashboardParameters);
-    const asked = readDashboardQuery(fields, now());
-    if (asked.kind === 'invalid') reasons.push(...asked.reasons);
-    if (asked.kind === 'invalid' || reasons.length > 0) {
+    const asked = readDashboardQuery(fields, now(), reasons);
+    if (asked.kind === 'invalid') {
       const problem = {
         status: 400,
         title: 'This page cannot be shown',
-        detail: `In its address, ${reasons.join('; ')}.`,
+        detail: `In its address, ${asked.reasons.join('; ')}.`,
         remedy: 'Choose an organization and a period again.',
       };
       response.status(400).send(renderProblem(page, problem));

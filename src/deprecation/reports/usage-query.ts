@@ -15,24 +15,23 @@ export interface UsageQuery {
 }
 
 /** As `/usage` and `admin usage` take them. */
-export interface QueryFields {
-  from?: string | undefined;
-  to?: string | undefined;
-  organization?: string | undefined;
-  group?: string | undefined;
-}
+type QueryFields = Partial<Record<'from' | 'to' | 'organization' | 'group', string | undefined>>;
 
-export type ReadQuery = { kind: 'ok'; query: UsageQuery } | { kind: 'invalid'; reasons: string[] };
+export type ReadQuery<Query> = { kind: 'ok'; query: Query } | { kind: 'invalid'; reasons: string[] };
 
 const defaultDays = 30;
 
 /**
  * Reads the query of a report: whole UTC days from `from` to `to` (ISO 8601, both included, today at most), by default
  * the last 30; `group` is one or more groups separated by commas, by default the client. Gives every reason why it
- * cannot be read.
+ * cannot be read, after those already found.
  */
-export function readUsageQuery(fields: QueryFields, now: number): ReadQuery {
-  const reasons: string[] = [];
+export function readUsageQuery(
+  fields: QueryFields,
+  now: number,
+  found: readonly string[] = [],
+): ReadQuery<UsageQuery> {
+  const reasons = [...found];
   const day = (text: string | undefined): number | undefined => {
     if (text === undefined || text === '') return undefined;
     const instant = parseInstant(text);

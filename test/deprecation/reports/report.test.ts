@@ -12,7 +12,7 @@ import { reportUsage } from '../../../src/deprecation/reports/report.ts';
 import { retireCheck, retireCheckLines } from '../../../src/deprecation/reports/retire-check.ts';
 import type { Call } from '../../../src/deprecation/ledger/tally.ts';
 import { reportCsv, reportLines } from '../../../src/deprecation/reports/report-text.ts';
-import { groups, readUsageQuery, type QueryFields } from '../../../src/deprecation/reports/usage-query.ts';
+import { groups, readUsageQuery } from '../../../src/deprecation/reports/usage-query.ts';
 import type { RedisClient } from '../../../src/redis/connection/client.ts';
 import { closeRedis, connectRedis } from '../../../src/redis/connection/connect.ts';
 import { organizationBase, organizationsKey } from '../../../src/redis/keys.ts';
@@ -42,7 +42,7 @@ async function history(start: string, calls: [when: string, call: Partial<Call>]
   return { prefix, now, ledger };
 }
 
-async function report(prefix: string, now: number, fields: QueryFields) {
+async function report(prefix: string, now: number, fields: Parameters<typeof readUsageQuery>[0]) {
   const read = readUsageQuery(fields, now);
   if (read.kind === 'invalid') throw new Error(read.reasons.join());
   return reportUsage(redis, prefix, read.query, now);
