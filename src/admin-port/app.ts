@@ -1,3 +1,4 @@
+import { extname } from 'node:path';
 import express, { type Express, type RequestHandler } from 'express';
 import { readEvidence, type GatheredEvidence } from '../cutover/verdict/evidence.ts';
 import type { Metrics } from '../deprecation/metrics.ts';
@@ -5,9 +6,9 @@ import type { DeprecationPolicy } from '../deprecation/policy/policy.ts';
 import type { Log } from '../log.ts';
 import type { RedisClient } from '../redis/connection/client.ts';
 import { createCutoverMetrics } from './cutover-metrics.ts';
-import { assets } from './dashboard/assets.ts';
 import { dashboard } from './dashboard/route.ts';
-import { createTokenVerifier, guard, sessionOf } from './guard.ts';
+import { assets } from './dashboard/shell.ts';
+import { guard } from './guard.ts';
 import { handleErrors, sendProblem } from './problem.ts';
 import { onlyThisMachine, protectBrowsers, refuseOtherSites } from './safety.ts';
 import { createSessions } from './sessions.ts';
@@ -34,7 +35,6 @@ export interface AdminAppOptions {
  */
 export function createAdminApp(options: AdminAppOptions): Express {
   const { store, keyPrefix, policy, metrics, token, log, now = Date.now } = options;
-  const sessions = token === undefined ? undefined : createSessions(token, now);
   const app = express();
   app.disable('x-powered-by');
   app.set('etag', false);
@@ -43,12 +43,12 @@ export function createAdminApp(options: AdminAppOptions): Express {
   app.set('case sensitive routing', true);
 
   app.use(protectBrowsers);
-  if (sessions === undefined) app.use(onlyThisMachine);
+  if (token === undefined) app.use(onlyThisMachine);
   app.use(refuseOtherSites);
   app.get('/assets/{*path}', serveAsset);
-  if (sessions !== undefined) {
-    const verify = createTokenVerifier(sessions);
-    app.use(signIn(sessions, verify), guard(sessions, verify));
+  if (token !== undefined) {
+    const sessions = createSessions(token, now);
+    app.use(signIn(sessions), guard(sessions));
   }
   const readCutover = shareReads<void, GatheredEvidence>(() => readEvidence(store, keyPrefix), now);
   const cutoverMetrics = createCutoverMetrics(readCutover);
@@ -57,23 +57,19 @@ export function createAdminApp(options: AdminAppOptions): Express {
     response.send((await Promise.all([metrics.text(), cutoverMetrics.text()])).join('\n'));
   });
   app.get('/usage', usage(store, keyPrefix, now));
-  const signedIn = (request: express.Request) =>
-    sessions !== undefined && sessionOf(request, sessions) !== undefined;
-  app.get('/', dashboard({ store, keyPrefix, policy, readCutover, now, signedIn }));
+  app.get('/', dashboard({ store, keyPrefix, policy, readCutover, now }));
   app.use(refuseUnknown);
   app.use(handleErrors(log));
   return app;
 }
 
 const serveAsset: RequestHandler = (request, response, next) => {
-  const asset = assets.get(request.path);
-  if (asset === undefined) {
-    next();
-    return;
+  const bytes = assets.get(request.path);
+  if (bytes === undefined) next();
+  else {
+    response.setHeader('Cache-Control', 'public, max-age=31536000, immutable');
+    response.type(extname(request.path)).send(bytes);
   }
-  response.setHeader('Cache-Control', 'public, max-age=31536000, immutable');
-  response.setHeader('Content-Type', asset.type);
-  response.send(asset.bytes);
 };
 
 const pages = new Set(['/', '/metrics', '/usage']);

@@ -1,6 +1,6 @@
 import { Registry } from 'prom-client';
 import { modes } from '../cutover/modes.ts';
-import type { GatheredEvidence } from '../cutover/verdict/evidence.ts';
+import { countDifferences, type GatheredEvidence } from '../cutover/verdict/evidence.ts';
 import { judge, nextMode, silence } from '../cutover/verdict/readiness.ts';
 import { addGauge, oneOf, type MetricsText } from '../deprecation/metrics.ts';
 
@@ -46,12 +46,7 @@ const gauges: readonly GaugeSpec[] = [
     name: 'differences',
     help: 'Differences found since the mode is in force, by field.',
     label: 'field',
-    read: ({ organizations, state }) =>
-      sums(
-        organizations
-          .filter(({ since }) => since === state.since)
-          .map(({ fields }) => Object.entries(fields)),
-      ),
+    read: (evidence) => Object.fromEntries(countDifferences(evidence)),
   },
   {
     name: 'differing_users',
@@ -78,11 +73,14 @@ const gauges: readonly GaugeSpec[] = [
     name: 'gaps',
     help: 'Changes that may be missing in Redis until the next clean verify, by reason.',
     label: 'reason',
-    read: ({ organizations, state: { gap, verifiedAt = 0 } }) =>
-      sums([
-        ...organizations.map(({ gaps }) => gaps.map(({ reason, count }) => [reason, count] as const)),
-        gap !== undefined && gap.at >= verifiedAt ? [['instance-ended', 1]] : [],
-      ]),
+    read: ({ organizations, state: { gap, verifiedAt = 0 } }) => {
+      const counts: Record<string, number> = {};
+      for (const { reason, count } of organizations.flatMap(({ gaps }) => gaps)) {
+        counts[reason] = (counts[reason] ?? 0) + count;
+      }
+      if (gap !== undefined && gap.at >= verifiedAt) counts['instance-ended'] = 1;
+      return counts;
+    },
   },
   {
     name: 'legacy_pictures',
@@ -131,10 +129,4 @@ export function createCutoverMetrics(read: () => Promise<GatheredEvidence>): Met
     },
     contentType: registry.contentType,
   };
-}
-
-function sums(lists: readonly (readonly (readonly [string, number])[])[]): Record<string, number> {
-  const totals: Record<string, number> = {};
-  for (const [name, value] of lists.flat()) totals[name] = (totals[name] ?? 0) + value;
-  return totals;
 }

@@ -1,48 +1,25 @@
 import type { CookieOptions, Request, RequestHandler, Response } from 'express';
-import { RateLimiterMemory, RateLimiterRes } from 'rate-limiter-flexible';
 import { html } from '../lib/html.ts';
 import { icon } from './dashboard/shell.ts';
 import { sendProblem } from './problem.ts';
-import { sessionSeconds, type Sessions } from './sessions.ts';
+import { sessionSeconds, wrongTokensPerMinute, type Sessions } from './sessions.ts';
 
 const cookieName = 'pb_admin';
-const wrongTokensPerMinute = 10;
-
-type TokenCheck = { kind: 'valid' } | { kind: 'wrong' } | { kind: 'limited'; seconds: number };
-
-export type TokenVerifier = (request: Request, token: string) => Promise<TokenCheck>;
-
-/**
- * Checks tokens. After ten wrong ones within a minute, an address gets 429 for further wrong ones. The right token is
- * never refused: behind a proxy, all clients share an address.
- */
-export function createTokenVerifier(sessions: Sessions): TokenVerifier {
-  const limiter = new RateLimiterMemory({ points: wrongTokensPerMinute, duration: 60 });
-  return async (request, token) => {
-    if (sessions.isToken(token)) return { kind: 'valid' };
-    try {
-      await limiter.consume(request.socket.remoteAddress ?? '');
-      return { kind: 'wrong' };
-    } catch (error) {
-      if (!(error instanceof RateLimiterRes)) throw error;
-      return { kind: 'limited', seconds: Math.max(1, Math.ceil(error.msBeforeNext / 1000)) };
-    }
-  };
-}
 
 /**
  * Lets requests through that carry the token (`Authorization: Bearer`, RFC 6750) or a session. Others get 401 with
  * `WWW-Authenticate`; a browser that opens a page is sent to the sign-in form instead.
  */
-export function guard(sessions: Sessions, verify: TokenVerifier): RequestHandler {
+export function guard(sessions: Sessions): RequestHandler {
   return async (request, response, next) => {
     const bearer = /^Bearer +(\S+) *$/i.exec(request.headers.authorization ?? '')?.[1];
     const secondsLeft = sessionOf(request, sessions);
+    response.locals['signedIn'] = secondsLeft !== undefined;
     if (bearer !== undefined) {
-      const check = await verify(request, bearer);
-      if (check.kind === 'valid') next();
-      else if (check.kind === 'wrong') sendUnauthorized(response, 'The token is wrong.', true);
-      else sendTooManyAttempts(response, check.seconds);
+      const check = await sessions.checkToken(bearer, request.socket.remoteAddress);
+      if (check === 'valid') next();
+      else if (check === 'wrong') sendUnauthorized(response, 'The token is wrong.', true);
+      else sendTooManyAttempts(response, check.retryAfter);
     } else if (secondsLeft !== undefined) {
       if (secondsLeft < sessionSeconds / 2) startSession(request, response, sessions);
       next();

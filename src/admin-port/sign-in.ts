@@ -1,11 +1,11 @@
 import express, { Router } from 'express';
 import { html } from '../lib/html.ts';
 import { renderShell } from './dashboard/shell.ts';
-import { endSession, ownPath, sessionOf, startSession, type TokenVerifier } from './guard.ts';
+import { endSession, ownPath, sessionOf, startSession } from './guard.ts';
 import type { Sessions } from './sessions.ts';
 
 /** The sign-in form at `/login`, and `/logout`. */
-export function signIn(sessions: Sessions, verify: TokenVerifier): Router {
+export function signIn(sessions: Sessions): Router {
   const router = Router();
   router.get('/login', (request, response) => {
     const to = ownPath(new URL(request.originalUrl, 'http://x').searchParams.get('to'));
@@ -14,14 +14,15 @@ export function signIn(sessions: Sessions, verify: TokenVerifier): Router {
   });
   router.post('/login', express.urlencoded({ extended: false, limit: '4kb' }), async (request, response) => {
     const { token, to } = (request.body ?? {}) as Record<string, unknown>;
-    const check = await verify(request, typeof token === 'string' ? token.trim() : '');
-    if (check.kind === 'valid') {
+    const given = typeof token === 'string' ? token.trim() : '';
+    const check = await sessions.checkToken(given, request.socket.remoteAddress);
+    if (check === 'valid') {
       startSession(request, response, sessions);
       response.redirect(303, ownPath(to));
-    } else if (check.kind === 'wrong') {
+    } else if (check === 'wrong') {
       response.status(401).send(renderForm(ownPath(to), 'Wrong token. Please check it and try again.'));
     } else {
-      response.setHeader('Retry-After', String(check.seconds));
+      response.setHeader('Retry-After', String(check.retryAfter));
       response.status(429).send(renderForm(ownPath(to), 'Too many wrong tokens. Please check it first.'));
     }
   });
@@ -46,12 +47,12 @@ function renderForm(to: string, error?: string): string {
         autocomplete="current-password"
         required
         autofocus
-        ${error === undefined ? undefined : html`aria-invalid="true" aria-describedby="error"`}
+        ${error && html`aria-invalid="true" aria-describedby="error"`}
       />
-      ${error === undefined ? undefined : html`<p class="error" id="error" role="alert">${error}</p>`}
+      ${error && html`<p class="error" id="error" role="alert">${error}</p>`}
       <button>Sign in</button>
     </form>
     <p class="hint">The operator has set it as <code>ADMIN_TOKEN</code>.</p>
   </main>`;
-  return renderShell({ title: 'Sign in · Profile Bridge', body, live: false });
+  return renderShell('Sign in · Profile Bridge', body);
 }

@@ -8,7 +8,7 @@ export interface Html {
   readonly markup: string;
 }
 
-export type Content = string | number | Html | undefined | readonly Content[];
+export type Content = string | number | Html | false | undefined | readonly Content[];
 
 const escapes: Record<string, string> = {
   '&': '&amp;',
@@ -20,12 +20,15 @@ const escapes: Record<string, string> = {
 
 function render(content: Content): string {
   if (typeof content !== 'object') {
-    return String(content ?? '').replace(/[&<>"']/g, (character) => escapes[character] ?? '');
+    return String(content === false ? '' : (content ?? '')).replace(
+      /[&<>"']/g,
+      (character) => escapes[character] ?? '',
+    );
   }
   return 'markup' in content ? content.markup : content.map(render).join('');
 }
 
-/** A template that escapes interpolated values, in text and in quoted attributes; undefined is left out. */
+/** A template that escapes interpolated values, in text and in quoted attributes; false and undefined are left out. */
 export function html(strings: TemplateStringsArray, ...contents: Content[]): Html {
   return { markup: String.raw({ raw: strings }, ...contents.map(render)) };
 }

@@ -1,12 +1,12 @@
 import { setImmediate } from 'node:timers/promises';
 import { dayMs } from '../../lib/days.ts';
+import { groupBy } from '../../lib/group-by.ts';
 import type { RedisClient } from '../../redis/connection/client.ts';
 import { activeOrganizationsKey } from '../../deprecation/ledger/keys.ts';
 import { unattributedKey } from '../../deprecation/ledger/tally.ts';
 import { clientName, type ReportRow } from '../../deprecation/reports/group-usage.ts';
 import { reportOf, type UsageReport } from '../../deprecation/reports/report.ts';
 import { readUsage } from '../../deprecation/reports/usage.ts';
-import { shareReads } from '../shared-reads.ts';
 import type { DashboardQuery } from './query.ts';
 
 /** The data of the page, as of `now` (ms). */
@@ -31,7 +31,8 @@ export const quietDays = 7;
 
 const mostOrganizations = 1000;
 
-async function readData(
+/** Reads the data of a page as of `now` (ms). */
+export async function readDashboardData(
   client: RedisClient,
   prefix: string,
   query: DashboardQuery,
@@ -55,30 +56,6 @@ async function readData(
     return now - seen(row) < quietDays * dayMs ? 'calling' : 'quiet';
   };
   const latestFirst = clients.rows.toSorted((a, b) => seen(b) - seen(a));
-  const ofKind = (kind: ReturnType<typeof kindOf>) => latestFirst.filter((row) => kindOf(row) === kind);
-  return {
-    now,
-    days,
-    operations,
-    clients,
-    breakdown,
-    calling: ofKind('calling'),
-    quiet: ofKind('quiet'),
-    unattributed: ofKind('unattributed'),
-    organizations,
-  };
-}
-
-/** Reads the data of a page, which all pages with the same query share. */
-export function createDashboardReader(
-  client: RedisClient,
-  prefix: string,
-  now: () => number,
-): (query: DashboardQuery) => Promise<DashboardData> {
-  return shareReads(
-    (query, at) => readData(client, prefix, query, at),
-    now,
-    ({ firstDay, lastDay, organizationId, groupBy }) =>
-      JSON.stringify([firstDay, lastDay, organizationId, groupBy]),
-  );
+  const { calling = [], quiet = [], unattributed = [] } = Object.fromEntries(groupBy(latestFirst, kindOf));
+  return { now, days, operations, clients, breakdown, calling, quiet, unattributed, organizations };
 }

@@ -1,20 +1,23 @@
-import { dayMs } from '../../lib/days.ts';
-import { html, type Html } from '../../lib/html.ts';
-import { counted } from '../../lib/numbers.ts';
+import type { GatheredEvidence } from '../../cutover/verdict/evidence.ts';
 import type { DeprecationPolicy } from '../../deprecation/policy/policy.ts';
 import { groups } from '../../deprecation/reports/usage-query.ts';
+import { dayMs, dayName } from '../../lib/days.ts';
+import { html, type Html } from '../../lib/html.ts';
+import { counted } from '../../lib/numbers.ts';
 import type { AdminProblem } from '../problem.ts';
-import { moment } from './components/text.ts';
+import { choices } from './components/layout.ts';
+import { moment, visible } from './components/text.ts';
 import type { DashboardData } from './dashboard-data.ts';
-import { filters } from './filters.ts';
-import { csvAddress, type DashboardQuery } from './query.ts';
-import { breakdownSection } from './sections/breakdown-section.ts';
+import { addressOf, csvAddress, periods, type DashboardQuery } from './query.ts';
 import { callsSection } from './sections/calls-section.ts';
-import { callingSection, quietSection, unattributedSection } from './sections/clients-section.ts';
-import type { GatheredEvidence } from '../../cutover/verdict/evidence.ts';
-import { coverageSection } from './sections/coverage-section.ts';
+import {
+  breakdownSection,
+  callingSection,
+  quietSection,
+  unattributedSection,
+} from './sections/clients-section.ts';
 import { cutoverSection } from './sections/cutover-section.ts';
-import { figuresSection } from './sections/figures-section.ts';
+import { coverageSection, figuresSection } from './sections/figures-section.ts';
 import { policySection } from './sections/policy-section.ts';
 import { renderShell } from './shell.ts';
 
@@ -48,7 +51,7 @@ export function renderDashboard(
         )}
       </p>
     </footer>`;
-  return renderShell({ title: titleOf(policy, now), body, live: true });
+  return renderShell(titleOf(policy, now), body, 'live');
 }
 
 /** The page if the data cannot be shown: the policy, the reason and the remedy. */
@@ -64,7 +67,7 @@ export function renderProblem({ policy, now, signedIn }: PageOptions, problem: A
         <p><a href="">Try again</a> · <a href="/">Show the last 30 days</a></p>
       </section>
     </main>`;
-  return renderShell({ title: `${title} · Profile Bridge`, body, live: false });
+  return renderShell(`${title} · Profile Bridge`, body);
 }
 
 function bar(signedIn: boolean, updated?: Html): Html {
@@ -75,15 +78,63 @@ function bar(signedIn: boolean, updated?: Html): Html {
         <p id="updated">${updated}</p>
         <p id="status" role="status"></p>
       </div>
-      ${
-        signedIn
-          ? html`<form method="post" action="/logout"><button class="plain">Sign out</button></form>`
-          : undefined
-      }
+      ${signedIn && html`<form method="post" action="/logout"><button class="plain">Sign out</button></form>`}
     </header>`;
 }
 
 function titleOf({ sunsetAt }: DeprecationPolicy, now: number): string {
   const days = sunsetAt === undefined ? 0 : Math.ceil((sunsetAt - now) / dayMs);
   return days > 0 ? `${counted(days, 'day')} to sunset · Profile Bridge` : 'Deprecation · Profile Bridge';
+}
+
+/** The choice of an organization and a period, as links and forms: the address has the whole state. */
+function filters(query: DashboardQuery, organizations: readonly string[]): Html {
+  const { organizationId, days, firstDay, lastDay } = query;
+  const [from, to] = [dayName(firstDay), dayName(lastDay)];
+  const field = (name: string, value: string | number | undefined) =>
+    value !== undefined && html`<input type="hidden" name="${name}" value="${value}" />`;
+  const listed = new Set([...organizations, ...(organizationId === undefined ? [] : [organizationId])]);
+  return html`<div class="filters">
+    <form action="/">
+      <label for="organization">Organization</label>
+      <select id="organization" name="organization">
+        <option value="">All organizations</option>
+        ${[...listed]
+          .sort()
+          .map(
+            (id) =>
+              html`<option value="${id}" ${id === organizationId && 'selected'}>${shortened(id)}</option>`,
+          )}
+      </select>
+      ${days === undefined ? [field('from', from), field('to', to)] : field('days', days)}
+      <button>Show</button>
+    </form>
+    ${choices(
+      'Period',
+      periods.map((n) => ({
+        address: addressOf(query, { days: n }),
+        text: counted(n, 'day'),
+        isShown: n === days,
+      })),
+    )}
+    <details id="dates" ${days === undefined && 'open'}>
+      <summary>Other dates</summary>
+      <form action="/">
+        ${field('organization', organizationId)}
+        <label for="from">From</label>
+        <input id="from" name="from" type="date" required value="${from}" />
+        <label for="to">To</label>
+        <input id="to" name="to" type="date" required value="${to}" />
+        <button>Show</button>
+      </form>
+    </details>
+  </div>`;
+}
+
+const letters = new Intl.Segmenter('en');
+
+/** An id, shortened to fit an option. */
+function shortened(id: string): string {
+  const characters = Array.from(letters.segment(visible(id)), ({ segment }) => segment);
+  return characters.length > 40 ? `${characters.slice(0, 39).join('')}…` : characters.join('');
 }

@@ -4,9 +4,10 @@ import type { GatheredEvidence } from '../../cutover/verdict/evidence.ts';
 import type { RedisClient } from '../../redis/connection/client.ts';
 import { readParameters } from '../parameters.ts';
 import { explainError } from '../problem.ts';
-import { createDashboardReader } from './dashboard-data.ts';
+import { shareReads } from '../shared-reads.ts';
+import { readDashboardData } from './dashboard-data.ts';
 import { renderDashboard, renderProblem } from './page.ts';
-import { dashboardParameters, readDashboardQuery } from './query.ts';
+import { dashboardParameters, readDashboardQuery, type DashboardQuery } from './query.ts';
 
 export interface DashboardOptions {
   store: RedisClient;
@@ -14,15 +15,19 @@ export interface DashboardOptions {
   policy: () => DeprecationPolicy;
   readCutover: () => Promise<GatheredEvidence>;
   now: () => number;
-  signedIn: (request: Parameters<RequestHandler>[0]) => boolean;
 }
 
 /** `/`: the dashboard. Its problems are pages too. */
 export function dashboard(options: DashboardOptions): RequestHandler {
-  const { store, keyPrefix, policy, readCutover, now, signedIn } = options;
-  const read = createDashboardReader(store, keyPrefix, now);
+  const { store, keyPrefix, policy, readCutover, now } = options;
+  const read = shareReads(
+    (query: DashboardQuery, at) => readDashboardData(store, keyPrefix, query, at),
+    now,
+    ({ firstDay, lastDay, organizationId, groupBy }) =>
+      JSON.stringify([firstDay, lastDay, organizationId, groupBy]),
+  );
   return async (request, response) => {
-    const page = { policy: policy(), now: now(), signedIn: signedIn(request) };
+    const page = { policy: policy(), now: now(), signedIn: response.locals['signedIn'] === true };
     const { fields, reasons } = readParameters(request.originalUrl, dashboardParameters);
     const asked = readDashboardQuery(fields, now(), reasons);
     if (asked.kind === 'invalid') {
@@ -41,10 +46,7 @@ export function dashboard(options: DashboardOptions): RequestHandler {
     } catch (error) {
       const problem = explainError(error);
       if (problem === undefined) throw error;
-      response
-        .set(problem.headers ?? {})
-        .status(problem.status)
-        .send(renderProblem(page, problem));
+      response.set(problem.headers).status(problem.status).send(renderProblem(page, problem));
     }
   };
 }

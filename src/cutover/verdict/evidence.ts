@@ -30,6 +30,20 @@ export async function readEvidence(store: RedisClient, prefix: string): Promise<
   return { state, organizations, replay, legacyPictures, comparisons: totals(organizations, state.since) };
 }
 
+/** The organizations with comparisons since the mode is in force. */
+export function inThisMode(organizations: readonly ComparisonSummary[], since: number): ComparisonSummary[] {
+  return organizations.filter((one) => one.since === since);
+}
+
+/** How often each field has differed since the mode is in force. */
+export function countDifferences({ organizations, state }: GatheredEvidence): Map<string, number> {
+  const counts = new Map<string, number>();
+  for (const { fields } of inThisMode(organizations, state.since)) {
+    for (const [field, count] of Object.entries(fields)) counts.set(field, (counts.get(field) ?? 0) + count);
+  }
+  return counts;
+}
+
 /** Each mode begins comparing anew: what was compared before the present one came into force does not count. */
 function totals(organizations: readonly ComparisonSummary[], since: number): ComparisonTotals {
   const sum: ComparisonTotals = {

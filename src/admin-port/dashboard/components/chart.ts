@@ -89,7 +89,7 @@ export function callsChart(days: UsageReport, byOperation: UsageReport, now: num
       </pattern>
       ${gaps} ${grid} ${bars} ${dateLabels(count, start)}
     </svg>
-    ${gaps.length > 0 ? html`<p class="hint">Hatched: not measured.</p>` : undefined}
+    ${gaps.length > 0 && html`<p class="hint">Hatched: not measured.</p>`}
   </div>`;
 }
 

@@ -1,18 +1,73 @@
+import type { ReportRow } from '../../../deprecation/reports/group-usage.ts';
 import { html, type Content, type Html } from '../../../lib/html.ts';
-import { number } from '../../../lib/numbers.ts';
+import { counted, number } from '../../../lib/numbers.ts';
+import type { DashboardData } from '../dashboard-data.ts';
 import { addressOf, type DashboardQuery } from '../query.ts';
+import { sparkline } from './sparkline.ts';
+import { ago, callsText, percent, trendText } from './text.ts';
 
 /** A section of the page with its heading. */
 export function section(id: string, heading: Content, content: Content, lead?: string): Html {
   return html`<section id="${id}" aria-labelledby="${id}-heading">
     <h2 id="${id}-heading">${heading}</h2>
-    ${lead === undefined ? undefined : html`<p class="lead">${lead}</p>`} ${content}
+    ${lead && html`<p class="lead">${lead}</p>`} ${content}
   </section>`;
 }
 
 /** A heading for screen readers only. */
 export function hidden(heading: string): Html {
   return html`<span class="unseen">${heading}</span>`;
+}
+
+/** A figure with its name, in a `<dl>`. */
+export function figure(name: string, value: Content, hint: Content): Html {
+  return html`<div>
+    <dt>${name}</dt>
+    <dd>${value} <small>${hint}</small></dd>
+  </div>`;
+}
+
+/** Links to other views of the page, one of which is shown. */
+export function choices(
+  title: string,
+  links: readonly { address: string; text: string; isShown: boolean }[],
+): Html {
+  return html`<nav aria-label="${title}">
+    <ul>
+      ${links.map(
+        ({ address, text, isShown }) =>
+          html`<li><a href="${address}" ${isShown && html`aria-current="true"`}>${text}</a></li>`,
+      )}
+    </ul>
+  </nav>`;
+}
+
+/** The key to a colour of the style sheet. */
+export function swatch(colour: string): Html {
+  return html`<svg class="swatch" aria-hidden="true" width="10" height="10">
+    <rect class="${colour}" width="10" height="10" rx="2" />
+  </svg>`;
+}
+
+/** The first lines as a list, and the others folded up. */
+export function foldedList(
+  lines: readonly Html[],
+  {
+    shown,
+    id,
+    noun,
+    list,
+  }: { shown: number; id: string; noun: string; list: (some: readonly Html[]) => Html },
+): Html {
+  const more = lines.slice(shown);
+  return html`${list(lines.slice(0, shown))}
+  ${
+    more.length > 0 &&
+    html`<details id="${id}">
+      <summary>${counted(more.length, noun)}</summary>
+      ${list(more)}
+    </details>`
+  }`;
 }
 
 export interface Column<Row> {
@@ -22,53 +77,61 @@ export interface Column<Row> {
   cell: (row: Row) => Content;
 }
 
-/** A table whose first column names the rows. `wide` ones become cards on narrow screens. */
+const shownRows = 50;
+
+/**
+ * A table whose first column names the rows, or a sentence if there are none. `wide` ones become cards on narrow
+ * screens. With a query, only the first 50 rows are shown unless it asks for all, and a link leads to all of them.
+ */
 export function table<Row>(
   caption: string,
   columns: readonly Column<Row>[],
   rows: readonly Row[],
-  kind = 'wide',
+  { kind = 'wide', none, query }: { kind?: string; none?: string; query?: DashboardQuery } = {},
 ): Html {
-  const [first, ...others] = columns.map((column) => ({ ...column, kind: column.numeric ? 'number' : '' }));
+  if (rows.length === 0 && none !== undefined) return html`<p class="none">${none}</p>`;
+  const shown = rows.slice(0, query?.all === false ? shownRows : undefined);
+  const [first, ...others] = columns.map((column) => ({ ...column, align: column.numeric && 'number' }));
   return html`<table class="${kind}">
-    <caption class="unseen">
-      ${caption}
-    </caption>
-    <thead>
-      <tr>
-        ${[first, ...others].map((column) => html`<th scope="col" class="${column?.kind}">${column?.title}</th>`)}
-      </tr>
-    </thead>
-    <tbody>
-      ${rows.map(
-        (row) =>
-          html`<tr>
-            <th scope="row">${first?.cell(row)}</th>
-            ${others.map(({ title, kind: align, cell }) => html`<td class="${align}" data-name="${title}">${cell(row)}</td>`)}
-          </tr>`,
-      )}
-    </tbody>
-  </table>`;
+      <caption class="unseen">
+        ${caption}
+      </caption>
+      <thead>
+        <tr>
+          ${[first, ...others].map((column) => html`<th scope="col" class="${column?.align}">${column?.title}</th>`)}
+        </tr>
+      </thead>
+      <tbody>
+        ${shown.map(
+          (row) =>
+            html`<tr>
+              <th scope="row">${first?.cell(row)}</th>
+              ${others.map(({ title, align, cell }) => html`<td class="${align}" data-name="${title}">${cell(row)}</td>`)}
+            </tr>`,
+        )}
+      </tbody>
+    </table>
+    ${
+      query &&
+      rows.length > shown.length &&
+      html`<p class="more">
+        The first ${number(shown.length)} of ${number(rows.length)}.
+        <a href="${addressOf(query, { all: true })}">Show all ${number(rows.length)}</a>
+      </p>`
+    }`;
 }
 
-const shownRows = 50;
-
-/** A table of the first 50 rows, with a link to all of them. */
-export function limitedTable<Row>(
-  caption: string,
-  columns: readonly Column<Row>[],
-  rows: readonly Row[],
-  kind: string,
-  query: DashboardQuery,
-): Html {
-  const shown = rows.slice(0, query.all ? undefined : shownRows);
-  return html`${table(caption, columns, shown, kind)}
-  ${
-    rows.length > shown.length
-      ? html`<p class="more">
-          The first ${number(shown.length)} of ${number(rows.length)}.
-          <a href="${addressOf(query, { all: true })}">Show all ${number(rows.length)}</a>
-        </p>`
-      : undefined
-  }`;
+/** The columns that several tables share. */
+export function usageColumns({ days, now }: DashboardData) {
+  return {
+    calls: { title: 'Calls', numeric: true, cell: ({ calls }) => callsText(calls) },
+    share: { title: 'Share', numeric: true, cell: ({ share }) => percent(share) },
+    trend: {
+      title: 'Trend',
+      // Days that were not measured leave holes.
+      cell: ({ daily }) => sparkline(daily.map((calls, i) => (days.rows[i]?.calls == null ? null : calls))),
+    },
+    weekOnWeek: { title: 'Week on week', numeric: true, cell: ({ trend }) => trendText(trend) },
+    lastCall: { title: 'Last call', cell: ({ lastSeen }) => ago(lastSeen, now) },
+  } satisfies Record<string, Column<ReportRow>>;
 }

@@ -2,8 +2,7 @@ import { html, type Html } from '../../../lib/html.ts';
 import { counted, number } from '../../../lib/numbers.ts';
 import type { ReportRow } from '../../../deprecation/reports/group-usage.ts';
 import { callsChart, colouredOperations, type ColouredRow } from '../components/chart.ts';
-import { section, table, type Column } from '../components/layout.ts';
-import { usageColumns } from '../components/columns.ts';
+import { section, swatch, table, usageColumns, type Column } from '../components/layout.ts';
 import { date, label, visible } from '../components/text.ts';
 import type { DashboardData } from '../dashboard-data.ts';
 
@@ -14,7 +13,7 @@ export function callsSection(data: DashboardData): Html {
     'calls',
     'Calls per day',
     html`${days.calls > 0 ? callsChart(days, operations, now) : noCalls(data)}
-      ${operations.rows.length > 0 ? operationsTable(data) : undefined}
+      ${operations.rows.length > 0 && operationsTable(data)}
       <details id="days">
         <summary>Every day as a table</summary>
         <div class="scroll" role="region" aria-label="Every day as a table" tabindex="0">
@@ -43,9 +42,8 @@ function noCalls({ days, operations }: DashboardData): Html {
     </p>
     ${explanation}
     ${
-      operations.rows.some(({ lastSeen }) => lastSeen !== null)
-        ? html`<p>There were calls before: choose a longer period.</p>`
-        : undefined
+      operations.rows.some(({ lastSeen }) => lastSeen !== null) &&
+      html`<p>There were calls before: choose a longer period.</p>`
     }
   </div>`;
 }
@@ -56,11 +54,7 @@ function operationsTable(data: DashboardData): Html {
   const columns: Column<ColouredRow>[] = [
     {
       title: 'Operation',
-      cell: ({ name, colour }) =>
-        html`<svg class="swatch" aria-hidden="true" width="10" height="10">
-            <rect class="colour-${colour}" width="10" height="10" rx="2" />
-          </svg>
-          ${label(name)}`,
+      cell: ({ name, colour }) => html`${swatch(`colour-${colour}`)} ${label(name)}`,
     },
     calls,
     share,
@@ -89,5 +83,5 @@ function daysTable(data: DashboardData): Html {
     },
     { title: 'Measured', cell: ({ measured }) => measured },
   ];
-  return table('Calls per day by operation', columns, data.days.rows.toReversed(), 'days');
+  return table('Calls per day by operation', columns, data.days.rows.toReversed(), { kind: 'days' });
 }

@@ -1,11 +1,11 @@
+import type { ReportRow } from '../../../deprecation/reports/group-usage.ts';
+import type { Group, UsageQuery } from '../../../deprecation/reports/usage-query.ts';
 import { html, type Html } from '../../../lib/html.ts';
 import { counted, number } from '../../../lib/numbers.ts';
-import type { ReportRow } from '../../../deprecation/reports/group-usage.ts';
-import { limitedTable, section, type Column } from '../components/layout.ts';
-import { usageColumns } from '../components/columns.ts';
 import { ago, callsText, date, label } from '../components/text.ts';
 import { quietDays, type DashboardData } from '../dashboard-data.ts';
 import { addressOf, type DashboardQuery } from '../query.ts';
+import { choices, section, table, usageColumns, type Column } from '../components/layout.ts';
 
 /** Clients with recent calls, the latest first. */
 export function callingSection(data: DashboardData, query: DashboardQuery): Html {
@@ -15,18 +15,21 @@ export function callingSection(data: DashboardData, query: DashboardQuery): Html
     clients.measured === 'no'
       ? 'Nothing was counting, so it is unknown whether anybody calls.'
       : `No client has called in the last ${quietDays} days.`;
-  const columns = [lastCall, calls, trend, weekOnWeek, { title: 'Operations', cell: operationsOf }];
+  const operations = { title: 'Operations', cell: operationsOf };
+  const columns = [clientColumn(query), lastCall, calls, trend, weekOnWeek, operations];
   return section(
     'calling',
     'Clients calling',
-    clientsTable('Clients that call, the latest first', columns, calling, query, none),
+    table('Clients that call, the latest first', columns, calling, { kind: 'wide clients', none, query }),
     `Called within the last ${quietDays} days.`,
   );
 }
 
 /** Clients that have stopped calling, the latest first, and whether that silence was measured. */
 export function quietSection({ quiet, now }: DashboardData, query: DashboardQuery): Html {
+  const none = 'No client has gone quiet.';
   const columns: Column<ReportRow>[] = [
+    clientColumn(query),
     {
       title: 'Quiet since',
       cell: ({ lastSeen }) => html`${date(Date.parse(lastSeen ?? ''))} <small>${ago(lastSeen, now)}</small>`,
@@ -45,7 +48,7 @@ export function quietSection({ quiet, now }: DashboardData, query: DashboardQuer
   return section(
     'quiet',
     'Quiet clients',
-    clientsTable('Quiet clients, the latest first', columns, quiet, query, 'No client has gone quiet.'),
+    table('Quiet clients, the latest first', columns, quiet, { kind: 'wide clients', none, query }),
     `Have called before, but not in the last ${quietDays} days.`,
   );
 }
@@ -73,43 +76,33 @@ export function unattributedSection({ unattributed, clients, now }: DashboardDat
   );
 }
 
-function clientsTable(
-  caption: string,
-  columns: readonly Column<ReportRow>[],
-  clients: readonly ReportRow[],
-  query: DashboardQuery,
-  none: string,
-): Html {
-  if (clients.length === 0) return html`<p class="none">${none}</p>`;
-  const name: Column<ReportRow> = { title: 'Client', cell: (row) => nameOf(row, query) };
-  return limitedTable(caption, [name, ...columns], clients, 'wide clients', query);
+function clientColumn(query: DashboardQuery): Column<ReportRow> {
+  return { title: 'Client', cell: (row) => clientCell(row, query) };
 }
 
-function nameOf({ client, organization, userAgents, keyIds, keys }: ReportRow, query: DashboardQuery): Html {
-  const facts = [
-    counted(keys, 'key'),
-    ...(userAgents.length > 0 ? [counted(userAgents.length, 'user agent')] : []),
-  ];
+function clientCell(
+  { client, organization, userAgents, keyIds, keys }: ReportRow,
+  query: DashboardQuery,
+): Html {
+  const facts = [counted(keys, 'key')];
+  if (userAgents.length > 0) facts.push(counted(userAgents.length, 'user agent'));
   return html`${label(client ?? '')}
     <div class="facts">
       ${
-        query.organizationId === undefined && organization != null
-          ? html`<a href="${addressOf({ ...query, organizationId: organization })}"
-              >${label(organization)}</a
-            >`
-          : undefined
+        query.organizationId === undefined &&
+        organization != null &&
+        html`<a href="${addressOf({ ...query, organizationId: organization })}">${label(organization)}</a>`
       }
       ${
-        keys + userAgents.length === 0
-          ? undefined
-          : html`<details>
-              <summary>${facts.join(', ')}</summary>
-              <ul>
-                ${keyIds.map((id) => html`<li><code>${label(id)}</code></li>`)}
-                ${keys > keyIds.length ? html`<li>and ${counted(keys - keyIds.length, 'more key')}</li>` : undefined}
-                ${userAgents.map(({ userAgent }) => html`<li>${label(userAgent)}</li>`)}
-              </ul>
-            </details>`
+        keys + userAgents.length > 0 &&
+        html`<details>
+          <summary>${facts.join(', ')}</summary>
+          <ul>
+            ${keyIds.map((id) => html`<li><code>${label(id)}</code></li>`)}
+            ${keys > keyIds.length && html`<li>and ${counted(keys - keyIds.length, 'more key')}</li>`}
+            ${userAgents.map(({ userAgent }) => html`<li>${label(userAgent)}</li>`)}
+          </ul>
+        </details>`
       }
     </div>`;
 }
@@ -119,4 +112,47 @@ function operationsOf({ operations }: ReportRow): Html {
   return html`<ul class="operations">
     ${names.map(([operation, calls]) => html`<li title="${counted(calls, 'call')}">${label(operation)}</li>`)}
   </ul>`;
+}
+
+const groupings: UsageQuery['groupBy'][] = [
+  ['client', 'status'],
+  ['client', 'operation'],
+  ['client', 'operation', 'status'],
+  ['organization', 'operation'],
+  ['operation', 'status'],
+  ['day', 'status'],
+];
+
+/** Calls by the groups in the page's address, such as client and status. */
+export function breakdownSection(data: DashboardData, query: DashboardQuery): Html {
+  const { groupBy } = query;
+  const title = `Calls by ${groupBy.join(', ')}`;
+  const rows = data.breakdown.rows.filter(({ calls }) => calls !== 0);
+  const nameOf = (row: ReportRow, group: Group) =>
+    group === 'organization' && row.organization === null ? '(unknown)' : (row[group] ?? '');
+  const names = groupBy.includes('client') ? (['organization', ...groupBy] as const) : groupBy;
+  const { calls, share, trend, weekOnWeek, lastCall } = usageColumns(data);
+  const columns: Column<ReportRow>[] = [
+    ...Array.from(new Set(names), (group) => ({
+      title: group[0]?.toUpperCase() + group.slice(1),
+      cell: (row: ReportRow) => label(nameOf(row, group)),
+    })),
+    calls,
+    share,
+    ...(groupBy.includes('day') ? [] : [trend, weekOnWeek]),
+    ...(groupBy.includes('day') || groupBy.includes('status') ? [] : [lastCall]),
+  ];
+  return section(
+    'breakdown',
+    title,
+    html`${choices(
+      'Groups',
+      groupings.map((groups) => ({
+        address: `${addressOf(query, { groupBy: groups })}#breakdown`,
+        text: groups.join(', '),
+        isShown: groups.join() === groupBy.join(),
+      })),
+    )}
+    ${table(title, columns, rows, { none: 'No calls.', query })}`,
+  );
 }

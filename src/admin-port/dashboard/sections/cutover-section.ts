@@ -1,13 +1,13 @@
 import { adoptionFailureTexts } from '../../../cutover/compare/findings.ts';
 import { authorityOf, modes, type Mode } from '../../../cutover/modes.ts';
-import type { Instance } from '../../../cutover/switch/registry.ts';
-import type { GatheredEvidence } from '../../../cutover/verdict/evidence.ts';
-import { judge, nextMode, silence, type Finding } from '../../../cutover/verdict/readiness.ts';
+import type { CutoverState, Instance } from '../../../cutover/switch/registry.ts';
+import { countDifferences, inThisMode, type GatheredEvidence } from '../../../cutover/verdict/evidence.ts';
+import { judge, nextMode, silence } from '../../../cutover/verdict/readiness.ts';
 import { html, type Content, type Html } from '../../../lib/html.ts';
 import { hourMs } from '../../../lib/days.ts';
 import { counted, number } from '../../../lib/numbers.ts';
 import { sparkline } from '../components/sparkline.ts';
-import { section, table, type Column } from '../components/layout.ts';
+import { figure, foldedList, section, swatch, table, type Column } from '../components/layout.ts';
 import { label, moment, span } from '../components/text.ts';
 
 const sentences: Record<Mode, string> = {
@@ -23,125 +23,97 @@ const shownHours = 48;
 
 /** How far the bridge has taken over from the legacy service; nothing where it never stood in front of one. */
 export function cutoverSection(evidence: GatheredEvidence): Html | undefined {
-  const { state } = evidence;
-  if (!state.isStored) return undefined;
-  const { mode, since, underWay } = state;
+  const { isStored, mode, since, underWay, history, now, instances } = evidence.state;
+  if (!isStored) return undefined;
   return section(
     'cutover',
     'Cut-over from the legacy service',
     html`<div class="summary">
         <p class="mode">
           <strong>${mode}</strong> since ${moment(since)}
-          ${underWay === undefined ? undefined : html`– being switched to ${underWay.to}`}
+          ${underWay && html`– being switched to ${underWay.to}`}
         </p>
         <p class="sentence">${sentences[mode]}</p>
       </div>
-      ${periods(evidence)} ${mode === 'native' ? undefined : figures(evidence)} ${nextStep(evidence)}
-      ${instances(state.instances)}`,
+      ${history.length > 0 && periods(history, now)} ${mode !== 'native' && figures(evidence)}
+      ${nextStep(evidence)} ${instancesTable(instances)}`,
   );
 }
 
 /** The modes so far: as a line to scale, and as a list with the latest first. */
-function periods({ state: { history, now } }: GatheredEvidence): Html | undefined {
-  const first = history[0];
-  if (first === undefined) return undefined;
-  const whole = Math.max(1, now - first.since);
+function periods(history: CutoverState['history'], now: number): Html {
+  const start = history[0]?.since ?? now;
+  const whole = Math.max(1, now - start);
   const all = history.map((period, i) => ({ ...period, until: history[i + 1]?.since ?? now }));
   const bars = all.map(
     ({ mode, since, until }) =>
       html`<rect
         class="${colourOf(mode)}"
-        x="${percentOf((since - first.since) / whole)}"
+        x="${percentOf((since - start) / whole)}"
         width="${percentOf(Math.max(0.003, (until - since) / whole))}"
         height="12"
       />`,
   );
-  const rows = all.toReversed().map(
+  const lines = all.toReversed().map(
     ({ mode, since, until, by }, i) =>
       html`<li>
-        <span
-          ><svg class="swatch" aria-hidden="true" width="10" height="10">
-            <rect class="${colourOf(mode)}" width="10" height="10" rx="2" /></svg
-          >${mode}</span
-        >
+        <span>${swatch(colourOf(mode))}${mode}</span>
         <span>${i === 0 ? html`since ${moment(since)}` : span(since, until)}</span>
         <span class="by">${by === 'default' ? 'the first mode' : html`<code>${by}</code>`}</span>
       </li>`,
   );
+  const list = (some: readonly Html[]) =>
+    html`<ol>
+      ${some}
+    </ol>`;
   return html`<div class="periods">
     <svg aria-hidden="true" width="100%" height="12">${bars}</svg>
-    <ol>
-      ${rows.slice(0, shownPeriods)}
-    </ol>
-    ${
-      rows.length > shownPeriods
-        ? html`<details id="earlier-modes">
-            <summary>${counted(rows.length - shownPeriods, 'earlier period')}</summary>
-            <ol>
-              ${rows.slice(shownPeriods)}
-            </ol>
-          </details>`
-        : undefined
-    }
+    ${foldedList(lines, { shown: shownPeriods, id: 'earlier-modes', noun: 'earlier period', list })}
   </div>`;
 }
 
 function figures(evidence: GatheredEvidence): Html {
-  const { comparisons, organizations, state, replay, legacyPictures } = evidence;
+  const { comparisons, state, replay, legacyPictures } = evidence;
   const { compared, different, differingUsers, unsettled, failedAdoptions, unmappedKeys, refusedKeys } =
     comparisons;
+  const count = (name: string, value: number, hint: string) => figure(name, number(value), hint);
   const comesFirst = authorityOf(state.mode) === 'legacy';
-  const figure = (name: string, value: number, hint: Content): Html =>
-    html`<div>
-      <dt>${name}</dt>
-      <dd>${number(value)} <small>${hint}</small></dd>
-    </div>`;
-  const fields = new Map<string, number>();
-  for (const one of organizations) {
-    if (one.since !== state.since) continue;
-    for (const [field, count] of Object.entries(one.fields))
-      fields.set(field, (fields.get(field) ?? 0) + count);
-  }
-  const differences = [...fields].toSorted(([, one], [, other]) => other - one);
-  const most = differences[0]?.[1] ?? 1;
   return html`<dl class="figures">
       ${
         comesFirst
-          ? html`${figure('Users who differ', differingUsers, 'when last compared')}
-            ${figure('Comparisons', compared, `in this mode; ${counted(different, 'difference')}`)}
-            ${figure('Disputed API keys', unmappedKeys + refusedKeys, `${number(unmappedKeys)} unknown to Redis`)}`
-          : html`${figure('Waiting for replay', replay.entries, backlogHint(evidence))}
-            ${figure('Set aside', replay.setAside, 'refused by the legacy service')}`
+          ? html`${count('Users who differ', differingUsers, 'when last compared')}
+            ${count('Comparisons', compared, `in this mode; ${counted(different, 'difference')}`)}
+            ${count('Disputed API keys', unmappedKeys + refusedKeys, `${number(unmappedKeys)} unknown to Redis`)}`
+          : html`${count('Waiting for replay', replay.entries, backlogHint(evidence))}
+            ${count('Set aside', replay.setAside, 'refused by the legacy service')}`
       }
       ${
-        state.mode === 'shadow'
-          ? undefined
-          : figure('Changes in doubt', Math.max(unsettled, failedAdoptions), 'may not have reached Redis')
+        state.mode !== 'shadow' &&
+        count('Changes in doubt', Math.max(unsettled, failedAdoptions), 'may not have reached Redis')
       }
-      ${
-        legacyPictures === undefined
-          ? undefined
-          : figure('Pictures to copy', legacyPictures.count, 'shown by the legacy service')
-      }
+      ${legacyPictures && count('Pictures to copy', legacyPictures.count, 'shown by the legacy service')}
     </dl>
-    ${failures(evidence)} ${comesFirst ? differencesOverTime(evidence) : undefined}
-    ${
-      differences.length === 0
-        ? undefined
-        : html`<h3>Differences by field</h3>
-            <ul class="differences">
-              ${differences.map(
-                ([field, count]) =>
-                  html`<li>
-                    <span>${field}</span>
-                    <svg aria-hidden="true" width="100%" height="8">
-                      <rect width="${percentOf(count / most)}" height="8" rx="2" />
-                    </svg>
-                    <span class="number">${number(count)}</span>
-                  </li>`,
-              )}
-            </ul>`
-    }`;
+    ${failures(evidence)} ${comesFirst && differencesOverTime(evidence)} ${differencesByField(evidence)}`;
+}
+
+/** How often each field has differed in this mode, the most frequent first. */
+function differencesByField(evidence: GatheredEvidence): Html | undefined {
+  const differences = [...countDifferences(evidence)].toSorted(([, one], [, other]) => other - one);
+  const most = differences[0]?.[1];
+  if (most === undefined) return undefined;
+  return html`<h3>Differences by field</h3>
+    <ul class="differences">
+      ${differences.map(
+        ([field, count]) =>
+          html`<li>
+            <span>${field}</span>
+            <svg aria-hidden="true" width="100%" height="8">
+              <rect width="${percentOf(count / most)}" height="8" rx="2" />
+            </svg>
+            <span class="number">${number(count)}</span>
+          </li>`,
+      )}
+    </ul>`;
 }
 
 /** How many comparisons differed in each of the last hours; a hole where nothing was compared. */
@@ -150,14 +122,11 @@ function differencesOverTime({ organizations, state: { now, since } }: GatheredE
   const firstHour = Math.max(lastHour - (shownHours - 1) * hourMs, Math.floor(since / hourMs) * hourMs);
   const count = Math.max(1, (lastHour - firstHour) / hourMs + 1);
   const hours = Array.from({ length: count }, () => ({ compared: 0, different: 0 }));
-  for (const one of organizations) {
-    if (one.since !== since) continue;
-    for (const { from, compared, different } of one.hours) {
-      const hour = hours[(from - firstHour) / hourMs];
-      if (hour === undefined) continue;
-      hour.compared += compared;
-      hour.different += different;
-    }
+  for (const { from, compared, different } of inThisMode(organizations, since).flatMap((one) => one.hours)) {
+    const hour = hours[(from - firstHour) / hourMs];
+    if (hour === undefined) continue;
+    hour.compared += compared;
+    hour.different += different;
   }
   if (hours.every(({ compared }) => compared === 0)) return undefined;
   const { compared, different } = hours.at(-1) ?? { compared: 0, different: 0 };
@@ -176,12 +145,11 @@ function differencesOverTime({ organizations, state: { now, since } }: GatheredE
 function failures({ comparisons: { failedAdoptions }, organizations }: GatheredEvidence): Html | undefined {
   if (failedAdoptions === 0) return undefined;
   const lines = organizations.flatMap(({ organizationId, adoptionFailures }) =>
-    adoptionFailures.map(
-      ({ userId, reason, at }) =>
-        html`<li>
-          <span>${label(userId)} of ${label(organizationId)}</span>
-          <span class="remedy">${adoptionFailureTexts[reason]}, ${moment(at)}</span>
-        </li>`,
+    adoptionFailures.map(({ userId, reason, at }) =>
+      findingLine(
+        html`${label(userId)} of ${label(organizationId)}`,
+        html`${adoptionFailureTexts[reason]}, ${moment(at)}`,
+      ),
     ),
   );
   return html`<details id="failed-adoptions">
@@ -203,11 +171,6 @@ function nextStep(evidence: GatheredEvidence): Html | undefined {
   const next = nextMode(evidence.state.mode);
   if (next === undefined) return undefined;
   const { ready, reasons, warnings } = judge(evidence, next);
-  const line = (finding: Finding, isWarning: boolean): Html =>
-    html`<li>
-      <span>${isWarning ? 'Warning: ' : ''}${finding.reason}</span>
-      <span class="remedy">${finding.remedy}</span>
-    </li>`;
   return html`<h3>
       Next step: ${next}
       <span class="verdict ${ready ? 'ready' : 'not-ready'}">${ready ? 'ready' : 'not ready'}</span>
@@ -216,13 +179,20 @@ function nextStep(evidence: GatheredEvidence): Html | undefined {
       reasons.length + warnings.length === 0
         ? html`<p><code>profile-bridge admin cutover set ${next}</code></p>`
         : html`<ul class="findings">
-            ${reasons.map((finding) => line(finding, false))}
-            ${warnings.map((finding) => line(finding, true))}
+            ${reasons.map(({ reason, remedy }) => findingLine(reason, remedy))}
+            ${warnings.map(({ reason, remedy }) => findingLine(`Warning: ${reason}`, remedy))}
           </ul>`
     }`;
 }
 
-function instances(all: readonly Instance[]): Html {
+function findingLine(finding: Content, remedy: Content): Html {
+  return html`<li>
+    <span>${finding}</span>
+    <span class="remedy">${remedy}</span>
+  </li>`;
+}
+
+function instancesTable(instances: readonly Instance[]): Html {
   const columns: Column<Instance>[] = [
     { title: 'Instance', cell: ({ id }) => label(id) },
     { title: 'Kind', cell: ({ kind }) => kind },
@@ -234,7 +204,7 @@ function instances(all: readonly Instance[]): Html {
     },
   ];
   return html`<h3>Instances</h3>
-    ${all.length === 0 ? html`<p class="none">None is running.</p>` : table('Instances', columns, all)}`;
+    ${table('Instances', columns, instances, { none: 'None is running.' })}`;
 }
 
 function colourOf(mode: Mode): string {

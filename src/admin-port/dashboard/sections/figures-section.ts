@@ -1,30 +1,24 @@
-import { dayMs, minuteMs } from '../../../lib/days.ts';
+import { minutesOf, type UsageReport } from '../../../deprecation/reports/report.ts';
+import { dayMs, durationText, minuteMs } from '../../../lib/days.ts';
 import { html, type Content, type Html } from '../../../lib/html.ts';
 import { counted, number } from '../../../lib/numbers.ts';
-import { minutesOf, type UsageReport } from '../../../deprecation/reports/report.ts';
+import { callsText, span, trendText } from '../components/text.ts';
 import type { DashboardData } from '../dashboard-data.ts';
-import { hidden, section } from '../components/layout.ts';
-import { callsText, trendText } from '../components/text.ts';
+import { figure, foldedList, hidden, section } from '../components/layout.ts';
 
 /** The figures people look for first. */
-export function figuresSection(data: DashboardData): Html {
-  const { days, operations, calling, quiet } = data;
-  const figure = (name: string, value: Content, hint: Content) =>
-    html`<div>
-      <dt>${name}</dt>
-      <dd>${value} <small>${hint}</small></dd>
-    </div>`;
+export function figuresSection({ days, operations, calling, quiet, now }: DashboardData): Html {
   const count = (n: number) => (n === 0 && days.measured === 'no' ? callsText(null) : number(n));
   return section(
     'figures',
     hidden('At a glance'),
     html`<dl>
-      ${figure('Calls', count(days.calls), days.measured === 'no' ? '' : weekOnWeek(operations))}
+      ${figure('Calls', count(days.calls), days.measured !== 'no' && weekOnWeek(operations))}
       ${figure('Clients calling', count(calling.length), `${counted(quiet.length, 'client')} quiet`)}
       ${figure('Unattributed calls', count(days.unattributed), 'without a valid key')}
       ${figure(
         'Measured',
-        measuredShare(data),
+        measuredShare(days, now),
         days.gaps.length === 0 ? 'no gap: every 0 is real' : counted(days.gaps.length, 'gap'),
       )}
     </dl>`,
@@ -34,8 +28,7 @@ export function figuresSection(data: DashboardData): Html {
 function weekOnWeek({ rows }: UsageReport): Html {
   const sum = (of: 'last7Days' | 'previous7Days') =>
     rows.reduce((total, { trend }) => total + (trend?.[of] ?? 0), 0);
-  const last7Days = sum('last7Days');
-  const previous7Days = sum('previous7Days');
+  const [last7Days, previous7Days] = [sum('last7Days'), sum('previous7Days')];
   const change = previous7Days === 0 ? null : last7Days / previous7Days - 1;
   const measured = rows.every(({ trend }) => trend?.measured !== false);
   if (measured && last7Days + previous7Days === 0) return html`none in the last 14 days`;
@@ -43,10 +36,38 @@ function weekOnWeek({ rows }: UsageReport): Html {
 }
 
 /** Rounded down, so that 100% means all of it. */
-function measuredShare({ days, now }: DashboardData): Content {
-  if (days.measured === 'no') return html`<span class="unmeasured">none of it</span>`;
-  if (days.measured === 'yes') return '100%';
-  const minutes = (Math.min(now, Date.parse(days.to) + dayMs) - Date.parse(days.from)) / minuteMs;
-  const share = Math.floor(Math.max(0, 1 - minutesOf(days.gaps) / minutes) * 1000) / 10;
+function measuredShare({ measured, from, to, gaps }: UsageReport, now: number): Content {
+  if (measured === 'no') return html`<span class="unmeasured">none of it</span>`;
+  if (measured === 'yes') return '100%';
+  const minutes = (Math.min(now, Date.parse(to) + dayMs) - Date.parse(from)) / minuteMs;
+  const share = Math.floor(Math.max(0, 1 - minutesOf(gaps) / minutes) * 1000) / 10;
   return `${Math.min(99.9, share)}%`;
+}
+
+const shownGaps = 5;
+
+/** When calls may have gone uncounted, the latest first. */
+export function coverageSection({ days: { gaps, rows } }: DashboardData): Html {
+  const lines = gaps.toReversed().map(
+    (gap) =>
+      html`<li>
+        <span>${span(Date.parse(gap.from), Date.parse(gap.to))}</span>
+        <span class="length">${durationText(gap.minutes * minuteMs)}</span>
+      </li>`,
+  );
+  const list = (some: readonly Html[]) =>
+    html`<ul class="gaps">
+      ${some}
+    </ul>`;
+  const content =
+    gaps.length === 0
+      ? html`<p>
+          All of these ${counted(rows.length, 'day')} were measured: a client without calls made none.
+        </p>`
+      : html`<p>
+            ${durationText(minutesOf(gaps) * minuteMs)} in ${counted(gaps.length, 'gap')}. Calls made in that
+            time may be missing from every figure on this page.
+          </p>
+          ${foldedList(lines, { shown: shownGaps, id: 'more-gaps', noun: 'earlier gap', list })}`;
+  return section('coverage', 'What was not measured', content);
 }

@@ -1,10 +1,14 @@
+import {
+  phaseAt,
+  verdictAt,
+  type DeprecationPolicy,
+  type Phase,
+} from '../../../deprecation/policy/policy.ts';
 import { dayMs } from '../../../lib/days.ts';
 import { html, link, type Html } from '../../../lib/html.ts';
 import { number } from '../../../lib/numbers.ts';
-import { phaseAt, type DeprecationPolicy, type Phase } from '../../../deprecation/policy/policy.ts';
-import { hidden, section } from '../components/layout.ts';
 import { date, label, moment, span } from '../components/text.ts';
-import { timeline, type Milestone } from '../components/timeline.ts';
+import { hidden, section } from '../components/layout.ts';
 
 const phaseNames: Record<Phase, string> = {
   none: 'Not announced',
@@ -27,7 +31,7 @@ export function policySection(policy: DeprecationPolicy, now: number): Html {
         <p class="sentence">${sentence}</p>
         ${linksOf(policy)}
       </div>
-      ${milestones.length > 1 ? timeline(milestones, now) : undefined} ${exemptionsOf(policy, now)}`,
+      ${milestones.length > 1 && timeline(milestones, now)} ${exemptionsOf(policy, now)}`,
   );
 }
 
@@ -35,24 +39,23 @@ function summaryOf(
   policy: DeprecationPolicy,
   phase: Phase,
   now: number,
-): { headline: Html; sentence: Html | undefined } {
-  const { sunsetAt, deprecatedAt } = policy;
-  const window = policy.brownouts.find(({ start, end }) => start <= now && now < end);
-  const after = policy.afterSunset === 'gone' ? 'calls are answered with 410' : 'calls are still served';
-  if (phase === 'brownout' && window !== undefined) {
+): Record<'headline' | 'sentence', Html> {
+  const { sunsetAt, deprecatedAt, afterSunset } = policy;
+  const verdict = verdictAt(policy, now, {});
+  if (verdict !== 'serve' && verdict.gone === 'brownout') {
     return {
-      headline: html`Brownout until ${moment(window.end)}`,
+      headline: html`Brownout until ${moment(verdict.until)}`,
       sentence: html`Until then, calls are answered with 410.
-      ${sunsetAt === undefined ? undefined : html`Sunset on ${date(sunsetAt)}.`}`,
+      ${sunsetAt !== undefined && html`Sunset on ${date(sunsetAt)}.`}`,
     };
   }
+  const after = afterSunset === 'gone' ? 'calls are answered with 410' : 'calls are still served';
   if (phase === 'sunset' && sunsetAt !== undefined) {
     return { headline: html`Sunset on ${date(sunsetAt)}`, sentence: html`Since then, ${after}.` };
   }
   const since =
-    deprecatedAt === undefined
-      ? undefined
-      : html`Deprecated ${deprecatedAt <= now ? 'since' : 'from'} ${date(deprecatedAt)}.`;
+    deprecatedAt !== undefined &&
+    html`Deprecated ${deprecatedAt <= now ? 'since' : 'from'} ${date(deprecatedAt)}.`;
   if (sunsetAt !== undefined) {
     const days = Math.ceil((sunsetAt - now) / dayMs);
     return {
@@ -68,13 +71,14 @@ function summaryOf(
   };
 }
 
-function milestonesOf({ deprecatedAt, sunsetAt, brownouts }: DeprecationPolicy, now: number): Milestone[] {
-  const point = (kind: Milestone['kind'], name: string, at: number | undefined): Milestone[] =>
+/** The policy's dates and today, in order. */
+function milestonesOf({ deprecatedAt, sunsetAt, brownouts }: DeprecationPolicy, now: number) {
+  const point = (kind: string, name: string, at: number | undefined) =>
     at === undefined ? [] : [{ kind, name, start: at, end: at, when: date(at) }];
   return [
     ...point('deprecated', 'Deprecated', deprecatedAt),
     ...brownouts.map(({ start, end }) => ({
-      kind: 'brownout' as const,
+      kind: 'brownout',
       name: end <= now ? 'Past brownout' : start <= now ? 'Current brownout' : 'Brownout',
       start,
       end,
@@ -85,26 +89,62 @@ function milestonesOf({ deprecatedAt, sunsetAt, brownouts }: DeprecationPolicy, 
   ].toSorted((a, b) => a.start - b.start);
 }
 
-function linksOf({ successorUrl, documentationUrl }: DeprecationPolicy): Html | undefined {
+function linksOf({ successorUrl, documentationUrl }: DeprecationPolicy): Html | false {
   const links = [
-    [successorUrl, 'Successor'] as const,
-    [documentationUrl, 'Documentation'] as const,
+    { name: 'Successor', url: successorUrl },
+    { name: 'Documentation', url: documentationUrl },
     // A path belongs to the public port.
-  ].flatMap(([url, name]) => (url?.startsWith('http') === true ? [html`<li>${link(url, name)}</li>`] : []));
-  if (links.length === 0) return undefined;
-  return html`<ul class="links">
-    ${links}
-  </ul>`;
+  ].flatMap(({ name, url }) => (url?.startsWith('http') ? [html`<li>${link(url, name)}</li>`] : []));
+  return (
+    links.length > 0 &&
+    html`<ul class="links">
+      ${links}
+    </ul>`
+  );
 }
 
-function exemptionsOf({ exemptOrganizations, exemptKeys }: DeprecationPolicy, now: number): Html | undefined {
+function exemptionsOf({ exemptOrganizations, exemptKeys }: DeprecationPolicy, now: number): Html | false {
   const active = [
     ...exemptOrganizations.map((e) => ({ ...e, who: html`organization ${label(e.organizationId)}` })),
     ...exemptKeys.map((e) => ({ ...e, who: html`key ${label(e.keyId)}` })),
   ].filter(({ until }) => now < until);
-  if (active.length === 0) return undefined;
-  return html`<p class="exempt">
-    Exempt from brownouts and sunset:
-    ${active.map(({ who, until }, i) => html`${i > 0 ? '; ' : ''}${who} until ${moment(until)}`)}
-  </p>`;
+  return (
+    active.length > 0 &&
+    html`<p class="exempt">
+      Exempt from brownouts and sunset:
+      ${active.map(({ who, until }, i) => html`${i > 0 && '; '}${who} until ${moment(until)}`)}
+    </p>`
+  );
+}
+
+/** The narrowest mark that can be seen, in per cent of the line. */
+const minWidth = 0.3;
+
+/** The milestones as a line to scale, and as a list. */
+function timeline(milestones: ReturnType<typeof milestonesOf>, now: number): Html {
+  const first = Math.min(...milestones.map(({ start }) => start));
+  const last = Math.max(...milestones.map(({ end }) => end));
+  // With a margin, so that the outermost marks are not cut off.
+  const at = (ms: number) => 1.5 + (97 * (ms - first)) / Math.max(1, last - first);
+  const x = (ms: number) => `${at(ms).toFixed(2)}%`;
+  const marks = milestones.map(({ kind, start, end }) => {
+    if (kind !== 'brownout') {
+      return html`<circle class="${kind}" cx="${x(start)}" cy="14" r="${kind === 'today' ? 6 : 5}" />`;
+    }
+    const width = `${Math.max(minWidth, at(end) - at(start)).toFixed(2)}%`;
+    return html`<rect class="brownout" x="${x(start)}" y="6" width="${width}" height="16" rx="1.5" />`;
+  });
+  return html`<div class="timeline">
+    <svg aria-hidden="true" width="100%" height="28">
+      <line class="ahead" x1="${x(first)}" x2="${x(last)}" y1="14" y2="14" />
+      <line class="passed" x1="${x(first)}" x2="${x(now)}" y1="14" y2="14" />
+      ${marks}
+    </svg>
+    <ol>
+      ${milestones.map(
+        ({ kind, name, when }) =>
+          html`<li class="${kind}"><span class="name">${name}</span> <span class="when">${when}</span></li>`,
+      )}
+    </ol>
+  </div>`;
 }
