@@ -32,9 +32,10 @@ function filesUnder(folder: string): string[] {
 
 function importsOf(file: string): string[] {
   const text = readFileSync(file, 'utf8');
-  return [...text.matchAll(/\bfrom\s+'(\.[^']+)'/g), ...text.matchAll(/\bimport\(\s*'(\.[^']+)'/g)].map(
-    ([, path = '']) => join(dirname(file), path),
-  );
+  return [
+    ...text.matchAll(/^(?:im|ex)port\b[^;']*\bfrom\s+'(\.[^']+)'/gm),
+    ...text.matchAll(/\bimport\(\s*'(\.[^']+)'/g),
+  ].map(([, path = '']) => join(dirname(file), path));
 }
 
 /** The folder of src that a file is in, or its name where it lies at the root of src. */
@@ -61,9 +62,33 @@ function backwardImports(): string[] {
   return found;
 }
 
+/** Files that import each other in a circle, types included; each circle begins and ends with the same file. */
+function importCycles(): string[][] {
+  const cycles: string[][] = [];
+  const finished = new Set<string>();
+  const visit = (file: string, path: readonly string[]): void => {
+    if (finished.has(file)) return;
+    const start = path.indexOf(file);
+    if (start >= 0) {
+      cycles.push([...path.slice(start), file].map((each) => relative(root, each)));
+      return;
+    }
+    for (const imported of importsOf(file)) if (imported.endsWith('.ts')) visit(imported, [...path, file]);
+    finished.add(file);
+  };
+  for (const folder of [src, join(root, 'scripts'), join(root, 'test')]) {
+    for (const file of filesUnder(folder)) if (file.endsWith('.ts')) visit(file, []);
+  }
+  return cycles;
+}
+
 describe('the architecture', () => {
   test('lets imports point one way only', () => {
     expect(backwardImports()).toEqual([]);
+  });
+
+  test('has no import cycles', () => {
+    expect(importCycles()).toEqual([]);
   });
 
   test('keeps every folder of src to a dozen files at its root', () => {
