@@ -1,7 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { UsernameComparison } from '../../domain/usernames.ts';
-import { settingsKey } from '../keys.ts';
 import { copyDenied, copyDenylistWrites, copyNames, type Collision, type Rebuild } from './copy.ts';
 import { dropLeftovers } from './generations.ts';
 import type { RedisClient } from '../connection/client.ts';
@@ -88,13 +87,8 @@ async function open(attempt: Omit<Rebuild, 'current' | 'next' | 'buckets'>) {
   }
 }
 
-/** Whether the next generation is in force. Where the reply is lost, the rebuild is closed, and then it is certain. */
+/** Whether the next generation is in force. Where the reply is lost, it is asked again: what is in force stays so. */
 async function commit({ store, base, token, next, comparison }: Rebuild): Promise<boolean> {
-  try {
-    return (await putInForce(store, base, token, next, comparison)) === 'committed';
-  } catch (error) {
-    const closed = await close(store, base, token);
-    if (closed === 'lapsed' && (await store.hget(settingsKey(base), 'index')) === next) return true;
-    throw error;
-  }
+  const ask = () => putInForce(store, base, token, next, comparison);
+  return (await ask().catch(ask)) === 'committed';
 }
