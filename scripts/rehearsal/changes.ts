@@ -52,7 +52,7 @@ function json(body: object, change: Partial<SeenProfile>): ProfileChange {
   return { body: JSON.stringify(body), change };
 }
 
-/** A profile as GET shows it (contract 2.1); undefined where there is none. */
+/** A profile as GET shows it (contract 2.1); undefined if there is none. */
 export interface ShownProfile {
   username?: string;
   profilePictureUrl?: string;

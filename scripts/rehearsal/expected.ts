@@ -1,4 +1,4 @@
-/** A profile as clients see it, each field as text; empty where it is unset. */
+/** A profile as clients see it, each field as text; empty if it is unset. */
 export interface SeenProfile {
   username: string;
   avatar: string;

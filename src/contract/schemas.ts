@@ -29,7 +29,7 @@ export function validateProfileChange(body: unknown): Validated<ProfileChange> {
 }
 
 /**
- * What is wrong with one name of a list (contract 4.4 and 4.5), none where it is valid. `path` is its place in the
+ * What is wrong with one name of a list (contract 4.4 and 4.5), none if it is valid. `path` is its place in the
  * body. One error is enough for one name.
  */
 export function nameErrors(name: unknown, path: string): BodyError[] {

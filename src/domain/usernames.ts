@@ -38,7 +38,7 @@ export function comparisonForm(name: string, comparison: UsernameComparison): st
   return mapWidth(name).toLowerCase().normalize('NFC');
 }
 
-/** Why the organization's rules refuse this name, or undefined where they allow it. */
+/** Why the organization's rules refuse this name, or undefined if they allow it. */
 export function ruleBroken(name: string, rules: UsernameRules): string | undefined {
   const length = codePoints(name);
   if (length < rules.minLength) return `must be at least ${rules.minLength} characters long`;

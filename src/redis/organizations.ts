@@ -59,7 +59,7 @@ const fields = {
   requireOwnership: 'ownership',
 } as const;
 
-/** The organization's settings; undefined where it does not exist. */
+/** The organization's settings; undefined if it does not exist. */
 export async function findSettings(
   store: RedisClient,
   prefix: string,

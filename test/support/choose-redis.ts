@@ -45,7 +45,7 @@ async function inProcess(why: string): Promise<ChosenRedis> {
   return { url, stop, description: `a process at ${url}, ${localVersion()} (${why})` };
 }
 
-/** What the server that startRedis takes says of itself, or undefined where there is none. */
+/** What the server that startRedis takes says of itself, or undefined if there is none. */
 function localVersion(): string | undefined {
   const ask = '$(command -v redis-server || command -v valkey-server) --version';
   const { status, stdout } = spawnSync('sh', ['-c', ask], { encoding: 'utf8' });

@@ -18,7 +18,7 @@ export interface Explored {
   states: number;
   /** How many of them are at rest; not counted any further than the first violation. */
   atRest: number;
-  /** The first violation found and the steps that lead there; undefined where there is none. */
+  /** The first violation found and the steps that lead there; undefined if there is none. */
   violation?: { rule: string; steps: string[] };
 }
 
@@ -62,7 +62,7 @@ export function explore<State>({ start, nextSteps, keyOf, isAtRest, check }: Sta
     : violated('a change waits forever', stuck);
 }
 
-/** A state from which no way leads to one at rest; -1 where there is none. */
+/** A state from which no way leads to one at rest; -1 if there is none. */
 function findStuck(resting: readonly number[], leadsTo: readonly number[][]): number {
   const canRest = leadsTo.map(() => false);
   const open = [...resting];

@@ -16,7 +16,7 @@ function findPostgres(): string | undefined {
   return folders.find((folder) => existsSync(join(folder, 'initdb')) && existsSync(join(folder, 'postgres')));
 }
 
-/** The folder of PostgreSQL's programs; undefined where it is not installed. */
+/** The folder of PostgreSQL's programs; undefined if it is not installed. */
 export const postgresPrograms = findPostgres();
 
 /** Starts a PostgreSQL of this test file's own, superuser postgres with the password "secret". */

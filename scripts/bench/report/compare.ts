@@ -14,7 +14,7 @@ export interface Contender {
 export interface Measured {
   requestsPerSecond: number[];
   p99: number[];
-  /** Processor time of the server for one request, in µs; empty where the machine does not tell. */
+  /** Processor time of the server for one request, in µs; empty if the machine does not tell. */
   cpu: number[];
 }
 

@@ -17,7 +17,7 @@ export interface Row {
   /** Of a ratio: the lowest and the highest of the rounds. */
   spread?: string;
   aim?: string;
-  /** Whether the aim is met; absent where there is none, or where the measurement says nothing. */
+  /** Whether the aim is met; absent if there is none, or where the measurement says nothing. */
   met?: boolean;
   /** Absolute figures: true of this machine in this minute only. */
   noise?: string;

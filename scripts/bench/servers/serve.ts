@@ -10,9 +10,9 @@ import { cpuSeconds, residentMiB } from './processes.ts';
 /** A server in a process of its own, or in several that this one starts. */
 export interface Served {
   url: string;
-  /** The processor time that all have used, in seconds; undefined where the machine does not tell. */
+  /** The processor time that all have used, in seconds; undefined if the machine does not tell. */
   cpuSeconds: () => number | undefined;
-  /** The resident memory of all, in MiB; undefined where the machine does not tell. */
+  /** The resident memory of all, in MiB; undefined if the machine does not tell. */
   residentMiB: () => number | undefined;
   stop: () => Promise<void>;
 }

@@ -44,7 +44,7 @@ const statuses: Readonly<Record<Command['kind'], readonly number[]>> = {
   overwrite: [204, 409],
 };
 
-/** The parts of a request by its answer; undefined where none came. */
+/** The parts of a request by its answer; undefined if none came. */
 export function partsOf(command: Command, answer: Answer | undefined): Part[] {
   const isKnown = answer !== undefined && answer.status !== 503;
   if (isKnown && !statuses[command.kind].includes(answer.status)) {

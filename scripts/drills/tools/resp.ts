@@ -31,7 +31,7 @@ export function wordsOf(command: Buffer): string[] {
   return words;
 }
 
-/** Where the first command ends; undefined where it is not all there. */
+/** Where the first command ends; undefined if it is not all there. */
 function endOfCommand(bytes: Buffer): number | undefined {
   const count = numberAt(bytes, 0, '*');
   if (count === undefined) return undefined;

@@ -19,7 +19,7 @@ interface Drawn {
   index: string;
   comparison: UsernameComparison;
   username: string;
-  /** For how many ms a change of the user may be in flight; 0 where none is. */
+  /** For how many ms a change of the user may be in flight; 0 if none is. */
   unsettled: number;
 }
 

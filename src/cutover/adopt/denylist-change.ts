@@ -152,14 +152,14 @@ function* toRows(names: Iterable<string>): Generator<Row, void> {
   for (const name of names) yield [name];
 }
 
-/** The strings under this name; undefined where there is no such list. */
+/** The strings under this name; undefined if there is no such list. */
 function stringsIn(answer: unknown, name: string): string[] | undefined {
   const list = (answer as Record<string, unknown> | null | undefined)?.[name];
   return isStrings(list) ? list : undefined;
 }
 
 /**
- * The names that a ban could not add; undefined where an answer has no such list. The contract does not show its shape
+ * The names that a ban could not add; undefined if an answer has no such list. The contract does not show its shape
  * (4.3.5): any list of strings is taken for it.
  */
 export function namesNotAdded(answer: unknown): string[] | undefined {

@@ -46,7 +46,7 @@ export const adoptionFailureTexts: Record<AdoptionFailure, string> = {
 /** How the two judged an API key: only the legacy service accepted it, only Redis did, or both. */
 export type KeyFinding = 'unmapped' | 'refused' | 'agreed';
 
-/** How the two judge a key, by what the legacy service answered; undefined where that does not tell. */
+/** How the two judge a key, by what the legacy service answered; undefined if that does not tell. */
 export function judgeKey(status: number, here: string): KeyFinding | undefined {
   const isKnownHere = here !== 'unknown' && here !== 'no-user';
   if (status < 300 || status === 404) return isKnownHere ? 'agreed' : 'unmapped';
@@ -59,7 +59,7 @@ export type Findings = ReturnType<typeof createFindings>;
 interface Pending {
   since: number;
   counts: Map<string, number>;
-  /** In which fields they differ; in none where they match. */
+  /** In which fields they differ; in none if they match. */
   users: Map<string, readonly ComparedField[]>;
   failures: Map<string, { number: number; reason: AdoptionFailure }>;
   keys: Map<string, { finding: KeyFinding; entry: string }>;

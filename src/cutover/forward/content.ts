@@ -16,7 +16,7 @@ const decoders: Record<string, (bytes: Buffer) => Promise<Buffer>> = {
 const utf8 = new TextDecoder('utf-8', { fatal: true });
 
 /**
- * Passes on what comes, and in the end calls `onEnd` with all of it; with nothing where it was longer than `longest`
+ * Passes on what comes, and in the end calls `onEnd` with all of it; with nothing if it was longer than `longest`
  * bytes, broke off, or was not read to its end.
  */
 export async function* observed(
@@ -40,7 +40,7 @@ export async function* observed(
   }
 }
 
-/** A response's whole body; undefined where it is too long. */
+/** A response's whole body; undefined if it is too long. */
 export async function bodyOf({ body }: Pick<LegacyResponse, 'body'>): Promise<Buffer | undefined> {
   const parts: Buffer[] = [];
   let bytes = 0;
@@ -51,7 +51,7 @@ export async function bodyOf({ body }: Pick<LegacyResponse, 'body'>): Promise<Bu
   return bytes <= longestResponse ? Buffer.concat(parts, bytes) : undefined;
 }
 
-/** The JSON value that a response's body is; undefined where it is none, or too long. */
+/** The JSON value that a response's body is; undefined if it is none, or too long. */
 export async function readJson(
   { headers }: Pick<LegacyResponse, 'headers'>,
   bytes: Buffer | undefined,

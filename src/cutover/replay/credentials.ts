@@ -10,7 +10,7 @@ export interface ReplayCredentials {
   /** The key (as the bytes of its header, in Latin-1), readable only together with whom it belongs to. */
   seal: (caller: QueuedCaller, apiKey: string) => string;
   /**
-   * The API key of a change; undefined where it was sealed by an instance with another secret, is not that of this
+   * The API key of a change; undefined if it was sealed by an instance with another secret, is not that of this
    * caller, or was removed.
    */
   open: (change: Pick<QueuedChange, 'caller' | 'sealedKey'>) => string | undefined;

@@ -28,7 +28,7 @@ export interface KeyHolder {
 
 /** The API keys that are stored with the waiting changes of an organization. */
 export interface OrganizationKeys {
-  /** A key for a change: its own, or another one of the same user; undefined where none is left, or can be opened. */
+  /** A key for a change: its own, or another one of the same user; undefined if none is left, or can be opened. */
   keyFor: (change: KeyHolder) => UsableKey | undefined;
   /** Whether keys have been refused for long, while the legacy service accepted others of the organization. */
   areForGood: (refusals: readonly KeyRefusal[]) => Promise<boolean>;

@@ -28,7 +28,7 @@ export interface Cutover {
   id: string;
   /** The mode in which reads are served. */
   mode: () => Mode;
-  /** Since when the stored mode holds, ms since 1970 by the store's clock; 0 where none was ever stored. */
+  /** Since when the stored mode holds, ms since 1970 by the store's clock; 0 if none was ever stored. */
   since: () => number;
   /**
    * The mode for a read that begins now. A promise only during a switch, where this process has not heard from the

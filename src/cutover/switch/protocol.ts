@@ -13,7 +13,7 @@ export interface Announcement {
   mode: Mode;
   /** Rises with every switch that is begun. Redis refuses changes made under a lower one. */
   epoch: number;
-  /** ms since 1970; 0 where no mode was ever stored. */
+  /** ms since 1970; 0 if no mode was ever stored. */
   since: number;
   /** The switch under way. */
   underWay?: { to: Mode; phase: Phase };

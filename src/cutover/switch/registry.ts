@@ -149,7 +149,7 @@ function toHistory(rows: readonly string[]): ModePeriod[] {
   return periods.sort((one, other) => one.epoch - other.epoch);
 }
 
-/** When the authority changed last; undefined where it never did. Before the first command that set a mode, it was Redis. */
+/** When the authority changed last; undefined if it never did. Before the first command that set a mode, it was Redis. */
 export function lastChangeOfAuthority(history: readonly ModePeriod[]): ModePeriod | undefined {
   let authority: Authority | undefined;
   let changed: ModePeriod | undefined;

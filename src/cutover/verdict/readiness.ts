@@ -22,7 +22,7 @@ export interface ComparisonTotals {
   failedAdoptions: number;
   /** Users whose name the legacy service shows for another user. */
   lostNames: number;
-  /** When a change was last forwarded that may be missing here for good, ms; 0 where none was. */
+  /** When a change was last forwarded that may be missing here for good, ms; 0 if none was. */
   lastGapAt: number;
 }
 

@@ -17,7 +17,7 @@ export const unattributedKey = '-';
 /** In place of the keys beyond the limit of one flush interval. */
 export const moreKeys = '~';
 
-/** Calls by first digit of the status; 0 where none was sent. */
+/** Calls by first digit of the status; 0 if none was sent. */
 type Counts = number[];
 
 export interface Use {

@@ -5,7 +5,7 @@ import { hostname } from 'node:os';
 export interface ProcessIdentity {
   host: string;
   pid: number;
-  /** The id of the system's boot and of the process's PID namespace; '' where the system has none. */
+  /** The id of the system's boot and of the process's PID namespace; '' if the system has none. */
   boot: string;
   namespace: string;
   /** When the process started, in clock ticks; '' if unknown. */

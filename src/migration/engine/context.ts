@@ -11,7 +11,7 @@ export interface MigrationContext {
   /** What the URLs of our own picture files begin with. */
   readonly mediaUrl: string;
   /**
-   * When the source's snapshot was opened, by the store's clock in ms; undefined where unknown. What was adopted from the
+   * When the source's snapshot was opened, by the store's clock in ms; undefined if unknown. What was adopted from the
    * legacy service later is newer than the source says.
    */
   readonly snapshotAt: number | undefined;

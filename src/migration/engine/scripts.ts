@@ -5,7 +5,7 @@ import type { Refusal } from '../../redis/write-snapshot.ts';
 
 export type Mode = 'write' | 'dry';
 
-/** What the scripts that write begin with (src/redis/lua/lib/change.lua); `index` is '' where no names matter. */
+/** What the scripts that write begin with (src/redis/lua/lib/change.lua); `index` is '' if no names matter. */
 type Under = [epoch: number, index: string];
 
 export const migrateProfiles = script<

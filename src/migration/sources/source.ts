@@ -35,10 +35,10 @@ export interface Source {
   readonly ignored: readonly string[];
   /**
    * Epoch milliseconds: every change made before then is in what is read. A later change may still be missing, in a
-   * transaction that was open when reading began. Infinity for files; 0 where a database does not say.
+   * transaction that was open when reading began. Infinity for files; 0 if a database does not say.
    */
   readonly settledUntil: number;
-  /** The same as long as nothing in it has changed; absent where that cannot be known. */
+  /** The same as long as nothing in it has changed; absent if that cannot be known. */
   readonly version?: string | undefined;
   /**
    * Streams an entity, one reading at a time; throws SourceError for an entity the source does not hold, and where a

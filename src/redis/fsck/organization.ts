@@ -58,7 +58,7 @@ async function checkGenerations({ store, base, report }: Check): Promise<void> {
   }
 }
 
-/** A denied name is stored under its form; the value is the name as given, '' where that is the form. */
+/** A denied name is stored under its form; the value is the name as given, '' if that is the form. */
 async function checkDenylist(check: Check): Promise<void> {
   const { store, base, snapshot, counts, report } = check;
   const generation = snapshot.index;

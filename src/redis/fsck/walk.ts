@@ -53,7 +53,7 @@ export async function walk(
   };
   const loading: string[] = [];
   const registered = new Set(await listOrganizations(store, prefix));
-  /** By the organization's base; undefined where it cannot be examined. */
+  /** By the organization's base; undefined if it cannot be examined. */
   const checks = new Map<string, Promise<Check | undefined>>();
 
   /** Examines the single keys of an organization. */

@@ -37,7 +37,7 @@ export async function recordLayout(client: RedisClient, prefix: string): Promise
   await client.set(layoutKey(prefix), String(layoutVersion), 'NX');
 }
 
-/** Why this version must not use the data, as one line with the remedy; undefined where it may. */
+/** Why this version must not use the data, as one line with the remedy; undefined if it may. */
 export function layoutFault(layout: Layout): string | undefined {
   switch (layout.kind) {
     case 'empty':

@@ -33,7 +33,7 @@ afterAll(async () => {
 
 test('in mirror mode three bodies of 80 MiB at a time take the bridge less than 160 MiB', async () => {
   const [bridge] = deployment.bridges;
-  // 0 where the machine does not tell.
+  // 0 if the machine does not tell.
   const resident = (): number => residentMiB(bridge.pid()) ?? 0;
   const before = resident();
   let most = before;

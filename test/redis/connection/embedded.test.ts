@@ -77,7 +77,7 @@ function groupMembers(group: number): number[] {
     .filter((pid) => pid > 0 && groupOf(pid) === group && isRunning(pid));
 }
 
-/** The process group of a process, according to /proc; undefined where it has ended. */
+/** The process group of a process, according to /proc; undefined if it has ended. */
 function groupOf(pid: number): number | undefined {
   try {
     return Number(readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ')[1]?.split(' ')[2]);

@@ -33,7 +33,7 @@ export function instanceLines(instances: readonly Instance[]): string[] {
 
 const shownFailures = 5;
 
-/** Changes that the legacy service may have and Redis does not; nothing where there are none. */
+/** Changes that the legacy service may have and Redis does not; nothing if there are none. */
 export function doubtLines({ comparisons, organizations }: GatheredEvidence): string[] {
   const { unsettled, failedAdoptions } = comparisons;
   if (unsettled + failedAdoptions === 0) return [];

@@ -31,7 +31,7 @@ export interface SourceChoice {
   batch?: number | undefined;
   onConflict?: OnConflict | undefined;
   run?: string | undefined;
-  /** When the export of files began, ms since 1970; undefined where unknown. */
+  /** When the export of files began, ms since 1970; undefined if unknown. */
   asOf?: number | undefined;
 }
 

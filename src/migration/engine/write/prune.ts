@@ -14,7 +14,7 @@ export interface PrunePlan {
   toRemove: ReadonlyMap<Entity, number>;
   /** Entities that keep what looks gone, and how many of their rows in the source are no records. */
   spared: ReadonlyMap<Entity, number>;
-  /** Why this must not be done without --prune-at-most; undefined where it may. */
+  /** Why this must not be done without --prune-at-most; undefined if it may. */
   refusal: string | undefined;
   /** The records to remove, as lines. */
   records: Sorter;

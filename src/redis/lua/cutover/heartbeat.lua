@@ -9,9 +9,9 @@
 -- ARGV[3]  the highest epoch that it has seen
 -- ARGV[4]  the phase of the switch that it has acknowledged, - for none
 -- ARGV[5]  1 for its first heartbeat: it has admitted no change yet, and served no read
--- ARGV[6]  1 where it can reach the legacy service, 0 where it cannot, - for a tool, which serves no requests
+-- ARGV[6]  1 if it can reach the legacy service, 0 if it cannot, - for a tool, which serves no requests
 --
--- {'ok', mode, epoch, since, to, phase}    mode '' where none is stored; to and phase '' where no switch is under way
+-- {'ok', mode, epoch, since, to, phase}    mode '' if none is stored; to and phase '' if no switch is under way
 -- {'needs-legacy', mode}                   refused: an instance without the legacy service, in a mode other than native
 -- {'needs-replay'}                         refused: an instance that cannot replay, in the mode reverse
 -- {'native-instances', ids}                refused: no mode is stored, and instances without the legacy service serve

@@ -8,7 +8,7 @@
 -- ARGV[2]  once the switch has been made, for the audit trail: the mode before; else ''
 -- ARGV[3]  the mode after
 --
--- the epoch in force: this one or a higher one; 0 where the organization does not exist
+-- the epoch in force: this one or a higher one; 0 if the organization does not exist
 if redis.call('EXISTS', settings_key()) == 0 then
   local run = string.match(redis.call('GET', loading_key()) or '', '^[^\n]+')
   if run then redis.call('SET', loading_key(), run .. '\n' .. ARGV[1]) end

@@ -7,7 +7,7 @@
 -- ARGV[1]  since when the mode holds that the findings are of, ms
 -- ARGV[2]  JSON {counts, users, failed, keys, gaps}
 --            counts  name -> how many more
---            users   user -> the fields that differ by the last comparison; none where they match
+--            users   user -> the fields that differ by the last comparison; none if they match
 --            failed  user -> {number, reason}: a change that could not be adopted
 --            keys    SHA-256 of an API key -> {finding, entry}
 --                      finding: unmapped | refused | agreed: accepted by the legacy service only, by Redis only, by both

@@ -5,9 +5,9 @@
 --
 -- KEYS[1]  <prefix>cutover
 -- ARGV[1]  its id
--- ARGV[2]  '' where it stopped in good order; else why it is removed: what it was about is then in doubt (a gap)
+-- ARGV[2]  '' if it stopped in good order; else why it is removed: what it was about is then in doubt (a gap)
 --
--- 1, or 0 where it was not registered
+-- 1, or 0 if it was not registered
 if redis.call('HEXISTS', KEYS[1], 'beat:' .. ARGV[1]) == 0 then return 0 end
 forget_instance(ARGV[1])
 if ARGV[2] ~= '' then redis.call('HSET', KEYS[1], 'gap', now_ms() .. ' ' .. ARGV[2]) end

@@ -5,7 +5,7 @@
 --
 -- KEYS[1]  <prefix>{organization}:
 -- ARGV[1]  public id of the caller's key, for the audit trail
--- ARGV[2…] four for each name: name, form, replacement, replacement's form ('' where this same request denies
+-- ARGV[2…] four for each name: name, form, replacement, replacement's form ('' if this same request denies
 --          the replacement, whatever the order of its properties)
 --
 -- {'stale'} {'frozen'}              nothing was done: read the settings again and retry

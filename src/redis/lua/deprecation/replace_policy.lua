@@ -3,7 +3,7 @@
 -- Replaces the operator's deprecation policy, unless someone else has changed it since it was read.
 --
 -- KEYS[1]  <prefix>deprecation:policy
--- ARGV[1]  the text that was read, '' where there was none
+-- ARGV[1]  the text that was read, '' if there was none
 -- ARGV[2]  the new text
 --
 -- 'replaced'   the new text holds

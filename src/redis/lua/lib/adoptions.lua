@@ -6,7 +6,7 @@ local function draw_number() return redis.call('HINCRBY', adoptions_key(), 'draw
 local function move_barrier() redis.call('HSET', adoptions_key(), 'barrier', draw_number()) end
 local function barrier() return tonumber(redis.call('HGET', adoptions_key(), 'barrier') or 0) end
 
--- Whether a denylist change was adopted after a snapshot was opened (ms; '' where unknown, then any counts).
+-- Whether a denylist change was adopted after a snapshot was opened (ms; '' if unknown, then any counts).
 local function is_denylist_newer(snapshot_at)
   local adopted_at = redis.call('HGET', adoptions_key(), 'denylist-at')
   return adopted_at and tonumber(adopted_at) >= (tonumber(snapshot_at) or 0)

@@ -1,7 +1,7 @@
 -- @include names
 -- What fsck has seen, as JSON:
 --
---   generation   of the name index that must be in force; absent where it does not matter
+--   generation   of the name index that must be in force; absent if it does not matter
 --   expect       [[reply, command, argument…]…]: what these commands must still reply, false for nothing. Besides those
 --                of Redis there is 'holder', form: who the index says has it
 local function reply_of(command)

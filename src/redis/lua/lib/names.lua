@@ -113,7 +113,7 @@ local function check_generation(index)
   return refused_generation(index, now[1] or '0')
 end
 
--- While a rebuild holds its key, no name may change. Renews the key's lease; false where this rebuild does not hold it
+-- While a rebuild holds its key, no name may change. Renews the key's lease; false if this rebuild does not hold it
 -- any more.
 local function renew_rebuild(token, lease)
   if redis.call('GET', rebuild_key()) ~= token then return false end

@@ -2,12 +2,12 @@
 -- The changes that wait to be replayed to the legacy service: a stream, whose entries have these fields (lib/change.lua
 -- adds them):
 --
---   key, role, user   public id, role and user of the caller's API key, user '' where it has none
+--   key, role, user   public id, role and user of the caller's API key, user '' if it has none
 --   sealed            the API key itself, encrypted (src/cutover/replay/credentials.ts)
 --   kind, change      put | ban | remove | overwrite, and what of it was applied, in JSON
---   retry             1 where it was set aside before, else ''
+--   retry             1 if it was set aside before, else ''
 
--- The fields of an entry by name; nil where it is not in the queue.
+-- The fields of an entry by name; nil if it is not in the queue.
 local function queued_entry(id)
   local found = redis.call('XRANGE', replay_key(), id, id)[1]
   if not found then return nil end

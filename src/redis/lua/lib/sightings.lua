@@ -1,7 +1,7 @@
 -- @include names
 -- What fsck has seen, and whether it is still so. ARGV[1] is JSON:
 --
---   generation   of the name index that must be in force; absent where it does not matter
+--   generation   of the name index that must be in force; absent if it does not matter
 --   expect       [[reply, command, argument…]…]: what these commands must still reply, false for nothing. One is not
 --                Redis' own: 'holder', form, who the index says has it
 local sighting = cjson.decode(ARGV[1])

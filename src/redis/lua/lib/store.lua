@@ -51,7 +51,7 @@ local function replay_refusals_key() return KEYS[1] .. 'cutover:replay-refusals'
 -- The number of the cut-over that the last switch has raised here (lib/change.lua), for what its operator changes.
 local function number_in_force() return redis.call('HGET', settings_key(), 'epoch') or '0' end
 
--- Looks a key up by its SHA-256. Returns {id, role, user|false, client|false}, or nil where the key is
+-- Looks a key up by its SHA-256. Returns {id, role, user|false, client|false}, or nil if the key is
 -- unknown, revoked or expired: callers cannot tell these apart, nor should they.
 local function credentials(sha256)
   local key = redis.call('HMGET', api_key_key(sha256), 'i', 'r', 'u', 'c', 'x', 'e')
@@ -60,9 +60,9 @@ local function credentials(sha256)
   return { key[1], key[2], key[3], key[4] }
 end
 
--- What a reader needs of a profile, or nil where the user has none:
+-- What a reader needs of a profile, or nil if the user has none:
 -- {username, picture file, picture reference, picture url, avatar reference, avatar url, wallet,
---  catalogue url of the picture, catalogue url of the avatar, url template}, false where unset.
+--  catalogue url of the picture, catalogue url of the avatar, url template}, false if unset.
 -- The template is looked up only where a reference has no URL without it.
 local function read_profile(user)
   local p = redis.call('HMGET', profile_key(user), 'u', 'pf', 'pr', 'pu', 'ar', 'au', 'w', 't')

@@ -10,7 +10,7 @@
 --          none), then the fields as stored, name and value in turn, t last
 -- ARGV[3]  how many names the source has for the organization, so that an index still empty gets room for them
 -- ARGV[4]  trust-source | '': whether to overwrite profiles that are newer here
--- ARGV[5]  when the source's snapshot was opened, ms; '' where unknown. What was adopted from the legacy service later,
+-- ARGV[5]  when the source's snapshot was opened, ms; '' if unknown. What was adopted from the legacy service later,
 --          or at all where this is unknown, is newer than the source says and stays
 -- ARGV[6]  number below which marks of what was written here (b) do not count
 --

@@ -7,7 +7,7 @@
 -- ARGV[1]  write | dry
 -- ARGV[2]  profiles | denylist | api-keys | objects | collections | organizations
 -- ARGV[3]  JSON, an array for each record: user, username, form | form | SHA-256 | reference | user, reference | ''
--- ARGV[4]  when the source's snapshot was opened, ms; '' where unknown. Where a denylist change of the legacy service
+-- ARGV[4]  when the source's snapshot was opened, ms; '' if unknown. Where a denylist change of the legacy service
 --          was adopted later, the whole list stays
 -- ARGV[5]  number below which marks of what was written here do not count (lib/local_writes.lua)
 --

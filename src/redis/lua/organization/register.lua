@@ -6,5 +6,5 @@
 -- KEYS[1]  <prefix>orgs
 -- ARGV[1]  the id of the organization
 --
--- 1 where it is new, otherwise 0
+-- 1 if it is new, otherwise 0
 return redis.call('SADD', KEYS[1], ARGV[1])

@@ -7,8 +7,8 @@
 -- ARGV[1]  user
 --
 -- {number, time, index, comparison, username, unsettled}, by name
---   time by the store's clock; index and comparison of the settings; the user's current username, '' where unset;
---   unsettled: for how many ms a change of the user may be in flight, 0 where none is
+--   time by the store's clock; index and comparison of the settings; the user's current username, '' if unset;
+--   unsettled: for how many ms a change of the user may be in flight, 0 if none is
 local now = tonumber(now_ms())
 local pending = 0
 for _, at in string.gmatch(redis.call('HGET', unsettled_key(), ARGV[1]) or '', '(%d+):(%d+)%S*') do

@@ -11,7 +11,7 @@
 -- ARGV[4]  number of the change that it settles, '' for none
 -- ARGV[5]  current username as the caller saw it, '' for none
 -- ARGV[6]  its form
--- ARGV[7]  JSON of the profile shown {name, form, picture, avatar, avatarUrl, wallet}, false where unset
+-- ARGV[7]  JSON of the profile shown {name, form, picture, avatar, avatarUrl, wallet}, false if unset
 --
 -- 'stale' 'frozen'     nothing was done: draw again, and retry
 -- 'again'              a denylist change came between: draw and read again

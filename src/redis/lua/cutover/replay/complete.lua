@@ -6,10 +6,10 @@
 --
 -- KEYS[1]  <prefix>{organization}:
 -- ARGV[1]  its id
--- ARGV[2]  public id of the API key that the legacy service has accepted, '' where nothing had to be sent
--- ARGV[3]  where the legacy service shows the file that the entry uploaded, '' where that is not known
+-- ARGV[2]  public id of the API key that the legacy service has accepted, '' if nothing had to be sent
+-- ARGV[3]  where the legacy service shows the file that the entry uploaded, '' if that is not known
 --
--- 1, or 0 where it is not in the queue
+-- 1, or 0 if it is not in the queue
 if ARGV[2] ~= '' and redis.call('EXISTS', replay_refusals_key()) == 1 then
   redis.call('HDEL', replay_refusals_key(), ARGV[2], '')
   if redis.call('EXISTS', replay_refusals_key()) == 1 then redis.call('HSET', replay_refusals_key(), '', now_ms()) end

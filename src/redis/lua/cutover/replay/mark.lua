@@ -9,7 +9,7 @@
 -- ARGV[2]  the sender
 -- ARGV[3]  who had begun to send it when the sender looked, '' for nobody
 --
--- who is to send it now, '' where it is not in the queue
+-- who is to send it now, '' if it is not in the queue
 if not queued_entry(ARGV[1]) then return '' end
 local known = redis.call('HGET', replay_senders_key(), ARGV[1]) or ''
 if known ~= ARGV[2] and known ~= ARGV[3] then return known end

@@ -5,7 +5,7 @@
 -- KEYS[1]  <prefix>{organization}:
 -- ARGV[1]  public id of the key
 --
--- {for how many ms it has refused the key, 1 where it has accepted another one meanwhile, else 0}
+-- {for how many ms it has refused the key, 1 if it has accepted another one meanwhile, else 0}
 local now = now_ms()
 redis.call('HSETNX', replay_refusals_key(), ARGV[1], now)
 local found = redis.call('HMGET', replay_refusals_key(), ARGV[1], '')

@@ -7,7 +7,7 @@
 -- ARGV[1]  the listing of the organization
 -- ARGV[2]  its id
 --
--- 1, or 0 where there is no such change
+-- 1, or 0 if there is no such change
 if ARGV[1] ~= listing_now() then return unlisted() end
 local fields = queued_entry(ARGV[2])
 if fields then

@@ -6,10 +6,10 @@
 --
 -- KEYS[1]  <prefix>{organization}:
 -- ARGV[1]  id of the entry
--- ARGV[2]  the legacy service's status, 0 where it never answered
+-- ARGV[2]  the legacy service's status, 0 if it never answered
 -- ARGV[3]  why, in one line
 --
--- 1, or 0 where it is not in the queue
+-- 1, or 0 if it is not in the queue
 local fields = queued_entry(ARGV[1])
 if not fields then return 0 end
 remove_entry(ARGV[1], fields)

@@ -7,7 +7,7 @@
 -- ARGV[2]  what it is to hold, '' to give it back
 -- ARGV[3]  lease in ms
 --
--- '' where that was done, otherwise what the lock holds
+-- '' if that was done, otherwise what the lock holds
 local now = redis.call('GET', KEYS[1]) or ''
 if now ~= ARGV[1] then return now == '' and '?' or now end
 if ARGV[2] == '' then redis.call('DEL', KEYS[1]) else redis.call('SET', KEYS[1], ARGV[2], 'PX', ARGV[3]) end

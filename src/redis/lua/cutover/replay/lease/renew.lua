@@ -4,6 +4,6 @@
 -- ARGV[1]  the instance that has the lease
 -- ARGV[2]  lease in ms
 --
--- 1, or 0 where it is lost
+-- 1, or 0 if it is lost
 if redis.call('GET', KEYS[1]) ~= ARGV[1] then return 0 end
 return redis.call('PEXPIRE', KEYS[1], ARGV[2])

@@ -5,6 +5,6 @@
 --
 -- KEYS[1]  <prefix>{organization}:
 --
--- the number of the listing that has ended, or -1 where something waits
+-- the number of the listing that has ended, or -1 if something waits
 if redis.call('XLEN', replay_key()) > 0 then return -1 end
 return redis.call('INCR', replay_listing_key()) - 1

@@ -6,7 +6,7 @@
 -- ARGV[1]  the organization
 -- ARGV[2]  the number of the listing that has ended
 --
--- 1, or 0 where nothing was removed
+-- 1, or 0 if nothing was removed
 local listing = redis.call('ZSCORE', KEYS[1], ARGV[1])
 if not listing or tonumber(listing) > tonumber(ARGV[2]) then return 0 end
 return redis.call('ZREM', KEYS[1], ARGV[1])
