@@ -14,7 +14,7 @@ import type { ManifestEntry } from '../../sources/files/manifest.ts';
 import { readRecords } from '../stored/read.ts';
 import { scanRecords } from '../stored/scan.ts';
 
-const readAtOnce = 500;
+const readAtOnce = 50;
 
 /**
  * Writes what Redis holds as records, one NDJSON file per entity, ordered by organization and key (code units), so
@@ -60,10 +60,11 @@ async function writeEntity(
   try {
     for await (const records of recordsOf(context, entity, among)) {
       context.signal.throwIfAborted();
-      let block = '';
-      for (const record of records) block += `${JSON.stringify(record)}\n`;
-      file.write(block);
-      hash.update(block);
+      for (const record of records) {
+        const line = `${JSON.stringify(record)}\n`;
+        file.write(line);
+        hash.update(line);
+      }
       count += records.length;
       context.progress.advance(`exporting ${entity}`, records.length, 0);
     }

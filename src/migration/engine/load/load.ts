@@ -7,7 +7,7 @@ import { cutoverKey, loadingKey, profileKey } from '../../../redis/keys.ts';
 import { registerOrganization } from '../../../redis/organizations.ts';
 import { scanKeys } from '../../../redis/connection/scan.ts';
 import type { Entity, RecordOf } from '../../records/records.ts';
-import { profileFields, profileRecord, settingsArguments } from '../../records/stored.ts';
+import { profileFields, settingsArguments } from '../../records/stored.ts';
 import { stagedKey } from '../../runs/runs.ts';
 import type { MigrationContext } from '../context.ts';
 import { MigrationError } from '../issues.ts';
@@ -17,8 +17,8 @@ import type { Pacer } from '../write/pacer.ts';
 import { putRecords } from '../write/put.ts';
 import type { ReadItem } from '../read/reading.ts';
 import { createRowSender } from './row-sender.ts';
-import { migrateFinishLoad, migrateLoad, migrateRead } from '../scripts.ts';
-import { pairsOf } from '../../../lib/pairs.ts';
+import { migrateFinishLoad, migrateLoad } from '../scripts.ts';
+import { readRecords } from '../stored/read.ts';
 
 /**
  * Organizations that Redis does not know yet are loaded while the source is read: nobody else can reach them, so
@@ -136,19 +136,13 @@ export function createLoad(
     // From here on a record of these users would look like the first one, so this cannot be resumed.
     await onDiscard();
     for (const [id, own] of groupBy(claims, ({ organization }) => organization.id)) {
-      const { base, index } = await organizations.find(id);
-      const found = await migrateRead(
-        store,
-        base,
-        index,
-        JSON.stringify(own.map(({ userId }) => [userId, ''])),
-      );
-      await store.unlink(...own.map(({ userId }) => profileKey(base, userId)));
-      for (const [position, { userId, seq, where }] of own.entries()) {
-        const [fields = []] = found[position] ?? [];
-        const stored = new Map(pairsOf(fields));
-        if (stored.size === 0) throw changedByOther(id);
-        const record = profileRecord(id, userId, stored, mediaUrl);
+      const organization = await organizations.find(id);
+      const users = own.map(({ userId }) => userId);
+      const found = await readRecords(context, 'profiles', organization, users);
+      await store.unlink(...users.map((userId) => profileKey(organization.base, userId)));
+      for (const [position, { seq, where }] of own.entries()) {
+        const record = found[position];
+        if (record === undefined) throw changedByOther(id);
         aside.add({ seq, entity: 'profiles', where, outcome: 'created', record });
         tallies.undo('profiles', id, 'created');
       }

@@ -21,11 +21,14 @@ export async function readRecords<E extends Entity>(
 
 /** Reads profiles as they are stored, each with the user whom the name index has for a name's form ('' for none). */
 export async function readProfiles(
-  { store }: ReadContext,
+  { store }: Pick<ReadContext, 'store'>,
   { base, index }: Organization,
   rows: readonly (readonly [userId: string, form: string])[],
 ): Promise<{ stored: Map<string, string>; holder: string | undefined }[]> {
-  const found = await migrateRead(store, base, index, JSON.stringify(rows));
+  const found: [fields: string[], holder: string | null][] = [];
+  // Wide profiles come some at a time.
+  while (found.length < rows.length)
+    found.push(...(await migrateRead(store, base, index, JSON.stringify(rows.slice(found.length)))));
   return found.map(([fields, holder]) => ({ stored: new Map(pairsOf(fields)), holder: holder ?? undefined }));
 }
 
