@@ -48,6 +48,7 @@ interface MysqlColumn extends Column {
 type Bytes = (Buffer | null)[];
 
 const pageRows = 64;
+const pageBytes = 64 * 1024;
 
 /** Connects to MySQL or MariaDB, inside one consistent snapshot (of InnoDB's tables) that lasts until close. */
 export async function openMysql(address: DatabaseUrl): Promise<Database<MysqlColumn>> {
@@ -87,12 +88,15 @@ export async function openMysql(address: DatabaseUrl): Promise<Database<MysqlCol
       const onLost = (error: Error): unknown => rows.destroy(error);
       connection.once('error', onLost);
       let page: Cell[][] = [];
+      let bytes = 0;
       try {
         for await (const row of rows as AsyncIterable<Bytes>) {
           page.push(columns.map(({ read }, index) => (row[index] == null ? null : read(row[index]))));
-          if (page.length < pageRows) continue;
+          for (const cell of row) bytes += cell?.length ?? 0;
+          if (page.length < pageRows && bytes < pageBytes) continue;
           yield page;
           page = [];
+          bytes = 0;
         }
         isReading = false;
       } catch (error) {
