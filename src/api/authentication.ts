@@ -1,8 +1,8 @@
 import type { Request, Response } from 'express';
 import { ProblemError } from '../contract/problems.ts';
 import type { Caller } from '../domain/caller.ts';
-import { hashApiKey, type AuthenticationOutcome } from '../redis/api-keys/callers.ts';
-import { organizationBase } from '../redis/keys.ts';
+import { hashApiKey, organizationBase } from '../redis/keys.ts';
+import type { AuthenticationOutcome } from '../redis/write-snapshot.ts';
 import { callOf } from './call.ts';
 import type { FailureLimiter } from './middleware/rate-limit.ts';
 import type { RedisClient } from '../redis/connection/client.ts';

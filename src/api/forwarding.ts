@@ -11,7 +11,7 @@ import { authorityOf } from '../cutover/modes.ts';
 import type { Admission, Cutover } from '../cutover/switch/instance.ts';
 import type { Forwarded, Traffic } from '../cutover/traffic.ts';
 import type { Caller } from '../domain/caller.ts';
-import { authenticate } from '../redis/api-keys/callers.ts';
+import { authenticate } from '../redis/write-snapshot.ts';
 import { findCredentials, type AuthenticationOptions } from './authentication.ts';
 import { callOf } from './call.ts';
 import type { LoadShedding } from './middleware/load-shedding.ts';

@@ -3,12 +3,8 @@ import type { Operation } from '../contract/operations.ts';
 import { problem } from '../contract/problems.ts';
 import { toGetView, type MediaUrl } from '../contract/views.ts';
 import type { Pictures } from '../media/lifecycle.ts';
-import {
-  authenticate,
-  readOwnProfile,
-  type AuthenticationOutcome,
-  type ReadOutcome,
-} from '../redis/api-keys/callers.ts';
+import { readOwnProfile, type ReadOutcome } from '../redis/profiles.ts';
+import { authenticate, type AuthenticationOutcome } from '../redis/write-snapshot.ts';
 import type { Demands, Session } from './authentication.ts';
 import { banUsernames, contextOf, overwriteDenylist, removeDeniedUsernames } from './denylist/handlers.ts';
 import { createListReader } from './denylist/list-body.ts';

@@ -15,8 +15,8 @@ import { decodePicture, type DecodedPicture } from './picture.ts';
 export type StoredPicture = { kind: 'stored'; file: string } | Exclude<DecodedPicture, { kind: 'picture' }>;
 
 export interface Pictures {
-  /** Decodes an uploaded picture and stores it as pending. Where it throws, no file is left behind. */
-  store: (base: string, bytes: Buffer) => Promise<StoredPicture>;
+  /** Decodes a picture and stores it as pending since `at` (ms). Where it throws, no file is left behind. */
+  store: (base: string, bytes: Buffer, at: number) => Promise<StoredPicture>;
   /** Removes a file that no profile refers to. A failure is logged, and the file left to the sweep. */
   discard: (base: string, file: string) => Promise<void>;
 }
@@ -35,11 +35,11 @@ export function createPictures(store: RedisClient, media: MediaStore, log: Log):
   };
   return {
     discard,
-    store: async (base, bytes) => {
+    store: async (base, bytes, at) => {
       const picture = await decodePicture(bytes);
       if (picture.kind !== 'picture') return picture;
       const file = newPictureName(picture.extension);
-      await trackPending(store, base, file);
+      await trackPending(store, base, file, at);
       try {
         await media.save(file, picture.bytes);
       } catch (error) {
@@ -51,9 +51,14 @@ export function createPictures(store: RedisClient, media: MediaStore, log: Log):
   };
 }
 
-/** Lists a file as pending, which must happen before it is written. */
-export async function trackPending(store: RedisClient, base: string, file: string): Promise<void> {
-  await store.zadd(unreferencedPicturesKey(base), await storeTime(store), file);
+/** Lists a file as pending since `at`, by the clock of the store in ms, which must happen before it is written. */
+export async function trackPending(
+  store: RedisClient,
+  base: string,
+  file: string,
+  at: number,
+): Promise<void> {
+  await store.zadd(unreferencedPicturesKey(base), at, file);
 }
 
 /** Takes a removed file off the list. */

@@ -1,3 +1,5 @@
+import { hash } from 'node:crypto';
+
 /** The ids of all organizations. README.md beside this file has the table of all keys. */
 export const organizationsKey = (prefix: string): string => `${prefix}orgs`;
 
@@ -29,6 +31,11 @@ export function organizationOf(prefix: string, base: string): string | undefined
 }
 
 export const settingsKey = (base: string): string => `${base}settings`;
+
+/** The only form in which an API key is stored or looked up: the SHA-256 of its UTF-8 bytes, in lower-case hex. */
+export function hashApiKey(apiKey: string | Buffer): string {
+  return hash('sha256', apiKey, 'hex');
+}
 
 /** The record of one API key. */
 export const apiKeyKey = (base: string, sha256: string): string => `${base}key:${sha256}`;

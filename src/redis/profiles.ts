@@ -1,6 +1,15 @@
-import { encodeReference, pendingGraceMs, type Profile, type ProfileChange } from '../domain/profile.ts';
+import type { Caller } from '../domain/caller.ts';
+import {
+  decodeReference,
+  encodeReference,
+  fillTemplate,
+  pendingGraceMs,
+  type Picture,
+  type Profile,
+  type ProfileChange,
+  type ReferencedImage,
+} from '../domain/profile.ts';
 import { ruleBroken } from '../domain/usernames.ts';
-import { toProfile, type ProfileReply } from './api-keys/callers.ts';
 import type { RedisClient } from './connection/client.ts';
 import { script } from './connection/script-loader.ts';
 import {
@@ -8,11 +17,32 @@ import {
   normalizedName,
   readAgain,
   runChange,
+  toCaller,
   type ChangeArguments,
   type JsonText,
+  type KeyReply,
   type Refusal,
   type WriteSnapshot,
 } from './write-snapshot.ts';
+
+/** A profile in a reply (read_profile in lua/lib/store.lua). */
+type ProfileReply = [
+  username: JsonText,
+  pictureFile: JsonText,
+  pictureReference: JsonText,
+  pictureUrl: JsonText,
+  avatarReference: JsonText,
+  avatarUrl: JsonText,
+  wallet: JsonText,
+  pictureCatalogueUrl: JsonText,
+  avatarCatalogueUrl: JsonText,
+  template: JsonText,
+];
+
+const findProfile = script<
+  [sha256: string],
+  ['unknown'] | ['no-user' | 'none', KeyReply] | ['profile', KeyReply, ProfileReply]
+>('profile/read');
 
 const put = script<
   [...ChangeArguments, ...string[]],
@@ -25,6 +55,12 @@ const linkWallet = script<[user: string, address: string, field: 'w' | 'wu'], 's
   'profile/set_wallet',
 );
 
+export type ReadOutcome =
+  | { kind: 'unknown' }
+  | { kind: 'no-user'; caller: Caller }
+  | { kind: 'none'; caller: Caller }
+  | { kind: 'profile'; caller: Caller; profile: Profile };
+
 export type PutOutcome =
   /** `unusedFile`: the picture file that the profile referred to before, and no longer does. */
   | { kind: 'put'; profile: Profile; unusedFile?: string }
@@ -36,6 +72,22 @@ export type PutOutcome =
   | { kind: 'busy' }
   /** The uploaded file was pending for too long: nothing was changed. */
   | { kind: 'lapsed' };
+
+/**
+ * Authenticates and reads the caller's own profile in one round trip (contract 4.1). A key that is unknown,
+ * revoked, expired, or of another organization is `unknown`.
+ */
+export async function readOwnProfile(store: RedisClient, base: string, sha256: string): Promise<ReadOutcome> {
+  const reply = await findProfile(store, base, sha256);
+  switch (reply[0]) {
+    case 'unknown':
+      return { kind: 'unknown' };
+    case 'profile':
+      return { kind: 'profile', caller: toCaller(reply[1]), profile: toProfile(reply[2]) };
+    default:
+      return { kind: reply[0], caller: toCaller(reply[1]) };
+  }
+}
 
 /**
  * Creates or changes a user's profile, all of the change or nothing (contract 4.2). A change that repeats the
@@ -120,4 +172,37 @@ function pictureArguments(picture: ProfileChange['picture']): [string, string] {
 function avatarArguments(avatar: ProfileChange['avatar']): [string, string] {
   if (avatar === undefined) return ['keep', ''];
   return avatar === null ? ['unset', ''] : ['reference', encodeReference(avatar)];
+}
+
+/** The profile in a script's reply (lib/store.lua). */
+function toProfile(reply: ProfileReply): Profile {
+  const [username, file, reference, url, avatar, avatarUrl, wallet, pictureEntry, avatarEntry, template] =
+    reply;
+  const profile: Profile = {};
+  if (username !== false) profile.username = username;
+  const picture = toPicture(file, reference, url, pictureEntry, template);
+  if (picture !== undefined) profile.picture = picture;
+  if (avatar !== false) profile.avatar = toImage(avatar, avatarEntry, avatarUrl, template);
+  if (wallet !== false) profile.wallet = wallet;
+  return profile;
+}
+
+function toPicture(
+  file: JsonText,
+  reference: JsonText,
+  url: JsonText,
+  entry: JsonText,
+  template: JsonText,
+): Picture | undefined {
+  if (file !== false) return { kind: 'file', name: file };
+  if (reference !== false) return { kind: 'reference', ...toImage(reference, entry, url, template) };
+  return url === false ? undefined : { kind: 'url', url };
+}
+
+/** The catalogue speaks first; then the URL that came with this very profile; then the organization's template. */
+function toImage(encoded: string, entry: JsonText, kept: JsonText, template: JsonText): ReferencedImage {
+  const reference = decodeReference(encoded);
+  if (entry !== false) return { reference, url: entry };
+  if (kept !== false) return { reference, url: kept };
+  return template === false ? { reference } : { reference, url: fillTemplate(template, reference) };
 }

@@ -1,24 +1,37 @@
 import { setTimeout as sleep } from 'node:timers/promises';
+import type { Caller } from '../domain/caller.ts';
 import { defaultSettings, type OrganizationSettings } from '../domain/settings.ts';
 import { comparisonForm } from '../domain/usernames.ts';
 import { profileKey, settingsKey } from './keys.ts';
 import type { RedisClient } from './connection/client.ts';
-import type { Script } from './connection/script-loader.ts';
+import { script, type Script } from './connection/script-loader.ts';
 import { whileListed, type Listing } from './replay-listings.ts';
 
 /** A value in a reply that travels as JSON: what is absent is false. */
 export type JsonText = string | false;
 
-export type SettingsReply = [
-  comparison: JsonText,
-  min: JsonText,
-  max: JsonText,
-  pattern: JsonText,
-  template: JsonText,
-  ownership: JsonText,
-  index: JsonText,
-  epoch: JsonText,
-];
+/** An API key in a reply (credentials in lua/lib/store.lua). */
+export type KeyReply = [id: string, role: string, user: JsonText, client: JsonText];
+
+/** The fields of an organization's settings that a write is judged by, in the order of api_key/authenticate.lua. */
+const settingsFields = [
+  'comparison',
+  'min',
+  'max',
+  'pattern',
+  'template',
+  'ownership',
+  'index',
+  'epoch',
+] as const;
+
+type Texts<Fields extends readonly string[]> = { [Position in keyof Fields]: JsonText };
+type SettingsReply = Texts<typeof settingsFields>;
+
+const findCaller = script<
+  [sha256: string],
+  ['unknown'] | ['known', KeyReply, SettingsReply, username: JsonText, now: string]
+>('api_key/authenticate');
 
 /**
  * Why a script has not judged names: `stale`, their forms are of another generation of the name index than the one in
@@ -44,6 +57,33 @@ export interface WriteSnapshot {
   username?: string | undefined;
   /** In the mode reverse, what the scripts queue the change with. */
   queued?: Queued | undefined;
+}
+
+export type AuthenticationOutcome =
+  /** `at`: the time of the store, in ms. */
+  { kind: 'unknown' } | { kind: 'known'; caller: Caller; snapshot: WriteSnapshot; at: number };
+
+/**
+ * Authenticates, and brings along what a write by this caller has to be judged by. A key that is unknown, revoked,
+ * expired, or of another organization is `unknown`.
+ */
+export async function authenticate(
+  store: RedisClient,
+  base: string,
+  sha256: string,
+): Promise<AuthenticationOutcome> {
+  const reply = await findCaller(store, base, sha256);
+  if (reply[0] === 'unknown') return { kind: 'unknown' };
+  const [kind, key, settings, username, now] = reply;
+  return { kind, caller: toCaller(key), snapshot: toWriteSnapshot(settings, username), at: Number(now) };
+}
+
+/** The caller that an API key in a reply identifies. */
+export function toCaller([keyId, role, user, client]: KeyReply): Caller {
+  const caller: Caller = { keyId, role: role === 'admin' ? 'admin' : 'player' };
+  if (user !== false) caller.userId = user;
+  if (client !== false) caller.client = client;
+  return caller;
 }
 
 /** What a change is queued with for its replay (lua/lib/change.lua). */
@@ -76,20 +116,13 @@ export async function readWriteSnapshot(
   userId?: string,
 ): Promise<WriteSnapshot> {
   const [settings, username] = await Promise.all([
-    store.hmget(
-      settingsKey(base),
-      'comparison',
-      'min',
-      'max',
-      'pattern',
-      'template',
-      'ownership',
-      'index',
-      'epoch',
-    ),
+    store.hmget(settingsKey(base), ...settingsFields),
     userId === undefined ? null : store.hget(profileKey(base, userId), 'u'),
   ]);
-  return toWriteSnapshot(settings.map((value) => value ?? false) as SettingsReply, username ?? false);
+  return toWriteSnapshot(
+    settings.map((value) => value ?? false) as unknown as SettingsReply,
+    username ?? false,
+  );
 }
 
 /** What the same change has to be judged by now. */
@@ -103,7 +136,7 @@ export async function readAgain(
 }
 
 /** The snapshot in a script's reply. */
-export function toWriteSnapshot(reply: SettingsReply, username: JsonText): WriteSnapshot {
+function toWriteSnapshot(reply: SettingsReply, username: JsonText): WriteSnapshot {
   const [comparison, min, max, pattern, template, ownership, index, epoch] = reply;
   return {
     settings: {

@@ -4,7 +4,7 @@ import { closeRedis } from '../../src/redis/connection/connect.ts';
 import { organizationBase, unreferencedPicturesKey } from '../../src/redis/keys.ts';
 import { freshPrefix } from '../support/redis.ts';
 import { openTestStore } from '../support/store.ts';
-import type { RedisClient } from '../../src/redis/connection/client.ts';
+import { storeTime, type RedisClient } from '../../src/redis/connection/client.ts';
 
 let store: RedisClient;
 let base: string;
@@ -37,7 +37,7 @@ async function remove(refused: readonly string[] = [], signal?: AbortSignal) {
 
 test('files past their grace period are removed, and no others', async () => {
   await list({ 'old.png': 1, 'older.png': 0 });
-  await trackPending(store, base, 'new.png');
+  await trackPending(store, base, 'new.png', await storeTime(store));
   expect(await remove()).toEqual({ removed: ['older.png', 'old.png'] });
   expect(await listed()).toEqual(['new.png']);
 });

@@ -65,11 +65,11 @@ export async function putProfile(
   { change, file }: ProfileBody,
 ): Promise<Answer> {
   const { store, pictures } = options;
-  const { caller, snapshot } = found;
+  const { caller, snapshot, at } = found;
   const apply = (whole: ProfileChange) => put(store, base, caller.userId ?? '', whole, snapshot);
   if (file === undefined) return await toAnswer(options, base, await apply(change));
 
-  const stored = await pictures.store(base, file);
+  const stored = await pictures.store(base, file, at);
   if (stored.kind !== 'stored') return refused(pictureProblem(stored));
   const picture = { file: stored.file };
   const outcome = await apply({ ...change, picture }).catch(async (error: unknown) => {

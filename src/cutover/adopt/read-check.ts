@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { MediaUrl } from '../../contract/views.ts';
-import { readOwnProfile, type ReadOutcome } from '../../redis/api-keys/callers.ts';
+import { readOwnProfile, type ReadOutcome } from '../../redis/profiles.ts';
 import { unsettledKey } from '../../redis/keys.ts';
 import { compare, differingFields, shownByLegacy, type Shown } from '../compare/compare.ts';
 import { judgeKey } from '../compare/findings.ts';

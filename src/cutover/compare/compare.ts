@@ -1,6 +1,6 @@
 import type { Profile } from '../../contract/types.gen.ts';
 import { toGetView, type MediaUrl } from '../../contract/views.ts';
-import type { ReadOutcome } from '../../redis/api-keys/callers.ts';
+import type { ReadOutcome } from '../../redis/profiles.ts';
 import type { RedisClient } from '../../redis/connection/client.ts';
 import { profileKey } from '../../redis/keys.ts';
 import { readJson } from '../forward/content.ts';

@@ -1,6 +1,6 @@
 import { hourMs } from '../../lib/days.ts';
 import { pairsOf } from '../../lib/pairs.ts';
-import { authenticate } from '../../redis/api-keys/callers.ts';
+import { authenticate } from '../../redis/write-snapshot.ts';
 import {
   apiKeyKey,
   comparisonsKey,

@@ -2,6 +2,7 @@ import { pendingGraceMs } from '../../domain/profile.ts';
 import { newPictureName, type MediaStore } from '../../media/store.ts';
 import { decodePicture, type DecodedPicture } from '../../media/picture.ts';
 import { profileKey } from '../../redis/keys.ts';
+import { storeTime } from '../../redis/connection/client.ts';
 import { trackPending, untrack } from '../../media/lifecycle.ts';
 import { chunksOf, type Item, type Scope } from '../sources/scope.ts';
 import type { MigrationContext } from '../engine/context.ts';
@@ -110,7 +111,7 @@ async function copyOne(
   if (picture.kind === 'busy') return fail('could not be decoded in time');
 
   const file = newPictureName(picture.extension);
-  await trackPending(store, base, file);
+  await trackPending(store, base, file, await storeTime(store));
   await media.save(file, picture.bytes);
   const outcome = await migratePicture(store, base, epoch, '', userId, url, file, pendingGraceMs);
   if (outcome === 'put') {

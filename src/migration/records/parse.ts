@@ -1,5 +1,5 @@
 import { settingsFaults } from '../../domain/settings.ts';
-import { hashApiKey } from '../../redis/api-keys/callers.ts';
+import { hashApiKey } from '../../redis/keys.ts';
 import type { Entity, OrganizationRecord, ProfileRecord, RecordOf } from './records.ts';
 import { organizationSettings } from './stored.ts';
 import { defineShape, isFields, readFields, unknownIn } from './shapes.ts';

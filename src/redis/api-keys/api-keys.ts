@@ -1,7 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import type { Caller } from '../../domain/caller.ts';
-import { hashApiKey } from './callers.ts';
-import { apiKeyIdsKey, apiKeyKey } from '../keys.ts';
+import { apiKeyIdsKey, apiKeyKey, hashApiKey } from '../keys.ts';
 import { scanPairs } from '../connection/scan.ts';
 import type { RedisClient } from '../connection/client.ts';
 import { script } from '../connection/script-loader.ts';

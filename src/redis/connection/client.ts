@@ -42,7 +42,6 @@ function createSingle(address: Exclude<RedisAddress, { kind: 'cluster' }>, commo
     retryStrategy: backoff,
     reconnectOnError: reconnectFromReplica(),
   });
-  sendTogether(client);
   outliveAnnouncements(client);
   return client;
 }
@@ -75,42 +74,6 @@ function reconnectFromReplica(): (error: Error) => boolean {
     if (!message.startsWith('READONLY') || performance.now() - last < pause) return false;
     last = performance.now();
     return true;
-  };
-}
-
-/** Commands that leave in one write at most: enough that a write costs little, few enough that Redis begins early. */
-const together = 16;
-
-/**
- * Lets the commands of one turn of the event loop leave together, so many at a time: Redis then works on the first
- * while this process makes the next ones, instead of each waiting for the other in turn. The client's own
- * auto-pipelining is slower: it needs several more promises for each command, sends all of a turn at once, and sends
- * nothing while a batch is unanswered.
- */
-function sendTogether(client: Redis): void {
-  const send = client.sendCommand.bind(client);
-  let corked: unknown;
-  let held = 0;
-  client.sendCommand = (command, stream) => {
-    const socket = client.stream;
-    if (client.status !== 'ready') return send(command, stream);
-    if (corked !== socket) {
-      corked = socket;
-      held = 0;
-      socket.cork();
-      setImmediate(() => {
-        corked = undefined;
-        socket.uncork();
-      });
-    }
-    const reply = send(command, stream);
-    held += 1;
-    if (held === together) {
-      held = 0;
-      socket.uncork();
-      socket.cork();
-    }
-    return reply;
   };
 }
 

@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto';
+import { Redis } from 'ioredis';
 import type { RedisClient } from './client.ts';
 import { readScript, type Source } from './script-source.ts';
 
@@ -85,9 +86,53 @@ type Send<Reply> = (command: 'evalsha' | 'eval', script: string) => Promise<Repl
 
 function runner(client: RedisClient, source: Source): Run {
   const sent = sender(source.lua);
+  const gather = gathererOf(client);
   return (key, rest) => {
     const keys = keysOf(key, source);
+    gather();
     return sent((command, text) => client[command](text, keys.length, ...keys, ...(rest as string[])));
+  };
+}
+
+/** Calls that leave in one write at most: enough that a write costs little, few enough that Redis begins early. */
+const together = 16;
+
+const gatherers = new WeakMap<RedisClient, () => void>();
+
+/**
+ * What lets the calls of one turn of the event loop leave together, so many at a time: Redis then works on the first
+ * while this process makes the next ones, instead of each waiting for the other in turn. To be called before each. The
+ * client's own auto-pipelining is slower: it needs several more promises for each command, sends all of a turn at once,
+ * and sends nothing while a batch is unanswered. Connections to a cluster are the cluster's own.
+ */
+function gathererOf(client: RedisClient): () => void {
+  const known = gatherers.get(client);
+  if (known !== undefined) return known;
+  const gather = client instanceof Redis ? createGatherer(client) : () => {};
+  gatherers.set(client, gather);
+  return gather;
+}
+
+function createGatherer(client: Redis): () => void {
+  let corked: unknown;
+  let held = 0;
+  return () => {
+    if (client.status !== 'ready') return;
+    const socket = client.stream;
+    if (corked !== socket) {
+      corked = socket;
+      held = 0;
+      socket.cork();
+      setImmediate(() => {
+        corked = undefined;
+        socket.uncork();
+      });
+    } else if (held === together) {
+      held = 0;
+      socket.uncork();
+      socket.cork();
+    }
+    held += 1;
   };
 }
 

@@ -3,8 +3,7 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } fr
 import sharp from 'sharp';
 import { createReplayQueue, type ReplayQueue } from '../../../src/cutover/replay/queue/queue.ts';
 import { readReplayState, type ReplayState } from '../../../src/cutover/replay/state.ts';
-import { hashApiKey } from '../../../src/redis/api-keys/callers.ts';
-import { apiKeyKey, profileKey, replayKey } from '../../../src/redis/keys.ts';
+import { apiKeyKey, hashApiKey, profileKey, replayKey } from '../../../src/redis/keys.ts';
 import type { LegacyOrganization } from '../../legacy/organization.ts';
 import { runTool } from '../../support/admin.ts';
 import { startLegacyBridge, type LegacyBridge } from '../legacy-bridge.ts';

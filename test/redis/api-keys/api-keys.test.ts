@@ -7,8 +7,8 @@ import {
   type NewApiKey,
 } from '../../../src/redis/api-keys/api-keys.ts';
 import { closeRedis } from '../../../src/redis/connection/connect.ts';
-import { authenticate, hashApiKey } from '../../../src/redis/api-keys/callers.ts';
-import { organizationBase } from '../../../src/redis/keys.ts';
+import { hashApiKey, organizationBase } from '../../../src/redis/keys.ts';
+import { authenticate } from '../../../src/redis/write-snapshot.ts';
 import { saveSettings } from '../../../src/redis/organizations.ts';
 import { scanKeys } from '../../../src/redis/connection/scan.ts';
 import { openTestStore } from '../../support/store.ts';

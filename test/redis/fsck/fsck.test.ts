@@ -2,10 +2,9 @@ import { afterAll, beforeAll, beforeEach, describe, expect, jest, test } from '@
 import { defaultSettings } from '../../../src/domain/settings.ts';
 import { createApiKey, revokeApiKey } from '../../../src/redis/api-keys/api-keys.ts';
 import { closeRedis } from '../../../src/redis/connection/connect.ts';
-import { hashApiKey } from '../../../src/redis/api-keys/callers.ts';
+import { hashApiKey, organizationBase } from '../../../src/redis/keys.ts';
 import { banUsernames, overwriteDenylist } from '../../../src/redis/denylist.ts';
 import { fsck, type Fault, type FaultKind } from '../../../src/redis/fsck/fsck.ts';
-import { organizationBase } from '../../../src/redis/keys.ts';
 import { trackPending } from '../../../src/media/lifecycle.ts';
 import { addToCollection, setObject } from '../../../src/redis/objects.ts';
 import { listOrganizations, saveSettings } from '../../../src/redis/organizations.ts';
@@ -16,7 +15,7 @@ import { setWallet } from '../../../src/redis/profiles.ts';
 import { openTestStore } from '../../support/store.ts';
 import { startCluster } from '../../support/redis-cluster.ts';
 import { freshPrefix } from '../../support/redis.ts';
-import type { RedisClient } from '../../../src/redis/connection/client.ts';
+import { storeTime, type RedisClient } from '../../../src/redis/connection/client.ts';
 import { script } from '../../../src/redis/connection/script-loader.ts';
 
 const reindexOpen = script<(string | number)[], unknown>('reindex/open');
@@ -52,7 +51,7 @@ async function fill(on = store): Promise<void> {
   await put('ada', 'Ada', on);
   await put('bob', 'bob', on);
   await put('bob', 'Bo\u0301b', on);
-  await trackPending(on, base, file);
+  await trackPending(on, base, file, await storeTime(on));
   await putProfile(
     on,
     base,

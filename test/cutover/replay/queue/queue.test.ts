@@ -26,7 +26,7 @@ import { trackPending } from '../../../../src/media/lifecycle.ts';
 import { anyCommand, run, type Command, type Model } from '../../../redis/model.ts';
 import { freshPrefix } from '../../../support/redis.ts';
 import { openTestStore } from '../../../support/store.ts';
-import type { RedisClient } from '../../../../src/redis/connection/client.ts';
+import { storeTime, type RedisClient } from '../../../../src/redis/connection/client.ts';
 
 let store: RedisClient;
 let credentials: ReplayCredentials;
@@ -74,7 +74,7 @@ async function byAdmin(most?: number) {
 }
 
 async function upload(userId: string, file: string) {
-  await trackPending(store, base, file);
+  await trackPending(store, base, file, await storeTime(store));
   return await put(userId, { picture: { file } });
 }
 
