@@ -4,7 +4,8 @@ import { watchPolicy, type PolicyWatch } from './deprecation/policy/policy-store
 import { createReleasers, type Releasers } from './lib/releasers.ts';
 import type { Log } from './log.ts';
 import { createMediaStore } from './media/open.ts';
-import { watchMedia, type MediaStore } from './media/store.ts';
+import { watchMedia } from './media/lifecycle.ts';
+import type { MediaStore } from './media/store.ts';
 import type { RedisClient } from './redis/connection/client.ts';
 import { openStore } from './redis/connection/open.ts';
 

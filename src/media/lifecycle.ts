@@ -1,8 +1,9 @@
 import { orphanGraceMs } from '../domain/profile.ts';
+import { repeat } from '../lib/repeat.ts';
 import type { Log } from '../log.ts';
 import { storeTime, type RedisClient } from '../redis/connection/client.ts';
 import { unreferencedPicturesKey } from '../redis/keys.ts';
-import { newPictureName, type MediaStore } from './store.ts';
+import { MediaUnavailableError, newPictureName, testWrite, type MediaStore } from './store.ts';
 import { decodePicture, type DecodedPicture } from './picture.ts';
 
 /*
@@ -91,4 +92,57 @@ export async function removeOrphans(
     }
   }
   if (failures.length > 0) throw failures[0];
+}
+
+export interface WatchedMedia {
+  /** The store, whose failures and successes are observed. */
+  media: MediaStore;
+  /** Whether pictures can be stored, according to the latest attempt. */
+  arePicturesAvailable: () => boolean;
+  close: () => Promise<void>;
+}
+
+/** How often to test a store that has not been written to in the meantime, in ms. */
+const testInterval = 15_000;
+
+/**
+ * Watches whether pictures can be stored. A failure marks the store as unavailable, a successful write as available
+ * again; a small test file is written if nothing else is. Every change is logged once.
+ */
+export function watchMedia(store: MediaStore, log: Log, interval = testInterval): WatchedMedia {
+  let available = true;
+  let hasWritten = false;
+
+  const note = (outcome: boolean, reason?: string): void => {
+    if (outcome === available) return;
+    available = outcome;
+    if (available) log.info('pictures can be stored again');
+    else log.error('pictures cannot be stored', { reason });
+  };
+  const noteFailure = async <T>(work: Promise<T>): Promise<T> => {
+    try {
+      return await work;
+    } catch (error) {
+      if (error instanceof MediaUnavailableError) note(false, error.message);
+      throw error;
+    }
+  };
+  const media: MediaStore = {
+    save: async (name, bytes) => {
+      await noteFailure(store.save(name, bytes));
+      hasWritten = true;
+      note(true);
+    },
+    read: (name) => noteFailure(store.read(name)),
+    remove: (name) => noteFailure(store.remove(name)),
+  };
+
+  const test = async (): Promise<void> => {
+    const isNeeded = !available || !hasWritten;
+    hasWritten = false;
+    // The failure has been noted already.
+    if (isNeeded) await testWrite(media).catch(() => {});
+  };
+  const testing = repeat(test, interval);
+  return { media, arePicturesAvailable: () => available, close: testing.stop };
 }

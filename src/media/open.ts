@@ -1,6 +1,5 @@
-import { openFolder } from './disk.ts';
 import type { BucketCredentials } from './s3.ts';
-import type { MediaStore } from './store.ts';
+import { openFolder, type MediaStore } from './store.ts';
 import { readMediaUrl } from './url.ts';
 
 /**

@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto';
-import { repeat } from '../lib/repeat.ts';
-import type { Log } from '../log.ts';
+import { open, readdir, readFile, rename, rm, stat, writeFile } from 'node:fs/promises';
+import path from 'node:path';
+import { makeFolder } from '../lib/files/make-directory.ts';
 
 /** The four picture formats, by file extension, with their media types. */
 export const pictureTypes = {
@@ -56,62 +57,106 @@ export function errorCode(error: unknown): string {
   return typeof name === 'string' ? name : 'unknown error';
 }
 
-export interface WatchedMedia {
-  /** The store, whose failures and successes are observed. */
-  media: MediaStore;
-  /** Whether pictures can be stored, according to the latest attempt. */
-  arePicturesAvailable: () => boolean;
-  close: () => Promise<void>;
-}
-
-/** How often to test a store that has not been written to in the meantime, in ms. */
-const testInterval = 15_000;
-
-/**
- * Watches whether pictures can be stored. A failure marks the store as unavailable, a successful write as available
- * again; a small test file is written if nothing else is. Every change is logged once.
- */
-export function watchMedia(store: MediaStore, log: Log, interval = testInterval): WatchedMedia {
-  let available = true;
-  let hasWritten = false;
-
-  const note = (outcome: boolean, reason?: string): void => {
-    if (outcome === available) return;
-    available = outcome;
-    if (available) log.info('pictures can be stored again');
-    else log.error('pictures cannot be stored', { reason });
-  };
-  const noteFailure = async <T>(work: Promise<T>): Promise<T> => {
-    try {
-      return await work;
-    } catch (error) {
-      if (error instanceof MediaUnavailableError) note(false, error.message);
-      throw error;
-    }
-  };
-  const media: MediaStore = {
-    save: async (name, bytes) => {
-      await noteFailure(store.save(name, bytes));
-      hasWritten = true;
-      note(true);
-    },
-    read: (name) => noteFailure(store.read(name)),
-    remove: (name) => noteFailure(store.remove(name)),
-  };
-
-  const test = async (): Promise<void> => {
-    const isNeeded = !available || !hasWritten;
-    hasWritten = false;
-    // The failure has been noted already.
-    if (isNeeded) await testWrite(media).catch(() => {});
-  };
-  const testing = repeat(test, interval);
-  return { media, arePicturesAvailable: () => available, close: testing.stop };
-}
-
 /** Writes a small file and removes it again; rejects if the store refuses. */
 export async function testWrite(store: MediaStore): Promise<void> {
   const name = newPictureName('gif');
   await store.save(name, Buffer.from('GIF89a'));
   await store.remove(name);
+}
+
+/** A file that is being saved. */
+const temporary = /^\.[A-Za-z0-9_.-]+\.tmp$/;
+/** Younger ones may belong to another instance that is saving right now, in ms; no save takes a minute. */
+const leftoverAfter = 60_000;
+
+/**
+ * A folder of pictures, created if missing. Removes temporary files of crashed saves and writes a test file; rejects
+ * with one line and the remedy if the folder cannot be written.
+ */
+export async function openFolder(folder: string): Promise<MediaStore> {
+  const reach = async <T>(verb: string, work: () => Promise<T>): Promise<T> => {
+    try {
+      return await work();
+    } catch (error) {
+      throw new MediaUnavailableError(`Cannot ${verb} the media folder ${folder} (${errorCode(error)}).`, {
+        cause: error,
+      });
+    }
+  };
+
+  const store: MediaStore = {
+    save: async (name, bytes) => {
+      if (pictureTypeOf(name) === undefined) throw new TypeError('not the name of a picture');
+      await reach('write to', async () => writeWhole(folder, name, bytes));
+    },
+    read: async (name) => {
+      const type = pictureTypeOf(name);
+      if (type === undefined) return undefined;
+      return reach('read from', async () => {
+        try {
+          return { bytes: await readFile(path.join(folder, name)), type };
+        } catch (error) {
+          if (errorCode(error) === 'ENOENT') return undefined;
+          throw error;
+        }
+      });
+    },
+    remove: async (name) => {
+      if (pictureTypeOf(name) === undefined) return;
+      await reach('remove from', async () => {
+        // A killed save may have left it behind.
+        await rm(temporaryPath(folder, name), { force: true });
+        await rm(path.join(folder, name), { force: true });
+      });
+    },
+  };
+
+  try {
+    makeFolder(folder);
+    await removeLeftovers(folder);
+    await testWrite(store);
+  } catch (error) {
+    throw new Error(
+      `MEDIA_URL: the folder ${folder} cannot be written (${errorCode(error)}); let the service's user write there, or set MEDIA_URL to another folder.`,
+      { cause: error },
+    );
+  }
+  return store;
+}
+
+async function sync(file: string): Promise<void> {
+  const handle = await open(file, 'r');
+  try {
+    await handle.sync();
+  } finally {
+    await handle.close();
+  }
+}
+
+/** Where a file is written before it is renamed. Derived from its name, so that removing a file finds both. */
+function temporaryPath(folder: string, name: string): string {
+  return path.join(folder, `.${name}.tmp`);
+}
+
+/** Writes a file atomically and durably: it appears under its name complete, or not at all. */
+async function writeWhole(folder: string, name: string, bytes: Buffer): Promise<void> {
+  const half = temporaryPath(folder, name);
+  try {
+    await writeFile(half, bytes, { flag: 'wx', flush: true });
+    await rename(half, path.join(folder, name));
+    await sync(folder);
+  } catch (error) {
+    await rm(half, { force: true }).catch(() => {});
+    throw error;
+  }
+}
+
+async function removeLeftovers(folder: string): Promise<void> {
+  const names = (await readdir(folder)).filter((name) => temporary.test(name));
+  for (const name of names) {
+    const file = path.join(folder, name);
+    const written = await stat(file).catch(() => undefined);
+    if (written !== undefined && Date.now() - written.mtimeMs > leftoverAfter)
+      await rm(file, { force: true });
+  }
 }
