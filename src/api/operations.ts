@@ -1,16 +1,12 @@
 import type { Request, Response } from 'express';
 import type { Operation } from '../contract/operations.ts';
-import { problem } from '../contract/problems.ts';
-import { toGetView, type MediaUrl } from '../contract/views.ts';
-import type { Pictures } from '../media/lifecycle.ts';
-import { readOwnProfile, type ReadOutcome } from '../redis/profiles.ts';
+import { readOwnProfile } from '../redis/profiles.ts';
 import { authenticate, type AuthenticationOutcome } from '../redis/write-snapshot.ts';
 import type { Demands, Session } from './authentication.ts';
-import { banUsernames, contextOf, overwriteDenylist, removeDeniedUsernames } from './denylist/handlers.ts';
+import { createDenylistHandlers } from './denylist/handlers.ts';
 import { createListReader } from './denylist/list-body.ts';
-import { putProfile, readProfileBody } from './profile/put-profile.ts';
+import { createProfileHandlers, readProfileBody, type ProfileOptions } from './profile/handlers.ts';
 import type { Answer } from './respond.ts';
-import type { RedisClient } from '../redis/connection/client.ts';
 
 /** One operation of the contract (section 4). */
 export interface Row<Outcome = AuthenticationOutcome, Body = unknown> extends Demands<Outcome> {
@@ -23,18 +19,16 @@ export interface Row<Outcome = AuthenticationOutcome, Body = unknown> extends De
   handler: (session: Session<Outcome>, body: Body) => Promise<Answer> | Answer;
 }
 
-export interface OperationOptions {
-  store: RedisClient;
-  pictures: Pictures;
-  mediaUrl: MediaUrl;
+export interface OperationOptions extends ProfileOptions {
   /** The largest JSON body of a denylist operation, in bytes. */
   maxListBytes: number;
 }
 
 /** Every operation of the contract is a row. */
 export function createOperations(options: OperationOptions): Row[] {
-  const { store, mediaUrl, maxListBytes } = options;
-  const lists = createListReader(maxListBytes);
+  const lists = createListReader(options.maxListBytes);
+  const profile = createProfileHandlers(options);
+  const denylist = createDenylistHandlers(options.store);
   return [
     row({
       operation: 'getProfile',
@@ -45,7 +39,7 @@ export function createOperations(options: OperationOptions): Row[] {
       // The profile comes with the caller: one round trip in all.
       authenticate: readOwnProfile,
       body: undefined,
-      handler: (session) => getProfile(session, mediaUrl),
+      handler: profile.getProfile,
     }),
     row({
       operation: 'putProfile',
@@ -55,7 +49,7 @@ export function createOperations(options: OperationOptions): Row[] {
       needsUser: true,
       authenticate,
       body: readProfileBody,
-      handler: (session, body) => putProfile(options, session, body),
+      handler: profile.putProfile,
     }),
     row({
       operation: 'banUsernames',
@@ -65,7 +59,7 @@ export function createOperations(options: OperationOptions): Row[] {
       needsUser: false,
       authenticate,
       body: lists.replacements,
-      handler: (session, body) => banUsernames(contextOf(store, session), body),
+      handler: denylist.banUsernames,
     }),
     row({
       operation: 'removeDeniedUsernames',
@@ -75,7 +69,7 @@ export function createOperations(options: OperationOptions): Row[] {
       needsUser: false,
       authenticate,
       body: lists.usernames,
-      handler: (session, body) => removeDeniedUsernames(contextOf(store, session), body),
+      handler: denylist.removeDeniedUsernames,
     }),
     row({
       operation: 'overwriteDenylist',
@@ -85,7 +79,7 @@ export function createOperations(options: OperationOptions): Row[] {
       needsUser: false,
       authenticate,
       body: lists.usernames,
-      handler: (session, body) => overwriteDenylist(contextOf(store, session), body),
+      handler: denylist.overwriteDenylist,
     }),
   ];
 }
@@ -93,12 +87,6 @@ export function createOperations(options: OperationOptions): Row[] {
 /** Checks a row's parts against each other; in the table they have one type. */
 function row<Outcome, Body>(given: Row<Outcome, Body>): Row {
   return given as unknown as Row;
-}
-
-/** Contract 4.1. */
-function getProfile({ found }: Session<ReadOutcome>, mediaUrl: MediaUrl): Answer {
-  if (found.kind === 'profile') return { kind: 'json', body: toGetView(found.profile, mediaUrl) };
-  return { kind: 'problem', problem: problem('profile-not-found', 'You have no profile yet.') };
 }
 
 /** The rows by path, in both forms, and method. HEAD answers where GET does. */

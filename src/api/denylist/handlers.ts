@@ -9,54 +9,50 @@ import type { Session } from '../authentication.ts';
 import type { Answer } from '../respond.ts';
 import type { RedisClient } from '../../redis/connection/client.ts';
 
-/** Contract 4.3. */
-export async function banUsernames(
-  context: DenylistContext,
-  replacements: ReadonlyMap<string, string>,
-): Promise<Answer> {
-  const outcome = await ban(context, replacements);
-  if (outcome.kind === 'busy') return busy;
-  // "The request may succeed in part; the response then lists the usernames that could not be added." (contract 4.3.5)
-  const { failures } = outcome;
-  if (failures.length === 0) return { kind: 'no-content' };
-  const usernamesNotAdded = failures.map(({ username }) => username);
-  return { kind: 'lists', lists: { usernamesNotAdded, failures } };
-}
-
-/** Contract 4.4. */
-export async function removeDeniedUsernames(
-  context: DenylistContext,
-  usernames: readonly string[],
-): Promise<Answer> {
-  const outcome = await remove(context, usernames);
-  if (outcome.kind === 'busy') return busy;
-  return { kind: 'lists', lists: { usernamesDeleted: outcome.deleted, usernamesInUse: outcome.inUse } };
-}
-
-/** Contract 4.5. */
-export async function overwriteDenylist(
-  context: DenylistContext,
-  usernames: readonly string[],
-): Promise<Answer> {
-  const outcome = await overwrite(context, usernames);
-  switch (outcome.kind) {
-    case 'overwritten':
-      return { kind: 'no-content' };
-    // "If any of its names is in use, nothing changes, and the response lists those names." (contract 4.5.2)
-    case 'in-use':
-      return refused(
-        problem('usernames-in-use', 'Some of these usernames are in use; the denylist was not changed.', {
-          usernamesInUse: outcome.usernames,
-        }),
-      );
-    case 'busy':
-      return busy;
-  }
-}
-
-/** The context of a request's operation. */
-export function contextOf(store: RedisClient, { base, found }: Session): DenylistContext {
-  return { store, base, keyId: found.caller.keyId, snapshot: found.snapshot };
+/** The handlers of the denylist operations. */
+export function createDenylistHandlers(store: RedisClient) {
+  const contextOf = ({ base, found }: Session): DenylistContext => ({
+    store,
+    base,
+    keyId: found.caller.keyId,
+    snapshot: found.snapshot,
+  });
+  return {
+    /** Contract 4.3. */
+    banUsernames: async (session: Session, replacements: ReadonlyMap<string, string>): Promise<Answer> => {
+      const outcome = await ban(contextOf(session), replacements);
+      if (outcome.kind === 'busy') return busy;
+      // "The request may succeed in part; the response then lists the usernames that could not be added." (contract
+      // 4.3.5)
+      const { failures } = outcome;
+      if (failures.length === 0) return { kind: 'no-content' };
+      const usernamesNotAdded = failures.map(({ username }) => username);
+      return { kind: 'lists', lists: { usernamesNotAdded, failures } };
+    },
+    /** Contract 4.4. */
+    removeDeniedUsernames: async (session: Session, usernames: readonly string[]): Promise<Answer> => {
+      const outcome = await remove(contextOf(session), usernames);
+      if (outcome.kind === 'busy') return busy;
+      return { kind: 'lists', lists: { usernamesDeleted: outcome.deleted, usernamesInUse: outcome.inUse } };
+    },
+    /** Contract 4.5. */
+    overwriteDenylist: async (session: Session, usernames: readonly string[]): Promise<Answer> => {
+      const outcome = await overwrite(contextOf(session), usernames);
+      switch (outcome.kind) {
+        case 'overwritten':
+          return { kind: 'no-content' };
+        // "If any of its names is in use, nothing changes, and the response lists those names." (contract 4.5.2)
+        case 'in-use':
+          return refused(
+            problem('usernames-in-use', 'Some of these usernames are in use; the denylist was not changed.', {
+              usernamesInUse: outcome.usernames,
+            }),
+          );
+        case 'busy':
+          return busy;
+      }
+    },
+  };
 }
 
 function refused(reason: Problem): Answer {

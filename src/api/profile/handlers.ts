@@ -1,10 +1,10 @@
 import type { Request, Response } from 'express';
 import { problem, type Problem } from '../../contract/problems.ts';
 import { validateProfileChange } from '../../contract/schemas.ts';
-import { toPutView, type MediaUrl } from '../../contract/views.ts';
+import { toGetView, toPutView, type MediaUrl } from '../../contract/views.ts';
 import type { ProfileChange } from '../../domain/profile.ts';
 import type { Pictures, StoredPicture } from '../../media/lifecycle.ts';
-import { putProfile as put, type PutOutcome } from '../../redis/profiles.ts';
+import { putProfile as put, type PutOutcome, type ReadOutcome } from '../../redis/profiles.ts';
 import { isBacklogFull } from '../../redis/write-snapshot.ts';
 import type { Session } from '../authentication.ts';
 import { createJsonReader, invalidBody } from '../middleware/json-body.ts';
@@ -48,10 +48,23 @@ function toChange(body: unknown): ProfileChange {
   return change;
 }
 
-interface PutProfileOptions {
+export interface ProfileOptions {
   store: RedisClient;
   pictures: Pictures;
   mediaUrl: MediaUrl;
+}
+
+/** The handlers of GET and PUT. */
+export function createProfileHandlers(options: ProfileOptions) {
+  const { mediaUrl } = options;
+  return {
+    /** Contract 4.1. */
+    getProfile: ({ found }: Session<ReadOutcome>): Answer =>
+      found.kind === 'profile'
+        ? { kind: 'json', body: toGetView(found.profile, mediaUrl) }
+        : refused(problem('profile-not-found', 'You have no profile yet.')),
+    putProfile: (session: Session, body: ProfileBody) => putProfile(options, session, body),
+  };
 }
 
 /**
@@ -59,8 +72,8 @@ interface PutProfileOptions {
  * that is stored but not referenced in the end is removed at once; where that fails, or the outcome is unknown, by
  * the sweep (media/lifecycle.ts).
  */
-export async function putProfile(
-  options: PutProfileOptions,
+async function putProfile(
+  options: ProfileOptions,
   { base, found }: Session,
   { change, file }: ProfileBody,
 ): Promise<Answer> {
@@ -81,7 +94,7 @@ export async function putProfile(
 }
 
 async function toAnswer(
-  { pictures, mediaUrl }: PutProfileOptions,
+  { pictures, mediaUrl }: ProfileOptions,
   base: string,
   outcome: PutOutcome,
 ): Promise<Answer> {
