@@ -48,7 +48,7 @@ export const flag: Format<boolean> = {
 };
 
 export const keyPrefix: Format<string> = {
-  // Redis Cluster would take braces for the hash tag, which is the organization.
+  // Redis Cluster would take text in braces for the hash tag, which is the organization.
   parse: (text) => (/^[^{}\s\p{Cc}]+$/u.test(text) ? text : undefined),
   expected: 'without braces, spaces and control characters',
 };
@@ -56,7 +56,7 @@ export const keyPrefix: Format<string> = {
 /** RFC 9110 §5.6.2. */
 const token = /^[\w!#$%&'*+.^`|~-]+$/;
 
-/** Request headers with a meaning of their own. */
+/** Request headers that already have another meaning. */
 const takenHeaders = new Set([
   'x-api-key',
   'content-type',
@@ -103,7 +103,7 @@ export const origins: Format<string[]> = {
   expected: 'a comma-separated list of origins such as https://example.com',
 };
 
-/** As Express takes them, except `true`: that would believe any client's X-Forwarded-For. */
+/** As Express accepts them, except `true`, which would trust any client's X-Forwarded-For. */
 export const trustedProxies: Format<number | string[]> = {
   parse: (text) => {
     if (/^\d{1,2}$/.test(text)) return Number(text);

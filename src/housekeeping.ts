@@ -6,7 +6,7 @@ import { removeAbandonedStage } from './redis/denylist.ts';
 import { sweepOrganizations } from './redis/sweep.ts';
 import type { Resources } from './resources.ts';
 
-/** How often to look whether work is due that one process does for all, in ms. */
+/** How often to check whether any work that one process does for all is due, in ms. */
 const interval = 60_000;
 
 /** Starts the background work that one process does for all. */

@@ -7,14 +7,14 @@ import { createLog, type Log } from './log.ts';
 
 /** Runs the service. Exit codes: 0 stopped by a signal, 1 could not start, 2 invalid configuration. */
 async function main(): Promise<void> {
-  // Losing whoever reads the log must not end the service.
+  // The service must survive the end of the process that reads its log.
   process.stdout.on('error', () => {});
   const config = readConfigurationOrExit();
   const log = createLog(config.logLevel);
   const bridge = await (cluster.isWorker ? assembleWorker : assemble)(config, log);
   let stopping = false;
   const stop = (signal: string): void => {
-    // npm forwards the signal that the terminal has sent already; the second one must not cut requests off.
+    // npm forwards a signal that the terminal has already sent; the second one must not cut requests off.
     if (stopping) return;
     stopping = true;
     log.info('stopping', { signal });

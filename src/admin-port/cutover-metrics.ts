@@ -111,8 +111,8 @@ const gauges: readonly GaugeSpec[] = [
 ];
 
 /**
- * The state of the cut-over in Prometheus' format, as all instances share it. No label has a user, a key or an
- * organization. Where no mode was ever stored, and while Redis is away, the series are absent.
+ * The state of the cut-over, which all instances share, in Prometheus' format. No label has a user, a key or an
+ * organization. If no mode was ever stored, and while Redis is unavailable, the series are absent.
  */
 export function createCutoverMetrics(read: () => Promise<GatheredEvidence>): MetricsText {
   const registry = new Registry();

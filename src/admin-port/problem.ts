@@ -18,7 +18,7 @@ export function sendProblem(response: Response, { headers = {}, ...problem }: Ad
   response.send(JSON.stringify({ type: 'about:blank', ...problem }));
 }
 
-/** The problem that an error stands for; undefined for an unexpected error. */
+/** The problem for an error; undefined for an unexpected error. */
 export function explainError(error: unknown): AdminProblem | undefined {
   if (isStoreUnavailable(error)) {
     return {

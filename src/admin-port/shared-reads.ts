@@ -1,9 +1,9 @@
-/** How long what was read is shared by all who ask for it, in ms. */
+/** How long a result is shared by all requests for it, in ms. */
 const sharedMs = 5000;
 
 /**
- * Shares what is read by all scrapes and open pages: however many ask the same, by `idOf`, Redis is asked once in five
- * seconds. A failed read is not kept.
+ * Shares reads among all scrapes and open pages: however many ask for the same, by `idOf`, Redis is asked once every
+ * five seconds. A failed read is not kept.
  */
 export function shareReads<Question, Answer>(
   read: (question: Question, at: number) => Promise<Answer>,

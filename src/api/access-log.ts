@@ -34,8 +34,8 @@ export function createAccessLog(log: Log): (record: AccessRecord) => void {
 }
 
 /**
- * The organization is logged only if a key has proven it. For a refusal by a rate limit or for overload, the client's
- * address is logged if there is no key.
+ * The organization is logged only if a key has proven it. For a refusal by a rate limit or because of overload, the
+ * client's address is logged if there is no key.
  */
 function describe(record: AccessRecord): object {
   const {

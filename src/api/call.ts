@@ -48,7 +48,7 @@ type WithConnection = Socket & { calls?: Connection };
 /** The requests of one connection, which a client may pipeline. */
 interface Connection {
   unsettled: Set<Response>;
-  /** Functions that begin the requests that were parsed but have to wait. */
+  /** Functions that start the requests that were parsed but have to wait. */
   waiting: (() => void)[];
   isClosed: boolean;
   settle: (response: Response) => void;
@@ -58,18 +58,18 @@ interface Connection {
 const maxUnsettled = 100;
 
 /**
- * Requests of all connections that may wait. What Node.js has read at once is up to 2,500 requests, which take 200 times
- * the memory of their bytes: with many connections they could fill all of it.
+ * Requests of all connections that may wait. Node.js reads up to 2,500 requests at once, which take 200 times the
+ * memory of their bytes: with many connections they could fill all of it.
  */
 const maxWaiting = 10_000;
 
-/** How long requests that have waited are begun before others get their turn, in ms. */
+/** How long waiting requests are started before other work gets its turn, in ms. */
 const sliceMs = 5;
 
 const givenRequestId = /^[\w.-]{1,64}$/;
 
 /**
- * Begins a call for every request, and passes it to `onSettled` exactly once: when its handler has ended, and its
+ * Starts a call for every request, and passes it to `onSettled` exactly once: when its handler has ended and its
  * response was sent or its connection lost. Neither implies the other. A client may disconnect while its request is
  * authenticated; and only the first of several pipelined requests has a response with a socket, so the others get no
  * `close` event when the connection is lost. At most 100 requests of a connection are served at the same time. A
@@ -107,7 +107,7 @@ export function trackCalls(onSettled: (record: AccessRecord) => void): RequestHa
   let waiting = 0;
   const turns: (() => void)[] = [];
 
-  /** The connection has room for one more of its requests, which begins when it is its turn. */
+  /** The connection has room for another of its requests, which starts when it is its turn. */
   function scheduleNext(connection: Connection, socket: Socket): void {
     turns.push(() => {
       if (connection.unsettled.size >= maxUnsettled) return;
@@ -162,7 +162,7 @@ export function trackCalls(onSettled: (record: AccessRecord) => void): RequestHa
   };
 }
 
-/** Reads on, once the client has read what there is for it. */
+/** Resumes reading once the client has read its responses. */
 function resume(socket: Socket): void {
   if (socket.writableNeedDrain) socket.once('drain', () => socket.resume());
   else socket.resume();

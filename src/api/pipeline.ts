@@ -25,12 +25,12 @@ export interface PipelineOptions extends AuthenticationOptions {
   /** The deprecation policy in force, whose headers every response of the contract carries. */
   deprecation: { readonly current: PolicyInForce };
   load: LoadShedding;
-  /** Absent where no rate limit is configured. */
+  /** Absent if no rate limit is configured. */
   enforceRateLimit?: Limiter | undefined;
   cutover: Pick<Cutover, 'admitChange'>;
   /** For the mode reverse. */
   queueing: Queueing;
-  /** Set where there is a legacy service that requests may be forwarded to. */
+  /** Set if there is a legacy service that requests may be forwarded to. */
   forwarding?: Forwarding | undefined;
 }
 
@@ -80,7 +80,7 @@ export function createPipeline(rows: readonly Row[], options: PipelineOptions): 
     }
   }
 
-  /** What the scripts queue a change of this caller with, for the legacy service. */
+  /** With what the scripts queue a change of this caller for the legacy service. */
   function queuedBy({ keyId, role, userId }: Caller, request: Request, response: Response): Queued {
     const { organizationId = '' } = callOf(response);
     const caller = { organizationId, keyId, role, ...(userId !== undefined && { userId }) };
@@ -88,13 +88,13 @@ export function createPipeline(rows: readonly Row[], options: PipelineOptions): 
   }
 
   /**
-   * What follows the gate, in order, where Redis is the authority. A problem that ends it early is thrown. A change is
-   * made under the admission given, or else under its own.
+   * The stages after the gate, in order, when Redis is the authority. A problem that ends them early is thrown. A
+   * change is made under the given admission, or else under its own.
    */
   async function serve(row: Row, request: Request, response: Response, given?: Admission): Promise<Answer> {
     let isLate = false;
     if (row.body !== undefined) {
-      // What came with the headers is parsed right after them, before the event loop's next phase.
+      // A body that came with its headers is parsed right after them, before the event loop's next phase.
       if (!request.complete) await nextPhase();
       isLate = !request.complete;
     }
@@ -120,7 +120,7 @@ export function createPipeline(rows: readonly Row[], options: PipelineOptions): 
       try {
         slots.enter();
         try {
-          // A request is judged by the key and the settings that hold when its body is there.
+          // A request is checked against the key and the settings as they are when its body has arrived.
           if (isLate || hasWaited) {
             session = await openSession(row, request, response, options);
             requireRole(session.found.caller, row);

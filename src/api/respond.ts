@@ -74,7 +74,7 @@ export function sendNoContent(response: Response): void {
   response.end();
 }
 
-/** Answers with the problem that an error stands for, or closes the connection if the response has begun. */
+/** Answers with the problem for an error, or closes the connection if the response has begun. */
 export function sendError(response: Response, error: unknown): void {
   if (response.headersSent || response.destroyed) response.destroy();
   else sendProblem(response, toProblem(error, callOf(response)));

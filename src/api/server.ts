@@ -32,7 +32,7 @@ const lingerMs = 1000;
 
 /**
  * How long a client may leave a response unread, or its connection unused, before the connection is closed, in ms.
- * Node.js waits twice as long where a part of the response was sent.
+ * Node.js waits twice as long if a part of the response was sent.
  */
 const inactivityTimeout = 60_000;
 
@@ -83,7 +83,7 @@ export async function listen(
   (server as Server & { httpAllowHalfOpen: boolean }).httpAllowHalfOpen = true;
   refuseUnreadable(server, baseUrlOf(app));
   server.headersTimeout = 20_000;
-  // Bodies that nobody reads; those that are read have a limit of their own, which is a little shorter.
+  // For bodies that nobody reads; those that are read have their own, slightly shorter limit.
   server.requestTimeout = 200_000;
   server.keepAliveTimeout = 65_000;
   server.timeout = timeout;

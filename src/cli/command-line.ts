@@ -6,7 +6,7 @@ import { isStoreUnavailable } from '../redis/connection/connect.ts';
 export const adminCommand = 'profile-bridge admin';
 export const migrateCommand = 'profile-bridge migrate';
 
-/** The end of a help text; the examples come without the tool's own name. */
+/** The end of a help text; the examples are given without the tool's name. */
 export function examplesText(tool: string, examples: readonly string[]): string {
   return `\nExamples:\n${examples.map((example) => `  $ ${tool} ${example}`).join('\n')}`;
 }

@@ -29,8 +29,8 @@ export function validateProfileChange(body: unknown): Validated<ProfileChange> {
 }
 
 /**
- * What is wrong with one name of a list (contract 4.4 and 4.5), none if it is valid. `path` is its place in the
- * body. One error is enough for one name.
+ * What is wrong with one name of a list (contract 4.4 and 4.5); empty if it is valid. `path` is its place in the body.
+ * One error is enough for one name.
  */
 export function nameErrors(name: unknown, path: string): BodyError[] {
   if (isFarTooLong(name)) return [{ path, message: lengthMessage(maxNameLength) }];
@@ -64,7 +64,7 @@ function isObject(value: unknown): value is object {
 }
 
 function bodyErrors(errors: ErrorObject[]): BodyError[] {
-  // The contract's only alternatives are "this object, or null": the branches' complaints about the type say less.
+  // The contract's only alternatives are "this object, or null", so errors about the type in one branch say little.
   const alternatives = new Set(errors.filter((e) => e.keyword === 'anyOf').map((e) => e.instancePath));
   return errors.flatMap((error) => {
     if (error.keyword === 'type' && alternatives.has(error.instancePath)) return [];

@@ -32,7 +32,7 @@ interface Row {
   required: boolean;
 }
 
-/** Fields of fields stand below their owner, by dotted names. */
+/** Nested fields are listed below their parent, by dotted names. */
 function rowsOf(schema: Schema, prefix = ''): Row[] {
   return Object.entries(schema.properties ?? {}).flatMap(([name, property]) => [
     { name: prefix + name, schema: property, required: schema.required?.includes(name) ?? false },
@@ -40,7 +40,7 @@ function rowsOf(schema: Schema, prefix = ''): Row[] {
   ]);
 }
 
-/** A schema's fields as a table, or its type in one line where it has none. */
+/** A schema's fields as a table, or its type in one line if it has none. */
 export function fieldsOf(schema: Schema, caption: string): Html {
   const rows = rowsOf(schema);
   if (rows.length === 0) return html`<p class="type">${typeOf(schema)}</p>`;

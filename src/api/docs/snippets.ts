@@ -1,4 +1,4 @@
-/** Code for client teams, in full: each piece is run by the tests as it stands. */
+/** Complete code for client teams: the tests run each piece exactly as it is shown. */
 export interface Snippet {
   /** What it is for, as a line above the code. */
   label: string;

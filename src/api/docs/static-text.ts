@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { gzipSync } from 'node:zlib';
 import type { RequestHandler } from 'express';
 
-/** Serves one text, compressed for clients that accept it, and 304 to those that have it already. */
+/** Serves one text, compressed for clients that accept it, and answers 304 to those that already have it. */
 export function staticText(type: string, text: string, contentSecurityPolicy?: string): RequestHandler {
   const plain = Buffer.from(text);
   const gzipped = gzipSync(plain);

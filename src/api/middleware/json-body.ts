@@ -24,7 +24,7 @@ export function createBodyReader(limit: number): BodyReceiver {
   };
 }
 
-/** Parses a body; throws `invalid-json` where it is not JSON. */
+/** Parses a body; throws `invalid-json` if it is not JSON. */
 function parseJson(body: Buffer): unknown {
   try {
     return JSON.parse(utf8.decode(body)) as unknown;

@@ -69,7 +69,7 @@ export function createLoadShedding(limits = defaultLimits): LoadShedding {
           refuse('This instance is receiving too many large bodies.');
         }
         if (ofKey >= (size === 'large' ? limits.largeBodiesPerKey : limits.smallBodiesPerKey)) {
-          // This is no overload: only this key has reached its limit.
+          // This is not overload: only this key has reached its limit.
           throw new ProblemError('overloaded', 'This sender is sending too many bodies at the same time.');
         }
         byKey[size].set(keyId, ofKey + 1);

@@ -30,8 +30,8 @@ export function bodyTooLarge(limit: number): ProblemError {
 export type BodyReceiver = (request: Request, response: Response) => Promise<Buffer>;
 
 /**
- * Receives bodies of at most `limit` bytes, as sent and decompressed. Throws a 413 of `tooLarge` as soon as a body is
- * known to be larger, a 408 where it arrives too slowly, and a 400 or 415 where it cannot be decompressed.
+ * Receives bodies of at most `limit` bytes, as sent and decompressed. Throws the 413 of `tooLarge` as soon as a body is
+ * known to be larger, a 408 if it arrives too slowly, and a 400 or 415 if it cannot be decompressed.
  */
 export function createBodyReceiver(limit: number, problems: BodyProblems): BodyReceiver {
   return async (request, response) =>
@@ -39,8 +39,8 @@ export function createBodyReceiver(limit: number, problems: BodyProblems): BodyR
 }
 
 /**
- * Reads a body by `read`, and stops reading where the body is too large or too slow, or its client has disconnected. A
- * client that expects 100 Continue gets it (RFC 9110 §10.1.1).
+ * Reads a body by `read`, and stops if the body is too large or too slow, or its client has disconnected. A client that
+ * expects 100 Continue gets it (RFC 9110 §10.1.1).
  */
 export async function whileReceiving<Result>(
   request: Request,
@@ -76,7 +76,7 @@ export async function whileReceiving<Result>(
   const onClose = (): void => {
     if (!request.complete) reject(unreadable(incomplete));
   };
-  // Not the request's own event: a request that has been refused already emits none.
+  // Not the request's own event: a request that was already refused emits none.
   socket.on('close', onClose);
   const reading = read();
   request.on('data', count);
@@ -107,7 +107,8 @@ async function readToEnd(
   const announced = decoder === undefined ? Number(request.headers['content-length'] ?? 0) : 0;
   try {
     return await new Promise((resolve, reject) => {
-      // To collect a long body and join it at its end would take twice its size. What is not written to takes no memory.
+      // Collecting a long body and joining it at the end would take twice its size. Memory that is not written to is
+      // not used.
       const whole = Buffer.allocUnsafe(announced);
       const chunks: Buffer[] = [];
       let size = 0;

@@ -69,8 +69,8 @@ export function createProfileHandlers(options: ProfileOptions) {
 
 /**
  * Contract 4.2: all that a request asks for takes effect together, its picture file included, or nothing does. A file
- * that is stored but not referenced in the end is removed at once; where that fails, or the outcome is unknown, by
- * the sweep (media/lifecycle.ts).
+ * that was stored but is not referenced in the end is removed at once; if that fails, or the outcome is unknown, the
+ * sweep removes it (media/lifecycle.ts).
  */
 async function putProfile(
   options: ProfileOptions,

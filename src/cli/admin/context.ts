@@ -90,7 +90,7 @@ export function action<Args extends unknown[]>(
   };
 }
 
-/** The outcome of an operation, unless that is that the organization does not exist: an UnknownOrganizationError. */
+/** The outcome of an operation; throws an UnknownOrganizationError if the organization does not exist. */
 export function requireOrganization<Outcome extends string>(
   id: string,
   outcome: Outcome,

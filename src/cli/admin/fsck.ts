@@ -23,7 +23,7 @@ export function fsckCommand(context: AdminContext): Command {
   return withExamples(command, ['fsck', 'fsck --org acme --repair', 'fsck --json']);
 }
 
-/** Prints faults as they are found: there may be many. */
+/** Prints faults as they are found, since there may be many. */
 async function check(
   context: AdminContext,
   { org, repair = false, json = false }: FsckOptions,

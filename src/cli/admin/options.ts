@@ -31,7 +31,7 @@ export function parseWallet(value: string): string {
   return value;
 }
 
-/** A time in ms that has not passed. */
+/** A time in the future, in ms. */
 export function parseFutureInstant(value: string): number {
   const instant = parseTime(value);
   if (instant <= Date.now()) throw new InvalidArgumentError('It must be in the future.');
@@ -70,7 +70,7 @@ export function idOption(flags: string, description: string): Option {
   return new Option(flags, description).argParser(parseId);
 }
 
-/** Completes a command with `--json` and the examples in its help, which come without the tool's name. */
+/** Adds `--json` to a command, and examples to its help; they are given without the tool's name. */
 export function withExamples(command: Command, examples: readonly string[]): Command {
   return addExamples(command.option('--json', 'print JSON, for machines'), examples);
 }

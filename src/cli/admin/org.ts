@@ -114,7 +114,7 @@ function givenSettings(options: SetOptions): Partial<OrganizationSettings> {
   };
 }
 
-/** Undefined if usernames are now compared as wanted. */
+/** Undefined if usernames are now compared as requested. */
 function describeRefusal(outcome: ReindexOutcome, id: string): Report | undefined {
   switch (outcome.kind) {
     case 'rebuilt':

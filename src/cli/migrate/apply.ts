@@ -15,12 +15,12 @@ import { withSource, type SessionChoice, type CliEnvironment } from './session.t
 
 export interface ApplyChoice
   extends SourceChoice, SessionChoice, Omit<EngineChoice, 'everything' | 'afterwards'> {
-  /** True, or the folder where the files lie. */
+  /** True, or the folder with the files. */
   copyPictures?: true | string | undefined;
   allowPrivateAddresses?: boolean | undefined;
 }
 
-/** How an apply ended, for people and machines, with what `--follow` tells of it. */
+/** How an apply ended, for people and machines, with what `--follow` reports of it. */
 export interface AppliedOutcome extends Outcome {
   state: Applied['kind'];
   isFull: boolean;
@@ -47,7 +47,7 @@ export async function apply(environment: CliEnvironment, choice: ApplyChoice): P
     const figures = figuresOf(assessment.reading, tallies, issues);
     const sum = sumOf(figures);
     const written = isWritten ? sum.created + sum.updated : 0;
-    // With the problems accepted, only what the writing itself has found is one.
+    // If problems are accepted, only those found while writing count.
     const late = sum.conflicts + sum.invalid - assessment.problems;
     const isFine = kind === 'applied' && (chosen.scope.onConflict !== 'abort' || late === 0);
     const writingSeconds = applied.writingMs / 1000;
@@ -103,7 +103,7 @@ async function copy(
   scope: Scope,
   context: MigrationContext,
 ): Promise<Copied> {
-  // It brings the picture decoder along, which takes its time to load.
+  // Loaded only if needed: the picture decoder takes time to load.
   const { copyPictures } = await import('../../migration/pictures/copy.ts');
   const media = await createMediaStore(config.mediaUrl, config);
   const copied = await copyPictures(scope, context, {

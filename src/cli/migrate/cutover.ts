@@ -5,7 +5,7 @@ import type { RedisClient } from '../../redis/connection/client.ts';
 import { cutoverKey } from '../../redis/keys.ts';
 import { isOutdated } from '../../redis/write-snapshot.ts';
 
-/** Redis is the authority, and its changes are replayed to the source: there is nothing to bring over any more. */
+/** Redis is the authority, and its changes are replayed to the source: there is nothing left to bring over. */
 export class ReverseModeError extends MigrationError {
   constructor() {
     super(
@@ -15,9 +15,9 @@ export class ReverseModeError extends MigrationError {
 }
 
 /**
- * Registers this process as a migration while it writes, so that no switch of the mode is made meanwhile. The work is
- * given the number under which it writes: Redis refuses it once a switch was made in spite of it. Rejects with
- * `ReverseModeError` in that mode. Without a cut-over, where no mode was ever stored, nothing is registered.
+ * Registers this process as a migration while it writes, so that no switch of the mode is made meanwhile. The work gets
+ * the number under which it writes: Redis refuses its writes if a switch is made nevertheless. Rejects with a
+ * `ReverseModeError` in the mode reverse. Without a cut-over, where no mode was ever stored, nothing is registered.
  */
 export async function whileRegistered<Result>(
   { store, prefix, signal }: { store: RedisClient; prefix: string; signal: AbortSignal },
@@ -26,7 +26,7 @@ export async function whileRegistered<Result>(
   if ((await store.hexists(cutoverKey(prefix), 'mode')) === 0) {
     return await unlessOutdated({ store, prefix }, async () => await work(0, signal));
   }
-  // An operator can switch all the same, by --assume-stopped.
+  // An operator can switch nevertheless, by --assume-stopped.
   const overtaken = new AbortController();
   const stopInReverse = (mode: Mode): void => {
     if (mode === 'reverse') overtaken.abort(new ReverseModeError());
@@ -55,7 +55,7 @@ export async function whileRegistered<Result>(
   }
 }
 
-/** Says what has happened where Redis refuses what was begun under an earlier number. */
+/** Explains the error if Redis refuses work that was begun under an earlier number. */
 async function unlessOutdated<Result>(
   { store, prefix }: { store: RedisClient; prefix: string },
   work: () => Promise<Result>,

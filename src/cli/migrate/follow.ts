@@ -10,7 +10,7 @@ import type { CliEnvironment } from './session.ts';
 
 export interface FollowChoice extends ApplyChoice {
   follow?: boolean | undefined;
-  /** Milliseconds from the beginning of one round to that of the next. */
+  /** The time from the start of one round to the start of the next, in ms. */
   lag?: number | undefined;
   json?: boolean | undefined;
 }
@@ -36,7 +36,7 @@ export async function applyOrFollow(environment: CliEnvironment, choice: FollowC
 async function follow(environment: CliEnvironment, choice: FollowChoice & { lag: number }): Promise<Outcome> {
   const { signal } = environment;
   const report = createReport(environment, choice);
-  /** When the last round began that was applied: what had changed by then is in Redis. */
+  /** When the last applied round began: what had changed by then is in Redis. */
   let appliedAt: number | undefined;
   for (let round = 1; ; round += 1) {
     const startedAt = Date.now();
@@ -49,7 +49,8 @@ async function follow(environment: CliEnvironment, choice: FollowChoice & { lag:
       if (appliedAt === undefined || error instanceof ReverseModeError) throw error;
       if (!signal.aborted) report(round, appliedAt, describeError(error));
     }
-    // Nothing has been applied yet, or names are between two users: that is not how the operator wants to leave it.
+    // Nothing has been applied yet, or names are being moved between users: the operator does not want to leave it like
+    // that.
     if (last !== undefined && (appliedAt === undefined || last.pendingRenames > 0))
       return { ...last, json: undefined, text: '' };
     const pause = Math.max(leastPause, startedAt + choice.lag - Date.now());

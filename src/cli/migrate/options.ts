@@ -39,7 +39,7 @@ export function addReadingOptions(command: Command): Command {
   );
 }
 
-/** What becomes of problems. */
+/** What to do about problems. */
 export function addConflictOption(command: Command): Command {
   return command.addOption(
     new Option(
@@ -51,7 +51,7 @@ export function addConflictOption(command: Command): Command {
   );
 }
 
-/** What becomes of records that the source no longer has, or that are newer in Redis. */
+/** What to do about records that the source no longer has, or that are newer in Redis. */
 export function addPruneOptions(command: Command): Command {
   return command
     .option('--prune', 'remove what is no longer in the source, except what was written through the bridge')

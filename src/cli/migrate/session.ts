@@ -31,7 +31,7 @@ export interface SessionChoice {
   writes?: boolean | undefined;
 }
 
-/** The number of a command that writes no records, and is refused nothing. */
+/** The number of a command that writes no records, so that Redis refuses it nothing. */
 const anyEpoch = Number.MAX_SAFE_INTEGER;
 
 /** Calls in progress at once, unless the operator chooses another number. */
@@ -75,7 +75,7 @@ export async function withSession<Result>(
     releasers.onClose('temporary files', workspace.close);
     const { keyPrefix: prefix } = config;
     const mediaUrl = mediaUrlOf(config);
-    // By the clock of Redis, which adoptions use: that of this machine may differ.
+    // By the clock of Redis, as adoptions are; that of this machine may differ.
     const snapshotAt = choice.openedAt && (await storeTime(store)) - (performance.now() - choice.openedAt);
     const marksFrom = await firstNumberThatCounts(store, prefix, snapshotAt);
     const workUnder = async (epoch: number, ending: AbortSignal): Promise<Result> => {
@@ -114,8 +114,8 @@ export async function withSession<Result>(
 }
 
 /**
- * Marks of what was written here count as long as the authority does under which it was written. A source that may be
- * older than the last change of authority, though, cannot have what was written here until then.
+ * Marks of local writes count as long as the authority under which they were made lasts. A source that may be older
+ * than the last change of authority, however, cannot contain what was written here before it.
  */
 async function firstNumberThatCounts(
   store: RedisClient,

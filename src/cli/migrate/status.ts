@@ -9,7 +9,7 @@ import { table } from '../../lib/system/terminal.ts';
 import type { Outcome } from './report/outcome.ts';
 import { withSession, type CliEnvironment } from './session.ts';
 
-/** Where a run stands: `reading` is before its first write, or before that of its next round. */
+/** The state of a run; `reading` is before its first write, or before the first write of its next round. */
 type Phase = 'reading' | 'running' | 'interrupted' | 'finished';
 
 interface Owner {
@@ -23,11 +23,11 @@ interface Run {
   /** What it, or its last round, has done so far. */
   state: RunState | undefined;
   owner: Owner | undefined;
-  /** Renames on record that are still to be made. */
+  /** Recorded renames that are still to be made. */
   pendingRenames: number;
 }
 
-/** `migrate status`: where the runs stand, killed or not; of one run, entity by entity. */
+/** `migrate status`: the state of all runs, killed or not; of one run, entity by entity. */
 export async function status(
   environment: CliEnvironment,
   { run: wanted }: { run?: string | undefined },

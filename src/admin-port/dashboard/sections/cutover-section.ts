@@ -21,7 +21,7 @@ const shownPeriods = 8;
 const shownFailures = 10;
 const shownHours = 48;
 
-/** How far the bridge has taken over from the legacy service; nothing where it never stood in front of one. */
+/** How far the bridge has taken over from the legacy service; nothing if it was never in front of one. */
 export function cutoverSection(evidence: GatheredEvidence): Html | undefined {
   const { isStored, mode, since, underWay, history, now, instances } = evidence.state;
   if (!isStored) return undefined;

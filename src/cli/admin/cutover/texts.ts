@@ -77,7 +77,7 @@ export function replayLines({ state, replay }: Evidence): string[] {
   ];
 }
 
-/** Why a step is not safe, and what is to be known before it. */
+/** Why a step is not safe, and what to know before it. */
 export function findingLines({ reasons, warnings }: Verdict): string[] {
   return [
     ...reasons.map(({ reason, remedy }) => `  - ${reason}: ${remedy}`),
