@@ -3,16 +3,17 @@ import { parseDocument } from 'yaml';
 import { fieldNames, requiredFields, unknownField } from '../records/parse.ts';
 import { entityNames, isEntity } from '../records/records.ts';
 import type { Entity } from '../records/records.ts';
+import { isFields } from '../records/shapes.ts';
 import { SourceError } from './source.ts';
 
 /** How one entity is read: databases need query and key; fields maps record fields to columns or JSON pointers. */
 export interface EntityMapping {
   /** A plain SELECT. */
-  readonly query?: string;
-  /** The columns that order the query's rows uniquely. */
-  readonly key?: readonly string[];
+  readonly query?: string | undefined;
+  /** The columns that identify a row. */
+  readonly key?: readonly string[] | undefined;
   /** Record field (nested ones dotted) to column name or JSON pointer. */
-  readonly fields?: ReadonlyMap<string, string>;
+  readonly fields?: ReadonlyMap<string, string> | undefined;
 }
 
 export type Mapping = ReadonlyMap<Entity, EntityMapping>;
@@ -39,88 +40,58 @@ export function parseMapping(yaml: string, path: string): Mapping {
       `${path} is not valid YAML: ${broken.message.split('\n')[0]?.replace(/:$/, '') ?? ''}`,
     );
   }
-  const fail = (where: string, what: string): never => {
+  const fail: Fail = (where, what) => {
     throw new SourceError(`${path}: ${where} ${what}`);
   };
-  const top = asMap(document.toJS({ mapAsMap: true }));
-  if (top === undefined) return fail('the mapping', 'must be an object such as "entities: {profiles: {…}}"');
-  for (const name of top.keys())
-    if (name !== 'entities') fail(shown(name), 'is unknown; the only top-level name is entities');
-  const entities = asMap(top.get('entities'));
-  if (entities === undefined || entities.size === 0)
+  const top: unknown = document.toJS();
+  if (!isFields(top)) return fail('the mapping', 'must be an object such as "entities: {profiles: {…}}"');
+  const { entities, ...others } = top;
+  for (const name of Object.keys(others))
+    fail(JSON.stringify(name), 'is unknown; the only top-level name is entities');
+  if (!isFields(entities) || Object.keys(entities).length === 0)
     return fail('entities', `must name at least one of ${entityNames.join(', ')}`);
-
-  const mapping = new Map<Entity, EntityMapping>();
-  for (const [name, value] of entities) {
-    const where = `entities.${String(name)}`;
-    if (typeof name !== 'string' || !isEntity(name))
-      return fail(where, `is unknown; there are ${entityNames.join(', ')}`);
-    mapping.set(
-      name,
-      readEntity(
-        name,
-        where,
-        asMap(value) ?? fail(where, 'must be an object with query and key, or fields'),
-        fail,
-      ),
-    );
-  }
-  return mapping;
+  const mappings = Object.entries(entities).map(([name, given]) => {
+    const where = `entities.${name}`;
+    if (!isEntity(name)) return fail(where, `is unknown; there are ${entityNames.join(', ')}`);
+    return [name, readEntity(name, where, given, fail)] as const;
+  });
+  return new Map(mappings);
 }
 
 type Fail = (where: string, what: string) => never;
 
-function readEntity(
-  entity: Entity,
-  where: string,
-  given: ReadonlyMap<unknown, unknown>,
-  fail: Fail,
-): EntityMapping {
-  const mapping: { query?: string; key?: readonly string[]; fields?: ReadonlyMap<string, string> } = {};
-  for (const [name, value] of given) {
-    if (name === 'query') {
-      if (typeof value !== 'string' || value.trim() === '') return fail(`${where}.query`, 'must be a SELECT');
-      mapping.query = value;
-    } else if (name === 'key') {
-      mapping.key = readKey(value) ?? fail(`${where}.key`, 'must be a list of different column names');
-    } else if (name === 'fields') {
-      mapping.fields = readFields(
-        entity,
-        `${where}.fields`,
-        asMap(value) ?? fail(`${where}.fields`, 'must map record fields to columns or JSON pointers'),
-        fail,
-      );
-    } else {
-      fail(where, `has an unknown setting ${shown(name)}; there are query, key and fields`);
-    }
-  }
-  return mapping;
+function readEntity(entity: Entity, where: string, given: unknown, fail: Fail): EntityMapping {
+  if (!isFields(given)) return fail(where, 'must be an object with query and key, or fields');
+  const { query, key, fields, ...others } = given;
+  for (const name of Object.keys(others))
+    fail(where, `has an unknown setting ${JSON.stringify(name)}; there are query, key and fields`);
+  if (query !== undefined && (typeof query !== 'string' || query.trim() === ''))
+    return fail(`${where}.query`, 'must be a SELECT');
+  const columns = typeof key === 'string' ? [key] : key;
+  if (columns !== undefined && !isKey(columns))
+    return fail(`${where}.key`, 'must be a list of different column names');
+  return {
+    query,
+    key: columns,
+    fields: fields === undefined ? undefined : readFields(entity, `${where}.fields`, fields, fail),
+  };
 }
 
-function readKey(value: unknown): readonly string[] | undefined {
-  const columns = typeof value === 'string' ? [value] : value;
-  if (!Array.isArray(columns) || columns.length === 0 || new Set(columns).size < columns.length)
-    return undefined;
-  return columns.every((column): column is string => typeof column === 'string' && column !== '')
-    ? columns
-    : undefined;
+function isKey(columns: unknown): columns is readonly string[] {
+  if (!Array.isArray(columns) || columns.length === 0 || new Set(columns).size < columns.length) return false;
+  return columns.every((column) => typeof column === 'string' && column !== '');
 }
 
-function readFields(
-  entity: Entity,
-  where: string,
-  given: ReadonlyMap<unknown, unknown>,
-  fail: Fail,
-): ReadonlyMap<string, string> {
+function readFields(entity: Entity, where: string, given: unknown, fail: Fail): ReadonlyMap<string, string> {
+  if (!isFields(given)) return fail(where, 'must map record fields to columns or JSON pointers');
   const known = new Set(fieldNames(entity));
   const fields = new Map<string, string>();
-  for (const [field, place] of given) {
-    if (typeof field !== 'string' || !known.has(field))
-      return fail(where, `names an ${unknownField(entity, String(field))}`);
+  for (const [field, place] of Object.entries(given)) {
+    if (!known.has(field)) return fail(where, `names an ${unknownField(entity, field)}`);
     if (typeof place !== 'string' || place === '')
       return fail(`${where}.${field}`, 'must be a column name or a JSON pointer');
-    const parent = field.split('.')[0] ?? field;
-    if (parent !== field && given.has(parent))
+    const [parent = field] = field.split('.');
+    if (parent !== field && Object.hasOwn(given, parent))
       return fail(where, `gives ${parent} both whole and by its parts`);
     fields.set(field, place);
   }
@@ -128,12 +99,4 @@ function readFields(
     if (!group.some((field) => fields.has(field))) fail(where, `lacks ${group.join(' or ')}`);
   }
   return fields;
-}
-
-function asMap(value: unknown): ReadonlyMap<unknown, unknown> | undefined {
-  return value instanceof Map ? (value as ReadonlyMap<unknown, unknown>) : undefined;
-}
-
-function shown(name: unknown): string {
-  return JSON.stringify(String(name));
 }

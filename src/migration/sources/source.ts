@@ -47,3 +47,23 @@ export interface Source {
   read: (entity: Entity, options?: ReadOptions) => AsyncIterable<Batch>;
   close: () => Promise<void>;
 }
+
+/** Streams an entity's rows. */
+export type Reader = (options: ReadOptions) => AsyncIterable<Batch>;
+
+/** A source of these entities; `remedyFor` says what is wrong, and what to do, where another one is asked for. */
+export function createSource(
+  readers: ReadonlyMap<Entity, Reader>,
+  remedyFor: (entity: Entity) => string,
+  rest: Omit<Source, 'entities' | 'read'>,
+): Source {
+  return {
+    ...rest,
+    entities: [...readers.keys()],
+    read: (entity, options = {}) => {
+      const reader = readers.get(entity);
+      if (reader === undefined) throw new SourceError(remedyFor(entity));
+      return reader(options);
+    },
+  };
+}

@@ -1,11 +1,13 @@
-import type { EntityMapping, Mapping } from '../mapping.ts';
+import { printable } from '../../../lib/system/terminal.ts';
+import { createSeen } from '../../analysis/seen.ts';
 import { entityNames } from '../../records/records.ts';
 import type { Entity } from '../../records/records.ts';
+import { belongsTo, createBatchBuilder } from '../batches.ts';
 import { columnsOf, indexOfColumn } from '../columns.ts';
-import { SourceError } from '../source.ts';
-import type { Source } from '../source.ts';
-import type { Column, Database } from './database.ts';
-import { createTableReader, type Table, type TableReader } from './read-table.ts';
+import type { EntityMapping, Mapping } from '../mapping.ts';
+import { createSource, SourceError } from '../source.ts';
+import type { Reader, Source } from '../source.ts';
+import { fromQuery, type Cell, type Column, type Database } from './database.ts';
 import { plainSelect } from './statement.ts';
 import type { DatabaseUrl } from './urls.ts';
 
@@ -15,7 +17,7 @@ export async function openTables<C extends Column>(
   database: Database<C>,
   mapping: Mapping,
 ): Promise<Source> {
-  const readers = new Map<Entity, TableReader>();
+  const readers = new Map<Entity, Reader>();
   try {
     for (const entity of entityNames) {
       const own = mapping.get(entity);
@@ -27,22 +29,23 @@ export async function openTables<C extends Column>(
     await database.close();
     throw error;
   }
-  return {
-    name: address.shown,
-    entities: [...readers.keys()],
-    ignored: [],
-    settledUntil: database.settledUntil,
-    read: (entity, options = {}) => {
-      const reader = readers.get(entity);
-      if (reader === undefined) {
-        throw new SourceError(
-          `the mapping names no ${entity}: add entities.${entity}, or leave ${entity} out`,
-        );
-      }
-      return reader(options);
-    },
-    close: database.close,
-  };
+  const remedyFor = (entity: Entity): string =>
+    `the mapping names no ${entity}: add entities.${entity}, or leave ${entity} out`;
+  const { settledUntil, close } = database;
+  return createSource(readers, remedyFor, { name: address.shown, ignored: [], settledUntil, close });
+}
+
+/** An entity's query, checked. */
+interface Table<C extends Column> {
+  readonly entity: Entity;
+  readonly select: string;
+  readonly columns: readonly C[];
+  /** Indices of the columns that identify a row. */
+  readonly key: readonly number[];
+  /** The record field each column gives, if any. */
+  readonly fields: readonly (string | undefined)[];
+  /** Names the table in errors. */
+  readonly where: string;
 }
 
 async function openTable<C extends Column>(
@@ -70,4 +73,107 @@ async function openTable<C extends Column>(
       throw new SourceError(`${where}.query: ${name} holds bytes, not text: write it as ${bytesToText}`);
   }
   return { entity, select, columns, key, fields, where };
+}
+
+type Key = readonly string[];
+
+/**
+ * Streams a query's rows. The first reading checks that the key identifies a row: where two keys may be equal by their
+ * hashes, the database is asked for one that comes more than once.
+ */
+function createTableReader<C extends Column>(database: Database<C>, table: Table<C>): Reader {
+  const { entity, columns, fields, where } = table;
+  const query = `${where}.query`;
+  const toRow = createRowMaker(fields);
+  const apiKey = fields.indexOf('apiKey');
+  const keyColumns = table.key.map((index) => columns[index]?.name ?? '');
+  const names = `(${keyColumns.join(', ')})`;
+  /** Rows of the queries that were read to their end. */
+  const counted = new Map<string, number>();
+
+  const keyOf = (cells: readonly Cell[]): Key => {
+    const key: string[] = [];
+    for (const index of table.key) {
+      const cell = cells[index];
+      if (cell == null) {
+        throw new SourceError(`${where}.key: ${names} is null in a row: choose columns that are never null`);
+      }
+      if (apiKey !== -1 && cell === cells[apiKey]) {
+        throw new SourceError(
+          `${where}.key holds API keys, and reports show a row's key: identify the rows by another column`,
+        );
+      }
+      key.push(cell);
+    }
+    return key;
+  };
+
+  return async function* ({ size, since, organizationId }) {
+    const select = selectSince(database, table, since);
+    const total = counted.get(select) ?? (await database.estimate(select, query));
+    const seen = counted.has(select) ? undefined : createSeen();
+    let mayRepeat = false;
+    const batch = createBatchBuilder<Key>(size, (key) => `${entity} row ${show(key)}`);
+    let read = 0;
+    for await (const page of database.stream(select, query, columns)) {
+      for (const cells of page) {
+        const key = keyOf(cells);
+        if (seen?.add('', key.length === 1 ? (key[0] ?? '') : JSON.stringify(key)) === true) mayRepeat = true;
+        read += 1;
+        const { raw, bytes } = toRow(cells);
+        if (belongsTo(organizationId, raw)) batch.add({ raw }, bytes, key);
+        if (batch.isFull) yield batch.cut(Math.min(0.99, read / Math.max(1, total)));
+      }
+    }
+    const repeated = mayRepeat ? await database.findRepeated(select, query, keyColumns) : undefined;
+    if (repeated !== undefined) {
+      throw new SourceError(
+        `${where}.key: ${names} is not unique, ${show(repeated)} comes more than once: add a column`,
+      );
+    }
+    counted.set(select, read);
+    yield batch.cut(1);
+  };
+}
+
+/** The query without rows that did not change since then, where the type of updatedAt allows it. */
+function selectSince<C extends Column>(
+  { quote }: Database<C>,
+  { select, columns, fields }: Table<C>,
+  since: number | undefined,
+): string {
+  const updated = columns[fields.indexOf('updatedAt')];
+  if (since === undefined || updated?.newer === undefined) return select;
+  const name = `source.${quote(updated.name)}`;
+  return `SELECT * ${fromQuery(select)} WHERE ${updated.newer(name, since)} OR ${name} IS NULL`;
+}
+
+type Fields = Record<string, unknown>;
+
+/** Makes a row of cells. Fields of nested objects come nested, unless a column gives the whole object as well. */
+function createRowMaker(fields: readonly (string | undefined)[]) {
+  const columns: { index: number; field: string; parent?: string | undefined }[] = [];
+  for (const [index, given] of fields.entries()) {
+    const [parent, field] = given?.split('.') ?? [];
+    if (given === undefined) continue;
+    if (field === undefined || fields.includes(parent)) columns.push({ index, field: given });
+    else columns.push({ index, field, parent });
+  }
+  return (cells: readonly Cell[]): { raw: Fields; bytes: number } => {
+    const raw: Fields = {};
+    let bytes = 0;
+    for (const { index, field, parent } of columns) {
+      const cell = cells[index];
+      if (typeof cell !== 'string') continue;
+      const place = parent === undefined ? raw : ((raw[parent] ??= {}) as Fields);
+      place[field] = cell;
+      bytes += cell.length;
+    }
+    return { raw, bytes };
+  };
+}
+
+/** A key for people. */
+function show(key: Key): string {
+  return `(${key.map(printable).join(', ')})`;
 }

@@ -5,45 +5,68 @@ import { fieldNames, requiredFields } from '../../records/parse.ts';
 import { belongsTo, createBatchBuilder } from '../batches.ts';
 import { columnsOf, type Columns } from '../columns.ts';
 import { SourceError } from '../source.ts';
-import type { Batch, ReadOptions, Row } from '../source.ts';
+import type { Reader, Row } from '../source.ts';
 import { maxRowBytes, openBytes } from './file.ts';
 import type { DataFile, FileVersion } from './file.ts';
 
-interface RowError {
-  readonly line: number;
-  readonly error: string;
-}
+/** What the parser gives: the cells of a record, or why there are none, with the line where that ends. */
+type Parsed =
+  | {
+      readonly info: { readonly lines: number };
+      readonly record: readonly string[];
+      readonly error?: undefined;
+    }
+  | { readonly info: { readonly lines: number }; readonly error: string };
 
-interface CsvRecord {
-  readonly cells: readonly string[];
-  readonly bytes: number;
-  readonly line: number;
-}
-
-/** What a CSV file's first line says. */
-export interface CsvHeader {
-  readonly delimiter: string;
-  readonly columns: Columns;
-}
-
-/** Reads a CSV file's first line: what separates its cells, and what its columns give, as `columnsOf`. */
-export async function readCsvHeader(
+/**
+ * Opens a CSV file, whose first line names the columns: each gives the record field of its name, or the one that
+ * `fields` maps to it. An empty cell is an absent field.
+ */
+export async function openCsv(
   file: DataFile,
   version: FileVersion,
   fields: ReadonlyMap<string, string> | undefined,
-): Promise<CsvHeader> {
+): Promise<Reader> {
   const delimiter = await findDelimiter(file, version);
-  for await (const { cells } of openRecords(file, version, delimiter, () => {}).records) {
-    const names = cells.map((cell) => (decode(cell) ?? '').trim());
-    const { entity, name } = file;
+  const columns = await readColumns(file, parseFile(file, version, delimiter).parsed, fields);
+  return async function* (options) {
+    const { parsed, progress } = parseFile(file, version, delimiter);
+    const batch = createBatchBuilder<number>(options.size, (line) => `${file.name}:${line}`);
+    let isHeader = true;
+    for await (const next of parsed) {
+      if (next.error !== undefined) {
+        batch.add({ error: next.error }, 0, next.info.lines);
+      } else if (isHeader) {
+        isHeader = false;
+      } else {
+        const { info, record: cells } = next;
+        const bytes = cells.reduce((sum, cell) => sum + cell.length, 0);
+        const row = toRow(cells, columns);
+        if (row.error !== undefined || belongsTo(options.organizationId, row.raw))
+          batch.add(row, bytes, info.lines);
+      }
+      if (batch.isFull) yield batch.cut(progress());
+    }
+    yield batch.cut(1);
+  };
+}
+
+async function readColumns(
+  { entity, name: where }: DataFile,
+  parsed: AsyncIterable<Parsed>,
+  fields: ReadonlyMap<string, string> | undefined,
+): Promise<Columns> {
+  for await (const next of parsed) {
+    if (next.error !== undefined) continue;
+    const names = next.record.map((cell) => (decode(cell) ?? '').trim());
     // A first line without a single field name is data, perhaps with an API key in it: it must not be quoted.
     if (fields === undefined && !names.some((column) => fieldNames(entity).includes(column))) {
       const example = requiredFields(entity).map(([field]) => field);
-      throw new SourceError(`${name}: the first line must name the columns, such as ${example.join(',')}`);
+      throw new SourceError(`${where}: the first line must name the columns, such as ${example.join(',')}`);
     }
-    return { delimiter, columns: columnsOf({ entity, names, what: 'the first line', where: name }, fields) };
+    return columnsOf({ entity, names, what: 'the first line', where }, fields);
   }
-  throw new SourceError(`${file.name} is empty: its first line must name the columns`);
+  throw new SourceError(`${where} is empty: its first line must name the columns`);
 }
 
 /** Comma, semicolon or tab: whichever the first line has most of outside quotes. */
@@ -57,40 +80,6 @@ async function findDelimiter(file: DataFile, version: FileVersion): Promise<stri
     return [',', ';', '\t'].reduce((best, next) => (count(next) > count(best) ? next : best));
   }
   return ',';
-}
-
-/** Streams the records of a CSV file as fields; an empty cell is an absent field. */
-export async function* readCsv(
-  file: DataFile,
-  { delimiter, columns }: CsvHeader,
-  version: FileVersion,
-  options: ReadOptions,
-): AsyncGenerator<Batch> {
-  const errors: RowError[] = [];
-  const { records, progress } = openRecords(file, version, delimiter, (error) => errors.push(error));
-  const batch = createBatchBuilder<number>(options.size, (line) => `${file.name}:${line}`);
-  // The parser runs ahead of its reader, so every error before a record is known by the time the record arrives.
-  const addErrorsBefore = (at: number): void => {
-    while (errors[0] !== undefined && errors[0].line < at) {
-      batch.add(errors[0], 0, errors[0].line);
-      errors.shift();
-    }
-  };
-
-  let isHeader = true;
-  for await (const record of records) {
-    if (isHeader) {
-      isHeader = false;
-      continue;
-    }
-    addErrorsBefore(record.line);
-    const row = toRow(record.cells, columns);
-    if (row.error !== undefined || belongsTo(options.organizationId, row.raw))
-      batch.add(row, record.bytes, record.line);
-    if (batch.isFull) yield batch.cut(progress());
-  }
-  addErrorsBefore(Number.POSITIVE_INFINITY);
-  yield batch.cut(1);
 }
 
 function toRow(cells: readonly string[], columns: Columns): Row {
@@ -110,13 +99,12 @@ function toRow(cells: readonly string[], columns: Columns): Row {
   return { raw };
 }
 
-/** The file's records, of the bytes as Latin-1: the parser would silently replace what is not valid UTF-8. */
-function openRecords(
+/** Parses the bytes as Latin-1: the parser would silently replace what is not valid UTF-8. */
+function parseFile(
   file: DataFile,
   version: FileVersion,
   delimiter: string,
-  onError: (error: RowError) => void,
-): { records: AsyncIterable<CsvRecord>; progress: () => number } {
+): { parsed: AsyncIterable<Parsed>; progress: () => number } {
   const { chunks, progress } = openBytes(file, version);
   const parser = parse({
     delimiter,
@@ -130,7 +118,11 @@ function openRecords(
     max_record_size: maxRowBytes,
     on_skip: (error) => {
       if (error?.code === 'INVALID_OPENING_QUOTE') {
-        onError({ line: lineOf(error), error: 'has a quote inside an unquoted cell' });
+        const fault: Parsed = {
+          info: { lines: lineOf(error) },
+          error: 'has a quote inside an unquoted cell',
+        };
+        parser.push(fault);
       } else {
         // After such a fault it is unknown where the next row begins: going on would lose rows, or invent some.
         parser.destroy(unreadableFrom(file, error));
@@ -139,18 +131,12 @@ function openRecords(
     },
   });
   pipeline(Readable.from(withoutMark(chunks), { objectMode: false }), parser, () => {});
-  return { records: readRecords(file, parser), progress };
+  return { parsed: withSourceErrors(file, parser), progress };
 }
 
-async function* readRecords(file: DataFile, parser: AsyncIterable<unknown>): AsyncGenerator<CsvRecord> {
+async function* withSourceErrors(file: DataFile, parser: AsyncIterable<Parsed>): AsyncGenerator<Parsed> {
   try {
-    for await (const { info, record } of parser as AsyncIterable<{
-      info: { lines: number };
-      record: string[];
-    }>) {
-      const bytes = record.reduce((sum, cell) => sum + cell.length, 0);
-      yield { cells: record, bytes, line: info.lines };
-    }
+    yield* parser;
   } catch (error) {
     throw error instanceof CsvError ? unreadableFrom(file, error) : error;
   }
@@ -169,16 +155,17 @@ function lineOf(error: unknown): number {
   return typeof lines === 'number' ? lines : 0;
 }
 
-function unreadableFrom(file: DataFile, error: unknown): SourceError {
+const faults: Readonly<Record<string, string>> = {
+  CSV_QUOTE_NOT_CLOSED: 'a quote is opened and never closed',
+  CSV_MAX_RECORD_SIZE: 'a row is longer than 1 MiB, perhaps for a quote left open',
+  CSV_INVALID_CLOSING_QUOTE: 'there is text after a closing quote',
+};
+
+function unreadableFrom({ name }: DataFile, error: unknown): SourceError {
   const code = error instanceof CsvError ? error.code : '';
-  const faults: Readonly<Record<string, string>> = {
-    CSV_QUOTE_NOT_CLOSED: 'a quote is opened and never closed',
-    CSV_MAX_RECORD_SIZE: 'a row is longer than 1 MiB, perhaps for a quote left open',
-    CSV_INVALID_CLOSING_QUOTE: 'there is text after a closing quote',
-  };
   const fault = faults[code] ?? `the file is not valid CSV (${code})`;
   return new SourceError(
-    `${file.name}:${lineOf(error)}: ${fault}; correct the quoting, nothing after it can be read`,
+    `${name}:${lineOf(error)}: ${fault}; correct the quoting, nothing after it can be read`,
   );
 }
 

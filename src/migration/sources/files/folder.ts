@@ -3,8 +3,8 @@ import { basename, dirname, join } from 'node:path';
 import { entityNames, isEntity } from '../../records/records.ts';
 import type { Entity } from '../../records/records.ts';
 import type { Mapping } from '../mapping.ts';
-import { SourceError } from '../source.ts';
-import type { Batch, ReadOptions, Source } from '../source.ts';
+import { createSource, SourceError } from '../source.ts';
+import type { Reader, Source } from '../source.ts';
 import { fileVersion } from './file.ts';
 import type { DataFile, FileVersion } from './file.ts';
 import {
@@ -20,8 +20,6 @@ import { projectByPointers } from './pointers.ts';
 
 const exampleNames = entityNames.map((entity) => `${entity}.ndjson`).join(', ');
 const formats = ['ndjson', 'ndjson.gz', 'csv'] as const;
-
-type Reader = (options: ReadOptions) => AsyncIterable<Batch>;
 
 /** Opens a folder, or one file, whose files are named after the entities. Nothing is read but CSV headers. */
 export async function openFiles(location: string, mapping: Mapping | undefined): Promise<Source> {
@@ -39,22 +37,15 @@ export async function openFiles(location: string, mapping: Mapping | undefined):
     versions.push(`${file.name} ${version.token}`);
     readers.set(entity, await openFile(file, version, mapping, manifest));
   }
-  return {
+  const remedyFor = (entity: Entity): string =>
+    `${location} holds no ${entity}: add the file ${entity}.ndjson, or leave ${entity} out`;
+  return createSource(readers, remedyFor, {
     name: location,
-    entities: [...readers.keys()],
     ignored,
     settledUntil: Number.POSITIVE_INFINITY,
     version: versions.join('\n'),
-    read: (entity, options = {}) => {
-      const reader = readers.get(entity);
-      if (reader === undefined)
-        throw new SourceError(
-          `${location} holds no ${entity}: add the file ${entity}.ndjson, or leave ${entity} out`,
-        );
-      return reader(options);
-    },
     close: async () => {},
-  };
+  });
 }
 
 async function openFile(
@@ -71,9 +62,8 @@ async function openFile(
     throw new SourceError(`${where} maps nothing: add fields, or leave the entity out`);
   const unchanged = (read: Reader): Reader => readUnchanged(file, version, manifest, read);
   if (file.format === 'csv') {
-    const { readCsv, readCsvHeader } = await import('./csv.ts');
-    const header = await readCsvHeader(file, version, own?.fields);
-    return unchanged((options) => readCsv(file, header, version, options));
+    const { openCsv } = await import('./csv.ts');
+    return unchanged(await openCsv(file, version, own?.fields));
   }
   const project = own?.fields === undefined ? undefined : projectByPointers(own.fields, where);
   return unchanged((options) => readNdjson(file, version, options, project));
