@@ -8,7 +8,7 @@ export const modes = ['shadow', 'mirror', 'reverse', 'native'] as const;
  */
 export type Mode = (typeof modes)[number];
 
-/** Whose data counts. */
+/** Which side's data is authoritative. */
 export type Authority = 'legacy' | 'redis';
 
 export function isMode(text: string): text is Mode {
@@ -19,9 +19,9 @@ export function authorityOf(mode: Mode): Authority {
   return mode === 'shadow' || mode === 'mirror' ? 'legacy' : 'redis';
 }
 
-/** What `cutover set` has to observe for a step from one mode to another. */
+/** What `cutover set` requires for a step from one mode to another. */
 export type StepRule =
-  /** Allowed where the checks for the new mode are passed, or with --force. */
+  /** Allowed if the checks for the new mode pass, or with --force. */
   | { kind: 'checked' }
   /** Always allowed. */
   | { kind: 'free' }

@@ -24,7 +24,7 @@ export interface Forwarded extends Relayed {
 export interface Traffic {
   read: (credentials: Credentials | undefined, request: LegacyRequest) => Promise<Forwarded>;
   change: (change: Change) => Promise<Forwarded>;
-  /** Waits for what goes on behind the responses. */
+  /** Waits for background work that outlives the responses. */
   close: () => Promise<void>;
 }
 
@@ -37,10 +37,10 @@ export interface TrafficOptions {
   log: Log;
 }
 
-/** Responses that wait to be compared at most; beyond, they are not. */
+/** The maximum of responses that wait to be compared; further ones are not compared. */
 const mostComparisons = 500;
 
-/** How long a bridge that stops waits for changes whose outcome is unknown, in ms. */
+/** How long a stopping bridge waits for changes whose outcome is unknown, in ms. */
 const longestDoubt = 4000;
 
 /** The longest response that is compared, in bytes. */
@@ -49,11 +49,11 @@ const longestProfile = 256 * 1024;
 export function createTraffic(options: TrafficOptions): Traffic {
   const { store, keyPrefix, legacy, cutover, log } = options;
   const findings = createFindings(store, keyPrefix, log);
-  // What is in doubt must be on record before a switch looks for it.
+  // Doubts must be recorded before a switch looks for them.
   cutover.holdWhile(findings.hasUnsavedGaps);
   const underWay = new Set<Promise<void>>();
   const stopping = new AbortController();
-  // Any number of changes may wait for their outcome, each with a listener.
+  // Any number of changes may wait for their outcome, each with its own listener.
   setMaxListeners(0, stopping.signal);
   const mirror = { ...options, findings, inBackground, signal: stopping.signal };
   const checkRead = createReadCheck(mirror);
@@ -98,7 +98,7 @@ export function createTraffic(options: TrafficOptions): Traffic {
       return { ...response, caller: lookup.then(callerOf) };
     },
     close: async () => {
-      // Changes whose outcome is unknown are adopted, if that does not take too long; else their marks stay.
+      // Changes whose outcome is unknown are adopted if that does not take too long; otherwise their marks stay.
       const late = setTimeout(() => stopping.abort(), longestDoubt);
       while (underWay.size > 0) await Promise.all(underWay);
       clearTimeout(late);
@@ -129,7 +129,7 @@ export function createTraffic(options: TrafficOptions): Traffic {
     });
   }
 
-  /** Records how the two services judged the key of a change. */
+  /** Records which services accepted the key of a change. */
   async function judge(credentials: Credentials, status: number, lookup: Lookup): Promise<void> {
     const here = await lookup;
     const finding = here && judgeKey(status, here.kind);

@@ -23,8 +23,8 @@ export type ComparedField = (typeof comparedFields)[number];
 export type Shown = Profile | undefined;
 
 /**
- * The profile that the legacy service shows; `unreadable` where its response is no profile. `body` is undefined where it
- * was too long or broke off.
+ * The profile that the legacy service shows; `unreadable` if its response is not a profile. `body` is undefined where
+ * it was too long or broke off.
  */
 export async function shownByLegacy(
   { status, headers }: Pick<LegacyResponse, 'status' | 'headers'>,

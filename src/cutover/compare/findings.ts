@@ -15,12 +15,12 @@ type Comparison =
   | { kind: 'different'; userId: string; fields: readonly ComparedField[] }
   /** The user's profile here is what the legacy service showed a moment ago. */
   | { kind: 'adopted'; userId: string }
-  /** The legacy service's response was no profile, or too long. */
+  /** The legacy service's response was not a profile, or too long. */
   | { kind: 'unreadable' };
 
 /**
- * Why something may be missing here, although the legacy service has it: a change could not be marked as unsettled
- * while Redis was away; the caller's key is unknown here; or it is not known what became of a denylist change.
+ * Why something that the legacy service has may be missing here: a change could not be marked as unsettled while Redis
+ * was unavailable; the caller's key is unknown here; or the outcome of a denylist change is unknown.
  */
 export type Gap =
   | 'unmarked-change'
@@ -31,11 +31,11 @@ export type Gap =
 
 /**
  * Why a change that the legacy service accepted could not be adopted: it did not show the profile; denylist changes or
- * a rebuild of the name index kept coming between; Redis was away; or the mode had been switched by then.
+ * a rebuild of the name index kept interfering; Redis was unavailable; or the mode had been switched by then.
  */
 export type AdoptionFailure = 'profile-not-shown' | 'overtaken' | 'store-unavailable' | 'mode-switched';
 
-/** The same in words for people. */
+/** The same in words. */
 export const adoptionFailureTexts: Record<AdoptionFailure, string> = {
   'profile-not-shown': 'the legacy service did not show the profile',
   overtaken: 'other changes kept coming between',
@@ -43,7 +43,7 @@ export const adoptionFailureTexts: Record<AdoptionFailure, string> = {
   'mode-switched': 'the mode was switched before',
 };
 
-/** How the two judged an API key: only the legacy service accepted it, only Redis did, or both. */
+/** Who accepted an API key: only the legacy service, only Redis, or both. */
 export type KeyFinding = 'unmapped' | 'refused' | 'agreed';
 
 /** How the two judge a key, by what the legacy service answered; undefined if that does not tell. */
@@ -75,8 +75,8 @@ const partSize = 200;
 const mostPending = 20_000;
 
 /**
- * Gathers what comparisons find, and saves it once a second: no request waits for it, and of a user or a key only the
- * last finding counts. What is recorded has neither a value of a profile nor an API key.
+ * Collects the results of comparisons, and saves them once a second: no request waits for it, and only the last result
+ * for a user or a key counts. Records contain neither values of profiles nor API keys.
  */
 export function createFindings(store: RedisClient, prefix: string, log: Log) {
   let pending = new Map<string, Pending>();
@@ -96,7 +96,7 @@ export function createFindings(store: RedisClient, prefix: string, log: Log) {
     return found;
   }
 
-  /** A gap is never dropped: it waits until the store is back. */
+  /** A gap is never dropped: it is kept until the store is back. */
   function note(organizationId: string, gap: Gap, count: number, first: number, pendingMs: number): void {
     const { gaps } = pendingOf(organizationId);
     const known = gaps.get(gap);
@@ -152,11 +152,11 @@ export function createFindings(store: RedisClient, prefix: string, log: Log) {
 
   const flushing = repeat(flush, flushInterval);
   return {
-    /** `since`: from when on the mode holds that the comparison was made in. */
+    /** `since`: since when the mode in which the comparison was made has been in force. */
     compared: (organizationId: string, since: number, comparison: Comparison): void => {
       let found = pendingOf(organizationId);
       if (found.since !== since) {
-        // Findings of two modes do not mix.
+        // Results of two modes must not be mixed.
         found = { ...found, since, counts: new Map(), users: new Map() };
         pending.set(organizationId, found);
       }
@@ -176,15 +176,15 @@ export function createFindings(store: RedisClient, prefix: string, log: Log) {
       const entry = JSON.stringify({ userAgent: (userAgent ?? '').slice(0, 200), at: Date.now() });
       setBounded(pendingOf(organizationId).keys, sha256, { finding, entry });
     },
-    /** `number`: of the change; an adoption that drew a higher one has made the failure good. */
+    /** `number`: of the change; an adoption with a higher one has repaired the failure. */
     adoptionFailed: (organizationId: string, userId: string, number: number, reason: AdoptionFailure): void =>
       setBounded(pendingOf(organizationId).failures, userId, { number, reason }),
-    /** `pendingMs`: for how long what it is about may still take effect in the legacy service. */
+    /** `pendingMs`: for how long the change may still take effect in the legacy service. */
     gap: (organizationId: string, gap: Gap, pendingMs: number): void => {
       unsavedGaps += 1;
       note(organizationId, gap, 1, Date.now(), pendingMs);
     },
-    /** Whether a gap is not on record yet. */
+    /** Whether a gap is not recorded yet. */
     hasUnsavedGaps: (): boolean => unsavedGaps > 0,
     register,
     flush,

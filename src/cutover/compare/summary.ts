@@ -23,9 +23,9 @@ export type ComparisonSummary = Awaited<ReturnType<typeof readOne>>;
 
 const mostExamples = 10;
 
-/** How long a change is usually under way at most, from being forwarded to being adopted, in ms. */
+/** How long it usually takes at most from forwarding a change to adopting it, in ms. */
 const usualDuration = 5000;
-/** More marks than changes can be under way: then most of them have been left behind. */
+/** More marks than there can be changes in progress: most of them must have been left behind. */
 const mostUnderWay = 2000;
 
 /** What comparing has found, by organization; those in which nothing was compared or disputed are left out. */
@@ -59,7 +59,7 @@ async function readOne(store: RedisClient, prefix: string, organizationId: strin
     since: count('since'),
     compared: count('same') + count('different'),
     different: count('different'),
-    /** Responses that were no profile. */
+    /** Responses that were not a profile. */
     unreadable: count('unreadable'),
     /** How often each field differed. */
     fields,
@@ -130,7 +130,7 @@ async function readMarks(store: RedisClient, key: string) {
   };
 }
 
-/** Some of the users who are on record. */
+/** Some of the recorded users. */
 async function examplesIn<Entry>(store: RedisClient, key: string): Promise<({ userId: string } & Entry)[]> {
   const some = Object.entries(await someOf(store, key)).slice(0, mostExamples);
   return some.map(([userId, entry]) => ({ userId, ...(JSON.parse(entry) as Entry) }));

@@ -3,7 +3,7 @@ import { brotliDecompress, gunzip, inflate } from 'node:zlib';
 import { valuesOf } from './headers.ts';
 import type { LegacyResponse } from './legacy.ts';
 
-/** Responses are read and decompressed up to so many bytes: more than any list of names has. */
+/** Responses are read and decompressed up to this many bytes: more than any list of names has. */
 export const longestResponse = 32 * 1024 * 1024;
 
 const decoders: Record<string, (bytes: Buffer) => Promise<Buffer>> = {

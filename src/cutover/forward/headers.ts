@@ -1,4 +1,4 @@
-/** Headers that concern one connection only (RFC 9110 §7.6.1), and those that are a matter between neighbours. */
+/** Headers that concern one connection only (RFC 9110 §7.6.1), and those between two adjacent hops. */
 const hopByHop = new Set([
   'connection',
   'expect',
@@ -14,10 +14,10 @@ const hopByHop = new Set([
   'upgrade',
 ]);
 
-/** What the bridge itself says of every response, and what only leads clients around it. */
+/** Headers that the bridge sets on every response itself, and those that would lead clients around it. */
 const ownInResponses = new Set(['alt-svc', 'cache-control', 'deprecation', 'sunset', 'x-request-id']);
 
-/** What is known of a request besides its headers. */
+/** What is known about a request besides its headers. */
 export interface RequestContext {
   requestId: string;
   /** The address of the client. */

@@ -9,7 +9,7 @@ export interface LegacyRequest {
   /** A name, its value, the next name … */
   headers: string[];
   body?: Buffer | Readable | undefined;
-  /** Ends a request whose response nobody wants any more. */
+  /** Aborts a request whose response nobody needs any more. */
   signal?: AbortSignal | undefined;
 }
 
@@ -48,7 +48,7 @@ export function connectLegacy(baseUrl: string, timeoutMs: number): Legacy {
     connect: { timeout: timeoutMs },
     headersTimeout: timeoutMs,
     bodyTimeout: timeoutMs,
-    // Less than common servers keep an idle connection: what is sent on one that is being closed is lost.
+    // Shorter than common servers keep idle connections: a request on one that is being closed would be lost.
     keepAliveTimeout: 4000,
     maxHeaderSize: 64 * 1024,
   });

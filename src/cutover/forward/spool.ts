@@ -14,13 +14,13 @@ export interface SpooledBody {
   discard: () => Promise<void>;
 }
 
-/** So much of a body is kept in memory; the rest goes to a file. */
+/** This much of a body is kept in memory; the rest goes to a file. */
 const inMemory = 1024 * 1024;
 
 /**
  * Receives the bytes of a body as they are, and throws `tooLarge` beyond `limit` bytes. Long bodies go to a temporary
- * file, so that however many of them arrive at a time, they take little memory. The file has no name any more once it is
- * open: nothing is left of it after a kill.
+ * file, so that they take little memory however many of them arrive at a time. The file is unlinked once it is open, so
+ * nothing is left of it after a kill.
  */
 export async function spool(
   source: AsyncIterable<Buffer>,

@@ -7,7 +7,7 @@ import type { QueuedCaller, QueuedChange } from './queue/changes.ts';
 
 /** Encrypts the API keys of changes that wait for their replay: the legacy service requires the caller's own. */
 export interface ReplayCredentials {
-  /** The key (as the bytes of its header, in Latin-1), readable only together with whom it belongs to. */
+  /** The key (the bytes of its header, in Latin-1), which can only be decrypted together with its owner. */
   seal: (caller: QueuedCaller, apiKey: string) => string;
   /**
    * The API key of a change; undefined if it was sealed by an instance with another secret, is not that of this
@@ -37,8 +37,8 @@ const derive = promisify<string, Buffer, number, typeof cost, Buffer>(scrypt);
 
 /**
  * Derives the keys from the secrets, and compares the secret with that of the other instances, of which Redis has a
- * check value. A secret that differs is accepted in its place if it comes with the one before, or if no instance could
- * have used that one for a change that still waits.
+ * check value. A different secret replaces it if it comes with the previous one, or if no instance can have used that
+ * for a change that still waits.
  */
 export async function openReplayCredentials(
   store: RedisClient,
@@ -101,7 +101,7 @@ export function createReplayCredentials(keys: readonly Buffer[]): ReplayCredenti
   };
 }
 
-/** Whose key it is: a ciphertext that was moved to another entry does not open. */
+/** The owner of the key: a ciphertext that was moved to another entry cannot be decrypted. */
 function associatedData({ organizationId, keyId, role, userId }: QueuedCaller): Buffer {
   return Buffer.from(JSON.stringify([organizationId, keyId, role, userId ?? null]));
 }
@@ -110,7 +110,7 @@ async function deriveKey(secret: string, salt: Buffer): Promise<Buffer> {
   return await derive(secret, salt, sizes.key, cost);
 }
 
-/** Tells keys apart without saying anything of them. */
+/** Distinguishes keys without revealing anything about them. */
 function fingerprint(key: Buffer): Buffer {
   return createHmac('sha256', key).update('profile-bridge replay').digest().subarray(0, sizes.fingerprint);
 }

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import type { ProfileChange } from '../../domain/profile.ts';
 import type { LegacyRequest } from '../forward/legacy.ts';
 
-/** What the legacy service is asked to do, complete. */
+/** A complete request to the legacy service. */
 export type Demand =
   | { kind: 'put'; change: ProfileChange; file?: PictureFile }
   | { kind: 'ban'; replacements: readonly (readonly [username: string, replacement: string])[] }
@@ -51,7 +51,7 @@ async function encode(demand: Demand): Promise<{ type: string; body: Buffer }> {
         ? json(fieldsOf(demand.change))
         : await multipart(fieldsOf(demand.change), demand.file);
     case 'ban': {
-      // By hand: an object would move names such as `7` to the front, and names such as `__proto__` elsewhere.
+      // Built as text: an object would move names such as `7` to the front, and lose names such as `__proto__`.
       const properties = demand.replacements.map((pair) =>
         pair.map((name) => JSON.stringify(name)).join(':'),
       );

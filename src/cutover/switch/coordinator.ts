@@ -20,11 +20,11 @@ export interface SwitchRequest {
   /** The command, for the record. */
   by: string;
   signal: AbortSignal;
-  /** Told in one line what is being done. */
+  /** Called with one line about each step. */
   onProgress: (line: string) => void;
-  /** Organizations that migrations are loading, and that are not on the list of all yet. */
+  /** Organizations that migrations are loading and that are not yet on the list of all organizations. */
   beingLoaded: () => Promise<string[]>;
-  /** What stands in the way once no instance makes changes any more; an empty list lets the switch go on. */
+  /** What prevents the switch once no instance makes changes any more; it goes on if the list is empty. */
   obstacles: () => Promise<string[]>;
 }
 
@@ -38,7 +38,7 @@ export type SwitchOutcome =
   | { kind: 'withdrawn'; reasons: string[]; missing: string[] }
   | { kind: 'interrupted' };
 
-/** How long a switch lasts without being renewed, in ms: a tool that dies holds changes up for so long at most. */
+/** How long a switch lasts without being renewed, in ms: a tool that dies delays changes for no longer than this. */
 const lease = 3000;
 const pollInterval = 25;
 const organizationsAtOnce = 200;
@@ -83,7 +83,7 @@ export async function switchMode(
     await acknowledged('stop', 0);
     const organizations = await raiseEpochs();
     onProgress(`number ${epoch} is in force in ${organizations} organizations`);
-    // Only now: of an instance that was wrongly assumed to have ended, a change could still have come in before.
+    // Only now: before, an instance that was wrongly assumed to have ended could still have made a change.
     const reasons = await obstacles();
     if (reasons.length > 0) throw withdrawn(reasons);
     await acknowledged('stop', 1);
@@ -91,7 +91,7 @@ export async function switchMode(
     onProgress(`reads move to ${to}`);
     await acknowledged('reads', 1);
   } catch (error) {
-    // Its reply may be lost only: then the switch has been made.
+    // Only its reply may be lost: then the switch has been made.
     const state = await takeBack();
     if (state !== 'done') {
       if (error instanceof Withdrawal) return error.outcome;
@@ -128,7 +128,7 @@ export async function switchMode(
     }
   }
 
-  /** Raises the epoch everywhere; in how many organizations it is in force. */
+  /** Raises the epoch everywhere; returns in how many organizations it is in force. */
   async function raiseEpochs(before = '', after = ''): Promise<number> {
     const ids = [...new Set([...(await store.smembers(organizationsKey(prefix))), ...(await beingLoaded())])];
     let count = 0;
@@ -144,7 +144,7 @@ export async function switchMode(
     return count;
   }
 
-  /** Withdraws the switch and waits until that has ended; `done` where the switch had been made. */
+  /** Withdraws the switch and waits until that is complete; `done` if the switch had been made. */
   async function takeBack(): Promise<'done' | 'withdrawn'> {
     for (;;) {
       const state = await cutoverWithdraw(store, key, token);

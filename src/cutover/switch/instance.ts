@@ -19,11 +19,11 @@ export interface Admission {
   readonly mode: Mode;
   /** The epoch that every script of the change is given: Redis refuses those of an outdated instance. */
   readonly epoch: number;
-  /** To be called once, when all that belongs to the change has ended. */
+  /** To be called once, when everything that belongs to the change has ended. */
   release: () => void;
 }
 
-/** This process as a part of the cut-over. */
+/** This process as a participant in the cut-over. */
 export interface Cutover {
   id: string;
   /** The mode in which reads are served. */
@@ -31,19 +31,19 @@ export interface Cutover {
   /** Since when the stored mode holds, ms since 1970 by the store's clock; 0 if none was ever stored. */
   since: () => number;
   /**
-   * The mode for a read that begins now. A promise only during a switch, where this process has not heard from the
-   * store for a while; it rejects with `store-unavailable` where the store cannot be asked.
+   * The mode for a read that begins now. A promise only during a switch, if this process has not heard from the store
+   * for a while; it rejects with `store-unavailable` if the store cannot be reached.
    */
   readMode: () => Mode | Promise<Mode>;
   /**
-   * Admits a change whose body is there and whose caller is known. A promise only while a switch is under way: it
-   * resolves once changes are admitted again, and rejects with `store-unavailable` where the store is away for three
-   * seconds, or the switch takes longer than fifteen.
+   * Admits a change whose body has arrived and whose caller is known. A promise only while a switch is under way: it
+   * resolves once changes are admitted again, and rejects with `store-unavailable` if the store is unavailable for
+   * three seconds, or the switch takes longer than fifteen.
    */
   admitChange: () => Admission | Promise<Admission>;
   /**
    * Whether a switch has gone on without this process, as while it was paused, and left an admitted change behind: it
-   * must not be acknowledged. Asks the store only where the process has not heard from it for a while.
+   * must not be acknowledged. Asks the store only if the process has not heard from it for a while.
    */
   isLeftBehind: (admission: Pick<Admission, 'mode' | 'epoch'>) => Promise<boolean>;
   /** As long as this is true, the instance does not acknowledge that its changes have stopped. One at a time. */
@@ -65,14 +65,14 @@ export interface CutoverOptions {
   onMode?: (mode: Mode) => void;
 }
 
-/** How often an instance looks at the mode, in ms: always, and during a switch. */
+/** How often an instance reads the mode, in ms: normally, and during a switch. */
 const interval = { usual: 500, switching: 50 };
 /**
- * How long a change waits, in ms: for the store where that cannot be asked, and for a switch to end, which takes no
- * longer even where it is withdrawn late, with the usual --hold.
+ * How long a change waits, in ms: for a store that cannot be reached, and for a switch to end, which with the usual
+ * --hold takes no longer even if it is withdrawn late.
  */
 const longestWait = { store: 3000, hold: 15_000 };
-/** After how long without a heartbeat the store counts as away for the changes that wait, in ms. */
+/** After how long without a heartbeat the store counts as unavailable for waiting changes, in ms. */
 const storeAway = 1000;
 
 /** Changes admitted under one epoch. */
@@ -81,7 +81,7 @@ interface Era extends Admission {
 }
 
 /**
- * Registers this process, and follows the mode from then on. Rejects with an Error of one line with the remedy where the
+ * Registers this process, and follows the mode from then on. Rejects with an Error of one line with the remedy if the
  * process must not serve in the stored mode.
  */
 export async function joinCutover(store: RedisClient, options: CutoverOptions): Promise<Cutover> {
@@ -136,7 +136,7 @@ export async function joinCutover(store: RedisClient, options: CutoverOptions): 
     },
   };
 
-  /** Sends a heartbeat; what the store says of the mode. */
+  /** Sends a heartbeat; returns what the store says about the mode. */
   async function announced(isFirst: boolean): Promise<Announcement> {
     if (!isFirst) acknowledged = acknowledges(position, admitted());
     const reply = await cutoverHeartbeat(
@@ -159,7 +159,7 @@ export async function joinCutover(store: RedisClient, options: CutoverOptions): 
       apply(follow(await announced(false), position.epoch));
       heardAt = sentAt;
     } catch {
-      // A store that is away is reported elsewhere; the mode stays as it is.
+      // An unavailable store is reported elsewhere; the mode stays as it is.
     }
   }
 
@@ -215,7 +215,7 @@ export async function joinCutover(store: RedisClient, options: CutoverOptions): 
     return made;
   }
 
-  /** Changes that have not ended, counting those that have yet to go on record as gaps as one. */
+  /** Changes that have not ended; those that have yet to be recorded as gaps count as one. */
   function admitted(): number {
     let sum = isUnsaved() ? 1 : 0;
     for (const one of eras) sum += one.admitted;

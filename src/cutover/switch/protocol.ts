@@ -30,11 +30,11 @@ export interface Position {
   since: number;
   /** The phase that the instance has to acknowledge. */
   phase: Phase | undefined;
-  /** Whether the store has gone back to an earlier state, as after a failover. */
+  /** Whether the store has returned to an earlier state, as after a failover. */
   isRegressed: boolean;
 }
 
-/** Where an instance that has seen the epoch `seen` stands after an announcement. */
+/** The position of an instance that has seen the epoch `seen`, after an announcement. */
 export function follow({ mode, epoch, since, underWay }: Announcement, seen: number): Position {
   const isRegressed = epoch < seen;
   const reads = underWay?.phase === 'reads' ? underWay.to : mode;
@@ -49,8 +49,8 @@ export function follow({ mode, epoch, since, underWay }: Announcement, seen: num
 }
 
 /**
- * The phase that an instance may acknowledge now, with so many admitted changes not finished: for all but a withdrawal
- * every one of them has to be, or it could still reach the service that is no authority any more.
+ * The phase that an instance may acknowledge now, given the number of unfinished changes: except for a withdrawal all
+ * of them must have finished, or one could still reach the service that is no longer the authority.
  */
 export function acknowledges({ phase }: Position, admitted: number): Phase | undefined {
   return phase === 'back' || admitted === 0 ? phase : undefined;

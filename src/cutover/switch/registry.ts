@@ -50,7 +50,7 @@ const cutoverRead = script<
   ]
 >('cutover/read');
 
-/** What an instance says of itself when it registers. */
+/** What an instance reports about itself when it registers. */
 export interface Registration extends ProcessIdentity {
   kind: 'bridge' | 'migrate';
   /** Whether it can reach the legacy service (LEGACY_BASE_URL); true for tools, which need not. */
@@ -59,7 +59,7 @@ export interface Registration extends ProcessIdentity {
   replay: boolean;
 }
 
-/** A registration of this process, with an id of its own that an operator can tell apart. */
+/** A registration of this process, with an id by which an operator can recognize it. */
 export function newRegistration(of: Pick<Registration, 'kind' | 'legacy' | 'replay'>): {
   id: string;
   registration: Registration;
@@ -87,9 +87,9 @@ export interface CutoverState extends Announcement {
   now: number;
   /** The command that made the last switch. */
   by: string;
-  /** When an instance last ended in a way that leaves in doubt what it was about, and why it is believed to have. */
+  /** When an instance last ended in a way that leaves its changes in doubt, and how that is known. */
   gap?: { at: number; reason: string };
-  /** When the snapshot was taken that a verify of everything found no difference to, ms. */
+  /** When the snapshot was taken that a verify of everything matched, ms. */
   verifiedAt?: number;
   instances: Instance[];
   /** The modes so far, oldest first. */
@@ -149,7 +149,9 @@ function toHistory(rows: readonly string[]): ModePeriod[] {
   return periods.sort((one, other) => one.epoch - other.epoch);
 }
 
-/** When the authority changed last; undefined if it never did. Before the first command that set a mode, it was Redis. */
+/**
+ * When the authority last changed; undefined if it never did. Before the first command that set a mode, it was Redis.
+ */
 export function lastChangeOfAuthority(history: readonly ModePeriod[]): ModePeriod | undefined {
   let authority: Authority | undefined;
   let changed: ModePeriod | undefined;
@@ -177,8 +179,8 @@ function toInstances(rows: readonly (string | number)[], now: number): Instance[
 }
 
 /**
- * Removes the registrations of processes that have certainly ended, and returns their ids. What such an instance was
- * about is in doubt, and goes on record as a gap; a migration goes on where it stopped once it is run again.
+ * Removes the registrations of processes that have certainly ended, and returns their ids. The changes of such an
+ * instance are in doubt, and are recorded as a gap; a migration resumes where it stopped once it is run again.
  */
 export async function removeEnded(
   store: RedisClient,

@@ -15,9 +15,9 @@ export interface LegacyPictures {
 /** How often they are counted, in ms, by whichever process comes first; longer where that takes long. */
 const countEvery = 10 * 60_000;
 const timesItsDuration = 50;
-/** By when a count has ended, or its process has died, in ms. */
+/** After this time a count has ended or its process has died, in ms. */
 const longestCount = 60 * 60_000;
-/** Profiles looked at at once, and for how long requests have Redis to themselves before the next ones, in ms. */
+/** Profiles read at once, and the pause before the next ones in which Redis serves only requests, in ms. */
 const atOnce = 500;
 const pauseMs = 50;
 
@@ -31,8 +31,8 @@ export async function readLegacyPictures(
 }
 
 /**
- * Counts them anew, unless another process has begun to a short while ago. It looks at every profile, slowly: some
- * 10,000 a second. So nobody else has to: no write keeps a count up to date, and no status reads more than one key.
+ * Counts them again, unless another process has begun to recently. It reads every profile, slowly: some 10,000 a
+ * second. So writes need not keep a count up to date, and a status reads only one key.
  */
 export async function countLegacyPictures(
   store: RedisClient,
@@ -60,7 +60,7 @@ export async function countLegacyPictures(
   }
 }
 
-/** The next look counts them anew, as after a migration has copied some. */
+/** Makes the next check count them again, as after a migration has copied some. */
 export async function recountLegacyPictures(store: RedisClient, prefix: string): Promise<void> {
   await store.del(legacyPicturesDueKey(prefix));
 }

@@ -11,14 +11,14 @@ const clearVerified = script<[what: Recorded, cursor: string, openedAt: number],
 export interface CleanVerify {
   /** How long ago its snapshot was opened, in ms. */
   ageMs: number;
-  /** Whether names that two users have in the source were accepted: then users who lost theirs stay on record. */
+  /** Whether names that two users have in the source were accepted: then the records of users who lost theirs stay. */
   hasConflicts: boolean;
 }
 
 /**
  * Records that a verify of everything has found no difference, and removes what it has settled: gaps, changes in doubt,
- * failed adoptions, users who differ and lost names that were on record before its snapshot was opened. Where no mode was ever stored
- * there is no cut-over, and nothing is recorded.
+ * failed adoptions, users who differ and lost names that were on record before its snapshot was opened. If no mode was
+ * ever stored, there is no cut-over, and nothing is recorded.
  */
 export async function recordVerified(
   store: RedisClient,

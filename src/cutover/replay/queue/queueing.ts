@@ -4,7 +4,7 @@ import type { ReplayListings } from '../../../redis/replay-listings.ts';
 import type { Queued } from '../../../redis/write-snapshot.ts';
 import type { QueuedCaller } from './changes.ts';
 
-/** What the scripts of a caller's change queue it with (lua/lib/change.lua). */
+/** With what the scripts queue a caller's change (lua/lib/change.lua). */
 export type Queueing = (caller: QueuedCaller, apiKey: string) => Queued;
 
 /**
