@@ -10,6 +10,7 @@ import {
   type Aggregator,
 } from 'prom-client';
 import { dayMs } from '../lib/days.ts';
+import { getOrInsert } from '../lib/get-or-insert.ts';
 import { version } from '../version.ts';
 import { phaseAt, type DeprecationPolicy, type Phase } from './policy/policy.ts';
 
@@ -209,8 +210,7 @@ export function createMetrics({ policy, ping, now = Date.now, ...values }: Metri
     observe: ({ operation, status, seconds, organizationId, code }) => {
       if (code !== undefined) refusals.inc({ operation, code });
       durations.observe({ operation, status: String(status) }, seconds);
-      let calls = counted.get(operation);
-      if (calls === undefined) counted.set(operation, (calls = new Map<string, number>()));
+      const calls = getOrInsert(counted, operation, () => new Map());
       const organization = nameOf(organizationId);
       calls.set(organization, (calls.get(organization) ?? 0) + 1);
     },

@@ -1,3 +1,4 @@
+import { inBatches } from '../../lib/batches.ts';
 import { dayName } from '../../lib/days.ts';
 import { expiryOf } from './keys.ts';
 import type { KeyTally, Use } from './tally.ts';
@@ -5,58 +6,27 @@ import type { KeyTally, Use } from './tally.ts';
 /** Pairs of key and operation in one script call, so that it takes Redis a millisecond or two at most. */
 const usesPerBatch = 150;
 
-/** What lua/deprecation/record_usage.lua takes as JSON. */
-interface Batch {
-  /** Day → when its keys expire, in seconds. */
-  days: Record<string, number>;
-  keys: [
-    keyId: string,
-    client: string,
-    uses: [
-      operation: string,
-      first: number,
-      last: number,
-      counts: [day: string, status: string, calls: number][],
-    ][],
-    agents: [agent: string, last: number][],
-  ][];
-}
-
 /** Cuts the tallies of one organization's keys into batches for lua/deprecation/record_usage.lua, as JSON. */
-export function cutBatches(keys: Iterable<readonly [string, KeyTally]>): string[] {
-  const batches: string[] = [];
-  let batch: Batch = { days: {}, keys: [] };
-  let uses = 0;
-  const cut = () => {
-    if (batch.keys.length > 0) batches.push(JSON.stringify(batch));
-    batch = { days: {}, keys: [] };
-    uses = 0;
-  };
-  for (const [keyId, tally] of keys) {
-    if (uses + tally.uses.size > usesPerBatch) cut();
-    uses += tally.uses.size;
-    batch.keys.push([
-      keyId,
-      tally.client ?? '',
-      Array.from(tally.uses, ([operation, { first, last, days }]) => [
-        operation,
-        first,
-        last,
-        countsOf(days),
+export function cutBatches(keys: Iterable<[string, KeyTally]>): string[] {
+  const length = { of: ([, { uses }]: [string, KeyTally]) => uses.size, most: usesPerBatch };
+  return Array.from(inBatches(keys, { length }), (batch) => {
+    const days = batch.flatMap(([, { uses }]) => [...uses.values()].flatMap((use) => [...use.days.keys()]));
+    return JSON.stringify({
+      days: Object.fromEntries(days.map((day) => [dayName(day), expiryOf(day)])),
+      keys: batch.map(([keyId, { client = '', uses, agents }]) => [
+        keyId,
+        client,
+        Array.from(uses, ([operation, use]) => [operation, use.first, use.last, countsOf(use.days)]),
+        Array.from(agents, ([agent, last]) => [withoutControls(agent), last]).filter(
+          ([agent]) => agent !== '',
+        ),
       ]),
-      Array.from(tally.agents, ([agent, last]): [string, number] => [withoutControls(agent), last]).filter(
-        ([agent]) => agent !== '',
-      ),
-    ]);
-    for (const { days } of tally.uses.values()) {
-      for (const day of days.keys()) batch.days[dayName(day)] = expiryOf(day);
-    }
-  }
-  cut();
-  return batches;
+    });
+  });
 }
 
-function countsOf(days: Use['days']): [day: string, status: string, calls: number][] {
+/** Day, status class and calls. */
+function countsOf(days: Use['days']): [string, string, number][] {
   return Array.from(days).flatMap(([day, counts]) =>
     counts.flatMap((calls, digit): [string, string, number][] =>
       calls > 0 ? [[dayName(day), `${digit}xx`, calls]] : [],

@@ -1,6 +1,8 @@
 import type { RedisClient } from '../../redis/connection/client.ts';
 import { organizationBase } from '../../redis/keys.ts';
 import { dayName } from '../../lib/days.ts';
+import { getOrInsert } from '../../lib/get-or-insert.ts';
+import { pairsOf } from '../../lib/pairs.ts';
 import { yieldingChunks } from '../../lib/time-slices.ts';
 import { activeOrganizationsKey, dayKey, unknownOrganizationBase, usedKeyKey, usedKeysKey } from './keys.ts';
 
@@ -57,14 +59,15 @@ export async function readLedger(
     organizations.push(...active.map((id, i) => ({ id, lastDay: Number(scores[i] ?? range.lastDay) })));
     organizations.push({ id: null, lastDay: range.lastDay });
   } else organizations.push({ id: organizationId, lastDay: range.lastDay });
-  const reader = async () => {
-    for (let next = organizations.shift(); next !== undefined; next = organizations.shift()) {
-      const base = next.id === null ? unknownOrganizationBase(prefix) : organizationBase(prefix, next.id);
-      await readKeys(client, base, next.id, content.keys);
-      await readSeries(client, base, next.id, { ...range, lastCall: next.lastDay }, content.series);
-    }
-  };
-  await Promise.all(Array.from({ length: concurrent }, reader));
+  for await (const some of yieldingChunks(organizations, concurrent)) {
+    await Promise.all(
+      some.map(async ({ id, lastDay }) => {
+        const base = id === null ? unknownOrganizationBase(prefix) : organizationBase(prefix, id);
+        await readKeys(client, base, id, content.keys);
+        await readSeries(client, base, id, { ...range, lastCall: lastDay }, content.series);
+      }),
+    );
+  }
   return content;
 }
 
@@ -112,21 +115,20 @@ async function readSeries(
     do {
       const [next, fields] = await client.hscan(key, cursor, 'COUNT', 2000);
       cursor = next;
-      for (let i = 0; i < fields.length; i += 2) {
-        const field = fields[i] ?? '';
-        let one = series.get(field);
-        if (one === undefined) {
-          one = { organizationId, ...readField(field), daily: new Float64Array(lastDay - firstDay + 1) };
-          series.set(field, one);
-          found.push(one);
-        }
+      for (const [field, calls] of pairsOf(fields)) {
+        const one = getOrInsert(series, field, () => ({
+          organizationId,
+          ...readField(field),
+          daily: new Float64Array(lastDay - firstDay + 1),
+        }));
         // Set, not added: a scan may return a field twice.
-        one.daily[index] = Number(fields[i + 1]);
+        one.daily[index] = Number(calls);
       }
     } while (cursor !== '0');
   };
   const days = Array(Math.max(0, Math.min(lastDay, lastCall) - firstDay + 1)).keys();
   for await (const some of yieldingChunks(days, daysAtOnce)) await Promise.all(some.map(readDay));
+  for (const one of series.values()) found.push(one);
 }
 
 /** A field of a day's hash: `<key id>|<operation>|<status class>`. */

@@ -7,7 +7,9 @@ import { cutBatches } from './batches.ts';
 import { usualFlushMs, writeCoverage } from './coverage.ts';
 import { dayMs, dayOf } from '../../lib/days.ts';
 import { activeOrganizationsKey, lastBatchKey, ledgerDays, unknownOrganizationBase } from './keys.ts';
+import { getOrInsert } from '../../lib/get-or-insert.ts';
 import { repeat } from '../../lib/repeat.ts';
+import { yieldingChunks } from '../../lib/time-slices.ts';
 import { createTally, tallyLimits, type Call, type Counted, type KeyTally } from './tally.ts';
 
 const recordUsage = script<
@@ -22,16 +24,7 @@ const recordUsage = script<
   'recorded' | 'already'
 >('deprecation/record_usage');
 
-export interface Ledger {
-  /** Counts one answered call in memory, in well under a microsecond; never throws. */
-  record: (call: Call) => void;
-  /** Writes what has been counted, or keeps it for the next time if Redis is unavailable; never throws. */
-  flush: () => Promise<void>;
-  /** Seconds since everything counted was last in Redis. */
-  lagSeconds: () => number;
-  /** Writes the rest and records that this instance was shut down in order; gives up after `closeMs`. */
-  close: () => Promise<void>;
-}
+export type Ledger = ReturnType<typeof createLedger>;
 
 export interface LedgerOptions {
   log: Log;
@@ -52,7 +45,7 @@ interface Outbox extends Counted {
 const concurrent = 4;
 
 /** Counts the contract's calls for one process, and writes them to Redis every few seconds. */
-export function createLedger(client: RedisClient, prefix: string, options: LedgerOptions): Ledger {
+export function createLedger(client: RedisClient, prefix: string, options: LedgerOptions) {
   const { log, now = Date.now, flushMs = usualFlushMs, closeMs = 2000 } = options;
   const instance = randomBytes(6).toString('hex');
   const start = now();
@@ -85,7 +78,7 @@ export function createLedger(client: RedisClient, prefix: string, options: Ledge
         organizationId !== undefined && known.has(organizationId)
           ? organizationBase(prefix, organizationId)
           : unknownOrganizationBase(prefix);
-      keysByBase.set(base, [...(keysByBase.get(base) ?? []), ...keys]);
+      getOrInsert(keysByBase, base, () => []).push(...keys);
     }
     return new Map(
       Array.from(keysByBase, ([base, keys]) => [
@@ -123,14 +116,13 @@ export function createLedger(client: RedisClient, prefix: string, options: Ledge
     if (active.length > 0) {
       await client.zadd(activeOrganizationsKey(prefix), 'GT', ...active.flatMap((id) => [day, id ?? '']));
     }
-    const queue = [...out.batches];
-    const sender = async () => {
-      for (let next = queue.pop(); next !== undefined; next = queue.pop()) await send(...next);
-    };
-    // All senders must have ended before any batch is sent again.
-    const ended = await Promise.allSettled(Array.from({ length: concurrent }, sender));
-    const failed = ended.find(({ status }) => status === 'rejected');
-    if (failed?.status === 'rejected') throw failed.reason;
+    // Where some fail, the others are sent all the same; all must have ended before any batch is sent again.
+    const ended: PromiseSettledResult<void>[] = [];
+    for await (const some of yieldingChunks(out.batches, concurrent)) {
+      ended.push(...(await Promise.allSettled(some.map((batches) => send(...batches)))));
+    }
+    const failed = ended.find((result) => result.status === 'rejected');
+    if (failed !== undefined) throw failed.reason;
   };
 
   const recordCoverage = async (until: number, closed: boolean): Promise<void> => {
@@ -171,10 +163,14 @@ export function createLedger(client: RedisClient, prefix: string, options: Ledge
   const flushing = repeat(() => flush(), flushMs);
 
   return {
-    record: (call) => tally.record(call, now()),
-    flush: () => flush(),
-    lagSeconds: () => Math.max(0, now() - writtenUntil) / 1000,
-    close: async () => {
+    /** Counts one answered call in memory, in well under a microsecond; never throws. */
+    record: (call: Call): void => tally.record(call, now()),
+    /** Writes what has been counted, or keeps it for the next time if Redis is unavailable; never throws. */
+    flush: (): Promise<void> => flush(),
+    /** Seconds since everything counted was last in Redis. */
+    lagSeconds: (): number => Math.max(0, now() - writtenUntil) / 1000,
+    /** Writes the rest and records that this instance was shut down in order; gives up after `closeMs`. */
+    close: async (): Promise<void> => {
       const givenUp = new Promise<void>((resolve) => setTimeout(resolve, closeMs).unref());
       await Promise.race([flushing.stop().then(() => flush(true)), givenUp]);
       const left = tally.calls() + (outbox?.calls ?? 0);

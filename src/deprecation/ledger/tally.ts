@@ -1,4 +1,5 @@
 import { dayOf } from '../../lib/days.ts';
+import { getOrInsert } from '../../lib/get-or-insert.ts';
 
 /** An answered call of the contract. */
 export interface Call {
@@ -24,9 +25,6 @@ export interface Use {
   first: number;
   last: number;
   days: Map<number, Counts>;
-  /** The entry of `days` last written to. */
-  day: number;
-  counts: Counts;
 }
 
 export interface KeyTally {
@@ -48,14 +46,6 @@ export interface Counted {
   organizations: Map<string | undefined, OrganizationTally>;
 }
 
-export interface Tally {
-  /** Counts a call at `now` (ms): a few map lookups, without allocation for a key already seen. */
-  record: (call: Call, now: number) => void;
-  /** Returns what has been counted and starts over. */
-  take: () => Counted;
-  calls: () => number;
-}
-
 /** Limits of what one flush interval distinguishes. Calls beyond them are counted together, never dropped. */
 export const tallyLimits = {
   unproven: 1000,
@@ -66,79 +56,61 @@ export const tallyLimits = {
 };
 
 /** Counts calls in memory. `isKnown` says whether a claimed organization is known to exist. */
-export function createTally(isKnown: (organizationId: string) => boolean): Tally {
+export function createTally(isKnown: (organizationId: string) => boolean) {
   let calls = 0;
   let uses = 0;
   let unproven = 0;
-  let organizations = new Map<string | undefined, OrganizationTally>();
+  let organizations: Counted['organizations'] = new Map();
 
   const addOrganization = (claimed: string | undefined, isAuthenticated: boolean): OrganizationTally => {
     const isProven = claimed !== undefined && (isAuthenticated || isKnown(claimed));
     const tooMany =
       !isProven &&
       (unproven >= tallyLimits.unproven || (claimed?.length ?? 0) > tallyLimits.organizationIdLength);
-    const organizationId = tooMany ? undefined : claimed;
-    let organization = organizations.get(organizationId);
-    if (organization === undefined) {
-      organization = { isProven, keys: new Map() };
-      organizations.set(organizationId, organization);
+    return getOrInsert(organizations, tooMany ? undefined : claimed, () => {
       if (!isProven) unproven += 1;
-    }
-    return organization;
+      return { isProven, keys: new Map() };
+    });
   };
 
-  const addKey = (organization: OrganizationTally, keyId: string): KeyTally => {
+  const addKey = ({ keys }: OrganizationTally, keyId: string): KeyTally => {
     const countedAs = uses < tallyLimits.uses || keyId === unattributedKey ? keyId : moreKeys;
-    let key = organization.keys.get(countedAs);
-    if (key === undefined) {
-      key = { client: undefined, uses: new Map(), agents: new Map() };
-      organization.keys.set(countedAs, key);
-    }
-    return key;
+    return getOrInsert(keys, countedAs, () => ({ client: undefined, uses: new Map(), agents: new Map() }));
   };
 
   return {
-    record: (call, now) => {
-      const isAuthenticated = call.keyId !== undefined;
+    /** Counts a call at `now` (ms): a few map lookups for a key already seen. */
+    record: ({ organizationId, keyId, client, operation, status, userAgent }: Call, now: number): void => {
+      const isAuthenticated = keyId !== undefined;
       const organization =
-        organizations.get(call.organizationId) ?? addOrganization(call.organizationId, isAuthenticated);
+        organizations.get(organizationId) ?? addOrganization(organizationId, isAuthenticated);
       if (isAuthenticated) organization.isProven = true;
-      const keyId = call.keyId ?? unattributedKey;
-      const key = organization.keys.get(keyId) ?? addKey(organization, keyId);
-      if (call.client !== undefined) key.client = call.client;
-      const day = dayOf(now);
-      let use = key.uses.get(call.operation);
-      if (use === undefined) {
-        const counts = noCalls();
-        use = { first: now, last: now, days: new Map([[day, counts]]), day, counts };
-        key.uses.set(call.operation, use);
+      const countedKey = keyId ?? unattributedKey;
+      const key = organization.keys.get(countedKey) ?? addKey(organization, countedKey);
+      if (client !== undefined) key.client = client;
+      const use = getOrInsert(key.uses, operation, () => {
         uses += 1;
-      } else if (use.day !== day) {
-        use.counts = use.days.get(day) ?? noCalls();
-        use.days.set(day, use.counts);
-        use.day = day;
-      }
-      if (now > use.last) use.last = now;
-      if (now < use.first) use.first = now;
-      const digit = Math.floor(call.status / 100);
+        return { first: now, last: now, days: new Map() };
+      });
+      use.first = Math.min(use.first, now);
+      use.last = Math.max(use.last, now);
+      const counts = getOrInsert(use.days, dayOf(now), () => [0, 0, 0, 0, 0, 0]);
+      const digit = Math.floor(status / 100);
       const index = digit >= 1 && digit <= 5 ? digit : 0;
-      use.counts[index] = (use.counts[index] ?? 0) + 1;
+      counts[index] = (counts[index] ?? 0) + 1;
       calls += 1;
-      if (call.userAgent !== undefined && call.userAgent !== '') {
-        const agent = call.userAgent.slice(0, tallyLimits.agentLength);
+      if (userAgent !== undefined && userAgent !== '') {
+        const agent = userAgent.slice(0, tallyLimits.agentLength);
         if (key.agents.size < tallyLimits.agents || key.agents.has(agent)) key.agents.set(agent, now);
       }
     },
-    take: () => {
+    /** Returns what has been counted and starts over. */
+    take: (): Counted => {
       const counted = { calls, organizations };
       organizations = new Map();
       calls = uses = unproven = 0;
       return counted;
     },
-    calls: () => calls,
+    calls: (): number => calls,
   };
-}
-
-function noCalls(): Counts {
-  return [0, 0, 0, 0, 0, 0];
 }
