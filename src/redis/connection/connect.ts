@@ -34,8 +34,7 @@ export async function connectRedis(url: string, options: ConnectOptions = {}): P
   });
   try {
     await untilReady(client, options.startTimeout ?? 5000);
-    const obstacle = await inspect(client, address, options);
-    if (obstacle !== undefined) throw new UnsupportedStoreError(obstacle);
+    await inspect(client, address, options);
   } catch (error) {
     client.disconnect();
     throw error instanceof UnsupportedStoreError ? error : unreachable(address, lastError ?? error);
@@ -97,17 +96,18 @@ function untilReady(client: RedisClient, milliseconds: number): Promise<void> {
 
 class UnsupportedStoreError extends Error {}
 
+/** Throws an UnsupportedStoreError where a master cannot serve the bridge. */
 async function inspect(
   client: RedisClient,
   address: RedisAddress,
   { allowEviction = false, log }: ConnectOptions,
-): Promise<string | undefined> {
+): Promise<void> {
   const cluster = client instanceof Cluster;
   for (const node of mastersOf(client)) {
     const where = cluster ? `${node.options.host}:${node.options.port}` : address.display;
     const info = await node.info();
     const obstacle = checkRequirements(info, `Redis at ${where}`, { cluster, allowEviction });
-    if (obstacle !== undefined) return obstacle;
+    if (obstacle !== undefined) throw new UnsupportedStoreError(obstacle);
     if (infoField(info, 'aof_enabled') === '0') {
       log?.warn(
         'this Redis keeps no append-only file: a crash loses what was written since its last snapshot, or everything where it takes none; set appendonly yes',
@@ -115,7 +115,6 @@ async function inspect(
       );
     }
   }
-  return undefined;
 }
 
 function unreachable({ display }: RedisAddress, cause: unknown): Error {

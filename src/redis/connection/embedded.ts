@@ -107,21 +107,18 @@ async function startServer(place: Place, closing: AbortSignal): Promise<Server |
     closing.removeEventListener('abort', end);
     wrapper.stdin.destroy();
   });
+  const hasEnded = (): boolean => wrapper.exitCode !== null || wrapper.signalCode !== null;
   // Its first line means that the lock is ours; before that, the server of another process might answer.
   await Promise.race([once(wrapper.stdout, 'data'), exited]);
-  while (wrapper.exitCode !== null || wrapper.signalCode !== null || !(await answers(place.socket))) {
-    if (wrapper.exitCode === 75) return 'locked';
-    if (wrapper.exitCode === 127) {
-      throw new Error(
-        'no redis-server or valkey-server on the PATH: run `npm run redis:install`, or set REDIS_URL',
-      );
-    }
-    if (wrapper.exitCode !== null || wrapper.signalCode !== null) {
-      throw new Error(
-        `the embedded Redis ended at start (${lastWords(place)}): see ${place.folder}/redis.log`,
-      );
-    }
-    await pause(10);
+  while (!hasEnded() && !(await answers(place.socket))) await pause(10);
+  if (wrapper.exitCode === 75) return 'locked';
+  if (wrapper.exitCode === 127) {
+    throw new Error(
+      'no redis-server or valkey-server on the PATH: run `npm run redis:install`, or set REDIS_URL',
+    );
+  }
+  if (hasEnded()) {
+    throw new Error(`the embedded Redis ended at start (${lastWords(place)}): see ${place.folder}/redis.log`);
   }
   for (const handle of [wrapper, wrapper.stdin, wrapper.stdout]) (handle as unknown as ChildProcess).unref();
   return { wrapper, exited };

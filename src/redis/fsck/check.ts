@@ -37,15 +37,16 @@ export interface Fault {
   isRepaired: boolean;
 }
 
-/** How much was examined. */
-export interface Counts {
-  organizations: number;
-  profiles: number;
-  usernames: number;
-  deniedNames: number;
-  apiKeys: number;
-  references: number;
-}
+/** How much was examined, at the beginning. */
+export const noCounts = {
+  organizations: 0,
+  profiles: 0,
+  usernames: 0,
+  deniedNames: 0,
+  apiKeys: 0,
+  references: 0,
+};
+export type Counts = typeof noCounts;
 
 type CommandPart = string | number;
 
@@ -96,17 +97,12 @@ export async function readNaming(
   return { snapshot, buckets: await store.hget(settingsKey(base), `n${snapshot.index}`) };
 }
 
-interface ReportOptions {
-  organizationId: string;
-  /** Whether to repair. */
-  repair: boolean;
-  onFault: (fault: Fault) => void;
-}
-
+/** How faults of an organization are reported, and repaired where `repair` says so. */
 export function createReport(
   store: RedisClient,
   base: string,
-  { organizationId, repair: isRepairing, onFault }: ReportOptions,
+  organizationId: string,
+  { repair: isRepairing, onFault }: { repair: boolean; onFault: (fault: Fault) => void },
 ): Report {
   const attempt = async (repair: Parameters<Report>[2]) => {
     if (typeof repair === 'function') {

@@ -13,7 +13,7 @@ import {
 import { listOrganizations, registerOrganization } from '../organizations.ts';
 import { yieldingChunks } from '../../lib/time-slices.ts';
 import { checkKeyRecord } from './api-keys.ts';
-import { createReport, readNaming, type Check, type Counts, type Fault } from './check.ts';
+import { createReport, noCounts, readNaming, type Check, type Counts, type Fault } from './check.ts';
 import { checkBucket } from './names.ts';
 import { checkOrganization } from './organization.ts';
 import { checkProfile } from './profiles.ts';
@@ -43,14 +43,7 @@ export async function walk(
   prefix: string,
   { organizationId, signal, ...options }: WalkOptions,
 ): Promise<Walked | { kind: 'unknown-organization' | 'interrupted' }> {
-  const counts: Counts = {
-    organizations: 0,
-    profiles: 0,
-    usernames: 0,
-    deniedNames: 0,
-    apiKeys: 0,
-    references: 0,
-  };
+  const counts = { ...noCounts };
   const loading: string[] = [];
   const registered = new Set(await listOrganizations(store, prefix));
   /** By the organization's base; undefined if it cannot be examined. */
@@ -59,7 +52,7 @@ export async function walk(
   /** Examines the single keys of an organization. */
   const begin = async (id: string): Promise<Check | undefined> => {
     const base = organizationBase(prefix, id);
-    const report = createReport(store, base, { organizationId: id, ...options });
+    const report = createReport(store, base, id, options);
     const settings = settingsKey(base);
     const type = await store.type(settings);
     if (type === 'none' && (await store.exists(loadingKey(base))) === 1) loading.push(id);
