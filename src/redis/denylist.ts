@@ -164,13 +164,13 @@ export async function removeDenied(
   for await (const chunk of yieldingChunks(usernames, namesAtOnce.remove)) {
     for (;;) {
       const pairs = chunk.map((name) => [name, normalizedName(snapshot, name)] as const);
-      const fresh = firstOfEachForm(pairs, seen);
-      const reply = await runChange(remove, store, base, snapshot, keyId, ...fresh.flat());
+      const reply = await runChange(remove, store, base, snapshot, keyId, ...pairs.flat());
       if (reply[0] === 'removed') {
-        for (const [position, [name, form]] of fresh.entries()) {
+        for (const [position, outcome] of reply[1].entries()) {
+          const [name, form] = pairs[position] ?? ['', ''];
+          if (!seen.has(form) && outcome === 'deleted') deleted.push(name);
+          if (!seen.has(form) && outcome === 'in-use') inUse.push(name);
           seen.add(form);
-          if (reply[1][position] === 'deleted') deleted.push(name);
-          if (reply[1][position] === 'in-use') inUse.push(name);
         }
         budget.restart();
         break;
@@ -219,7 +219,8 @@ async function fillStage(
   snapshot: WriteSnapshot,
   usernames: Iterable<string>,
 ): Promise<{ kind: 'staged'; names: number } | { kind: 'in-use'; usernames: string[] } | { kind: 'again' }> {
-  const inUse: (readonly [string, string])[] = [];
+  /** By form, in the spelling that came first. */
+  const inUse = new Map<string, string>();
   let names = 0;
   for await (const chunk of yieldingChunks(usernames, namesAtOnce.stage)) {
     const pairs = chunk.map((name) => [name, normalizedName(snapshot, name)] as const);
@@ -227,22 +228,9 @@ async function fillStage(
     if (reply[0] !== 'staged') return { kind: 'again' };
     names += reply[1];
     for (const position of reply[2]) {
-      const pair = pairs[position];
-      if (pair !== undefined) inUse.push(pair);
+      const [name, form] = pairs[position] ?? ['', ''];
+      if (!inUse.has(form)) inUse.set(form, name);
     }
   }
-  if (inUse.length === 0) return { kind: 'staged', names };
-  return { kind: 'in-use', usernames: firstOfEachForm(inUse, new Set()).map(([name]) => name) };
-}
-
-/** The pairs whose form is neither in `seen` nor earlier among them. */
-function firstOfEachForm<Pair extends readonly [string, string]>(
-  pairs: readonly Pair[],
-  seen: ReadonlySet<string>,
-): Pair[] {
-  const fresh = new Map<string, Pair>();
-  for (const pair of pairs) {
-    if (!seen.has(pair[1]) && !fresh.has(pair[1])) fresh.set(pair[1], pair);
-  }
-  return [...fresh.values()];
+  return inUse.size === 0 ? { kind: 'staged', names } : { kind: 'in-use', usernames: [...inUse.values()] };
 }
