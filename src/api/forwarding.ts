@@ -27,7 +27,7 @@ export interface ForwardingOptions extends AuthenticationOptions {
   maxListBytes: number;
 }
 
-/** Serves a request by the authority of the moment; undefined where the response has been sent. */
+/** Serves a request by the current authority; undefined if the response has been sent already. */
 export type Forwarding = (
   row: Row,
   request: Request,
@@ -35,16 +35,16 @@ export type Forwarding = (
   serveHere: (row: Row, request: Request, response: Response, admission?: Admission) => Promise<Answer>,
 ) => Promise<Answer | undefined>;
 
-/** How long a client may leave its response unread before its connection is cut, in ms. */
+/** How long a client may leave its response unread before its connection is closed, in ms. */
 const longestStall = 60_000;
 
 /** The largest body of PUT profile, a picture with what surrounds it. */
 const maxProfileBytes = 7 * 1024 * 1024;
 
 /**
- * While the legacy service is the authority, forwards requests to it and relays its responses as they are. The mode
- * of a read is that of its beginning; that of a change is decided once its body is there, so a slow upload never holds
- * up a switch. Memory is bounded: bodies are spooled, responses streamed.
+ * While the legacy service is the authority, forwards requests to it and relays its responses as they are. The mode of
+ * a read is the one at its start; that of a change is decided once its body has arrived, so a slow upload never delays
+ * a switch. Memory is bounded: bodies are spooled, responses streamed.
  */
 export function createForwarding(options: ForwardingOptions): Forwarding {
   const { cutover, traffic, load, maxListBytes } = options;
@@ -59,7 +59,7 @@ export function createForwarding(options: ForwardingOptions): Forwarding {
     }
     const credentials = credentialsOf(request);
     const caller = await knownCaller(credentials);
-    // A client that makes keys up could otherwise use up the limit of all.
+    // Otherwise a client that makes up keys could use up the limit of all others.
     const sender = caller?.keyId ?? request.ip ?? '';
     const body = await receive(row.operation, sender, request, response);
     const admission = await admit(body);
@@ -149,7 +149,7 @@ export function createForwarding(options: ForwardingOptions): Forwarding {
   async function forwardRead(request: Request, response: Response): Promise<void> {
     const abandoned = new AbortController();
     response.once('close', () => {
-      // Each abort makes an error with its stack: not for every response that was sent whole.
+      // Each abort creates an error with a stack: too costly for every response that was sent completely.
       if (!response.writableFinished) abandoned.abort();
     });
     const credentials = credentialsOf(request);
@@ -182,8 +182,8 @@ function toLegacyRequest(request: Request, response: Response, body?: SpooledBod
 }
 
 /**
- * Relays a response as it comes in, no faster than the client reads it. It is read to its end even where the client
- * has left: what it means is adopted all the same.
+ * Relays a response as it comes in, no faster than the client reads it. It is read to its end even if the client has
+ * left, since its outcome is adopted in any case.
  */
 async function relay(response: Response, { status, headers, body, caller }: Forwarded): Promise<void> {
   const call = callOf(response);
@@ -193,7 +193,7 @@ async function relay(response: Response, { status, headers, body, caller }: Forw
       if (!response.destroyed && !response.write(part)) await untilDrained(response);
     }
   } catch (error) {
-    // Too late for a problem: the client notices by the connection.
+    // Too late for a problem: the client notices the broken connection.
     call.failure = `the response of the legacy service broke off: ${String(error)}`;
     response.destroy();
   }

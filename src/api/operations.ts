@@ -14,7 +14,7 @@ export interface Row<Outcome = AuthenticationOutcome, Body = unknown> extends De
   method: 'get' | 'put' | 'post' | 'delete';
   /** As the contract writes it. It answers without its trailing slash too. */
   path: string;
-  /** Reads the body; undefined where the operation has none. */
+  /** Reads the body; undefined if the operation has none. */
   body: ((request: Request, response: Response) => Promise<Body>) | undefined;
   handler: (session: Session<Outcome>, body: Body) => Promise<Answer> | Answer;
 }
@@ -36,7 +36,7 @@ export function createOperations(options: OperationOptions): Row[] {
       path: '/api/profile/',
       role: 'any',
       needsUser: true,
-      // The profile comes with the caller: one round trip in all.
+      // The profile comes with the caller: a single round trip.
       authenticate: readOwnProfile,
       body: undefined,
       handler: profile.getProfile,
@@ -84,12 +84,12 @@ export function createOperations(options: OperationOptions): Row[] {
   ];
 }
 
-/** Checks a row's parts against each other; in the table they have one type. */
+/** Checks the types of a row's parts against each other; in the table all rows have one type. */
 function row<Outcome, Body>(given: Row<Outcome, Body>): Row {
   return given as unknown as Row;
 }
 
-/** The rows by path, in both forms, and method. HEAD answers where GET does. */
+/** The rows by path, in both forms, and method. HEAD works wherever GET does. */
 export function byPathAndMethod(rows: readonly Row[]): ReadonlyMap<string, ReadonlyMap<string, Row>> {
   const byPath = new Map<string, Map<string, Row>>();
   for (const one of rows) {

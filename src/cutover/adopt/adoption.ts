@@ -57,7 +57,7 @@ export interface Adoption {
 }
 
 /**
- * `absent`: the legacy service has no profile of the user; what is here stays, and counts as a difference. Where an
+ * `absent`: the legacy service has no profile of the user; what is here stays, and counts as a difference. If an
  * adoption fails, marks of unsettled changes stay.
  */
 export type AdoptionOutcome =
@@ -70,18 +70,18 @@ export type AdoptionOutcome =
 interface AdoptionOptions {
   store: RedisClient;
   legacy: Legacy;
-  /** Ends the waiting of a service that stops. */
+  /** Aborts waiting when the service stops. */
   signal: AbortSignal;
 }
 
-/** How often an adoption starts anew before it gives up, and reads until two reads agree. */
+/** How often an adoption starts over before it gives up, and how often it reads until two reads agree. */
 const attempts = 8;
 const reads = 10;
 /** Between two reads of a legacy service whose reads lag behind its writes, in ms. */
 const readPause = 1000;
 const lookPause = 100;
 const retryPause = 200;
-/** How soon, and how often at most, an adoption reads again that a denylist change has overtaken. */
+/** How soon, and how often at most, an adoption that a denylist change has overtaken reads again. */
 const overtakenPause = 25;
 const mostOvertaken = 400;
 
@@ -147,7 +147,7 @@ async function adoptOnce(
   );
 }
 
-/** Reads until the change is shown, or two reads agree; `superseded` where a later adoption was applied meanwhile. */
+/** Reads until the change is shown, or two reads agree; `superseded` if a later adoption was applied meanwhile. */
 async function readSettled(
   options: AdoptionOptions,
   { credentials, userId, isExpected }: Adoption,
@@ -164,7 +164,7 @@ async function readSettled(
   return before;
 }
 
-/** Looks, from one read to the next, whether an adoption that drew later was applied, as where a user goes on changing. */
+/** Checks before each read whether an adoption with a later number was applied, as when a user keeps making changes. */
 async function isSuperseded(
   { store, signal }: AdoptionOptions,
   profile: string,
@@ -178,7 +178,7 @@ async function isSuperseded(
   return false;
 }
 
-/** The user's profile as the legacy service shows it now; `unreadable` where it does not. */
+/** The user's profile as the legacy service shows it now; `unreadable` if it does not. */
 export async function readFromLegacy(
   legacy: Legacy,
   { headers }: Pick<Credentials, 'headers'>,

@@ -62,7 +62,7 @@ export async function beginDenylistChange(
     number = await begin();
   }
   const renewing = setInterval(() => {
-    // A lease that is lost is noticed by the next call.
+    // The next call notices a lost lease.
     renewChange(store, base, token, lease).catch(() => {});
   }, lease / 4);
 
@@ -97,7 +97,7 @@ export async function beginDenylistChange(
     }
   }
 
-  /** Applies names in parts; each under the comparison that holds by then. */
+  /** Applies names in parts, each under the comparison in force by then. */
   async function applyAll(what: 'ban' | 'remove' | 'stage', names: Iterable<Row>): Promise<Gap | undefined> {
     for await (const part of yieldingChunks(names, namesAtOnce)) {
       const gap = await applyPart(what, part);

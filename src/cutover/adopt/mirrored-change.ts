@@ -8,7 +8,7 @@ import { bodyOf, longestResponse, observed } from '../forward/content.ts';
 import type { Legacy, LegacyResponse } from '../forward/legacy.ts';
 import type { Cutover } from '../switch/instance.ts';
 
-/** What keeps Redis equal to the legacy service while that is the authority. */
+/** Keeps Redis equal to the legacy service while that is the authority. */
 export interface MirrorOptions {
   store: RedisClient;
   legacy: Legacy;
@@ -16,11 +16,11 @@ export interface MirrorOptions {
   cutover: Pick<Cutover, 'mode' | 'since' | 'admitChange' | 'isLeftBehind'>;
   /** Goes on with work that no response waits for. */
   inBackground: (work: () => Promise<void>) => void;
-  /** Ends the waiting of a service that stops; marks of unsettled changes stay. */
+  /** Aborts waiting when the service stops; marks of unsettled changes stay. */
   signal: AbortSignal;
 }
 
-/** By when a change whose outcome is unknown has taken effect or never will, in ms. */
+/** After this time, a change whose outcome is unknown has taken effect or never will, in ms. */
 export const outcomeDelay = ({ timeoutMs }: Legacy): number => 2 * timeoutMs;
 
 /** By when the outcome of a change is certainly visible, in ms. */

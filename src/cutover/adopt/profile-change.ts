@@ -42,7 +42,7 @@ export async function markProfileChange(
     }
   }
 
-  /** Adopts under the number of the change, or under the present one where a switch was withdrawn meanwhile. */
+  /** Adopts under the number of the change, or under the current one if a switch was withdrawn meanwhile. */
   async function adoptUnderAnyNumber(isExpected: (shown: Shown) => boolean): Promise<AdoptionOutcome> {
     const adoption = { credentials, userId, epoch: admission.epoch, settles: number, isExpected };
     try {
@@ -51,7 +51,7 @@ export async function markProfileChange(
       if (!isOutdated(error)) throw error;
       const later = await admittedAfter(admission.epoch);
       try {
-        // Otherwise the mark stays, for the operator to see.
+        // Otherwise the mark stays, so that the operator sees it.
         if (later?.mode !== 'mirror') throw error;
         return await adoptProfile(options, { ...adoption, epoch: later.epoch });
       } finally {
@@ -60,7 +60,7 @@ export async function markProfileChange(
     }
   }
 
-  /** An admission under a later number than this, of which the next heartbeat tells. */
+  /** An admission under a later number than this, which the next heartbeat brings. */
   async function admittedAfter(epoch: number): Promise<Admission | undefined> {
     for (let look = 0; look < 50; look++) {
       const later = await cutover.admitChange();

@@ -51,7 +51,7 @@ export function createReadCheck(options: MirrorOptions & { mediaUrl: MediaUrl })
       found('same');
       return;
     }
-    // Where the legacy service's reads lag behind, what it shows now is not what it will show.
+    // If the legacy service's reads lag behind, they do not show the result yet.
     await sleep(1000, undefined, { signal });
     const admission = await cutover.admitChange();
     try {

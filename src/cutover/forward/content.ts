@@ -16,7 +16,7 @@ const decoders: Record<string, (bytes: Buffer) => Promise<Buffer>> = {
 const utf8 = new TextDecoder('utf-8', { fatal: true });
 
 /**
- * Passes on what comes, and in the end calls `onEnd` with all of it; with nothing if it was longer than `longest`
+ * Passes a stream on, and at its end calls `onEnd` with all of it, or with nothing if it was longer than `longest`
  * bytes, broke off, or was not read to its end.
  */
 export async function* observed(

@@ -13,7 +13,7 @@ const names = [
   'updated',
   /** Already in Redis, field by field. */
   'unchanged',
-  /** Left as they are in Redis, because they were changed through the bridge or are newer. */
+  /** Left as they are in Redis, because they were changed through the bridge or are newer there. */
   'kept',
   /** Rows that another row with the same identity supersedes. */
   'duplicates',

@@ -54,12 +54,12 @@ export function placeOf({
   return printable(parts.length === 0 ? where : `${where} (${parts.join(', ')})`);
 }
 
-// What is said of a whole row begins with a verb; what is said of a field, with its name.
+// A statement about a whole row begins with a verb; one about a field, with the field's name.
 const aboutRow = /^(?:is|begins) /;
 
 /**
- * The remedy for records with problems. Where most rows fail in one way, the mapping is wrong, or else the file, not
- * the rows.
+ * The remedy for records with problems. If most rows fail in the same way, the mapping or the file is wrong, not the
+ * rows.
  */
 export function remedyFor(count: number, issues: Issues, { read }: Reading, prefix: string): string {
   for (const [entity, rows] of read) {
