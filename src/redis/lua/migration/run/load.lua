@@ -12,8 +12,15 @@
 if redis.call('GET', loading_key()) ~= ARGV[1] then return 'lost' end
 local is_names = ARGV[2] == 'names'
 for _, row in ipairs(cjson.decode(ARGV[3])) do
-  local key = is_names and names_key('0', row[1]) or profile_key(row[1])
-  if not is_names then redis.call('DEL', key) end
-  redis.call('HSET', key, unpack(row, 2))
+  if is_names then
+    redis.call('HSET', names_key('0', row[1]), unpack(row, 2))
+  else
+    local key = profile_key(row[1])
+    -- Whatever is there has a field of the row's, its time, or is no hash: then fewer are new.
+    if redis.pcall('HSET', key, unpack(row, 2)) ~= (#row - 1) / 2 then
+      redis.call('DEL', key)
+      redis.call('HSET', key, unpack(row, 2))
+    end
+  end
 end
 return 'loaded'
