@@ -8,10 +8,10 @@ export type StoredProfile = ReadonlyMap<string, string>;
 
 /**
  * A profile's fields as Redis holds them, name and value in turn. `t` is always the last; it is empty where the
- * source does not say when the profile changed. The URLs of the bridge's own picture files begin with `mediaUrl`.
+ * source does not say when the profile changed. They follow what is in `fields`. The URLs of the bridge's own picture
+ * files begin with `mediaUrl`.
  */
-export function profileFields(record: ProfileRecord, mediaUrl: string): string[] {
-  const fields: string[] = [];
+export function profileFields(record: ProfileRecord, mediaUrl: string, fields: string[] = []): string[] {
   if (record.username !== undefined) fields.push('u', record.username);
   const reference = record.profilePictureObjectDefinitionId;
   const url = record.profilePictureUrl;

@@ -29,7 +29,7 @@ import { readRecords } from '../stored/read.ts';
 export interface Load {
   /** Begins to load an organization that Redis does not know. */
   claim: (organization: Organization) => Promise<void> | undefined;
-  /** Writes records of organizations that are being loaded, or sets them aside. */
+  /** Writes records of organizations that are being loaded, or sets them aside. Resolves when there is room for more. */
   take: (entity: Entity, items: readonly ReadItem[], aside: Spool) => Promise<void>;
   /** Resolves when all that was taken is written. */
   flush: () => Promise<void>;
@@ -114,7 +114,8 @@ export function createLoad(
     issues.add({ entity, reason: 'duplicate', where, detail, organizationId, userId, username });
   };
 
-  const takeProfiles = async (items: readonly ReadItem<'profiles'>[], aside: Spool): Promise<void> => {
+  /** Holds none of the items while it waits: what lives on until then costs more to collect than all else. */
+  const takeProfiles = (items: readonly ReadItem<'profiles'>[], aside: Spool): Promise<void> => {
     for (const { item, organization, seq, isRepeated } of items) {
       const { record } = item;
       const { userId, username } = record;
@@ -126,9 +127,9 @@ export function createLoad(
         continue;
       }
       tallies.add('profiles', organization.id, 'created');
-      if (seq >= resumeAt) profiles.add(organization, [userId, ...profileFields(record, mediaUrl)]);
+      if (seq >= resumeAt) profiles.add(organization, profileFields(record, mediaUrl, [userId]));
     }
-    await profiles.room();
+    return profiles.room();
   };
 
   /** Takes back profiles that were written. */
@@ -172,13 +173,16 @@ export function createLoad(
   return {
     claim: (organization) =>
       organization.exists || organization.isLoading ? undefined : begin(organization),
-    take: async (entity, items, aside) => {
-      if (items.length === 0) return;
-      await pacer.wait(items.length);
-      // What was not taken must not count as loaded.
-      signal.throwIfAborted();
-      if (entity === 'profiles') await takeProfiles(items as ReadItem<'profiles'>[], aside);
-      else await takeOthers(entity, items);
+    take: (entity, items, aside) => {
+      const takeNow = (): Promise<void> => {
+        // What was not taken must not count as loaded.
+        signal.throwIfAborted();
+        return entity === 'profiles'
+          ? takeProfiles(items as ReadItem<'profiles'>[], aside)
+          : takeOthers(entity, items);
+      };
+      const waiting = pacer.wait(items.length);
+      return waiting === undefined ? takeNow() : waiting.then(takeNow);
     },
     flush: profiles.flush,
     index: async (repeated, aside) => {

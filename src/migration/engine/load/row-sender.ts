@@ -1,11 +1,11 @@
 import type { Organization } from '../organizations.ts';
 
 /** Text of the rows that one call carries, in characters: a few milliseconds of work for Redis. */
-const callLength = 96 * 1024;
+const callLength = 32 * 1024;
 /** Text that waits for other rows of its organization, in characters. */
 const maxWaiting = 4 * 1024 * 1024;
 /** Text that Redis has yet to answer for, in characters. */
-const maxUnanswered = 1024 * 1024;
+const maxUnanswered = 256 * 1024;
 
 /** Collects rows, and sends those of one organization together: also where those of many come in turn. */
 export interface RowSender {

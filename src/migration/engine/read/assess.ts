@@ -71,24 +71,17 @@ export async function assessSource(
       spool.add({ ...entry, record: item.record });
     }
   };
-  const take = async (entity: Entity, items: readonly ReadItem[]): Promise<void> => {
-    if (load === undefined) return await compare(entity, items);
-    for (const { organization } of items) {
-      const claiming = load.claim(organization);
-      if (claiming !== undefined) await claiming;
-    }
-    const isOwn = ({ organization }: ReadItem): boolean => isLoaded(entity, organization);
-    await Promise.all([
-      load.take(entity, items.filter(isOwn), spool),
-      compare(
-        entity,
-        items.filter((item) => !isOwn(item)),
-      ),
-    ]);
+  const take = (entity: Entity, items: readonly ReadItem[]): Promise<unknown> => {
+    const toLoad = items.filter(({ organization }) => isLoaded(entity, organization));
+    if (load === undefined || toLoad.length === 0) return compare(entity, items);
+    if (toLoad.length === items.length) return load.take(entity, toLoad, spool);
+    const others = items.filter(({ organization }) => !isLoaded(entity, organization));
+    return Promise.all([load.take(entity, toLoad, spool), compare(entity, others)]);
   };
   progress.next();
   const onInvalid = (entity: Entity): void => tallies.add(entity, undefined, 'invalid');
-  const reading = await readSource(scope, context, { phase, take, onInvalid, onTaken });
+  const claim = load?.claim;
+  const reading = await readSource(scope, context, { phase, claim, take, onInvalid, onTaken });
   const assessment = (renames: Rename[]): Assessment => ({
     reading,
     spool,

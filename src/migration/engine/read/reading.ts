@@ -36,8 +36,10 @@ export interface Reading {
 export interface ReadHandlers {
   /** What the progress shows before the entity's name. */
   phase: string;
+  /** Called for the organization of every record, before the record is taken. */
+  claim?: ((organization: Organization) => Promise<void> | undefined) | undefined;
   /** Gets every record, some at a time; several calls are in progress at once, except about repeated identities. */
-  take: (entity: Entity, items: readonly ReadItem[]) => Promise<void>;
+  take: (entity: Entity, items: readonly ReadItem[]) => Promise<unknown>;
   /** Called for every row that is no record. */
   onInvalid?: ((entity: Entity) => void) | undefined;
   /** Called in order when records were taken: rows of the whole source up to there, and the entity's share, 0 to 1. */
@@ -55,7 +57,7 @@ const aheadAllowed = 24 * 60 * 60_000;
 export async function readSource(
   scope: Scope,
   context: MigrationContext,
-  { phase, take, onInvalid, onTaken }: ReadHandlers,
+  { phase, claim, take, onInvalid, onTaken }: ReadHandlers,
 ): Promise<Reading> {
   const { issues, organizations, progress, signal } = context;
   const reading: Reading = {
@@ -92,6 +94,8 @@ export async function readSource(
         if (entity === 'organizations') await organizations.plan(id, organizationSettings(record));
         const found = organizations.find(id);
         const organization = found instanceof Promise ? await found : found;
+        const claiming = claim?.(organization);
+        if (claiming !== undefined) await claiming;
         if (!organization.isKnown) reportUnknown(entity, item);
         warn(context, entity, item, latest);
         if (id !== lastId) place = scopeOf(entity, id);
@@ -109,8 +113,9 @@ export async function readSource(
       const checks = checkReferences(entity, items);
       if (checks !== undefined) await checks;
       const rows = before + read;
+      const { progress: share } = chunk;
       if (items.some(({ isRepeated }) => isRepeated)) await pool.drain();
-      await pool.add(take(entity, items), () => onTaken?.(rows, entity, chunk.progress));
+      await pool.add(take(entity, items), () => onTaken?.(rows, entity, share));
       if (items.some(({ isRepeated }) => isRepeated)) await pool.drain();
     }
     await pool.drain();
@@ -196,8 +201,10 @@ function createReferenceCheck({ store, issues }: MigrationContext, seen: Seen) {
     const { organizationId, userId, username } = item.record as RecordOf['profiles'];
     const key = encodeReference(reference);
     const place = scopeOf('objects', organizationId);
-    if (seen.has(place, key) || objects.has(place + key)) return undefined;
-    if (objects.size < remembered) objects.add(place + key);
+    const object = place + key;
+    if (objects.has(object)) return undefined;
+    if (objects.size < remembered) objects.add(object);
+    if (seen.has(place, key)) return undefined;
     const detail = `object ${JSON.stringify(reference.objectDefinitionId)} of datasource ${JSON.stringify(reference.datasourceId)} is not in the catalogue: references to it are kept without a URL`;
     const issue = { entity: 'profiles', reason: 'unresolved-reference', detail, organizationId } as const;
     return {
