@@ -1,7 +1,7 @@
 import { randomInt } from 'node:crypto';
 
 /** Words of the filters: the next one is begun when one is full, and the last takes whatever comes. */
-const sizes = [2 ** 18, 2 ** 20, 2 ** 23];
+const sizes = [2 ** 18, 2 ** 21, 2 ** 23];
 /** A filter is full when it has so many keys for each word. */
 const keysPerWord = 0.5;
 /** All probes for a key fall into one block, as large as a cache line: a look costs one access to the memory. */
@@ -12,7 +12,7 @@ const probes = 10;
 const seed = randomInt(2 ** 31);
 
 /**
- * Remembers any number of keys in 37 MiB at most (Bloom filters): a key that was added is always recognized; one that
+ * Remembers any number of keys in 41 MiB at most (Bloom filters): a key that was added is always recognized; one that
  * was not is taken for seen about once in ten million keys, and more often beyond some millions.
  */
 export interface Seen {
@@ -68,13 +68,20 @@ function visit(words: Uint32Array, isAdded: boolean): boolean {
 
 /** A key's digest (cyrb53), kept here since two numbers returned would have to be allocated. */
 let [low, high] = [0, 0];
+/** The last scope: most keys have the same as the one before. */
+let lastScope: string | undefined;
+let [scopeLow, scopeHigh] = [0, 0];
 
 function digest(scope: string, key: string): void {
-  [low, high] = [0xdeadbeef ^ seed, 0x41c6ce57 ^ seed];
-  mix(scope);
-  // No text holds this code, so it counts where one text ends and the other begins.
-  low = Math.imul(low ^ 0x1ffff, 2654435761);
-  high = Math.imul(high ^ 0x1ffff, 1597334677);
+  if (scope !== lastScope) {
+    [low, high] = [0xdeadbeef ^ seed, 0x41c6ce57 ^ seed];
+    mix(scope);
+    // No text holds this code, so it counts where one text ends and the other begins.
+    scopeLow = Math.imul(low ^ 0x1ffff, 2654435761);
+    scopeHigh = Math.imul(high ^ 0x1ffff, 1597334677);
+    lastScope = scope;
+  }
+  [low, high] = [scopeLow, scopeHigh];
   mix(key);
   const [one, two] = [low, high];
   low = Math.imul(one ^ (one >>> 16), 2246822507) ^ Math.imul(two ^ (two >>> 13), 3266489909);
