@@ -8,7 +8,8 @@ export function placeOf(form: string): string {
 /** The number of the bucket that has a place, of so many (linear hashing). */
 export function bucketOf(place: string, count: number): number {
   const digest = Number.parseInt(place, 16);
-  const range = 2 ** Math.ceil(Math.log2(count));
-  const number = digest % range;
-  return number < count ? number : digest % (range / 2);
+  // The power of two that is not below the count.
+  const range = 2 ** (32 - Math.clz32(count - 1));
+  const number = digest & (range - 1);
+  return number < count ? number : digest & (range / 2 - 1);
 }

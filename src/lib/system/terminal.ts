@@ -1,5 +1,7 @@
 /** Makes text from outside safe to print: control, format and separator characters become `\u{…}` escapes. */
 export function printable(text: string): string {
+  // Most text is printable ASCII, and needs no more than a look.
+  if (/^[ -~]*$/.test(text)) return text;
   return text.replaceAll(
     /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu,
     (character) => `\\u{${character.codePointAt(0)?.toString(16) ?? ''}}`,

@@ -71,7 +71,9 @@ export async function* chunksOf<E extends Entity>(
   for await (const batch of source.read(entity, options)) {
     const items: Item<E>[] = [];
     const invalid: InvalidRow[] = [];
-    for (const [index, row] of batch.rows.entries()) {
+    let index = -1;
+    for (const row of batch.rows) {
+      index += 1;
       if (row.error !== undefined) {
         invalid.push({ where: batch.where(index), reason: row.error });
         continue;

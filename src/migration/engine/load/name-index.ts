@@ -104,23 +104,31 @@ interface Name {
 function namesIn(lines: readonly string[], owners: readonly Organization[]): Iterable<Name> {
   const names = new Map<string, Name>();
   for (const line of lines) {
-    const [key = '', place = '', rest = '', seq, where = ''] = line.split(separator);
-    const colon = key.indexOf(':');
-    const form = key.slice(colon + 1);
+    const keyEnd = line.indexOf(separator);
+    const placeEnd = line.indexOf(separator, keyEnd + 1);
+    const key = line.slice(0, keyEnd);
     let name = names.get(key);
-    if (name === undefined) names.set(key, (name = { form, place, isDenied: false, claims: [] }));
-    const state = rest[0];
-    const organization = owners[Number(key.slice(0, colon))];
-    if (state === denied || organization === undefined) name.isDenied = true;
-    else
-      name.claims.push({
-        organization,
-        form,
-        userId: rest.slice(1),
-        seq: Number(seq),
-        where,
-        isWritten: state === written,
-      });
+    if (name === undefined) {
+      const form = key.slice(key.indexOf(':') + 1);
+      name = { form, place: line.slice(keyEnd + 1, placeEnd), isDenied: false, claims: [] };
+      names.set(key, name);
+    }
+    const state = line[placeEnd + 1];
+    const organization = owners[Number.parseInt(key, 10)];
+    if (state === denied || organization === undefined) {
+      name.isDenied = true;
+      continue;
+    }
+    const userEnd = line.indexOf(separator, placeEnd + 1);
+    const seqEnd = line.indexOf(separator, userEnd + 1);
+    name.claims.push({
+      organization,
+      form: name.form,
+      userId: line.slice(placeEnd + 2, userEnd),
+      seq: Number(line.slice(userEnd + 1, seqEnd)),
+      where: line.slice(seqEnd + 1),
+      isWritten: state === written,
+    });
   }
   return names.values();
 }

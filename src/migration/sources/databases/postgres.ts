@@ -128,20 +128,22 @@ export async function openPostgres(address: DatabaseUrl): Promise<Database<Postg
 /** Rows in the text format of COPY: a line for each, tabs between its cells. */
 function readPage(lines: Buffer, columns: readonly PostgresColumn[]): Cell[][] {
   const text = lines.toString(isAscii(lines) ? 'latin1' : 'utf8');
+  const isRead = columns.some(({ read }) => read !== undefined);
   const page: Cell[][] = [];
   for (let from = 0; from < text.length;) {
     const to = text.indexOf('\n', from);
-    const cells: Cell[] = text.slice(from, to).split('\t');
-    for (const [index, { read }] of columns.entries()) {
-      const cell = cells[index];
-      if (cell == null || !(read !== undefined || cell.includes('\\'))) continue;
-      const value = cell === '\\N' ? null : cell.replaceAll(/\\(.)/g, unescape);
-      cells[index] = value === null || read === undefined ? value : read(value);
-    }
-    page.push(cells);
+    const line = text.slice(from, to);
+    const cells = line.split('\t');
+    page.push(isRead || line.includes('\\') ? cells.map((cell, at) => readCell(cell, columns[at])) : cells);
     from = to + 1;
   }
   return page;
+}
+
+function readCell(cell: string, column: PostgresColumn | undefined): Cell {
+  if (cell === '\\N') return null;
+  const value = cell.includes('\\') ? cell.replaceAll(/\\(.)/g, unescape) : cell;
+  return column?.read === undefined ? value : column.read(value);
 }
 
 const escapes: Readonly<Record<string, string>> = {
