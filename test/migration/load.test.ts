@@ -37,11 +37,11 @@ function profiles(count: number): { organizationId: string; userId: string; user
 
 const keyOf = { organizationId: 'acme', apiKey: 'secret', role: 'admin' };
 
-/** Kills an apply when it has loaded some profiles; none of their organizations exists then. */
+/** Kills an apply when it has loaded some profiles, and saved how many; none of their organizations exists then. */
 async function killedWhileLoading(tool: Tool, source: string): Promise<void> {
   const child = tool.start('apply', '--source', source, '--batch', '20', '--rate', '1000', '--run', 'r');
   const end = ended(child);
-  while ((await store.exists(`${tool.prefix}{acme}:p:user-100`)) === 0) await sleep(2);
+  while ((await store.hexists(`${tool.prefix}migration:run:r`, 'loaded')) === 0) await sleep(2);
   child.kill('SIGKILL');
   await end;
   expect(await store.exists(`${tool.prefix}{acme}:settings`)).toBe(0);
@@ -108,6 +108,23 @@ describe('an organization that Redis does not know', () => {
       json: { stored: { profiles: 850 } },
     });
     expect((await tool.contents())['organizations.ndjson']).toContain('"third"');
+  });
+
+  test('is loaded anew after a killed load was rolled back, though the source is the same', async () => {
+    const tool = createTool();
+    const taken = { organizationId: 'third', userId: 'local', username: 'wanted' };
+    await tool.json('apply', '--source', writeSource({ profiles: [taken] }), '--run', 'first');
+    const source = writeSource({ profiles: [...profiles(1000), { ...taken, userId: 'x' }] });
+    await killedWhileLoading(tool, source);
+    expect(await tool.json('apply', '--source', source, '--run', 'r')).toMatchObject({
+      exitCode: 1,
+      json: { state: 'refused' },
+    });
+    const settled = writeSource({ profiles: [{ ...taken, username: 'another' }] });
+    await tool.json('apply', '--source', settled, '--run', 'first', '--fresh');
+    expect(await tool.json('apply', '--source', source, '--run', 'r')).toMatchObject({ exitCode: 0 });
+    expect(await fsck(store, tool.prefix, { repair: false, onFault: () => {} })).toMatchObject({ found: 0 });
+    expect((await tool.json('verify', '--source', source, '--run', 'r')).json).toMatchObject({ missing: 0 });
   });
 
   test('cannot be created by the operator or loaded by another run meanwhile', async () => {

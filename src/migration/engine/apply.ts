@@ -2,14 +2,7 @@ import { createTallies, type Tallies } from '../analysis/outcomes.ts';
 import type { Decided } from '../analysis/spool.ts';
 import type { Entity, RecordOf } from '../records/records.ts';
 import { lockRun } from '../runs/lock.ts';
-import {
-  readRun,
-  runOrganizations,
-  runOrganizationsKey,
-  saveLoaded,
-  saveRound,
-  type RunState,
-} from '../runs/runs.ts';
+import { readRun, runOrganizations, runOrganizationsKey, saveRound, type RunState } from '../runs/runs.ts';
 import type { Scope } from '../sources/scope.ts';
 import { assessSource, entriesToWrite, type AssessChoice, type Assessment } from './read/assess.ts';
 import type { Chosen } from './read/choose.ts';
@@ -224,7 +217,6 @@ async function applyLocked(chosen: Chosen, context: MigrationContext, choice: Ap
   if (isRefused || pruning?.refusal !== undefined) {
     for (const entry of entriesToWrite(assessment, tallies)) countPlanned(tallies, entry);
     await keeper.drain();
-    await saveLoaded(store, prefix, run, undefined);
     await rollBack(context, run);
     await keeper.restore(last);
     return outcome(isRefused ? 'refused' : 'prune-refused');
@@ -272,10 +264,7 @@ async function prepareLoad(
   last: RunState | undefined,
 ): Promise<number> {
   if (last?.loaded !== undefined && last.loaded.version === source.version) return last.loaded.rows;
-  if ((await stagedOrganizations(context, run)).length > 0) {
-    await saveLoaded(context.store, context.prefix, run, undefined);
-    await rollBack(context, run);
-  }
+  if ((await stagedOrganizations(context, run)).length > 0) await rollBack(context, run);
   return 0;
 }
 

@@ -1,6 +1,6 @@
 import type { Tallies } from '../analysis/outcomes.ts';
 import { entityNames, type Entity } from '../records/records.ts';
-import { runKey, saveLoaded, saveRound, type RunState } from '../runs/runs.ts';
+import { forgetLoaded, runKey, saveRound, type RunState } from '../runs/runs.ts';
 import type { MigrationContext } from './context.ts';
 
 /** Keeps a round's state in Redis up to date, for `status` and for resuming. */
@@ -22,7 +22,7 @@ export interface RoundKeeper {
   now: () => Promise<void>;
   /** Ends saving. */
   drain: () => Promise<void>;
-  /** Puts an earlier round's state back, or none, if the round was begun. */
+  /** Puts an earlier round's state back, or none, if the round was begun. What it had loaded is rolled back by then. */
   restore: (last: RunState | undefined) => Promise<void>;
 }
 
@@ -84,7 +84,7 @@ export function createRoundKeeper(
       if (round.loaded === undefined) return;
       round.loaded = undefined;
       await running;
-      await saveLoaded(store, prefix, run, undefined);
+      await forgetLoaded(store, prefix, run);
     },
     written: (share) => {
       for (const entity of entityNames) if (round.entities[entity] !== undefined) setProgress(entity, share);
@@ -99,7 +99,7 @@ export function createRoundKeeper(
     restore: async (state) => {
       if (beginning === undefined) return;
       if (state === undefined) await store.del(runKey(prefix, run));
-      else await saveRound(store, prefix, run, state);
+      else await saveRound(store, prefix, run, { ...state, loaded: undefined });
     },
   };
 }

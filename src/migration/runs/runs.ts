@@ -131,15 +131,9 @@ export async function saveRound(
   await store.multi().del(runKey(prefix, run)).hset(runKey(prefix, run), flat).exec();
 }
 
-/** Saves how far new organizations are loaded; undefined before what was loaded is removed. */
-export async function saveLoaded(
-  store: RedisClient,
-  prefix: string,
-  run: string,
-  loaded: RunState['loaded'],
-): Promise<void> {
-  if (loaded === undefined) await store.hdel(runKey(prefix, run), 'loaded');
-  else await store.hset(runKey(prefix, run), 'loaded', JSON.stringify(loaded));
+/** Takes off the record how far new organizations are loaded: needed before anything that was loaded is removed. */
+export async function forgetLoaded(store: RedisClient, prefix: string, run: string): Promise<void> {
+  await store.hdel(runKey(prefix, run), 'loaded');
 }
 
 /** Makes the next round of a run read everything: a difference that verify found may be older than the last round. */

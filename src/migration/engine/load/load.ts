@@ -8,7 +8,7 @@ import { registerOrganization } from '../../../redis/organizations.ts';
 import { scanKeys } from '../../../redis/connection/scan.ts';
 import type { Entity, RecordOf } from '../../records/records.ts';
 import { profileFields, settingsArguments } from '../../records/stored.ts';
-import { stagedKey } from '../../runs/runs.ts';
+import { forgetLoaded, stagedKey } from '../../runs/runs.ts';
 import type { MigrationContext } from '../context.ts';
 import { MigrationError } from '../issues.ts';
 import { bucketCount, createNameIndex, type NameClaim } from './name-index.ts';
@@ -254,6 +254,7 @@ export async function rollBack(
   { store, prefix, organizations, progress }: MigrationContext,
   run: string,
 ): Promise<void> {
+  await forgetLoaded(store, prefix, run);
   const bases = new Map<string, Organization>();
   for (const id of await stagedOrganizations({ store, prefix }, run)) {
     const organization = await organizations.find(id);
