@@ -38,7 +38,7 @@ export interface Profile {
   username?: string;
   picture?: Picture;
   avatar?: ReferencedImage;
-  /** The linked wallet's address; the contract shows it only where it is verified. */
+  /** The linked wallet's address; the contract shows it only if it is verified. */
   wallet?: string;
 }
 

@@ -49,7 +49,7 @@ export function ruleBroken(name: string, rules: UsernameRules): string | undefin
   return undefined;
 }
 
-/** Whether RE2 understands the pattern; the reason where it does not. */
+/** Whether RE2 accepts the pattern; if not, the reason. */
 export function patternFault(pattern: string): string | undefined {
   try {
     RE2JS.compile(pattern);
@@ -80,8 +80,8 @@ function codePoints(text: string): number {
 }
 
 /**
- * RFC 8265 §3.3.1: fullwidth and halfwidth characters become their decomposition mappings. NFKC gives that
- * mapping for all of them but those below, whose mappings have compatibility mappings of their own.
+ * RFC 8265 §3.3.1: fullwidth and halfwidth characters become their decomposition mappings. NFKC gives that mapping for
+ * all of them except those below, whose mappings have compatibility mappings themselves.
  */
 function mapWidth(text: string): string {
   return text.replace(/[\u3000\uFF01-\uFFEE]/g, (wide) => {

@@ -1,4 +1,4 @@
-// Not the native one where there is one: that of Node.js 26 takes PT1H2H for two hours.
+// Not the native Temporal, even if there is one: that of Node.js 26 reads PT1H2H as two hours.
 import { Temporal } from 'temporal-polyfill/implementation';
 
 /** A period of time in ms: `start <= t < end`. */

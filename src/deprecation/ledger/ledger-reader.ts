@@ -39,7 +39,7 @@ export interface DayRange {
   lastDay: number;
 }
 
-/** Organizations read at once, and keys and days of one that are read in one round trip: requests are served in between. */
+/** Organizations read at once, and keys and days of one read in one round trip: requests are served in between. */
 const concurrent = 4;
 const keysAtOnce = 100;
 const daysAtOnce = 8;

@@ -17,7 +17,7 @@ export interface PolicyInForce {
   policy: DeprecationPolicy;
   /** The headers of every response for it: a name, its value, the next name … */
   headers: readonly string[];
-  /** Until then, in ms, it refuses nobody. */
+  /** Until then, in ms, it refuses no request. */
   servesAllUntil: number;
 }
 

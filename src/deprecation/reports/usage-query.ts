@@ -44,7 +44,7 @@ export function readUsageQuery(
   const firstDay = day(fields.from) ?? lastDay - defaultDays + 1;
   if (firstDay > today) reasons.push(`from ${dayName(firstDay)} is after today (${dayName(today)})`);
   else if (firstDay > lastDay) reasons.push(`from ${dayName(firstDay)} is after to ${dayName(lastDay)}`);
-  // Each day costs a look at Redis, whether or not the ledger can still have it.
+  // Each day costs a read from Redis, whether or not the ledger can still have it.
   const oldest = today - ledgerDays + 1;
   if (firstDay < oldest) {
     reasons.push(`the ledger reaches back at most ${ledgerDays} days, to ${dayName(oldest)}`);

@@ -16,7 +16,7 @@ export interface Usage extends LedgerContent {
   gaps: Window[];
 }
 
-/** Whether a stretch of time was measured. Where it was not (`no`), a 0 means nothing. */
+/** Whether a period was measured. If it was not (`no`), a 0 means nothing. */
 export type Measured = 'yes' | 'partly' | 'no';
 
 /** Reads the usage of a range of days as of `now` (ms). */
@@ -36,7 +36,7 @@ export async function readUsage(
   return { ...content, query, now, readFrom, gaps };
 }
 
-/** How much of a stretch of time, up to `now`, was measured. */
+/** How much of a period, up to `now`, was measured. */
 export function measuredIn(usage: Pick<Usage, 'gaps' | 'now'>, { start, end }: Window): Measured {
   const until = Math.min(end, usage.now);
   if (until <= start) return 'no';
@@ -45,7 +45,7 @@ export function measuredIn(usage: Pick<Usage, 'gaps' | 'now'>, { start, end }: W
   return missing >= until - start ? 'no' : 'partly';
 }
 
-/** The gaps within a stretch of time, cut to it. */
+/** The gaps within a period, clipped to it. */
 export function gapsIn({ gaps }: Pick<Usage, 'gaps'>, { start, end }: Window): Window[] {
   return gaps
     .filter((gap) => gap.start < end && start < gap.end)

@@ -32,7 +32,7 @@ export async function decideDuplicates(
   }
   for (const group of candidates.all()) {
     const newest = group.reduce((best, next) => (next.updatedAt >= best.updatedAt ? next : best));
-    // What Redis has of it is the newer record, which came first in the source.
+    // Redis has the newer record, which came first in the source.
     const isOlder = group.length === 1 && newest.isRepeated === true && newest.outcome === 'newer';
     for (const candidate of group) {
       if (candidate === newest && !isOlder) continue;

@@ -1,7 +1,7 @@
 import { textOf } from '../../lib/utf8.ts';
 import type { Extent, Workspace } from './workspace.ts';
 
-/** Into so many parts lines are divided: of a hundred million, one fits into memory. */
+/** The number of partitions: of a hundred million lines, one partition fits into memory. */
 export const partitionCount = 256;
 
 /** The partition for lines about a key. */
@@ -23,7 +23,7 @@ export interface Partitions {
   all: () => Generator<string[]>;
 }
 
-/** No lines yet. What a partition holds in memory is outside the heap: it waits for long, and is not looked at. */
+/** No lines yet. What a partition holds in memory is outside the heap, since it is kept for long without being read. */
 export function createPartitions(workspace: Workspace): Partitions {
   const partitions = Array.from({ length: partitionCount }, () => createPartition(workspace));
   return {

@@ -1,14 +1,14 @@
 import { randomInt } from 'node:crypto';
 
-/** Words of the filters: the next one is begun when one is full, and the last takes whatever comes. */
+/** Sizes of the filters in words: when one is full, the next one is used, and the last takes all remaining keys. */
 const sizes = [2 ** 18, 2 ** 21, 2 ** 23];
-/** A filter is full when it has so many keys for each word. */
+/** A filter is full when it has this many keys for each word. */
 const keysPerWord = 0.5;
-/** All probes for a key fall into one block, as large as a cache line: a look costs one access to the memory. */
+/** All probes for a key fall into one block the size of a cache line, so a lookup costs one memory access. */
 const wordsPerBlock = 16;
 const probes = 10;
 
-// A number that differs in every process, so that no source can be made to collide on purpose.
+// A number that differs in every process, so that no source can be crafted to collide.
 const seed = randomInt(2 ** 31);
 
 /**
@@ -76,7 +76,7 @@ function digest(scope: string, key: string): void {
   if (scope !== lastScope) {
     [low, high] = [0xdeadbeef ^ seed, 0x41c6ce57 ^ seed];
     mix(scope);
-    // No text holds this code, so it counts where one text ends and the other begins.
+    // No text contains this code, so it separates one text from the next.
     scopeLow = Math.imul(low ^ 0x1ffff, 2654435761);
     scopeHigh = Math.imul(high ^ 0x1ffff, 1597334677);
     lastScope = scope;
@@ -91,7 +91,8 @@ function digest(scope: string, key: string): void {
 function mix(text: string): void {
   let [one, two] = [low, high];
   for (let at = 0, { length } = text; at < length; at += 1) {
-    // Called so, it is inlined; as a method of text it would be looked up for each character, at four times the cost.
+    // Called like this it is inlined; as a method of the text it would be looked up for each character, at four times
+    // the cost.
     const code = String.prototype.charCodeAt.call(text, at);
     one = Math.imul(one ^ code, 2654435761);
     two = Math.imul(two ^ code, 1597334677);

@@ -1,12 +1,12 @@
 import { textOf } from '../../lib/utf8.ts';
 import type { Extent, Workspace } from './workspace.ts';
 
-/** Between the parts of a line; no text of a record holds it. */
+/** Separates the parts of a line; no text of a record contains it. */
 export const separator = '\u0001';
 
 /** Text held in memory before it goes to disk, in characters. */
 const memoryLimit = 4 * 1024 * 1024;
-/** Runs merged at once: of each, some text is in memory. */
+/** Runs merged at once; some text of each is in memory. */
 const mergeWidth = 64;
 const blockLength = 64 * 1024;
 
@@ -54,7 +54,7 @@ export function createSorter(workspace: Workspace, limit = memoryLimit): Sorter 
   };
 }
 
-/** Whether `one` stands before `other`; the order of all exports. */
+/** Whether `one` sorts before `other`; the order of all exports. */
 export function byCodeUnits(one: string, other: string): number {
   if (one === other) return 0;
   return one < other ? -1 : 1;

@@ -5,27 +5,27 @@ import type { Workspace } from './workspace.ts';
 
 /** A record between reading and writing, with what was found out about it. */
 export interface Entry<E extends Entity = Entity> {
-  /** Its place in the reading: entries are written in this order. */
+  /** Its position in the source: entries are written in this order. */
   readonly seq: number;
   readonly entity: E;
   readonly record: RecordOf[E];
-  /** For people: its place in the source. */
+  /** Its place in the source, for people. */
   readonly where: string;
   /** The outcome of comparing it with Redis. */
   readonly outcome: Outcome;
-  /** Who has the username in Redis, where that is another user. */
+  /** Who has the username in Redis, if that is another user. */
   readonly holder?: string | undefined;
-  /** The user's username in Redis, where that is another name. */
+  /** The user's username in Redis, if that is another name. */
   readonly previous?: string | undefined;
   /** Another record of the source may have the same identity. */
   readonly isRepeated?: boolean | undefined;
 }
 
-/** What becomes of an entry that is not simply written. */
+/** The decision on an entry that is not simply written. */
 type Decision =
-  /** Another record with the same identity holds. */
+  /** Another record with the same identity supersedes it. */
   | 'superseded'
-  /** A problem keeps it out. */
+  /** It is left out because of a problem. */
   | 'refused'
   /** It is written without its username. */
   | 'nameless';

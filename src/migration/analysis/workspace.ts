@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { attemptWrite } from '../../lib/files/text-file.ts';
 
-/** Where bytes stand in a workspace. */
+/** The position of bytes in a workspace. */
 export interface Extent {
   readonly offset: number;
   readonly length: number;

@@ -11,8 +11,8 @@ export interface MigrationContext {
   /** What the URLs of our own picture files begin with. */
   readonly mediaUrl: string;
   /**
-   * When the source's snapshot was opened, by the store's clock in ms; undefined if unknown. What was adopted from the
-   * legacy service later is newer than the source says.
+   * When the source's snapshot was opened, by the store's clock in ms; undefined if unknown. Later adoptions from the
+   * legacy service are newer than the source.
    */
   readonly snapshotAt: number | undefined;
   /** The number of the cut-over under which this writes: Redis refuses it once a switch has raised its own. */
@@ -25,7 +25,7 @@ export interface MigrationContext {
   readonly organizations: Organizations;
   readonly issues: Issues;
   readonly progress: Progress;
-  /** Chunks under way at once. */
+  /** Chunks in progress at once. */
   readonly concurrency: number;
   /** Aborted when the work is to stop, at the next chunk. */
   readonly signal: AbortSignal;

@@ -1,6 +1,6 @@
-/** Keeps a bounded number of works under way, and tells of their ends in the order of their beginnings. */
+/** Runs a bounded number of tasks at a time, and reports their results in the order in which they were started. */
 export interface OrderedPool {
-  /** Resolves when there is room for the next one. Rejects when a work has failed. */
+  /** Resolves when there is room for the next one. Rejects when a task has failed. */
   add: <Result>(
     work: Promise<Result>,
     onDone?: (result: Result) => Promise<void> | undefined | void,
@@ -13,7 +13,7 @@ export function createOrderedPool(width: number): OrderedPool {
   const ends: (() => Promise<void>)[] = [];
   return {
     add: async (work, onDone) => {
-      // A failure is told when the work's turn comes.
+      // A failure is reported when it is the task's turn.
       work.catch(() => {});
       ends.push(async () => {
         const result = await work;

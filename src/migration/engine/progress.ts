@@ -1,9 +1,9 @@
 import type { SingleBar } from 'cli-progress';
 import { counted, number } from '../../lib/numbers.ts';
 
-/** Shows an operator how far the work is. */
+/** Shows an operator the progress of the work. */
 export interface Progress {
-  /** The work has so many passes. */
+  /** Sets the number of passes. */
   begin: (passes: number) => void;
   /** The next pass begins. */
   next: () => void;
@@ -17,7 +17,7 @@ interface Output {
   write: (text: string) => unknown;
 }
 
-/** Between two lines where there is no terminal, in ms. */
+/** The time between two lines if there is no terminal, in ms. */
 const lineInterval = 5000;
 
 /** A bar with rate and time left on a terminal; elsewhere a line every few seconds. */

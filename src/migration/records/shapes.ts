@@ -7,7 +7,7 @@ interface Field {
   readonly parent?: string;
   readonly rule: Rule;
 }
-/** What fields an object may have, under which rules. */
+/** The fields that an object may have, with their rules. */
 export interface Shape {
   readonly fields: ReadonlyMap<string, Field>;
   readonly required: readonly string[];
@@ -42,7 +42,7 @@ export function readFields(of: Shape, raw: Fields): Fields | Refusal {
   return readWhole(of, raw) ?? readOneByOne(of, raw);
 }
 
-/** The usual case at half the cost: no field is empty, dotted or broken, and few change by being read. */
+/** The usual case at half the cost: no field is empty, dotted or invalid, and few are changed by reading. */
 function readWhole(of: Shape, raw: Fields): Fields | undefined {
   let record = raw;
   for (const name in raw) {

@@ -113,7 +113,7 @@ export function organizationRecord(
   };
 }
 
-/** A key's record as Redis holds it, by field; undefined where there is none. */
+/** A key's record as Redis holds it, by field; undefined if there is none. */
 export function apiKeyRecord(
   organizationId: string,
   apiKeySha256: string,

@@ -31,7 +31,7 @@ const noZone = new Refusal('has no time zone; add one to the date and time, such
 
 /**
  * An id or a name: well-formed Unicode, no control characters, 1 to 256 code points; kept as given. A whole number
- * becomes a string, unless JSON has lost its last digits: whatever turns CSV into JSON may take a name for a number.
+ * becomes a string, unless JSON has lost its last digits: converters from CSV to JSON may turn a name into a number.
  */
 export const id: Rule = (value) => {
   if (typeof value === 'number') return Number.isSafeInteger(value) ? String(value) : inexactNumber;
@@ -63,7 +63,7 @@ export const count: Rule = (value) => {
   return typeof number === 'number' && Number.isSafeInteger(number) ? number : badCount;
 };
 
-/** Refuses all but an EVM address, in the spelling given (its capitals may be a checksum). */
+/** Accepts only an EVM address, in the given spelling (its capitals may be a checksum). */
 export const wallet: Rule = (value) =>
   typeof value === 'string' && walletForm.test(value) ? value : badWallet;
 

@@ -9,8 +9,8 @@ import { runKey, runOrganizationsKey, runsKey } from './runs.ts';
 type Place = Pick<MigrationContext, 'store' | 'prefix' | 'signal'>;
 
 /**
- * Removes what Redis keeps of a run, and rolls back organizations that it was killed while loading, but removes none
- * of the records of others. Refused while the run is applied.
+ * Removes the state of a run from Redis, and rolls back organizations that it was loading when it was killed, but
+ * removes no records of others. Refused while the run is applied.
  */
 export async function forgetRun(context: MigrationContext, run: string): Promise<void> {
   const { store, prefix } = context;

@@ -2,15 +2,15 @@ import type { Batch, Row } from './source.ts';
 
 /** Rows per batch unless the caller asks for another number. */
 const defaultBatchSize = 500;
-/** Bytes per batch, give or take a row: wide rows make neither memory nor a script's time grow. */
+/** Bytes per batch, give or take a row, so that wide rows increase neither memory nor the time of a script. */
 const maxBatchBytes = 256 * 1024;
 
 /** Rows on their way into a batch. */
 export interface BatchBuilder<Place> {
   readonly isFull: boolean;
-  /** `bytes` is about how wide the row is. */
+  /** `bytes` is the approximate width of the row. */
   add: (row: Row, bytes: number, place: Place) => void;
-  /** The batch of what was added since the last one, by whose end this share of the entity is read. */
+  /** The batch of the rows added since the last one; `share` of the entity is read by its end. */
   cut: (progress: number) => Batch;
 }
 
@@ -42,7 +42,7 @@ export function createBatchBuilder<Place>(
   };
 }
 
-/** Whether a row belongs to the organization that was asked for; any row does when none was. */
+/** Whether a row belongs to the requested organization; if none was requested, every row does. */
 export function belongsTo(organizationId: string | undefined, raw: unknown): boolean {
   if (organizationId === undefined) return true;
   const own = (raw as { organizationId?: unknown } | null)?.organizationId;

@@ -1,11 +1,11 @@
 const lineFeed = 10;
 
-/** In the place of a line that is longer than the limit. */
+/** Takes the place of a line that is longer than the limit. */
 export const hugeText = Symbol('huge line');
 
-/** Cuts a stream of bytes behind line feeds, some lines at a time. What follows the last one comes at the end. */
+/** Splits a stream of bytes after line feeds, several lines at a time. What follows the last one comes at the end. */
 export function wholeLines(chunks: AsyncIterable<Buffer>): AsyncGenerator<Buffer>;
-/** Also passes over each line that is longer than `maxBytes`. */
+/** Also skips each line that is longer than `maxBytes`. */
 export function wholeLines(
   chunks: AsyncIterable<Buffer>,
   maxBytes: number,

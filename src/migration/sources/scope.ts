@@ -5,7 +5,7 @@ import type { Batch, Source } from './source.ts';
 /** What to do with a record that has a problem. */
 export type OnConflict = 'abort' | 'skip' | 'drop-username';
 
-/** A look at the source: what is read, and how. */
+/** What is read from the source, and how. */
 export interface Scope {
   readonly source: Source;
   /** In the order they are read and written. */
@@ -17,7 +17,7 @@ export interface Scope {
   readonly onConflict: OnConflict;
 }
 
-/** A record of the source, with where it stands. A class, for there are many: none needs a closure of its own. */
+/** A record of the source with its place. A class, since there are many: none needs its own closure. */
 export class Item<E extends Entity = Entity> {
   /** Rows of the entity before it, readable or not. */
   readonly seq: number;
@@ -46,7 +46,7 @@ export class Item<E extends Entity = Entity> {
   }
 }
 
-/** A row that is not a record, with the organization and user or name it is about where they can be read. */
+/** A row that is not a record, with its organization and user or name if they can be read. */
 interface InvalidRow extends RecordNames {
   readonly where: string;
   readonly reason: string;

@@ -21,7 +21,7 @@ export interface ReadOptions {
   readonly organizationId?: string | undefined;
   /** Rows per batch at most. A batch holds fewer, even none, at the end, where rows are wide or were left out. */
   readonly size?: number | undefined;
-  /** Epoch milliseconds: rows known to have last changed before then may be left out, where that saves reading them. */
+  /** Epoch milliseconds: rows known to have last changed before then may be left out if that saves reading them. */
   readonly since?: number | undefined;
 }
 
@@ -29,7 +29,7 @@ export interface ReadOptions {
 export interface Source {
   /** What is read, without passwords. */
   readonly name: string;
-  /** What the source holds, in the order of entityNames. */
+  /** The entities of the source, in the order of entityNames. */
   readonly entities: readonly Entity[];
   /** File names in the folder that name no entity and are not read. */
   readonly ignored: readonly string[];
@@ -41,8 +41,8 @@ export interface Source {
   /** The same as long as nothing in it has changed; absent if that cannot be known. */
   readonly version?: string | undefined;
   /**
-   * Streams an entity, one reading at a time; throws SourceError for an entity the source does not hold, and where a
-   * second reading finds another state than the first. Breaking off a reading may close the source.
+   * Streams an entity, one reading at a time; throws a SourceError for an entity that the source does not have, and if
+   * a second reading finds a different state. Ending a reading early may close the source.
    */
   read: (entity: Entity, options?: ReadOptions) => AsyncIterable<Batch>;
   close: () => Promise<void>;

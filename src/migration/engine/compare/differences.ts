@@ -6,7 +6,7 @@ import type { MigrationContext } from '../context.ts';
 import { byOrganization, normalizedIn, type Organization } from '../organizations.ts';
 import { readProfiles, readRecords, type ReadContext } from '../stored/read.ts';
 
-/** A field in which Redis does not agree with the source; undefined for a value that is absent. */
+/** A field in which Redis and the source differ; undefined for an absent value. */
 export interface Difference {
   field: string;
   redis: unknown;

@@ -25,7 +25,7 @@ export interface ExportFolder {
 /** What to do when a file of an export cannot be written. */
 export const exportRemedy = 'give --to another disk, then export again; nothing was exported';
 
-/** Prepares a new or empty folder for an export; one that an export was killed in counts as empty. */
+/** Prepares a new or empty folder for an export; the remains of a killed export do not count. */
 export async function openExportFolder(folder: string): Promise<ExportFolder> {
   const staging = join(folder, stagingName);
   const remove = (name: string): void => rmSync(join(folder, name), { recursive: true, force: true });
@@ -66,7 +66,7 @@ export async function openExportFolder(folder: string): Promise<ExportFolder> {
   };
 }
 
-/** Removes what an export that was killed has left, unless it had just become whole. */
+/** Removes the remains of a killed export, unless it had just become complete. */
 async function removeLeftovers(folder: string): Promise<void> {
   const staging = join(folder, stagingName);
   if (!existsSync(staging)) return;

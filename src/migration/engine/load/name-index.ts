@@ -13,7 +13,7 @@ export function bucketCount(names: number): number {
   return Math.max(1, Math.ceil(names / usualBucketSize));
 }
 
-/** A record of a user, who is to have a name or none. */
+/** A record of a user with the name, if any, that the user is to have. */
 export interface NameClaim {
   organization: Organization;
   /** '' for none. */
@@ -89,7 +89,7 @@ export function createNameIndex(
   };
 }
 
-// What a line says of a name.
+// What a line says about a name.
 const [denied, setAside, written] = ['d', 'a', 'w'];
 
 interface Name {
@@ -100,7 +100,7 @@ interface Name {
   claims: NameClaim[];
 }
 
-/** Puts the lines about one name together. */
+/** Groups the lines about one name. */
 function namesIn(lines: readonly string[], owners: readonly Organization[]): Iterable<Name> {
   const names = new Map<string, Name>();
   for (const line of lines) {

@@ -4,15 +4,15 @@ import type { Organization } from '../organizations.ts';
 const callLength = 32 * 1024;
 /** Text that waits for other rows of its organization, in characters. */
 const maxWaiting = 4 * 1024 * 1024;
-/** Text that Redis has yet to answer for, in characters. */
+/** Text that Redis has not acknowledged yet, in characters. */
 const maxUnanswered = 256 * 1024;
 
-/** Collects rows, and sends those of one organization together: also where those of many come in turn. */
+/** Collects rows, and sends those of one organization together, even if rows of many organizations alternate. */
 export interface RowSender {
   add: (organization: Organization, row: readonly string[]) => void;
   /** Resolves when there is room for more. Rejects when a call has failed. */
   room: () => Promise<void>;
-  /** Sends what waits, and resolves when all is answered. Rejects when a call has failed. */
+  /** Sends all collected rows, and resolves when they are acknowledged. Rejects when a call has failed. */
   flush: () => Promise<void>;
 }
 

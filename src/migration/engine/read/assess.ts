@@ -13,14 +13,14 @@ import type { Extras } from '../compare/extras.ts';
 import { removeRecords } from '../stored/remove.ts';
 import { putRecords, type Result } from '../write/put.ts';
 
-/** The source as it was read once, and what is to become of its records. */
+/** The source as it was read once, and the decisions on its records. */
 export interface Assessment {
   reading: Reading;
   /** The records that may change something, or that do not agree with Redis, with the decisions on them. */
   spool: Spool;
   /** Renames that depend on each other. */
   renames: Rename[];
-  /** What became of the records that are not in the spool. */
+  /** The outcomes of the records that are not in the spool. */
   tallies: Tallies;
   /** Records that stop an apply, unless --on-conflict says otherwise. */
   problems: number;
@@ -36,14 +36,14 @@ export interface AssessChoice {
   extras?: Extras | undefined;
   /** Whether what Redis no longer needs is pruned, so that its usernames become free. */
   isPruning?: boolean | undefined;
-  /** Whether records that stay as they are in Redis, though they differ, are wanted as well. */
+  /** Whether to include records that differ but stay as they are in Redis. */
   keepsDiffering?: boolean | undefined;
 }
 
 /**
  * Reads the source once, compares every record with Redis by the very scripts that would write it, and decides what
  * would become of it. Writes nothing to Redis, unless records are to be loaded; memory stays flat, for what differs
- * goes to disk. Ends early when the signal comes.
+ * goes to disk. Ends early on `signal`.
  */
 export async function assessSource(
   scope: Scope,
@@ -127,7 +127,7 @@ async function compareWithRedis(
   return items.map((item) => found.get(item) ?? { outcome: 'created' });
 }
 
-/** What only Redis can tell of a record that is taken as it is. */
+/** What only Redis can say about a record that is taken as it is. */
 function reportResult(
   { issues }: MigrationContext,
   entity: Entity,
@@ -150,8 +150,8 @@ function reportResult(
 }
 
 /**
- * Entries that are to be written, as they are to be written; what is not goes to the tallies. With `withDiffering`
- * also those that differ and stay as they are in Redis.
+ * Entries to be written, in the form to be written; all others go to the tallies. With `withDiffering` also those that
+ * differ and stay as they are in Redis.
  */
 export function* entriesToWrite(
   { spool }: Assessment,

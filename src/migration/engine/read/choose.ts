@@ -22,7 +22,7 @@ const order: readonly Entity[] = [
   'api-keys',
 ];
 
-/** What an operator chose of a source. */
+/** The part of a source that the operator chose. */
 export interface SourceChoice {
   source: string;
   mapping?: string | undefined;
@@ -42,9 +42,9 @@ export interface Chosen {
   openedAt: number | undefined;
   scope: Scope;
   run: string;
-  /** Tells one source and mapping from another. */
+  /** Identifies a source with its mapping. */
   fingerprint: string;
-  /** Tells one choice of entities and organization from another. */
+  /** Identifies a choice of entities and organization. */
   selection: string;
 }
 
@@ -84,7 +84,7 @@ export async function openChosen(choice: SourceChoice, env: NodeJS.ProcessEnv): 
 async function open({ source, mapping }: SourceChoice, env: NodeJS.ProcessEnv): Promise<Source> {
   try {
     if (mapping === undefined) return await openSource(source, undefined, env);
-    // Only where it is needed: the parser of YAML takes longer to load than a small source to be read.
+    // Loaded only if needed: loading the YAML parser takes longer than reading a small source.
     const { readMapping } = await import('../../sources/mapping.ts');
     return await openSource(source, await readMapping(mapping), env);
   } catch (error) {

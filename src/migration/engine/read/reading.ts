@@ -10,7 +10,7 @@ import { UsageError } from '../issues.ts';
 import { createOrderedPool } from '../ordered-pool.ts';
 import type { Organization } from '../organizations.ts';
 
-/** A record of the source, as the one reading of it comes by. */
+/** A record of the source, as it is read. */
 export interface ReadItem<E extends Entity = Entity> {
   /** Rows of the whole source before it. */
   seq: number;
@@ -23,11 +23,11 @@ export interface ReadItem<E extends Entity = Entity> {
 export interface Reading {
   /** Rows, by entity. */
   read: Map<Entity, number>;
-  /** Rows that are no records, by entity. */
+  /** Rows that are not records, by entity. */
   invalid: Map<Entity, number>;
   /** Every record's identity. */
   seen: Seen;
-  /** The identities that came up more than once. */
+  /** The identities that occurred more than once. */
   repeated: Seen;
   /** The greatest updatedAt of a profile. */
   newest: number;
@@ -38,11 +38,13 @@ export interface ReadHandlers {
   phase: string;
   /** Called for the organization of every record, before the record is taken. */
   claim?: ((organization: Organization) => Promise<void> | undefined) | undefined;
-  /** Gets every record, some at a time; several calls are in progress at once, except about repeated identities. */
+  /** Gets every record, some at a time; several calls are in progress at once, except for repeated identities. */
   take: (entity: Entity, items: readonly ReadItem[]) => Promise<unknown>;
-  /** Called for every row that is no record. */
+  /** Called for every row that is not a record. */
   onInvalid?: ((entity: Entity) => void) | undefined;
-  /** Called in order when records were taken: rows of the whole source up to there, and the entity's share, 0 to 1. */
+  /**
+   * Called in order when records were accepted: rows of the whole source up to there, and the entity's share, 0 to 1.
+   */
   onTaken?: ((rows: number, entity: Entity, share: number) => Promise<void> | undefined) | undefined;
 }
 
@@ -50,9 +52,9 @@ export interface ReadHandlers {
 const aheadAllowed = 24 * 60 * 60_000;
 
 /**
- * Reads the source once, and hands every record to `take`. Reports rows that are no records, and what a record refers
- * to without its being in the source or in Redis. Ends early when the signal comes. An organization asked for that
- * neither knows is a UsageError.
+ * Reads the source once, and hands every record to `take`. Reports rows that are not records, and references to what is
+ * neither in the source nor in Redis. Ends early when the signal comes. An organization asked for that neither knows is
+ * a UsageError.
  */
 export async function readSource(
   scope: Scope,
@@ -131,7 +133,7 @@ export async function readSource(
   return reading;
 }
 
-/** A misspelt organization must not look like an empty one in which all is well. */
+/** A misspelled organization must not look like an empty one without problems. */
 async function requireKnown(
   { source, organizationId }: Scope,
   { organizations }: MigrationContext,

@@ -18,16 +18,16 @@ import {
 } from '../scripts.ts';
 import { indexTimeout, withCurrentIndex, waitUntil } from './current-index.ts';
 
-/** What became of a record, or would. */
+/** The actual or planned outcome of a record. */
 export interface Result {
   outcome: Outcome;
   /** The other user who has the username. */
   holder?: string | undefined;
-  /** The user's username in Redis, where it is another one. */
+  /** The user's username in Redis, if it is another one. */
   previous?: string | undefined;
   /** The name, of a profile or of the denylist, is both in use and denied. */
   isDenied?: boolean;
-  /** The organization goes on comparing names otherwise than the source says. */
+  /** The organization keeps comparing names differently from what the source says. */
   keepsComparison?: boolean;
 }
 
@@ -37,8 +37,8 @@ type PutContext = Pick<
 >;
 
 /**
- * Writes records by the scripts, an organization at a time, and says what became of each; `dry` only says what would.
- * Waits where names are just being decided about.
+ * Writes records by the scripts, an organization at a time, and returns the outcome of each; `dry` only plans it. Waits
+ * if names are held by another operation.
  */
 export async function putRecords<E extends Entity>(
   context: PutContext,
@@ -96,7 +96,7 @@ const putOrganizations: Putter<'organizations'> = async (place, records) => {
   return results;
 };
 
-/** Puts records that have to do with no names: by a script that takes a row and gives an outcome for each. */
+/** Writes records that involve no names: by a script that takes rows and returns an outcome for each. */
 function putRows<E extends Entity>(
   entity: E,
   script: typeof migrateKeys,
@@ -138,7 +138,7 @@ interface ProfileRow {
   seen: string;
 }
 
-/** Text that one call carries at most, so that wide rows keep no script busy for long. */
+/** The maximum of text in one call, so that wide rows keep no script busy for long. */
 const maxCallLength = 512 * 1024;
 
 const putProfiles: Putter<'profiles'> = async (place, records) => {
@@ -160,7 +160,7 @@ function lengthOf({ record: { profilePictureUrl = '', avatar } }: ProfileRow): n
   return 200 + profilePictureUrl.length + (avatar?.url?.length ?? 0);
 }
 
-/** One call. Rows to be sent once more are added to `again`; returns whether it is better to wait before. */
+/** One call. Rows to be sent again are added to `again`; returns whether to wait before. */
 async function putOnce(
   place: Place,
   rows: readonly ProfileRow[],

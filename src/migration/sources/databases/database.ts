@@ -11,7 +11,7 @@ export interface Column {
   readonly bytesToText?: string;
   /** Why the column is not a point in time, though it looks like one; completes a sentence. */
   readonly noMoment?: string;
-  /** SQL that is true where the column, by this name, is at or after a time (epoch ms). */
+  /** SQL that is true if the column of this name is at or after a time (epoch ms). */
   readonly newer?: (column: string, time: number) => string;
 }
 
@@ -21,11 +21,11 @@ export interface Database<C extends Column = Column> {
   readonly settledUntil: number;
   quote: (name: string) => string;
   describe: (select: string, where: string) => Promise<readonly C[]>;
-  /** About how many rows the query gives; without running it. */
+  /** The approximate number of rows of the query, without running it. */
   estimate: (select: string, where: string) => Promise<number>;
   /** Streams the query's rows, some at a time, one query at a time. */
   stream: (select: string, where: string, columns: readonly C[]) => AsyncIterable<Cell[][]>;
-  /** A combination of values of these columns that more than one row has, byte by byte. */
+  /** A combination of values of these columns that occurs in more than one row, compared byte by byte. */
   findRepeated: (
     select: string,
     where: string,

@@ -33,7 +33,7 @@ const settledQuery = `
   WHERE trx_is_read_only = 0 AND trx_mysql_thread_id <> CONNECTION_ID()`;
 
 const sessionSettings = [
-  // A reading may pause for as long as Redis makes it wait.
+  // Reading may pause for as long as Redis is slow.
   "SET NAMES utf8mb4, time_zone = '+00:00', wait_timeout = 86400, net_write_timeout = 86400, " +
     "sql_mode = REPLACE(@@sql_mode, 'PAD_CHAR_TO_FULL_LENGTH', '')",
   'SET TRANSACTION ISOLATION LEVEL REPEATABLE READ',
@@ -112,7 +112,7 @@ export async function openMysql(address: DatabaseUrl): Promise<Database<MysqlCol
       return rows[0]?.map((cell) => (cell === null ? '' : asText(cell)));
     },
     close: async () => {
-      // The server would first send all that is left of a reading that was broken off.
+      // The server would first send the rest of an abandoned result.
       if (isReading) connection.destroy();
       else await connection.promise().end();
     },

@@ -29,7 +29,7 @@ const typeIds = {
 const types: CustomTypesConfig = { getTypeParser: () => (text: string) => text };
 
 interface PostgresColumn extends Column {
-  /** Makes a cell of the text that PostgreSQL writes, where that is not the same. */
+  /** Converts the text that PostgreSQL writes into a cell, if they differ. */
   readonly read?: (text: string) => string;
 }
 
@@ -41,7 +41,7 @@ const sessionSettings = [
   'SET LOCAL extra_float_digits = 3',
   'SET LOCAL statement_timeout = 0',
   'SET LOCAL idle_in_transaction_session_timeout = 0',
-  // Two readings of one table come in the same order.
+  // So that reading a table twice gives the same order.
   'SET LOCAL synchronize_seqscans = off',
 ];
 
@@ -112,7 +112,7 @@ export async function openPostgres(address: DatabaseUrl): Promise<Database<Postg
       } catch (error) {
         throw explain(error, address, name);
       } finally {
-        // The server would first send all that is left of a reading that was broken off.
+        // The server would first send the rest of an abandoned result.
         if (!isWhole) client.connection.stream.destroy();
       }
     },
@@ -185,7 +185,7 @@ function explain(error: unknown, address: DatabaseUrl, name: string): SourceErro
 
 function unreachable(error: unknown, address: DatabaseUrl): SourceError {
   const code = codeOf(error);
-  // The text is what pg says where a password is asked for and none is there.
+  // This is what pg reports if a password is required and missing.
   const isPassword = code.startsWith('28') || /password must be a string/.test(String(error));
   if (isPassword) return connectionError('password', address, code);
   return connectionError(code === '3D000' ? 'database' : 'unreachable', address, code);

@@ -16,8 +16,8 @@ const tokens: Readonly<Record<Dialect, RegExp>> = {
 };
 
 /**
- * A query as it can stand in parentheses: without its trailing semicolons and comments. Refuses what is more than
- * one statement.
+ * A query as it can stand in parentheses: without its trailing semicolons and comments. Refuses more than one
+ * statement.
  */
 export function plainSelect(query: string, dialect: Dialect, where: string): string {
   let end = 0;

@@ -78,8 +78,8 @@ async function openTable<C extends Column>(
 type Key = readonly string[];
 
 /**
- * Streams a query's rows. The first reading checks that the key identifies a row: where two keys may be equal by their
- * hashes, the database is asked for one that comes more than once.
+ * Streams a query's rows. The first reading checks that the key identifies a row: if the hashes of two keys are equal,
+ * the database is asked for a key that occurs more than once.
  */
 function createTableReader<C extends Column>(database: Database<C>, table: Table<C>): Reader {
   const { entity, columns, fields, where } = table;
@@ -136,7 +136,7 @@ function createTableReader<C extends Column>(database: Database<C>, table: Table
   };
 }
 
-/** The query without rows that did not change since then, where the type of updatedAt allows it. */
+/** The query restricted to rows that changed since then, if the type of updatedAt allows it. */
 function selectSince<C extends Column>(
   { quote }: Database<C>,
   { select, columns, fields }: Table<C>,

@@ -124,7 +124,7 @@ function parseFile(
         };
         parser.push(fault);
       } else {
-        // After such a fault it is unknown where the next row begins: going on would lose rows, or invent some.
+        // After such a fault it is unknown where the next row begins: continuing would lose or invent rows.
         parser.destroy(unreadableFrom(file, error));
       }
       return undefined;
