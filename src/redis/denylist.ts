@@ -41,7 +41,7 @@ const stageDrop = script<[token: string], 'dropped' | 'lapsed'>('denylist/stage_
 /** Removes the stage of an overwrite whose process died. */
 export const removeAbandonedStage = (store: RedisClient, base: string) => stageDrop(store, base, '');
 
-/** The organization, the key that asked (for the audit trail), and what the request is judged by. */
+/** The organization, the caller's key (for the audit trail), and what the request is checked against. */
 export interface DenylistContext {
   store: RedisClient;
   base: string;
@@ -67,7 +67,7 @@ export type OverwriteOutcome =
  */
 const namesAtOnce = { ban: 60, remove: 60, stage: 120 };
 
-/** How long a stage counts after the last call of an owner that died, in ms. */
+/** How long a stage is valid after the last call of an owner that died, in ms. */
 const stageLease = 5000;
 
 /**
@@ -115,8 +115,8 @@ export async function banUsernames(
 }
 
 /**
- * A replacement that this request was to deny, but could not, is judged by the result: it is not denied but still in
- * use, which is why it could not be denied. That does not apply to a name that was to replace itself.
+ * A replacement that this request was to deny but could not is checked against the result: it is not denied but still
+ * in use, which is why it could not be denied. That does not apply to a name that was to replace itself.
  */
 async function judgeByResult(
   snapshot: WriteSnapshot,
@@ -183,10 +183,10 @@ export async function removeDenied(
 }
 
 /**
- * Replaces the whole denylist, or leaves it as it was when a given name is in use (contract 4.5). The list is
- * staged in parts, and no staged name can be claimed; so what was found unused is still unused when the stage
- * becomes the denylist in one step. A stage whose owner dies counts for nothing once its lease is over; the next
- * overwrite or sweep removes it.
+ * Replaces the whole denylist, or leaves it as it was when a given name is in use (contract 4.5). The list is staged in
+ * parts, and no staged name can be claimed; so what was found unused is still unused when the stage becomes the
+ * denylist in one step. A stage whose owner died is ignored once its lease is over; the next overwrite or sweep removes
+ * it.
  */
 export async function overwriteDenylist(
   context: DenylistContext,

@@ -6,7 +6,7 @@ export const organizationsKey = (prefix: string): string => `${prefix}orgs`;
 /** The version of the layout (layout/). */
 export const layoutKey = (prefix: string): string => `${prefix}layout`;
 
-/** What the check of permissions tries its commands on. */
+/** The key on which permissions are checked. */
 export const permissionsKey = (prefix: string): string => `${prefix}permissions`;
 
 /** The mode of the cut-over, the switch under way, and the registrations of all instances (lua/lib/cutover.lua). */
@@ -52,21 +52,21 @@ export const namesBucketKey = (base: string, index: string, bucket: string): str
 /** A generation of the denylist. */
 export const denylistKey = (base: string, index: string): string => `${base}d${index}`;
 
-/** Whose rebuild of the name index is under way; it expires. */
+/** The owner of the rebuild of the name index in progress; it expires. */
 export const rebuildKey = (base: string): string => `${base}reindex`;
 
 /** What was written here, so that a migration leaves it alone (lua/lib/local_writes.lua). */
 export const localWritesKey = (base: string): string => `${base}local-writes`;
 
-/** Form, or '' for the whole denylist → under which number of the cut-over it was written here. */
+/** Form, or '' for the whole denylist → the number of the cut-over under which it was written here. */
 export const denylistWritesKey = (base: string): string => `${base}denylist-writes`;
 
 /** Renames of a migration that were begun and not all made yet (lua/migration/rename.lua): user → [old, new] in JSON. */
 export const pendingRenamesKey = (base: string): string => `${base}renames`;
 
 /**
- * There while a migration loads the organization, which does not exist before that is done: the name of the run, line
- * feed, the number of the cut-over under which it loads.
+ * Exists while a migration loads the organization, which itself does not exist until that is done: the name of the run,
+ * line feed, the number of the cut-over under which it loads.
  */
 export const loadingKey = (base: string): string => `${base}loading`;
 
@@ -77,7 +77,7 @@ export const auditKey = (base: string): string => `${base}audit`;
 /** Picture files that are pending or orphaned, with the time since when (media/lifecycle.ts). */
 export const unreferencedPicturesKey = (base: string): string => `${base}media`;
 
-/** What comparing with the legacy service found: counts, by name (cutover/compare/). */
+/** The results of comparing with the legacy service: counts by name (cutover/compare/). */
 export const comparisonsKey = (base: string): string => `${base}cutover:comparisons`;
 
 /** User → the fields in which the last comparison found a difference, and when, in JSON. */
@@ -98,7 +98,7 @@ export const failedAdoptionsKey = (base: string): string => `${base}cutover:fail
 /** Users whose name the legacy service shows for another user → form and that user (lua/lib/adoptions.lua). */
 export const lostNamesKey = (base: string): string => `${base}cutover:lost-names`;
 
-/** What may be missing here → how often, first and last when, in JSON (cutover/compare/findings.ts). */
+/** Why something may be missing here → how often, and when first and last, in JSON (cutover/compare/findings.ts). */
 export const gapsKey = (base: string): string => `${base}cutover:gaps`;
 
 /** Accepted changes that wait to be replayed to the legacy service (lua/lib/replay.lua). */
@@ -131,7 +131,7 @@ export const replaySecretKey = (prefix: string): string => `${prefix}cutover:rep
 /** How many pictures are shown where legacy data has them, and when they were counted: "count ms". */
 export const legacyPicturesKey = (prefix: string): string => `${prefix}cutover:legacy-pictures`;
 
-/** There until they are to be counted again. */
+/** Exists until they are to be counted again. */
 export const legacyPicturesDueKey = (prefix: string): string => `${prefix}cutover:legacy-pictures-due`;
 
 /** The organizations of requests that were forwarded, among them those that Redis does not know. */

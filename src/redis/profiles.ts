@@ -199,7 +199,7 @@ function toPicture(
   return url === false ? undefined : { kind: 'url', url };
 }
 
-/** The catalogue speaks first; then the URL that came with this very profile; then the organization's template. */
+/** The catalogue comes first, then the URL that came with this profile, then the organization's template. */
 function toImage(encoded: string, entry: JsonText, kept: JsonText, template: JsonText): ReferencedImage {
   const reference = decodeReference(encoded);
   if (entry !== false) return { reference, url: entry };

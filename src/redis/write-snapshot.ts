@@ -40,8 +40,8 @@ const findCaller = script<
 export type Refusal = 'stale' | 'frozen';
 
 /**
- * What a write is judged by before its script runs. The script refuses as `stale` what was judged by an index
- * generation or a current name that no longer hold, so settings need no cache and names no lock.
+ * What a write is checked against before its script runs. The script refuses as `stale` what was checked against an
+ * index generation or a current name that no longer hold, so settings need no cache and names no lock.
  */
 export interface WriteSnapshot {
   settings: OrganizationSettings;
@@ -64,8 +64,8 @@ export type AuthenticationOutcome =
   { kind: 'unknown' } | { kind: 'known'; caller: Caller; snapshot: WriteSnapshot; at: number };
 
 /**
- * Authenticates, and brings along what a write by this caller has to be judged by. A key that is unknown, revoked,
- * expired, or of another organization is `unknown`.
+ * Authenticates, and reads what a write by this caller is checked against. A key that is unknown, revoked, expired, or
+ * of another organization is `unknown`.
  */
 export async function authenticate(
   store: RedisClient,
@@ -109,7 +109,7 @@ export function runChange<Rest extends unknown[], Reply>(
   return whileListed(listing, (number) => run(store, base, `${epoch} ${number} ${fields}`, index, ...rest));
 }
 
-/** Reads what a write has to be judged by now. */
+/** Reads what a write is to be checked against now. */
 export async function readWriteSnapshot(
   store: RedisClient,
   base: string,
@@ -125,7 +125,7 @@ export async function readWriteSnapshot(
   );
 }
 
-/** What the same change has to be judged by now. */
+/** What the same change is to be checked against now. */
 export async function readAgain(
   store: RedisClient,
   base: string,

@@ -4,7 +4,10 @@ import type { HostPort, RedisAddress } from './url.ts';
 export type RedisClient = Redis | Cluster;
 
 export interface ClientOptions {
-  /** For rediss:// only, PEM texts: what the server's certificate is checked against, and the client's own. */
+  /**
+   * For rediss:// only, in PEM: the authority to check the server's certificate against, and the client's own
+   * certificate.
+   */
   tls?: { ca?: string | undefined; cert?: string | undefined; key?: string | undefined };
   /** Instead of the URL's. */
   password?: string | undefined;
@@ -12,7 +15,7 @@ export interface ClientOptions {
   commandTimeout: number;
 }
 
-/** The connections to every master: of a cluster those it has just now, else the one there is. */
+/** The connections to every master: in a cluster the current ones, otherwise the only one. */
 export function mastersOf(client: RedisClient): Redis[] {
   return client instanceof Cluster ? client.nodes('master') : [client];
 }
@@ -28,7 +31,7 @@ export async function storeTime(client: RedisClient): Promise<number> {
   return Number(seconds) * 1000 + Math.floor(Number(microseconds) / 1000);
 }
 
-/** A client that is not connected yet, set up so that no command ever waits for a store that is unavailable. */
+/** A client that is not connected yet, configured so that no command ever waits for an unavailable store. */
 export function createClient(address: RedisAddress, options: ClientOptions): RedisClient {
   const common = commonOptions(address, options);
   return address.kind === 'cluster' ? createCluster(address.nodes, common) : createSingle(address, common);
@@ -47,8 +50,8 @@ function createSingle(address: Exclude<RedisAddress, { kind: 'cluster' }>, commo
 }
 
 /**
- * Connects again where ioredis has ended although nobody asked it to: a failover that is announced while it is asking
- * a sentinel for the master's address stops the attempt, and it tries no further.
+ * Reconnects if ioredis has ended by itself: if a failover is announced while it is asking a sentinel for the master's
+ * address, it gives up for good.
  */
 function outliveAnnouncements(client: Redis): void {
   const disconnect = client.disconnect.bind(client);
@@ -59,7 +62,7 @@ function outliveAnnouncements(client: Redis): void {
   };
   let hasClosed = false;
   client.on('connecting', () => (hasClosed = false));
-  // A client that was told to quit closes its connection before it ends.
+  // A client that was asked to quit closes its connection before it ends.
   client.on('close', () => (hasClosed = true));
   client.on('end', () => {
     if (isWanted && !hasClosed) client.connect().catch(() => {});
@@ -94,7 +97,7 @@ function commonOptions(address: RedisAddress, { tls, password, commandTimeout }:
     // How long a closed client may keep the process alive.
     disconnectTimeout: 200,
     commandTimeout,
-    // A little earlier, so that what queues behind an unanswered command is refused together with it.
+    // A little earlier, so that commands queued behind an unanswered one are refused together with it.
     socketTimeout: commandTimeout - 250,
   };
 }
@@ -116,9 +119,9 @@ function placeOf(address: Exclude<RedisAddress, { kind: 'cluster' }>, common: Co
 }
 
 /**
- * ioredis' cluster refuses commands while a node's connection is being made unless its offline queue is on;
- * and that queue has no bound. So it is on, each command has its time limit from the beginning, and nothing
- * enters while the cluster as a whole is away.
+ * ioredis' cluster refuses commands while a node's connection is being made unless its offline queue is on; and that
+ * queue has no bound. So it is on, each command has its time limit from the start, and nothing is queued while the
+ * whole cluster is unavailable.
  */
 function createCluster(nodes: HostPort[], common: CommonOptions): Cluster {
   const cluster = new Cluster(nodes, {
@@ -128,8 +131,8 @@ function createCluster(nodes: HostPort[], common: CommonOptions): Cluster {
     enableOfflineQueue: true,
     clusterRetryStrategy: backoff,
     maxRedirections: 8,
-    // TRYAGAIN is the answer while a slot moves, and commands to the same node wait behind: better a 503 for one
-    // organization.
+    // TRYAGAIN is the answer while a slot moves, and commands to the same node would wait behind it: better a 503 for
+    // one organization.
     retryDelayOnTryAgain: 10,
     // Zero: it would send commands in flight on a lost connection a second time.
     retryDelayOnFailover: 0,

@@ -5,7 +5,7 @@ import { checkRequirements } from './requirements.ts';
 import { parseRedisUrl, type RedisAddress } from './url.ts';
 
 export interface ConnectOptions extends Partial<ClientOptions> {
-  /** Gets one entry when the store is lost, and one when it is back. */
+  /** Gets an entry when the store is lost, and one when it is back. */
   log?: Log;
   /** Accept a store that may evict keys. */
   allowEviction?: boolean;
@@ -14,8 +14,8 @@ export interface ConnectOptions extends Partial<ClientOptions> {
 }
 
 /**
- * Connects to the store named by `url` (forms: see parseRedisUrl) and checks that it can serve the bridge:
- * see checkRequirements; of a cluster every master is asked. Resolves to a client that is ready; close it by
+ * Connects to the store named by `url` (forms: see parseRedisUrl) and checks that it can serve the bridge: see
+ * checkRequirements; in a cluster every master is checked. Resolves to a client that is ready; close it by
  * `closeRedis`. Rejects with an Error of one line with the remedy, without passwords.
  *
  * From then on a lost connection is reopened for as long as it takes; meanwhile every command fails at once, with

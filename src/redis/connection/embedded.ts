@@ -13,7 +13,7 @@ import type { Log } from '../../log.ts';
 export interface Embedded {
   /** For connectRedis. */
   url: string;
-  /** Ends the server if it was started here, and waits until its data is safe. May be called twice. */
+  /** Stops the server if it was started here, and waits until its data is safe. May be called twice. */
   close: () => Promise<void>;
 }
 
@@ -72,7 +72,7 @@ function preparePlace(dataDir: string): Place {
   return { folder, socket, url: `unix://${encodeURI(socket)}` };
 }
 
-/** In the data folder, unless that is longer than the system's limit for the path of a socket allows. */
+/** In the data folder, unless its path is longer than the system allows for sockets. */
 function socketPath(folder: string): string {
   const socket = join(folder, 'redis.sock');
   if (Buffer.byteLength(socket) <= 100) return socket;
@@ -92,7 +92,7 @@ function socketPath(folder: string): string {
 async function startServer(place: Place, closing: AbortSignal): Promise<Server | 'locked'> {
   const script = fileURLToPath(new URL('embedded.sh', import.meta.url));
   const wrapper = spawn('sh', [script, place.folder, place.socket], {
-    // Its own process group: what ends the bridge's does not end this one before its data is safe.
+    // Its own process group: a signal to the bridge's group must not stop it before its data is safe.
     detached: true,
     stdio: ['pipe', 'pipe', 'ignore'],
   });
@@ -102,7 +102,7 @@ async function startServer(place: Place, closing: AbortSignal): Promise<Server |
     wrapper.stdin.destroy();
   };
   closing.addEventListener('abort', end);
-  // Also when the script alone was killed: what it left behind ends with its input.
+  // Also if only the script was killed: what it left behind ends with its input.
   wrapper.once('exit', () => {
     closing.removeEventListener('abort', end);
     wrapper.stdin.destroy();
@@ -153,7 +153,7 @@ function supervise(place: Place, first: Server, closing: AbortController, log?: 
   };
 }
 
-/** Whether a server answers PING here, as one that still loads its data does not. */
+/** Whether a server answers PING here; one that is still loading its data does not. */
 function answers(socket: string): Promise<boolean> {
   return new Promise((done) => {
     const connection = connect(socket);

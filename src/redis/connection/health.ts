@@ -2,7 +2,7 @@ import { Cluster, type Redis } from 'ioredis';
 import { infoField, mastersOf, type RedisClient } from './client.ts';
 
 export interface StoreHealth {
-  /** Whether some master can be read from. */
+  /** Whether at least one master can be read from. */
   isReadable: boolean;
   /** What does not work: store-unavailable, store-partly-unavailable, store-read-only, store-full. */
   faults: string[];
@@ -29,7 +29,7 @@ async function probe(server: Redis): Promise<{ isReplica: boolean; isFull: boole
   const figure = (name: string): number => Number(infoField(info, name) ?? 0);
   const limit = figure('maxmemory');
   return {
-    // Nothing is served by a replica: what it has may be out of date.
+    // Replicas are not used: their data may be out of date.
     isReplica: infoField(info, 'role') === 'slave',
     isFull: limit > 0 && figure('used_memory') >= limit,
   };

@@ -9,7 +9,7 @@ import { layoutFault, readLayout, recordLayout } from '../layout/layout.ts';
 import { checkPermissions } from './permissions.ts';
 import { waitForReplicas } from './script-loader.ts';
 
-/** Files with what should not be in a URL or the environment: PEM texts, and a password. */
+/** Files with secrets that should not be in a URL or the environment: PEM files and a password. */
 interface SecretFiles {
   ca?: string | undefined;
   cert?: string | undefined;
@@ -30,8 +30,8 @@ export interface StoreConfig {
 }
 
 /**
- * Opens the store that the configuration names, or else the embedded one, which then lives as long as we do;
- * `redisUrl` is where other processes of the bridge find it.
+ * Opens the configured store, or else the embedded one, which then runs as long as this process; `redisUrl` is where
+ * other processes of the bridge find it.
  */
 export async function openStore(
   config: StoreConfig,
@@ -45,8 +45,8 @@ export async function openStore(
 }
 
 /**
- * Reaches the service's store for an operator's tool: the same URL, or the embedded Redis, whether or not the
- * bridge is running. A tool may wait longer for an answer than a request may.
+ * Reaches the service's store for an operator's tool: the same URL, or the embedded Redis, whether or not the bridge is
+ * running. A tool may wait longer for an answer than a request may.
  */
 export async function reachStore(
   config: StoreConfig,
@@ -101,7 +101,7 @@ function readSecrets({ ca, cert, key, password }: SecretFiles): ConnectOptions {
   return { tls, password: read(password)?.replace(/\r?\n$/, '') };
 }
 
-/** How often it is checked that no newer version has taken the data over, in ms. */
+/** How often to check that no newer version has taken over the data, in ms. */
 const layoutInterval = 3000;
 
 /** Stops using the store once a newer version of the bridge has changed its layout, or begun to: every request is 503. */

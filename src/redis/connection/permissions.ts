@@ -5,8 +5,8 @@ import type { RedisClient } from './client.ts';
 const tryCommands = script<[], string[]>('connection/permissions');
 
 /**
- * Throws an Error of one line with the remedy where the Redis user may not run what the bridge needs. A store that
- * takes no writes at the moment is accepted.
+ * Throws an Error of one line with the remedy if the Redis user lacks permissions that the bridge needs. A store that
+ * accepts no writes at the moment is fine.
  */
 export async function checkPermissions(client: RedisClient, prefix: string): Promise<void> {
   const refused = await tryCommands(client, permissionsKey(prefix)).catch((error: unknown) => {

@@ -2,10 +2,10 @@ import { Cluster, type Redis } from 'ioredis';
 import { pairsOf } from '../../lib/pairs.ts';
 import { infoField, mastersOf, type RedisClient } from './client.ts';
 
-/** How many slots of the keyspace, or entries of one key, Redis looks at in one call: well under a millisecond. */
+/** How many buckets of the keyspace, or entries of one key, Redis scans in one call: well under a millisecond. */
 const scanCount = 1000;
 
-/** Keys moved to another server while they were being walked: some may have been missed. */
+/** Keys moved to another server during the scan: some may have been missed. */
 class KeysMovedError extends Error {
   constructor() {
     super(
@@ -20,9 +20,9 @@ export function isKeysMoved(error: unknown): boolean {
 }
 
 /**
- * All keys that begin with `start`, in batches, a cluster's masters one after the other. A key that is there all
- * the time is found, perhaps twice. An empty batch is given too, so that the caller can do what is due meanwhile.
- * Ends with a KeysMovedError where that cannot be vouched for.
+ * All keys that begin with `start`, in batches, a cluster's masters one after the other. A key that exists throughout
+ * is found, perhaps twice. Empty batches are yielded too, so that the caller can do what is due meanwhile. Throws a
+ * KeysMovedError if that cannot be guaranteed.
  */
 export async function* scanKeys(store: RedisClient, start: string): AsyncGenerator<string[]> {
   const pattern = `${start.replace(/[*?[\]\\^]/g, String.raw`\$&`)}*`;
@@ -34,8 +34,8 @@ export async function* scanKeys(store: RedisClient, start: string): AsyncGenerat
 }
 
 /**
- * All fields and values of a hash, in batches; one that is there all the time is found, perhaps twice. Ends with a
- * KeysMovedError where that cannot be vouched for.
+ * All fields and values of a hash, in batches; one that exists throughout is found, perhaps twice. Throws a
+ * KeysMovedError if that cannot be guaranteed.
  */
 export async function* scanPairs(
   store: RedisClient,
@@ -46,7 +46,7 @@ export async function* scanPairs(
   }
 }
 
-/** All members of a set, under the conditions of `scanPairs`. */
+/** All members of a set, with the guarantees of `scanPairs`. */
 export async function* scanMembers(store: RedisClient, key: string): AsyncGenerator<string[]> {
   yield* scanEntries(store, (cursor) => store.sscan(key, cursor, 'COUNT', scanCount));
 }
@@ -62,7 +62,10 @@ async function* scan(call: ScanCall, from = '0'): AsyncGenerator<string[]> {
   } while (cursor !== '0');
 }
 
-/** What one call returns is whole. Of more, each server has its own order, and a cursor is of use to that one alone. */
+/**
+ * A single call returns everything. With more calls, each server has its own order, and a cursor is only valid on its
+ * server.
+ */
 async function* scanEntries(store: RedisClient, call: ScanCall): AsyncGenerator<string[]> {
   const [next, entries] = await call('0');
   if (next === '0') return yield entries;
@@ -74,8 +77,8 @@ async function* scanEntries(store: RedisClient, call: ScanCall): AsyncGenerator<
 const slotCount = 16_384;
 
 /**
- * Which server has which keys. Where this text is the same before and after a walk, no key changed its server and no
- * server restarted meanwhile. While a slot is on the move, its keys are on either side: a KeysMovedError.
+ * Which server has which keys. If this text is the same before and after a scan, no key changed its server and no
+ * server restarted meanwhile. While a slot is being moved, its keys may be on either side: a KeysMovedError.
  */
 async function keyDistribution(store: RedisClient): Promise<string> {
   const servers = await Promise.all(mastersOf(store).map((node) => describeServer(node, store)));
@@ -98,7 +101,7 @@ async function describeServer(node: Redis, store: RedisClient): Promise<{ text: 
   return { text: [run, id, epoch, ...ranges].join(' '), slots };
 }
 
-/** Of a range of slots such as `0-5460` or `7`. */
+/** The size of a range of slots such as `0-5460` or `7`. */
 function sizeOf(range: string): number {
   const [first = 0, last = first] = range.split('-').map(Number);
   return last - first + 1;

@@ -11,8 +11,8 @@ export type Script<Arguments extends unknown[], Reply> = (
 ) => Promise<Reply>;
 
 /**
- * The script of a file (see readScript) as a function. It is read at once, since an upgrade in place may replace the
- * file while this version runs, and put together when a client first runs it.
+ * The script of a file (see readScript) as a function. The file is read immediately, since an upgrade in place may
+ * replace it while this version runs, and assembled when a client first runs it.
  */
 export function script<Arguments extends unknown[], Reply>(file: string): Script<Arguments, Reply> {
   const assemble = readScript(file);
@@ -28,7 +28,7 @@ export function script<Arguments extends unknown[], Reply>(file: string): Script
 }
 
 interface Replicas {
-  /** A connection of its own, since WAIT delays all commands after it. */
+  /** A separate connection, since WAIT delays all commands after it. */
   connection: RedisClient;
   /** How many replicas must have a write before it is answered. */
   count: number;
@@ -69,7 +69,7 @@ function keysOf(key: string, { isOfOrganization }: Source): string[] {
 }
 
 /**
- * Sends a script by its digest, or as it is where the server does not know it yet, which then has not run it. Not as a
+ * Sends a script by its digest, or in full if the server does not know it yet, in which case it has not run. Not as a
  * command that is added to the client: an automatic pipeline that was begun before does not have it, and gives the
  * replies of all that follows to the wrong callers.
  */
@@ -136,7 +136,7 @@ function createGatherer(client: Redis): () => void {
   };
 }
 
-/** A master that cannot save its data, or lacks replicas, is still read from. */
+/** A master that cannot save its data, or lacks replicas, still serves reads. */
 function readingMaster(asWrite: Run, asRead: Run): Run {
   return (key, rest) =>
     asWrite(key, rest).catch((error: unknown) => {

@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 
-/** A script as Redis gets it, and how it is to be called. */
+/** A script as it is sent to Redis, and how to call it. */
 export interface Source {
   lua: string;
   isJson: boolean;
@@ -42,7 +42,7 @@ export function readScript(file: string): () => Source {
 
 const partsRead = new Map<string, string>();
 
-/** What a file includes, in an order in which each part follows those that it needs. */
+/** What a file includes, ordered so that each part follows those that it needs. */
 function includes(text: string, seen: Set<string>): string[] {
   const parts: string[] = [];
   for (const name of directive(text, 'include')?.split(' ') ?? []) {
@@ -55,15 +55,15 @@ function includes(text: string, seen: Set<string>): string[] {
   return parts;
 }
 
-/** A function of a part: either its `end` is on the same line, or it is a line by itself. */
+/** A function of a part: its `end` is either on the same line or on a line by itself. */
 const definition = /^local function (\w+)\((?:.* end|(?!.* end$).*(?:\n(?!end$).*)*\nend)\n/gm;
 
-/** Leaves out the functions that nothing uses: Redis makes each of them anew whenever it runs the script. */
+/** Leaves out unused functions: Redis creates each function again whenever it runs the script. */
 function withoutUnused(parts: string, body: string): string {
   const uses = new Map<string, number>();
   for (const [word] of (parts + body).matchAll(/\w+/g)) uses.set(word, (uses.get(word) ?? 0) + 1);
   const fewer = parts.replace(definition, (text, name: string) => (uses.get(name) === 1 ? '' : text));
-  // What only they used is unused by now.
+  // What only they used is now unused, too.
   return fewer === parts ? parts : withoutUnused(fewer, body);
 }
 

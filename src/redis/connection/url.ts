@@ -3,7 +3,7 @@ export interface HostPort {
   port: number;
 }
 
-/** Where a store is, and the credentials for it; `display` is the URL to show to people, without the password. */
+/** The address of a store, and its credentials; `display` is the URL to show to people, without the password. */
 export type RedisAddress = {
   display: string;
   username?: string | undefined;

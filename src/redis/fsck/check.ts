@@ -54,7 +54,7 @@ type CommandPart = string | number;
 export interface Repair {
   /** The generation of the name index that must be in force. */
   generation?: string;
-  /** What each command must still reply, false for nothing. */
+  /** The reply that each command must still give, false for none. */
   expect: (readonly [reply: CommandPart | false, ...command: CommandPart[]])[];
   /** Who gets a form in the name index. */
   claim?: readonly [form: string, userId: string];
@@ -159,5 +159,5 @@ export function removeField(key: string, field: string, value: string): Repair {
   };
 }
 
-/** Text as it appears in a fault's detail. */
+/** A text as it appears in a fault's detail. */
 export const quote = (text: string): string => JSON.stringify(text);

@@ -10,7 +10,7 @@ export type FsckOutcome =
 
 /** Faults remembered, so that one that is found twice is reported once. */
 const remembered = 100_000;
-/** How often the keys are walked at most, if they move between servers meanwhile. */
+/** The maximum number of scans of all keys, if they move between servers meanwhile. */
 const attempts = 3;
 
 /**

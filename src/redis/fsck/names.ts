@@ -123,7 +123,7 @@ async function checkEntry(check: Check, number: string, form: string, user: stri
     expect: [
       [user, 'hget', key, form],
       [username ?? false, 'hget', profileKey(base, user), 'u'],
-      // With another number of buckets it may be where lookups go.
+      // With another number of buckets, lookups may find it.
       ...(isTheirs ? [[buckets ?? false, 'hget', settingsKey(base), `n${index}`] as const] : []),
     ],
     commands: [['hdel', key, form]],

@@ -48,7 +48,7 @@ async function checkSettings({ store, base, snapshot, buckets, report }: Check):
   }
 }
 
-/** A generation that is neither in force nor being built was left behind by a rebuild that died. */
+/** A generation that is neither in force nor being built was left behind by a killed rebuild. */
 async function checkGenerations({ store, base, report }: Check): Promise<void> {
   for (const generation of await listGenerations(store, base)) {
     const { index } = await readWriteSnapshot(store, base);

@@ -2,8 +2,8 @@ import type { RedisClient } from '../connection/client.ts';
 import { layoutKey, organizationsKey } from '../keys.ts';
 
 /**
- * The version of what README.md describes, beside this folder. Raise it when a bridge of the version before would
- * misread or spoil what this one writes, and add the step to upgrade.ts.
+ * The version of what README.md describes, beside this folder. Raise it if a bridge of the previous version would
+ * misread or damage what this one writes, and add the step to upgrade.ts.
  */
 export const layoutVersion = 2;
 
@@ -14,7 +14,7 @@ export type Layout =
   /** 1 is what was written before the layout had a version. */
   | { kind: 'older'; version: number }
   | { kind: 'newer'; version: number }
-  /** An upgrade was begun, and has not ended. */
+  /** An upgrade was begun and has not finished. */
   | { kind: 'upgrading'; from: number };
 
 /** Which layout the stored data has. */
@@ -32,7 +32,7 @@ export async function readLayout(client: RedisClient, prefix: string): Promise<L
   return version === layoutVersion ? { kind: 'current' } : { kind: 'older', version };
 }
 
-/** Records that what is stored from now on has this version's layout, unless a layout is recorded already. */
+/** Records this version's layout for everything stored from now on, unless a layout is already recorded. */
 export async function recordLayout(client: RedisClient, prefix: string): Promise<void> {
   await client.set(layoutKey(prefix), String(layoutVersion), 'NX');
 }

@@ -5,7 +5,7 @@ import { layoutVersion, readLayout, recordLayout, type Layout } from './layout.t
 
 export type UpgradeOutcome =
   | { kind: 'upgraded'; from: number; organizations: number }
-  /** The data has this version's layout already. */
+  /** The data already has this version's layout. */
   | { kind: 'current' }
   | { kind: 'newer'; layout: Layout }
   /** Aborted by the signal. A later call does the rest; until then no bridge starts. */
@@ -18,8 +18,8 @@ interface UpgradeOptions {
 }
 
 /**
- * What leads from each layout to the next, for one organization. A step may be interrupted at any call and is then done
- * again, also for organizations that it was done for.
+ * The steps from each layout to the next, for one organization. A step may be interrupted at any call and is then
+ * repeated, also for organizations for which it was already done.
  */
 const steps: Record<number, (client: RedisClient, base: string) => Promise<void>> = {
   1: async (client, base) => {
@@ -31,7 +31,7 @@ const steps: Record<number, (client: RedisClient, base: string) => Promise<void>
   },
 };
 
-/** Brings the stored data to this version's layout. No bridge and no other tool may run meanwhile. */
+/** Converts the stored data to this version's layout. No bridge and no other tool may run meanwhile. */
 export async function upgradeLayout(
   client: RedisClient,
   prefix: string,

@@ -2,7 +2,7 @@
 -- @read master
 -- @reply json
 -- @include store
--- Who is calling, and what a write needs to know before it is judged.
+-- Who is calling, and what a write has to be checked against.
 --
 -- KEYS[1]  <prefix>{organization}:
 -- ARGV[1]  SHA-256 of the API key, hex

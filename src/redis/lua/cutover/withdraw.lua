@@ -1,7 +1,7 @@
 #!lua
 -- @key any
 -- @include cutover
--- Withdraws a switch under way; where reads have moved, that ends once every instance has confirmed.
+-- Withdraws a switch under way; if reads have moved, that ends once every instance has confirmed.
 --
 -- KEYS[1]  <prefix>cutover
 -- ARGV[1]  token of the switch

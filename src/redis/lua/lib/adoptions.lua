@@ -1,5 +1,5 @@
 -- @include names store
--- Adoption: making Redis say of a user what the legacy service says. An adoption draws a number before it reads from
+-- Adoption: making Redis agree with the legacy service about a user. An adoption draws a number before it reads from
 -- the legacy service, and only a number higher than the last one applied to the user is applied. A denylist change
 -- moves the barrier when it begins and when it has been applied: what was read across it has to be read again.
 local function draw_number() return redis.call('HINCRBY', adoptions_key(), 'drawn', 1) end
@@ -36,7 +36,7 @@ local function settle(user, settled, due)
   end
 end
 
--- Takes a name away from the user who has it here; the user is on record until an adoption or a migration repairs it.
+-- Takes a name away from the user who has it here; this is recorded until an adoption or a migration repairs it.
 local function take_name(index, form, from, by)
   release(index, form)
   redis.call('HDEL', profile_key(from), 'u', 'b')

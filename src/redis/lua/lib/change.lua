@@ -1,7 +1,7 @@
 -- @include names replay
--- What every script that makes a change of a client, of a migration or of an adoption begins with. Refuses the change of
+-- Every script that makes a change for a client, a migration or an adoption begins with this. It refuses the change of
 -- an instance that a switch of authority has left behind: its epoch is lower than the one that the switch raised in the
--- settings. So nothing from before can land later: no change of a paused instance, no command still in a socket.
+-- settings. So nothing old can land later: no change of a paused instance, no command still in a socket.
 --
 -- ARGV begins with two arguments, without which the script's own are counted:
 --
@@ -10,7 +10,7 @@
 --             entries may wait. Beyond that, or under another listing, nothing is changed.
 --   index     the generation of the name index that the script's forms belong to, '' if it has none
 local epoch, index = table.remove(ARGV, 1), table.remove(ARGV, 1)
--- Set where the change is to be queued, by the script that makes it, so that none can be accepted without.
+-- Set if the change is to be queued, by the script that makes it, so that none can be accepted without being queued.
 local queued
 local settings
 do
@@ -32,7 +32,7 @@ do
   end
 end
 
--- Why names must not be judged or written now, as check_generation says it.
+-- Why names must not be checked or written now, as check_generation returns it.
 local function names_refused() return refused_generation(index, settings.index) end
 
 local function enqueue(kind, change)

@@ -45,8 +45,8 @@ local function bucket(index, form)
   return names_key(index, number), place
 end
 
--- Adds a bucket: the next in turn gives up the forms that belong there from now on. Not where a key of another type is
--- in the way: the calling script has begun to write, and must not fail.
+-- Adds a bucket: the next in turn gives up the forms that belong there from now on. Not if a key of another type is in
+-- its place: the calling script has begun to write, and must not fail.
 local function split(index)
   local size = size_of(index)
   local count, range = size.count, size.range
@@ -76,11 +76,11 @@ local function holder_of(index, form)
   return redis.call('HGET', bucket(index, form), form)
 end
 
--- Gives a form to a user, unless somebody holds it; whether it did.
+-- Gives a form to a user, unless somebody holds it; returns whether it did.
 local function claim(index, form, user)
   local key, place = bucket(index, form)
   if redis.call('HSETNX', key, form, user) == 0 then return false end
-  -- One name in four looks how full its bucket is: that is often enough, and costs three others nothing.
+  -- One name in four checks how full its bucket is: that is often enough, and costs the other three nothing.
   if place < 2 ^ 30 and redis.call('HLEN', key) > fullest then split(index) end
   return true
 end
@@ -99,14 +99,14 @@ local function is_staged(form)
   return redis.call('HEXISTS', stage_key(), form) == 1 and redis.call('EXISTS', stage_owner_key()) == 1
 end
 
--- Why forms of this generation must not be written now: 'stale' where the organization has another comparison
--- by now, 'frozen' while its index is being rebuilt, nil where all is well.
+-- Why forms of this generation must not be written now: 'stale' if the organization has another comparison by now,
+-- 'frozen' while its index is being rebuilt, otherwise nil.
 local function refused_generation(index, in_force)
   if in_force ~= index then return 'stale' end
   return redis.call('EXISTS', rebuild_key()) == 1 and 'frozen' or nil
 end
 
--- The same, for scripts that read the settings for nothing else.
+-- The same, for scripts that need nothing else from the settings.
 local function check_generation(index)
   local now = redis.call('HMGET', settings_key(), 'index', 'n' .. index)
   counts[index] = now[2]

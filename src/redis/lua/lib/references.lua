@@ -4,7 +4,7 @@ local function encoded(text)
   return (string.gsub(text, "[^%w%-_.!~*'()]", function(byte) return string.format('%%%02X', string.byte(byte)) end))
 end
 
--- Where a reference leads without a URL of its own: by the catalogue, else by the organization's template; or nil.
+-- The URL of a reference without its own: from the catalogue, else by the organization's template; or nil.
 local function url_of(reference)
   local listed = redis.call('HGET', objects_key(), reference)
   if listed then return listed end

@@ -19,17 +19,17 @@ end
 -- The list of organizations in which changes wait for their replay is a key by itself, in a cluster in another slot. A
 -- change is queued only under the present listing of its organization, whose number must be on that list before. A
 -- listing ends in the script that sees the queue empty (cutover/replay/listing/close.lua), and only then is its number
--- taken off the list. So whatever is killed or held up in between, no organization waits without being on the list.
+-- taken off the list. So no organization waits without being on the list, whatever is killed or delayed in between.
 local function listing_now() return redis.call('GET', replay_listing_key()) or '0' end
 local function unlisted() return redis.error_reply('UNLISTED ' .. listing_now()) end
 
--- Adds an entry by which the state of then is sent, whatever its change was; its id.
+-- Adds an entry that sends the state at that time, whatever its change was; returns its id.
 local function add_retry(fields)
   return redis.call('XADD', replay_key(), '*', 'key', fields.key, 'role', fields.role, 'user', fields.user, 'sealed',
     fields.sealed, 'kind', fields.kind, 'change', fields.change, 'retry', '1')
 end
 
--- Removes an entry, and lets go of what was kept for it: its list, and its file if the profile has another one by now.
+-- Removes an entry, and releases what was kept for it: its list, and its file if the profile has another one by now.
 local function remove_entry(id, fields)
   redis.call('XDEL', replay_key(), id)
   redis.call('HDEL', replay_senders_key(), id)

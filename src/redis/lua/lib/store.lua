@@ -1,4 +1,4 @@
--- What most scripts need of the store: its clock, how the keys of an organization are spelled, and how an API key and a
+-- What most scripts need: the store's clock, how the keys of an organization are spelled, and how an API key and a
 -- profile are read.
 
 -- The store's clock, in milliseconds: one clock for all instances. As text, as Redis stores it.

@@ -1,6 +1,6 @@
 #!lua
 -- @include adoptions local_writes change
--- Writes denied names. A name that is in use stays its user's (contract 4.4 knows that state). Where the list was
+-- Writes denied names. A name that is in use stays with its user (contract 4.4 allows that state). If the list was
 -- overwritten here, or the name was denied or removed here, that stays.
 --
 -- KEYS[1]  <prefix>{organization}:

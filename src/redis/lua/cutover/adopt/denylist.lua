@@ -1,6 +1,6 @@
 #!lua
 -- @include adoptions change
--- Applies a part of a denylist change as the legacy service answered it, without judging it again.
+-- Applies a part of a denylist change as the legacy service answered it, without checking it again.
 --
 -- KEYS[1]  <prefix>{organization}:
 -- ARGV[1]  token of this change

@@ -1,8 +1,8 @@
 #!lua
 -- @include replay
 -- @wait replicas
--- Removes an entry that the legacy service has. A replica has to have it before what waits for this entry is sent: else,
--- after a failover, this entry would be sent after those.
+-- Removes an entry that the legacy service has. A replica must have this before the entries that wait for it are sent:
+-- otherwise, after a failover, it would be sent again after them.
 --
 -- KEYS[1]  <prefix>{organization}:
 -- ARGV[1]  its id

@@ -1,8 +1,8 @@
 #!lua
 -- @include replay
 -- @wait replicas
--- Records who is about to send an entry, unless somebody else has begun to meanwhile. A replica has to have it before
--- the entry is sent: else, after a failover, another instance would send the entry as if nobody had.
+-- Records who is about to send an entry, unless another sender has begun to meanwhile. A replica must have this before
+-- the entry is sent: otherwise, after a failover, another instance would send the entry as if nobody had.
 --
 -- KEYS[1]  <prefix>{organization}:
 -- ARGV[1]  id of the entry

@@ -2,7 +2,7 @@
 -- @include replay
 -- @wait replicas
 -- Takes an entry that the legacy service refuses out of the queue, for the operator to decide about. Its file and its
--- list are not kept: a retry sends what is stored by then.
+-- list are not kept: a retry sends what is stored then.
 --
 -- KEYS[1]  <prefix>{organization}:
 -- ARGV[1]  id of the entry
