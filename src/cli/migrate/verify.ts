@@ -7,7 +7,7 @@ import { counted, number } from '../../lib/numbers.ts';
 import { table } from '../../lib/system/terminal.ts';
 import { listIssues, problems } from './report/issues.ts';
 import type { Outcome } from './report/outcome.ts';
-import { verify as compareBoth, type Verified } from '../../migration/engine/compare/verify.ts';
+import { differing, verify as compareBoth, type Verified } from '../../migration/engine/compare/verify.ts';
 import { withSource, type SessionChoice, type CliEnvironment } from './session.ts';
 
 /** `migrate verify`: compares the source with Redis, every record and field, in both directions. */
@@ -66,8 +66,6 @@ export async function verify(
     };
   });
 }
-
-const differing: readonly Reason[] = ['missing', 'different', 'newer-in-redis', 'extra', 'index'];
 
 /** The remedies for the differences found. An extra record may be an invalid row of the source, which is not pruned. */
 function remedies(entities: readonly Entity[], issues: Issues, hasAccepted: boolean): string[] {

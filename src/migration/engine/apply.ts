@@ -11,7 +11,7 @@ import { differencesOf, type Difference } from './compare/differences.ts';
 import { createExtras } from './compare/extras.ts';
 import { UsageError } from './issues.ts';
 import { createLoad, rollBack, stagedOrganizations } from './load/load.ts';
-import type { Organization } from './organizations.ts';
+import { organizationsOf } from './organizations.ts';
 import { createPacer } from './write/pacer.ts';
 import { planPrune, prune, type Pruned, type PrunePlan } from './write/prune.ts';
 import { completeRenames, makeRenames } from './write/renames.ts';
@@ -325,15 +325,4 @@ async function rememberOrganizations(
   for (let done = 0; done < ids.length; done += 1000) {
     await store.sadd(runOrganizationsKey(prefix, run), ids.slice(done, done + 1000));
   }
-}
-
-/** The organizations a search for extras is about: those of the source, and those the run has brought in before. */
-export async function organizationsOf(
-  { organizations }: MigrationContext,
-  past: readonly string[],
-  only: string | undefined,
-): Promise<Map<string, Organization>> {
-  if (only === undefined) for (const id of past) await organizations.find(id);
-  const all = organizations.all().filter(({ id, exists }) => exists && (only === undefined || id === only));
-  return new Map(all.map((organization) => [organization.id, organization]));
 }

@@ -1,5 +1,5 @@
 import { createTextFile, WriteError, type TextFile } from '../../lib/files/text-file.ts';
-import type { Entity } from '../records/records.ts';
+import type { Entity, RecordOf } from '../records/records.ts';
 
 /** What an operator should know of a record. Problems stop an apply before it writes, unless --on-conflict says else. */
 export type Reason =
@@ -38,6 +38,12 @@ export interface Issue {
   organizationId?: string | undefined;
   userId?: string | undefined;
   username?: string | undefined;
+}
+
+/** Whose record it is. */
+export function subjectOf(record: RecordOf[Entity]): Pick<Issue, 'organizationId' | 'userId' | 'username'> {
+  const { organizationId, userId, username } = record as Partial<RecordOf['profiles']>;
+  return { organizationId, userId, username };
 }
 
 /** Issues shown of each kind; the report has all. */

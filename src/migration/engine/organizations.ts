@@ -98,6 +98,17 @@ export function createOrganizations(store: RedisClient, prefix: string, epoch: n
   };
 }
 
+/** The organizations a search for extras is about: those of the source, and those the run has brought in before. */
+export async function organizationsOf(
+  { organizations }: { organizations: Organizations },
+  past: readonly string[],
+  only: string | undefined,
+): Promise<Map<string, Organization>> {
+  if (only === undefined) for (const id of past) await organizations.find(id);
+  const all = organizations.all().filter(({ id, exists }) => exists && (only === undefined || id === only));
+  return new Map(all.map((organization) => [organization.id, organization]));
+}
+
 /** Does a work for the records of one organization after the other; the results come in the order of the items. */
 export async function byOrganization<R extends { organizationId: string }, Result>(
   items: readonly { readonly record: R }[],

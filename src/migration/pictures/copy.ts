@@ -7,8 +7,10 @@ import { trackPending, untrack } from '../../media/lifecycle.ts';
 import { chunksOf, type Item, type Scope } from '../sources/scope.ts';
 import type { MigrationContext } from '../engine/context.ts';
 import type { Pacer } from '../engine/write/pacer.ts';
-import { fetchPicture, readPicture, type Fetched } from './fetch.ts';
+import { fetchPicture, PictureFault, readPicture } from './fetch.ts';
+import { subjectOf } from '../engine/issues.ts';
 import { migratePicture } from '../engine/scripts.ts';
+import type { RecordOf } from '../records/records.ts';
 
 export interface CopyOptions {
   media: MediaStore;
@@ -75,53 +77,45 @@ async function notHereYet(
 
 async function copyOne(
   context: MigrationContext,
-  { media, folder, allowPrivate }: CopyOptions,
+  options: CopyOptions,
   item: Item<'profiles'>,
   counts: Copied,
 ): Promise<void> {
-  const { store, organizations, epoch, signal, issues } = context;
-  const { organizationId, userId, profilePictureUrl: url = '' } = item.record;
-  const { base } = await organizations.find(organizationId);
-  const fail = (reason: string): void => {
-    counts.failed += 1;
-    const detail = `the picture ${reason}: its URL is kept`;
-    issues.add({
-      entity: 'profiles',
-      reason: 'picture-not-copied',
-      where: item.where(),
-      detail,
-      organizationId,
-      userId,
-    });
-  };
-  let fetched: Fetched;
   try {
-    fetched =
-      folder === undefined
-        ? await fetchPicture(url, { allowPrivate, signal })
-        : await readPicture(url, folder);
+    if (await replaceUrl(context, options, item.record)) counts.copied += 1;
   } catch (error) {
-    if (signal.aborted) return;
-    throw error;
+    if (context.signal.aborted) return;
+    if (!(error instanceof PictureFault)) throw error;
+    counts.failed += 1;
+    const detail = `the picture ${error.message}: its URL is kept`;
+    const issue = { entity: 'profiles', reason: 'picture-not-copied', where: item.where(), detail } as const;
+    context.issues.add({ ...issue, ...subjectOf(item.record) });
   }
-  if (fetched.kind === 'failed') return fail(fetched.reason);
-  const picture = await decode(fetched.bytes);
-  if (picture.kind === 'unsupported') return fail('is not a JPEG, PNG, WebP or GIF by its bytes');
-  if (picture.kind === 'invalid') return fail(picture.reason);
-  if (picture.kind === 'busy') return fail('could not be decoded in time');
+}
+
+/** Puts a stored picture in the place of its URL; false if the user has another picture by now. */
+async function replaceUrl(
+  { store, organizations, epoch, signal }: MigrationContext,
+  { media, folder, allowPrivate }: CopyOptions,
+  { organizationId, userId, profilePictureUrl: url = '' }: RecordOf['profiles'],
+): Promise<boolean> {
+  const { base } = await organizations.find(organizationId);
+  const bytes =
+    folder === undefined ? await fetchPicture(url, { allowPrivate, signal }) : await readPicture(url, folder);
+  const picture = await decode(bytes);
+  if (picture.kind === 'unsupported') throw new PictureFault('is not a JPEG, PNG, WebP or GIF by its bytes');
+  if (picture.kind === 'invalid') throw new PictureFault(picture.reason);
+  if (picture.kind === 'busy') throw new PictureFault('could not be decoded in time');
 
   const file = newPictureName(picture.extension);
   await trackPending(store, base, file, await storeTime(store));
   await media.save(file, picture.bytes);
   const outcome = await migratePicture(store, base, epoch, '', userId, url, file, pendingGraceMs);
-  if (outcome === 'put') {
-    counts.copied += 1;
-    return;
-  }
-  // The user has another picture by now.
+  if (outcome === 'put') return true;
   await media.remove(file);
   await untrack(store, base, file);
-  if (outcome === 'lapsed') fail('took too long to store');
+  if (outcome === 'lapsed') throw new PictureFault('took too long to store');
+  return false;
 }
 
 /** The decoder rejects what has waited too long; a migration can wait longer than a request. */

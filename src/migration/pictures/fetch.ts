@@ -4,8 +4,8 @@ import { join, sep } from 'node:path';
 import { Agent, buildConnector, fetch } from 'undici';
 import { isPublicAddress, lookupPublic, PrivateAddress } from './addresses.ts';
 
-/** A picture's bytes, or why there are none; the reason completes "the picture …". */
-export type Fetched = { kind: 'fetched'; bytes: Buffer } | { kind: 'failed'; reason: string };
+/** Why a picture cannot be copied; the message completes "the picture …". */
+export class PictureFault extends Error {}
 
 /** As much as an upload may have. */
 const maxBytes = 5 * 1024 * 1024;
@@ -30,10 +30,13 @@ const publicOnly = new Agent({
   },
 });
 
-/** Fetches a picture by http or https, following redirects; every host on the way must have public addresses only. */
-export async function fetchPicture(url: string, { allowPrivate, signal }: FetchOptions): Promise<Fetched> {
+/**
+ * Fetches a picture by http or https, following redirects; every host on the way must have public addresses only.
+ * Rejects with a PictureFault where there is none to be had.
+ */
+export async function fetchPicture(url: string, { allowPrivate, signal }: FetchOptions): Promise<Buffer> {
   if (!URL.canParse(url) || !/^https?:$/.test(new URL(url).protocol))
-    return failed('has no http or https URL');
+    throw new PictureFault('has no http or https URL');
   try {
     const response = await fetch(url, {
       dispatcher: allowPrivate ? anywhere : publicOnly,
@@ -42,29 +45,28 @@ export async function fetchPicture(url: string, { allowPrivate, signal }: FetchO
     });
     if (response.status !== 200) {
       await response.body?.cancel();
-      return failed(`is answered with status ${response.status}`);
+      throw new PictureFault(`is answered with status ${response.status}`);
     }
     const chunks: Uint8Array[] = [];
     let length = 0;
     for await (const chunk of response.body ?? []) {
       length += chunk.length;
-      if (length > maxBytes) return tooLarge();
+      if (length > maxBytes) throw tooLarge();
       chunks.push(chunk);
     }
-    return { kind: 'fetched', bytes: Buffer.concat(chunks) };
+    return Buffer.concat(chunks);
   } catch (error) {
-    if (signal.aborted) throw error;
-    return failed(reasonOf(error));
+    throw signal.aborted || error instanceof PictureFault ? error : new PictureFault(reasonOf(error));
   }
 }
 
 /**
  * Reads a picture from a folder: the file at the URL's path below it, or else of the path's last name. Nothing
- * outside the folder is ever read.
+ * outside the folder is ever read. Rejects with a PictureFault where there is none to be had.
  */
-export async function readPicture(url: string, folder: string): Promise<Fetched> {
+export async function readPicture(url: string, folder: string): Promise<Buffer> {
   const path = pathOf(url);
-  if (path === undefined) return failed('has no path that names a file');
+  if (path === undefined) throw new PictureFault('has no path that names a file');
   const root = await realpath(folder);
   for (const candidate of [path, path.split('/').at(-1) ?? '']) {
     if (candidate === '') continue;
@@ -72,13 +74,14 @@ export async function readPicture(url: string, folder: string): Promise<Fetched>
       const file = await realpath(join(root, candidate));
       const found = await stat(file);
       if (!file.startsWith(root + sep) || !found.isFile()) continue;
-      if (found.size > maxBytes) return tooLarge();
-      return { kind: 'fetched', bytes: await readFile(file) };
-    } catch {
+      if (found.size > maxBytes) throw tooLarge();
+      return await readFile(file);
+    } catch (error) {
       // Not there; perhaps under the other name.
+      if (error instanceof PictureFault) throw error;
     }
   }
-  return failed('is not in the folder');
+  throw new PictureFault('is not in the folder');
 }
 
 function pathOf(url: string): string | undefined {
@@ -90,12 +93,8 @@ function pathOf(url: string): string | undefined {
   }
 }
 
-function tooLarge(): Fetched {
-  return failed('is larger than 5 MiB');
-}
-
-function failed(reason: string): Fetched {
-  return { kind: 'failed', reason };
+function tooLarge(): PictureFault {
+  return new PictureFault('is larger than 5 MiB');
 }
 
 function reasonOf(error: unknown): string {

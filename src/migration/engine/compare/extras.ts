@@ -19,15 +19,13 @@ interface Extra extends StoredRecord {
 export interface Extras {
   /** Notes that the source has a record. */
   note: <E extends Entity>(entity: E, organization: Organization, record: RecordOf[E]) => void;
+  /** Records that Redis has, by entity, as far as it was read; organizations are not counted. */
+  readonly stored: ReadonlyMap<Entity, number>;
   /**
-   * After the source was read: reads Redis once and gives the records of these organizations that were not noted.
-   * `stored` counts the records of Redis. What is both added and removed meanwhile may be missed.
+   * After the source was read: reads Redis once and gives the records of these organizations that were not noted. What
+   * is both added and removed meanwhile may be missed.
    */
-  find: (
-    among: ReadonlyMap<string, Organization>,
-    stored: Map<Entity, number>,
-    onOtherKey?: OnOtherKey,
-  ) => AsyncGenerator<Extra>;
+  find: (among: ReadonlyMap<string, Organization>, onOtherKey?: OnOtherKey) => AsyncGenerator<Extra>;
 }
 
 const [inSource, inRedis] = ['a', 'b'];
@@ -36,6 +34,7 @@ const lookedUpAtOnce = 500;
 /** A search among these entities. */
 export function createExtras(context: MigrationContext, entities: readonly Entity[]): Extras {
   const lines = createPartitions(context.workspace);
+  const stored = new Map<Entity, number>();
   let noted = 0;
   const note = (entity: Entity, id: string, key: string, side: string): void => {
     // References hold the one control character that lines must not.
@@ -64,11 +63,12 @@ export function createExtras(context: MigrationContext, entities: readonly Entit
   };
 
   return {
+    stored,
     note: (entity, organization, record) => {
       noted += 1;
       note(entity, organization.id, identityOf(entity, record, organization), inSource);
     },
-    find: async function* (among, stored, onOtherKey) {
+    find: async function* (among, onOtherKey) {
       let found = 0;
       for await (const { entity, organization, key } of scanRecords(context, entities, among, onOtherKey)) {
         if (entity !== 'organizations') stored.set(entity, (stored.get(entity) ?? 0) + 1);

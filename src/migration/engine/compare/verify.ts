@@ -3,13 +3,13 @@ import type { Entity, RecordOf } from '../../records/records.ts';
 import type { Scope } from '../../sources/scope.ts';
 import { createTallies } from '../../analysis/outcomes.ts';
 import type { Decided } from '../../analysis/spool.ts';
-import { organizationsOf } from '../apply.ts';
 import { assessSource, entriesToWrite } from '../read/assess.ts';
+import type { Reading } from '../read/reading.ts';
 import type { MigrationContext } from '../context.ts';
 import { describeDifferences, differencesOf, type Difference } from './differences.ts';
 import { createExtras, type Extras } from './extras.ts';
-import type { Reason } from '../issues.ts';
-import { normalizedIn, type Organization } from '../organizations.ts';
+import { subjectOf, type Reason } from '../issues.ts';
+import { normalizedIn, organizationsOf, type Organization } from '../organizations.ts';
 import { createOrderedPool } from '../ordered-pool.ts';
 import { migrateReadNames } from '../scripts.ts';
 import { placeOf } from '../stored/scan.ts';
@@ -27,7 +27,8 @@ export interface Verified {
   differences: number;
 }
 
-const failures: readonly Reason[] = ['missing', 'different', 'newer-in-redis', 'extra', 'index'];
+/** The reasons of what is a difference between the source and Redis. */
+export const differing: readonly Reason[] = ['missing', 'different', 'newer-in-redis', 'extra', 'index'];
 const comparedAtOnce = 200;
 
 /**
@@ -54,8 +55,7 @@ export async function verify(
   context.progress.next();
   const { read, invalid } = assessment.reading;
   const among = await organizationsOf(context, past, scope.organizationId);
-  const stored = new Map<Entity, number>();
-  const indexed = await findExtras(context, { scope, extras, among, stored, invalid });
+  const indexed = await reportExtras(context, extras, among, { scope, invalid });
 
   let sum = 0;
   for (const entity of scope.entities) {
@@ -65,8 +65,8 @@ export async function verify(
     compared.set(entity, rows - (invalid.get(entity) ?? 0) - duplicate - refused);
   }
   const unaccepted = hasAccepted ? 0 : issues.count('invalid') + issues.count('username-conflict');
-  const differences = failures.reduce((all, reason) => all + issues.count(reason), unaccepted);
-  return { compared, stored, indexed, read: sum, differences };
+  const differences = differing.reduce((all, reason) => all + issues.count(reason), unaccepted);
+  return { compared, stored: extras.stored, indexed, read: sum, differences };
 }
 
 /** Reports entries of one entity that do not agree with Redis. */
@@ -82,8 +82,7 @@ async function reportEntries(
     const found = differences[position] ?? [];
     const { reason, detail } = judge(record, outcome, found, holder);
     if (reason === undefined) continue;
-    const { organizationId, userId, username } = record as Partial<RecordOf['profiles']>;
-    context.issues.add({ entity, reason, where, detail, organizationId, userId, username });
+    context.issues.add({ entity, reason, where, detail, ...subjectOf(record) });
   }
 }
 
@@ -113,21 +112,15 @@ function judge(
   }
 }
 
-interface ExtrasChoice {
-  scope: Scope;
-  extras: Extras;
-  among: ReadonlyMap<string, Organization>;
-  stored: Map<Entity, number>;
-  invalid: ReadonlyMap<Entity, number>;
-}
-
 /** Buckets of the name index looked at at once. */
 const bucketsAtOnce = 64;
 
 /** Reports what Redis has besides the source; returns how many entries of the name index were looked up. */
-async function findExtras(
+async function reportExtras(
   context: MigrationContext,
-  { scope, extras, among, stored, invalid }: ExtrasChoice,
+  extras: Extras,
+  among: ReadonlyMap<string, Organization>,
+  { scope, invalid }: { scope: Scope; invalid: Reading['invalid'] },
 ): Promise<number> {
   const { issues } = context;
   let indexed = 0;
@@ -140,7 +133,7 @@ async function findExtras(
     });
   };
   const withIndex = scope.entities.includes('profiles') ? onOtherKey : undefined;
-  for await (const extra of extras.find(among, stored, withIndex)) {
+  for await (const extra of extras.find(among, withIndex)) {
     const { entity, organization, key, isLocal } = extra;
     const mayBeInvalid = (invalid.get(entity) ?? 0) > 0;
     const absent = `is not in the source${mayBeInvalid ? ', unless it is one of its invalid rows' : ''}`;

@@ -43,9 +43,8 @@ export async function planPrune(
 ): Promise<PrunePlan> {
   const toRemove = new Map<Entity, number>();
   const spared = new Map<Entity, number>();
-  const stored = new Map<Entity, number>();
   const records = createSorter(context.workspace);
-  for await (const extra of extras.find(among, stored)) {
+  for await (const extra of extras.find(among)) {
     const { entity, organization, key } = extra;
     if (extra.isLocal || entity === 'organizations') continue;
     const invalid = reading.invalid.get(entity) ?? 0;
@@ -64,13 +63,13 @@ export async function planPrune(
       userId: entity === 'profiles' ? key : undefined,
     });
   }
-  return { toRemove, spared, records, refusal: refusalOf(reading, toRemove, stored, atMost) };
+  return { toRemove, spared, records, refusal: refusalOf(reading, toRemove, extras, atMost) };
 }
 
 function refusalOf(
   { read }: Reading,
   toRemove: ReadonlyMap<Entity, number>,
-  stored: ReadonlyMap<Entity, number>,
+  { stored }: Extras,
   atMost: number | undefined,
 ): string | undefined {
   const sum = sumOf(toRemove);

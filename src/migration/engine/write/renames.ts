@@ -1,5 +1,6 @@
 import { orderRenames, type Chain, type RenameStep } from '../../analysis/chains.ts';
 import type { Rename } from '../../analysis/names.ts';
+import { inBatches } from '../../../lib/batches.ts';
 import { groupBy } from '../../../lib/group-by.ts';
 import { pendingRenamesKey } from '../../../redis/keys.ts';
 import type { MigrationContext } from '../context.ts';
@@ -24,18 +25,15 @@ export async function makeRenames(context: RenameContext, renames: readonly Rena
   const groups = groupBy(renames, ({ organizationId }) => organizationId);
   for (const [id, own] of groups) {
     const { base } = await organizations.find(id);
-    for (let done = 0; done < own.length; done += recordedAtOnce) {
-      const rows = own.slice(done, done + recordedAtOnce);
-      const record = rows.map(({ userId, from, to }) => [userId, JSON.stringify([from, to])] as const);
+    for (const batch of inBatches(own, { size: recordedAtOnce })) {
+      const record = batch.map(({ userId, from, to }) => [userId, JSON.stringify([from, to])] as const);
       await store.hset(pendingRenamesKey(base), new Map(record));
     }
   }
-  let left = 0;
-  for (const [id, own] of groups) left += await renameIn(context, await organizations.find(id), own);
-  return left;
+  return await completeRenames(context, [...groups.keys()]);
 }
 
-/** Completes the renames that an earlier run put on record; how many are left, because the signal came. */
+/** Makes the renames that are on record; how many are left, because the signal came. */
 export async function completeRenames(
   context: RenameContext,
   organizationIds: readonly string[],
@@ -74,13 +72,11 @@ async function renameIn(
   const chains = orderRenames(renames.map((rename) => stepOf(organization, rename)));
   let left = renames.length;
   for (const { steps, isCycle } of chains) {
-    const size = isCycle ? steps.length : renamedAtOnce;
-    for (let done = 0; done < steps.length; done += size) {
+    for (const batch of inBatches(steps, { size: isCycle ? undefined : renamedAtOnce })) {
       if (context.signal.aborted) return left;
-      await renameOnce(context, organization, { steps: steps.slice(done, done + size), isCycle });
-      const count = Math.min(size, steps.length - done);
-      left -= count;
-      context.progress.advance('renaming users', count, 1 - left / renames.length);
+      await renameOnce(context, organization, { steps: batch, isCycle });
+      left -= batch.length;
+      context.progress.advance('renaming users', batch.length, 1 - left / renames.length);
     }
   }
   return left;

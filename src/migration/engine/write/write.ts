@@ -1,9 +1,9 @@
 import { inBatches } from '../../../lib/batches.ts';
 import type { Tallies } from '../../analysis/outcomes.ts';
 import type { Decided } from '../../analysis/spool.ts';
-import type { RecordOf } from '../../records/records.ts';
 import { entriesToWrite, type Assessment } from '../read/assess.ts';
 import type { MigrationContext } from '../context.ts';
+import { subjectOf } from '../issues.ts';
 import { createOrderedPool } from '../ordered-pool.ts';
 import type { Pacer } from './pacer.ts';
 import { putRecords } from './put.ts';
@@ -67,16 +67,8 @@ async function writeBatch(
     tallies.add(entity, record.organizationId, result.outcome === 'unchanged' ? planned : result.outcome);
     if (result.outcome !== 'taken') continue;
     // The bridge goes on meanwhile.
-    const { organizationId, userId, username } = record as RecordOf['profiles'];
-    const detail = `username ${JSON.stringify(username)} has just been taken by user ${JSON.stringify(result.holder)}`;
-    context.issues.add({
-      entity,
-      reason: 'username-conflict',
-      where,
-      detail,
-      organizationId,
-      userId,
-      username,
-    });
+    const subject = subjectOf(record);
+    const detail = `username ${JSON.stringify(subject.username)} has just been taken by user ${JSON.stringify(result.holder)}`;
+    context.issues.add({ entity, reason: 'username-conflict', where, detail, ...subject });
   }
 }
