@@ -1,25 +1,19 @@
 import { readFileSync } from 'node:fs';
 import { parse } from 'yaml';
 
-/** The parts of JSON Schema (2020-12) that the contract uses. */
+/** The parts of JSON Schema (2020-12) that the documentation shows. */
 export interface Schema {
   $ref?: string;
   description?: string;
   type?: string;
-  format?: string;
-  pattern?: string;
   const?: unknown;
   enum?: unknown[];
   minLength?: number;
   maxLength?: number;
-  minItems?: number;
-  maxItems?: number;
-  minimum?: number;
   items?: Schema;
   required?: string[];
   properties?: Record<string, Schema>;
   additionalProperties?: boolean | Schema;
-  propertyNames?: Schema;
   anyOf?: Schema[];
   allOf?: Schema[];
   not?: Schema;

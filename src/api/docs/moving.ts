@@ -2,14 +2,14 @@ import { html, type Content, type Html } from '../../lib/html.ts';
 import type { ContractDocument } from '../../contract/document.ts';
 import { codeBlock, phrase, table } from './html.ts';
 import { credentialHeaders, type Placed } from './operations.ts';
-import { curlSnippet, fetchSnippet, nodeSnippet, pythonSnippet } from './snippets.ts';
+import { curlSnippet, programs } from './snippets.ts';
 
 const code = (text: string): Html => html`<code>${text}</code>`;
 
 /** For teams that still use this API: what the headers mean, how to log them, and what to use instead. */
 export function movingSection(document: ContractDocument, operations: readonly Placed[]): Html {
   const deprecated = operations.filter(({ operation }) => operation.deprecated === true);
-  const snippets = [curlSnippet(credentialHeaders(document)), fetchSnippet, nodeSnippet, pythonSnippet];
+  const snippets = [curlSnippet(credentialHeaders(document)), ...programs];
   return html`<section id="moving">
     <h2>Moving away</h2>
     <h3>What the headers mean</h3>

@@ -1,10 +1,10 @@
 import { execFile, spawnSync } from 'node:child_process';
-import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { cp, mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
-import { curlSnippet, fetchSnippet, nodeSnippet, pythonSnippet } from '../../../src/api/docs/snippets.ts';
+import { curlSnippet } from '../../../src/api/docs/snippets.ts';
 import { startBridge, type TestBridge } from '../../support/bridge.ts';
 
 let bridge: TestBridge;
@@ -17,9 +17,7 @@ beforeAll(async () => {
   env = { ...process.env, BASE_URL: bridge.url, API_KEY: apiKey, ORGANIZATION_ID: organization.id };
   delete env['NODE_OPTIONS'];
   folder = await mkdtemp(join(tmpdir(), 'snippets-'));
-  await writeFile(join(folder, 'fetch-and-log.mjs'), fetchSnippet.code);
-  await writeFile(join(folder, 'log-deprecated.mjs'), nodeSnippet.code);
-  await writeFile(join(folder, 'log_deprecated.py'), pythonSnippet.code);
+  await cp(new URL('../../../src/api/docs/snippets', import.meta.url), folder, { recursive: true });
 });
 afterAll(async () => {
   await bridge.close();
