@@ -139,13 +139,16 @@ export function readConfig(environment: NodeJS.ProcessEnv) {
     mistakes.push('REPLAY_SECRET_PREVIOUS needs REPLAY_SECRET, the one to use from now on');
   }
   if (port !== 0 && port === config.adminPort) mistakes.push('ADMIN_PORT must differ from PORT');
-  try {
-    if (redisUrl !== undefined) parseRedisUrl(redisUrl);
-  } catch (error) {
-    mistakes.push(error instanceof Error ? error.message : String(error));
+  for (const check of [
+    () => redisUrl !== undefined && parseRedisUrl(redisUrl),
+    () => readMediaUrl(config.mediaUrl, { dataDir: config.dataDir, region: config.aws.region }),
+  ]) {
+    try {
+      check();
+    } catch (error) {
+      mistakes.push(error instanceof Error ? error.message : String(error));
+    }
   }
-  const media = readMediaUrl(config.mediaUrl, { dataDir: config.dataDir, region: config.aws.region });
-  if (media.kind === 'wrong') mistakes.push(`MEDIA_URL ${media.reason}`);
 
   if (mistakes.length > 0) throw new ConfigError(mistakes.join('\n'));
   return config;

@@ -58,13 +58,13 @@ export function baseUrlOf(app: Pick<Express, 'locals'>): string {
 }
 
 /** Answers with a problem (RFC 9457). */
-export function sendProblem(response: Response, { headers, ...carried }: Problem): void {
+export function sendProblem(response: Response, carried: Problem): void {
   const call = callOf(response);
   call.code = carried.code;
   // A client that waits for 100 Continue might otherwise send its body as the next request.
   if (response.req.headers.expect !== undefined && !response.req.complete) response.shouldKeepAlive = false;
-  for (const [name, value] of Object.entries(headers)) response.setHeader(name, value);
-  const body = renderProblem({ ...carried, headers }, call.requestId, baseUrlOf(response.app));
+  for (const [name, value] of Object.entries(carried.headers)) response.setHeader(name, value);
+  const body = renderProblem(carried, call.requestId, baseUrlOf(response.app));
   send(response, carried.status, 'application/problem+json', JSON.stringify(body));
 }
 

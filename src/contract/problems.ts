@@ -1,4 +1,4 @@
-import type { BodyError, ProblemCode, Problem as ProblemBody } from './types.gen.ts';
+import type { Problem as ProblemBody, ProblemCode } from './types.gen.ts';
 
 export type { ProblemBody, ProblemCode };
 
@@ -202,29 +202,18 @@ export const problemKinds = {
 } as const satisfies Record<ProblemCode, ProblemKind>;
 
 /** What some problems carry in addition to their text. */
-export interface ProblemExtras {
-  /** `invalid-body`: the violations of the schema. */
-  errors?: BodyError[];
-  /** `usernames-in-use`: those names, in the request's spelling. */
-  usernamesInUse?: string[];
+export interface ProblemExtras extends Pick<ProblemBody, 'errors' | 'usernamesInUse'> {
   /** 429, 503 and `brownout`: whole seconds to wait before a retry; 1 by default. */
   retryAfterSeconds?: number;
   /** `method-not-allowed`: the allowed methods. */
   allow?: readonly string[];
 }
 
-export interface Problem {
-  code: ProblemCode;
-  status: number;
-  title: string;
-  detail: string;
-  errors?: BodyError[];
-  usernamesInUse?: string[];
+/** A problem before it is rendered for a request. */
+export interface Problem extends Omit<ProblemBody, 'type' | 'requestId'> {
   /** The response headers that belong to this problem. */
   headers: Readonly<Record<string, string>>;
 }
-
-const defaultRetrySeconds = 1;
 
 function headersOf(code: ProblemCode, extras: ProblemExtras): Record<string, string> {
   const { status } = problemKinds[code];
@@ -233,8 +222,7 @@ function headersOf(code: ProblemCode, extras: ProblemExtras): Record<string, str
   if (status === 401) headers['WWW-Authenticate'] = 'ApiKey realm="profile-bridge"';
   if (status === 405) headers.Allow = (extras.allow ?? []).join(', ');
   if (status === 429 || status === 503 || code === 'brownout') {
-    const seconds = extras.retryAfterSeconds ?? defaultRetrySeconds;
-    headers['Retry-After'] = String(Math.max(1, Math.ceil(seconds)));
+    headers['Retry-After'] = String(Math.max(1, Math.ceil(extras.retryAfterSeconds ?? 1)));
   }
   return headers;
 }
@@ -246,13 +234,14 @@ function headersOf(code: ProblemCode, extras: ProblemExtras): Record<string, str
  */
 export function problem(code: ProblemCode, detail: string, extras: ProblemExtras = {}): Problem {
   const { status, title } = problemKinds[code];
+  const { errors, usernamesInUse } = extras;
   return {
-    code,
-    status,
     title,
+    status,
     detail,
-    ...(extras.errors && { errors: extras.errors }),
-    ...(extras.usernamesInUse && { usernamesInUse: extras.usernamesInUse }),
+    code,
+    ...(errors && { errors }),
+    ...(usernamesInUse && { usernamesInUse }),
     headers: headersOf(code, extras),
   };
 }
@@ -275,7 +264,7 @@ export function problemType(code: ProblemCode, baseUrl = ''): string {
 
 /** The body to send as `application/problem+json` (RFC 9457). */
 export function renderProblem(carried: Problem, requestId: string, baseUrl = ''): ProblemBody {
-  const { code, status, title, detail, errors, usernamesInUse } = carried;
+  const { title, status, detail, code, errors, usernamesInUse } = carried;
   return {
     type: problemType(code, baseUrl),
     title,

@@ -11,7 +11,6 @@ export async function createMediaStore(
   { dataDir, aws = {} }: { dataDir: string; aws?: BucketCredentials },
 ): Promise<MediaStore> {
   const address = readMediaUrl(mediaUrl, { dataDir, region: aws.region });
-  if (address.kind === 'wrong') throw new Error(`MEDIA_URL ${address.reason}.`);
   if (address.kind === 'folder') return openFolder(address.folder);
   const { openBucket } = await import('./s3.ts');
   return openBucket(address, aws);

@@ -16,44 +16,50 @@ const bucketName = /^[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]$/;
 const prefixPath = /^(?:[A-Za-z0-9_-][A-Za-z0-9_.-]*\/)*$/;
 const s3Parameters = new Set(['endpoint', 'region', 'prefix']);
 
-interface Wrong {
-  kind: 'wrong';
-  reason: string;
+/**
+ * Reads MEDIA_URL. Unset or `file:` means DATA_DIR/media, `file:///folder` or `file:relative/folder` that folder, and
+ * `s3://bucket?endpoint=…&region=…&prefix=…` a bucket (without an endpoint: AWS, which needs a region). Throws an
+ * Error of one line with the remedy.
+ */
+export function readMediaUrl(
+  text: string | undefined,
+  { dataDir, region }: { dataDir: string; region?: string | undefined },
+): MediaAddress {
+  const given = text === undefined || text === '' ? 'file:' : text;
+  if (given.startsWith('file:')) return readFolder(given, dataDir);
+  if (given.startsWith('s3://') && URL.canParse(given)) return readBucket(new URL(given), region);
+  throw wrong('is neither a folder nor a bucket; write file:///path or s3://BUCKET?endpoint=…');
 }
 
-function wrong(reason: string): Wrong {
-  return { kind: 'wrong', reason };
-}
-
-function readBucket(url: URL, defaultRegion: string | undefined): BucketAddress | Wrong {
+function readBucket(url: URL, defaultRegion: string | undefined): BucketAddress {
   if (url.username !== '' || url.password !== '')
-    return wrong('has credentials in it; give them as AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY');
-  if (!bucketName.test(url.host)) return wrong('names no bucket; write s3://BUCKET?endpoint=…&region=…');
+    throw wrong('has credentials in it; give them as AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY');
+  if (!bucketName.test(url.host)) throw wrong('names no bucket; write s3://BUCKET?endpoint=…&region=…');
   if (url.pathname !== '' && url.pathname !== '/')
-    return wrong('has a path; write it as a parameter: s3://BUCKET?prefix=folder/');
+    throw wrong('has a path; write it as a parameter: s3://BUCKET?prefix=folder/');
   const unknown = [...url.searchParams.keys()].find((key) => !s3Parameters.has(key));
   if (unknown !== undefined)
-    return wrong(`has the unknown parameter "${unknown}"; the parameters are endpoint, region and prefix`);
+    throw wrong(`has the unknown parameter "${unknown}"; the parameters are endpoint, region and prefix`);
 
   const given = url.searchParams.get('prefix') ?? '';
   const prefix = given === '' || given.endsWith('/') ? given : `${given}/`;
   if (!prefixPath.test(prefix))
-    return wrong(
+    throw wrong(
       'has an unusable prefix; use letters, digits, "-", "_", "." and "/" such as prefix=bridge/media/',
     );
 
   const endpointGiven = url.searchParams.get('endpoint');
   const region = url.searchParams.get('region') ?? defaultRegion ?? '';
   if (!/^[a-z0-9-]*$/.test(region))
-    return wrong('has an unusable region; write it such as region=eu-central-1');
+    throw wrong('has an unusable region; write it such as region=eu-central-1');
   if (endpointGiven === null) {
     if (region === '')
-      return wrong('has neither an endpoint nor a region; add &region=… (AWS) or &endpoint=…');
+      throw wrong('has neither an endpoint nor a region; add &region=… (AWS) or &endpoint=…');
     return { kind: 's3', bucket: url.host, endpoint: `https://s3.${region}.amazonaws.com`, region, prefix };
   }
   const endpoint = URL.canParse(endpointGiven) ? new URL(endpointGiven) : undefined;
   if (endpoint === undefined || !/^https?:$/.test(endpoint.protocol) || /[?#@]/.test(endpointGiven))
-    return wrong('has an endpoint that is not an http(s) address; write endpoint=https://HOST[:PORT]');
+    throw wrong('has an endpoint that is not an http(s) address; write endpoint=https://HOST[:PORT]');
   return {
     kind: 's3',
     bucket: url.host,
@@ -63,7 +69,7 @@ function readBucket(url: URL, defaultRegion: string | undefined): BucketAddress 
   };
 }
 
-function readFolder(text: string, dataDir: string): MediaAddress | Wrong {
+function readFolder(text: string, dataDir: string): MediaAddress {
   const given = text.slice('file:'.length);
   if (given === '') return { kind: 'folder', folder: path.resolve(dataDir, 'media') };
   // A URL parser would turn file:./media into /media.
@@ -71,21 +77,10 @@ function readFolder(text: string, dataDir: string): MediaAddress | Wrong {
   try {
     return { kind: 'folder', folder: fileURLToPath(text) };
   } catch {
-    return wrong('is not a folder of this machine; write file:///path/to/folder');
+    throw wrong('is not a folder of this machine; write file:///path/to/folder');
   }
 }
 
-/**
- * Reads MEDIA_URL. Unset or `file:` means DATA_DIR/media, `file:///folder` or `file:relative/folder` that folder, and
- * `s3://bucket?endpoint=…&region=…&prefix=…` a bucket (without an endpoint: AWS, which needs a region). The reason of
- * `wrong` is one line with the remedy that continues the word MEDIA_URL.
- */
-export function readMediaUrl(
-  text: string | undefined,
-  { dataDir, region }: { dataDir: string; region?: string | undefined },
-): MediaAddress | Wrong {
-  const given = text === undefined || text === '' ? 'file:' : text;
-  if (given.startsWith('file:')) return readFolder(given, dataDir);
-  if (given.startsWith('s3://') && URL.canParse(given)) return readBucket(new URL(given), region);
-  return wrong('is neither a folder nor a bucket; write file:///path or s3://BUCKET?endpoint=…');
+function wrong(reason: string): Error {
+  return new Error(`MEDIA_URL ${reason}`);
 }
