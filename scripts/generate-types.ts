@@ -1,11 +1,11 @@
-// Writes src/contract/types.gen.ts from openapi.yaml's schemas; with --check, only tells whether it is current.
+// Writes src/contract/types.gen.ts from openapi.yaml's schemas; with --check, only checks whether it is up to date.
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { compile, type JSONSchema } from 'json-schema-to-typescript';
 import { contractDocument } from '../src/contract/document.ts';
 
 const target = new URL('../src/contract/types.gen.ts', import.meta.url);
 
-/** OpenAPI's schemas as the compiler wants them: references among definitions, and `not: {}` as no value at all. */
+/** OpenAPI's schemas as the compiler needs them: references among definitions, and `not: {}` as `never`. */
 function definitionsOf(schemas: object): Record<string, JSONSchema> {
   const text = JSON.stringify(schemas, (key, value: unknown) =>
     key === 'not' ? undefined : isForbidden(value) ? { ...value, tsType: 'never' } : value,

@@ -57,7 +57,7 @@ async function run(chosen: string[], options: Plan & { output: string }): Promis
       try {
         results[section.name] = await section.run(resources);
       } catch (error) {
-        // What the other sections say is worth having all the same.
+        // The results of the other sections are still useful.
         say(`${section.name} failed: ${error instanceof Error ? error.message : String(error)}`);
         process.exitCode = 1;
       }

@@ -5,7 +5,7 @@ import { encodeReference } from '../../src/domain/profile.ts';
 import { namesBucketKey, profileKey, settingsKey } from '../../src/redis/keys.ts';
 import { avatar, baseOf, pictureUrl, userId, wallet } from './load/seed.ts';
 
-/** Which profiles to load: as many of each organization. */
+/** Which profiles to load: the same number of each organization. */
 export interface Crowd {
   organizations: readonly string[];
   profilesEach: number;
@@ -16,7 +16,7 @@ export function bucketsFor(names: number): number {
   return Math.ceil(names / 36);
 }
 
-/** The bucket of a name, of so many, as src/redis/lua/lib/names.lua has it. */
+/** The bucket of a name, given their number, as in src/redis/lua/lib/names.lua. */
 export function bucketOf(form: string, buckets: number): string {
   const place = Number.parseInt(hash('sha1', form).slice(0, 8), 16);
   const range = 2 ** Math.ceil(Math.log2(buckets));

@@ -10,16 +10,16 @@ export interface Plan {
   rounds: number;
   /** How long one measurement lasts. */
   seconds: number;
-  /** Profiles that the migration brings in. */
+  /** Profiles that the migration loads. */
   profiles: number;
 }
 
-/** What the sections measure on: one private Redis, and the bridge as it would run in production. */
+/** What the sections measure: one private Redis, and the bridge as it would run in production. */
 export interface Resources extends Plan {
   redisUrl: string;
   store: RedisClient;
   bridge: Served;
-  /** The limit, and what one would write in an afternoon (servers/). */
+  /** The limit, and the version written in an afternoon (servers/). */
   bare: Served;
   afternoon: Served;
   /** Another bridge on the same Redis, until the resources are closed. */
@@ -28,7 +28,7 @@ export interface Resources extends Plan {
   close: () => Promise<void>;
 }
 
-/** A private Redis without persistence, which notes whatever takes it longer than 1 ms (SLOWLOG). */
+/** A private Redis without persistence, which records whatever takes it longer than 1 ms (SLOWLOG). */
 export async function openStore(): Promise<{ url: string; store: RedisClient; close: () => Promise<void> }> {
   const redis = await startRedis(['--slowlog-log-slower-than', '1000', '--slowlog-max-len', '1000']);
   try {

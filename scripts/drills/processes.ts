@@ -27,7 +27,7 @@ export function resume(server: Pick<Server, 'pid'>): void {
   process.kill(server.pid(), 'SIGCONT');
 }
 
-/** A redis-server that has every write on disk before it answers it. */
+/** A redis-server that writes everything to disk before it answers. */
 export async function startDurableRedis(): Promise<Server> {
   const folder = await mkdtemp(join(tmpdir(), 'drill-redis-'));
   const port = await unusedPort();
@@ -50,7 +50,7 @@ export async function startDurableRedis(): Promise<Server> {
 
 const main = fileURLToPath(new URL('../../src/main.ts', import.meta.url));
 
-/** The bridge on a port of its own; from source, or by these arguments of `node`. */
+/** A bridge on its own port, from source or by these arguments of `node`. */
 export async function startBridgeProcess(
   environment: Record<string, string>,
   program: readonly string[] = ['--import', 'tsx', main],

@@ -2,7 +2,7 @@ import { fillTemplate, type ObjectReference } from '../../src/domain/profile.ts'
 import type { Random } from '../drills/random.ts';
 import type { SeenProfile } from './expected.ts';
 
-/** What a user asks for, and what becomes of the profile if it is accepted. */
+/** What a user asks for, and how it changes the profile if it is accepted. */
 export interface ProfileChange {
   body: string | FormData;
   change: Partial<SeenProfile>;
@@ -16,7 +16,7 @@ const pixel = Buffer.from(
   'base64',
 );
 
-/** A change of one user's profile; `newName` is a name that nobody has had, `otherName` one that somebody may have. */
+/** A change of one user's profile; `newName` is an unused name, `otherName` one that somebody may have. */
 export function randomChange(random: Random, newName: string, otherName: string): ProfileChange {
   const reference = (kind: string): ObjectReference => ({
     datasourceId: 'shop',

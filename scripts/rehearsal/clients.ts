@@ -15,7 +15,7 @@ export interface Phase {
   name: string;
   seconds: number;
   reads: number;
-  /** Changes that were acknowledged, and those refused for a reason of the contract's. */
+  /** Changes that were acknowledged, and those refused for a reason in the contract. */
   changes: number;
   refused: number;
   /** On a connection to an instance that was killed meanwhile. */
@@ -43,7 +43,7 @@ export interface Clients {
   alone: <Result>(client: Client, run: () => Promise<Result>) => Promise<Result>;
   /** Reads the profile as the player. */
   read: (client: Client) => Promise<void>;
-  /** Waits for requests under way, and keeps the administrator quiet from then on. */
+  /** Waits for requests in progress; from then on the administrator sends nothing. */
   quietAdmin: () => Promise<void>;
   resumeAdmin: () => void;
   /** Ends the calls; resolves once the last response has arrived. */
@@ -56,7 +56,7 @@ export interface ClientsOptions {
   random: Random;
   /** Requests per second. */
   rate: number;
-  /** Told of every failed request, and of every response that contradicts what was acknowledged. */
+  /** Called with every failed request, and every response that contradicts what was acknowledged. */
   onViolation: (violation: string) => void;
 }
 
@@ -73,8 +73,8 @@ const tick = 10;
 const slowReadMs = 500;
 
 /**
- * Clients that call all the time at a fixed rate, whatever becomes of their requests: six of ten read, most others
- * change their own profile, a few are an administrator's. A player has one request under way at most.
+ * Clients that call at a fixed rate, whether or not earlier requests were answered: six of ten requests read, most
+ * others change the player's own profile, a few are an administrator's. A player has at most one request in progress.
  */
 export function startClients(options: ClientsOptions): Clients {
   const { legacy, instances, random, rate, onViolation } = options;
@@ -86,7 +86,7 @@ export function startClients(options: ClientsOptions): Clients {
   const phases: Phase[] = [];
   let beganAt = performance.now();
   const underWay = new Set<Promise<unknown>>();
-  /** When the reads under way were sent, oldest first. */
+  /** When the reads in progress were sent, oldest first. */
   const readsSince = new Set<{ at: number }>();
   const busy = new Map<Client, Promise<unknown>>();
   let admin: Promise<void> | undefined;
@@ -116,7 +116,7 @@ export function startClients(options: ClientsOptions): Clients {
     });
   };
 
-  /** Sends one request, and counts what became of it. */
+  /** Sends one request, and counts its outcome. */
   async function send(
     method: string,
     path: string,
@@ -232,7 +232,7 @@ export function startClients(options: ClientsOptions): Clients {
     return running;
   }
 
-  /** One request of somebody who has none under way. */
+  /** One request of somebody who has none in progress. */
   function call(): Promise<unknown> | undefined {
     const client = idle();
     if (client === undefined) return undefined;

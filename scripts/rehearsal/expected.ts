@@ -10,7 +10,7 @@ type Field = keyof SeenProfile;
 
 const fields = ['username', 'avatar', 'picture'] as const satisfies Field[];
 
-/** What may hold after the changes of one user. */
+/** The profiles that are possible after the changes of one user. */
 export interface ExpectedProfile {
   /** Notes an acknowledged change: from now on it must be seen. */
   acknowledged: (change: Partial<SeenProfile>) => void;
@@ -18,7 +18,7 @@ export interface ExpectedProfile {
   doubtful: (change: Partial<SeenProfile>) => void;
   /** The username, unless more than one is possible. */
   username: () => string | undefined;
-  /** The fields that show what no acknowledged change has left there. */
+  /** The fields whose values no acknowledged change can have left. */
   wrong: (seen: SeenProfile) => Field[];
 }
 
@@ -40,7 +40,7 @@ export function createExpectedProfile(initial: SeenProfile): ExpectedProfile {
   };
 }
 
-/** What may be on the denylist after the changes of an administrator. */
+/** The denylists that are possible after the changes of an administrator. */
 export interface ExpectedDenylist {
   acknowledged: (username: string, isDenied: boolean) => void;
   doubtful: (username: string, isDenied: boolean) => void;

@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { startBridgeProcess } from '../drills/processes.ts';
 import type { Random } from '../drills/random.ts';
 
-/** A bridge in a process of its own. */
+/** A bridge in a separate process. */
 interface Instance {
   name: string;
   url: string;
@@ -14,7 +14,7 @@ interface Instance {
 /** The bridges behind one address, as a load balancer sees them. */
 export interface Instances {
   all: readonly Instance[];
-  /** One that is up. */
+  /** One that is running. */
   pick: (random: Random) => Instance;
   /** Kills one or the other at random moments from now on, and starts it again; never both at once. */
   startKilling: (random: Random, onKill: (instance: number) => void) => void;
@@ -30,7 +30,7 @@ export interface InstancesOptions {
   count: number;
   /** The time between a restart and the next kill, in ms: least and greatest. */
   pause: readonly [number, number];
-  /** Told of each kill and restart in one line. */
+  /** Called with one line for each kill and restart. */
   say: (line: string) => void;
 }
 

@@ -12,7 +12,7 @@ export interface Player {
   apiKey: string;
 }
 
-/** The legacy service with its players, and its data as the migration reads them. */
+/** The legacy service with its players, and its data as the migration reads it. */
 export interface LegacyService {
   url: string;
   organization: LegacyOrganization;

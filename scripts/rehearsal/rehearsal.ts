@@ -10,7 +10,7 @@ interface Options {
   seed: number;
 }
 
-/** As it is built and shipped. */
+/** As built and shipped. */
 const program = [fileURLToPath(new URL('../../dist/scripts/profile-bridge.js', import.meta.url))];
 
 const rehearsal = new Command('npm run rehearsal --')

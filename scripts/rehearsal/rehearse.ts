@@ -30,7 +30,7 @@ export interface Plan {
   /** How often each bridge is killed in each mode at least. */
   kills: number;
   seed: number;
-  /** Told of each event, with the seconds since the beginning. */
+  /** Called with each event and the seconds since the start. */
   say: (seconds: number, line: string) => void;
 }
 
@@ -55,8 +55,8 @@ const publicUrl = 'https://bridge.example.com';
 const legacyTimeout = 4;
 
 /**
- * Takes over from a stand-in for the legacy service with two bridges that are killed at random moments, step by step
- * as an operator does, while clients go on calling; and checks that nobody notices.
+ * Takes over from a stand-in for the legacy service with two bridges that are killed at random moments, step by step as
+ * an operator would, while clients keep calling; and checks that no client notices.
  */
 export async function rehearse(plan: Plan): Promise<Rehearsed> {
   const startedAt = performance.now();

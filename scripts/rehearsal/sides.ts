@@ -10,11 +10,11 @@ import { organizationId, type LegacyService } from './legacy-service.ts';
 import type { RedisClient } from '../../src/redis/connection/client.ts';
 
 export interface Sides {
-  /** What was acknowledged and is not on the authority of this mode; the player's clients are held off meanwhile. */
+  /** Acknowledged changes that the authority of this mode does not have; the player's clients are paused meanwhile. */
   missing: (mode: Mode) => Promise<string[]>;
   /**
-   * What the two services differ in, player by player, each held off meanwhile. A difference has to be gone within
-   * some seconds: a change may still be on its way to the other side.
+   * The differences between the two services, player by player, each paused meanwhile. A difference must disappear
+   * within some seconds: a change may still be on its way to the other side.
    */
   differing: () => Promise<string[]>;
 }
@@ -30,10 +30,10 @@ export interface SidesOptions {
 /** How long a change may be on its way, in ms: after an unknown outcome the bridge waits twice LEGACY_TIMEOUT. */
 const mostOnTheWayMs = 40_000;
 
-/** Players that are looked at together. */
+/** Players that are compared at once. */
 const atOnce = 20;
 
-/** Looks at both services directly, not through a bridge. */
+/** Reads both services directly, not through a bridge. */
 export function createSides({ store, keyPrefix, legacy, clients, publicUrl }: SidesOptions): Sides {
   const base = organizationBase(keyPrefix, organizationId);
   const mediaUrl = (file: string): string => `${publicUrl}/media/${file}`;

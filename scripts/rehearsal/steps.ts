@@ -5,11 +5,11 @@ import type { Sides } from './sides.ts';
 
 /** What a step works with. */
 export interface Stage {
-  /** Runs a command of the operator's; it and its last line go to the timeline. */
+  /** Runs a command of the operator; it and the last line of its output go to the timeline. */
   run: (command: string) => Promise<Ran>;
-  /** The folder of the legacy service's data, written anew, and the moment that they are of (ISO 8601). */
+  /** The folder of the legacy service's data, freshly written, and the moment of its snapshot (ISO 8601). */
   dump: () => Promise<{ folder: string; asOf: string }>;
-  /** Says that clients are in this mode from now on. */
+  /** Starts the phase of this mode for the clients. */
   begin: (mode: Mode) => void;
   sides: Sides;
   mode: () => Mode;
@@ -27,13 +27,13 @@ export interface Stage {
 
 export type Step = (stage: Stage) => Promise<void>;
 
-/** Switches fail where an instance is killed at the wrong moment: an operator tries again. */
+/** Switches fail if an instance is killed at the wrong moment: an operator tries again. */
 const mostAttempts = 30;
 
 /** How long an export takes at least, in ms: what was on its way to Redis when it began has arrived. */
 const exporting = 3000;
 
-/** The whole way, as an operator goes it, with a return from each mode from which there is one. */
+/** The whole cut-over, as an operator makes it, with a return from each mode that has one. */
 export const steps: readonly Step[] = [
   callIn('shadow'),
   switchTo('mirror'),
@@ -82,9 +82,9 @@ function switchTo(mode: Mode): Step {
 }
 
 /**
- * Brings over all of the legacy service's data, verifies them against a later snapshot, and lets Redis take over. An
- * instance that is killed in between leaves a doubt: then it begins anew. The snapshot to verify against is taken once
- * nothing that the instance had forwarded can take effect any more.
+ * Migrates all of the legacy service's data, verifies it against a later snapshot, and lets Redis take over. If an
+ * instance is killed in between, something is in doubt, and it starts over. The snapshot to verify against is taken
+ * once nothing that the instance had forwarded can take effect any more.
  */
 async function takeOver(stage: Stage): Promise<void> {
   const migrate = async (command: string): Promise<boolean> => {

@@ -15,12 +15,12 @@ interface Turns {
  * request takes, not the queue of many.
  */
 export interface ClosedLoop {
-  /** The time of each request, in ms, ascending. Rejects where any answer was not a success. */
+  /** The time of each request, in ms, ascending. Rejects if any answer was not a success. */
   run: (url: string, work: Workload, turns: Turns) => Promise<number[]>;
   close: () => Promise<void>;
 }
 
-/** In a process of its own. */
+/** In a separate process. */
 export function openClosedLoop(): ClosedLoop {
   const child = fork(fileURLToPath(new URL('one-by-one.mjs', import.meta.url)), { execArgv: [] });
   const exited = once(child, 'exit');

@@ -7,7 +7,10 @@ export interface Workload {
   method: 'GET' | 'PUT' | 'POST';
   path: string;
   organization: string;
-  /** Templates: `{user}` is the user's number, `{n}` the request's, `{turn}` how often he has had his turn, `{nextTurn}` one more. */
+  /**
+   * Templates: `{user}` is the user's number, `{n}` the request's, `{turn}` how many requests the user has made,
+   * `{nextTurn}` one more.
+   */
   apiKey: string;
   body?: string;
 }
@@ -33,12 +36,12 @@ interface Result {
 const run = promisify(execFile);
 const hasWrk = spawnSync('wrk', ['-v']).error === undefined;
 
-/** What sends the requests: wrk where it is installed, else autocannon (slower itself, so ratios look smaller). */
+/** The load generator: wrk if it is installed, else autocannon (which is slower itself, so ratios look smaller). */
 export const generator = hasWrk ? 'wrk' : 'autocannon';
 
 /**
- * Sends the workload to `url` for so many seconds, from a process of its own. `first` is the number of its first
- * request. Rejects where any answer was not a success: the figures would be those of something else.
+ * Sends the workload to `url` for this many seconds, from a separate process. `first` is the number of its first
+ * request. Rejects if any answer was not a success, since the figures would be meaningless.
  */
 export async function load(url: string, work: Workload, seconds: number, first = 0): Promise<Load> {
   const [command, ...args] = hasWrk ? wrk(url, work, seconds, first) : autocannon(url, work, seconds, first);

@@ -4,8 +4,8 @@ import { request } from 'node:http';
 import { fileURLToPath } from 'node:url';
 
 /**
- * Reads that come at a fixed rate, whatever has become of those before. A client that waits for its answers would ask
- * seldom just when they take long; one that asks as fast as it can would measure its own queue.
+ * Reads at a fixed rate, whether or not earlier ones were answered. A client that waits for its answers would send
+ * fewer reads just when they take long; one that reads as fast as it can would measure its own queue.
  */
 export interface Probe {
   start: () => void;
@@ -14,7 +14,7 @@ export interface Probe {
   close: () => Promise<void>;
 }
 
-/** A probe of GETs to `url`, with each of these sets of headers in turn; in a process of its own. */
+/** A probe of GETs to `url`, with each of these sets of headers in turn; in a separate process. */
 export function openProbe(url: string, headers: readonly Record<string, string>[]): Probe {
   const child = fork(fileURLToPath(new URL('probe-reads.mjs', import.meta.url)), { execArgv: [] });
   const exited = once(child, 'exit');

@@ -27,7 +27,7 @@ export const avatarUrl = 'https://images.example.com/objects/665f1c2ab7e4d90012a
 /** Another one, to be set. */
 const otherAvatar: ObjectReference = { ...avatar, objectDefinitionId: '665f1c2ab7e4d90012a3b4c7' };
 
-/** What a name of an organization with default settings is judged by. */
+/** What a name in an organization with default settings is checked against. */
 const snapshot: WriteSnapshot = { settings: defaultSettings, index: '0', epoch: 0 };
 
 export function baseOf(organization: string): string {
@@ -39,7 +39,7 @@ export function userId(user: number): string {
   return `7d1f0c3e-52b8-4c6a-9e4f-${String(user).padStart(12, '0')}`;
 }
 
-/** What user number `user` is called at first. */
+/** The initial name of user number `user`. */
 export function usernameOf(user: number): string {
   return `player-${String(user).padStart(6, '0')}`;
 }
@@ -67,7 +67,7 @@ async function seedProfile(store: RedisClient, base: string, user: string, usern
   if (outcome.kind !== 'put') throw new Error(`seeding failed: ${outcome.kind}`);
   const profile = profileKey(base, user);
   await store.hset(profile, { pu: pictureUrl, w: wallet });
-  // Only what came in by HTTP carries this mark.
+  // Only writes over HTTP leave this mark.
   await store.hdel(profile, 'b');
 }
 
@@ -87,7 +87,7 @@ export async function rename(
   );
 }
 
-/** The afternoon version's own keys: the same users with the same profiles. */
+/** The keys of the afternoon version: the same users with the same profiles. */
 export async function seedAfternoon(store: RedisClient): Promise<void> {
   for (const { datasourceId, objectDefinitionId } of [avatar, otherAvatar]) {
     await store.hset('objects:afternoon', `${datasourceId}:${objectDefinitionId}`, avatarUrl);

@@ -7,7 +7,7 @@ import { avatar, pictureUrl, wallet } from '../load/seed.ts';
 import { changedAt, organization, writeTable } from './inputs.ts';
 import { runShell } from './programs.ts';
 
-/** The profiles in a PostgreSQL of their own. */
+/** The profiles in a dedicated PostgreSQL. */
 export interface PostgresSource {
   url: string;
   mapping: string;
@@ -36,7 +36,7 @@ BEGIN { FS = "\t"; ORS = "" }
   print "*4\r\n" text("HSET") text(ENVIRON["NAMES"] $3) text($2) text($1)
 }`;
 
-/** Starts it; undefined where PostgreSQL is not installed. */
+/** Starts it; undefined if PostgreSQL is not installed. */
 export async function openPostgresSource(folder: string, count: number): Promise<PostgresSource | undefined> {
   if (postgresPrograms === undefined) return undefined;
   const server = await startPostgres();

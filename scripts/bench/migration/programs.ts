@@ -10,11 +10,11 @@ export interface Call {
   peakMegabytes: number;
 }
 
-// Runs in the tool's process, and tells on its way out what it has used.
+// Runs in the tool's process, and reports on exit what it has used.
 const tellPeak =
   'data:text/javascript,import{writeSync}from"node:fs";process.on("exit",()=>writeSync(3,String(process.resourceUsage().maxRSS)))';
 
-/** Runs `profile-bridge migrate` as it is compiled. `meanwhile` may end it before its time. */
+/** Runs the compiled `profile-bridge migrate`. `meanwhile` may end it early. */
 export async function migrate(
   redisUrl: string,
   args: readonly string[],

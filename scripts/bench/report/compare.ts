@@ -10,11 +10,11 @@ export interface Contender {
   prepare?: (first: number) => Promise<void>;
 }
 
-/** What the rounds of one contender gave. */
+/** The results of one contender's rounds. */
 export interface Measured {
   requestsPerSecond: number[];
   p99: number[];
-  /** Processor time of the server for one request, in µs; empty if the machine does not tell. */
+  /** Processor time of the server for one request, in µs; empty if the machine does not report it. */
   cpu: number[];
 }
 
@@ -22,8 +22,8 @@ export interface Measured {
 const roundSize = 10_000_000;
 
 /**
- * Measures the contenders in turn (A B C A B C …), so that whatever else happens on the machine hits them alike;
- * after one short round each that does not count.
+ * Measures the contenders in turn (A B C A B C …), so that other load on the machine affects them alike, after a short
+ * warm-up round of each.
  */
 export async function compare<Name extends string>(
   resources: Resources,
@@ -59,7 +59,7 @@ function note(to: Measured, result: Load, seconds: number, before?: number, afte
 export function speed(ours: Measured, theirs: Measured): [Ratio, string] {
   const rate = ({ requestsPerSecond }: Measured) =>
     Math.round(median(requestsPerSecond)).toLocaleString('en');
-  // Steadier than the rate where others use the machine too: the server's own work for one request.
+  // The server's own work for one request: steadier than the rate if others use the machine, too.
   const cpu = [ours, theirs].map((measured) => median(measured.cpu).toFixed(0)).join(' : ');
   return [
     ratio(ours.requestsPerSecond, theirs.requestsPerSecond),

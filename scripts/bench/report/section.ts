@@ -5,7 +5,7 @@ import type { Resources } from '../resources.ts';
 export interface Section {
   name: string;
   about: string;
-  /** Left out unless it is named. */
+  /** Skipped unless it is named. */
   onlyWhenNamed?: true;
   run: (resources: Resources) => Promise<Row[]>;
 }
@@ -17,16 +17,16 @@ export interface Row {
   /** Of a ratio: the lowest and the highest of the rounds. */
   spread?: string;
   aim?: string;
-  /** Whether the aim is met; absent if there is none, or where the measurement says nothing. */
+  /** Whether the aim is met; absent if there is none, or if the measurement is inconclusive. */
   met?: boolean;
-  /** Absolute figures: true of this machine in this minute only. */
+  /** Absolute figures, which are only valid for this machine at this time. */
   noise?: string;
   figures: Record<string, unknown>;
 }
 
 export type Aim = { atLeast: number } | { atMost: number };
 
-/** A row that shows a ratio, unless its rounds disagree too much to mean anything. */
+/** A row with a ratio, unless its rounds disagree too much. */
 export function ratioRow(what: string, ratio: Ratio, noise: string, aim?: Aim): Row {
   const row: Row = {
     what,
@@ -38,7 +38,7 @@ export function ratioRow(what: string, ratio: Ratio, noise: string, aim?: Aim): 
   return ratio.meaningful ? judged(row, ratio.median, aim) : judged(row, undefined, aim);
 }
 
-/** Adds to a row what it aims at, and whether `value` gets there. */
+/** Adds the aim to a row, and whether `value` meets it. */
 export function judged(row: Row, value: number | undefined, aim: Aim | undefined): Row {
   if (aim === undefined) return row;
   const [text, reached] =

@@ -6,7 +6,7 @@ export function median(values: readonly number[]): number {
   return sorted.length % 2 === 1 ? upper : ((sorted[middle - 1] ?? Number.NaN) + upper) / 2;
 }
 
-/** A ratio of two things measured in turn: the median of the rounds, and how far the rounds lie apart. */
+/** A ratio of two things measured in turn: the median of the rounds, and their spread. */
 export interface Ratio {
   median: number;
   min: number;
@@ -15,12 +15,12 @@ export interface Ratio {
   meaningful: boolean;
 }
 
-/** Rounds further apart than this were disturbed by something else on the machine. */
+/** Rounds with a larger spread were disturbed by something else on the machine. */
 const widest = 1.6;
 
 /**
- * What `ours` is to `theirs`, round by round. Of seven rounds and more, the least and the greatest need not agree
- * with the others: one disturbance does not move a median.
+ * The ratio of `ours` to `theirs`, round by round. With seven rounds or more, the lowest and the highest are ignored:
+ * one disturbance does not move a median.
  */
 export function ratio(ours: readonly number[], theirs: readonly number[]): Ratio {
   const rounds = ours.map((value, round) => value / (theirs[round] ?? Number.NaN)).toSorted((a, b) => a - b);

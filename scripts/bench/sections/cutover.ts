@@ -17,17 +17,17 @@ const read: Workload = {
   organization: 'bridge',
   apiKey: playerKey,
 };
-/** Every request sets a name that nobody has had. */
+/** Every request sets a new name. */
 const change: Workload = { ...read, method: 'PUT', body: '{"username":"renamed-{n}"}' };
 
 /** What clients call: the legacy service itself, or a bridge in front of one like it. */
 type Way = 'direct' | 'shadow' | 'mirror';
 
-/** Requests of one client that make up a second of a round, about. */
+/** About how many requests of one client make up a second of a round. */
 const requestsPerSecond = 500;
 /** More than are ever sent, so that the numbers of two runs never meet. */
 const runSize = 1_000_000;
-/** So many requests have been forwarded when memory is looked at for the first time, and for the last. */
+/** How many requests have been forwarded when memory is measured for the first and for the last time. */
 const forwarded = { first: 10_000, last: 100_000 };
 const connectionsForMemory = 8;
 
@@ -78,7 +78,7 @@ async function setMode(env: Record<string, string>, mode: Mode): Promise<void> {
   if (code !== 0) throw new Error(`the mode cannot be set to ${mode}: ${err}`);
 }
 
-/** One client at a time, so that nothing queues; the ways in turn, so that whatever else happens hits them alike. */
+/** One client at a time, so that nothing queues; the paths in turn, so that other load affects them alike. */
 async function latencyRows(
   { rounds, seconds, say }: Resources,
   loop: ClosedLoop,
@@ -115,7 +115,7 @@ async function latencyRows(
   });
 }
 
-/** Whether a bridge grows by what it forwards: half of it reads, half changes. */
+/** Whether a bridge's memory grows with forwarded requests: half of them reads, half changes. */
 async function memoryRow({ say }: Resources, loop: ClosedLoop, bridge: Served): Promise<Row> {
   const what = `resident after ${forwarded.last.toLocaleString('en')} forwarded requests, of after ${forwarded.first.toLocaleString('en')}`;
   let sent = 0;
@@ -140,7 +140,7 @@ async function memoryRow({ say }: Resources, loop: ClosedLoop, bridge: Served): 
   return judged(row, after / before, { atMost: 1.25 });
 }
 
-/** That the mode is looked at costs requests nothing. */
+/** Checking the mode must cost requests nothing. */
 async function nativeRow(resources: Resources, legacyUrl: string): Promise<Row> {
   await setMode({ REDIS_URL: resources.redisUrl, LEGACY_BASE_URL: legacyUrl }, 'native');
   const after = await resources.openBridge({ LEGACY_BASE_URL: legacyUrl });

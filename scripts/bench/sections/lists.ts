@@ -26,7 +26,7 @@ interface Measured {
   longest: number;
   took: number;
   slowest: number;
-  /** What 99 % of the scripts that were noted did not exceed. */
+  /** What 99 % of the recorded scripts did not exceed. */
   script99: number;
 }
 
@@ -43,11 +43,11 @@ export const lists: Section = {
     const probe = openProbe(`${resources.bridge.url}/api/profile/`, readers());
     await resources.store.config('SET', 'slowlog-log-slower-than', 200, 'slowlog-max-len', 10_000);
     try {
-      // What has just started answers slowly, idle or not.
+      // A process that has just started answers slowly, idle or not.
       await watch(probe, () => sleep(2000));
       for (let round = 0; round < resources.rounds; round++) {
         await rename(resources.store, baseOf('bridge'), (user) => held(round, user));
-        // The overwrite replaces a list as long, which has to go.
+        // The overwrite replaces a list of the same length, which has to be removed.
         const changes = { ban: ban(round), overwrite: overwrite(round), delete: remove(round) };
         const idle: number[] = [];
         for (const what of ['ban', 'overwrite', 'delete'] as const) {
@@ -75,7 +75,7 @@ export const lists: Section = {
 /** The name of a user before a round's ban; after it he has the next round's. */
 const held = (round: number, user: number): string => `held-${round}-${user}`;
 
-/** Most names of a long list are nobody's: so many for each one that a user has. */
+/** Most names of a long list are unused: this many for each one in use. */
 const others = names / users - 1;
 
 /** The list of a round as JSON: what `write` makes of each name, and of the one that may replace it. */
@@ -146,7 +146,7 @@ async function change({ bridge }: Resources, { method, path, body, status }: Cha
   if (answered !== status) throw new Error(`${method} ${path} was answered ${answered}`);
 }
 
-/** How long scripts held Redis, in ms by its own clock, ascending: of those that it notes. */
+/** How long scripts blocked Redis, in ms by its own clock, ascending: of those that it records. */
 async function notedScripts({ store }: Resources): Promise<number[]> {
   const entries = (await store.slowlog('GET', 10_000)) as [
     id: number,
@@ -159,8 +159,8 @@ async function notedScripts({ store }: Resources): Promise<number[]> {
 }
 
 /**
- * Whatever else the machine does adds to every time, to those by Redis' own clock too. A ratio has that on both
- * sides; of the times the least disturbed round tells most: the work is the same in all of them, so it takes no longer.
+ * Other load on the machine adds to every time, also to those by Redis' own clock. In a ratio it is on both sides; for
+ * absolute times the least disturbed round is the best measure, since the work is the same in all of them.
  */
 function rowsOf(what: string, rounds: readonly Measured[], idles: readonly number[]): Row[] {
   const all = (name: keyof Measured) => rounds.map((round) => round[name]);

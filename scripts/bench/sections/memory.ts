@@ -10,7 +10,7 @@ import { migrateProfiles } from '../../../src/migration/engine/scripts.ts';
 const profiles = 200_000;
 const batch = 500;
 
-/** What profiles may look like: references to objects are what differs most. */
+/** Shapes of profiles: references to objects differ most. */
 const shapes = [
   {
     organization: 'short',

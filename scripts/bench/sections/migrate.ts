@@ -39,7 +39,7 @@ export const migrate: Section = {
       const applies: Call[] = [];
       const unchanged: Call[] = [];
       const verifies: Call[] = [];
-      // A round is long enough to need no more of them.
+      // A round is long enough that one is sufficient.
       for (let round = 0; round < Math.min(rounds, 3); round += 1) {
         await empty();
         pipes.push(await pipeFile(url, commands));

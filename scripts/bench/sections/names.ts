@@ -5,7 +5,7 @@ import { ratioRow, type Section } from '../report/section.ts';
 import { adminKey, baseOf, playerKey, rename } from '../load/seed.ts';
 import type { Served } from '../servers/serve.ts';
 
-/** Every request sets a name that nobody has had. */
+/** Every request sets a new name. */
 const change = (organization: string): Workload => ({
   method: 'PUT',
   path: '/api/profile/',

@@ -9,7 +9,7 @@ const work: Workload = { method: 'GET', path: '/api/profile/', organization: 'br
 export const workers: Section = {
   name: 'workers',
   about: 'GET of a profile and resident memory, WORKERS=2 against WORKERS=1 (only when named)',
-  // It says more of the machine's cores than of the bridge.
+  // It says more about the machine's cores than about the bridge.
   onlyWhenNamed: true,
   run: async (resources) => {
     const one = await resources.openBridge({ WORKERS: '1' });

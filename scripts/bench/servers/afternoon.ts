@@ -1,4 +1,4 @@
-// What one would write in an afternoon: Express and ioredis as their introductions show them, with keys of its own.
+// What one would write in an afternoon: Express and ioredis as their introductions show them, with its own keys.
 import type { AddressInfo } from 'node:net';
 import express from 'express';
 import { Redis } from 'ioredis';

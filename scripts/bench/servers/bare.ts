@@ -1,5 +1,5 @@
-// The limit: what node:http and one command of ioredis cost, with nothing of the bridge's around them. GET is one
-// HMGET; a username change and a ban are one call of the bridge's own script. No authentication, no validation.
+// The limit: what node:http and one command of ioredis cost, without the bridge. GET is one HMGET; a username change
+// and a ban are one call of the bridge's own script. No authentication, no validation.
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { Redis } from 'ioredis';

@@ -1,5 +1,5 @@
-// A stand-in for the legacy service: profiles in memory, answered at once. What a bridge in front of it adds to that is
-// all that its clients can notice; a real service takes longer, and the same time more weighs less.
+// A stand-in for the legacy service: profiles in memory, answered at once. Its clients notice nothing but the time that
+// a bridge in front of it adds; a real service takes longer, so the same time matters less.
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import type { ChangedProfile, Profile } from '../../../src/contract/types.gen.ts';

@@ -7,7 +7,7 @@ import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
 import { cpuSeconds, residentMiB } from './processes.ts';
 
-/** A server in a process of its own, or in several that this one starts. */
+/** A server in a separate process, which may start further ones. */
 export interface Served {
   url: string;
   /** The processor time that all have used, in seconds; undefined if the machine does not tell. */
@@ -23,7 +23,8 @@ export interface Served {
  */
 export async function serve(file: string, environment: Record<string, string>): Promise<Served> {
   const path = fileURLToPath(new URL(file, import.meta.url));
-  // Nothing of the caller's environment, which may be set up for another bridge; TypeScript runs as we do.
+  // Not the caller's environment, which may be set up for another bridge; TypeScript runs in the same way as this
+  // process.
   const child = spawn(process.execPath, [...(path.endsWith('.ts') ? process.execArgv : []), path], {
     env: { PATH: process.env['PATH'], ...environment },
     stdio: ['pipe', 'pipe', 'inherit'],
@@ -70,7 +71,7 @@ export async function serveBridge(
   };
 }
 
-/** What the server says itself, not one of its workers. */
+/** The output of the server itself, not of its workers. */
 function addressIn(line: string, server: number | undefined): string | undefined {
   if (!line.startsWith('{')) return undefined;
   const { message, url, pid } = JSON.parse(line) as { message?: string; url?: string; pid?: number };

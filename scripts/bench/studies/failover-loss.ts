@@ -21,7 +21,7 @@ const users = Array.from({ length: 8 }, (_, index) => `u${index}`);
 const rounds = 5;
 const site = { keyPrefix: 'pb:', organizationHeader: 'x-platform-organization-id' };
 
-/** A connection that delivers what the master sends after so many ms, and loses what is under way when it is cut. */
+/** A connection that delivers what the master sends after this many ms, and loses what is in flight when it is cut. */
 async function startLink(masterPort: number, delay: number): Promise<{ port: number; cut: () => void }> {
   const sockets: Socket[] = [];
   const server = createServer((replica) => {

@@ -1,17 +1,17 @@
-/** One call: when it was sent, when its answer came, and what that said. Times are of one clock that never goes back. */
+/** One call: when it was sent, when its answer came, and what that said. Times are from one monotonic clock. */
 export interface Operation<Input> {
   input: Input;
   sentAt: number;
-  /** Infinity where the outcome is unknown. */
+  /** Infinity if the outcome is unknown. */
   answeredAt: number;
-  /** Undefined where no answer came, or one that leaves open what was done: it may take effect later, or never. */
+  /** Undefined if no answer came, or one that does not say what was done: it may take effect later, or never. */
   outcome: string | undefined;
 }
 
 /** A sequential specification: what a call may answer in a state, and the state it leaves. */
 export interface Model<State, Input> {
   initial: State;
-  /** Every way the call may go; where the specification leaves no choice, one. */
+  /** Every possible step of the call; one if the specification leaves no choice. */
   step: (state: State, input: Input) => readonly Step<State>[];
   /** The same text for equal states, and for no others. */
   key: (state: State) => string;
@@ -28,7 +28,7 @@ export type Verdict<State, Input> =
   | { kind: 'linearizable' }
   /** No order explains the history. `explained` answers could be, `state` is what they left, `stuck` could not follow. */
   | { kind: 'violation'; explained: number; state: State; stuck: Operation<Input>[] }
-  /** The search was given up. */
+  /** The search was abandoned. */
   | { kind: 'undecided'; states: number };
 
 /** A point of the search: which operations have taken effect, and the state they left. */
@@ -83,7 +83,7 @@ export function checkLinearizability<State, Input>(
       const points = step(node.state, input)
         .filter((way) => way.outcome === outcome)
         .map(({ after }) => withKnown(node, at, after));
-      // What changes nothing, and fits here, need not be tried anywhere else.
+      // A call that changes nothing, and fits here, need not be tried anywhere else.
       if (points.length > 0 && isObservation(input, outcome)) return points;
       next.push(...points);
     }
@@ -94,7 +94,7 @@ export function checkLinearizability<State, Input>(
       if (operation.sentAt > deadline) break;
       if ((node.unknown & bit) !== 0n) continue;
       for (const { after } of step(node.state, operation.input)) {
-        // One without effect might as well be left out.
+        // One without effect can be left out.
         if (key(after) !== before) next.push({ ...node, unknown: node.unknown | bit, state: after });
       }
     }
@@ -111,7 +111,7 @@ export function checkLinearizability<State, Input>(
     const { low, window, unknown: used, state } = node;
     const mark = `${low} ${window.toString(36)} ${key(state)}`;
     const before = visited.get(mark) ?? [];
-    // To get to the same point with more operations left to choose from is as good at least.
+    // Reaching the same point with more operations left to choose from is at least as good.
     if (before.some((fewer) => (fewer & used) === fewer)) continue;
     if (visits >= limit) return { kind: 'undecided', states: visits };
     visits++;

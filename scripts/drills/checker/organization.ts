@@ -17,7 +17,7 @@ export type Input =
   | { kind: 'look-up'; username: string }
   /** Whether the name is denied; changes nothing. */
   | { kind: 'look-up-denied'; username: string }
-  /** The organization compares names another way from now on. */
+  /** The organization compares names in another way from now on. */
   | { kind: 'compare'; comparison: UsernameComparison };
 
 interface Profile {
@@ -25,7 +25,7 @@ interface Profile {
   avatar?: string | undefined;
 }
 
-/** An organization. Never changed: every step makes a new one. */
+/** An organization. Immutable: every step creates a new one. */
 export interface Organization {
   comparison: UsernameComparison;
   profiles: ReadonlyMap<string, Profile>;
@@ -49,8 +49,8 @@ export function organizationModel(comparison: UsernameComparison): Model<Organiz
 }
 
 /**
- * A history of the same verdict that takes a shorter search: an avatar that no answer shows was replaced before anybody
- * looked, so all such avatars may be one, and a put of unknown outcome that sets nothing else may never have happened.
+ * A history with the same verdict and a shorter search: an avatar that no answer shows was replaced before anybody read
+ * it, so all such avatars can be merged, and a put of unknown outcome that sets nothing else can be left out.
  */
 export function mergeUnseenAvatars(history: readonly Operation<Input>[]): Operation<Input>[] {
   const seen = history.map(({ outcome }) => outcome).join('\n');
@@ -115,7 +115,7 @@ function step(state: Organization, input: Input): Step<Organization>[] {
       let { profiles } = state;
       if (user !== undefined) {
         if (banned.some((name) => form(name) === form(replacement))) {
-          // Where the replacement's own ban fails, it is still in use.
+          // If the replacement's own ban fails, it is still in use.
           return [unchanged('replacement-denied'), unchanged('replacement-in-use')];
         }
         if (state.denied.has(form(replacement))) return [unchanged('replacement-denied')];

@@ -15,7 +15,7 @@ export interface Call {
   status: number | 'broken' | 'late';
   /** Who made the response. */
   by: Authority | undefined;
-  /** The response's body where it is no success. */
+  /** The response's body unless it is a success. */
   detail?: string;
 }
 
@@ -34,7 +34,7 @@ const requestTimeoutMs = 30_000;
 /** Between two requests of a client, in ms. */
 const pause = 20;
 
-/** A name that nobody has used before. */
+/** A new name. */
 export function createNames(): (user: string) => string {
   let names = 0;
   return (user) => `${user}-${++names}`;

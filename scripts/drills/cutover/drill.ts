@@ -25,8 +25,8 @@ export interface CutoverDrillOptions {
 }
 
 /**
- * Runs `cutover set` as a process in front of two bridges under load, and stops something at each of its steps. What
- * clients saw, what the two sides recorded and what is left are judged.
+ * Runs `cutover set` as a process in front of two bridges under load, and stops something at each of its steps. Then
+ * checks what clients saw, what the two sides recorded and what they hold in the end.
  */
 export async function drillCutover(options: CutoverDrillOptions): Promise<CutoverResult[]> {
   const { say, commands, first = 1 } = options;
@@ -64,7 +64,7 @@ export async function drillCutover(options: CutoverDrillOptions): Promise<Cutove
 
 interface Point {
   step: Step;
-  /** The how many-th command of the step. */
+  /** The position of the command in the step. */
   occurrence: number;
   stop: Stop;
 }

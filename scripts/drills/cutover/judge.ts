@@ -10,13 +10,13 @@ export interface Record {
   history: CutoverState['history'];
   /** What the authority has in the end. */
   stored: Stored;
-  /** Users whose last change is on record as possibly missing here; '' is the denylist. */
+  /** Users whose last change is recorded as possibly missing here; '' is the denylist. */
   inDoubt: ReadonlySet<string>;
 }
 
 const isDone = ({ status }: Call): boolean => typeof status === 'number' && status < 300;
 
-/** What clients must not see: a failed request, but for what is allowed. */
+/** What clients must not see: a failed request, except for those that are allowed. */
 export function failedCalls(calls: readonly Call[], allows: (call: Call) => boolean): string[] {
   return calls
     .filter((call) => !isDone(call) && !allows(call))
@@ -40,7 +40,7 @@ export function doubleAuthority({ calls, legacyChanges, history }: Record): stri
     }
   }
   for (const { name, at } of legacyChanges) {
-    // Those before the first call are none of the clients'.
+    // Those before the first call were not made by clients.
     if (!changes.has(name)) continue;
     const by = changes.get(name)?.by;
     const then = modesBetween(history, at, at);

@@ -2,14 +2,14 @@ import { number } from '../../../src/lib/numbers.ts';
 import { table } from '../../../src/lib/system/terminal.ts';
 import type { Step } from './steps.ts';
 
-/** What became of a switch with one thing stopped at one of its commands. */
+/** The outcome of a switch during which something was stopped at one of its commands. */
 export interface CutoverResult {
   name: string;
   step: Step;
   stopped: string;
   /** Whether the new mode came into force. */
   isSwitched: boolean;
-  /** What the tool said last. */
+  /** The last line of the tool's output. */
   said: string;
   calls: number;
   unavailable: number;
@@ -20,7 +20,7 @@ export interface CutoverResult {
   violations: string[];
 }
 
-/** What became of it, in a line, and what must not have. */
+/** The outcome in one line, and the violations. */
 export function describeResult({ name, step, stopped, said, violations }: CutoverResult): string {
   return [
     `${name}, ${step}, ${stopped}: ${said}`,

@@ -31,7 +31,7 @@ export interface Site {
   legacyChanges: LegacyChange[];
   players: readonly Client[];
   admin: Client;
-  /** What the operator's tool is given. */
+  /** The environment of the operator's tool. */
   env: Record<string, string>;
   state: () => Promise<CutoverState>;
   /** The usernames and the denied names that Redis, and the legacy service, have now. */
@@ -147,7 +147,7 @@ export async function clearDenylists({ legacy, store }: Site): Promise<void> {
   await store.del(await denylistNow(store));
 }
 
-/** Brings the legacy service to what Redis has, as an import of `migrate export` does. */
+/** Gives the legacy service the data of Redis, as an import of `migrate export` does. */
 export async function importIntoLegacy({ legacy, stored }: Site): Promise<void> {
   const { usernames, denied } = await stored();
   const organization = legacy.organization(organizationId);
@@ -157,7 +157,7 @@ export async function importIntoLegacy({ legacy, stored }: Site): Promise<void> 
   for (const name of denied) organization.denied.add(name);
 }
 
-/** Switches to a mode without any fault, once what a fault has left allows it. */
+/** Switches to a mode without any fault, once the remains of a fault allow it. */
 export async function switchTo(site: Site, mode: Mode): Promise<void> {
   const deadline = performance.now() + 60_000;
   for (;;) {

@@ -21,7 +21,10 @@ export const steps = [
 
 export type Step = (typeof steps)[number];
 
-/** Tells the step that each command of a tool belongs to, given the commands of a switch in the order in which they are sent. */
+/**
+ * Finds the step that each command of a tool belongs to, given the commands of a switch in the order in which they are
+ * sent.
+ */
 export function createStepper(from: Mode): (words: readonly string[]) => Step {
   const names = scriptNames();
   let step: Step = 'before the switch';

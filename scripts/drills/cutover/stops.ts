@@ -15,9 +15,9 @@ interface Stoppable {
 /** What is stopped at a step of a switch. */
 export interface Stop {
   name: string;
-  /** Stops it before the command goes on to Redis. What it returns, if anything, ends when all runs again. */
+  /** Stops it before the command reaches Redis. The returned promise, if any, resolves when everything runs again. */
   stop: (what: Stoppable) => Promise<{ action: Action; until?: Promise<void> | undefined }>;
-  /** Whether a client may see this, by the design, besides success. */
+  /** Whether the design allows a client to see this instead of success. */
   allows: (call: Call) => boolean;
 }
 
@@ -28,7 +28,10 @@ const long = 6000;
 const victim = 0;
 
 const isUnavailable = ({ status }: Call): boolean => status === 503;
-/** After a pause, a bridge does not know what became of what it forwarded: the connection is closed, or too much time gone. */
+/**
+ * After a pause, a bridge does not know the outcome of what it forwarded: the connection is closed, or too much time
+ * has passed.
+ */
 const isUnknown = ({ status }: Call): boolean => status === 502 || status === 504;
 
 async function paused(server: Pick<Server, 'pid'>, ms = long): Promise<void> {
@@ -47,7 +50,7 @@ export const stops: readonly Stop[] = [
     name: 'instance paused',
     stop: ({ bridges: [bridge] }) =>
       Promise.resolve({ action: 'forward', until: bridge && paused(bridge) } as const),
-    // Only what it was about itself: the other one goes on.
+    // Only its own requests: the other one goes on.
     allows: (call) => call.bridge === victim && (isUnavailable(call) || isUnknown(call)),
   },
   {

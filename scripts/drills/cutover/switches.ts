@@ -19,5 +19,5 @@ export const switches: readonly Switch[] = [
 
 export const nameOf = ({ from, to }: Switch): string => `${from} -> ${to}`;
 
-/** Whether the switch goes on without what is in doubt. */
+/** Whether the switch ignores changes in doubt. */
 export const isForced = ({ options }: Switch): boolean => options.includes('--force');

@@ -9,7 +9,7 @@ export interface Attack {
   pause?: number;
   /** What the client does once all is sent: waits for the answer, says that it sends no more, or hangs up. */
   end: 'wait' | 'half-close' | 'reset';
-  /** Where it is known: the status of each answer. */
+  /** The status of each answer, if known. */
   expected?: readonly number[];
   /** Whether it sends more pictures at once than the bridge decodes: some may be answered 503 `overloaded`. */
   mayOverload?: boolean;
@@ -32,7 +32,7 @@ export async function carryOut(attack: Attack, target: Target, localAddress: str
   const closed = new Promise<void>((resolve) => {
     socket.once('close', () => resolve());
   });
-  // To be cut off is one of the answers.
+  // Being cut off is one of the answers.
   socket.on('error', () => {});
   let timer: NodeJS.Timeout | undefined;
   const giveUpAfter = (milliseconds: number): void => {
@@ -63,7 +63,7 @@ export async function carryOut(attack: Attack, target: Target, localAddress: str
   return statusesIn(Buffer.concat(received).toString('latin1'));
 }
 
-/** Of answers one behind the other. No body of the bridge's has a line like that. */
+/** Of consecutive answers. No body of the bridge contains a line like that. */
 function statusesIn(text: string): number[] {
   const statuses = [...text.matchAll(/HTTP\/1\.1 (\d{3}) /g)].map(([, status]) => Number(status));
   return statuses.filter((status) => status >= 200);

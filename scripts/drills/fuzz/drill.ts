@@ -33,10 +33,13 @@ export interface FuzzResult {
 }
 
 const atOnce = 16;
-/** More than this, in MiB, is no noise of the garbage collector's. */
+/** More than this, in MiB, is not noise of the garbage collector. */
 const tolerableGrowth = 96;
 
-/** Attacks a bridge of its own over raw sockets, first in known ways, then at random; and looks at what it left. */
+/**
+ * Attacks a dedicated bridge over raw sockets, first with known attacks, then with random ones, and checks what they
+ * left.
+ */
 export async function drillFuzz({ attacks, first = 0, seed, say }: FuzzOptions): Promise<FuzzResult> {
   const releasers = createReleasers();
   try {
@@ -102,7 +105,8 @@ export async function drillFuzz({ attacks, first = 0, seed, say }: FuzzOptions):
         const attack = randomAttack(seed, number, credentials);
         let statuses = await carryOut(attack, target, addressOf(number));
         note(statuses);
-        // On a busy machine Redis may answer later than the bridge waits for it: that is no answer to this attack.
+        // On a busy machine Redis may answer later than the bridge waits for it, which has nothing to do with this
+        // attack.
         if (statuses.includes(503) && attack.mayOverload !== true) {
           const again = await carryOut(attack, target, addressOf(number));
           if (!again.includes(503)) result.repeated++;
@@ -171,7 +175,7 @@ async function inspectBridge(
   return violations;
 }
 
-/** A figure, once it is down to the limit, or has stayed above it for 10 s. */
+/** A figure, once it is down to the limit or has been above it for 10 s. */
 async function settled(read: () => Promise<number>, limit: number): Promise<number> {
   let value = await read();
   for (let attempt = 0; value > limit && attempt < 50; attempt++) {
@@ -181,7 +185,7 @@ async function settled(read: () => Promise<number>, limit: number): Promise<numb
   return value;
 }
 
-/** The status of a PUT that is in order. */
+/** The status of a valid PUT. */
 async function ask(target: Target, { organizationId, playerKey }: Credentials): Promise<string> {
   const body = Buffer.from('{"avatarObjectDefinitionId":null}');
   const request = makeRequest('PUT', '/api/profile/', { organizationId, apiKey: playerKey }, body);
@@ -198,7 +202,7 @@ async function openSockets(pid: number): Promise<number> {
   return links.filter((link) => link.startsWith('socket:')).length;
 }
 
-/** Requests that the bridge counts as under way, by its own metrics. */
+/** Requests in progress, by the bridge's own metrics. */
 async function usedSlots(adminPort: string): Promise<number> {
   const metrics = await (await fetch(`http://127.0.0.1:${adminPort}/metrics`)).text();
   const [, used] = /^profile_bridge_slots_in_use (\d+)$/m.exec(metrics) ?? [];

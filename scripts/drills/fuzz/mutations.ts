@@ -1,7 +1,7 @@
 import type { Random } from '../random.ts';
 import type { Request } from './request.ts';
 
-/** A way to spoil a request that is in order. */
+/** A way to corrupt a valid request. */
 type Mutation = (request: Request, random: Random) => Request;
 
 const withHeader =

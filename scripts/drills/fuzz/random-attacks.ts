@@ -24,7 +24,7 @@ export function randomAttack(seed: number, number: number, credentials: Credenti
 }
 
 function spoil(valid: Request, random: Random): Request {
-  // A connection that stays open is good for more than one request.
+  // A connection that stays open can carry more than one request.
   const headers = valid.headers.filter(([name]) => name !== 'Connection' || random.between(0, 3) > 0);
   let request: Request = { ...valid, headers };
   for (let times = random.between(0, 3); times > 0; times--) {
@@ -38,7 +38,7 @@ function asChunked({ headers, ...request }: Request): Request {
   return { ...request, headers: [...others, ['Transfer-Encoding', 'chunked']], body: Buffer.alloc(0) };
 }
 
-/** Mostly nothing; else some bytes are others, or the end is missing. */
+/** Mostly nothing; otherwise some bytes are changed, or the end is missing. */
 function tamper(bytes: Buffer, random: Random): Buffer {
   switch (random.between(0, 9)) {
     case 0: {

@@ -5,7 +5,7 @@ export interface Credentials {
   adminKey: string;
 }
 
-/** A request before it becomes bytes, so that each part can be spoiled by itself. */
+/** A request before it becomes bytes, so that each part can be corrupted by itself. */
 export interface Request {
   method: string;
   path: string;
@@ -28,7 +28,7 @@ export function encode({ method, path, version, headers, body }: Request): Buffe
 const profile = '/api/profile/';
 const boundary = 'boundary';
 
-/** A request that is in order, with the length of its body. */
+/** A valid request, with the length of its body. */
 export function makeRequest(
   method: string,
   path: string,

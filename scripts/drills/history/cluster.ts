@@ -36,7 +36,7 @@ export async function moveSlot(
   }
 }
 
-/** On a busy machine the target may respond too late, and have the key or not: as an operator does, once more. */
+/** On a busy machine the target may respond too late, with or without the key: retried, as an operator would. */
 async function migrateKey(source: Redis, target: { host: string; port: string }, key: string): Promise<void> {
   for (let attempt = 1; ; attempt++) {
     try {
@@ -79,7 +79,7 @@ export async function failOver({ deployment, organizations }: FaultContext): Pro
   await attach(spare, replica);
 }
 
-/** Makes a node the replica of a master, as soon as it knows that this one is a master. */
+/** Makes a node the replica of a master as soon as it knows that this node is a master. */
 async function attach(node: RedisProcess, master: RedisProcess): Promise<void> {
   const [replica, promoted] = [new Redis(node.url), new Redis(master.url)];
   try {

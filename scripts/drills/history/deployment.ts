@@ -8,13 +8,13 @@ import type { RedisClient } from '../../../src/redis/connection/client.ts';
 
 export const keyPrefix = 'pb:';
 
-/** Two bridges on one store, which are there to be broken. */
+/** Two bridges on one store, to be broken. */
 export interface Deployment {
   bridges: readonly [Server, Server];
   /** Exactly one of the two. */
   redis: Server | undefined;
   cluster: RedisCluster | undefined;
-  /** What the operator's tools are given. */
+  /** The environment of the operator's tools. */
   env: Record<string, string>;
   /** A connection of the drill's own, to set things up with. */
   store: RedisClient;

@@ -11,7 +11,7 @@ export interface DrillOptions {
   say: (line: string) => void;
 }
 
-/** What all rounds of one fault came to. */
+/** The result of all rounds of one fault. */
 export interface FaultResult extends RoundResult {
   fault: Fault;
   rounds: number;

@@ -8,7 +8,7 @@ export interface FaultContext {
   random: Random;
 }
 
-/** Something that goes wrong, or that an operator does, while clients call. */
+/** Something that breaks, or that an operator does, while clients call. */
 export interface Fault extends DeploymentOptions {
   name: string;
   /** Whether lists go over several script calls. */
@@ -17,8 +17,8 @@ export interface Fault extends DeploymentOptions {
   impatient?: true;
   /** Whether the deployment cannot be used for another round. */
   breaksDeployment?: true;
-  /** Whether acknowledged writes may be lost: they are counted, and no violation. */
+  /** Whether acknowledged writes may be lost: they are counted, but are not violations. */
   mayLoseWrites?: true;
-  /** What happens after clients have begun, and before they end. */
+  /** What happens after clients have started and before they end. */
   inject: (context: FaultContext) => Promise<void>;
 }

@@ -3,7 +3,7 @@ import type { Input } from '../checker/organization.ts';
 
 /**
  * How many writes of an avatar were acknowledged and are gone: a later read shows an avatar that was replaced by them,
- * or none. Each avatar is written once, so a read tells which write it sees.
+ * or none. Each avatar is written once, so a read shows which write it sees.
  */
 export function countLostWrites(history: readonly Operation<Input>[]): number {
   const lost = new Set<Operation<Input>>();

@@ -11,7 +11,7 @@ import { keyPrefix, type Deployment } from './deployment.ts';
 
 const organizationHeader = 'x-platform-organization-id';
 
-/** Requests by what became of them, as their clients saw it. */
+/** Requests by outcome, as their clients saw it. */
 export interface Seen {
   /** Done, or refused for a reason of the contract's. */
   answered: number;
@@ -20,7 +20,7 @@ export interface Seen {
   unanswered: number;
 }
 
-/** An organization under drill, and the history of all that was asked of it. */
+/** An organization under test, and the history of all requests to it. */
 export interface DrilledOrganization {
   id: string;
   /** What holds for all keys of the organization: it says where in a cluster they are. */
@@ -30,7 +30,7 @@ export interface DrilledOrganization {
   seen: Seen;
   /** Takes turns until they are used up, or the drill is over. */
   run: (turns: readonly Turn[], over: AbortSignal) => Promise<void>;
-  /** Asks for everything there is to know, once all is quiet. */
+  /** Reads everything once all is quiet. */
   settle: () => Promise<void>;
 }
 
@@ -38,7 +38,7 @@ export interface OrganizationOptions {
   comparison: UsernameComparison;
   /** Whether lists go over several script calls. */
   longLists: boolean;
-  /** Told of every answer that the contract does not know. */
+  /** Called with every answer that the contract does not define. */
   onViolation: (error: unknown) => void;
 }
 
@@ -67,7 +67,7 @@ export async function createDrilledOrganization(
   const history: Operation<Input>[] = [];
   const seen: Seen = { answered: 0, unavailable: 0, unanswered: 0 };
 
-  /** Sends a command to one of the bridges, and keeps what came of it. */
+  /** Sends a command to one of the bridges, and records the outcome. */
   const call = async (command: Command, bridge: number, timeoutMs = 15_000): Promise<Sent> => {
     const client = clients[bridge % clients.length]?.get('user' in command ? command.user : undefined);
     if (client === undefined) throw new Error('a user without a key');
@@ -105,7 +105,7 @@ export async function createDrilledOrganization(
     run: async (turns, over) => {
       let failures = 0;
       for (const { pause, timeoutMs, command } of turns) {
-        // To go on regardless after a failure would only pile up outcomes that nobody knows.
+        // Continuing after a failure would only add unknown outcomes.
         await sleep(pause + 200 * failures);
         if (over.aborted) return;
         const sent = await call(longLists ? lengthen(command) : command, pause, timeoutMs);
@@ -114,18 +114,18 @@ export async function createDrilledOrganization(
           failures++;
           await untilReady(deployment);
         } else if (command.kind !== 'read') {
-          // That reads are answered again says nothing of writes: these may still wait for replicas.
+          // Reads may be answered again while writes still wait for replicas.
           failures = 0;
         }
       }
     },
     settle: async () => {
       await untilReady(deployment);
-      // Whether writes are taken is found out by a name of no interest, which leaves nothing in the history.
+      // Whether writes work is tested with an unrelated name, which leaves nothing in the history.
       for (const bridge of clients.keys()) await insist({ kind: 'remove', usernames: [fillerName] }, bridge);
       for (const user of users) await insist({ kind: 'read', user });
       for (const username of usernames) await insist({ kind: 'remove', usernames: [username] });
-      // Whatever nobody has can be had.
+      // Every name that nobody has can be claimed.
       for (const username of usernames) await insist({ kind: 'put', user: probe, username });
       for (const user of users) await insist({ kind: 'read', user });
     },
@@ -150,7 +150,7 @@ async function send(
   } catch (error) {
     const { code, name } = error as NodeJS.ErrnoException;
     if (code === 'ECONNREFUSED') return 'not sent';
-    // All else is an answer that openapi.yaml does not document: it says nothing of what was done.
+    // Any other answer is not documented in openapi.yaml, and says nothing about what was done.
     if (code === undefined && name !== 'TimeoutError' && name !== 'AbortError') onViolation(error);
     return 'no answer';
   }

@@ -28,7 +28,7 @@ export function requestOf(command: Command): { method: string; path: string; jso
   }
 }
 
-/** What a request asked for in parts that take effect at once, and what its answer says of each. */
+/** The parts of a request that take effect at once, and what its answer says about each. */
 export interface Part {
   input: Input;
   /** Undefined: unknown. */
@@ -90,7 +90,7 @@ export function partsOf(command: Command, answer: Answer | undefined): Part[] {
       if (interesting.length === command.usernames.length) {
         return [{ input, outcome: inUseOutcome(usernamesInUse) }];
       }
-      // A long list is looked through in parts, and refused as a whole.
+      // A long list is checked in parts, and refused as a whole.
       const looked = new Set([...interesting, ...usernamesInUse]);
       return [...looked].map((name) => ({
         input: { kind: 'look-up', username: name },

@@ -21,11 +21,11 @@ export interface RoundResult extends Seen {
   operations: number;
   /** Acknowledged, and gone. */
   lostWrites: number;
-  /** What went against the contract, in words; with the history it was found in. */
+  /** Violations of the contract, in words, with the history in which they were found. */
   violations: { message: string; history: readonly Operation<Input>[] }[];
 }
 
-/** Lets clients call while the fault happens, and judges what they saw. The same seed makes the same calls. */
+/** Lets clients call while the fault happens, and checks what they saw. The same seed makes the same calls. */
 export async function runRound(deployment: Deployment, fault: Fault, seed: number): Promise<RoundResult> {
   const random = createRandom(seed);
   const result: RoundResult = {

@@ -46,18 +46,18 @@ export async function repair({ deployment }: FaultContext): Promise<void> {
   if (!hasGivenUp && !findsNoFault(out)) throw new Error(`fsck --repair found faults: ${out}${err}`);
 }
 
-/** By the output of `admin fsck --json`; what a rebuild that was cut off has left is no fault. */
+/** By the output of `admin fsck --json`; the remains of an interrupted rebuild are not a fault. */
 function findsNoFault(out: string): boolean {
   if (out === '') return false;
   const { faults } = JSON.parse(out) as { faults: { kind: string }[] };
   return faults.every(({ kind }) => kind === 'generation-left-over');
 }
 
-/** Throws where `admin fsck` finds a fault. */
+/** Throws if `admin fsck` finds a fault. */
 export async function checkStore({ env }: Deployment): Promise<void> {
   for (let attempt = 1; ; attempt++) {
     const { code, out, err } = await runTool(env, 'fsck --json');
-    // It gives up where slots have just moved, or the cluster is not whole yet.
+    // It gives up if slots have just moved, or the cluster is not complete yet.
     if (out === '' && attempt < 20) await sleep(500);
     else if (out === '') throw new Error(`fsck failed (${code}): ${err}`);
     else {
@@ -79,7 +79,7 @@ interface DeniedRecord {
   username: string;
 }
 
-/** `migrate export`: what it says of each record was so at some instant while it ran. */
+/** `migrate export`: it shows each record as it was at some instant while it ran. */
 export async function exportAll({ deployment, organizations }: FaultContext): Promise<void> {
   const folder = await mkdtemp(join(tmpdir(), 'drill-export-'));
   const sentAt = performance.now();

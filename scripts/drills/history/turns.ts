@@ -16,13 +16,13 @@ export interface Turn {
   command: Command;
 }
 
-/** Few users and few names, so that clients are in each other's way all the time. */
+/** Few users and few names, so that clients conflict all the time. */
 export const users: readonly string[] = ['u0', 'u1', 'u2', 'u3'];
 export const usernames: readonly string[] = ['a', 'A', 'b', 'c', 'd', 'é', 'e\u0301', '__proto__'];
 
 const anyUser = fc.constantFrom(...users);
 const anyUsername = fc.constantFrom(...usernames);
-/** No two of one form, however names are compared: the contract answers for each name once. */
+/** No two of the same form, however names are compared: the contract answers for each name once. */
 const list = fc.uniqueArray(anyUsername, {
   minLength: 1,
   maxLength: 3,
@@ -68,7 +68,7 @@ export function turnsOf(
   });
 }
 
-/** How many names of no interest surround each name of a long list: so many that each is in another script call. */
+/** How many unrelated names surround each name of a long list: so many that each is in another script call. */
 const padding = 130;
 
 /** A command whose lists are long, with the same names among others that nobody uses. */

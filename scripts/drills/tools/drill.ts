@@ -21,7 +21,7 @@ export interface ToolDrillOptions {
   /** Only tools and faults whose names match. */
   tools?: RegExp;
   faults?: RegExp;
-  /** Every so many commands, beginning at the `first`: 1 for all. */
+  /** Every n-th command, beginning at the `first`: 1 for all. */
   step: number;
   first?: number | undefined;
   say: (line: string) => void;
@@ -39,21 +39,21 @@ export interface ToolResult {
 
 /** Runs at once: most of them wait. */
 const lanes = 24;
-/** How long a tool may be refused after a fault, by leases of what was interrupted, in ms. */
+/** How long leases of an interrupted tool may block a tool after a fault, in ms. */
 const retryFor = 40_000;
 
-/** Where the drill happens. */
+/** The environment of the drill. */
 interface Site {
   redis: RedisProcess;
   store: RedisClient;
   env: (prefix: string, url?: string) => Record<string, string>;
 }
 
-/** Interrupts each tool at its every n-th command in each way; what is lost, broken or never done is a violation. */
+/** Interrupts each tool at every n-th command in each way; whatever is lost, broken or never done is a violation. */
 export async function drillTools(options: ToolDrillOptions): Promise<ToolResult[]> {
   const { tools = /^/, faults = /^/, step, first = 1, say } = options;
   const redis = await startRedis();
-  // Many runs at once make one another wait.
+  // Many runs at once delay each other.
   const store = await connectRedis(redis.url, { commandTimeout: 30_000 });
   const folder = await mkdtemp(join(tmpdir(), 'drill-tools-'));
   const site: Site = {
@@ -115,7 +115,7 @@ async function inLanes(jobs: readonly (() => Promise<void>)[]): Promise<void> {
   await Promise.all(Array.from({ length: lanes }, lane));
 }
 
-/** What a tool starts from, and what it comes to when nobody interrupts it. */
+/** What a tool starts from, and its result without interruption. */
 interface Template {
   prefix: string;
   commands: number;
@@ -200,7 +200,7 @@ async function drillPoint(
   return { isInjected, violations: [...new Set(violations)] };
 }
 
-/** Runs it again until it is done; what it says last where it never is. */
+/** Runs it again until it succeeds; returns its last message if it never does. */
 async function runToItsEnd(run: Tool['run'], env: Record<string, string>): Promise<string[]> {
   const deadline = performance.now() + retryFor;
   for (;;) {
@@ -211,7 +211,7 @@ async function runToItsEnd(run: Tool['run'], env: Record<string, string>): Promi
   }
 }
 
-/** As a user does it through the bridge, while the tool believes itself alone. */
+/** As a user does through the bridge, while the tool assumes that it is alone. */
 async function rename(
   store: RedisClient,
   prefix: string,
@@ -227,7 +227,7 @@ async function rename(
   expected.rest[`p:${user}`] ??= {};
 }
 
-/** Where contents are not as expected; the index is judged by the usernames. */
+/** The differences from the expected contents; the index is checked against the usernames. */
 function differences(expected: Contents, found: Contents): string[] {
   return (['usernames', 'denied', 'settings', 'rest'] as const).flatMap((part) => {
     const names = new Set([...Object.keys(expected[part]), ...Object.keys(found[part])]);

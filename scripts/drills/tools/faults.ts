@@ -1,11 +1,11 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Action } from './proxy.ts';
 
-/** What can be done beside a tool while one of its commands waits. */
+/** What can happen while one of a tool's commands waits. */
 interface Bystanders {
   /** Another operator runs the same tool, or one that contends with it. */
   rival: () => Promise<void>;
-  /** A user takes another name, and somebody else the one that is free now. */
+  /** A user takes another name, and somebody else takes the one that becomes free. */
   rename: () => Promise<void>;
 }
 
@@ -17,7 +17,7 @@ export interface ToolFault {
   action: Action;
 }
 
-/** More than any lease of any tool, in ms. */
+/** Longer than any lease of any tool, in ms. */
 const stall = 16_000;
 
 export const toolFaults: readonly ToolFault[] = [

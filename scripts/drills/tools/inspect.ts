@@ -3,7 +3,7 @@ import { namesBucketKey, organizationBase, profileKey, settingsKey } from '../..
 import { scanKeys } from '../../../src/redis/connection/scan.ts';
 import type { RedisClient } from '../../../src/redis/connection/client.ts';
 
-/** All that an organization holds, without times and without what a tool keeps for itself. */
+/** Everything that an organization holds, without times and internal state of tools. */
 export interface Contents {
   /** User → username. */
   usernames: Record<string, string>;
@@ -18,7 +18,7 @@ export interface Contents {
 
 /** Fields that say when, or how far a tool is. */
 const passing = new Set(['t', 'b', 'index', 'building', 'frozen', 'epoch']);
-/** Keys that no client can tell apart: who wrote what, what is about to expire, what a dead tool has left. */
+/** Keys that no client can see: who wrote what, what is about to expire, what a dead tool has left. */
 const internal = /^(?:audit|local-writes|here|reindex|media|stage.*|n\d+:\d+|d\d+|use:.*|rate:.*)$/;
 
 /** Reads an organization's keys as the table in src/redis/README.md has them. */
@@ -72,7 +72,7 @@ async function keysOf(store: RedisClient, start: string): Promise<string[]> {
   return [...found];
 }
 
-/** What is wrong with contents that must hold at every instant: index and profiles say the same, for each name one user. */
+/** Violations of what must hold at every instant: index and profiles agree, and each name has one user. */
 export function brokenInvariants({ usernames, index, settings }: Contents): string[] {
   const comparison = settings['comparison'] === 'case-insensitive' ? 'case-insensitive' : 'exact';
   const broken: string[] = [];

@@ -3,8 +3,8 @@ import { connect, createServer, type Socket } from 'node:net';
 import { createCommandSplitter, wordsOf } from './resp.ts';
 
 /**
- * What becomes of a command. `kill`: neither it nor anything after it reaches Redis, on any connection. `lose-reply`:
- * Redis executes it, and the connection breaks before the client has the reply; it may connect again.
+ * What happens to a command. `kill`: neither it nor anything after it reaches Redis, on any connection. `lose-reply`:
+ * Redis executes it, and the connection breaks before the client has the reply; it may reconnect.
  */
 export type Action = 'forward' | 'kill' | 'lose-reply';
 
@@ -16,7 +16,7 @@ export interface CommandProxy {
 }
 
 /**
- * Stands between a client and a Redis, and asks what to do with each command; `position` counts from 1, over all
+ * Sits between a client and a Redis, and asks what to do with each command; `position` counts from 1, over all
  * connections; `words` are the command's name and arguments. While `decide` has not answered, what the same connection
  * sent later waits.
  */
@@ -30,7 +30,7 @@ export async function startCommandProxy(
   const keep = (socket: Socket): Socket => {
     sockets.add(socket);
     socket.setNoDelay();
-    // The other side learns of it by its own end.
+    // The other side notices when its own connection ends.
     socket.on('error', () => {});
     return socket.on('close', () => sockets.delete(socket));
   };

@@ -9,7 +9,7 @@ type Records = Record<string, readonly object[]>;
 const count = 12;
 const user = (index: number): string => `u${index}`;
 
-/** What the organization is at first. Its names differ in more than case. */
+/** The initial organization. Its names differ in more than case. */
 export const before: Records = recordsWith({
   names: (index) => `Name${index}`,
   denied: ['Root', 'admin', 'Straße', 'moderator'],

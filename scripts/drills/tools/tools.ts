@@ -25,17 +25,17 @@ export interface Tool {
   /** Makes the organization that the tool is to work on. */
   prepare: (env: Record<string, string>) => Promise<Ran>;
   run: (env: Record<string, string>) => Promise<Ran>;
-  /** What another operator does meanwhile; the same command, unless it says otherwise. */
+  /** What another operator does meanwhile; by default the same command. */
   rival?: (env: Record<string, string>) => Promise<Ran>;
   /** What is wrong at first, for the tool to repair: index and profiles need not agree until it has. */
   damage?: (store: RedisClient, prefix: string) => Promise<void>;
-  /** What is still wrong once the tool has run to its end, besides what all tools must leave in order. */
+  /** What is still wrong once the tool has finished, besides what all tools must keep consistent. */
   check?: (store: RedisClient, prefix: string) => Promise<string[]>;
   /** Users who take another name meanwhile, through the bridge: user, username. */
   renames?: readonly (readonly [string, string])[];
 }
 
-/** A user changes a name, and another one takes what is free now. */
+/** A user changes a name, and another one takes the one that becomes free. */
 const changed = ['u9', 'Renamed'] as const;
 const taken = ['newcomer-2', 'Name9'] as const;
 
@@ -97,7 +97,7 @@ export async function createTools(): Promise<Tool[]> {
   ];
 }
 
-/** What an outside hand may break. */
+/** Damage from outside. */
 async function damage(store: RedisClient, prefix: string): Promise<void> {
   const base = baseOf(prefix);
   const generation = (await store.hget(settingsKey(base), 'index')) ?? '0';
@@ -139,7 +139,7 @@ async function checkMode(store: RedisClient, prefix: string): Promise<string[]> 
     : [`the mode is ${mode}, with ${JSON.stringify(underWay)} under way`];
 }
 
-/** An export, and a digest of its files as its output: half an export must not look like a whole one. */
+/** An export, with a digest of its files as its output: half an export must not look like a complete one. */
 async function exportAndRead(env: Record<string, string>): Promise<Ran> {
   const folder = join(await mkdtemp(join(tmpdir(), 'drill-export-')), 'export');
   const ran = await runMigrateTool(env, ['export', '--to', folder]);
