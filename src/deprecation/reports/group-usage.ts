@@ -1,4 +1,5 @@
 import { dayMs, dayName } from '../../lib/days.ts';
+import { getOrInsert } from '../../lib/get-or-insert.ts';
 import { formatInstant } from '../../lib/iso8601.ts';
 import type { Series } from '../ledger/ledger-reader.ts';
 import { moreKeys, unattributedKey } from '../ledger/tally.ts';
@@ -90,14 +91,11 @@ export function groupUsage(usage: Usage, groupBy: readonly Group[]): ReportRow[]
   const offset = firstDay - usage.readFrom;
   const byDay = groupBy.includes('day');
   const namesOf = namer(usage, groupBy);
-  const totals = new Map<string, GroupTotals>();
-
-  const totalsOf = (id: string, names: Names, day?: number): GroupTotals => {
-    const key = day === undefined ? id : `${day} ${id}`;
-    let found = totals.get(key);
-    if (found === undefined) {
-      if (byDay && totals.size >= maxRows) throw new ReportTooLargeError();
-      found = {
+  const groups = new Map<string, GroupTotals>();
+  const groupOf = (names: Names, id = JSON.stringify(names), day?: number): GroupTotals =>
+    getOrInsert(groups, `${day ?? ''} ${id}`, () => {
+      if (byDay && groups.size >= maxRows) throw new ReportTooLargeError();
+      return {
         names: day === undefined ? names : { day: dayName(day), ...names },
         day,
         daily: new Float64Array(byDay ? 0 : lastDay - usage.readFrom + 1),
@@ -109,26 +107,23 @@ export function groupUsage(usage: Usage, groupBy: readonly Group[]): ReportRow[]
         keyIds: new Set(),
         agents: new Map(),
       };
-      totals.set(key, found);
-    }
-    return found;
-  };
+    });
   const addCalls = (group: GroupTotals, { keyId, operation }: Series, calls: number): void => {
     group[keyId === unattributedKey ? 'unattributed' : 'attributed'] += calls;
     if (calls > 0) group.operations.set(operation, (group.operations.get(operation) ?? 0) + calls);
   };
 
   if (byDay && groupBy.length === 1)
-    for (let day = firstDay; day <= lastDay; day += 1) totalsOf('{}', {}, day);
+    for (let day = firstDay; day <= lastDay; day += 1) groupOf({}, undefined, day);
   for (const series of usage.series) {
     const names = namesOf(series);
     const id = JSON.stringify(names);
     if (byDay) {
       series.daily.subarray(offset).forEach((calls, i) => {
-        if (calls > 0) addCalls(totalsOf(id, names, firstDay + i), series, calls);
+        if (calls > 0) addCalls(groupOf(names, id, firstDay + i), series, calls);
       });
     } else {
-      const group = totalsOf(id, names);
+      const group = groupOf(names, id);
       series.daily.forEach((calls, i) => (group.daily[i] = (group.daily[i] ?? 0) + calls));
       addCalls(group, series, sum(series.daily.subarray(offset)));
     }
@@ -136,8 +131,7 @@ export function groupUsage(usage: Usage, groupBy: readonly Group[]): ReportRow[]
   if (!byDay && !groupBy.includes('status')) {
     for (const key of usage.keys) {
       for (const [operation, { first, last }] of key.uses) {
-        const names = namesOf({ ...key, operation, status: '' });
-        const group = totalsOf(JSON.stringify(names), names);
+        const group = groupOf(namesOf({ ...key, operation, status: '' }));
         group.first = Math.min(group.first, first);
         group.last = Math.max(group.last, last);
         if (key.keyId !== unattributedKey && key.keyId !== moreKeys) group.keyIds.add(key.keyId);
@@ -147,36 +141,30 @@ export function groupUsage(usage: Usage, groupBy: readonly Group[]): ReportRow[]
       }
     }
   }
-  const all = [...totals.values()].toSorted(
+  const all = [...groups.values()].toSorted(
     (a, b) => (a.day ?? 0) - (b.day ?? 0) || callsOf(b) - callsOf(a) || b.last - a.last,
   );
   return rowsOf(usage, all, offset);
 }
 
 function namer(usage: Usage, groupBy: readonly Group[]): (series: Omit<Series, 'daily'>) => Names {
-  const labels = new Map(usage.keys.map((key) => [`${key.organizationId ?? ''}\n${key.keyId}`, key.client]));
+  const idOf = (organizationId: string | null, keyId: string) => `${organizationId ?? ''}\n${keyId}`;
+  const labels = new Map(usage.keys.map((key) => [idOf(key.organizationId, key.keyId), key.client]));
   const by = new Set(groupBy);
-  return ({ organizationId, keyId, operation, status }) => {
-    const names: Names = {};
-    if (by.has('organization') || by.has('client')) names.organization = organizationId;
-    if (by.has('client')) {
-      names.client = clientName(keyId, labels.get(`${organizationId ?? ''}\n${keyId}`));
-    }
-    if (by.has('operation')) names.operation = operation;
-    if (by.has('status')) names.status = status;
-    return names;
-  };
+  return ({ organizationId, keyId, operation, status }) => ({
+    ...((by.has('organization') || by.has('client')) && { organization: organizationId }),
+    ...(by.has('client') && { client: clientName(keyId, labels.get(idOf(organizationId, keyId))) }),
+    ...(by.has('operation') && { operation }),
+    ...(by.has('status') && { status }),
+  });
 }
 
 function rowsOf(usage: Usage, groups: readonly GroupTotals[], offset: number): ReportRow[] {
   const total = groups.reduce((calls, group) => calls + callsOf(group), 0);
   const wholeRange = measuredIn(usage, rangeOf(usage.query));
   const ofDays = new Map<number, Measured>();
-  const measuredOn = (day: number): Measured => {
-    const measured = ofDays.get(day) ?? measuredIn(usage, rangeOf({ firstDay: day, lastDay: day }));
-    ofDays.set(day, measured);
-    return measured;
-  };
+  const measuredOn = (day: number): Measured =>
+    getOrInsert(ofDays, day, () => measuredIn(usage, rangeOf({ firstDay: day, lastDay: day })));
   return groups.map((group) => {
     const calls = callsOf(group);
     const { day, daily, first, last } = group;

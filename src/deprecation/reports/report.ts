@@ -1,33 +1,9 @@
 import { dayName, minuteMs } from '../../lib/days.ts';
 import { formatInstant, type Window } from '../../lib/iso8601.ts';
 import type { RedisClient } from '../../redis/connection/client.ts';
-import { groupUsage, type ReportRow } from './group-usage.ts';
+import { groupUsage } from './group-usage.ts';
 import { rangeOf, type Group, type UsageQuery } from './usage-query.ts';
-import { gapsIn, measuredIn, readUsage, type Measured, type Usage } from './usage.ts';
-
-/** A report as `/usage` and `admin usage --json` give it. Times are ISO 8601. */
-export interface UsageReport {
-  generatedAt: string;
-  /** First and last day, both included. */
-  from: string;
-  to: string;
-  organization: string | null;
-  /** The groups, separated by commas. */
-  groupBy: string;
-  calls: number;
-  attributed: number;
-  unattributed: number;
-  measured: Measured;
-  /** When calls in the range may have gone uncounted. */
-  gaps: Gap[];
-  rows: ReportRow[];
-}
-
-export interface Gap {
-  from: string;
-  to: string;
-  minutes: number;
-}
+import { gapsIn, measuredIn, readUsage, type Usage } from './usage.ts';
 
 /** Reads the ledger and reports on it as of `now` (ms). Throws a ReportTooLargeError. */
 export async function reportUsage(
@@ -39,26 +15,35 @@ export async function reportUsage(
   return reportOf(await readUsage(client, prefix, query, now), query.groupBy);
 }
 
+/** A report as `/usage` and `admin usage --json` give it. Times are ISO 8601. */
+export type UsageReport = ReturnType<typeof reportOf>;
+
 /** The report on usage that has been read. */
-export function reportOf(usage: Usage, groupBy: readonly Group[]): UsageReport {
+export function reportOf(usage: Usage, groupBy: readonly Group[]) {
+  const { firstDay, lastDay, organizationId } = usage.query;
   const rows = groupUsage(usage, groupBy);
   const range = rangeOf(usage.query);
   const sum = (of: 'attributed' | 'unattributed') => rows.reduce((total, row) => total + row[of], 0);
   const [attributed, unattributed] = [sum('attributed'), sum('unattributed')];
   return {
     generatedAt: formatInstant(usage.now),
-    from: dayName(usage.query.firstDay),
-    to: dayName(usage.query.lastDay),
-    organization: usage.query.organizationId ?? null,
+    /** First and last day, both included. */
+    from: dayName(firstDay),
+    to: dayName(lastDay),
+    organization: organizationId ?? null,
+    /** The groups, separated by commas. */
     groupBy: groupBy.join(','),
     calls: attributed + unattributed,
     attributed,
     unattributed,
     measured: measuredIn(usage, range),
+    /** When calls in the range may have gone uncounted. */
     gaps: gapsIn(usage, range).map(toGap),
     rows,
   };
 }
+
+export type Gap = ReturnType<typeof toGap>;
 
 /** The minutes of all gaps together. */
 export function minutesOf(gaps: readonly Gap[]): number {
@@ -66,6 +51,6 @@ export function minutesOf(gaps: readonly Gap[]): number {
 }
 
 /** A gap in the form of a report. */
-export function toGap({ start, end }: Window): Gap {
+export function toGap({ start, end }: Window) {
   return { from: formatInstant(start), to: formatInstant(end), minutes: Math.ceil((end - start) / minuteMs) };
 }

@@ -6,28 +6,12 @@ import { findGaps, readCoverage } from '../ledger/coverage.ts';
 import { dayMs, dayOf, durationText, minuteMs } from '../../lib/days.ts';
 import { formatInstant } from '../../lib/iso8601.ts';
 import { readLedger } from '../ledger/ledger-reader.ts';
-import { minutesOf, toGap, type Gap } from './report.ts';
+import { minutesOf, toGap } from './report.ts';
 import { unattributedKey } from '../ledger/tally.ts';
 import { clientName } from './group-usage.ts';
 import { gapLines } from './report-text.ts';
 
-export interface RetireCheck {
-  /** No attributed call was made in that time, and all of it was measured. */
-  retirable: boolean;
-  days: number;
-  organization: string | null;
-  /** Why not; empty if retirable. */
-  reasons: string[];
-  /** Who called, the latest first: one entry for each key and operation. */
-  callers: {
-    organization: string | null;
-    client: string;
-    keyId: string;
-    operation: string;
-    lastSeen: string;
-  }[];
-  gaps: Gap[];
-}
+export type RetireCheck = Awaited<ReturnType<typeof retireCheck>>;
 
 /**
  * Whether the API can be retired (for one organization, or for all) as of `now` (ms): no attributed call in the
@@ -37,7 +21,7 @@ export async function retireCheck(
   client: RedisClient,
   prefix: string,
   { organizationId, days, now }: { organizationId?: string | undefined; days: number; now: number },
-): Promise<RetireCheck> {
+) {
   const range = { start: now - days * dayMs, end: now };
   const today = dayOf(now);
   const { keys } = await readLedger(client, prefix, { firstDay: today + 1, lastDay: today }, organizationId);
@@ -68,7 +52,9 @@ export async function retireCheck(
     retirable: reasons.length === 0,
     days,
     organization: organizationId ?? null,
+    /** Why not; empty if retirable. */
     reasons,
+    /** Who called, the latest first: one entry for each key and operation. */
     callers,
     gaps,
   };
