@@ -1,7 +1,7 @@
 import { extname } from 'node:path';
 import express, { type Express, type RequestHandler } from 'express';
 import { readEvidence, type GatheredEvidence } from '../cutover/verdict/evidence.ts';
-import type { Metrics } from '../deprecation/metrics.ts';
+import type { MetricsText } from '../deprecation/metrics.ts';
 import type { DeprecationPolicy } from '../deprecation/policy/policy.ts';
 import type { Log } from '../log.ts';
 import type { RedisClient } from '../redis/connection/client.ts';
@@ -21,7 +21,7 @@ export interface AdminAppOptions {
   keyPrefix: string;
   /** The policy in force. */
   policy: () => DeprecationPolicy;
-  metrics: Pick<Metrics, 'text' | 'contentType'>;
+  metrics: MetricsText;
   /** Undefined: only requests from this machine are answered. */
   token: string | undefined;
   log: Log;

@@ -222,11 +222,7 @@ export function createMetrics({ policy, ping, now = Date.now, ...values }: Metri
 /** Gives up waiting for the answer after `pingTimeoutMs`. */
 async function probe(ping: () => Promise<unknown>): Promise<{ hasAnswered: boolean; seconds: number }> {
   const start = performance.now();
-  const answer = ping().then(
-    () => true,
-    () => false,
-  );
   const timeout = setTimeout(pingTimeoutMs, false, { ref: false });
-  const hasAnswered = await Promise.race([answer, timeout]);
+  const hasAnswered = await Promise.race([ping().then(() => true), timeout]).catch(() => false);
   return { hasAnswered, seconds: (performance.now() - start) / 1000 };
 }

@@ -1,30 +1,16 @@
 import { setImmediate } from 'node:timers/promises';
 import { dayMs } from '../../lib/days.ts';
 import { groupBy } from '../../lib/group-by.ts';
+import { operations as contractOperations } from '../../contract/operations.ts';
 import type { RedisClient } from '../../redis/connection/client.ts';
 import { activeOrganizationsKey } from '../../deprecation/ledger/keys.ts';
 import { unattributedKey } from '../../deprecation/ledger/tally.ts';
 import { clientName, type ReportRow } from '../../deprecation/reports/group-usage.ts';
-import { reportOf, type UsageReport } from '../../deprecation/reports/report.ts';
+import { reportOf } from '../../deprecation/reports/report.ts';
 import { readUsage } from '../../deprecation/reports/usage.ts';
 import type { DashboardQuery } from './query.ts';
 
-/** The data of the page, as of `now` (ms). */
-export interface DashboardData {
-  now: number;
-  days: UsageReport;
-  operations: UsageReport;
-  clients: UsageReport;
-  /** By the groups of the query. */
-  breakdown: UsageReport;
-  /** The clients that called in the last `quietDays` days, and those that did not; the latest call first. */
-  calling: ReportRow[];
-  quiet: ReportRow[];
-  /** Calls without a valid key, by the organization they claimed. */
-  unattributed: ReportRow[];
-  /** Organizations with calls in the ledger, the latest first. */
-  organizations: string[];
-}
+export type DashboardData = Awaited<ReturnType<typeof readDashboardData>>;
 
 /** A client without a call for so many days is quiet. A weekly job is not. */
 export const quietDays = 7;
@@ -37,7 +23,7 @@ export async function readDashboardData(
   prefix: string,
   query: DashboardQuery,
   now: number,
-): Promise<DashboardData> {
+) {
   const [usage, organizations] = await Promise.all([
     readUsage(client, prefix, query, now),
     client.zrevrange(activeOrganizationsKey(prefix), 0, mostOrganizations - 1),
@@ -45,7 +31,7 @@ export async function readDashboardData(
   // Each report may take ten milliseconds or more: let API requests be answered in between.
   const days = reportOf(usage, ['day']);
   await setImmediate();
-  const operations = reportOf(usage, ['operation']);
+  const operations = coloured(reportOf(usage, ['operation']).rows);
   await setImmediate();
   const clients = reportOf(usage, ['client']);
   await setImmediate();
@@ -57,5 +43,32 @@ export async function readDashboardData(
   };
   const latestFirst = clients.rows.toSorted((a, b) => seen(b) - seen(a));
   const { calling = [], quiet = [], unattributed = [] } = Object.fromEntries(groupBy(latestFirst, kindOf));
-  return { now, days, operations, clients, breakdown, calling, quiet, unattributed, organizations };
+  return {
+    now,
+    days,
+    operations,
+    clients,
+    /** By the groups of the query. */
+    breakdown,
+    /** The clients that called in the last `quietDays` days, and those that did not; the latest call first. */
+    calling,
+    quiet,
+    /** Calls without a valid key, by the organization they claimed. */
+    unattributed,
+    /** Organizations with calls in the ledger, the latest first. */
+    organizations,
+  };
+}
+
+const contractOrder: readonly string[] = contractOperations;
+
+/** Operations in the contract's order, each with the number of its colour; others share the last. */
+function coloured(rows: readonly ReportRow[]) {
+  return rows
+    .map((row) => {
+      const name = row.operation ?? '';
+      const place = contractOrder.indexOf(name);
+      return { ...row, name, colour: place === -1 ? contractOrder.length : place };
+    })
+    .toSorted((a, b) => a.colour - b.colour);
 }

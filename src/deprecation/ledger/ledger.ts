@@ -7,10 +7,10 @@ import { cutBatches } from './batches.ts';
 import { usualFlushMs, writeCoverage } from './coverage.ts';
 import { dayMs, dayOf } from '../../lib/days.ts';
 import { activeOrganizationsKey, lastBatchKey, ledgerDays, unknownOrganizationBase } from './keys.ts';
-import { getOrInsert } from '../../lib/get-or-insert.ts';
+import { groupBy } from '../../lib/group-by.ts';
 import { repeat } from '../../lib/repeat.ts';
 import { yieldingChunks } from '../../lib/time-slices.ts';
-import { createTally, tallyLimits, type Call, type Counted, type KeyTally } from './tally.ts';
+import { createTally, tallyLimits, type Call, type Counted } from './tally.ts';
 
 const recordUsage = script<
   [
@@ -71,20 +71,15 @@ export function createLedger(client: RedisClient, prefix: string, options: Ledge
     claimed.forEach((organizationId, i) => exist[i] === 1 && known.add(organizationId));
   };
 
-  const cut = (counted: Counted): NonNullable<Outbox['batches']> => {
-    const keysByBase = new Map<string, [string, KeyTally][]>();
-    for (const [organizationId, { keys }] of counted.organizations) {
-      const base =
-        organizationId !== undefined && known.has(organizationId)
-          ? organizationBase(prefix, organizationId)
-          : unknownOrganizationBase(prefix);
-      getOrInsert(keysByBase, base, () => []).push(...keys);
-    }
+  const cut = ({ organizations }: Counted): NonNullable<Outbox['batches']> => {
+    const byBase = groupBy([...organizations], ([id]) =>
+      id !== undefined && known.has(id) ? organizationBase(prefix, id) : unknownOrganizationBase(prefix),
+    );
     return new Map(
-      Array.from(keysByBase, ([base, keys]) => [
-        base,
-        cutBatches(keys).map((batch) => ({ sequence: (sequence += 1), batch })),
-      ]),
+      Array.from(byBase, ([base, tallies]) => {
+        const batches = cutBatches(tallies.flatMap(([, { keys }]) => [...keys]));
+        return [base, batches.map((batch) => ({ sequence: (sequence += 1), batch }))];
+      }),
     );
   };
 

@@ -58,6 +58,11 @@ export function clientName(keyId: string, label: string | undefined): string {
   return label === undefined || label === '' ? keyId : label;
 }
 
+/** The name of a row in one of its groups. */
+export function nameIn(row: Names, group: Group): string {
+  return group === 'organization' ? (row.organization ?? '(unknown)') : (row[group] ?? '');
+}
+
 /** Rows of a report by day: more would block the process, which also serves the API, for too long. */
 const maxRows = 100_000;
 

@@ -2,8 +2,9 @@ import { durationText, minuteMs } from '../../lib/days.ts';
 import { counted } from '../../lib/numbers.ts';
 import { printable, table } from '../../lib/system/terminal.ts';
 import { toCsv } from './csv.ts';
-import type { ReportRow } from './group-usage.ts';
+import { nameIn, type ReportRow } from './group-usage.ts';
 import { minutesOf, type Gap, type UsageReport } from './report.ts';
+import { groups } from './usage-query.ts';
 
 interface Column {
   title: string;
@@ -13,13 +14,7 @@ interface Column {
   numeric?: boolean;
 }
 
-const nameColumns: Column[] = [
-  { title: 'day', csv: ({ day }) => day ?? null },
-  { title: 'organization', csv: ({ organization }) => organization ?? '(unknown)' },
-  { title: 'client', csv: ({ client }) => client ?? null },
-  { title: 'operation', csv: ({ operation }) => operation ?? null },
-  { title: 'status', csv: ({ status }) => status ?? null },
-];
+const nameColumns = groups.map((group): Column => ({ title: group, csv: (row) => nameIn(row, group) }));
 
 const callColumns: Column[] = [
   {

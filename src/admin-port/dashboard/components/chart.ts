@@ -1,9 +1,8 @@
 import { dayMs } from '../../../lib/days.ts';
 import { html, type Html } from '../../../lib/html.ts';
 import { counted, number } from '../../../lib/numbers.ts';
-import { operations as contractOperations } from '../../../contract/operations.ts';
 import type { ReportRow } from '../../../deprecation/reports/group-usage.ts';
-import type { UsageReport } from '../../../deprecation/reports/report.ts';
+import type { DashboardData } from '../dashboard-data.ts';
 import { visible } from './text.ts';
 
 const plotHeight = 240;
@@ -13,30 +12,11 @@ const compact = new Intl.NumberFormat('en', { notation: 'compact' });
 const shortDates = new Intl.DateTimeFormat('en-GB', { day: 'numeric', month: 'short', timeZone: 'UTC' });
 const fullDates = new Intl.DateTimeFormat('en-GB', { dateStyle: 'full', timeZone: 'UTC' });
 
-const contractOrder: readonly string[] = contractOperations;
-
-export interface ColouredRow extends ReportRow {
-  name: string;
-  colour: number;
-}
-
-/** The operations of a report in the contract's order, each with the number of its colour; others share the last. */
-export function colouredOperations({ rows }: UsageReport): ColouredRow[] {
-  return rows
-    .map((row) => {
-      const name = row.operation ?? '';
-      const place = contractOrder.indexOf(name);
-      return { ...row, name, colour: place === -1 ? contractOrder.length : place };
-    })
-    .toSorted((a, b) => a.colour - b.colour);
-}
-
 /**
  * Calls per day as stacked bars, one for each operation. Time that was not measured is hatched, and days without any
  * measurement have no bar. Positions are percentages, so that the chart fits any width without a script.
  */
-export function callsChart(days: UsageReport, byOperation: UsageReport, now: number): Html {
-  const coloured = colouredOperations(byOperation);
+export function callsChart({ days, operations, now }: DashboardData): Html {
   const start = Date.parse(days.from);
   const count = days.rows.length;
   const x = (ms: number) => percent((ms - start) / (count * dayMs));
@@ -59,7 +39,7 @@ export function callsChart(days: UsageReport, byOperation: UsageReport, now: num
   const bars = days.rows.map((row, i) => {
     const dayStart = start + i * dayMs;
     let below = 0;
-    const parts = coloured.flatMap(({ name, colour }) => {
+    const parts = operations.flatMap(({ name, colour }) => {
       const calls = row.operations[name] ?? 0;
       if (calls === 0) return [];
       below += calls;
@@ -73,7 +53,7 @@ export function callsChart(days: UsageReport, byOperation: UsageReport, now: num
       />`;
     });
     return html`<g class="day">
-      <title>${dayText(row, coloured, dayStart, now)}</title>
+      <title>${dayText(row, operations, dayStart, now)}</title>
       <rect class="slot" x="${x(dayStart)}" width="${percent(1 / count)}" height="${plotHeight}" />${parts}
     </g>`;
   });
@@ -116,13 +96,13 @@ function dateLabels(count: number, start: number): Html[] {
 
 function dayText(
   row: ReportRow,
-  coloured: readonly { name: string }[],
+  operations: DashboardData['operations'],
   dayStart: number,
   now: number,
 ): string {
   const day = fullDates.format(dayStart);
   if (row.calls === null) return `${day}: not measured`;
-  const parts = coloured.flatMap(({ name }) => {
+  const parts = operations.flatMap(({ name }) => {
     const calls = row.operations[name] ?? 0;
     return calls > 0 ? [`${visible(name)} ${number(calls)}`] : [];
   });

@@ -1,19 +1,19 @@
 import { html, type Html } from '../../../lib/html.ts';
 import { counted, number } from '../../../lib/numbers.ts';
 import type { ReportRow } from '../../../deprecation/reports/group-usage.ts';
-import { callsChart, colouredOperations, type ColouredRow } from '../components/chart.ts';
+import { callsChart } from '../components/chart.ts';
 import { section, swatch, table, usageColumns, type Column } from '../components/layout.ts';
 import { date, label, visible } from '../components/text.ts';
 import type { DashboardData } from '../dashboard-data.ts';
 
 /** Calls per day as a chart, by operation, and every day as a table. */
 export function callsSection(data: DashboardData): Html {
-  const { days, operations, now } = data;
+  const { days, operations } = data;
   return section(
     'calls',
     'Calls per day',
-    html`${days.calls > 0 ? callsChart(days, operations, now) : noCalls(data)}
-      ${operations.rows.length > 0 && operationsTable(data)}
+    html`${days.calls > 0 ? callsChart(data) : noCalls(data)}
+      ${operations.length > 0 && operationsTable(data)}
       <details id="days">
         <summary>Every day as a table</summary>
         <div class="scroll" role="region" aria-label="Every day as a table" tabindex="0">
@@ -42,7 +42,7 @@ function noCalls({ days, operations }: DashboardData): Html {
     </p>
     ${explanation}
     ${
-      operations.rows.some(({ lastSeen }) => lastSeen !== null) &&
+      operations.some(({ lastSeen }) => lastSeen !== null) &&
       html`<p>There were calls before: choose a longer period.</p>`
     }
   </div>`;
@@ -51,7 +51,7 @@ function noCalls({ days, operations }: DashboardData): Html {
 /** The operations with their colours: the chart's legend, and its totals. */
 function operationsTable(data: DashboardData): Html {
   const { calls, share, trend, weekOnWeek, lastCall } = usageColumns(data);
-  const columns: Column<ColouredRow>[] = [
+  const columns: Column<DashboardData['operations'][number]>[] = [
     {
       title: 'Operation',
       cell: ({ name, colour }) => html`${swatch(`colour-${colour}`)} ${label(name)}`,
@@ -62,12 +62,12 @@ function operationsTable(data: DashboardData): Html {
     weekOnWeek,
     lastCall,
   ];
-  return table('Calls by operation', columns, colouredOperations(data.operations));
+  return table('Calls by operation', columns, data.operations);
 }
 
 /** The figures of the chart, the latest day first. */
 function daysTable(data: DashboardData): Html {
-  const called = colouredOperations(data.operations).filter(({ calls }) => (calls ?? 0) > 0);
+  const called = data.operations.filter(({ calls }) => (calls ?? 0) > 0);
   const columns: Column<ReportRow>[] = [
     { title: 'Day', cell: ({ day }) => date(Date.parse(day ?? '')) },
     usageColumns(data).calls,

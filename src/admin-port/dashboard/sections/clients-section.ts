@@ -1,5 +1,5 @@
-import type { ReportRow } from '../../../deprecation/reports/group-usage.ts';
-import type { Group, UsageQuery } from '../../../deprecation/reports/usage-query.ts';
+import { nameIn, type ReportRow } from '../../../deprecation/reports/group-usage.ts';
+import type { UsageQuery } from '../../../deprecation/reports/usage-query.ts';
 import { html, type Html } from '../../../lib/html.ts';
 import { counted, number } from '../../../lib/numbers.ts';
 import { ago, callsText, date, label } from '../components/text.ts';
@@ -128,14 +128,12 @@ export function breakdownSection(data: DashboardData, query: DashboardQuery): Ht
   const { groupBy } = query;
   const title = `Calls by ${groupBy.join(', ')}`;
   const rows = data.breakdown.rows.filter(({ calls }) => calls !== 0);
-  const nameOf = (row: ReportRow, group: Group) =>
-    group === 'organization' && row.organization === null ? '(unknown)' : (row[group] ?? '');
   const names = groupBy.includes('client') ? (['organization', ...groupBy] as const) : groupBy;
   const { calls, share, trend, weekOnWeek, lastCall } = usageColumns(data);
   const columns: Column<ReportRow>[] = [
     ...Array.from(new Set(names), (group) => ({
       title: group[0]?.toUpperCase() + group.slice(1),
-      cell: (row: ReportRow) => label(nameOf(row, group)),
+      cell: (row: ReportRow) => label(nameIn(row, group)),
     })),
     calls,
     share,

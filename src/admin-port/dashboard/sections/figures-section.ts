@@ -25,7 +25,7 @@ export function figuresSection({ days, operations, calling, quiet, now }: Dashbo
   );
 }
 
-function weekOnWeek({ rows }: UsageReport): Html {
+function weekOnWeek(rows: DashboardData['operations']): Html {
   const sum = (of: 'last7Days' | 'previous7Days') =>
     rows.reduce((total, { trend }) => total + (trend?.[of] ?? 0), 0);
   const [last7Days, previous7Days] = [sum('last7Days'), sum('previous7Days')];
