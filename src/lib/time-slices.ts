@@ -1,4 +1,5 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
+import { inBatches } from './batches.ts';
 
 /** How long to work before yielding to the event loop, in ms: short compared with the time of a request. */
 const sliceMs = 0.5;
@@ -17,15 +18,10 @@ function nextOwnTurn(): Promise<unknown> {
  */
 export async function* yieldingChunks<Item>(items: Iterable<Item>, size = 200): AsyncGenerator<Item[], void> {
   let begun = performance.now();
-  let chunk: Item[] = [];
-  for (const item of items) {
-    chunk.push(item);
-    if (chunk.length < size) continue;
+  for (const chunk of inBatches(items, { size })) {
     yield chunk;
-    chunk = [];
     if (performance.now() - begun < sliceMs) continue;
     await nextOwnTurn();
     begun = performance.now();
   }
-  if (chunk.length > 0) yield chunk;
 }
