@@ -26,9 +26,8 @@ export interface Bridge {
 export async function assemble(config: Config, log: Log): Promise<Bridge> {
   return await withResources(config, log, async (resources) => {
     startHousekeeping(resources);
-    const demo = resources.isEmbedded
-      ? await openDemo(resources.store, config.keyPrefix, config.dataDir)
-      : undefined;
+    const hasDemo = config.redisUrl === undefined;
+    const demo = hasDemo ? await openDemo(resources.store, config.keyPrefix, config.dataDir) : undefined;
     const counters = config.workers === 1 ? startCounters(resources) : undefined;
     const adminUrl = await openAdminPort(resources, counters?.metrics ?? workersMetrics());
     const url = counters === undefined ? await serveFromWorkers(resources) : await serve(resources, counters);

@@ -16,7 +16,6 @@ export interface Resources {
   releasers: Releasers;
   store: RedisClient;
   redisUrl: string;
-  isEmbedded: boolean;
   media: MediaStore;
   arePicturesAvailable: () => boolean;
   deprecation: PolicyWatch;

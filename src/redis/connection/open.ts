@@ -37,11 +37,11 @@ export async function openStore(
   config: StoreConfig,
   releasers: Releasers,
   log: Log,
-): Promise<{ store: RedisClient; redisUrl: string; isEmbedded: boolean }> {
+): Promise<{ store: RedisClient; redisUrl: string }> {
   const opened = await connect(config, releasers, { log });
   await recordLayout(opened.store, config.keyPrefix);
   watchLayout(opened.store, config.keyPrefix, releasers, log);
-  return { ...opened, isEmbedded: config.redisUrl === undefined };
+  return opened;
 }
 
 /**
@@ -51,10 +51,10 @@ export async function openStore(
 export async function reachStore(
   config: StoreConfig,
   releasers: Releasers,
-  { anyLayout = false }: { anyLayout?: boolean } = {},
+  options: { anyLayout?: boolean } = {},
 ): Promise<RedisClient> {
-  const options = { commandTimeout: 30_000, joins: true, anyLayout };
-  return (await connect(config, releasers, options)).store;
+  const forTools = { commandTimeout: 30_000, joins: true };
+  return (await connect(config, releasers, { ...forTools, ...options })).store;
 }
 
 async function connect(

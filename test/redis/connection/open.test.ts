@@ -77,7 +77,7 @@ function makeCertificate(): void {
 }
 
 test('opens a store behind TLS with a client certificate, an ACL user and a password from a file', async () => {
-  const { store, isEmbedded } = await openStore(
+  const { store } = await openStore(
     {
       redisUrl: url,
       dataDir: folder,
@@ -94,7 +94,6 @@ test('opens a store behind TLS with a client certificate, an ACL user and a pass
     releasers,
     log,
   );
-  expect(isEmbedded).toBe(false);
   expect(await store.acl('WHOAMI')).toBe('bridge');
   // What the scripts touch is all that this user may touch.
   expect(await authenticate(store, 'pb:{demo}:', 'no such key')).toEqual(['unknown']);
