@@ -2,10 +2,11 @@ import { counted, number } from '../../lib/numbers.ts';
 import { printable } from '../../lib/system/terminal.ts';
 import { shown } from '../../migration/engine/compare/differences.ts';
 import { makePlan, type Change } from '../../migration/engine/apply.ts';
+import { problems } from '../../migration/engine/issues.ts';
 import type { SourceChoice } from '../../migration/engine/read/choose.ts';
 import type { PrunePlan } from '../../migration/engine/write/prune.ts';
 import { figuresOf, figuresTable, organizationFigures, sumOf } from './report/figures.ts';
-import { listIssues, listWarnings, placeOf, problems as problemReasons, remedyFor } from './report/issues.ts';
+import { listIssues, listWarnings, placeOf, remedyFor } from './report/issues.ts';
 import type { Outcome } from './report/outcome.ts';
 import { withSource, type SessionChoice, type CliEnvironment } from './session.ts';
 
@@ -16,7 +17,7 @@ export async function plan(environment: CliEnvironment, choice: PlanChoice): Pro
   return await withSource('plan', environment, choice, async (chosen, context) => {
     const { assessment, tallies, pruning, changes } = await makePlan(chosen, context, choice);
     const { issues } = context;
-    const { reading, problems } = assessment;
+    const { reading } = assessment;
     const figures = figuresOf(reading, tallies, issues);
     const sum = sumOf(figures);
     return {
@@ -26,7 +27,7 @@ export async function plan(environment: CliEnvironment, choice: PlanChoice): Pro
         listIssues(
           issues,
           'Problems (any of them stops an apply before it writes, unless --on-conflict says otherwise):',
-          problemReasons,
+          problems,
         ),
         listWarnings(issues),
         listChanges(changes, sum.updated),
@@ -35,7 +36,7 @@ export async function plan(environment: CliEnvironment, choice: PlanChoice): Pro
       ],
       json: {
         ...sum,
-        problems,
+        problems: assessment.problems,
         ...(pruning !== undefined && { toPrune: Object.fromEntries(pruning.toRemove) }),
         entities: Object.fromEntries(figures),
         organizations: organizationFigures(tallies),
@@ -43,8 +44,8 @@ export async function plan(environment: CliEnvironment, choice: PlanChoice): Pro
       },
       records: sum.read,
       error:
-        problems > 0
-          ? remedyFor(problems, issues, reading, ': correct the source, or apply with')
+        assessment.problems > 0
+          ? remedyFor(assessment.problems, issues, reading, ': correct the source, or apply with')
           : pruning?.refusal &&
             `${pruning.refusal}: check that the source is whole, then allow it with --prune-at-most N`,
     };

@@ -1,13 +1,13 @@
 import { recordVerified } from '../../cutover/verdict/verified.ts';
 import type { SourceChoice } from '../../migration/engine/read/choose.ts';
-import type { Issues, Reason } from '../../migration/engine/issues.ts';
+import { differing, problems, type Issues, type Reason } from '../../migration/engine/issues.ts';
 import type { Entity } from '../../migration/records/records.ts';
 import { readAllNext, readRun, runOrganizations } from '../../migration/runs/runs.ts';
 import { counted, number } from '../../lib/numbers.ts';
 import { table } from '../../lib/system/terminal.ts';
-import { listIssues, problems } from './report/issues.ts';
+import { listIssues } from './report/issues.ts';
 import type { Outcome } from './report/outcome.ts';
-import { differing, verify as compareBoth, type Verified } from '../../migration/engine/compare/verify.ts';
+import { verify as compareBoth, type Verified } from '../../migration/engine/compare/verify.ts';
 import { withSource, type SessionChoice, type CliEnvironment } from './session.ts';
 
 /** `migrate verify`: compares the source with Redis, every record and field, in both directions. */
@@ -28,10 +28,9 @@ export async function verify(
     if (!isFine) await readAllNext(store, prefix, chosen.run);
     const { openedAt } = chosen;
     const isWhole = choice.org === undefined && choice.entities === undefined;
-    const conflicts = issues.count('username-conflict');
     if (isFine && openedAt !== undefined && isWhole) {
       const ageMs = performance.now() - openedAt;
-      await recordVerified(store, prefix, { ageMs, hasConflicts: conflicts > 0 });
+      await recordVerified(store, prefix, { ageMs, hasConflicts: issues.count('username-conflict') > 0 });
     }
     const only = choice.org === undefined ? '' : `, organization ${choice.org} alone`;
     const found = counted(differences, 'difference');
@@ -53,7 +52,7 @@ export async function verify(
         newerInRedis: issues.count('newer-in-redis'),
         extra: issues.count('extra'),
         index: issues.count('index'),
-        refused: hasAccepted ? issues.count('invalid') + conflicts : 0,
+        refused: hasAccepted ? issues.count(problems) : 0,
         changedHere: issues.count('changed-here'),
         compared: Object.fromEntries(verified.compared),
         stored: Object.fromEntries(verified.stored),
@@ -69,12 +68,11 @@ export async function verify(
 
 /** The remedies for the differences found. An extra record may be an invalid row of the source, which is not pruned. */
 function remedies(entities: readonly Entity[], issues: Issues, hasAccepted: boolean): string[] {
-  const has = (...reasons: Reason[]): boolean => reasons.some((reason) => issues.count(reason) > 0);
+  const has = (...reasons: Reason[]): boolean => issues.count(reasons) > 0;
   const isExtra = (entity: Entity): boolean => issues.count('extra', entity) > 0;
   const isReadable = (entity: Entity): boolean => issues.count('invalid', entity) === 0;
   const mustCorrect =
-    (!hasAccepted && has('invalid', 'username-conflict')) ||
-    entities.some((entity) => isExtra(entity) && !isReadable(entity));
+    (!hasAccepted && has(...problems)) || entities.some((entity) => isExtra(entity) && !isReadable(entity));
   const canPrune = entities.some((entity) => isExtra(entity) && isReadable(entity));
   return [
     ...(mustCorrect ? ['correct the source'] : []),

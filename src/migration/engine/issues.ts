@@ -1,31 +1,38 @@
 import { createTextFile, WriteError, type TextFile } from '../../lib/files/text-file.ts';
 import type { Entity, RecordOf } from '../records/records.ts';
 
-/** What an operator should know of a record. Problems stop an apply before it writes, unless --on-conflict says else. */
+/** What stops an apply before it writes, unless --on-conflict says otherwise. */
+export const problems = ['invalid', 'username-conflict'] as const;
+
+/** What an operator should know of a record that is taken as it is. */
+export const warnings = [
+  'duplicate',
+  'denied-name-in-use',
+  'unknown-organization',
+  'unknown-user',
+  'unresolved-reference',
+  'unusual-value',
+  'comparison-kept',
+  'picture-not-copied',
+  'revoked-key-left-out',
+] as const;
+
+/** What a verify finds: differences between the source and Redis. */
+export const differing = [
+  'missing',
+  'different',
+  /** Without a local write: apply leaves it alone unless told to trust the source. */
+  'newer-in-redis',
+  'extra',
+  'index',
+] as const;
+
+/** What an operator should know of a record; what a prune would remove; what a verify lists apart. */
 export type Reason =
-  /** Problems. */
-  | 'invalid'
-  | 'username-conflict'
-  /** Warnings: the record is taken as it is. */
-  | 'duplicate'
-  | 'denied-name-in-use'
-  | 'unknown-organization'
-  | 'unknown-user'
-  | 'unresolved-reference'
-  | 'unusual-value'
-  | 'comparison-kept'
-  | 'picture-not-copied'
-  | 'revoked-key-left-out'
-  /** What a verify finds. */
-  | 'missing'
-  /** Newer in Redis, without a local write: apply leaves it alone unless told to trust the source. */
-  | 'newer-in-redis'
-  | 'different'
-  | 'extra'
-  /** What a prune would remove. */
+  | (typeof problems)[number]
+  | (typeof warnings)[number]
+  | (typeof differing)[number]
   | 'to-prune'
-  | 'index'
-  /** What a verify lists apart. */
   | 'changed-here';
 
 export interface Issue {
@@ -54,7 +61,7 @@ const rememberedKinds = 1000;
 
 export interface Issues {
   add: (issue: Issue) => void;
-  count: (reason: Reason, entity?: Entity) => number;
+  count: (reasons: Reason | readonly Reason[], entity?: Entity) => number;
   /** The reason for which most rows of an entity are invalid, with how many they are and the first of them. */
   mostCommonInvalid: (entity: Entity) => { count: number; example: Issue } | undefined;
   /** Issues by entity and reason. */
@@ -92,9 +99,12 @@ export function openIssues(path?: string): Issues {
       }
       file?.write(`${JSON.stringify(issue)}\n`);
     },
-    count: (reason, entity) => {
+    count: (reasons, entity) => {
       let sum = 0;
-      for (const [of, own] of counts) if (entity === undefined || of === entity) sum += own.get(reason) ?? 0;
+      for (const [of, own] of counts) {
+        if (entity !== undefined && of !== entity) continue;
+        for (const reason of [reasons].flat()) sum += own.get(reason) ?? 0;
+      }
       return sum;
     },
     mostCommonInvalid: (entity) => {

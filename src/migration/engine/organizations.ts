@@ -50,25 +50,10 @@ export function createOrganizations(store: RedisClient, prefix: string, epoch: n
     ]);
     const exists = found === 1;
     const { settings, index } = snapshot;
-    const before = known.get(id);
-    if (before === undefined) {
-      const organization = {
-        id,
-        base,
-        exists,
-        index,
-        settings,
-        namesToCome: 0,
-        isKnown: exists,
-        isLoading: false,
-      };
-      known.set(id, organization);
-      return organization;
-    }
-    before.exists = exists;
-    before.index = index;
-    if (exists) before.settings = settings;
-    return before;
+    const before = known.get(id) ?? { id, base, settings, namesToCome: 0, isKnown: exists, isLoading: false };
+    const organization = Object.assign(before, { exists, index, ...(exists && { settings }) });
+    known.set(id, organization);
+    return organization;
   };
 
   return {

@@ -1,10 +1,9 @@
 import { number } from '../../../lib/numbers.ts';
 import { table } from '../../../lib/system/terminal.ts';
 import type { Tallies, Tally } from '../../../migration/analysis/outcomes.ts';
-import type { Issues, Reason } from '../../../migration/engine/issues.ts';
+import { warnings, type Issues } from '../../../migration/engine/issues.ts';
 import type { Reading } from '../../../migration/engine/read/reading.ts';
 import type { Entity } from '../../../migration/records/records.ts';
-import { warnings } from './issues.ts';
 
 const names = [
   /** Rows of the source, readable or not. */
@@ -33,16 +32,15 @@ export type Figures = Record<(typeof names)[number], number>;
 export function figuresOf({ read }: Reading, tallies: Tallies, issues: Issues): Map<Entity, Figures> {
   const all = new Map<Entity, Figures>();
   for (const [entity, rows] of read) {
-    const count = (reason: Reason): number => issues.count(reason, entity);
     const own = fatesOf(tallies.of(entity));
-    const invalid = count('invalid');
+    const invalid = issues.count('invalid', entity);
     all.set(entity, {
       read: rows,
       ...own,
       invalid,
-      conflicts: count('username-conflict'),
+      conflicts: issues.count('username-conflict', entity),
       refused: own.refused + invalid,
-      warnings: warnings.reduce((sum, reason) => sum + count(reason), 0),
+      warnings: issues.count(warnings, entity),
     });
   }
   return all;

@@ -1,21 +1,8 @@
 import { groupBy } from '../../../lib/group-by.ts';
 import { counted, number } from '../../../lib/numbers.ts';
 import { printable } from '../../../lib/system/terminal.ts';
-import type { Issue, Issues, Reason } from '../../../migration/engine/issues.ts';
+import { warnings, type Issue, type Issues, type Reason } from '../../../migration/engine/issues.ts';
 import type { Reading } from '../../../migration/engine/read/reading.ts';
-
-export const problems: readonly Reason[] = ['invalid', 'username-conflict'];
-export const warnings: readonly Reason[] = [
-  'duplicate',
-  'denied-name-in-use',
-  'unknown-organization',
-  'unknown-user',
-  'unresolved-reference',
-  'unusual-value',
-  'comparison-kept',
-  'picture-not-copied',
-  'revoked-key-left-out',
-];
 
 /** Issues of some reasons for people: how many, and the first few of each kind; '' if there are none. */
 export function listIssues(issues: Issues, title: string, reasons: readonly Reason[]): string {

@@ -8,7 +8,7 @@ import type { Reading } from '../read/reading.ts';
 import type { MigrationContext } from '../context.ts';
 import { describeDifferences, differencesOf, type Difference } from './differences.ts';
 import { createExtras, type Extras } from './extras.ts';
-import { subjectOf, type Reason } from '../issues.ts';
+import { differing, problems, subjectOf, type Reason } from '../issues.ts';
 import { normalizedIn, organizationsOf, type Organization } from '../organizations.ts';
 import { createOrderedPool } from '../ordered-pool.ts';
 import { migrateReadNames } from '../scripts.ts';
@@ -27,8 +27,6 @@ export interface Verified {
   differences: number;
 }
 
-/** The reasons of what is a difference between the source and Redis. */
-export const differing: readonly Reason[] = ['missing', 'different', 'newer-in-redis', 'extra', 'index'];
 const comparedAtOnce = 200;
 
 /**
@@ -64,8 +62,7 @@ export async function verify(
     const { duplicate, refused } = tallies.of(entity);
     compared.set(entity, rows - (invalid.get(entity) ?? 0) - duplicate - refused);
   }
-  const unaccepted = hasAccepted ? 0 : issues.count('invalid') + issues.count('username-conflict');
-  const differences = differing.reduce((all, reason) => all + issues.count(reason), unaccepted);
+  const differences = issues.count(hasAccepted ? differing : [...differing, ...problems]);
   return { compared, stored: extras.stored, indexed, read: sum, differences };
 }
 

@@ -99,23 +99,18 @@ async function* scanOrganizations(
 }
 
 /** The Redis key of a record, or of the hash or set it stands in, for people. */
-export function placeOf({ entity, organization: { base, index }, key }: StoredRecord): string {
-  switch (entity) {
-    case 'profiles':
-      return profileKey(base, key);
-    case 'api-keys':
-      return apiKeyKey(base, key);
-    case 'objects':
-      return `${objectsKey(base)} ${JSON.stringify(key)}`;
-    case 'denylist':
-      return `${denylistKey(base, index)} ${JSON.stringify(key)}`;
-    case 'collections': {
-      const [user = '', reference = ''] = key.split('\u0003');
-      return `${collectionKey(base, user)} ${JSON.stringify(reference)}`;
-    }
-    case 'organizations':
-      return settingsKey(base);
-    default:
-      throw new TypeError(`no entity: ${String(entity satisfies never)}`);
-  }
+export function placeOf({ entity, organization, key }: StoredRecord): string {
+  return places[entity](organization, key);
 }
+
+const places: Readonly<Record<Entity, (organization: Organization, key: string) => string>> = {
+  organizations: ({ base }) => settingsKey(base),
+  'api-keys': ({ base }, key) => apiKeyKey(base, key),
+  objects: ({ base }, key) => `${objectsKey(base)} ${JSON.stringify(key)}`,
+  collections: ({ base }, key) => {
+    const [user = '', reference = ''] = key.split('\u0003');
+    return `${collectionKey(base, user)} ${JSON.stringify(reference)}`;
+  },
+  profiles: ({ base }, key) => profileKey(base, key),
+  denylist: ({ base, index }, key) => `${denylistKey(base, index)} ${JSON.stringify(key)}`,
+};
