@@ -1,7 +1,7 @@
 import { mkdir, readFile, rename, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { defaultSettings } from './domain/settings.ts';
-import { createApiKey, type NewApiKey } from './redis/api-keys/api-keys.ts';
+import { createApiKey, type NewApiKey } from './redis/operator/api-keys.ts';
 import { organizationBase } from './redis/keys.ts';
 import { findSettings, saveSettings } from './redis/organizations.ts';
 import type { RedisClient } from './redis/connection/client.ts';

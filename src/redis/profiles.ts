@@ -51,10 +51,6 @@ const put = script<
   | ['object-not-found' | 'object-not-in-collection', field: 'picture' | 'avatar']
 >('profile/put');
 
-const linkWallet = script<[user: string, address: string, field: 'w' | 'wu'], 'set' | 'unknown-organization'>(
-  'profile/set_wallet',
-);
-
 export type ReadOutcome =
   | { kind: 'unknown' }
   | { kind: 'no-user'; caller: Caller }
@@ -141,19 +137,6 @@ export async function putProfile(
         return { kind: reply[0] };
     }
   }
-}
-
-/**
- * Links a wallet to a user in place of any other; only a verified one is ever shown (contract 2.1). A user
- * without a profile gets one.
- */
-export async function setWallet(
-  store: RedisClient,
-  base: string,
-  userId: string,
-  wallet: { address: string; isVerified: boolean },
-): Promise<'set' | 'unknown-organization'> {
-  return await linkWallet(store, base, userId, wallet.address, wallet.isVerified ? 'w' : 'wu');
 }
 
 /** The username to set, its form, and the form of the current one, which is released. */

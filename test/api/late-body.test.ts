@@ -7,7 +7,7 @@ import { Redis } from 'ioredis';
 import { saveSettings } from '../../src/redis/organizations.ts';
 import { startBridge, type TestBridge, type TestOrganization } from '../support/bridge.ts';
 import { startRedis, type RedisProcess } from '../support/redis.ts';
-import { revokeApiKey } from '../../src/redis/api-keys/api-keys.ts';
+import { revokeApiKey } from '../../src/redis/operator/api-keys.ts';
 
 let redis: RedisProcess;
 let bridge: TestBridge;

@@ -1,7 +1,7 @@
 import { afterAll, afterEach, beforeAll, expect, jest, test } from '@jest/globals';
 import { Cluster, Redis } from 'ioredis';
 import { defaultSettings } from '../../src/domain/settings.ts';
-import { createApiKey } from '../../src/redis/api-keys/api-keys.ts';
+import { createApiKey } from '../../src/redis/operator/api-keys.ts';
 import { closeRedis } from '../../src/redis/connection/connect.ts';
 import { overwriteDenylist } from '../../src/redis/denylist.ts';
 import { organizationBase, organizationsKey } from '../../src/redis/keys.ts';

@@ -19,7 +19,7 @@ import { freshPrefix } from '../support/redis.ts';
 import { inSmallDisk, testWithMounts } from '../support/small-disk.ts';
 import { thisProcess } from '../../src/lib/system/process-identity.ts';
 import { createTool, ended, newFolder, writeSource, type Tool } from './tool.ts';
-import { revokeApiKey } from '../../src/redis/api-keys/api-keys.ts';
+import { revokeApiKey } from '../../src/redis/operator/api-keys.ts';
 
 const id = fc
   .oneof(

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { defaultSettings } from '../../src/domain/settings.ts';
-import { createApiKey } from '../../src/redis/api-keys/api-keys.ts';
+import { createApiKey } from '../../src/redis/operator/api-keys.ts';
 import { readAudit, type AuditEntry } from '../../src/redis/audit.ts';
 import { closeRedis } from '../../src/redis/connection/connect.ts';
 import { banUsernames, overwriteDenylist, removeDenied } from '../../src/redis/denylist.ts';

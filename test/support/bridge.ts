@@ -5,7 +5,7 @@ import { assemble, type Bridge } from '../../src/assemble.ts';
 import { readConfig, type Config } from '../../src/config.ts';
 import { defaultSettings, type OrganizationSettings } from '../../src/domain/settings.ts';
 import { createLog } from '../../src/log.ts';
-import { createApiKey, type NewApiKey } from '../../src/redis/api-keys/api-keys.ts';
+import { createApiKey, type NewApiKey } from '../../src/redis/operator/api-keys.ts';
 import { closeRedis } from '../../src/redis/connection/connect.ts';
 import { organizationBase } from '../../src/redis/keys.ts';
 import { saveSettings } from '../../src/redis/organizations.ts';

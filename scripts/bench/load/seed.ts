@@ -2,7 +2,7 @@ import { hash } from 'node:crypto';
 import type { ObjectReference } from '../../../src/domain/profile.ts';
 import { defaultSettings } from '../../../src/domain/settings.ts';
 import { organizationBase, profileKey } from '../../../src/redis/keys.ts';
-import { setObject } from '../../../src/redis/objects.ts';
+import { setObject } from '../../../src/redis/operator/profile-data.ts';
 import { saveSettings } from '../../../src/redis/organizations.ts';
 import { putProfile } from '../../../src/redis/profiles.ts';
 import type { WriteSnapshot } from '../../../src/redis/write-snapshot.ts';

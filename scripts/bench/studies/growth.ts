@@ -2,7 +2,7 @@ import { hash } from 'node:crypto';
 import { defaultSettings } from '../../../src/domain/settings.ts';
 import { createReleasers } from '../../../src/lib/releasers.ts';
 import { closeRedis, connectRedis } from '../../../src/redis/connection/connect.ts';
-import { setObject } from '../../../src/redis/objects.ts';
+import { setObject } from '../../../src/redis/operator/profile-data.ts';
 import { saveSettings } from '../../../src/redis/organizations.ts';
 import { usedMemory } from '../resources.ts';
 import { startRedis } from '../../../test/support/redis.ts';

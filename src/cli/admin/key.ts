@@ -6,7 +6,7 @@ import {
   revokeApiKey,
   type ApiKeyRecord,
   type NewApiKey,
-} from '../../redis/api-keys/api-keys.ts';
+} from '../../redis/operator/api-keys.ts';
 import { printable, table } from '../../lib/system/terminal.ts';
 import { action, problem, UnknownOrganizationError, type AdminContext, type Report } from './context.ts';
 import {

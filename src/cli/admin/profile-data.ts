@@ -1,7 +1,6 @@
 import { Command } from 'commander';
 import { printable } from '../../lib/system/terminal.ts';
-import { addToCollection, setObject } from '../../redis/objects.ts';
-import { setWallet } from '../../redis/profiles.ts';
+import { addToCollection, setObject, setWallet } from '../../redis/operator/profile-data.ts';
 import { action, requireOrganization, type AdminContext, type Report } from './context.ts';
 import {
   addExamples,

@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { startBridge, type TestBridge } from '../../support/bridge.ts';
 import { createClient } from '../../support/client.ts';
 import { script } from '../../../src/redis/connection/script-loader.ts';
-import { revokeApiKey } from '../../../src/redis/api-keys/api-keys.ts';
+import { revokeApiKey } from '../../../src/redis/operator/api-keys.ts';
 
 const reindexOpen = script<(string | number)[], unknown>('reindex/open');
 

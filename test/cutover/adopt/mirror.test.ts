@@ -13,7 +13,7 @@ import {
   settingsKey,
   unsettledKey,
 } from '../../../src/redis/keys.ts';
-import { setWallet } from '../../../src/redis/profiles.ts';
+import { setWallet } from '../../../src/redis/operator/profile-data.ts';
 import type { LegacyOrganization } from '../../legacy/organization.ts';
 import { openTestStore } from '../../support/store.ts';
 import { readComparisons } from '../../../src/cutover/compare/summary.ts';

@@ -1,6 +1,6 @@
 import { encodeReference } from '../../../domain/profile.ts';
 import { inBatches } from '../../../lib/batches.ts';
-import { newKeyId } from '../../../redis/api-keys/api-keys.ts';
+import { newKeyId } from '../../../redis/operator/api-keys.ts';
 import type { Outcome } from '../../analysis/outcomes.ts';
 import type { Entity, RecordOf } from '../../records/records.ts';
 import { organizationSettings, profileFields, settingsArguments } from '../../records/stored.ts';

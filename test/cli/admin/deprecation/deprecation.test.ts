@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
 import type { PolicyView } from '../../../../src/cli/admin/deprecation/policy-view.ts';
-import { createApiKey } from '../../../../src/redis/api-keys/api-keys.ts';
+import { createApiKey } from '../../../../src/redis/operator/api-keys.ts';
 import { closeRedis } from '../../../../src/redis/connection/connect.ts';
 import { policyKey } from '../../../../src/deprecation/ledger/keys.ts';
 import { organizationBase } from '../../../../src/redis/keys.ts';

@@ -1,15 +1,14 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
-import { defaultSettings } from '../../src/domain/settings.ts';
-import { closeRedis } from '../../src/redis/connection/connect.ts';
-import { organizationBase } from '../../src/redis/keys.ts';
-import { addToCollection, setObject } from '../../src/redis/objects.ts';
-import { saveSettings } from '../../src/redis/organizations.ts';
-import { putProfile } from '../../src/redis/profiles.ts';
-import { readWriteSnapshot } from '../../src/redis/write-snapshot.ts';
-import { setWallet } from '../../src/redis/profiles.ts';
-import { openTestStore } from '../support/store.ts';
-import { freshPrefix } from '../support/redis.ts';
-import type { RedisClient } from '../../src/redis/connection/client.ts';
+import { defaultSettings } from '../../../src/domain/settings.ts';
+import { closeRedis } from '../../../src/redis/connection/connect.ts';
+import { organizationBase } from '../../../src/redis/keys.ts';
+import { addToCollection, setObject, setWallet } from '../../../src/redis/operator/profile-data.ts';
+import { saveSettings } from '../../../src/redis/organizations.ts';
+import { putProfile } from '../../../src/redis/profiles.ts';
+import { readWriteSnapshot } from '../../../src/redis/write-snapshot.ts';
+import { openTestStore } from '../../support/store.ts';
+import { freshPrefix } from '../../support/redis.ts';
+import type { RedisClient } from '../../../src/redis/connection/client.ts';
 
 const hat = { datasourceId: 'hats', objectDefinitionId: 'top hat' };
 const address = `0x${'aB'.repeat(20)}`;

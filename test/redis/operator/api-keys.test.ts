@@ -5,7 +5,7 @@ import {
   listApiKeys,
   revokeApiKey,
   type NewApiKey,
-} from '../../../src/redis/api-keys/api-keys.ts';
+} from '../../../src/redis/operator/api-keys.ts';
 import { closeRedis } from '../../../src/redis/connection/connect.ts';
 import { hashApiKey, organizationBase } from '../../../src/redis/keys.ts';
 import { authenticate } from '../../../src/redis/write-snapshot.ts';
