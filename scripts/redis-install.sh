@@ -12,16 +12,16 @@ run() {
 
 # Says which version the server is, and ends where the bridge could not use it.
 judge() { # judge SERVER WHAT-BECAME-OF-IT
-  told=$("$1" --version)
-  version=$(printf '%s\n' "$told" | sed -n 's/.* v=\([0-9]*\.[0-9]*\)[. ].*/\1/p')
+  output=$("$1" --version)
+  version=$(printf '%s\n' "$output" | sed -n 's/.* v=\([0-9]*\.[0-9]*\)[. ].*/\1/p')
   major=${version%.*}
   minor=${version#*.}
-  case $told in
+  case $output in
     Valkey*) name=Valkey needed=702 ;;
     *) name=Redis needed=700 ;;
   esac
   if [ -z "$version" ]; then
-    echo "redis:install: $1 $2; the bridge needs Redis 7.0+ or Valkey 7.2+, and this one does not tell ($told)" >&2
+    echo "redis:install: $1 $2; the bridge needs Redis 7.0+ or Valkey 7.2+, and this one does not tell ($output)" >&2
   elif [ $((major * 100 + minor)) -lt "$needed" ]; then
     echo "redis:install: $1 $2, but it is $name $version, and the bridge needs Redis 7.0+ or Valkey 7.2+." >&2
     echo "redis:install: upgrade it, put a newer one before it on the PATH, or set REDIS_URL to a newer one." >&2

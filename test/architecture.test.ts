@@ -38,12 +38,12 @@ function importsOf(file: string): string[] {
   ].map(([, path = '']) => join(dirname(file), path));
 }
 
-/** The folder of src that a file is in, or its name where it lies at the root of src. */
+/** The folder of src that a file is in, or its name if it is at the root of src. */
 function partOf(file: string): string {
   return relative(src, file).split('/')[0] ?? '';
 }
 
-/** The imports that point from a layer to itself's equal or to one above it. */
+/** The imports from a layer to one of the same or a higher number. */
 function backwardImports(): string[] {
   const found: string[] = [];
   for (const file of filesUnder(src).filter((name) => name.endsWith('.ts'))) {
@@ -83,7 +83,7 @@ function importCycles(): string[][] {
 }
 
 describe('the architecture', () => {
-  test('lets imports point one way only', () => {
+  test('has imports in one direction only', () => {
     expect(backwardImports()).toEqual([]);
   });
 
@@ -91,7 +91,7 @@ describe('the architecture', () => {
     expect(importCycles()).toEqual([]);
   });
 
-  test('keeps every folder of src to a dozen files at its root', () => {
+  test('has at most a dozen files at the root of every folder', () => {
     const counts = new Map<string, number>();
     for (const file of filesUnder(src)) counts.set(dirname(file), (counts.get(dirname(file)) ?? 0) + 1);
     const crowded = [...counts].filter(([, count]) => count > 12);

@@ -42,9 +42,9 @@ describe('the admin port without a token', () => {
     'localhost:PORT@evil.example',
   ])('refuses requests whose host is "%s", for assets too', async (name) => {
     for (const path of ['/', '/usage', '/metrics', '/assets/x']) {
-      const told = await open.ask(path, { headers: { host: name.replace('PORT', String(open.port)) } });
-      expect(told.status).toBe(421);
-      expect(told.body).toMatchObject({ status: 421, remedy: expect.stringContaining('ADMIN_TOKEN') });
+      const response = await open.ask(path, { headers: { host: name.replace('PORT', String(open.port)) } });
+      expect(response.status).toBe(421);
+      expect(response.body).toMatchObject({ status: 421, remedy: expect.stringContaining('ADMIN_TOKEN') });
     }
   });
 
@@ -63,9 +63,9 @@ describe('requests from another site', () => {
     ['a sandboxed page', { origin: 'null' }],
   ])('are refused: %s', async (_name, headers) => {
     for (const port of [open, guarded]) {
-      const told = await port.ask('/usage', { headers: { ...headers, ...bearer(TOKEN) } });
-      expect(told.status).toBe(403);
-      expect(told.headers['content-type']).toBe('application/problem+json; charset=utf-8');
+      const response = await port.ask('/usage', { headers: { ...headers, ...bearer(TOKEN) } });
+      expect(response.status).toBe(403);
+      expect(response.headers['content-type']).toBe('application/problem+json; charset=utf-8');
     }
   });
 
@@ -74,13 +74,13 @@ describe('requests from another site', () => {
       { origin: 'http://evil.example' },
       { 'sec-fetch-site': 'cross-site', 'sec-fetch-mode': 'navigate', 'sec-fetch-dest': 'document' },
     ]) {
-      const told = await guarded.ask('/login', {
+      const response = await guarded.ask('/login', {
         method: 'POST',
         headers: { ...form, ...headers },
         body: `token=${TOKEN}`,
       });
-      expect(told.status).toBe(403);
-      expect(told.headers['set-cookie']).toBeUndefined();
+      expect(response.status).toBe(403);
+      expect(response.headers['set-cookie']).toBeUndefined();
     }
   });
 
@@ -128,9 +128,9 @@ test('assets are immutable in caches, since their path changes with their conten
   const paths = [...text.matchAll(/(?:href|src)="(\/assets\/[^"]+)"/g)].map(([, path]) => path ?? '');
   expect(paths).toHaveLength(3);
   for (const path of paths) {
-    const told = await open.ask(path);
-    expect(told.status).toBe(200);
-    expect(told.headers).toMatchObject({
+    const response = await open.ask(path);
+    expect(response.status).toBe(200);
+    expect(response.headers).toMatchObject({
       'cache-control': 'public, max-age=31536000, immutable',
       'x-content-type-options': 'nosniff',
     });
@@ -143,9 +143,9 @@ test('assets are immutable in caches, since their path changes with their conten
 describe('the Bearer token', () => {
   test('is required', async () => {
     for (const path of ['/metrics', '/usage', '/nowhere']) {
-      const told = await guarded.ask(path);
-      expect(told.status).toBe(401);
-      expect(told.headers['www-authenticate']).toBe('Bearer realm="profile-bridge admin"');
+      const response = await guarded.ask(path);
+      expect(response.status).toBe(401);
+      expect(response.headers['www-authenticate']).toBe('Bearer realm="profile-bridge admin"');
     }
   });
 
@@ -163,10 +163,10 @@ describe('the Bearer token', () => {
   test.each(['x', `${TOKEN}x`, TOKEN.slice(1), TOKEN.toUpperCase()])(
     'must be the right one, not %s',
     async (token) => {
-      const told = await guarded.ask('/usage', { headers: bearer(token) });
-      expect(told.status).toBe(401);
-      expect(told.headers['www-authenticate']).toContain('error="invalid_token"');
-      expect(told.text).not.toContain(TOKEN);
+      const response = await guarded.ask('/usage', { headers: bearer(token) });
+      expect(response.status).toBe(401);
+      expect(response.headers['www-authenticate']).toContain('error="invalid_token"');
+      expect(response.text).not.toContain(TOKEN);
     },
   );
 
@@ -180,8 +180,8 @@ describe('the Bearer token', () => {
 test('every path refuses other methods than GET and HEAD with 405', async () => {
   for (const method of ['POST', 'PUT', 'DELETE']) {
     for (const path of ['/', '/usage', '/metrics']) {
-      const told = await open.ask(path, { method });
-      expect([told.status, told.headers['allow']]).toEqual([405, 'GET, HEAD']);
+      const response = await open.ask(path, { method });
+      expect([response.status, response.headers['allow']]).toEqual([405, 'GET, HEAD']);
     }
   }
   expect(await open.ask('/usage', { method: 'HEAD' })).toMatchObject({ status: 200, text: '' });

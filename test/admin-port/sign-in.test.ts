@@ -72,18 +72,18 @@ describe('a person who opens the dashboard', () => {
   });
 
   test('sees in the form that the token is wrong', async () => {
-    const told = await signIn({ token: 'wrong', to: '/?days=7' });
-    expect(told.status).toBe(401);
-    expect(told.headers['set-cookie']).toBeUndefined();
-    expect(told.text).toContain('role="alert"');
-    expect(told.text).toContain('value="/?days=7"');
+    const answer = await signIn({ token: 'wrong', to: '/?days=7' });
+    expect(answer.status).toBe(401);
+    expect(answer.headers['set-cookie']).toBeUndefined();
+    expect(answer.text).toContain('role="alert"');
+    expect(answer.text).toContain('value="/?days=7"');
     expect((await signIn({})).status).toBe(401);
   });
 
   test('loses the cookie by signing out', async () => {
-    const told = await port.ask('/logout', { method: 'POST' });
-    expect([told.status, told.headers['location']]).toEqual([303, '/login']);
-    expect(told.headers['set-cookie']).toMatch(/^pb_admin=; Path=\/; Expires=Thu, 01 Jan 1970/);
+    const answer = await port.ask('/logout', { method: 'POST' });
+    expect([answer.status, answer.headers['location']]).toEqual([303, '/login']);
+    expect(answer.headers['set-cookie']).toMatch(/^pb_admin=; Path=\/; Expires=Thu, 01 Jan 1970/);
   });
 });
 
@@ -93,10 +93,10 @@ test('an address that sends ten wrong tokens gets 429 for more, and the right to
       ? signIn({ token: `guess-${i}` })
       : port.ask('/usage', { headers: { authorization: `Bearer guess-${i}` } });
   for (let i = 0; i < 10; i += 1) expect((await guess(i)).status).toBe(401);
-  for (const told of [await guess(10), await guess(11)]) {
-    expect(told.status).toBe(429);
-    expect(Number(told.headers['retry-after'])).toBeGreaterThan(0);
-    expect(Number(told.headers['retry-after'])).toBeLessThanOrEqual(60);
+  for (const answer of [await guess(10), await guess(11)]) {
+    expect(answer.status).toBe(429);
+    expect(Number(answer.headers['retry-after'])).toBeGreaterThan(0);
+    expect(Number(answer.headers['retry-after'])).toBeLessThanOrEqual(60);
   }
   // Behind a proxy, everybody has the same address.
   expect((await port.ask('/usage', { headers: { authorization: `Bearer ${TOKEN}` } })).status).toBe(200);
@@ -105,12 +105,12 @@ test('an address that sends ten wrong tokens gets 429 for more, and the right to
 
 test('a sign-in body that is too large gets 413, one of another type 401', async () => {
   expect((await signIn({ token: 'x'.repeat(5000) })).status).toBe(413);
-  const told = await port.ask('/login', {
+  const answer = await port.ask('/login', {
     method: 'POST',
     headers: { 'content-type': 'text/plain' },
     body: 'x',
   });
-  expect(told.status).toBe(401);
+  expect(answer.status).toBe(401);
 });
 
 describe('a session', () => {

@@ -130,9 +130,9 @@ test('without Redis, /usage answers 503 with the remedy and /metrics still works
   const lost = await connectRedis(redis.url, { allowEviction: true });
   const alone = await startAdminPort({ store: lost, keyPrefix: freshPrefix() });
   await redis.stop();
-  const told = await alone.ask('/usage');
-  expect([told.status, told.headers['retry-after']]).toEqual([503, '5']);
-  expect(told.body['remedy']).toContain('REDIS_URL');
+  const answer = await alone.ask('/usage');
+  expect([answer.status, answer.headers['retry-after']]).toEqual([503, '5']);
+  expect(answer.body['remedy']).toContain('REDIS_URL');
   expect((await alone.ask('/metrics')).text).toContain('profile_bridge_redis_up 0');
   await alone.close();
   await closeRedis(lost);

@@ -51,7 +51,7 @@ function untilClosed(socket: Socket): Promise<boolean> {
   });
 }
 
-describe('a client that goes on sending its body after it was refused gets the response and no reset', () => {
+describe('a client that keeps sending its body after it was refused gets the response and no reset', () => {
   test.each([
     ['with Connection: close', '1.1', 'Connection: close\r\n'],
     ['over HTTP/1.0', '1.0', ''],

@@ -59,7 +59,7 @@ describe('paths and methods', () => {
 });
 
 describe('headers', () => {
-  test('every answer of the contract announces the deprecation, and no other does', async () => {
+  test('every answer of the contract has the deprecation headers, and no other does', async () => {
     const client = createClient(bridge.url);
     for (const path of contractPaths) {
       const { headers } = await client.request('GET', path);
@@ -96,7 +96,7 @@ describe('headers', () => {
     }
   });
 
-  test("a request's own id is kept where it is reasonable", async () => {
+  test("a request's own id is kept if it is reasonable", async () => {
     const client = createClient(bridge.url);
     const id = async (given: string) =>
       (await client.request('GET', '/livez', { headers: { 'x-request-id': given } })).headers['x-request-id'];

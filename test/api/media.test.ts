@@ -120,7 +120,7 @@ test.each([
   expect(await statusOf(`/media/${file}`)).toBe(404);
 });
 
-test('a store out of reach is passed on, for the app to answer 503', async () => {
+test('the error of an unavailable store is passed on, for the app to answer 503', async () => {
   expect(await statusOf(`/away/${name}`)).toBe(503);
 });
 

@@ -14,7 +14,7 @@ describe('comparison forms', () => {
     );
   });
 
-  test('exact tells case apart, and folds nothing but normalization', () => {
+  test('exact distinguishes case, and folds only normalization', () => {
     expect(comparisonForm('Am\u0065\u0301lie', 'exact')).toBe('Am\u00E9lie');
     expect(comparisonForm('Ada', 'exact')).not.toBe(comparisonForm('ada', 'exact'));
     expect(comparisonForm('ﬁ', 'exact')).toBe('ﬁ');
@@ -46,7 +46,7 @@ describe('comparison forms', () => {
 
 describe('the hard limits of every name', () => {
   test.each(['', 'a\u0000', 'a\nb', '\u007F', '\u0085', '\uD800', 'a\uDC00', '😀'.repeat(257)])(
-    '%j is no name',
+    '%j is not a name',
     (name) => {
       expect(nameFault(name)).toMatch(/^must/);
     },
@@ -73,12 +73,12 @@ describe("an organization's rules", () => {
     expect(ruleBroken('abc1', rules)).toMatch(/must match/);
   });
 
-  test('a pattern that would take a backtracking engine for ever is answered at once', () => {
+  test('a pattern that would take a backtracking engine forever is matched at once', () => {
     const rules = { minLength: 1, maxLength: 256, pattern: '(a+)+b' };
     expect(ruleBroken('a'.repeat(200), rules)).toMatch(/must match/);
   });
 
-  test('what RE2 cannot do is no pattern', () => {
+  test('a pattern that RE2 does not support is refused', () => {
     expect(patternFault('(?=a)')).toBeDefined();
     expect(patternFault('[a-z]{1,5}')).toBeUndefined();
   });

@@ -55,8 +55,8 @@ export interface Legacy {
 }
 
 /**
- * Starts a stand-in for the legacy service: the contract's five operations over a store of its own, with errors and
- * JSON spacing that are nobody else's, so that its responses are recognizable.
+ * Starts a stand-in for the legacy service: the contract's five operations over a store of its own, with distinctive
+ * errors and JSON spacing, so that its responses are recognizable.
  */
 export async function startLegacy({ port = 0, prefix = '', recording = true } = {}): Promise<Legacy> {
   const organizations = new Map<string, LegacyOrganization>();

@@ -63,7 +63,7 @@ test('what a killed save left half-written goes when its name is removed', async
   expect(await files()).toEqual([]);
 });
 
-test('a save that fails leaves nothing behind and says what is wrong', async () => {
+test('a failed save leaves nothing behind and says what is wrong', async () => {
   const store = await open();
   const name = newPictureName('jpg');
   await mkdir(path.join(dataDir, 'media', name));
@@ -73,7 +73,7 @@ test('a save that fails leaves nothing behind and says what is wrong', async () 
   expect(await files()).toEqual([name]);
 });
 
-test('a folder that vanished is told when saving, and reads as empty', async () => {
+test('a folder that has vanished is reported when saving, and reads as empty', async () => {
   const store = await open();
   await rm(path.join(dataDir, 'media'), { recursive: true });
   await expect(store.save(newPictureName('jpg'), Buffer.from('x'))).rejects.toThrow('ENOENT');

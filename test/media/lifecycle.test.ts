@@ -49,7 +49,7 @@ test('a file that cannot be removed is reported, does not keep others from it, a
   expect(await remove()).toEqual({ removed: ['a2.png'] });
 });
 
-test('nothing more is removed once the signal has come', async () => {
+test('nothing more is removed once the signal is aborted', async () => {
   await list({ 'old.png': 1 });
   expect(await remove([], AbortSignal.abort())).toEqual({ removed: [] });
   expect(await listed()).toEqual(['old.png']);

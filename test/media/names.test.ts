@@ -2,7 +2,7 @@ import { expect, test } from '@jest/globals';
 import { assert, constantFrom, property, string } from 'fast-check';
 import { newPictureName, pictureTypeOf, type PictureExtension } from '../../src/media/store.ts';
 
-test('a new name is random, safe in an address, and tells its type', () => {
+test('a new name is random, safe in a URL, and shows its type', () => {
   const names = Array.from({ length: 1000 }, () => newPictureName('jpg'));
   expect(new Set(names).size).toBe(1000);
   for (const name of names) expect(encodeURIComponent(name)).toBe(name);

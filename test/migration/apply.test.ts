@@ -27,8 +27,8 @@ function profiles(count: number, from = 0): object[] {
 }
 
 /**
- * Every key and value of a prefix, but for what the run keeps of itself. Into which buckets the index of names has
- * grown depends on the order in which names came in; that each is in the right one is proven.
+ * Every key and value of a prefix, except for the state of the run. How the name index has grown into buckets depends
+ * on the order of the names; each is checked to be in the right one.
  */
 async function keysOf(store: RedisClient, prefix: string): Promise<Record<string, unknown>> {
   const onFault = () => {};
@@ -218,7 +218,7 @@ describe('an apply', () => {
     expect((await tool.json('verify', '--source', folder)).json).toMatchObject({ ok: true });
   });
 
-  test('of another source under the same name is refused until told to begin anew', async () => {
+  test('of another source under the same name is refused unless --fresh is given', async () => {
     const tool = createTool();
     const [one, other] = [writeSource({ profiles: profiles(3) }), writeSource({ profiles: profiles(3, 50) })];
     expect(await tool.json('apply', '--source', one, '--run', 'x')).toMatchObject({ exitCode: 0 });
@@ -241,7 +241,7 @@ describe('an apply', () => {
     expect((await tool.json('verify', '--source', source)).exitCode).toBe(1);
   });
 
-  test('writes no more records a second than it is told', async () => {
+  test('writes no more records a second than --rate allows', async () => {
     const tool = createTool();
     const folder = writeSource({ profiles: profiles(400) });
     const { json } = await tool.json('apply', '--source', folder, '--rate', '400');
@@ -337,7 +337,7 @@ describe('beside the living bridge', () => {
     await admin.request('POST', '/api/profile/username/deny/', { json: { banned: 'x' } });
     await admin.request('DELETE', '/api/profile/username/deny/', { json: ['undenied'] });
 
-    // u1 has another name here by now, so that its old one was free for u3: no conflict, for u1 stays as it is.
+    // u1 has another name here by now, so its old one was free for u3: no conflict, since u1 stays as it is.
     const again = await tool.json('apply', ...run, '--prune');
     expect(again).toMatchObject({ exitCode: 0, json: { written: 0, conflicts: 0, pruned: {} } });
     const verified = await tool.json('verify', ...run);
@@ -369,7 +369,7 @@ describe('beside the living bridge', () => {
   });
 });
 
-test('a broken report path is told before anything is done', async () => {
+test('an unusable report path is reported before anything is done', async () => {
   const tool = createTool();
   const source = writeSource({ profiles: profiles(1) });
   writeFileSync(join(source, 'file'), '');

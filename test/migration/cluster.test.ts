@@ -59,7 +59,7 @@ test('a cluster holds the same as a single Redis: applied, verified, pruned, exp
 
   const fewer = newFolder();
   for (const [name, text] of Object.entries(contents)) {
-    // It would tell that the files are not as they were exported.
+    // It would show that the files are not as they were exported.
     if (name === 'manifest.json') continue;
     writeFileSync(
       join(fewer, name),

@@ -44,7 +44,7 @@ describe('the sample line of a profile', () => {
   });
 });
 
-/** On a slow machine the commands say how far they are. */
+/** On a slow machine the commands show their progress. */
 const nothingButProgress = expect.stringMatching(/^(.*, \d+ %, .*\n)*$/);
 
 const done = [
@@ -72,7 +72,7 @@ describeWithPostgres('the worked example for PostgreSQL', () => {
     await server.stop();
   });
 
-  test('plans, applies and verifies, and tells no password', async () => {
+  test('plans, applies and verifies, and reveals no password', async () => {
     const calls = await runExample(tool(), 'postgres://', url);
     expect(calls).toMatchObject(done);
     expect(JSON.stringify(calls)).not.toContain('secret');
@@ -128,10 +128,10 @@ describeWithMariadb('the worked example for MySQL', () => {
     await server.stop();
   });
 
-  test('plans, applies and verifies, and tells no password', async () => {
+  test('plans, applies and verifies, and reveals no password', async () => {
     const url = server.url('legacy');
     await runMariadb(url, ...LEGACY_TABLES.mariadb);
-    // The password stands beside the URL here, as it should outside of tests.
+    // The password is given beside the URL here, as it should be outside of tests.
     const bare = new URL(url);
     bare.password = '';
     const tool = createTool();

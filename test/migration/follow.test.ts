@@ -91,7 +91,7 @@ describeWithPostgres('apply --follow', () => {
     );
   const source = ['--mapping', map, '--run', 'r'];
 
-  test('applies what changes until it is stopped, which is no failure', async () => {
+  test('applies changes until it is stopped, which is not a failure', async () => {
     await reset();
     const tool = createTool();
     const follower = followerOf(tool.start('apply', '--source', url, ...source, '--follow', '--lag', '1s'));

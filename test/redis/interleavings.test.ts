@@ -114,7 +114,7 @@ describe.each<UsernameComparison>(['exact', 'case-insensitive'])('names compared
     );
   });
 
-  test('all at once, some order of them explains every answer and what is left', async () => {
+  test('all at once, some order of them explains every answer and the final state', async () => {
     await fc.assert(
       fc.asyncProperty(
         fc.array(fc.array(command, { minLength: 2, maxLength: 5 }), { maxLength: 5 }),

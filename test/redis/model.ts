@@ -24,7 +24,7 @@ export function anyCommand(users: readonly string[], names: readonly string[]): 
   );
 }
 
-/** The simplest thing that follows the contract: who is called what, and what nobody may be called. */
+/** The simplest model of the contract: the names of users, and denied names. */
 export interface Model {
   comparison: UsernameComparison;
   /** User → name as given. */
@@ -33,7 +33,7 @@ export interface Model {
   denied: ReadonlySet<string>;
 }
 
-/** What a command answers, and what it leaves behind. */
+/** The answer to a command, and the state that it leaves. */
 export function run(model: Model, command: Command): { outcome: unknown; after: Model } {
   const form = (name: string): string => comparisonForm(name, model.comparison);
   const names = new Map(model.names);

@@ -27,7 +27,7 @@ beforeEach(async () => {
 });
 afterAll(() => closeRedis(store));
 
-/** Gives users names, many at once; what became of each. */
+/** Gives users names, many at once; returns the outcome of each. */
 const claim = (pairs: readonly (readonly [user: string, name: string, current?: string])[]) =>
   Promise.all(
     pairs.map(

@@ -15,7 +15,7 @@ beforeAll(async () => {
 afterAll(() => closeRedis(store));
 
 describe('the settings of an organization', () => {
-  test('come back as they were given', async () => {
+  test('are returned as they were given', async () => {
     const prefix = freshPrefix();
     const settings = {
       minLength: 3,

@@ -8,7 +8,7 @@ import { explore, Violation, type Explored } from '../support/explore.ts';
 interface Writer {
   /** The listing that it knows of; -1 for none. */
   known: number;
-  /** The listing that it was told to renew, on its way to the list. */
+  /** The listing that it was asked to renew, on its way to the list. */
   renewing: number | null;
   left: number;
 }

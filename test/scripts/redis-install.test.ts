@@ -28,10 +28,10 @@ test.each([
   ['redis-server', 'Redis server v=8.2.1 sha=00000000:0 malloc=libc bits=64', 'Redis 8.2'],
   ['redis-server', 'Redis server v=10.0.3 sha=00000000:0 malloc=libc bits=64', 'Redis 10.0'],
   ['valkey-server', 'Valkey server v=7.2.5 sha=00000000:0 malloc=libc bits=64', 'Valkey 7.2'],
-])('npm run redis:install is content with a %s that says %s', (program, version, told) => {
+])('npm run redis:install accepts a %s that reports %s', (program, version, reported) => {
   expect(install(program, version)).toMatchObject({
     status: 0,
-    stdout: expect.stringContaining(told),
+    stdout: expect.stringContaining(reported),
     stderr: '',
   });
 });
@@ -40,14 +40,14 @@ test.each([
   ['redis-server', 'Redis server v=6.2.14 sha=00000000:0 malloc=libc bits=64', 'Redis 6.2'],
   ['redis-server', 'Redis server v=5.0.10 sha=00000000:0 malloc=libc bits=64', 'Redis 5.0'],
   ['valkey-server', 'Valkey server v=7.1.9 sha=00000000:0 malloc=libc bits=64', 'Valkey 7.1'],
-])('npm run redis:install says that a %s is too old, and the remedy: %s', (program, version, told) => {
+])('npm run redis:install says that a %s is too old, and the remedy: %s', (program, version, reported) => {
   const { status, stderr } = install(program, version);
   expect(status).toBe(1);
-  expect(stderr).toContain(`it is ${told}, and the bridge needs Redis 7.0+ or Valkey 7.2+`);
+  expect(stderr).toContain(`it is ${reported}, and the bridge needs Redis 7.0+ or Valkey 7.2+`);
   expect(stderr).toContain('upgrade it');
 });
 
-test('npm run redis:install lets pass what does not tell its version, and says so', () => {
+test('npm run redis:install accepts a server that does not report its version, and says so', () => {
   const { status, stderr } = install('redis-server', 'a server of our own');
   expect([status, stderr]).toEqual([0, expect.stringContaining('does not tell (a server of our own)')]);
 });

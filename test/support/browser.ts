@@ -33,11 +33,11 @@ export function launchBrowser(): Promise<Browser> {
 export interface Watched {
   page: Page;
   context: BrowserContext;
-  /** What the page complained of: scripts that failed, and what its Content-Security-Policy refused. */
+  /** Errors of the page: failed scripts, and what its Content-Security-Policy refused. */
   complaints: string[];
 }
 
-/** A page in a context of its own, whose complaints are gathered. The caller closes the context. */
+/** A page in its own context, whose errors are collected. The caller closes the context. */
 export async function openPage(browser: Browser, options: BrowserContextOptions = {}): Promise<Watched> {
   const context = await browser.newContext({ viewport: { width: 1280, height: 900 }, ...options });
   const page = await context.newPage();

@@ -9,7 +9,7 @@ import { runPrefix, startRedis } from './redis.ts';
 export interface ChosenRedis {
   url: string;
   stop: () => Promise<void>;
-  /** What was used, and what was skipped for want of it; one line. */
+  /** What was used, and what was skipped because it is missing, in one line. */
   description: string;
 }
 
@@ -45,7 +45,7 @@ async function inProcess(why: string): Promise<ChosenRedis> {
   return { url, stop, description: `a process at ${url}, ${localVersion()} (${why})` };
 }
 
-/** What the server that startRedis takes says of itself, or undefined if there is none. */
+/** The version output of the server that startRedis uses, or undefined if there is none. */
 function localVersion(): string | undefined {
   const ask = '$(command -v redis-server || command -v valkey-server) --version';
   const { status, stdout } = spawnSync('sh', ['-c', ask], { encoding: 'utf8' });

@@ -30,7 +30,7 @@ export interface Client {
   request: (method: string, path: string, options?: RequestOptions) => Promise<Answer>;
 }
 
-/** A client that holds every answer against the contract. */
+/** A client that checks every answer against the contract. */
 export function createClient(baseUrl: string, credentials: Credentials = {}): Client {
   const { organization, apiKey, organizationHeader = 'x-platform-organization-id' } = credentials;
   return {
@@ -81,7 +81,7 @@ function send(
         receive(incoming).then(resolve, reject);
       },
     );
-    // A server may answer and hang up before it has read all of the body; the answer is what counts.
+    // A server may answer and disconnect before it has read the whole body; only the answer matters.
     sent.on('error', (error) => {
       if (!answered) reject(error);
     });

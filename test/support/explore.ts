@@ -4,13 +4,13 @@ export class Violation extends Error {}
 /** States and the steps between them. */
 export interface StateGraph<State> {
   start: State;
-  /** All that can happen next. Throws a Violation where something happens that must not. */
+  /** Everything that can happen next. Throws a Violation if something happens that must not. */
   nextSteps: (state: State) => Iterable<[step: string, next: State]>;
-  /** What tells a state from all others. */
+  /** Identifies a state. */
   keyOf: (state: State) => string;
-  /** Whether nothing waits any more. From every state there must be a way to such a one. */
+  /** Whether nothing is waiting. Such a state must be reachable from every state. */
   isAtRest: (state: State) => boolean;
-  /** Throws a Violation where a state must not be. */
+  /** Throws a Violation for a forbidden state. */
   check?: (state: State) => void;
 }
 
@@ -62,7 +62,7 @@ export function explore<State>({ start, nextSteps, keyOf, isAtRest, check }: Sta
     : violated('a change waits forever', stuck);
 }
 
-/** A state from which no way leads to one at rest; -1 if there is none. */
+/** A state from which none at rest can be reached; -1 if there is none. */
 function findStuck(resting: readonly number[], leadsTo: readonly number[][]): number {
   const canRest = leadsTo.map(() => false);
   const open = [...resting];

@@ -31,7 +31,7 @@ export async function writeHistory(
       for (let i = 0; i < times; i += 1) ledger.record(whole);
     }
     now = end;
-    // The last one lives on: a page opened next sees it measuring.
+    // The last one keeps running: a page opened next sees it measuring.
     if (start === stretches.at(-1)?.[0]) await ledger.flush();
     else await ledger.close();
   }

@@ -26,9 +26,9 @@ export function openClosedLoop(): ClosedLoop {
   const exited = once(child, 'exit');
   return {
     run: async (url, work, turns) => {
-      const told = once(child, 'message');
+      const result = once(child, 'message');
       child.send({ url, work, users, ...turns });
-      const [{ times, failed }] = (await told) as [{ times?: number[]; failed?: string }];
+      const [{ times, failed }] = (await result) as [{ times?: number[]; failed?: string }];
       if (times === undefined) throw new Error(failed);
       return times.toSorted((a, b) => a - b);
     },

@@ -21,9 +21,9 @@ export function openProbe(url: string, headers: readonly Record<string, string>[
   return {
     start: () => void child.send({ go: { url, headers } }),
     stop: async () => {
-      const told = once(child, 'message');
+      const result = once(child, 'message');
       child.send({ stop: true });
-      const [times] = (await told) as [(number | null)[]];
+      const [times] = (await result) as [(number | null)[]];
       return times.map((ms) => ms ?? Infinity).toSorted((a, b) => a - b);
     },
     close: async () => {

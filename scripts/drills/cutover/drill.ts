@@ -116,8 +116,8 @@ async function drillPoint(
     if (isInjected && stop.name === 'instance killed') await bridges[0].restart();
     violations.push(...(await untilSettled(site, traffic)));
     const { mode } = await site.state();
-    const told = ran.code === 0 ? one.to : said.includes('as before') ? one.from : mode;
-    if (mode !== told) violations.push(`the tool says that the mode is ${told}, yet it is ${mode}`);
+    const reported = ran.code === 0 ? one.to : said.includes('as before') ? one.from : mode;
+    if (mode !== reported) violations.push(`the tool says that the mode is ${reported}, yet it is ${mode}`);
     if (!isInjected) return undefined;
     if (stop.name === 'nothing' && ran.code !== 0) violations.push(`nothing was stopped, yet: ${said}`);
   } finally {

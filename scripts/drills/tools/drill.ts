@@ -102,9 +102,9 @@ export async function drillTools(options: ToolDrillOptions): Promise<ToolResult[
 }
 
 function summary(tool: Tool, fault: ToolFault, position: number, violations: readonly string[]): string {
-  const told = violations.slice(0, 3).join('; ');
+  const shown = violations.slice(0, 3).join('; ');
   const more = violations.length > 3 ? `; and ${violations.length - 3} more` : '';
-  return `${tool.name}, ${fault.name} at command ${position}: ${told}${more}`;
+  return `${tool.name}, ${fault.name} at command ${position}: ${shown}${more}`;
 }
 
 async function inLanes(jobs: readonly (() => Promise<void>)[]): Promise<void> {

@@ -40,7 +40,7 @@ test('the page says in which mode the bridge is, since when, and what came befor
   expect(text).toContain('cutover set mirror');
 });
 
-test('the page says what differs, and what stands in the way of the next step, with the remedy', async () => {
+test('the page shows what differs, and what prevents the next step, with the remedy', async () => {
   const text = await sectionOf([{ mode: 'shadow', since: at('2026-03-01T09:00Z') }]);
   expect(text).toContain('Users who differ 1');
   expect(text).toContain('Comparisons 3 in this mode; 2 differences');

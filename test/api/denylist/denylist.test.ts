@@ -56,7 +56,7 @@ describe('ban and replace', () => {
     expect(await denied(organization)).toEqual(['abc', 'also too long']);
   });
 
-  test('is judged by the state after the request, whatever the order of its properties', async () => {
+  test('is checked against the state after the request, whatever the order of its properties', async () => {
     for (const json of [
       { a: 'b', b: 'c' },
       { b: 'c', a: 'b' },
@@ -75,7 +75,7 @@ describe('ban and replace', () => {
     }
   });
 
-  test('judges a replacement that could not be denied by the state that results', async () => {
+  test('checks a replacement that could not be denied against the resulting state', async () => {
     for (const json of [
       { a: 'b', b: 'c' },
       { b: 'c', a: 'b' },
@@ -93,7 +93,7 @@ describe('ban and replace', () => {
     }
   });
 
-  test('per name both or neither: a replacement in use leaves the banned name undenied', async () => {
+  test('denies and renames both or neither: with a replacement in use, the name is not denied', async () => {
     const { organization, players, admin } = await scene({ u1: 'a', u2: 'b' });
     const answer = await admin.request('POST', deny, { json: { a: 'b', free: 'whatever' } });
     expect(answer.body).toMatchObject({ failures: [{ username: 'a', reason: 'replacement-in-use' }] });
@@ -101,13 +101,13 @@ describe('ban and replace', () => {
     expect(await denied(organization)).toEqual(['free']);
   });
 
-  test('judges only a replacement that is needed', async () => {
+  test('checks only replacements that are needed', async () => {
     const { admin } = await scene({ u1: 'taken' });
     const answer = await admin.request('POST', deny, { json: { unused: 'taken', other: 'unused' } });
     expect(answer.status).toBe(204);
   });
 
-  test('of two bans that share a replacement the first property wins, also where names look like numbers', async () => {
+  test('of two bans that share a replacement the first property wins, also if names look like numbers', async () => {
     const { players, admin } = await scene({ u1: 'zed', u2: '123' });
     const answer = await admin.request('POST', deny, { body: '{"zed": "x", "123": "x"}' });
     expect(answer.body).toMatchObject({ failures: [{ username: '123', reason: 'replacement-in-use' }] });
@@ -130,7 +130,7 @@ describe('ban and replace', () => {
     expect(await denied(organization)).toEqual(['__proto__', 'a"b\\', 'constructor', 'é']);
   });
 
-  test('a property given twice counts once, by its last value, and what it held before smuggles nothing in', async () => {
+  test('a property given twice counts once, by its last value, and the first value has no effect', async () => {
     const { organization, players, admin } = await scene({ u1: 'rude' });
     const body = '{"rude":{"":"\\u0000","a":"b"},"c":"d","rude":"player-1"}';
     expect((await admin.request('POST', deny, { body })).status).toBe(204);
@@ -148,7 +148,7 @@ describe('ban and replace', () => {
     '{"a":{"b":"c"}}',
     '{"a":null,"b":"c"}',
     '{"a":""}',
-  ])('%s is no object of names: 400, and nothing is banned', async (body) => {
+  ])('%s is not an object of names: 400, and nothing is banned', async (body) => {
     const { organization, admin } = await scene();
     const answer = await admin.request('POST', deny, { body });
     expect([answer.status, answer.body]).toMatchObject([400, { code: 'invalid-body' }]);
@@ -170,7 +170,7 @@ describe('ban and replace', () => {
 });
 
 describe('delete from the denylist', () => {
-  test('tells what was removed and what is in use; any other name is in neither list', async () => {
+  test('lists what was removed and what is in use; any other name is in neither list', async () => {
     const { organization, admin } = await scene({ u1: 'used' });
     await admin.request('PUT', denylist, { json: ['b', 'a', 'c'] });
     await bridge.store.hset(`${organization.base}d0`, 'used', '');
@@ -243,7 +243,7 @@ describe('overwrite the denylist', () => {
     expect(new Set(names.map((name) => name[0])).size).toBe(1);
   });
 
-  test('a stage left behind by a crash keeps nobody out for longer than its lease', async () => {
+  test('a stage left behind by a crash blocks names for no longer than its lease', async () => {
     const { organization, admin } = await scene();
     await stageOpen(bridge.store, organization.base, 0, '0', 'dead', 300);
     await stageAdd(bridge.store, organization.base, 0, '0', 'dead', 300, 'ada', 'ada');

@@ -90,7 +90,7 @@ describe('an object of replacements', () => {
     );
   });
 
-  test('is judged by the last value of each property only', async () => {
+  test('is validated by the last value of each property only', async () => {
     const text = '{"rude":{"":"\\u0000","a":["b",{"rude":1}]},"c":"d","rude":"player-1"}';
     expect(await readBans(text)).toEqual(new Map([['rude', 'player-1'], ['c', 'd']])); // prettier-ignore
     expect(await readBans('{"rude":"player-1","rude":7}')).toEqual({
@@ -149,7 +149,7 @@ test('any text is accepted, or refused as not JSON or not a list, exactly where 
   );
 });
 
-test('a text that never ends, or nests without end, is refused without being kept', async () => {
+test('a text that never ends, or nests endlessly, is refused without being kept', async () => {
   for (const text of [`["${'x'.repeat(1_000_000)}`, `[${' '.repeat(1_000_000)}`]) {
     expect(await readList(text)).toEqual({ code: 'invalid-json' });
   }

@@ -29,7 +29,7 @@ function signalOf(ending: Promise<unknown>): AbortSignal {
   return controller.signal;
 }
 
-/** What became of a claim, and when it was under way. */
+/** The outcome of a claim, and when it was in progress. */
 interface Claim {
   name: string;
   status: number;
@@ -44,7 +44,7 @@ async function claim(player: Client, name: string): Promise<Claim> {
 }
 
 describe('200,000 names in one overwrite', () => {
-  test('hold at one instant for every client, and none of them can be claimed while they come in', async () => {
+  test('take effect at one instant for every client, and none of them can be claimed while they arrive', async () => {
     const { base, admin, player } = await bridge.newOrganization();
     const operator = await admin();
     await operator.request('PUT', denylist, { json: numbered('old', 1000) });
@@ -67,7 +67,7 @@ describe('200,000 names in one overwrite', () => {
     expect((await changing).status).toBe(204);
     claims.push(await claim(await player('u5'), 'old-999'), await claim(await player('u6'), 'new-199999'));
 
-    // A denied name is 422; 503 tells that it is not yet known whether this one will be.
+    // A denied name is 422; 503 means that it is not yet known whether this one will be denied.
     const seen = (word: string, status: number) =>
       claims.filter((one) => one.name.startsWith(word) && one.status === status);
     expect(seen('new', 200)).toEqual([]);
@@ -79,7 +79,7 @@ describe('200,000 names in one overwrite', () => {
     expect(swapped).toBeLessThan(Infinity);
   });
 
-  test('leave the old list when the process is killed half-way, and are anybody’s again soon', async () => {
+  test('leave the old list in force if the process is killed half-way, and can be claimed again soon', async () => {
     const { id, base, newKey, player } = await bridge.newOrganization();
     const { apiKey } = await newKey({ role: 'admin' });
     const victim = await spawnBridge();
@@ -138,7 +138,7 @@ describe('a long list', () => {
     expect(body).toEqual({ usernamesDeleted: names, usernamesInUse: ['mine'] });
   });
 
-  test('of bans is judged as a whole, and tells each name that could not be added', async () => {
+  test('of bans is checked as a whole, and lists each name that could not be added', async () => {
     const { base, admin, player } = await bridge.newOrganization();
     for (const user of [0, 1, 2]) {
       await (
@@ -230,7 +230,7 @@ async function spawnBridge(): Promise<{ url: string; kill: () => Promise<void> }
   const exited = once(child, 'exit');
   const url = await new Promise<string>((resolve, reject) => {
     createInterface(child.stdout).on('line', (line) => {
-      // The admin port tells its address too.
+      // The admin port logs its address, too.
       const found = line.includes('"message":"listening"') && /"url":"(http:[^"]+)"/.exec(line)?.[1];
       if (found) resolve(found);
     });

@@ -24,7 +24,7 @@ afterAll(async () => {
   rmSync(folder, { recursive: true });
 });
 
-test('a ban cut off half-way by the death of Redis says that it is unknown how much took effect', async () => {
+test('a ban cut off half-way by the death of Redis reports an unknown outcome', async () => {
   const organization = await bridge.newOrganization();
   const admin = await organization.admin();
   const denied = () => bridge.store.hlen(`${organization.base}d0`);

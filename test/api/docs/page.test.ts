@@ -23,7 +23,7 @@ function defaced(text: string): ContractDocument {
 }
 
 describe('the documentation page', () => {
-  test('gives every problem type a place to point to', () => {
+  test('has an anchor for every problem type', () => {
     for (const code of Object.keys(problemKinds) as ProblemCode[]) {
       expect(ids).toContain(problemType(code).replace('/docs/#', ''));
     }
@@ -83,7 +83,7 @@ describe('the documentation page', () => {
     expect(html).toMatch(/>1 March 2027(,| at) 12:00\s*–\s*12:30 UTC</);
   });
 
-  test('says for every operation what replaces it', () => {
+  test('shows for every operation what replaces it', () => {
     const operations = operationsOf(contractDocument)
       .filter(({ method }) => method !== 'head' && method !== 'options')
       .filter(({ operation }) => operation.deprecated === true)

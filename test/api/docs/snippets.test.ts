@@ -29,7 +29,7 @@ const run = async (command: string, args: string[]): Promise<string> => {
   return stdout + stderr;
 };
 
-/** What every one of them must tell, once for the path, and what it must not. */
+/** What each of them must report, once per path, and what it must not. */
 const expectTold = (text: string, times = 1): void => {
   expect(text.match(/deprecated:/g)).toHaveLength(times);
   expect(text).toContain('/api/profile/');
@@ -49,7 +49,7 @@ describe('the code shown to client teams', () => {
     expect(lines.map((line) => line.split(':')[0])).toEqual(['Deprecation', 'Sunset', 'Link', '']);
   });
 
-  test('fetch tells once for a path, and gives the answer on', async () => {
+  test('fetch reports once per path, and passes the answer on', async () => {
     const program = `
       import { fetchAndLog } from './fetch-and-log.mjs';
       const headers = { 'x-api-key': process.env.API_KEY, '${bridge.config.organizationHeader}': process.env.ORGANIZATION_ID };
@@ -62,7 +62,7 @@ describe('the code shown to client teams', () => {
     expect(text).toContain('404 true\n404 true\n200 true\n');
   });
 
-  test('Node tells of fetch and of node:http, once for a path, whatever the answer', async () => {
+  test('Node reports calls of fetch and node:http once per path, whatever the answer', async () => {
     const program = `
       import { get } from 'node:http';
       import { once } from 'node:events';
@@ -85,7 +85,7 @@ describe('the code shown to client teams', () => {
     expect(text).toContain(`deprecated: GET ${bridge.url}/api/profile/username/deny/ {`);
   });
 
-  testWith('python3')('Python tells of urllib, once for a path, whatever the answer', async () => {
+  testWith('python3')('Python reports calls of urllib once per path, whatever the answer', async () => {
     const program = `
 import os, urllib.error, urllib.request
 import log_deprecated

@@ -46,12 +46,12 @@ describe('a brownout', () => {
 describe('after the sunset', () => {
   const past = { deprecatedAt: Date.UTC(2025, 0, 1), sunsetAt: Date.UTC(2025, 5, 1) };
 
-  test('the contract is still served, where nobody said otherwise', async () => {
+  test('the contract is still served by default', async () => {
     const player = await (await (await start(past)).newOrganization()).player('u1');
     expect((await player.request('GET', '/api/profile/')).status).toBe(404);
   });
 
-  test('it is gone where that was said, save for the exempt', async () => {
+  test('it is gone if so configured, except for exempt callers', async () => {
     const until = Date.now() + hour;
     const bridge = await start({
       ...past,

@@ -34,7 +34,7 @@ const overwrite = 'PUT /api/profile/username/denylist/';
 const json = 'Content-Type: application/json\r\n';
 const multipart = 'Content-Type: multipart/form-data; boundary=x\r\n';
 
-describe('a body that is too large is refused when that is known, not when it has ended', () => {
+describe('a body that is too large is refused as soon as that is known, not at its end', () => {
   const spaces = ' '.repeat(100_000);
   const picture = 'x'.repeat(8 * 1024 * 1024);
   const part = '--x\r\nContent-Disposition: form-data; name="a"; filename="a.png"\r\n\r\n';
@@ -84,7 +84,7 @@ describe('a compressed body', () => {
   });
 });
 
-test('an expectation that nobody knows is left unmet, and the request answered like any other', async () => {
+test('an unknown expectation is ignored, and the request is answered like any other', async () => {
   const answer = await send(put, `${json}Expect: banana\r\nContent-Length: 2\r\n`, '{}');
   expect(answer).toMatch(/^HTTP\/1\.1 200 /);
   expect(answer).toMatch(/^deprecation: @/im);

@@ -21,11 +21,11 @@ function dial(port: number | string = new URL(bridge.url).port): Socket {
   return connect(Number(port), '127.0.0.1');
 }
 
-/** All that comes back, until the server has closed. */
+/** Everything received until the server has closed. */
 async function answersTo(text: string, socket = dial()): Promise<string> {
   let all = '';
   socket.on('data', (chunk) => (all += String(chunk)));
-  // A reset is an end, too.
+  // A reset also ends the connection.
   socket.on('error', () => {});
   socket.write(text);
   await new Promise((resolve) => {
@@ -61,7 +61,7 @@ function expectProblem(answer: string, status: string, code: string) {
   return headers;
 }
 
-describe('what is no request', () => {
+describe('bytes that are not a request', () => {
   test.each([
     ['a line that is none', 'hello?\r\n\r\n', '400 Bad Request', 'malformed-request'],
     ['a version nobody knows', 'GET / HTTP/9.9\r\n\r\n', '400 Bad Request', 'malformed-request'],
@@ -84,7 +84,7 @@ describe('what is no request', () => {
     expectProblem(await answersTo(text), status, code);
   });
 
-  test('is refused once, whatever else is sent, and who does not close is cut', async () => {
+  test('are refused once, whatever else is sent, and a client that does not close is disconnected', async () => {
     const socket = connect({
       port: Number(new URL(bridge.url).port),
       host: '127.0.0.1',
@@ -96,7 +96,7 @@ describe('what is no request', () => {
     expect(answers.match(/HTTP\/1\.1 /g)).toHaveLength(1);
   });
 
-  test('leaves the server unharmed, where the client resets the connection', async () => {
+  test('leave the server unharmed if the client resets the connection', async () => {
     for (const text of [
       'GET / HTTP/1.1\r\nHo',
       'hello?\r\n\r\n',
@@ -115,7 +115,7 @@ describe('what is no request', () => {
   });
 });
 
-describe('a connection on which something was asked before', () => {
+describe('a connection with an earlier request', () => {
   test('gets that answer, and no other', async () => {
     const answers = await answersTo(
       `PUT /api/profile/ HTTP/1.1\r\nHost: x\r\n${credentials}Content-Type: application/json\r\n` +
@@ -125,7 +125,7 @@ describe('a connection on which something was asked before', () => {
     expect(answers.match(/HTTP\/1\.1 /g)).toHaveLength(1);
   });
 
-  test('is told so where the body breaks off the rules, with what every answer of the contract carries', async () => {
+  test('gets a problem with the headers of the contract if its body is malformed', async () => {
     for (const type of ['application/json', 'multipart/form-data; boundary=b']) {
       const answer = await answersTo(
         `PUT /api/profile/ HTTP/1.1\r\nHost: x\r\n${credentials}Content-Type: ${type}\r\n` +
@@ -137,7 +137,7 @@ describe('a connection on which something was asked before', () => {
   });
 });
 
-test('a request that does not arrive in time is told so', async () => {
+test('a request that does not arrive in time gets a problem', async () => {
   const server = createServer(
     { connectionsCheckingInterval: 20, headersTimeout: 50, requestTimeout: 50 },
     (_request, response) => void response,

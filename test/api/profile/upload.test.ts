@@ -30,7 +30,7 @@ async function upload(client: Client, parts: Record<string, Buffer | string>) {
   return await client.request('PUT', '/api/profile/', { form: form(parts) });
 }
 
-/** The files on disk, and what is announced as loose. */
+/** The files on disk, and those listed as pending or orphaned. */
 async function leftovers(base: string) {
   return {
     files: await readdir(bridge.mediaFolder),

@@ -41,7 +41,7 @@ const tally = <T>(items: readonly T[], name: (item: T) => string): Record<string
   return counts;
 };
 
-const told = ({ rows }: UsageReport, name: (row: UsageReport['rows'][number]) => string | undefined) =>
+const callsBy = ({ rows }: UsageReport, name: (row: UsageReport['rows'][number]) => string | undefined) =>
   Object.fromEntries(rows.filter(({ calls }) => calls !== 0).map((row) => [name(row), row.calls]));
 
 interface Made {
@@ -128,21 +128,21 @@ describe('every call is reported exactly once', () => {
     expect(made).toHaveLength(35 * operations.length);
     const byClient = await usage('');
     expect(byClient.calls).toBe(made.length);
-    expect(told(byClient, (row) => `${row.organization} ${row.client}`)).toEqual(
+    expect(callsBy(byClient, (row) => `${row.organization} ${row.client}`)).toEqual(
       tally(made, ({ organization, client }) => `${organization} ${client}`),
     );
-    expect(told(await usage('--group operation'), ({ operation }) => operation)).toEqual(
+    expect(callsBy(await usage('--group operation'), ({ operation }) => operation)).toEqual(
       tally(made, ({ operation }) => operation),
     );
-    expect(told(await usage('--group status'), ({ status }) => status)).toEqual(
+    expect(callsBy(await usage('--group status'), ({ status }) => status)).toEqual(
       tally(made, ({ status }) => `${Math.floor(status / 100)}xx`),
     );
-    expect(told(await usage('--group organization'), ({ organization }) => organization ?? '')).toEqual(
+    expect(callsBy(await usage('--group organization'), ({ organization }) => organization ?? '')).toEqual(
       tally(made, ({ organization }) => organization),
     );
     expect((await usage('--group day')).calls).toBe(made.length);
     const detailed = await usage('--group client,operation,status');
-    expect(told(detailed, (row) => `${row.client} ${row.operation} ${row.status}`)).toEqual(
+    expect(callsBy(detailed, (row) => `${row.client} ${row.operation} ${row.status}`)).toEqual(
       tally(made, ({ client, operation, status }) => `${client} ${operation} ${Math.floor(status / 100)}xx`),
     );
   });
@@ -150,7 +150,7 @@ describe('every call is reported exactly once', () => {
   test('for a single organization', async () => {
     const id = clients[0]?.organization.id ?? '';
     const report = await usage(`--org ${id}`);
-    expect(told(report, ({ client }) => client)).toEqual(
+    expect(callsBy(report, ({ client }) => client)).toEqual(
       tally(
         made.filter(({ organization }) => organization === id),
         ({ client }) => client,

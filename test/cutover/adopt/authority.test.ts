@@ -86,7 +86,7 @@ describe('after reverse and back to mirror', () => {
     expect(await deniedHere()).toEqual([...there.denied].sort());
   });
 
-  test('what has not changed since is no difference', async () => {
+  test('what has not changed since is not a difference', async () => {
     expect((await migrate('verify', Date.now())).json).toMatchObject({ ok: true, changedHere: 0 });
   });
 

@@ -77,7 +77,7 @@ test('a snapshot that began after the adoption is applied, and the numbers of ad
   expect(await applyDenied(adoptedAt + 1)).toBe('created');
 });
 
-test('what an adoption cannot know is no difference: when the profile was changed', async () => {
+test('what an adoption cannot know is not a difference: when the profile was changed', async () => {
   expect(await applyProfile(adoptedAt + 1, 'https://x/adopted.png')).toBe('unchanged');
 });
 

@@ -72,7 +72,7 @@ describe('in shadow mode', () => {
     await summaryOnce(({ differingUsers }) => differingUsers === 0);
   });
 
-  test('compressed responses are compared, what is no profile is counted apart', async () => {
+  test('compressed responses are compared, and bodies that are not a profile are counted apart', async () => {
     const before = await summaryOnce(() => true);
     storeThere('Zip');
     await storeHere('Zip');

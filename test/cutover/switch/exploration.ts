@@ -44,7 +44,7 @@ interface World {
   store: StoreState;
   instances: Record<string, Instance>;
   tool: Tool;
-  /** The value that each side has, and the highest one that a client was told to be accepted. */
+  /** The value that each side has, and the highest one that was acknowledged to a client. */
   legacy: number;
   redis: number;
   accepted: number;
@@ -342,7 +342,7 @@ function isAtRest(world: World): boolean {
   );
 }
 
-/** What tells a state from all others. */
+/** Identifies a state. */
 function keyOf({
   store,
   instances,

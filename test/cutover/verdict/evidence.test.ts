@@ -30,7 +30,7 @@ const put = async (apiKey: string, username: string): Promise<void> => {
   await here.send(apiKey, 'PUT', '/api/profile/', { body: JSON.stringify({ username }) });
 };
 
-test('a read before a change has been adopted is no difference', async () => {
+test('a read before a change has been adopted is not a difference', async () => {
   const player = await here.player('grace');
   here.legacy.behaviour.delayMs = 200;
   await put(player, 'Grace');

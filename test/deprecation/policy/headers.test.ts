@@ -50,7 +50,7 @@ describe('the deprecation headers', () => {
     expect(deprecationHeaders(layerPolicy())).toEqual([]);
   });
 
-  test('never announce a sunset before the deprecation', () => {
+  test('never contain a sunset before the deprecation', () => {
     expect(headersOf({ deprecatedAt: 2000, sunsetAt: 1000 })).toEqual({ Deprecation: '@2' });
   });
 

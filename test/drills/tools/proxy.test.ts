@@ -65,7 +65,7 @@ test('while a command waits, others may write', async () => {
   expect(seen).toEqual([1]);
 });
 
-test('commands are told apart however their bytes are cut', () => {
+test('commands are recognized however their bytes are split', () => {
   const command = fc.array(fc.string({ unit: 'binary' }), { minLength: 1, maxLength: 4 }).map((words) => {
     const bulks = words.map((word) => `$${Buffer.byteLength(word)}\r\n${word}\r\n`);
     return Buffer.from(`*${words.length}\r\n${bulks.join('')}`);

@@ -54,16 +54,16 @@ describe('a profile', () => {
   });
 
   test('also takes a number as a username, with a warning: leading zeros are lost', () => {
-    const told = [expect.stringMatching(/^username is a number/)];
+    const warnings = [expect.stringMatching(/^username is a number/)];
     expect(parseRecord('profiles', { organizationId: 'acme', userId: 'u1', username: 123 })).toEqual({
       ok: true,
       record: { organizationId: 'acme', userId: 'u1', username: '123' },
-      warnings: told,
+      warnings,
     });
     expect(parseRecord('denylist', { organizationId: 'acme', username: 0 })).toEqual({
       ok: true,
       record: { organizationId: 'acme', username: '0' },
-      warnings: told,
+      warnings,
     });
     expect(profile({ username: 1.5 })).toMatch(/^refused: username is a number that cannot be read exactly/);
     expect(profile({ username: true })).toBe('refused: username must be text');

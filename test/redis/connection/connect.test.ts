@@ -135,8 +135,8 @@ describe('a store that is away', () => {
 
   test('is used again as soon as it is back, and logged once', async () => {
     const server = await startRedis(['--appendonly', 'yes']);
-    const told: string[] = [];
-    const note = (message: string) => told.push(message);
+    const messages: string[] = [];
+    const note = (message: string) => messages.push(message);
     const client = await open(server.url, { log: { warn: note, info: note } as never });
     const closed = event(client, 'close');
     await server.stop();
@@ -148,7 +148,7 @@ describe('a store that is away', () => {
     await redis('--port', String(server.port));
     await ready;
     expect(await client.set('k', 'v')).toBe('OK');
-    expect(told).toEqual(['store lost, reconnecting', 'store is back']);
+    expect(messages).toEqual(['store lost, reconnecting', 'store is back']);
   });
 
   test('never gets a write that has failed', async () => {
@@ -194,7 +194,7 @@ describe('a store that is away', () => {
     expect(await (await connecting).ping()).toBe('PONG');
   });
 
-  test('for too long at the start is one line with the remedy and without the password', async () => {
+  test('for too long at the start is reported in one line, with the remedy and without the password', async () => {
     const port = await unusedPort();
     const connecting = connectRedis(`redis://u:secret@127.0.0.1:${port}`, { startTimeout: 200 });
     await expect(connecting).rejects.toThrow(

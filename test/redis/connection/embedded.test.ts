@@ -167,8 +167,8 @@ describe('the embedded Redis', () => {
   });
 
   test('is started again when it is killed, keeping every answered write', async () => {
-    const told: string[] = [];
-    const log = { warn: (message: string) => told.push(message) } as never;
+    const messages: string[] = [];
+    const log = { warn: (message: string) => messages.push(message) } as never;
     const { url } = closing(await openEmbedded({ dataDir: folder(), log }));
     const client = await open(url);
     await Promise.all(Array.from({ length: 500 }, (_, n) => client.set(`k${n}`, 'v')));
@@ -182,7 +182,7 @@ describe('the embedded Redis', () => {
       expect(await client.dbsize()).toBe(500);
       expect(await pidOf(client)).not.toBe(pid);
     }
-    expect(told).toEqual(['the embedded Redis ended', 'the embedded Redis ended']);
+    expect(messages).toEqual(['the embedded Redis ended', 'the embedded Redis ended']);
   });
 
   test('ends with its bridge when that is killed, leaving no socket', async () => {

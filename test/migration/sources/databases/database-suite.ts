@@ -153,7 +153,7 @@ export function behavesAsDatabase(under: DatabaseUnderTest): () => PrivateServer
 
   test.each([
     [
-      'a key that is no column',
+      'a key that is not a column',
       `SELECT org AS ${organization}, id AS ${user} FROM many`,
       'id',
       'entities.profiles.key: the query has no column "id"',
@@ -165,7 +165,7 @@ export function behavesAsDatabase(under: DatabaseUnderTest): () => PrivateServer
       'entities.profiles.query: the query has an unknown field "nickname"',
     ],
     [
-      'a field without which there is no record',
+      'a missing required field',
       `SELECT org AS ${organization} FROM many`,
       'organizationId',
       'entities.profiles.query: the query has no column userId',

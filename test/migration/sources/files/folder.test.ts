@@ -29,10 +29,10 @@ const line = (user: unknown, more: object = {}): string =>
 
 /** The rows of profiles as `line userId` or `line! reason`. */
 async function profiles(options?: ReadOptions, location = folder): Promise<string[]> {
-  return (await readRows(await openSource(location), 'profiles', options)).rows.map(told);
+  return (await readRows(await openSource(location), 'profiles', options)).rows.map(describeRow);
 }
 
-function told({ at, raw, error }: Seen): string {
+function describeRow({ at, raw, error }: Seen): string {
   const number = at.replace(/^profiles\.(?:ndjson|ndjson\.gz|csv):/, '');
   return error === undefined
     ? `${number} ${String((raw as { userId: unknown }).userId)}`
@@ -446,7 +446,7 @@ describe('a CSV file', () => {
       /profiles\.csv:3: there is text after a closing quote; correct the quoting/,
     ],
     [`acme,1\nacme,"${'2'.repeat(1 << 21)}"\n`, /profiles\.csv:3: a row is longer than 1 MiB/],
-  ])('is not read beyond a fault behind which rows cannot be told apart', async (content, message) => {
+  ])('is not read beyond a fault after which rows cannot be separated', async (content, message) => {
     await put('profiles.csv', `organizationId,userId\n${content}`);
     expect(await messageOf(() => profiles())).toMatch(message);
   });
