@@ -16,7 +16,7 @@ import { shareReads } from './shared-reads.ts';
 import { signIn } from './sign-in.ts';
 import { usage } from './usage.ts';
 
-export interface AdminAppOptions {
+interface AdminAppOptions {
   store: RedisClient;
   keyPrefix: string;
   /** The policy in force. */

@@ -12,7 +12,7 @@ import {
 import { dayMs } from '../lib/days.ts';
 import { getOrInsert } from '../lib/get-or-insert.ts';
 import { version } from '../version.ts';
-import { phaseAt, type DeprecationPolicy, type Phase } from './policy/policy.ts';
+import { phaseAt, phases, type DeprecationPolicy } from './policy/policy.ts';
 
 /** An answered call of the contract. */
 interface Observed {
@@ -87,7 +87,6 @@ export interface MetricsOptions {
   now?: () => number;
 }
 
-const phases = ['none', 'announced', 'brownout', 'sunset'] as const satisfies Phase[];
 /** Organizations with a series of their own; calls of further ones are counted as `other`. */
 const mostOrganizations = 100;
 const durationBuckets = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 3];
@@ -198,12 +197,9 @@ export function createMetrics({ policy, ping, now = Date.now, ...values }: Metri
   });
 
   const named = new Set<string>();
-  const nameOf = (organizationId: string | undefined): string => {
-    if (organizationId === undefined) return 'unattributed';
-    if (named.has(organizationId)) return organizationId;
-    if (named.size >= mostOrganizations) return 'other';
-    named.add(organizationId);
-    return organizationId;
+  const nameOf = (organizationId: string): string => {
+    if (named.size < mostOrganizations) named.add(organizationId);
+    return named.has(organizationId) ? organizationId : 'other';
   };
 
   return {
@@ -211,7 +207,7 @@ export function createMetrics({ policy, ping, now = Date.now, ...values }: Metri
       if (code !== undefined) refusals.inc({ operation, code });
       durations.observe({ operation, status: String(status) }, seconds);
       const calls = getOrInsert(counted, operation, () => new Map());
-      const organization = nameOf(organizationId);
+      const organization = organizationId === undefined ? 'unattributed' : nameOf(organizationId);
       calls.set(organization, (calls.get(organization) ?? 0) + 1);
     },
     text: () => registry.metrics(),

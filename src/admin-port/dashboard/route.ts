@@ -3,13 +3,13 @@ import type { DeprecationPolicy } from '../../deprecation/policy/policy.ts';
 import type { GatheredEvidence } from '../../cutover/verdict/evidence.ts';
 import type { RedisClient } from '../../redis/connection/client.ts';
 import { readParameters } from '../parameters.ts';
-import { explainError } from '../problem.ts';
+import { explainError, type AdminProblem } from '../problem.ts';
 import { shareReads } from '../shared-reads.ts';
 import { readDashboardData } from './dashboard-data.ts';
 import { renderDashboard, renderProblem } from './page.ts';
 import { dashboardParameters, readDashboardQuery, type DashboardQuery } from './query.ts';
 
-export interface DashboardOptions {
+interface DashboardOptions {
   store: RedisClient;
   keyPrefix: string;
   policy: () => DeprecationPolicy;
@@ -18,8 +18,7 @@ export interface DashboardOptions {
 }
 
 /** `/`: the dashboard. Its problems are pages too. */
-export function dashboard(options: DashboardOptions): RequestHandler {
-  const { store, keyPrefix, policy, readCutover, now } = options;
+export function dashboard({ store, keyPrefix, policy, readCutover, now }: DashboardOptions): RequestHandler {
   const read = shareReads(
     (query: DashboardQuery, at) => readDashboardData(store, keyPrefix, query, at),
     now,
@@ -30,14 +29,16 @@ export function dashboard(options: DashboardOptions): RequestHandler {
     const page = { policy: policy(), now: now(), signedIn: response.locals['signedIn'] === true };
     const { fields, reasons } = readParameters(request.originalUrl, dashboardParameters);
     const asked = readDashboardQuery(fields, now(), reasons);
+    const showProblem = (problem: AdminProblem): void => {
+      response.set(problem.headers).status(problem.status).send(renderProblem(page, problem));
+    };
     if (asked.kind === 'invalid') {
-      const problem = {
+      showProblem({
         status: 400,
         title: 'This page cannot be shown',
         detail: `In its address, ${asked.reasons.join('; ')}.`,
         remedy: 'Choose an organization and a period again.',
-      };
-      response.status(400).send(renderProblem(page, problem));
+      });
       return;
     }
     try {
@@ -46,7 +47,7 @@ export function dashboard(options: DashboardOptions): RequestHandler {
     } catch (error) {
       const problem = explainError(error);
       if (problem === undefined) throw error;
-      response.set(problem.headers).status(problem.status).send(renderProblem(page, problem));
+      showProblem(problem);
     }
   };
 }

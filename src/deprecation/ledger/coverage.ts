@@ -17,7 +17,7 @@ export interface Alive extends Window {
   state: 'open' | 'on' | 'closed';
 }
 
-export interface CoverageEntry {
+interface CoverageEntry {
   instance: string;
   start: number;
   since: number;

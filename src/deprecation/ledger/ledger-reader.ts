@@ -33,7 +33,7 @@ export interface LedgerContent {
   keys: KeySeen[];
 }
 
-export interface DayRange {
+interface DayRange {
   /** Day numbers, both included. */
   firstDay: number;
   lastDay: number;

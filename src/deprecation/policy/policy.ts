@@ -37,16 +37,14 @@ export function layerPolicy(...layers: readonly PolicyLayer[]): DeprecationPolic
 }
 
 /** Settings as openapi.yaml's `x-deprecation`, the environment and the command line write them. */
-export interface PolicyFields {
-  deprecatedAt?: string | undefined;
-  sunsetAt?: string | undefined;
-  successor?: string | undefined;
-  documentation?: string | undefined;
-  sunsetDocumentation?: string | undefined;
-  afterSunset?: string | undefined;
-}
+export type PolicyFields = Partial<
+  Record<
+    'deprecatedAt' | 'sunsetAt' | 'successor' | 'documentation' | 'sunsetDocumentation' | 'afterSunset',
+    string | undefined
+  >
+>;
 
-export type ReadLayer =
+type ReadLayer =
   | { kind: 'ok'; layer: PolicyLayer }
   | { kind: 'invalid'; mistakes: { field: keyof PolicyFields; reason: string }[] };
 
@@ -106,7 +104,8 @@ export function checkPolicy(policy: DeprecationPolicy, now: number): string[] {
  * `none` (nothing announced), `announced`, `brownout` (a window is open), or `sunset` (the date has passed, whether or
  * not the API is still served).
  */
-export type Phase = 'none' | 'announced' | 'brownout' | 'sunset';
+export const phases = ['none', 'announced', 'brownout', 'sunset'] as const;
+export type Phase = (typeof phases)[number];
 
 /** The phase at `now` (ms). */
 export function phaseAt(policy: DeprecationPolicy, now: number): Phase {
@@ -122,7 +121,7 @@ export function phaseAt(policy: DeprecationPolicy, now: number): Phase {
 export type Verdict = 'serve' | { gone: 'brownout'; until: number } | { gone: 'sunset' };
 
 /** Who may claim an exemption. */
-export interface Claimant {
+interface Claimant {
   organizationId?: string | undefined;
   keyId?: string | undefined;
 }

@@ -3,7 +3,7 @@ import { html, type Html } from '../../../lib/html.ts';
 import { counted, number } from '../../../lib/numbers.ts';
 import type { ReportRow } from '../../../deprecation/reports/group-usage.ts';
 import type { DashboardData } from '../dashboard-data.ts';
-import { visible } from './text.ts';
+import { svgLength, visible } from './text.ts';
 
 const plotHeight = 240;
 const labelHeight = 24;
@@ -14,12 +14,12 @@ const fullDates = new Intl.DateTimeFormat('en-GB', { dateStyle: 'full', timeZone
 
 /**
  * Calls per day as stacked bars, one for each operation. Time that was not measured is hatched, and days without any
- * measurement have no bar. Positions are percentages, so that the chart fits any width without a script.
+ * measurement have no bar.
  */
 export function callsChart({ days, operations, now }: DashboardData): Html {
   const start = Date.parse(days.from);
   const count = days.rows.length;
-  const x = (ms: number) => percent((ms - start) / (count * dayMs));
+  const x = (ms: number) => svgLength((ms - start) / (count * dayMs));
   const { top, ticks } = scaleFor(Math.max(...days.rows.map(({ calls }) => calls ?? 0)));
   const y = (calls: number) => Math.round(10 * plotHeight * (1 - calls / top)) / 10;
   const barWidth = count <= 10 ? 0.5 : 0.76;
@@ -33,7 +33,7 @@ export function callsChart({ days, operations, now }: DashboardData): Html {
   const gaps = days.gaps.map(({ from, to }) => {
     const [left, right] = [Math.max(Date.parse(from), start), Date.parse(to)];
     // Short gaps must be visible too.
-    const width = percent(Math.max((right - left) / (count * dayMs), 0.002));
+    const width = svgLength(Math.max((right - left) / (count * dayMs), 0.002));
     return html`<rect class="gap" x="${x(left)}" width="${width}" height="${plotHeight}" />`;
   });
   const bars = days.rows.map((row, i) => {
@@ -48,13 +48,13 @@ export function callsChart({ days, operations, now }: DashboardData): Html {
         class="colour-${colour}"
         x="${x(dayStart + ((1 - barWidth) / 2) * dayMs)}"
         y="${y(below)}"
-        width="${percent(barWidth / count)}"
+        width="${svgLength(barWidth / count)}"
         height="${height}"
       />`;
     });
     return html`<g class="day">
       <title>${dayText(row, operations, dayStart, now)}</title>
-      <rect class="slot" x="${x(dayStart)}" width="${percent(1 / count)}" height="${plotHeight}" />${parts}
+      <rect class="slot" x="${x(dayStart)}" width="${svgLength(1 / count)}" height="${plotHeight}" />${parts}
     </g>`;
   });
   return html`<div class="chart">
@@ -87,7 +87,7 @@ function dateLabels(count: number, start: number): Html[] {
   const step = [1, 2, 7, 14, 28].find((days) => count / days <= 10) ?? 56;
   return Array.from({ length: Math.ceil(count / step) }, (_, i) => {
     const day = count - 1 - i * step;
-    const middle = percent((day + 0.5) / count);
+    const middle = svgLength((day + 0.5) / count);
     return html`<text class="date ${i % 2 === 1 ? 'minor' : ''}" x="${middle}" y="${plotHeight + 18}"
       >${shortDates.format(start + day * dayMs)}</text
     >`;
@@ -112,5 +112,3 @@ function dayText(
     ...(now < dayStart + dayMs ? ['so far'] : []),
   ].join(', ');
 }
-
-const percent = (share: number): string => `${Math.round(share * 100_000) / 1000}%`;

@@ -10,6 +10,9 @@ const times = new Intl.DateTimeFormat('en-GB', { timeStyle: 'short', timeZone: '
 
 export const percent = (ratio: number): string => percents.format(ratio);
 
+/** A position or length in an SVG as wide as its place: the chart fits any width without a script. */
+export const svgLength = (share: number): string => `${Math.round(share * 100_000) / 1000}%`;
+
 /** An instant (ms) as a date, in UTC. */
 export function date(ms: number): Html {
   return time(ms, dates.format(ms));

@@ -8,7 +8,7 @@ import { hourMs } from '../../../lib/days.ts';
 import { counted, number } from '../../../lib/numbers.ts';
 import { sparkline } from '../components/sparkline.ts';
 import { figure, foldedList, section, swatch, table, type Column } from '../components/layout.ts';
-import { label, moment, span } from '../components/text.ts';
+import { label, moment, span, svgLength } from '../components/text.ts';
 
 const sentences: Record<Mode, string> = {
   shadow: 'The legacy service answers. Its responses are compared with what Redis would have said.',
@@ -49,8 +49,8 @@ function periods(history: CutoverState['history'], now: number): Html {
     ({ mode, since, until }) =>
       html`<rect
         class="${colourOf(mode)}"
-        x="${percentOf((since - start) / whole)}"
-        width="${percentOf(Math.max(0.003, (until - since) / whole))}"
+        x="${svgLength((since - start) / whole)}"
+        width="${svgLength(Math.max(0.003, (until - since) / whole))}"
         height="12"
       />`,
   );
@@ -108,7 +108,7 @@ function differencesByField(evidence: GatheredEvidence): Html | undefined {
           html`<li>
             <span>${field}</span>
             <svg aria-hidden="true" width="100%" height="8">
-              <rect width="${percentOf(count / most)}" height="8" rx="2" />
+              <rect width="${svgLength(count / most)}" height="8" rx="2" />
             </svg>
             <span class="number">${number(count)}</span>
           </li>`,
@@ -209,8 +209,4 @@ function instancesTable(instances: readonly Instance[]): Html {
 
 function colourOf(mode: Mode): string {
   return `mode-${modes.indexOf(mode)}`;
-}
-
-function percentOf(share: number): string {
-  return `${(100 * share).toFixed(2)}%`;
 }

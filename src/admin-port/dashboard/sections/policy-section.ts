@@ -7,7 +7,7 @@ import {
 import { dayMs } from '../../../lib/days.ts';
 import { html, link, type Html } from '../../../lib/html.ts';
 import { number } from '../../../lib/numbers.ts';
-import { date, label, moment, span } from '../components/text.ts';
+import { date, label, moment, span, svgLength } from '../components/text.ts';
 import { hidden, section } from '../components/layout.ts';
 
 const phaseNames: Record<Phase, string> = {
@@ -117,21 +117,21 @@ function exemptionsOf({ exemptOrganizations, exemptKeys }: DeprecationPolicy, no
   );
 }
 
-/** The narrowest mark that can be seen, in per cent of the line. */
-const minWidth = 0.3;
+/** The narrowest mark that can be seen, as a share of the line. */
+const minWidth = 0.003;
 
 /** The milestones as a line to scale, and as a list. */
 function timeline(milestones: ReturnType<typeof milestonesOf>, now: number): Html {
   const first = Math.min(...milestones.map(({ start }) => start));
   const last = Math.max(...milestones.map(({ end }) => end));
   // With a margin, so that the outermost marks are not cut off.
-  const at = (ms: number) => 1.5 + (97 * (ms - first)) / Math.max(1, last - first);
-  const x = (ms: number) => `${at(ms).toFixed(2)}%`;
+  const at = (ms: number) => 0.015 + (0.97 * (ms - first)) / Math.max(1, last - first);
+  const x = (ms: number) => svgLength(at(ms));
   const marks = milestones.map(({ kind, start, end }) => {
     if (kind !== 'brownout') {
       return html`<circle class="${kind}" cx="${x(start)}" cy="14" r="${kind === 'today' ? 6 : 5}" />`;
     }
-    const width = `${Math.max(minWidth, at(end) - at(start)).toFixed(2)}%`;
+    const width = svgLength(Math.max(minWidth, at(end) - at(start)));
     return html`<rect class="brownout" x="${x(start)}" y="6" width="${width}" height="16" rx="1.5" />`;
   });
   return html`<div class="timeline">
