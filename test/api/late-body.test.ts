@@ -57,7 +57,7 @@ describe('a body that arrives after its headers', () => {
     expect(await finish(put)).toBe(401);
   });
 
-  test('is judged by the settings that hold once it is there', async () => {
+  test('is checked against the settings in force once it has arrived', async () => {
     const { apiKey } = await organization.newKey({ role: 'player', userId: 'restricted' });
     const put = await beginPut(apiKey);
     await saveSettings(bridge.store, bridge.config.keyPrefix, organization.id, { maxLength: 3 });

@@ -93,7 +93,7 @@ export async function apply(environment: CliEnvironment, choice: ApplyChoice): P
 
 function titleOf({ kind, run, isResumed }: Applied, source: string): string {
   const where = `run ${run} from ${source}`;
-  if (kind === 'interrupted') return `Stopped ${where}, in good order.`;
+  if (kind === 'interrupted') return `Stopped ${where} cleanly.`;
   if (kind !== 'applied') return `Nothing was written by ${where}; this is what it found.`;
   return `Applied ${where}${isResumed ? ', resuming where it had stopped' : ''}.`;
 }

@@ -71,7 +71,7 @@ function createProgram(tool: Shell, onExit: (code: number) => void): Command {
 
   const planning = add(
     'plan',
-    'read everything, write nothing: show problems in the source, and what apply would change',
+    'read everything, write nothing: show problems in the source and what apply would change',
     ['plan --source ./legacy', 'plan --source postgres://reader@db/game --mapping map.yaml'],
   ).action(does(plan));
   addPruneOptions(addConflictOption(addReadingOptions(addSourceOptions(planning))));
@@ -90,7 +90,7 @@ function createProgram(tool: Shell, onExit: (code: number) => void): Command {
       'write at most this many records per second (default: no limit)',
       wholeNumber(1, 10_000_000),
     )
-    .option('--fresh', 'begin the run anew instead of resuming it')
+    .option('--fresh', 'start the run over instead of resuming it')
     .option(
       '--copy-pictures [folder]',
       'also copy the pictures at profilePictureUrl, from their URLs or from a folder',
@@ -114,7 +114,7 @@ function createProgram(tool: Shell, onExit: (code: number) => void): Command {
   ).action(does(verify));
   addReadingOptions(addSourceOptions(verifying));
 
-  add('status', 'show where each run stands, killed ones too', [
+  add('status', 'show the state of each run, including killed ones', [
     'status',
     'status --run legacy-1f3870be --json',
   ])
@@ -126,13 +126,13 @@ function createProgram(tool: Shell, onExit: (code: number) => void): Command {
     'forget --run legacy-1f3870be',
     'forget --rehearsal --yes',
   ])
-    .addOption(runOption('the run to forget: a load it left unfinished is rolled back, other records stay'))
+    .addOption(runOption('the run to forget: an unfinished load is rolled back, other records stay'))
     .option('--rehearsal', 'delete all keys that begin with KEY_PREFIX; refused if a service has used it')
     .option('--yes', 'do not ask, for scripts')
     .option('--json', 'print JSON, for machines')
     .action(does(forget));
 
-  add('export', 'write what Redis holds as NDJSON files that apply takes: a backup, and the way back', [
+  add('export', 'write what Redis holds as NDJSON files that apply can read: a backup, and the way back', [
     'export --to ./backup',
     'export --to ./acme --org acme --entities profiles,denylist',
   ])

@@ -39,7 +39,7 @@ export type AdoptionFailure = 'profile-not-shown' | 'overtaken' | 'store-unavail
 export const adoptionFailureTexts: Record<AdoptionFailure, string> = {
   'profile-not-shown': 'the legacy service did not show the profile',
   overtaken: 'other changes kept coming between',
-  'store-unavailable': 'Redis was away',
+  'store-unavailable': 'Redis was unavailable',
   'mode-switched': 'the mode was switched before',
 };
 

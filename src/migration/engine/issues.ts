@@ -38,7 +38,7 @@ export type Reason =
 export interface Issue {
   entity: Entity;
   reason: Reason;
-  /** Where the record stands: in the source, or its key in Redis. */
+  /** The record's place in the source, or its key in Redis. */
   where: string;
   /** One plain sentence. */
   detail: string;
@@ -62,13 +62,13 @@ const rememberedKinds = 1000;
 export interface Issues {
   add: (issue: Issue) => void;
   count: (reasons: Reason | readonly Reason[], entity?: Entity) => number;
-  /** The reason for which most rows of an entity are invalid, with how many they are and the first of them. */
+  /** The reason why most rows of an entity are invalid, with their number and the first of them. */
   mostCommonInvalid: (entity: Entity) => { count: number; example: Issue } | undefined;
   /** Issues by entity and reason. */
   counts: () => Partial<Record<Entity, Partial<Record<Reason, number>>>>;
   /** The first few of each kind. */
   examples: () => readonly Issue[];
-  /** Brings the report to the disk. */
+  /** Flushes the report to the disk. */
   close: () => void;
 }
 
@@ -91,7 +91,7 @@ export function openIssues(path?: string): Issues {
       counts.set(issue.entity, own.set(issue.reason, count));
       if (count <= shown) examples.push(issue);
       if (issue.reason === 'invalid') {
-        // Values differ from row to row; what is wrong with them does not.
+        // Values differ from row to row; the kind of mistake does not.
         const kind = `${issue.entity} ${issue.detail.replaceAll(/"(?:[^"\\]|\\.)*"|\d+/g, '…')}`;
         const same = invalid.get(kind);
         if (same !== undefined) same.count += 1;

@@ -8,7 +8,7 @@ import { settingsArguments } from '../records/stored.ts';
 import type { RedisClient } from '../../redis/connection/client.ts';
 import { migrateOrganization } from './scripts.ts';
 
-/** What a record is judged by: its organization as it stands in Redis, or will once the source's is there. */
+/** What a record is checked against: its organization as it is in Redis, or will be once the source's is written. */
 export interface Organization {
   readonly id: string;
   readonly base: string;
@@ -19,7 +19,7 @@ export interface Organization {
   settings: OrganizationSettings;
   /** Usernames that the source has for it, as far as it was read. */
   namesToCome: number;
-  /** Whether Redis or the source says anything of it. */
+  /** Whether Redis or the source describes it. */
   isKnown: boolean;
   /** Whether this run is loading it: nobody else can reach it yet. */
   isLoading: boolean;
@@ -30,15 +30,15 @@ export interface Organizations {
   find: (id: string) => Organization | Promise<Organization>;
   /** Looked up again: its comparison may have changed. */
   refresh: (id: string) => Promise<Organization>;
-  /** Says what the source tells of it; what Redis has stays in force. */
+  /** Records what the source says about it; what Redis has stays in force. */
   plan: (id: string, settings: OrganizationSettings) => Promise<void>;
   /** Makes sure that it is in Redis, with the settings planned or else the default ones. */
   ensure: (organization: Organization) => Promise<void>;
-  /** Those met so far. */
+  /** Those encountered so far. */
   all: () => readonly Organization[];
 }
 
-/** Knows the organizations that a migration has to do with; `epoch`: under which it makes them. */
+/** The organizations that a migration deals with; it creates them under `epoch`. */
 export function createOrganizations(store: RedisClient, prefix: string, epoch: number): Organizations {
   const known = new Map<string, Organization>();
 
@@ -83,7 +83,7 @@ export function createOrganizations(store: RedisClient, prefix: string, epoch: n
   };
 }
 
-/** The organizations a search for extras is about: those of the source, and those the run has brought in before. */
+/** The organizations to search for extras: those of the source, and those that the run has migrated before. */
 export async function organizationsOf(
   { organizations }: { organizations: Organizations },
   past: readonly string[],
@@ -94,7 +94,7 @@ export async function organizationsOf(
   return new Map(all.map((organization) => [organization.id, organization]));
 }
 
-/** Does a work for the records of one organization after the other; the results come in the order of the items. */
+/** Handles the records of one organization after the other; the results are in the order of the items. */
 export async function byOrganization<R extends { organizationId: string }, Result>(
   items: readonly { readonly record: R }[],
   organizations: Organizations,
@@ -112,7 +112,7 @@ export async function byOrganization<R extends { organizationId: string }, Resul
 
 const ascii = /^[\0-\x7f]*$/;
 
-/** The form under which a name is compared in the organization. Most names are ASCII, and need no more than a look. */
+/** The form under which a name is compared in the organization. Most names are ASCII, which needs only a check. */
 export function normalizedIn({ settings: { comparison } }: Organization, name: string): string {
   if (!ascii.test(name)) return comparisonForm(name, comparison);
   return comparison === 'exact' ? name : name.toLowerCase();

@@ -7,9 +7,9 @@ import { isPublicAddress, lookupPublic, PrivateAddress } from './addresses.ts';
 /** Why a picture cannot be copied; the message completes "the picture …". */
 export class PictureFault extends Error {}
 
-/** As much as an upload may have. */
+/** The limit of an upload. */
 const maxBytes = 5 * 1024 * 1024;
-/** For one picture with its redirects, in ms. */
+/** The time limit for one picture with its redirects, in ms. */
 const downloadTimeout = 15_000;
 
 export interface FetchOptions {

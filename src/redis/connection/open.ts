@@ -112,7 +112,7 @@ function watchLayout(client: RedisClient, prefix: string, releasers: Releasers, 
     // An empty store may have lost its data; the next write records the layout.
     const fault = layout === undefined || layout.kind === 'older' ? undefined : layoutFault(layout);
     if (fault === undefined) return;
-    log.error('the store is not used any more', { reason: fault });
+    log.error('the store is no longer used', { reason: fault });
     client.disconnect();
   };
   const checking = repeat(check, layoutInterval);

@@ -249,7 +249,7 @@ describe('bad input to PUT profile changes nothing', () => {
     }
   });
 
-  test('`__proto__` is no way in', async () => {
+  test('`__proto__` changes no prototype', async () => {
     const player = await (await bridge.newOrganization()).player('u1');
     const answer = await player.request('PUT', '/api/profile/', {
       body: '{"__proto__":{"username":"evil"},"constructor":{"prototype":{"username":"evil"}}}',

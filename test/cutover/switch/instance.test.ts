@@ -49,7 +49,7 @@ const advance = (phase: string) => cutoverAdvance(store, key, 'token', phase, le
 const acknowledged = (phase: string) =>
   until(async () => (await read()).instances.every((one) => one.acknowledged === phase));
 describe('the first mode', () => {
-  test('is shadow where the legacy service is known: a fresh bridge takes no authority', async () => {
+  test('is shadow if the legacy service is known: a fresh bridge takes no authority', async () => {
     expect((await join()).mode()).toBe('shadow');
     expect(await read()).toMatchObject({ mode: 'shadow', isStored: true, by: 'default' });
   });
@@ -230,7 +230,7 @@ describe('a registration', () => {
 });
 
 describe('admin cutover show', () => {
-  test('tells the mode, since when and by which command', async () => {
+  test('shows the mode, since when and by which command', async () => {
     expect(await runTool(env(), 'cutover show')).toMatchObject({
       code: 0,
       out: 'Mode: native (no mode was ever set)\n',

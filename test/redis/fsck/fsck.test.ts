@@ -75,7 +75,7 @@ async function check(
   return { faults, kinds, remaining: outcome.found - outcome.repaired };
 }
 
-/** Finds just this, changes nothing unless asked to, and then repairs it for good. */
+/** Finds exactly this, changes nothing unless asked to, and then repairs it permanently. */
 async function expectRepaired(...kinds: FaultKind[]): Promise<void> {
   expect((await check()).kinds).toEqual(kinds);
   expect(await check(true)).toMatchObject({ kinds, remaining: 0 });
@@ -113,7 +113,7 @@ describe('fsck', () => {
     });
   });
 
-  test('looks at one organization only where that is asked for', async () => {
+  test('examines only one organization if requested', async () => {
     await saveSettings(store, prefix, 'other', defaultSettings);
     await store.hset(`${organizationBase(prefix, 'other')}p:eve`, 'u', 'Eve', 't', 1);
     expect((await check(false, organizationId)).faults).toEqual([]);
@@ -226,7 +226,7 @@ describe('the index of names', () => {
     expect((await check(true)).kinds).toEqual(['username-malformed', 'username-malformed']);
   });
 
-  test('loses what a rebuild that died left behind, but nothing that is being built', async () => {
+  test('loses what a killed rebuild left behind, but nothing that is being built', async () => {
     await reindexOpen(store, base, 'dead', 60_000, 'case-insensitive');
     await reindexNames(store, base, 'dead', 60_000, '1', 'ada', 'ada');
     expect((await check()).faults).toEqual([]);

@@ -22,8 +22,8 @@ export interface Extras {
   /** Records that Redis has, by entity, as far as it was read; organizations are not counted. */
   readonly stored: ReadonlyMap<Entity, number>;
   /**
-   * After the source was read: reads Redis once and gives the records of these organizations that were not noted. What
-   * is both added and removed meanwhile may be missed.
+   * After the source was read: reads Redis once and gives the records of these organizations that were not noted.
+   * Records that are both added and removed meanwhile may be missed.
    */
   find: (among: ReadonlyMap<string, Organization>, onOtherKey?: OnOtherKey) => AsyncGenerator<Extra>;
 }
@@ -72,7 +72,7 @@ export function createExtras(context: MigrationContext, entities: readonly Entit
       let found = 0;
       for await (const { entity, organization, key } of scanRecords(context, entities, among, onOtherKey)) {
         if (entity !== 'organizations') stored.set(entity, (stored.get(entity) ?? 0) + 1);
-        // What Redis should hold is about what the source has.
+        // Redis should hold about as much as the source has.
         found += 1;
         if (found % 1000 === 0) context.progress.advance('reading Redis', 1000, Math.min(1, found / noted));
         note(entity, organization.id, key, inRedis);

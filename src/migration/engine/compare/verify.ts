@@ -23,16 +23,16 @@ export interface Verified {
   /** Entries of the name index looked up in profiles. */
   indexed: number;
   read: number;
-  /** What is missing, different or extra. */
+  /** How many are missing, different or extra. */
   differences: number;
 }
 
 const comparedAtOnce = 200;
 
 /**
- * Compares the source with Redis in both directions: every record field by field, what Redis has besides, and the
- * name index with the profiles. Reads the source once and Redis once. `hasAccepted`: the run has left out what has a
- * problem, so that is no difference. `past`: organizations that the run knew and the source may no longer name.
+ * Compares the source with Redis in both directions: every record field by field, what Redis has besides, and the name
+ * index with the profiles. Reads the source once and Redis once. `hasAccepted`: the run has left out records with
+ * problems, so they are not differences. `past`: organizations that the run knew and the source may no longer name.
  */
 export async function verify(
   scope: Scope,
@@ -109,7 +109,7 @@ function judge(
   }
 }
 
-/** Buckets of the name index looked at at once. */
+/** Buckets of the name index read at once. */
 const bucketsAtOnce = 64;
 
 /** Reports what Redis has besides the source; returns how many entries of the name index were looked up. */

@@ -12,9 +12,9 @@ import { placeOf } from '../stored/scan.ts';
 export interface PrunePlan {
   /** Records to remove, by entity. */
   toRemove: ReadonlyMap<Entity, number>;
-  /** Entities that keep what looks gone, and how many of their rows in the source are no records. */
+  /** Entities whose missing records are kept, and how many of their rows in the source are not records. */
   spared: ReadonlyMap<Entity, number>;
-  /** Why this must not be done without --prune-at-most; undefined if it may. */
+  /** Why this requires --prune-at-most; undefined if it does not. */
   refusal: string | undefined;
   /** The records to remove, as lines. */
   records: Sorter;
@@ -31,8 +31,8 @@ const usualShare = 0.1;
 const prunedAtOnce = 300;
 
 /**
- * Finds what Redis has of these organizations and the source no longer has, except what was written here. A row that
- * is no record may be any of what looks gone: where there is one, nothing of its entity is removed.
+ * Finds what Redis has of these organizations and the source no longer has, except what was written here. A row that is
+ * not a record may be any of the missing ones: if there is one, nothing of its entity is removed.
  */
 export async function planPrune(
   context: MigrationContext,

@@ -15,10 +15,10 @@ const recordedAtOnce = 1000;
 type RenameContext = Pick<MigrationContext, 'store' | 'organizations' | 'epoch' | 'progress' | 'signal'>;
 
 /**
- * Makes renames that depend on each other. All of an organization's are put on record in Redis before the first one
- * is made, and each leaves the record in the script that makes it; so a run that is broken off loses no name, and the
- * next one completes what is left. A cycle is one script; a longer chain is made from its free end, where every user
- * has the old or the new name at any time. Returns how many are left, because the signal came.
+ * Makes renames that depend on each other. All of an organization's are recorded in Redis before the first one is made,
+ * and each is removed from the record by the script that makes it; so an interrupted run loses no name, and the next
+ * one completes the rest. A cycle is one script; a longer chain is made from its free end, where every user has the old
+ * or the new name at any time. Returns how many are left because of the signal.
  */
 export async function makeRenames(context: RenameContext, renames: readonly Rename[]): Promise<number> {
   const { store, organizations } = context;
@@ -52,7 +52,7 @@ export async function completeRenames(
   return left;
 }
 
-/** How many renames of these organizations are on record. */
+/** How many renames of these organizations are recorded. */
 export async function countPendingRenames(
   { store, organizations }: Pick<MigrationContext, 'store' | 'organizations'>,
   organizationIds: readonly string[],

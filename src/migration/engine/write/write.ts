@@ -8,7 +8,7 @@ import { createOrderedPool } from '../ordered-pool.ts';
 import type { Pacer } from './pacer.ts';
 import { putRecords } from './put.ts';
 
-/** Text of the records that are written together, at most. */
+/** The maximum of text of the records that are written together. */
 const maxBatchLength = 512 * 1024;
 const usualBatchSize = 500;
 
@@ -21,8 +21,8 @@ export interface WriteOptions {
 }
 
 /**
- * Writes what an assessment lets through, in order, and counts what became of it. Stops between two batches when the
- * signal comes.
+ * Writes the accepted entries of an assessment in order, and counts their outcomes. Stops between two batches on the
+ * signal.
  */
 export async function writeEntries(
   context: MigrationContext,
@@ -66,7 +66,7 @@ async function writeBatch(
     const planned = before === 'taken' ? 'updated' : before;
     tallies.add(entity, record.organizationId, result.outcome === 'unchanged' ? planned : result.outcome);
     if (result.outcome !== 'taken') continue;
-    // The bridge goes on meanwhile.
+    // The bridge keeps working meanwhile.
     const subject = subjectOf(record);
     const detail = `username ${JSON.stringify(subject.username)} has just been taken by user ${JSON.stringify(result.holder)}`;
     context.issues.add({ entity, reason: 'username-conflict', where, detail, ...subject });

@@ -1,7 +1,7 @@
 #!lua
 -- @key any
 -- @include cutover
--- Keeps an instance registered, records what it has acknowledged, and tells it the mode.
+-- Keeps an instance registered, records what it has acknowledged, and returns the mode.
 --
 -- KEYS[1]  <prefix>cutover
 -- ARGV[1]  id of the instance
@@ -21,7 +21,7 @@ local state = settled_state(now)
 local seen, phase = ARGV[3], ARGV[4]
 
 if is_first then
-  -- Whatever such an instance still has to write, Redis refuses by its epoch.
+  -- Redis refuses by its epoch whatever such an instance still tries to write.
   local is_native = state.mode == '' or state.mode == 'native'
   local natives = {}
   each_instance(function(other, registration, at)

@@ -1,7 +1,7 @@
 #!lua flags=no-writes
 -- @key any
 -- @include cutover
--- The whole state, for people.
+-- The whole state, for status and dashboard.
 --
 -- KEYS[1]  <prefix>cutover
 --

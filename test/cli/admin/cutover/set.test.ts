@@ -175,7 +175,7 @@ describe('cutover set', () => {
 });
 
 describe('cutover status', () => {
-  test('says what stands in the way of the next step, with exit code 1', async () => {
+  test('says what prevents the next step, with exit code 1', async () => {
     await join();
     await registerElsewhere('web-9', 60_000);
     const { code, out } = await run('status');
