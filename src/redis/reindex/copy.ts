@@ -1,4 +1,5 @@
 import { comparisonForm, type UsernameComparison } from '../../domain/usernames.ts';
+import { inBatches } from '../../lib/batches.ts';
 import { yieldingChunks } from '../../lib/time-slices.ts';
 import {
   denylistKey,
@@ -61,13 +62,13 @@ const reportedCollisions = 1000;
 
 /** Copies the names to the next generation, under their forms by the wanted comparison. */
 export async function copyNames(rebuild: Rebuild): Promise<Copied | Stopped | Collided> {
-  const { store, base, token, lease, comparison, next, buckets, signal } = rebuild;
+  const { store, base, token, lease, comparison, current, next, buckets, signal } = rebuild;
   const collisions = new Map<string, Name[]>();
   let isComplete = true;
   let count = 0;
-  for (let first = 0; first < buckets; first += bucketsAtOnce) {
+  for (const keys of inBatches(bucketKeys(base, current, buckets), { size: bucketsAtOnce })) {
     if (signal?.aborted === true) return { kind: 'interrupted' };
-    const names = await readNames(rebuild, first);
+    const names = await readNames(rebuild, keys);
     if (names === undefined) return { kind: 'inconsistent' };
     const forms = names.map(({ username }) => comparisonForm(username, comparison));
     const pairs = names.flatMap(({ userId }, position) => [userId, forms[position] ?? '']);
@@ -87,16 +88,14 @@ export async function copyNames(rebuild: Rebuild): Promise<Copied | Stopped | Co
   return (await countNames(rebuild)) === count ? { kind: 'copied', count } : { kind: 'inconsistent' };
 }
 
+function* bucketKeys(base: string, generation: string, buckets: number): Generator<string> {
+  for (let number = 0; number < buckets; number++) yield namesBucketKey(base, generation, String(number));
+}
+
 /** The names in some buckets of the generation in force; undefined where a profile does not have its name. */
-async function readNames(rebuild: Rebuild, first: number): Promise<Name[] | undefined> {
-  const { store, base, current, buckets } = rebuild;
-  const numbers = Array.from(
-    { length: Math.min(bucketsAtOnce, buckets - first) },
-    (_, offset) => first + offset,
-  );
-  const read = await Promise.all(
-    numbers.map((bucket) => store.hgetall(namesBucketKey(base, current, String(bucket)))),
-  );
+async function readNames(rebuild: Rebuild, keys: readonly string[]): Promise<Name[] | undefined> {
+  const { store, base } = rebuild;
+  const read = await Promise.all(keys.map((key) => store.hgetall(key)));
   const snapshot = await readWriteSnapshot(store, base);
   const names = await Promise.all(
     read.flatMap(Object.entries<string>).map(async ([form, userId]) => {
@@ -115,11 +114,8 @@ async function usernameOf({ store, base }: Rebuild, userId: string): Promise<str
 async function countNames({ store, base, token, lease, next }: Rebuild): Promise<number> {
   const buckets = Number(await store.hget(settingsKey(base), `n${next}`));
   let count = 0;
-  for (let first = 0; first < buckets; first += 500) {
-    const numbers = Array.from({ length: Math.min(500, buckets - first) }, (_, offset) => first + offset);
-    const lengths = await Promise.all(
-      numbers.map((bucket) => store.hlen(namesBucketKey(base, next, String(bucket)))),
-    );
+  for (const keys of inBatches(bucketKeys(base, next, buckets), { size: 500 })) {
+    const lengths = await Promise.all(keys.map((key) => store.hlen(key)));
     count += lengths.reduce((sum, length) => sum + length, 0);
     await addNames(store, base, token, lease, next);
   }
