@@ -19,7 +19,7 @@ import { checkOrganization } from './organization.ts';
 import { checkProfile } from './profiles.ts';
 import { checkCollection } from './references.ts';
 
-/** Keys examined at once: few, since commands sent together delay other requests. */
+/** Keys examined at once: enough to keep Redis busy, and few enough that a request waits for milliseconds only. */
 const atOnce = 100;
 
 export interface WalkOptions {

@@ -1,8 +1,8 @@
-import { existsSync, mkdirSync, readdirSync, renameSync, rmSync } from 'node:fs';
+import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { makeFolder } from '../../../lib/files/make-directory.ts';
-import { markOwned, ownerOf } from '../../../lib/files/owned-folder.ts';
 import { createTextFile } from '../../../lib/files/text-file.ts';
+import { hasEnded, thisProcess, type ProcessIdentity } from '../../../lib/system/process-identity.ts';
 import {
   formatManifest,
   manifestName,
@@ -25,6 +25,9 @@ export interface ExportFolder {
 /** What to do when a file of an export cannot be written. */
 export const exportRemedy = 'give --to another disk, then export again; nothing was exported';
 
+/** In the staging folder, the process that writes there: once it has ended, others may remove the folder. */
+const ownerFile = 'owner.json';
+
 /** Prepares a new or empty folder for an export; the remains of a killed export do not count. */
 export async function openExportFolder(folder: string): Promise<ExportFolder> {
   const staging = join(folder, stagingName);
@@ -36,7 +39,7 @@ export async function openExportFolder(folder: string): Promise<ExportFolder> {
     isEmpty = readdirSync(folder).length === 0;
     if (isEmpty) {
       mkdirSync(staging, { mode: 0o700 });
-      markOwned(staging);
+      writeFileSync(join(staging, ownerFile), JSON.stringify(thisProcess()), { mode: 0o600 });
     }
   } catch (error) {
     if (error instanceof UsageError) throw error;
@@ -72,7 +75,7 @@ async function removeLeftovers(folder: string): Promise<void> {
   if (!existsSync(staging)) return;
   const owner = ownerOf(staging);
   // Without an owner, it was killed before it wrote anything else.
-  if (owner !== undefined && owner !== 'ended') {
+  if (owner !== undefined && !hasEnded(owner)) {
     throw new UsageError(
       `process ${owner.pid} on ${owner.host} may still be exporting to ${folder}: give --to another folder, or delete ${staging} if that process has ended`,
     );
@@ -81,4 +84,13 @@ async function removeLeftovers(folder: string): Promise<void> {
   const isWhole = names.length > 0 && names.every((name) => existsSync(join(folder, name)));
   if (!isWhole) for (const name of [...names, manifestName]) rmSync(join(folder, name), { force: true });
   rmSync(staging, { recursive: true, force: true });
+}
+
+/** The process that a staging folder belongs to; undefined if it belongs to none. */
+function ownerOf(staging: string): ProcessIdentity | undefined {
+  try {
+    return JSON.parse(readFileSync(join(staging, ownerFile), 'utf8')) as ProcessIdentity;
+  } catch {
+    return undefined;
+  }
 }
