@@ -14,10 +14,10 @@ export interface BatchBuilder<Place> {
   cut: (progress: number) => Batch;
 }
 
-/** Builds batches bounded by count and by bytes; `where` shows a row's place in the source. */
+/** Builds batches bounded by count and by bytes; `describe` puts a row's place in the source into words. */
 export function createBatchBuilder<Place>(
   size = defaultBatchSize,
-  where: (place: Place) => string,
+  describe: (place: Place) => string,
 ): BatchBuilder<Place> {
   let rows: Row[] = [];
   let places: Place[] = [];
@@ -32,8 +32,7 @@ export function createBatchBuilder<Place>(
       width += bytes;
     },
     cut: (progress) => {
-      const own = places;
-      const batch: Batch = { rows, where: (index) => where(own[index] as Place), progress };
+      const batch: Batch = { rows, places, describe: describe as Batch['describe'], progress };
       rows = [];
       places = [];
       width = 0;

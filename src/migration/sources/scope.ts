@@ -23,8 +23,9 @@ export class Item<E extends Entity = Entity> {
   readonly seq: number;
   readonly record: RecordOf[E];
   readonly warnings: readonly string[] | undefined;
-  readonly #batch: Batch;
-  readonly #index: number;
+  readonly batch: Batch;
+  /** Rows of the batch before it. */
+  readonly index: number;
 
   constructor(
     seq: number,
@@ -36,14 +37,18 @@ export class Item<E extends Entity = Entity> {
     this.seq = seq;
     this.record = record;
     this.warnings = warnings;
-    this.#batch = batch;
-    this.#index = index;
+    this.batch = batch;
+    this.index = index;
   }
 
   /** For people: its place in the source, which no other record of the entity has. */
   where(): string {
-    return this.#batch.where(this.#index);
+    return placeIn(this.batch, this.index);
   }
+}
+
+function placeIn({ places, describe }: Batch, index: number): string {
+  return describe(places[index]);
 }
 
 /** A row that is not a record, with its organization and user or name if they can be read. */
@@ -75,12 +80,12 @@ export async function* chunksOf<E extends Entity>(
     for (const row of batch.rows) {
       index += 1;
       if (row.error !== undefined) {
-        invalid.push({ where: batch.where(index), reason: row.error });
+        invalid.push({ where: placeIn(batch, index), reason: row.error });
         continue;
       }
       const parsed = parseRecord(entity, row.raw);
       if (parsed.ok) items.push(new Item(before + index, parsed.record, batch, index, parsed.warnings));
-      else invalid.push({ where: batch.where(index), reason: parsed.reason, ...namesIn(row.raw) });
+      else invalid.push({ where: placeIn(batch, index), reason: parsed.reason, ...namesIn(row.raw) });
     }
     before += batch.rows.length;
     yield { items, invalid, read: batch.rows.length, progress: batch.progress };

@@ -10,8 +10,10 @@ export type Row = { readonly raw: unknown; readonly error?: undefined } | { read
 
 export interface Batch {
   readonly rows: readonly Row[];
-  /** The position of rows[index] in the source, for people, such as `profiles.ndjson:17`. Unique for each row. */
-  where: (index: number) => string;
+  /** The place of each row in the source, such as the number of a line, as JSON can hold it. */
+  readonly places: readonly unknown[];
+  /** Puts a place into words, such as `profiles.ndjson:17`. Unique for each row. */
+  describe: (place: unknown) => string;
   /** The share of the entity that has been read by the end of this batch, from 0 to 1. */
   readonly progress: number;
 }

@@ -7,6 +7,7 @@ import { afterEach, beforeEach, expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import { createGroups } from '../../../src/migration/analysis/groups.ts';
 import { createPartitions, partitionCount } from '../../../src/migration/analysis/partitions.ts';
+import { createPlaces } from '../../../src/migration/analysis/places.ts';
 import { createSeen } from '../../../src/migration/analysis/seen.ts';
 import { byCodeUnits, createSorter } from '../../../src/migration/analysis/sorter.ts';
 import { createSpool, type Entry } from '../../../src/migration/analysis/spool.ts';
@@ -50,6 +51,16 @@ test('a key that was added is always recognized, and hardly any other', () => {
   }
   expect(mistaken).toBeLessThan(3);
   expect(seen.has('profiles acm', 'e0')).toBe(false);
+});
+
+test('the place of a row is found by the number of rows before it', () => {
+  const places = createPlaces(workspace);
+  const describe = (place: unknown): string => `row ${JSON.stringify(place)}`;
+  for (const first of [0, 3, 10])
+    places.add(first, { rows: [], places: [[`a${first}`], [`b${first}`], ['ü\n']], describe, progress: 0 });
+  expect([0, 1, 3, 4, 5, 10, 11].map(places.where)).toEqual(
+    ['a0', 'b0', 'a3', 'b3', 'ü\n', 'a10', 'b10'].map((place) => describe([place])),
+  );
 });
 
 test('entries come in the order of the reading, each with the decision on it', () => {

@@ -35,7 +35,8 @@ export async function readRows(
   const counts: number[] = [];
   const progress: number[] = [];
   for await (const batch of source.read(entity, options)) {
-    for (const [index, row] of batch.rows.entries()) rows.push({ at: batch.where(index), ...row });
+    for (const [index, row] of batch.rows.entries())
+      rows.push({ at: batch.describe(batch.places[index]), ...row });
     counts.push(rows.length);
     progress.push(batch.progress);
   }

@@ -1,5 +1,6 @@
 import type { Outcome, Tallies } from '../../analysis/outcomes.ts';
 import { scopeOf } from '../../analysis/identity.ts';
+import { createPlaces } from '../../analysis/places.ts';
 import type { Seen } from '../../analysis/seen.ts';
 import type { Spool } from '../../analysis/spool.ts';
 import { groupBy } from '../../../lib/group-by.ts';
@@ -65,7 +66,7 @@ export function createLoad(
   context: MigrationContext,
   { run, tallies, resumeAt, pacer, onBegin, onDiscard }: LoadOptions,
 ): Load {
-  const { store, prefix, epoch, issues, mediaUrl, organizations, signal } = context;
+  const { store, prefix, epoch, issues, mediaUrl, organizations, workspace, signal } = context;
   const load = async (
     { id, base }: Organization,
     kind: 'profiles' | 'names',
@@ -85,6 +86,7 @@ export function createLoad(
   const profiles = createRowSender((organization, rows) => load(organization, 'profiles', rows));
   const buckets = createRowSender((organization, rows) => load(organization, 'names', rows));
   const names = createNameIndex(context, buckets);
+  const places = createPlaces(workspace);
   const loader = `${run}\n${epoch}`;
   const loading = () => organizations.all().filter(({ isLoading }) => isLoading);
 
@@ -116,13 +118,15 @@ export function createLoad(
 
   /** Holds none of the items while it waits: what lives on until then costs more to collect than all else. */
   const takeProfiles = (items: readonly ReadItem<'profiles'>[], aside: Spool): Promise<void> => {
+    const [first] = items;
+    if (first !== undefined) places.add(first.seq - first.item.index, first.item.batch);
     for (const { item, organization, seq, isRepeated } of items) {
       const { record } = item;
       const { userId, username } = record;
       const form = username === undefined ? '' : normalizedIn(organization, username);
-      const where = item.where();
-      names.add({ organization, form, userId, seq, where, isWritten: !isRepeated });
+      names.add({ organization, form, userId, seq, isWritten: !isRepeated });
       if (isRepeated) {
+        const where = item.where();
         aside.add({ seq, entity: 'profiles', where, outcome: 'created', isRepeated, record });
         continue;
       }
@@ -141,7 +145,8 @@ export function createLoad(
       const users = own.map(({ userId }) => userId);
       const found = await readRecords(context, 'profiles', organization, users);
       await store.unlink(...users.map((userId) => profileKey(organization.base, userId)));
-      for (const [position, { seq, where }] of own.entries()) {
+      for (const [position, { seq }] of own.entries()) {
+        const where = places.where(seq);
         const record = found[position];
         if (record === undefined) throw changedByOther(id);
         aside.add({ seq, entity: 'profiles', where, outcome: 'created', record });
@@ -198,7 +203,8 @@ export function createLoad(
           contested = [];
           return setAside(own, aside);
         },
-        onDenied: ({ organization, userId, where, form }) => {
+        onDenied: ({ organization, userId, seq, form }) => {
+          const where = places.where(seq);
           const detail = `username ${JSON.stringify(form)} is on the denylist: it is kept`;
           const issue = { entity: 'profiles', reason: 'denied-name-in-use', where, detail } as const;
           issues.add({ ...issue, organizationId: organization.id, userId, username: form });

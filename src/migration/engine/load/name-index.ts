@@ -21,8 +21,6 @@ export interface NameClaim {
   userId: string;
   /** Rows of the source before the record. */
   seq: number;
-  /** For people: the record's place in the source. */
-  where: string;
   /** Whether the profile is written; otherwise it is set aside already. */
   isWritten: boolean;
 }
@@ -58,12 +56,12 @@ export function createNameIndex(
     lines.add(partitionOf(place), `${number}:${form}${separator}${place}${separator}${rest}`);
   };
   return {
-    add: ({ organization, form, userId, seq, where, isWritten }) => {
+    add: ({ organization, form, userId, seq, isWritten }) => {
       added += 1;
       // Records without a name are spread as well.
       const place = placeOf(form === '' ? userId : form);
       const state = isWritten ? written : setAside;
-      add(organization, place, form, state + userId + separator + seq + separator + where);
+      add(organization, place, form, state + userId + separator + seq);
     },
     deny: (organization, form) => add(organization, placeOf(form), form, denied),
     write: async ({ isContested, onContested, onDenied }) => {
@@ -120,13 +118,11 @@ function namesIn(lines: readonly string[], owners: readonly Organization[]): Ite
       continue;
     }
     const userEnd = line.indexOf(separator, placeEnd + 1);
-    const seqEnd = line.indexOf(separator, userEnd + 1);
     name.claims.push({
       organization,
       form: name.form,
       userId: line.slice(placeEnd + 2, userEnd),
-      seq: Number(line.slice(userEnd + 1, seqEnd)),
-      where: line.slice(seqEnd + 1),
+      seq: Number(line.slice(userEnd + 1)),
       isWritten: state === written,
     });
   }

@@ -1,0 +1,35 @@
+import type { Batch } from '../sources/source.ts';
+import type { Extent, Workspace } from './workspace.ts';
+
+/**
+ * Where the rows of a source stand, by the number of rows before each. They wait on disk, and only those that are asked
+ * for are put into words.
+ */
+export interface Places {
+  /** Those of a batch's rows; `first`: rows of the source before it. Batches come in the order of the reading. */
+  add: (first: number, batch: Batch) => void;
+  /** For people: the place of a row that was added. */
+  where: (seq: number) => string;
+}
+
+/** No places yet. */
+export function createPlaces(workspace: Workspace): Places {
+  const blocks: { first: number; extent: Extent; describe: Batch['describe'] }[] = [];
+  return {
+    add: (first, { places, describe }) => {
+      blocks.push({ first, extent: workspace.append(Buffer.from(JSON.stringify(places))), describe });
+    },
+    where: (seq) => {
+      let [low, high] = [0, blocks.length];
+      while (high - low > 1) {
+        const middle = (low + high) >>> 1;
+        if ((blocks[middle]?.first ?? 0) <= seq) low = middle;
+        else high = middle;
+      }
+      const block = blocks[low];
+      if (block === undefined) throw new RangeError(`no place was added for row ${seq}`);
+      const places = JSON.parse(workspace.read(block.extent).toString()) as unknown[];
+      return block.describe(places[seq - block.first]);
+    },
+  };
+}
