@@ -10,7 +10,7 @@ import {
   type Aggregator,
 } from 'prom-client';
 import { dayMs } from '../lib/days.ts';
-import { getOrInsert } from '../lib/get-or-insert.ts';
+import { getOrInsert } from '../lib/collections/get-or-insert.ts';
 import { version } from '../version.ts';
 import { phaseAt, phases, type DeprecationPolicy } from './policy/policy.ts';
 

@@ -1,5 +1,5 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import { inBatches } from './batches.ts';
+import { inBatches } from './collections/batches.ts';
 
 /** How long to work before yielding to the event loop, in ms: short compared with the time of a request. */
 const sliceMs = 0.5;

@@ -1,4 +1,4 @@
-import { pairsOf } from '../lib/pairs.ts';
+import { pairsOf } from '../lib/collections/pairs.ts';
 import { auditKey } from './keys.ts';
 import type { RedisClient } from './connection/client.ts';
 

@@ -1,6 +1,6 @@
 import { setImmediate } from 'node:timers/promises';
 import { dayMs } from '../../lib/days.ts';
-import { groupBy } from '../../lib/group-by.ts';
+import { groupBy } from '../../lib/collections/group-by.ts';
 import { operations as contractOperations } from '../../contract/operations.ts';
 import type { RedisClient } from '../../redis/connection/client.ts';
 import { activeOrganizationsKey } from '../../deprecation/ledger/keys.ts';

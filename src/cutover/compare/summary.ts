@@ -1,5 +1,5 @@
 import { hourMs } from '../../lib/days.ts';
-import { pairsOf } from '../../lib/pairs.ts';
+import { pairsOf } from '../../lib/collections/pairs.ts';
 import { authenticate } from '../../redis/write-snapshot.ts';
 import {
   apiKeyKey,

@@ -1,4 +1,4 @@
-import { inBatches } from '../../lib/batches.ts';
+import { inBatches } from '../../lib/collections/batches.ts';
 import { dayName } from '../../lib/days.ts';
 import { expiryOf } from './keys.ts';
 import type { KeyTally, Use } from './tally.ts';

@@ -1,8 +1,8 @@
 import type { RedisClient } from '../../redis/connection/client.ts';
 import { organizationBase } from '../../redis/keys.ts';
 import { dayName } from '../../lib/days.ts';
-import { getOrInsert } from '../../lib/get-or-insert.ts';
-import { pairsOf } from '../../lib/pairs.ts';
+import { getOrInsert } from '../../lib/collections/get-or-insert.ts';
+import { pairsOf } from '../../lib/collections/pairs.ts';
 import { yieldingChunks } from '../../lib/time-slices.ts';
 import { activeOrganizationsKey, dayKey, unknownOrganizationBase, usedKeyKey, usedKeysKey } from './keys.ts';
 

@@ -7,7 +7,7 @@ import { cutBatches } from './batches.ts';
 import { usualFlushMs, writeCoverage } from './coverage.ts';
 import { dayMs, dayOf } from '../../lib/days.ts';
 import { activeOrganizationsKey, lastBatchKey, ledgerDays, unknownOrganizationBase } from './keys.ts';
-import { groupBy } from '../../lib/group-by.ts';
+import { groupBy } from '../../lib/collections/group-by.ts';
 import { repeat } from '../../lib/repeat.ts';
 import { yieldingChunks } from '../../lib/time-slices.ts';
 import { createTally, tallyLimits, type Call, type Counted } from './tally.ts';

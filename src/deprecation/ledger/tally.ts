@@ -1,5 +1,5 @@
 import { dayOf } from '../../lib/days.ts';
-import { getOrInsert } from '../../lib/get-or-insert.ts';
+import { getOrInsert } from '../../lib/collections/get-or-insert.ts';
 
 /** An answered call of the contract. */
 export interface Call {

@@ -1,5 +1,5 @@
 import { dayMs, dayName } from '../../lib/days.ts';
-import { getOrInsert } from '../../lib/get-or-insert.ts';
+import { getOrInsert } from '../../lib/collections/get-or-insert.ts';
 import { formatInstant } from '../../lib/iso8601.ts';
 import type { Series } from '../ledger/ledger-reader.ts';
 import { moreKeys, unattributedKey } from '../ledger/tally.ts';

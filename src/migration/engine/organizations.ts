@@ -1,5 +1,5 @@
 import type { OrganizationSettings } from '../../domain/settings.ts';
-import { groupBy } from '../../lib/group-by.ts';
+import { groupBy } from '../../lib/collections/group-by.ts';
 import { comparisonForm } from '../../domain/usernames.ts';
 import { organizationBase, settingsKey } from '../../redis/keys.ts';
 import { registerOrganization } from '../../redis/organizations.ts';

@@ -1,5 +1,5 @@
 import { Cluster, type Redis } from 'ioredis';
-import { pairsOf } from '../../lib/pairs.ts';
+import { pairsOf } from '../../lib/collections/pairs.ts';
 import { infoField, mastersOf, type RedisClient } from './client.ts';
 
 /** How many buckets of the keyspace, or entries of one key, Redis scans in one call: well under a millisecond. */

@@ -1,5 +1,5 @@
 import { comparisonForm, type UsernameComparison } from '../../domain/usernames.ts';
-import { inBatches } from '../../lib/batches.ts';
+import { inBatches } from '../../lib/collections/batches.ts';
 import { yieldingChunks } from '../../lib/time-slices.ts';
 import {
   denylistKey,

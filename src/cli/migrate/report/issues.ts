@@ -1,4 +1,4 @@
-import { groupBy } from '../../../lib/group-by.ts';
+import { groupBy } from '../../../lib/collections/group-by.ts';
 import { counted, number } from '../../../lib/numbers.ts';
 import { printable } from '../../../lib/system/terminal.ts';
 import { warnings, type Issue, type Issues, type Reason } from '../../../migration/engine/issues.ts';

@@ -1,5 +1,5 @@
 import { decodeReference, type ProfileChange } from '../../../domain/profile.ts';
-import { pairsOf } from '../../../lib/pairs.ts';
+import { pairsOf } from '../../../lib/collections/pairs.ts';
 import type { EntryReply } from './scripts.ts';
 
 /** Whose API key a change was made with. */

@@ -1,4 +1,4 @@
-import { pairsOf } from '../../../lib/pairs.ts';
+import { pairsOf } from '../../../lib/collections/pairs.ts';
 import { identityOf } from '../../analysis/identity.ts';
 import type { Entity, RecordOf } from '../../records/records.ts';
 import { organizationRecord, organizationSettings, profileFields } from '../../records/stored.ts';

@@ -1,5 +1,5 @@
-import { groupBy } from '../../../lib/group-by.ts';
-import { inBatches } from '../../../lib/batches.ts';
+import { groupBy } from '../../../lib/collections/group-by.ts';
+import { inBatches } from '../../../lib/collections/batches.ts';
 import { identityOf } from '../../analysis/identity.ts';
 import { createPartitions, partitionFor } from '../../analysis/partitions.ts';
 import { separator } from '../../analysis/sorter.ts';

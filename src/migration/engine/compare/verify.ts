@@ -1,4 +1,4 @@
-import { inBatches } from '../../../lib/batches.ts';
+import { inBatches } from '../../../lib/collections/batches.ts';
 import type { Entity, RecordOf } from '../../records/records.ts';
 import type { Scope } from '../../sources/scope.ts';
 import { createTallies } from '../../analysis/outcomes.ts';

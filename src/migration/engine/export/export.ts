@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { join } from 'node:path';
-import { inBatches } from '../../../lib/batches.ts';
+import { inBatches } from '../../../lib/collections/batches.ts';
 import { createTextFile } from '../../../lib/files/text-file.ts';
 import { apiKeyKey } from '../../../redis/keys.ts';
 import { listOrganizations } from '../../../redis/organizations.ts';

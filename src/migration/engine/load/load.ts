@@ -3,7 +3,7 @@ import { scopeOf } from '../../analysis/identity.ts';
 import { createPlaces } from '../../analysis/places.ts';
 import type { Seen } from '../../analysis/seen.ts';
 import type { Spool } from '../../analysis/spool.ts';
-import { groupBy } from '../../../lib/group-by.ts';
+import { groupBy } from '../../../lib/collections/group-by.ts';
 import { cutoverKey, loadingKey, profileKey } from '../../../redis/keys.ts';
 import { registerOrganization } from '../../../redis/organizations.ts';
 import { scanKeys } from '../../../redis/connection/scan.ts';

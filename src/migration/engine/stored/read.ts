@@ -1,5 +1,5 @@
 import { decodeReference } from '../../../domain/profile.ts';
-import { pairsOf } from '../../../lib/pairs.ts';
+import { pairsOf } from '../../../lib/collections/pairs.ts';
 import { apiKeyKey, denylistKey, objectsKey } from '../../../redis/keys.ts';
 import type { Entity, RecordOf } from '../../records/records.ts';
 import { apiKeyRecord, organizationRecord, profileRecord } from '../../records/stored.ts';

@@ -1,4 +1,4 @@
-import { inBatches } from '../../../lib/batches.ts';
+import { inBatches } from '../../../lib/collections/batches.ts';
 import { createSorter, separator, type Sorter } from '../../analysis/sorter.ts';
 import { entityNames, type Entity } from '../../records/records.ts';
 import type { MigrationContext } from '../context.ts';

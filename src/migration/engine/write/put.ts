@@ -1,5 +1,5 @@
 import { encodeReference } from '../../../domain/profile.ts';
-import { inBatches } from '../../../lib/batches.ts';
+import { inBatches } from '../../../lib/collections/batches.ts';
 import { newKeyId } from '../../../redis/operator/api-keys.ts';
 import type { Outcome } from '../../analysis/outcomes.ts';
 import type { Entity, RecordOf } from '../../records/records.ts';

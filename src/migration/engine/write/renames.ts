@@ -1,7 +1,7 @@
 import { orderRenames, type Chain, type RenameStep } from '../../analysis/chains.ts';
 import type { Rename } from '../../analysis/names.ts';
-import { inBatches } from '../../../lib/batches.ts';
-import { groupBy } from '../../../lib/group-by.ts';
+import { inBatches } from '../../../lib/collections/batches.ts';
+import { groupBy } from '../../../lib/collections/group-by.ts';
 import { pendingRenamesKey } from '../../../redis/keys.ts';
 import type { MigrationContext } from '../context.ts';
 import { withCurrentIndex } from './current-index.ts';

@@ -1,4 +1,4 @@
-import { inBatches } from '../../../lib/batches.ts';
+import { inBatches } from '../../../lib/collections/batches.ts';
 import type { Tallies } from '../../analysis/outcomes.ts';
 import type { Decided } from '../../analysis/spool.ts';
 import { entriesToWrite, type Assessment } from '../read/assess.ts';
