@@ -2,7 +2,6 @@ import { once } from 'node:events';
 import type { IncomingMessage } from 'node:http';
 import type { Request, Response } from 'express';
 import type { Operation } from '../contract/operations.ts';
-import { ProblemError } from '../contract/problems.ts';
 import type { Credentials } from '../cutover/forward/calls.ts';
 import { requestHeaders, responseHeaders } from '../cutover/forward/headers.ts';
 import type { LegacyRequest } from '../cutover/forward/legacy.ts';
@@ -15,7 +14,7 @@ import { authenticate } from '../redis/write-snapshot.ts';
 import { findCredentials, type AuthenticationOptions } from './authentication.ts';
 import { callOf } from './call.ts';
 import type { LoadShedding } from './middleware/load-shedding.ts';
-import { bodyTooLarge, hasBody, whileReceiving } from './middleware/receive-body.ts';
+import { hasBody, tooLarge, whileReceiving, type BodyRules } from './middleware/receive-body.ts';
 import type { Row } from './operations.ts';
 import type { Answer } from './respond.ts';
 
@@ -121,14 +120,11 @@ export function createForwarding(options: ForwardingOptions): Forwarding {
     response: Response,
   ): Promise<SpooledBody> {
     const limit = operation === 'putProfile' ? maxProfileBytes : maxListBytes;
-    const problems = {
-      tooLarge: () => bodyTooLarge(limit),
-      unreadable: (reason: string) => new ProblemError('malformed-request', `The body ${reason}.`),
-    };
+    const rules: BodyRules = { limit, unreadable: 'malformed-request' };
     load.openBodies.enter(sender, request);
     try {
-      return await whileReceiving(request, response, limit, problems, () =>
-        spool(request.iterator({ destroyOnReturn: false }), limit, problems.tooLarge),
+      return await whileReceiving(request, response, rules, () =>
+        spool(request.iterator({ destroyOnReturn: false }), limit, () => tooLarge(rules)),
       );
     } finally {
       load.openBodies.leave(sender, request);

@@ -5,7 +5,7 @@ import { ProblemError } from '../../contract/problems.ts';
 import { maxErrors, nameErrors, replacementErrors } from '../../contract/schemas.ts';
 import type { BodyError } from '../../contract/types.gen.ts';
 import { yieldingChunks } from '../../lib/time-slices.ts';
-import { createBodyReader, invalidBody, invalidJson } from '../middleware/json-body.ts';
+import { invalidBody, invalidJson, receiveJson } from '../middleware/json-body.ts';
 
 /** Reads the bodies of the denylist operations. */
 export interface ListReader {
@@ -22,10 +22,10 @@ export interface ListReader {
  * other requests for up to 0.9 s. Reading stops at the twentieth error.
  */
 export function createListReader(limit: number): ListReader {
-  const readBytes = createBodyReader(limit);
   return {
-    usernames: async (request, response) => await parseUsernames(await readBytes(request, response)),
-    replacements: async (request, response) => await parseReplacements(await readBytes(request, response)),
+    usernames: async (request, response) => await parseUsernames(await receiveJson(request, response, limit)),
+    replacements: async (request, response) =>
+      await parseReplacements(await receiveJson(request, response, limit)),
   };
 }
 

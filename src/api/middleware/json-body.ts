@@ -1,31 +1,21 @@
 import type { Request, Response } from 'express';
 import { ProblemError } from '../../contract/problems.ts';
 import type { BodyError } from '../../contract/types.gen.ts';
-import { bodyTooLarge, createBodyReceiver, hasBody, type BodyReceiver } from './receive-body.ts';
+import { hasBody, receiveBody } from './receive-body.ts';
 
 const utf8 = new TextDecoder('utf-8', { fatal: true });
 
 /**
- * Reads JSON in UTF-8 (RFC 8259 §8.1) of at most `limit` bytes, both as sent and decompressed. Throws an
+ * Receives a JSON body of at most `limit` bytes, both as sent and decompressed, without parsing it. Throws an
  * `unsupported-media-type`, `payload-too-large` or `invalid-json` problem.
  */
-export function createJsonReader(limit: number) {
-  const readBytes = createBodyReader(limit);
-  return async (request: Request, response: Response): Promise<unknown> =>
-    parseJson(await readBytes(request, response));
+export async function receiveJson(request: Request, response: Response, limit: number): Promise<Buffer> {
+  requireJson(request);
+  return await receiveBody(request, response, { limit, unreadable: 'invalid-json' });
 }
 
-/** Receives a JSON body without parsing it; otherwise like createJsonReader. */
-export function createBodyReader(limit: number): BodyReceiver {
-  const receive = createBodyReceiver(limit, { tooLarge: () => bodyTooLarge(limit), unreadable: invalidJson });
-  return async (request, response) => {
-    requireJson(request);
-    return await receive(request, response);
-  };
-}
-
-/** Parses a body; throws `invalid-json` if it is not JSON. */
-function parseJson(body: Buffer): unknown {
+/** Parses JSON in UTF-8 (RFC 8259 §8.1); throws `invalid-json` where it is none. */
+export function parseJson(body: Buffer): unknown {
   try {
     return JSON.parse(utf8.decode(body)) as unknown;
   } catch (error) {

@@ -1,7 +1,7 @@
 import type { Transform } from 'node:stream';
 import { createBrotliDecompress, createGunzip, createInflate } from 'node:zlib';
 import type { Request, Response } from 'express';
-import { ProblemError } from '../../contract/problems.ts';
+import { ProblemError, type ProblemCode } from '../../contract/problems.ts';
 
 /** The least bytes of a body per period (ms): an eighth of what a connection of 256 kbit/s carries. */
 const slowest = { bytes: 40_000, periodMs: 10_000 };
@@ -14,46 +14,50 @@ export function hasBody({ headers }: Request): boolean {
   return headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) > 0;
 }
 
-/** How an operation refuses a body; `reason` continues the words "The body". */
-export interface BodyProblems {
-  tooLarge: () => ProblemError;
-  unreadable: (reason: string) => ProblemError;
+/** Which bodies an operation accepts. */
+export interface BodyRules {
+  /** The most bytes, as sent and decompressed. */
+  limit: number;
+  /** What a client is told of a larger body. */
+  tooLarge?: string;
+  /** The problem of a body that cannot be read. */
+  unreadable: ProblemCode;
 }
 
-/** The usual problem of a body above its limit. */
-export function bodyTooLarge(limit: number): ProblemError {
-  const detail = `The body is larger than the ${limit} bytes this operation accepts.`;
-  return new ProblemError('payload-too-large', detail);
+/** The 413 of a body above the limit. */
+export function tooLarge({ limit, tooLarge: detail }: BodyRules): ProblemError {
+  const usual = `The body is larger than the ${limit} bytes this operation accepts.`;
+  return new ProblemError('payload-too-large', detail ?? usual);
 }
 
-/** Receives the bytes of a body, decompressed. */
-export type BodyReceiver = (request: Request, response: Response) => Promise<Buffer>;
+/** The problem of a body that cannot be read; `reason` continues the words "The body". */
+function unreadable({ unreadable: code }: BodyRules, reason: string): ProblemError {
+  return new ProblemError(code, `The body ${reason}.`);
+}
 
 /**
- * Receives bodies of at most `limit` bytes, as sent and decompressed. Throws the 413 of `tooLarge` as soon as a body is
- * known to be larger, a 408 if it arrives too slowly, and a 400 or 415 if it cannot be decompressed.
+ * Receives the bytes of a body, decompressed. Throws a 413 as soon as a body is known to be larger than the limit, a
+ * 408 where it arrives too slowly, and a 400 or 415 where it cannot be decompressed.
  */
-export function createBodyReceiver(limit: number, problems: BodyProblems): BodyReceiver {
-  return async (request, response) =>
-    await whileReceiving(request, response, limit, problems, () => readToEnd(request, limit, problems));
+export async function receiveBody(request: Request, response: Response, rules: BodyRules): Promise<Buffer> {
+  return await whileReceiving(request, response, rules, () => readToEnd(request, rules));
 }
 
 /**
- * Reads a body by `read`, and stops if the body is too large or too slow, or its client has disconnected. A client that
- * expects 100 Continue gets it (RFC 9110 §10.1.1).
+ * Reads a body by `read`, and stops reading where the body is too large or too slow, or its client has disconnected. A
+ * client that expects 100 Continue gets it (RFC 9110 §10.1.1).
  */
 export async function whileReceiving<Result>(
   request: Request,
   response: Response,
-  limit: number,
-  { tooLarge, unreadable }: BodyProblems,
+  rules: BodyRules,
   read: () => Promise<Result>,
 ): Promise<Result> {
-  if (Number(request.headers['content-length'] ?? 0) > limit) throw tooLarge();
+  if (Number(request.headers['content-length'] ?? 0) > rules.limit) throw tooLarge(rules);
   if (request.complete) return await read();
   const { socket } = request;
   if (expectsContinue(request)) response.writeContinue();
-  if (socket.destroyed) throw unreadable(incomplete);
+  if (socket.destroyed) throw unreadable(rules, incomplete);
   let reject: (error: Error) => void = () => {};
   const refusal = new Promise<never>((_resolve, fail) => {
     reject = fail;
@@ -71,10 +75,10 @@ export async function whileReceiving<Result>(
   let size = 0;
   const count = (chunk: Buffer): void => {
     size += chunk.length;
-    if (size > limit) reject(tooLarge());
+    if (size > rules.limit) reject(tooLarge(rules));
   };
   const onClose = (): void => {
-    if (!request.complete) reject(unreadable(incomplete));
+    if (!request.complete) reject(unreadable(rules, incomplete));
   };
   // Not the request's own event: a request that was already refused emits none.
   socket.on('close', onClose);
@@ -97,13 +101,9 @@ function expectsContinue({ headers, httpVersion }: Request): boolean {
  * Reads a body to its end. Unlike body-parser, it also reads one that is complete, but whose client has closed its side
  * of the connection since.
  */
-async function readToEnd(
-  request: Request,
-  limit: number,
-  { tooLarge, unreadable }: BodyProblems,
-): Promise<Buffer> {
+async function readToEnd(request: Request, rules: BodyRules): Promise<Buffer> {
   const decoder = decoderOf(request);
-  if (request.destroyed) throw unreadable(incomplete);
+  if (request.destroyed) throw unreadable(rules, incomplete);
   const announced = decoder === undefined ? Number(request.headers['content-length'] ?? 0) : 0;
   try {
     return await new Promise((resolve, reject) => {
@@ -113,13 +113,13 @@ async function readToEnd(
       const chunks: Buffer[] = [];
       let size = 0;
       const onClose = (): void => {
-        if (!request.readableEnded) reject(unreadable(incomplete));
+        if (!request.readableEnded) reject(unreadable(rules, incomplete));
       };
       request.on('error', onClose).on('close', onClose);
-      decoder?.on('error', () => reject(unreadable('could not be decompressed')));
+      decoder?.on('error', () => reject(unreadable(rules, 'could not be decompressed')));
       const source = decoder === undefined ? request : request.pipe(decoder);
       source.on('data', (chunk: Buffer) => {
-        if (size + chunk.length > limit) reject(tooLarge());
+        if (size + chunk.length > rules.limit) reject(tooLarge(rules));
         else if (announced > 0) chunk.copy(whole, size);
         else chunks.push(chunk);
         size += chunk.length;

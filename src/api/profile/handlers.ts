@@ -7,7 +7,7 @@ import type { Pictures, StoredPicture } from '../../media/lifecycle.ts';
 import { putProfile as put, type PutOutcome, type ReadOutcome } from '../../redis/profiles.ts';
 import { isBacklogFull } from '../../redis/write-snapshot.ts';
 import type { Session } from '../authentication.ts';
-import { createJsonReader, invalidBody } from '../middleware/json-body.ts';
+import { invalidBody, parseJson, receiveJson } from '../middleware/json-body.ts';
 import type { Answer } from '../respond.ts';
 import { readUpload } from './multipart-body.ts';
 import type { RedisClient } from '../../redis/connection/client.ts';
@@ -21,11 +21,11 @@ interface ProfileBody {
 /** A larger JSON body cannot be a profile. */
 const maxJsonBytes = 64 * 1024;
 
-const readJson = createJsonReader(maxJsonBytes);
-
 /** Reads a body of contract 4.2 in either form. */
 export async function readProfileBody(request: Request, response: Response): Promise<ProfileBody> {
-  if (!isUpload(request)) return { change: toChange(await readJson(request, response)) };
+  if (!isUpload(request)) {
+    return { change: toChange(parseJson(await receiveJson(request, response, maxJsonBytes))) };
+  }
   const { file, fields } = await readUpload(request, response);
   return { change: fields === undefined ? {} : toChange(fields), file };
 }

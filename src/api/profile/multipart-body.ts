@@ -3,13 +3,17 @@ import type { Writable } from 'node:stream';
 import multer from 'multer';
 import type { Request, Response } from 'express';
 import { ProblemError } from '../../contract/problems.ts';
-import { createBodyReceiver } from '../middleware/receive-body.ts';
+import { receiveBody, tooLarge, type BodyRules } from '../middleware/receive-body.ts';
 
 /** The largest picture file that a client may send, in bytes. */
 const maxPictureBytes = 5 * 1024 * 1024;
 
-/** The largest body around it; the other parts are small. */
-const maxUploadBytes = maxPictureBytes + 2 * 1024 * 1024;
+/** The other parts of a body are small. */
+const rules = {
+  limit: maxPictureBytes + 2 * 1024 * 1024,
+  tooLarge: `The picture is larger than ${maxPictureBytes} bytes.`,
+  unreadable: 'invalid-multipart',
+} as const satisfies BodyRules;
 
 /** A picture file and the text parts that came with it; undefined if there are none. */
 export interface Upload {
@@ -25,22 +29,17 @@ const textParts = [
   'avatarObjectDefinitionId',
 ];
 
-const receive = createBodyReceiver(maxUploadBytes, {
-  tooLarge,
-  unreadable: (reason) => invalid(`The body ${reason}.`),
-});
-
 /**
  * Reads a multipart body with exactly one file, under any field name (contract 4.2). Throws `payload-too-large` or
  * `invalid-multipart`.
  */
 export async function readUpload(request: Request, response: Response): Promise<Upload> {
-  const body = await receive(request, response);
+  const body = await receiveBody(request, response, rules);
   const boundary = boundaryOf(request);
   checkTextParts(body, boundary, await parse(request, response, body));
   const [file] = (request.files ?? []) as Express.Multer.File[];
   if (file === undefined) throw invalid('The multipart body holds no file.');
-  if (file.size > maxPictureBytes) throw tooLarge();
+  if (file.size > maxPictureBytes) throw tooLarge(rules);
   return { file: file.buffer, fields: readFields((request.body ?? {}) as Record<string, unknown>) };
 }
 
@@ -157,7 +156,7 @@ function toUploadProblem(error: unknown): unknown {
   if (error instanceof multer.MulterError) {
     switch (error.code as string) {
       case 'LIMIT_FILE_SIZE':
-        return tooLarge();
+        return tooLarge(rules);
       case 'LIMIT_FILE_COUNT':
         return invalid('The multipart body holds more than one file.');
       case 'MISSING_FIELD_NAME':
@@ -172,10 +171,6 @@ function toUploadProblem(error: unknown): unknown {
   if (error.message.includes('part header'))
     return invalid('A part of the multipart body has malformed headers.');
   return invalid('The multipart body is malformed.');
-}
-
-function tooLarge(): ProblemError {
-  return new ProblemError('payload-too-large', `The picture is larger than ${maxPictureBytes} bytes.`);
 }
 
 function invalid(detail: string): ProblemError {

@@ -3,8 +3,7 @@ import { createServer, request, type ClientRequest, type IncomingMessage } from 
 import type { AddressInfo } from 'node:net';
 import { afterEach, beforeEach, expect, jest, test } from '@jest/globals';
 import express, { type Request } from 'express';
-import { createBodyReceiver } from '../../../src/api/middleware/receive-body.ts';
-import { ProblemError } from '../../../src/contract/problems.ts';
+import { receiveBody } from '../../../src/api/middleware/receive-body.ts';
 
 const limit = 5_000_000;
 /** The request as the server sees it, and what receiving its body came to. */
@@ -14,15 +13,11 @@ let client: ClientRequest;
 let close: () => Promise<void>;
 
 beforeEach(async () => {
-  const receive = createBodyReceiver(limit, {
-    tooLarge: () => new ProblemError('payload-too-large', ''),
-    unreadable: (reason) => new ProblemError('invalid-body', reason),
-  });
   const app = express();
   const begun = new Promise<void>((resolve) => {
     app.use((incoming: Request, response) => {
       upload = incoming;
-      outcome = receive(incoming, response).then(
+      outcome = receiveBody(incoming, response, { limit, unreadable: 'invalid-body' }).then(
         ({ length }) => length,
         (error: unknown) => error,
       );
