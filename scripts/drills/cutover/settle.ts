@@ -2,7 +2,6 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { isDeepStrictEqual } from 'node:util';
 import { modes, type Mode } from '../../../src/cutover/modes.ts';
 import { createReplayQueue } from '../../../src/cutover/replay/queue/queue.ts';
-import { readReplayState } from '../../../src/cutover/replay/state.ts';
 import { recordVerified } from '../../../src/cutover/verdict/verified.ts';
 import { cutoverKey, gapsKey, organizationBase, unsettledKey } from '../../../src/redis/keys.ts';
 import { keyPrefix } from '../history/deployment.ts';
@@ -62,7 +61,7 @@ async function mustBeEqual(site: Site): Promise<void> {
 async function untilReplayed({ store }: Site): Promise<void> {
   const queue = createReplayQueue(store, keyPrefix);
   const deadline = performance.now() + timeouts.equal;
-  while ((await readReplayState(store, keyPrefix, queue)).entries > 0) {
+  while ((await queue.state()).entries > 0) {
     if (performance.now() > deadline) throw new Error('before the switch: the queue does not become empty');
     await sleep(250);
   }

@@ -4,7 +4,7 @@ import type { RedisClient } from '../../redis/connection/client.ts';
 import { bodyOf, readJson } from '../forward/content.ts';
 import { isUndelivered, type Legacy, type LegacyRequest, type LegacyResponse } from '../forward/legacy.ts';
 import { namesNotAdded } from '../adopt/denylist-change.ts';
-import { currentDenylist, deniedAmong } from './denied-names.ts';
+import { currentDenylist, currentProfile, deniedAmong } from './current-state.ts';
 import type { QueuedChange } from './queue/changes.ts';
 import type { ReplayQueue } from './queue/queue.ts';
 import { credentialHeaders, toLegacyRequest, type Demand } from './request.ts';
@@ -19,21 +19,13 @@ export interface Delivered {
   remark?: string;
 }
 
-/** What is to be sent for a change; `nothing` where its retry has nothing to say any more. */
-type Prepared =
-  { kind: 'demand'; demand: Demand } | { kind: 'nothing' } | { kind: 'impossible'; reason: string };
+/** Why there is nothing to send: a retry has nothing to say any more, or the picture file of a change is gone. */
+type Unsendable = 'nothing' | 'picture-gone';
 
-/** Sends changes to the legacy service. */
-export interface Delivery {
-  prepare: (change: QueuedChange) => Promise<Prepared>;
-  /** The request for it, with everything in memory: it can be sent without further waiting. */
-  request: (change: QueuedChange, demand: Demand, apiKey: string) => Promise<LegacyRequest>;
-  send: (demand: Demand, request: LegacyRequest) => Promise<Delivered>;
-  /**
-   * The status of a request that changes nothing, with the key of this change: a GET of the profile, or of an
-   * administrator, whose key may belong to no user, a ban of no names. Undefined where there was no response.
-   */
-  probe: (change: QueuedChange, apiKey: string) => Promise<number | undefined>;
+/** A request for a change, with everything in memory: it can be sent without further waiting. */
+interface Prepared {
+  demand: Demand;
+  request: LegacyRequest;
 }
 
 export interface DeliveryOptions {
@@ -42,64 +34,60 @@ export interface DeliveryOptions {
   organizationHeader: string;
   legacy: Legacy;
   media: Pick<MediaStore, 'read'>;
-  queue: Pick<ReplayQueue, 'readList' | 'currentProfile'>;
+  queue: Pick<ReplayQueue, 'readList'>;
 }
 
-export function createDelivery(options: DeliveryOptions): Delivery {
+/** Sends changes to the legacy service. */
+export type Delivery = ReturnType<typeof createDelivery>;
+
+export function createDelivery(options: DeliveryOptions) {
   const { store, keyPrefix, organizationHeader, legacy, media, queue } = options;
 
-  async function prepare(queued: QueuedChange): Promise<Prepared> {
-    const { caller, change, isRetry } = queued;
-    const base = organizationBase(keyPrefix, caller.organizationId);
+  /** A retry asks for the state of now. */
+  async function demandOf({ caller, change, isRetry }: QueuedChange): Promise<Demand | Unsendable> {
+    const { organizationId, userId = '' } = caller;
+    const base = organizationBase(keyPrefix, organizationId);
     switch (change.kind) {
-      case 'put':
-        return await preparePut(queued);
+      case 'put': {
+        const wanted = isRetry ? await currentProfile(store, base, userId) : change;
+        if (wanted === undefined) return 'nothing';
+        const { picture } = wanted;
+        if (!picture || !('file' in picture)) return { kind: 'put', change: wanted };
+        const found = await media.read(picture.file);
+        if (found === undefined) return 'picture-gone';
+        const file = { name: picture.file, bytes: found.bytes, type: found.type };
+        return { kind: 'put', change: wanted, file };
+      }
       case 'ban': {
-        if (!isRetry) return demand(change);
-        const denied = await deniedAmong(
-          store,
-          base,
-          change.replacements.map(([name]) => name),
-        );
-        const replacements = change.replacements.filter(([name]) => denied.has(name));
-        return replacements.length === 0 ? { kind: 'nothing' } : demand({ kind: 'ban', replacements });
+        const names = change.replacements.map(([name]) => name);
+        const wanted = isRetry ? await deniedAmong(store, base, names) : new Set(names);
+        const replacements = change.replacements.filter(([name]) => wanted.has(name));
+        return replacements.length === 0 ? 'nothing' : { kind: 'ban', replacements };
       }
       case 'remove': {
-        if (!isRetry) return demand(change);
-        const denied = await deniedAmong(store, base, change.usernames);
+        const denied = isRetry ? await deniedAmong(store, base, change.usernames) : new Set();
         const usernames = change.usernames.filter((name) => !denied.has(name));
-        return usernames.length === 0 ? { kind: 'nothing' } : demand({ kind: 'remove', usernames });
+        return usernames.length === 0 ? 'nothing' : { kind: 'remove', usernames };
       }
       case 'overwrite': {
         const usernames = [];
-        const parts = isRetry
-          ? currentDenylist(store, base)
-          : queue.readList(caller.organizationId, change.list);
+        const parts = isRetry ? currentDenylist(store, base) : queue.readList(organizationId, change.list);
         for await (const part of parts) for (const name of part) usernames.push(name);
-        return demand({ kind: 'overwrite', usernames });
+        return { kind: 'overwrite', usernames };
       }
     }
   }
 
-  /** A retry sends the whole profile as it is now. */
-  async function preparePut({ caller, change, isRetry }: QueuedChange): Promise<Prepared> {
-    const { organizationId, userId } = caller;
-    if (change.kind !== 'put' || userId === undefined) throw new TypeError('no change of a profile');
-    const wanted = isRetry ? await queue.currentProfile(organizationId, userId) : change;
-    if (wanted === undefined) return { kind: 'nothing' };
-    const { picture } = wanted;
-    if (!picture || !('file' in picture)) return demand({ kind: 'put', change: wanted });
-    const found = await media.read(picture.file);
-    if (found === undefined) return { kind: 'impossible', reason: 'its picture file is gone' };
-    const file = { name: picture.file, bytes: found.bytes, type: found.type };
-    return demand({ kind: 'put', change: wanted, file });
-  }
+  const headersFor = ({ caller }: QueuedChange, apiKey: string): string[] =>
+    credentialHeaders(organizationHeader, caller.organizationId, apiKey);
 
   return {
-    prepare,
-    request: async ({ caller }, wanted, apiKey) =>
-      await toLegacyRequest(wanted, credentialHeaders(organizationHeader, caller.organizationId, apiKey)),
-    send: async (wanted, request) => {
+    prepare: async (queued: QueuedChange, apiKey: string): Promise<Prepared | Unsendable> => {
+      const demand = await demandOf(queued);
+      if (typeof demand === 'string') return demand;
+      return { demand, request: await toLegacyRequest(demand, headersFor(queued, apiKey)) };
+    },
+    send: async ({ demand, request }: Prepared): Promise<Delivered> => {
       let response: LegacyResponse;
       let body: Buffer | undefined;
       try {
@@ -109,12 +97,16 @@ export function createDelivery(options: DeliveryOptions): Delivery {
         return { outcome: { kind: isUndelivered(error) ? 'unreachable' : 'lost' } };
       }
       const answer = body?.length === 0 ? undefined : await readJson(response, body);
-      return { outcome: { kind: 'answered', status: response.status }, ...read(wanted, response, answer) };
+      return { outcome: { kind: 'answered', status: response.status }, ...read(demand, response, answer) };
     },
-    probe: async ({ caller, change }, apiKey) => {
-      const headers = credentialHeaders(organizationHeader, caller.organizationId, apiKey);
+    /**
+     * The status of a request that changes nothing, with the key of this change: a GET of the profile, or of an
+     * administrator, whose key may belong to no user, a ban of no names. Undefined where there was no response.
+     */
+    probe: async (queued: QueuedChange, apiKey: string): Promise<number | undefined> => {
+      const headers = headersFor(queued, apiKey);
       const request: LegacyRequest =
-        change.kind === 'put'
+        queued.change.kind === 'put'
           ? { method: 'GET', path: '/api/profile/', headers }
           : await toLegacyRequest({ kind: 'ban', replacements: [] }, headers);
       try {
@@ -126,10 +118,6 @@ export function createDelivery(options: DeliveryOptions): Delivery {
       }
     },
   };
-}
-
-function demand(wanted: Demand): Prepared {
-  return { kind: 'demand', demand: wanted };
 }
 
 /** What a response says besides its status. */

@@ -2,30 +2,20 @@ import type { Log } from '../../log.ts';
 import { delayAfter, mostRefusedKeys } from './rules.ts';
 
 /** What all organizations of a replay share: how much is sent at a time, and whether anything is sent at all. */
-export interface Gate {
-  /** How many more requests may be under way now. */
-  free: () => number;
-  /** Counts a request; the returned function is to be called at its end. */
-  enter: () => () => void;
-  /** Sends nothing for a while, which grows until the legacy service has answered. */
-  pause: (reason: string) => void;
-  /** The legacy service has answered as it should, which ends what there was a pause for. */
-  answered: () => void;
-  /** The legacy service has refused a key, of this public id. */
-  refused: (keyId: string) => void;
-}
+export type Gate = ReturnType<typeof createGate>;
 
 /** Requests under way. Each may have a picture in memory. */
 const mostRequests = 16;
 
 /** `now` is a monotonic clock, in ms. `onPause` is told at each pause why nothing is sent, and when that is over. */
-export function createGate(log: Log, now: () => number, onPause: (reason: string | undefined) => void): Gate {
+export function createGate(log: Log, now: () => number, onPause: (reason: string | undefined) => void) {
   const refusedKeys = new Set<string>();
   let underWay = 0;
   let closedUntil = 0;
   let pauses = 0;
   let because: string | undefined;
 
+  /** Sends nothing for a while, which grows until the legacy service has answered. */
   function pause(reason: string): void {
     // Requests that were under way together fail together: that is one pause.
     if (now() < closedUntil) return;
@@ -37,19 +27,22 @@ export function createGate(log: Log, now: () => number, onPause: (reason: string
   }
 
   return {
-    free: () => {
+    /** How many more requests may be under way now. */
+    free: (): number => {
       if (now() < closedUntil) return 0;
       // After a pause one request tells whether it is over.
       return because === undefined ? mostRequests - underWay : Math.max(0, 1 - underWay);
     },
+    /** Counts a request; the returned function is to be called at its end. */
     enter: () => {
       underWay += 1;
-      return () => {
+      return (): void => {
         underWay -= 1;
       };
     },
     pause,
-    answered: () => {
+    /** The legacy service has answered as it should, which ends what there was a pause for. */
+    answered: (): void => {
       refusedKeys.clear();
       pauses = 0;
       if (because === undefined) return;
@@ -57,7 +50,8 @@ export function createGate(log: Log, now: () => number, onPause: (reason: string
       log.info('the replay to the legacy service goes on');
       onPause(undefined);
     },
-    refused: (keyId) => {
+    /** The legacy service has refused a key, of this public id. */
+    refused: (keyId: string): void => {
       refusedKeys.add(keyId);
       if (refusedKeys.size < mostRefusedKeys) return;
       pause(`the legacy service has refused ${mostRefusedKeys} different API keys in a row`);

@@ -4,13 +4,6 @@ import type { QueuedChange } from './queue/changes.ts';
 import type { KeyRefusal } from './queue/queue.ts';
 import { isWell, setAsideAfterMs } from './rules.ts';
 
-/** An API key that a change can be sent with. */
-export interface UsableKey {
-  apiKey: string;
-  /** Its public id. */
-  keyId: string;
-}
-
 /** An API key that the legacy service has refused, with its response. */
 export interface RefusedKey extends KeyRefusal {
   status: number;
@@ -18,7 +11,7 @@ export interface RefusedKey extends KeyRefusal {
 }
 
 /** A waiting change, as far as its keys are concerned. */
-export interface KeyHolder {
+interface KeyHolder {
   queued: QueuedChange;
   /** Of a change of a profile. */
   userId?: string | undefined;
@@ -26,27 +19,28 @@ export interface KeyHolder {
   refusals: ReadonlyMap<string, RefusedKey>;
 }
 
-/** The API keys that are stored with the waiting changes of an organization. */
-export interface OrganizationKeys {
-  /** A key for a change: its own, or another one of the same user; undefined if none is left, or can be opened. */
-  keyFor: (change: KeyHolder) => UsableKey | undefined;
-  /** Whether keys have been refused for long, while the legacy service accepted others of the organization. */
-  areForGood: (refusals: readonly KeyRefusal[]) => Promise<boolean>;
-}
-
 /** How many keys are tried at most to see whether the legacy service accepts any. */
 const mostProbes = 10;
 
-/** `changes`: all that wait. `onAccepted` is called when the legacy service has accepted a key. */
+/**
+ * The API keys that are stored with the waiting changes of an organization. `changes`: all that wait. `onAccepted` is
+ * called when the legacy service has accepted a key.
+ */
 export function organizationKeys(
   changes: () => Iterable<KeyHolder>,
   credentials: Pick<ReplayCredentials, 'open'>,
   delivery: Pick<Delivery, 'probe'>,
   onAccepted: () => void,
-): OrganizationKeys {
-  function openKey(queued: QueuedChange): UsableKey | undefined {
+) {
+  function openKey(queued: QueuedChange) {
     const apiKey = credentials.open(queued);
     return apiKey === undefined ? undefined : { apiKey, keyId: queued.caller.keyId };
+  }
+
+  function* sameUser({ queued: own, userId }: KeyHolder): Generator<QueuedChange, void> {
+    yield own;
+    if (userId === undefined) return;
+    for (const { queued } of changes()) if (queued.caller.userId === userId) yield queued;
   }
 
   /** Nothing else may have been sent meanwhile: everything may wait for the change whose key is refused. */
@@ -65,17 +59,16 @@ export function organizationKeys(
   }
 
   return {
-    keyFor: ({ queued, userId, refusals }) => {
-      const own = refusals.has(queued.caller.keyId) ? undefined : openKey(queued);
-      if (own !== undefined || userId === undefined) return own;
-      for (const { queued: other } of changes()) {
-        if (other.caller.userId !== userId || refusals.has(other.caller.keyId)) continue;
-        const key = openKey(other);
+    /** A key for a change: its own, or another one of the same user; undefined where none is left, or can be opened. */
+    keyFor: (change: KeyHolder) => {
+      for (const queued of sameUser(change)) {
+        const key = change.refusals.has(queued.caller.keyId) ? undefined : openKey(queued);
         if (key !== undefined) return key;
       }
       return undefined;
     },
-    areForGood: async (refusals) => {
+    /** Whether keys have been refused for long, while the legacy service accepted others of the organization. */
+    areForGood: async (refusals: readonly KeyRefusal[]): Promise<boolean> => {
       if (refusals.some(({ forMs }) => forMs < setAsideAfterMs)) return false;
       return refusals.every(({ isOtherAccepted }) => isOtherAccepted) || (await isAnyKeyAccepted());
     },

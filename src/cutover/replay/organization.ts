@@ -1,11 +1,14 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Log } from '../../log.ts';
+import type { RedisClient } from '../../redis/connection/client.ts';
+import { organizationBase } from '../../redis/keys.ts';
 import type { ReplayCredentials } from './credentials.ts';
+import { currentProfile } from './current-state.ts';
 import type { Delivered, Delivery } from './delivery.ts';
 import type { Gate } from './gate.ts';
 import type { QueuedChange } from './queue/changes.ts';
-import type { ReplayQueue } from './queue/queue.ts';
-import { organizationKeys, type RefusedKey, type UsableKey } from './organization-keys.ts';
+import type { Acceptance, ReplayQueue } from './queue/queue.ts';
+import { organizationKeys, type RefusedKey } from './organization-keys.ts';
 import {
   delayAfter,
   isWell,
@@ -16,17 +19,9 @@ import {
   type WaitingChange,
 } from './rules.ts';
 
-/** The replay of one organization's changes, while this instance has the lease. */
-export interface OrganizationReplay {
-  /** Reads what is new, and begins to send what may be sent; returns how many requests were begun. */
-  step: () => Promise<number>;
-  /** How many changes are known to wait. */
-  waiting: () => number;
-  /** Waits for the requests under way. */
-  settled: () => Promise<void>;
-}
-
 export interface ReplayContext {
+  store: RedisClient;
+  keyPrefix: string;
   queue: ReplayQueue;
   delivery: Delivery;
   credentials: Pick<ReplayCredentials, 'open'>;
@@ -68,8 +63,11 @@ const readAtOnce = 500;
 /** How often it is tried to queue a change again, in ms. */
 const repairInterval = 1000;
 
-export function replayOrganization(context: ReplayContext, organizationId: string): OrganizationReplay {
-  const { queue, delivery, credentials, gate, log, timeoutMs, sender, maySend, now } = context;
+/** The replay of one organization's changes, while this instance has the lease. */
+export function replayOrganization(context: ReplayContext, organizationId: string) {
+  const { store, keyPrefix, queue, delivery, credentials, gate, log, timeoutMs, sender, maySend, now } =
+    context;
+  const base = organizationBase(keyPrefix, organizationId);
   const entries = new Map<string, Entry>();
   const keys = organizationKeys(() => entries.values(), credentials, delivery, gate.answered);
   const underWay = new Set<Promise<void>>();
@@ -90,7 +88,7 @@ export function replayOrganization(context: ReplayContext, organizationId: strin
     const { id, caller, change, sender: otherSender } = queued;
     const { userId } = caller;
     const isPut = change.kind === 'put' && userId !== undefined;
-    const current = isPut && queued.isRetry ? await queue.currentProfile(organizationId, userId) : undefined;
+    const current = isPut && queued.isRetry ? await currentProfile(store, base, userId) : undefined;
     const names = isPut ? [change.released, change.username, current?.username] : [];
     return {
       id,
@@ -118,10 +116,9 @@ export function replayOrganization(context: ReplayContext, organizationId: strin
     if (queued.isRetry && isConcernedLater(entry)) return await moveToEnd(entry);
     const key = keys.keyFor(entry);
     if (key === undefined) return await withoutKey(entry);
-    const prepared = await delivery.prepare(queued);
-    if (prepared.kind === 'nothing') return await complete(entry);
-    if (prepared.kind === 'impossible') return await setAside(entry, 0, prepared.reason);
-    const request = await delivery.request(queued, prepared.demand, key.apiKey);
+    const prepared = await delivery.prepare(queued, key.apiKey);
+    if (prepared === 'nothing') return await complete(entry);
+    if (prepared === 'picture-gone') return await setAside(entry, 0, 'its picture file is gone');
     // It may have been removed meanwhile, as by `cutover set native --force`.
     const marked = await queue.mark(organizationId, id, sender, entry.otherSender);
     if (marked === undefined) return void entries.delete(id);
@@ -131,7 +128,7 @@ export function replayOrganization(context: ReplayContext, organizationId: strin
     }
     if (!maySend()) return;
     entry.sent += 1;
-    const delivered = await delivery.send(prepared.demand, request);
+    const delivered = await delivery.send(prepared);
     if (!context.hasLease() && delivered.outcome.kind !== 'unreachable') await repair(queued);
     await settle(entry, delivered, key);
   }
@@ -179,7 +176,7 @@ export function replayOrganization(context: ReplayContext, organizationId: strin
   async function settle(
     entry: Entry,
     { outcome, pictureUrl, remark }: Delivered,
-    key: UsableKey,
+    key: NonNullable<ReturnType<typeof keys.keyFor>>,
   ): Promise<void> {
     const { id, queued, sent } = entry;
     const claimsName =
@@ -215,14 +212,12 @@ export function replayOrganization(context: ReplayContext, organizationId: strin
 
   /** Whether something behind a change is about the same user or name. */
   function isConcernedLater({ id, userId, names }: Entry): boolean {
-    let isBehind = false;
-    for (const later of entries.values()) {
-      if (later.id === id) isBehind = true;
-      if (!isBehind || later.id === id) continue;
-      if (later.userId === undefined || later.userId === userId) return true;
-      if (later.names.some((name) => names.includes(name))) return true;
-    }
-    return false;
+    const all = [...entries.values()];
+    const later = all.slice(all.findIndex((one) => one.id === id) + 1);
+    return later.some(
+      (one) =>
+        one.userId === undefined || one.userId === userId || one.names.some((name) => names.includes(name)),
+    );
   }
 
   async function moveToEnd({ id }: Entry): Promise<void> {
@@ -230,7 +225,7 @@ export function replayOrganization(context: ReplayContext, organizationId: strin
     entries.delete(id);
   }
 
-  async function complete({ id }: Entry, accepted?: Parameters<ReplayQueue['complete']>[2]): Promise<void> {
+  async function complete({ id }: Entry, accepted?: Acceptance): Promise<void> {
     await queue.complete(organizationId, id, accepted);
     entries.delete(id);
   }
@@ -260,14 +255,17 @@ export function replayOrganization(context: ReplayContext, organizationId: strin
   }
 
   return {
-    step: async () => {
+    /** Reads what is new, and begins to send what may be sent; returns how many requests were begun. */
+    step: async (): Promise<number> => {
       await readNew();
       const some = sendable(entries.values(), isHeld, gate.free());
       for (const entry of some) begin(entry);
       return some.length;
     },
-    waiting: () => entries.size,
-    settled: async () => {
+    /** How many changes are known to wait. */
+    waiting: (): number => entries.size,
+    /** Waits for the requests under way. */
+    settled: async (): Promise<void> => {
       while (underWay.size > 0) await Promise.all(underWay);
     },
   };

@@ -7,7 +7,7 @@ import type { ReplayCredentials } from './credentials.ts';
 import { createDelivery, type DeliveryOptions } from './delivery.ts';
 import { createGate } from './gate.ts';
 import { claimLease, leaseHolder, leaseMs, type ReplayerLease } from './lease.ts';
-import { replayOrganization, type OrganizationReplay } from './organization.ts';
+import { replayOrganization } from './organization.ts';
 import type { ReplayQueue } from './queue/queue.ts';
 
 /** Replays waiting changes to the legacy service while the mode is reverse and no other instance does. */
@@ -34,17 +34,10 @@ const stepInterval = 50;
 /** For how long a reason for a pause is shown: longer than the longest pause, in ms. */
 const pauseShownMs = 180_000;
 
+type OrganizationReplay = ReturnType<typeof replayOrganization>;
+
 export function startReplayer(options: ReplayerOptions): Replayer {
-  const {
-    store,
-    keyPrefix,
-    queue,
-    credentials,
-    cutover,
-    legacy,
-    log,
-    now = () => performance.now(),
-  } = options;
+  const { store, keyPrefix, queue, cutover, legacy, log, now = () => performance.now() } = options;
   const delivery = createDelivery(options);
   const stopping = new AbortController();
   const { signal } = stopping;
@@ -87,11 +80,9 @@ export function startReplayer(options: ReplayerOptions): Replayer {
     let wake = (): void => {};
     const maySend = (): boolean => lease.isHeld() && cutover.mode() === 'reverse' && !signal.aborted;
     const context = {
-      queue,
+      ...options,
       delivery,
-      credentials,
       gate,
-      log,
       timeoutMs: legacy.timeoutMs,
       sender: `${cutover.id}/${randomUUID()}`,
       maySend,

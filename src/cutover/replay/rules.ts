@@ -70,8 +70,8 @@ export interface Attempts {
 
 export type Next =
   | { kind: 'done' }
-  /** Send it again after so long; other changes may go on where the order allows. `isDoubtful`: it may have taken effect. */
-  | { kind: 'retry'; afterMs: number; isDoubtful: boolean }
+  /** Send it again after so long; other changes may go on where the order allows. */
+  | { kind: 'retry'; afterMs: number }
   /** The key was refused: use another one of the user, or this one later. */
   | { kind: 'other-key' }
   /** Send nothing at all for a while. */
@@ -98,7 +98,7 @@ export function delayAfter(attempts: number): number {
  */
 export function nextAfter(outcome: Outcome, attempts: Attempts, timeoutMs: number): Next {
   const afterMs = delayAfter(attempts.sent);
-  const doubtful: Next = { kind: 'retry', afterMs: Math.max(afterMs, 2 * timeoutMs), isDoubtful: true };
+  const doubtful: Next = { kind: 'retry', afterMs: Math.max(afterMs, 2 * timeoutMs) };
   if (outcome.kind === 'unreachable') {
     return { kind: 'pause', reason: 'the legacy service cannot be reached' };
   }
@@ -110,13 +110,13 @@ export function nextAfter(outcome: Outcome, attempts: Attempts, timeoutMs: numbe
     case 408:
     case 425:
     case 429:
-      return { kind: 'retry', afterMs, isDoubtful: false };
+      return { kind: 'retry', afterMs };
     case 401:
     case 403:
       return { kind: 'other-key' };
     case 409:
       return attempts.claimsName && attempts.hasOlder
-        ? { kind: 'retry', afterMs: Math.min(afterMs, 5000), isDoubtful: false }
+        ? { kind: 'retry', afterMs: Math.min(afterMs, 5000) }
         : { kind: 'aside' };
     case 404:
     case 405:

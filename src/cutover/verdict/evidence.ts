@@ -1,6 +1,5 @@
 import { readComparisons, type ComparisonSummary } from '../compare/summary.ts';
-import { createReplayQueue } from '../replay/queue/queue.ts';
-import { readReplayState, type ReplayState } from '../replay/state.ts';
+import { createReplayQueue, type ReplayState } from '../replay/queue/queue.ts';
 import { readCutover, removeEnded } from '../switch/registry.ts';
 import type { ComparisonTotals, Evidence } from './readiness.ts';
 import { readLegacyPictures } from './pictures.ts';
@@ -24,7 +23,7 @@ export async function readEvidence(store: RedisClient, prefix: string): Promise<
   const [state, organizations, replay, legacyPictures] = await Promise.all([
     readCutover(store, prefix),
     readComparisons(store, prefix),
-    readReplayState(store, prefix, createReplayQueue(store, prefix)),
+    createReplayQueue(store, prefix).state(),
     readLegacyPictures(store, prefix),
   ]);
   return { state, organizations, replay, legacyPictures, comparisons: totals(organizations, state.since) };

@@ -1,6 +1,6 @@
 import { counted } from '../../lib/numbers.ts';
 import { authorityOf, ruleOf, type Mode } from '../modes.ts';
-import type { ReplayState } from '../replay/state.ts';
+import type { ReplayState } from '../replay/queue/queue.ts';
 import type { CutoverState, Instance } from '../switch/registry.ts';
 import type { LegacyPictures } from './pictures.ts';
 

@@ -1,6 +1,5 @@
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { createReplayQueue } from '../../../src/cutover/replay/queue/queue.ts';
-import { readReplayState } from '../../../src/cutover/replay/state.ts';
 import { runTool } from '../../support/admin.ts';
 import { startLegacyBridge, type LegacyBridge } from '../legacy-bridge.ts';
 
@@ -42,7 +41,7 @@ test('cutover set native --force discards what waits for the legacy service, and
       'warning: changes that had not reached the legacy service were discarded: 2 put, 1 ban, 1 overwrite\n',
     ),
   });
-  expect(await readReplayState(store, keyPrefix, queue)).toMatchObject({ entries: 0, setAside: 0 });
+  expect(await queue.state()).toMatchObject({ entries: 0, setAside: 0 });
   expect(await store.keys(`${here.organization.base}cutover:replay-list:*`)).toEqual([]);
   const name = await here.send(ada, 'GET', '/api/profile/');
   expect(await name.json()).toEqual({ username: 'Ada 2' });

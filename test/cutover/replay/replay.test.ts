@@ -1,8 +1,11 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
 import sharp from 'sharp';
-import { createReplayQueue, type ReplayQueue } from '../../../src/cutover/replay/queue/queue.ts';
-import { readReplayState, type ReplayState } from '../../../src/cutover/replay/state.ts';
+import {
+  createReplayQueue,
+  type ReplayQueue,
+  type ReplayState,
+} from '../../../src/cutover/replay/queue/queue.ts';
 import { apiKeyKey, hashApiKey, profileKey, replayKey } from '../../../src/redis/keys.ts';
 import type { LegacyOrganization } from '../../legacy/organization.ts';
 import { runTool } from '../../support/admin.ts';
@@ -65,8 +68,7 @@ const denylist = async (method: string, path: string, body: unknown): Promise<nu
 const stored = async ({ id }: User): Promise<Record<string, string>> =>
   await here.bridge.store.hgetall(profileKey(here.organization.base, id));
 
-const state = async (): Promise<ReplayState> =>
-  await readReplayState(here.bridge.store, here.bridge.config.keyPrefix, queue);
+const state = async (): Promise<ReplayState> => await queue.state();
 
 async function until(holds: () => boolean | Promise<boolean>): Promise<void> {
   while (!(await holds())) await sleep(20);

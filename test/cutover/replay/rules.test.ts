@@ -23,11 +23,11 @@ describe('after a response of the legacy service, a change', () => {
   });
 
   test.each([500, 502, 503])('with %i is sent again once it cannot take effect late', (status) => {
-    expect(next(answered(status))).toEqual({ kind: 'retry', afterMs: 2 * timeout, isDoubtful: true });
+    expect(next(answered(status))).toEqual({ kind: 'retry', afterMs: 2 * timeout });
   });
 
   test.each([408, 425, 429])('with %i is sent again soon', (status) => {
-    expect(next(answered(status))).toEqual({ kind: 'retry', afterMs: 500, isDoubtful: false });
+    expect(next(answered(status))).toEqual({ kind: 'retry', afterMs: 500 });
   });
 
   test.each([401, 403])('with %i is sent with another key', (status) => {
@@ -53,7 +53,7 @@ describe('after a response of the legacy service, a change', () => {
 });
 
 test('a change without a response is sent again once it cannot take effect late', () => {
-  expect(next({ kind: 'lost' })).toEqual({ kind: 'retry', afterMs: 2 * timeout, isDoubtful: true });
+  expect(next({ kind: 'lost' })).toEqual({ kind: 'retry', afterMs: 2 * timeout });
   expect(next({ kind: 'lost' }, { sent: 20 })).toMatchObject({ afterMs: 60_000 });
 });
 

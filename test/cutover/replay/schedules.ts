@@ -236,8 +236,9 @@ function settle(world: World, entry: Entry, outcome: Outcome): World {
       return { ...world, queue: world.queue.filter(({ id }) => id !== entry.id) };
     case 'retry':
     case 'pause': {
-      const isDoubtful = next.kind === 'retry' && next.isDoubtful;
-      if (isDoubtful && next.afterMs < 2 * timeout)
+      // It may have taken effect.
+      const isDoubtful = outcome.kind === 'lost' || (outcome.kind === 'answered' && outcome.status >= 500);
+      if (isDoubtful && next.kind === 'retry' && next.afterMs < 2 * timeout)
         throw new Violation('a change in doubt is sent too early');
       const state = isDoubtful ? 'doubtful' : 'waiting';
       return replace(world, { ...entry, state, response: undefined, hasFailed: true });

@@ -1,6 +1,5 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
 import type { Replayer } from '../../../src/cutover/replay/replayer.ts';
-import { readReplayState } from '../../../src/cutover/replay/state.ts';
 import { closeRedis } from '../../../src/redis/connection/connect.ts';
 import type { RedisClient } from '../../../src/redis/connection/client.ts';
 import { openTestStore } from '../../support/store.ts';
@@ -155,10 +154,8 @@ describe('a change whose key the legacy service refuses', () => {
   test('makes the replay pause with a reason if three different keys are refused in a row', async () => {
     for (const user of ['ada', 'bob', 'eve']) await here.put(user, user, true);
     start();
-    await until(
-      async () => (await readReplayState(store, here.prefix, here.queue)).pausedBecause !== undefined,
-    );
-    expect((await readReplayState(store, here.prefix, here.queue)).pausedBecause).toBe(
+    await until(async () => (await here.queue.state()).pausedBecause !== undefined);
+    expect((await here.queue.state()).pausedBecause).toBe(
       'the legacy service has refused 3 different API keys in a row',
     );
   });

@@ -3,7 +3,6 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { authorityOf, modes, ruleOf, type Mode } from '../../../cutover/modes.ts';
 import { leaseHolder } from '../../../cutover/replay/lease.ts';
 import { createReplayQueue, type ReplayQueue } from '../../../cutover/replay/queue/queue.ts';
-import { readReplayState } from '../../../cutover/replay/state.ts';
 import { switchMode, type SwitchOutcome } from '../../../cutover/switch/coordinator.ts';
 import { readCutover, cutoverRemove } from '../../../cutover/switch/registry.ts';
 import { gatherEvidence } from '../../../cutover/verdict/evidence.ts';
@@ -131,7 +130,7 @@ async function untilReplayed(store: RedisClient, keyPrefix: string, queue: Repla
     const holder = await leaseHolder(store, keyPrefix);
     const isLate = performance.now() >= deadline;
     if (isLate || (holder === undefined && (await queue.listed()).length === 0)) {
-      const { entries } = await readReplayState(store, keyPrefix, queue);
+      const { entries } = await queue.state();
       if (entries === 0 && holder === undefined) return [];
       if (isLate) {
         return entries > 0

@@ -1,6 +1,5 @@
 import { decodeReference, type ProfileChange } from '../../../domain/profile.ts';
 import { pairsOf } from '../../../lib/collections/pairs.ts';
-import type { EntryReply } from './scripts.ts';
 
 /** Whose API key a change was made with. */
 export interface QueuedCaller {
@@ -58,6 +57,9 @@ export interface SetAsideChange extends Omit<QueuedChange, 'sender' | 'isRetry'>
 export function timeOf(id: string): number {
   return Number(id.split('-')[0]);
 }
+
+/** An entry of the queue: its id, who has begun to send it or '', and its fields (lua/lib/replay.lua). */
+export type EntryReply = [id: string, sender: string, fields: string[]];
 
 /** The fields of an entry (lua/lib/replay.lua). */
 type Fields = Record<'key' | 'role' | 'user' | 'sealed' | 'kind' | 'change' | 'retry', string>;

@@ -1,39 +1,45 @@
-import { decodeReference, type ProfileChange } from '../../../domain/profile.ts';
 import { yieldingChunks } from '../../../lib/time-slices.ts';
 import type { RedisClient } from '../../../redis/connection/client.ts';
+import { script } from '../../../redis/connection/script-loader.ts';
 import {
   organizationBase,
   organizationsKey,
-  profileKey,
   replayAsideKey,
   replayListKey,
+  replayPauseKey,
 } from '../../../redis/keys.ts';
 import { createReplayListings, whileListed } from '../../../redis/replay-listings.ts';
-import {
-  replayBacklog,
-  replayComplete,
-  replayDiscard,
-  replayForgetKeys,
-  replayMark,
-  replayRead,
-  replayRefuse,
-  replayRetry,
-  replaySendAgain,
-  replaySetAside,
-} from './scripts.ts';
 import {
   byId,
   timeOf,
   toQueuedChange,
   toSetAsideChange,
   type AcceptedChange,
+  type EntryReply,
   type QueuedChange,
   type Refusal,
   type SetAsideChange,
 } from './changes.ts';
 
+const backlogOf = script<[], [entries: number, setAside: number, oldest: string]>('cutover/replay/backlog');
+const readEntries = script<[from: string, count: number], EntryReply[]>('cutover/replay/read');
+const markEntry = script<[id: string, sender: string, known: string], string>('cutover/replay/mark');
+const completeEntry = script<[id: string, acceptedKey: string, pictureUrl: string], number>(
+  'cutover/replay/complete',
+);
+const refuseKey = script<[keyId: string], [forMs: number, isOtherAccepted: number]>('cutover/replay/refuse');
+const setEntryAside = script<[id: string, status: number, reason: string], number>(
+  'cutover/replay/set_aside',
+);
+const retryEntry = script<[listing: string, id: string], number>('cutover/replay/retry');
+const sendEntryAgain = script<[listing: string, fields: string, sender: string], string>(
+  'cutover/replay/send_again',
+);
+const discardEntries = script<[count: number], AcceptedChange['kind'][]>('cutover/replay/discard');
+const forgetKeys = script<[], number>('cutover/replay/forget_keys');
+
 /** What the legacy service has accepted with a change. */
-interface Acceptance {
+export interface Acceptance {
   /** The public id of the API key. */
   keyId: string;
   /** Where it shows the file that was uploaded; noted in the profile if it still has this file. */
@@ -49,7 +55,7 @@ export interface KeyRefusal {
 }
 
 /** What waits in one organization. */
-export interface OrganizationBacklog {
+interface OrganizationBacklog {
   organizationId: string;
   entries: number;
   /** When the oldest entry was accepted, ms by the store's clock; undefined where none waits. */
@@ -57,65 +63,18 @@ export interface OrganizationBacklog {
   setAside: number;
 }
 
-/** What a queue holds, by kind of change. */
-type QueueCounts = Record<AcceptedChange['kind'], number>;
-
-/** The changes of all organizations that wait for the legacy service. */
-export interface ReplayQueue {
-  /** The organizations in which something waits or is set aside. Asks every organization. */
-  backlog: () => AsyncGenerator<OrganizationBacklog>;
-  /** All organizations in which something waits; there may be others among them, until they are closed. */
-  listed: () => Promise<string[]>;
-  /** Takes an organization off that list, unless something waits; whether it did. */
-  close: (organizationId: string) => Promise<boolean>;
-  /** Puts on the list what it lacks by a failover, or by an instance of an older version. Asks every organization. */
-  restoreList: () => Promise<void>;
-  /** The oldest entries of an organization, in order, at most `count`; only those after the id `after`, if given. */
-  read: (organizationId: string, count: number, after?: string) => Promise<QueuedChange[]>;
-  /** The names of an overwrite, in parts. */
-  readList: (organizationId: string, list: string) => AsyncGenerator<string[]>;
-  /**
-   * Records who is about to send an entry, unless somebody else has begun to since it was `known` who had. Whoever is to
-   * send it now; undefined where the entry is not in the queue any more.
-   */
-  mark: (organizationId: string, id: string, sender: string, known?: string) => Promise<string | undefined>;
-  /** Removes an entry that the legacy service has, and lets go of what was kept for it. */
-  complete: (organizationId: string, id: string, accepted?: Acceptance) => Promise<void>;
-  /** Records that the legacy service has refused an API key; for how long it has, until it accepts the key. */
-  refuse: (organizationId: string, keyId: string) => Promise<KeyRefusal>;
-  /** Takes an entry out of the queue, for the operator to decide about; false where it is not in the queue. */
-  setAside: (organizationId: string, id: string, refusal: Refusal) => Promise<boolean>;
-  /** The changes set aside in an organization, in the order in which they were accepted. */
-  listSetAside: (organizationId: string) => Promise<SetAsideChange[]>;
-  /** Puts a change that waits, or was set aside, at the end of the queue as a retry; false where there is none. */
-  retry: (organizationId: string, id: string) => Promise<boolean>;
-  /**
-   * For a change that another sender may have completed while a request of this sender was under way, which may have
-   * taken effect after it: queues that the state of now is sent, of a denylist change the whole denylist.
-   */
-  sendAgain: (change: QueuedChange, sender: string) => Promise<void>;
-  /** Forgets a change that was set aside; false where there is none. */
-  drop: (organizationId: string, id: string) => Promise<boolean>;
-  /**
-   * What a PUT has to say so that the user's profile in the legacy service becomes as it is here. A picture of which
-   * only the legacy service's own URL is known is left as it is. Undefined where the user has no profile.
-   */
-  currentProfile: (organizationId: string, userId: string) => Promise<ProfileChange | undefined>;
-  /** Removes everything that waits, but not what is set aside; returns what was discarded. */
-  discard: () => Promise<QueueCounts>;
-  /**
-   * Removes the API keys from the changes that are set aside, and what is left of empty queues. For when the mode has
-   * left reverse.
-   */
-  forgetKeys: () => Promise<void>;
-}
-
 const organizationsAtOnce = 100;
 const listPartsAtOnce = 50;
 const discardedAtOnce = 100;
 
+/** The changes of all organizations that wait for the legacy service. */
+export type ReplayQueue = ReturnType<typeof createReplayQueue>;
+
+/** What waits in all organizations, as of now. */
+export type ReplayState = Awaited<ReturnType<ReplayQueue['state']>>;
+
 /** The queue that the scripts of changes write to (lua/lib/change.lua). */
-export function createReplayQueue(store: RedisClient, prefix: string): ReplayQueue {
+export function createReplayQueue(store: RedisClient, prefix: string) {
   const listings = createReplayListings(store, prefix);
   const baseOf = (organizationId: string): string => organizationBase(prefix, organizationId);
 
@@ -123,9 +82,10 @@ export function createReplayQueue(store: RedisClient, prefix: string): ReplayQue
     yield* yieldingChunks(await store.smembers(organizationsKey(prefix)), organizationsAtOnce);
   }
 
+  /** The organizations in which something waits or is set aside. Asks every organization. */
   async function* backlog(): AsyncGenerator<OrganizationBacklog> {
     for await (const ids of organizations()) {
-      const replies = await Promise.all(ids.map((id) => replayBacklog(store, baseOf(id))));
+      const replies = await Promise.all(ids.map((id) => backlogOf(store, baseOf(id))));
       for (const [at, organizationId] of ids.entries()) {
         const [entries = 0, setAside = 0, oldest = ''] = replies[at] ?? [];
         if (entries === 0 && setAside === 0) continue;
@@ -136,23 +96,38 @@ export function createReplayQueue(store: RedisClient, prefix: string): ReplayQue
 
   return {
     backlog,
+    state: async () => {
+      const found: OrganizationBacklog[] = [];
+      for await (const one of backlog()) found.push(one);
+      const oldest = found.map(({ oldestAt }) => oldestAt).filter((at) => at !== undefined);
+      return {
+        entries: found.reduce((sum, { entries }) => sum + entries, 0),
+        /** When the oldest entry was accepted, ms by the store's clock. */
+        oldestAt: oldest.length === 0 ? undefined : Math.min(...oldest),
+        setAside: found.reduce((sum, { setAside }) => sum + setAside, 0),
+        /** Why the replay pauses; undefined where it does not. */
+        pausedBecause: (await store.get(replayPauseKey(prefix))) ?? undefined,
+        organizations: found,
+      };
+    },
+    /** All organizations in which something waits; there may be others among them, until they are closed. */
     listed: listings.all,
+    /** Takes an organization off that list, unless something waits; whether it did. */
     close: listings.close,
-    restoreList: async () => {
+    /** Puts on the list what it lacks by a failover, or by an instance of an older version. Asks every organization. */
+    restoreList: async (): Promise<void> => {
       for await (const { organizationId, entries } of backlog()) {
         if (entries > 0) await listings.restore(organizationId);
       }
     },
-    read: async (organizationId, count, after) => {
-      const rows = await replayRead(
-        store,
-        baseOf(organizationId),
-        after === undefined ? '-' : `(${after}`,
-        count,
-      );
+    /** The oldest entries of an organization, in order, at most `count`; only those after the id `after`, if given. */
+    read: async (organizationId: string, count: number, after?: string): Promise<QueuedChange[]> => {
+      const from = after === undefined ? '-' : `(${after}`;
+      const rows = await readEntries(store, baseOf(organizationId), from, count);
       return rows.map((row) => toQueuedChange(organizationId, row));
     },
-    readList: async function* (organizationId, list) {
+    /** The names of an overwrite, in parts. */
+    readList: async function* (organizationId: string, list: string): AsyncGenerator<string[]> {
       const key = replayListKey(baseOf(organizationId), list);
       for (let at = 0; ; at += listPartsAtOnce) {
         const parts = await store.lrange(key, at, at + listPartsAtOnce - 1);
@@ -160,26 +135,45 @@ export function createReplayQueue(store: RedisClient, prefix: string): ReplayQue
         if (parts.length < listPartsAtOnce) return;
       }
     },
-    mark: async (organizationId, id, sender, known = '') =>
-      (await replayMark(store, baseOf(organizationId), id, sender, known)) || undefined,
-    complete: async (organizationId, id, { keyId, pictureUrl = '' } = { keyId: '' }) => {
-      await replayComplete(store, baseOf(organizationId), id, keyId, pictureUrl);
+    /**
+     * Records who is about to send an entry, unless somebody else has begun to since it was `known` who had. Whoever is
+     * to send it now; undefined where the entry is not in the queue any more.
+     */
+    mark: async (
+      organizationId: string,
+      id: string,
+      sender: string,
+      known = '',
+    ): Promise<string | undefined> =>
+      (await markEntry(store, baseOf(organizationId), id, sender, known)) || undefined,
+    /** Removes an entry that the legacy service has, and lets go of what was kept for it. */
+    complete: async (organizationId: string, id: string, accepted?: Acceptance): Promise<void> => {
+      const { keyId = '', pictureUrl = '' } = accepted ?? {};
+      await completeEntry(store, baseOf(organizationId), id, keyId, pictureUrl);
     },
-    refuse: async (organizationId, keyId) => {
-      const [forMs, isOtherAccepted] = await replayRefuse(store, baseOf(organizationId), keyId);
+    /** Records that the legacy service has refused an API key; for how long it has, until it accepts the key. */
+    refuse: async (organizationId: string, keyId: string): Promise<KeyRefusal> => {
+      const [forMs, isOtherAccepted] = await refuseKey(store, baseOf(organizationId), keyId);
       return { forMs, isOtherAccepted: isOtherAccepted === 1 };
     },
-    setAside: async (organizationId, id, { status, reason }) =>
-      (await replaySetAside(store, baseOf(organizationId), id, status, reason)) === 1,
-    listSetAside: async (organizationId) => {
+    /** Takes an entry out of the queue, for the operator to decide about; false where it is not in the queue. */
+    setAside: async (organizationId: string, id: string, { status, reason }: Refusal): Promise<boolean> =>
+      (await setEntryAside(store, baseOf(organizationId), id, status, reason)) === 1,
+    /** The changes set aside in an organization, in the order in which they were accepted. */
+    listSetAside: async (organizationId: string): Promise<SetAsideChange[]> => {
       const rows = Object.entries(await store.hgetall(replayAsideKey(baseOf(organizationId))));
       return rows.map((row) => toSetAsideChange(organizationId, row)).sort(byId);
     },
-    retry: async (organizationId, id) =>
+    /** Puts a change that waits, or was set aside, at the end of the queue as a retry; false where there is none. */
+    retry: async (organizationId: string, id: string): Promise<boolean> =>
       (await whileListed(listings.of(organizationId), (listing) =>
-        replayRetry(store, baseOf(organizationId), listing, id),
+        retryEntry(store, baseOf(organizationId), listing, id),
       )) === 1,
-    sendAgain: async ({ caller, sealedKey, change }, sender) => {
+    /**
+     * For a change that another sender may have completed while a request of this sender was under way, which may have
+     * taken effect after it: queues that the state of now is sent, of a denylist change the whole denylist.
+     */
+    sendAgain: async ({ caller, sealedKey, change }: QueuedChange, sender: string): Promise<void> => {
       const { organizationId, keyId, role, userId = '' } = caller;
       const what =
         change.kind === 'put'
@@ -187,34 +181,19 @@ export function createReplayQueue(store: RedisClient, prefix: string): ReplayQue
           : { kind: 'overwrite', change: JSON.stringify({ list: '' }) };
       const fields = JSON.stringify({ key: keyId, role, user: userId, sealed: sealedKey, ...what });
       await whileListed(listings.of(organizationId), (listing) =>
-        replaySendAgain(store, baseOf(organizationId), listing, fields, sender),
+        sendEntryAgain(store, baseOf(organizationId), listing, fields, sender),
       );
     },
-    drop: async (organizationId, id) => (await store.hdel(replayAsideKey(baseOf(organizationId)), id)) === 1,
-    currentProfile: async (organizationId, userId) => {
-      const [changed, username, file, reference, url, avatar] = await store.hmget(
-        profileKey(baseOf(organizationId), userId),
-        't',
-        'u',
-        'pf',
-        'pr',
-        'pu',
-        'ar',
-      );
-      if (typeof changed !== 'string') return undefined;
-      const state: ProfileChange = { avatar: avatar ? decodeReference(avatar) : null };
-      if (username) state.username = username;
-      if (file) state.picture = { file };
-      else if (reference) state.picture = { reference: decodeReference(reference) };
-      else if (!url) state.picture = null;
-      return state;
-    },
-    discard: async () => {
-      const counts: QueueCounts = { put: 0, ban: 0, remove: 0, overwrite: 0 };
+    /** Forgets a change that was set aside; false where there is none. */
+    drop: async (organizationId: string, id: string): Promise<boolean> =>
+      (await store.hdel(replayAsideKey(baseOf(organizationId)), id)) === 1,
+    /** Removes everything that waits, but not what is set aside; how much was discarded, by kind of change. */
+    discard: async (): Promise<Record<AcceptedChange['kind'], number>> => {
+      const counts = { put: 0, ban: 0, remove: 0, overwrite: 0 };
       for await (const ids of organizations()) {
         for (const id of ids) {
           for (;;) {
-            const kinds = await replayDiscard(store, baseOf(id), discardedAtOnce);
+            const kinds = await discardEntries(store, baseOf(id), discardedAtOnce);
             for (const kind of kinds) counts[kind] += 1;
             if (kinds.length < discardedAtOnce) break;
           }
@@ -222,9 +201,13 @@ export function createReplayQueue(store: RedisClient, prefix: string): ReplayQue
       }
       return counts;
     },
-    forgetKeys: async () => {
+    /**
+     * Removes the API keys from the changes that are set aside, and what is left of empty queues. For when the mode has
+     * left reverse.
+     */
+    forgetKeys: async (): Promise<void> => {
       for await (const ids of organizations()) {
-        await Promise.all(ids.map((id) => replayForgetKeys(store, baseOf(id))));
+        await Promise.all(ids.map((id) => forgetKeys(store, baseOf(id))));
       }
     },
   };

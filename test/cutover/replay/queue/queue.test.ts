@@ -7,6 +7,7 @@ import {
 } from '../../../../src/cutover/replay/credentials.ts';
 import { createQueueing } from '../../../../src/cutover/replay/queue/queueing.ts';
 import type { AcceptedChange } from '../../../../src/cutover/replay/queue/changes.ts';
+import { currentProfile } from '../../../../src/cutover/replay/current-state.ts';
 import { createReplayQueue, type ReplayQueue } from '../../../../src/cutover/replay/queue/queue.ts';
 import { claimLease, leaseHolder } from '../../../../src/cutover/replay/lease.ts';
 import { defaultSettings } from '../../../../src/domain/settings.ts';
@@ -347,20 +348,20 @@ describe('a change that was set aside', () => {
 });
 
 test('what a user has now is what a PUT has to say', async () => {
-  expect(await queue.currentProfile(organizationId, 'ada')).toBeUndefined();
+  expect(await currentProfile(store, base, 'ada')).toBeUndefined();
   await upload('ada', 'one.png');
-  expect(await queue.currentProfile(organizationId, 'ada')).toEqual({
+  expect(await currentProfile(store, base, 'ada')).toEqual({
     picture: { file: 'one.png' },
     avatar: null,
   });
   await put('ada', { username: 'Ada', picture: null });
-  expect(await queue.currentProfile(organizationId, 'ada')).toEqual({
+  expect(await currentProfile(store, base, 'ada')).toEqual({
     username: 'Ada',
     picture: null,
     avatar: null,
   });
   await store.hset(`${base}p:ada`, 'pu', 'https://legacy.example/1');
-  expect(await queue.currentProfile(organizationId, 'ada')).not.toHaveProperty('picture');
+  expect(await currentProfile(store, base, 'ada')).not.toHaveProperty('picture');
 });
 
 const users = ['u0', 'u1', 'u2'];

@@ -1,8 +1,39 @@
-import { denylistKey } from '../../redis/keys.ts';
+import { decodeReference, type ProfileChange } from '../../domain/profile.ts';
+import { denylistKey, profileKey } from '../../redis/keys.ts';
 import type { RedisClient } from '../../redis/connection/client.ts';
 import { scanPairs } from '../../redis/connection/scan.ts';
 import { normalizedName, readWriteSnapshot } from '../../redis/write-snapshot.ts';
 import { yieldingChunks } from '../../lib/time-slices.ts';
+
+/* What a retry sends: the state of now, whatever its change was. */
+
+/**
+ * What a PUT has to say so that the user's profile in the legacy service becomes as it is here. A picture of which only
+ * the legacy service's own URL is known is left as it is. Undefined where the user has no profile.
+ */
+export async function currentProfile(
+  store: RedisClient,
+  base: string,
+  userId: string,
+): Promise<ProfileChange | undefined> {
+  const key = profileKey(base, userId);
+  const [changed, username, file, reference, url, avatar] = await store.hmget(
+    key,
+    't',
+    'u',
+    'pf',
+    'pr',
+    'pu',
+    'ar',
+  );
+  if (typeof changed !== 'string') return undefined;
+  const state: ProfileChange = { avatar: avatar ? decodeReference(avatar) : null };
+  if (username) state.username = username;
+  if (file) state.picture = { file };
+  else if (reference) state.picture = { reference: decodeReference(reference) };
+  else if (!url) state.picture = null;
+  return state;
+}
 
 const namesAtOnce = 500;
 
