@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import { ProblemError } from '../../contract/problems.ts';
 import type { Log } from '../../log.ts';
 import type { RedisClient } from '../../redis/connection/client.ts';
@@ -11,6 +12,7 @@ import {
   toAnnouncement,
   cutoverHeartbeat,
   cutoverRemove,
+  type HeartbeatReply,
 } from './registry.ts';
 
 /** A change that the service has accepted to make. */
@@ -24,33 +26,7 @@ export interface Admission {
 }
 
 /** This process as a participant in the cut-over. */
-export interface Cutover {
-  id: string;
-  /** The mode in which reads are served. */
-  mode: () => Mode;
-  /** Since when the stored mode holds, ms since 1970 by the store's clock; 0 if none was ever stored. */
-  since: () => number;
-  /**
-   * The mode for a read that begins now. A promise only during a switch, if this process has not heard from the store
-   * for a while; it rejects with `store-unavailable` if the store cannot be reached.
-   */
-  readMode: () => Mode | Promise<Mode>;
-  /**
-   * Admits a change whose body has arrived and whose caller is known. A promise only while a switch is under way: it
-   * resolves once changes are admitted again, and rejects with `store-unavailable` if the store is unavailable for
-   * three seconds, or the switch takes longer than fifteen.
-   */
-  admitChange: () => Admission | Promise<Admission>;
-  /**
-   * Whether a switch has gone on without this process, as while it was paused, and left an admitted change behind: it
-   * must not be acknowledged. Asks the store only if the process has not heard from it for a while.
-   */
-  isLeftBehind: (admission: Pick<Admission, 'mode' | 'epoch'>) => Promise<boolean>;
-  /** As long as this is true, the instance does not acknowledge that its changes have stopped. One at a time. */
-  holdWhile: (isUnsaved: () => boolean) => void;
-  /** Ends the registration; requests must have ended. */
-  close: () => Promise<void>;
-}
+export type Cutover = Awaited<ReturnType<typeof joinCutover>>;
 
 export interface CutoverOptions {
   keyPrefix: string;
@@ -67,6 +43,8 @@ export interface CutoverOptions {
 
 /** How often an instance reads the mode, in ms: normally, and during a switch. */
 const interval = { usual: 500, switching: 50 };
+/** How often a change that waits looks whether it may go on, in ms. */
+const waitInterval = 20;
 /**
  * How long a change waits, in ms: for a store that cannot be reached, and for a switch to end, which with the usual
  * --hold takes no longer even if it is withdrawn late.
@@ -75,16 +53,11 @@ const longestWait = { store: 3000, hold: 15_000 };
 /** After how long without a heartbeat the store counts as unavailable for waiting changes, in ms. */
 const storeAway = 1000;
 
-/** Changes admitted under one epoch. */
-interface Era extends Admission {
-  admitted: number;
-}
-
 /**
  * Registers this process, and follows the mode from then on. Rejects with an Error of one line with the remedy if the
  * process must not serve in the stored mode.
  */
-export async function joinCutover(store: RedisClient, options: CutoverOptions): Promise<Cutover> {
+export async function joinCutover(store: RedisClient, options: CutoverOptions) {
   const { keyPrefix, kind, hasLegacy, canReplay, log } = options;
   const key = cutoverKey(keyPrefix);
   const { id, registration } = newRegistration({
@@ -97,9 +70,10 @@ export async function joinCutover(store: RedisClient, options: CutoverOptions): 
   let position = follow(await announced(true), 0);
   /** When the last heartbeat that was answered was sent. */
   let heardAt = performance.now();
-  let era = newEra(position);
-  const eras = new Set([era]);
-  const waiting = new Set<() => void>();
+  /** Changes that have not ended. */
+  let admitted = 0;
+  /** What every change gets that is admitted now. */
+  let admission = newAdmission(position);
   /** What the last heartbeat acknowledged. */
   let acknowledged: Phase | undefined;
   let running: Promise<void> | undefined;
@@ -110,24 +84,38 @@ export async function joinCutover(store: RedisClient, options: CutoverOptions): 
 
   return {
     id,
-    mode: () => position.reads,
-    since: () => position.since,
-    readMode: () => (isLapsed() ? refreshedMode() : position.reads),
-    admitChange: () => {
-      if (position.changes === undefined) return admitLater();
-      era.admitted += 1;
-      return era;
-    },
-    isLeftBehind: async (admission) => {
+    /** The mode in which reads are served. */
+    mode: (): Mode => position.reads,
+    /** Since when the stored mode holds, ms since 1970 by the store's clock; 0 if none was ever stored. */
+    since: (): number => position.since,
+    /**
+     * The mode for a read that begins now. A promise only during a switch, if this process has not heard from the
+     * store for a while; it rejects with `store-unavailable` if the store cannot be reached.
+     */
+    readMode: (): Mode | Promise<Mode> => (isLapsed() ? refreshedMode() : position.reads),
+    /**
+     * Admits a change whose body has arrived and whose caller is known. A promise only while a switch is under way: it
+     * resolves once changes are admitted again, and rejects with `store-unavailable` if the store is unavailable for
+     * three seconds, or the switch takes longer than fifteen.
+     */
+    admitChange: (): Admission | Promise<Admission> =>
+      position.changes === undefined ? admitLater() : admitNow(),
+    /**
+     * Whether a switch has gone on without this process, as while it was paused, and left an admitted change behind: it
+     * must not be acknowledged. Asks the store only if the process has not heard from it for a while.
+     */
+    isLeftBehind: async (of: Pick<Admission, 'mode' | 'epoch'>): Promise<boolean> => {
       if (performance.now() - heardAt > readLease) await refresh();
       const { epoch, phase, reads } = position;
       // A switch that this process takes part in waits for its admitted changes before it moves reads.
-      return epoch > admission.epoch && phase !== 'stop' && reads !== admission.mode;
+      return epoch > of.epoch && phase !== 'stop' && reads !== of.mode;
     },
-    holdWhile: (condition) => {
+    /** As long as this is true, the instance does not acknowledge that its changes have stopped. One at a time. */
+    holdWhile: (condition: () => boolean): void => {
       isUnsaved = condition;
     },
-    close: async () => {
+    /** Ends the registration; requests must have ended. */
+    close: async (): Promise<void> => {
       isClosed = true;
       clearTimeout(timer);
       await running;
@@ -138,7 +126,7 @@ export async function joinCutover(store: RedisClient, options: CutoverOptions): 
 
   /** Sends a heartbeat; returns what the store says about the mode. */
   async function announced(isFirst: boolean): Promise<Announcement> {
-    if (!isFirst) acknowledged = acknowledges(position, admitted());
+    if (!isFirst) acknowledged = acknowledges(position, unfinished());
     const reply = await cutoverHeartbeat(
       store,
       key,
@@ -147,10 +135,9 @@ export async function joinCutover(store: RedisClient, options: CutoverOptions): 
       isFirst ? 0 : position.epoch,
       isFirst ? '-' : (acknowledged ?? '-'),
       Number(isFirst),
-      kind === 'migrate' ? '-' : hasLegacy ? '1' : '0',
     );
-    if (reply[0] !== 'ok') throw new Error(refusal(reply));
-    return toAnnouncement(reply[1], reply[2], reply[3], reply[4], reply[5]);
+    if (reply.kind !== 'ok') throw new Error(refusal(reply));
+    return toAnnouncement(reply);
   }
 
   async function beat(): Promise<void> {
@@ -176,7 +163,7 @@ export async function joinCutover(store: RedisClient, options: CutoverOptions): 
   function plan(): void {
     if (isClosed) return;
     clearTimeout(timer);
-    const isUrgent = position.phase !== undefined && acknowledges(position, admitted()) !== acknowledged;
+    const isUrgent = position.phase !== undefined && acknowledges(position, unfinished()) !== acknowledged;
     const delay = isUrgent ? 0 : position.phase === undefined ? interval.usual : interval.switching;
     timer = setTimeout(() => void refresh(), delay);
     timer.unref();
@@ -190,62 +177,49 @@ export async function joinCutover(store: RedisClient, options: CutoverOptions): 
         'the store has lost the last switch, as after a failover: changes are refused until admin cutover set chooses a mode again',
       );
     }
-    if (next.changes !== undefined && (next.changes !== era.mode || next.epoch !== era.epoch)) {
-      era = newEra(next);
-      eras.add(era);
+    if (next.changes !== undefined && (next.changes !== admission.mode || next.epoch !== admission.epoch)) {
+      admission = newAdmission(next);
     }
-    for (const old of eras) if (old !== era && old.admitted === 0) eras.delete(old);
     if (next.reads !== before.reads) {
       log?.info('the mode has changed', { from: before.reads, to: next.reads });
       options.onMode?.(next.reads);
     }
-    if (next.changes !== undefined) for (const resume of waiting) resume();
   }
 
-  function newEra({ changes, reads, epoch }: Position): Era {
-    const made: Era = {
+  function newAdmission({ changes, reads, epoch }: Position): Admission {
+    return {
       mode: changes ?? reads,
       epoch,
-      admitted: 0,
       release: () => {
-        made.admitted -= 1;
-        if (made.admitted === 0 && position.phase !== undefined) plan();
+        admitted -= 1;
+        if (admitted === 0 && position.phase !== undefined) plan();
       },
     };
-    return made;
   }
 
-  /** Changes that have not ended; those that have yet to be recorded as gaps count as one. */
-  function admitted(): number {
-    let sum = isUnsaved() ? 1 : 0;
-    for (const one of eras) sum += one.admitted;
-    return sum;
+  /** How many changes have not ended; those that have yet to be recorded as gaps count as one. */
+  function unfinished(): number {
+    return admitted + Number(isUnsaved());
   }
 
-  function admitLater(): Promise<Admission> {
+  function admitNow(): Admission {
+    admitted += 1;
+    return admission;
+  }
+
+  async function admitLater(): Promise<Admission> {
     const since = performance.now();
-    return new Promise((resolve, reject) => {
-      const resume = (): void => {
-        clearTimeout(late);
-        waiting.delete(resume);
-        era.admitted += 1;
-        resolve(era);
-      };
-      const refuse = (): void => {
-        const now = performance.now();
-        const isHeld = position.phase !== undefined && now - heardAt < storeAway;
-        if (isHeld && now - since < longestWait.hold) {
-          late = setTimeout(refuse, interval.switching);
-          return;
-        }
-        waiting.delete(resume);
-        reject(
-          unavailable('Changes are on hold for a moment; this one was not made. Sending it again is safe.'),
+    while (position.changes === undefined) {
+      const now = performance.now();
+      const isHeld = position.phase !== undefined && now - heardAt < storeAway;
+      if (now - since >= (isHeld ? longestWait.hold : longestWait.store)) {
+        throw unavailable(
+          'Changes are on hold for a moment; this one was not made. Sending it again is safe.',
         );
-      };
-      let late = setTimeout(refuse, longestWait.store);
-      waiting.add(resume);
-    });
+      }
+      await sleep(waitInterval);
+    }
+    return admitNow();
   }
 
   function isLapsed(): boolean {
@@ -263,13 +237,13 @@ function unavailable(detail: string): ProblemError {
   return new ProblemError('store-unavailable', detail);
 }
 
-function refusal(
-  reply: ['needs-legacy', string] | ['native-instances', string[]] | ['needs-replay'],
-): string {
-  if (reply[0] === 'needs-replay') {
-    return 'the mode of the cut-over is reverse, in which every instance records changes for the legacy service: set REPLAY_SECRET to the same secret as the other instances';
+function refusal(reply: Exclude<HeartbeatReply, { kind: 'ok' }>): string {
+  switch (reply.kind) {
+    case 'needs-replay':
+      return 'the mode of the cut-over is reverse, in which every instance records changes for the legacy service: set REPLAY_SECRET to the same secret as the other instances';
+    case 'needs-legacy':
+      return `the mode of the cut-over is ${reply.mode}, which needs the legacy service: set LEGACY_BASE_URL to its address, or switch to native first (admin cutover set native)`;
+    case 'native-instances':
+      return `LEGACY_BASE_URL is set, but instances without it already serve from this store (${reply.ids.join(', ')}): stop them first, or run admin cutover set native to keep Redis the authority`;
   }
-  return reply[0] === 'needs-legacy'
-    ? `the mode of the cut-over is ${reply[1]}, which needs the legacy service: set LEGACY_BASE_URL to its address, or switch to native first (admin cutover set native)`
-    : `LEGACY_BASE_URL is set, but instances without it already serve from this store (${reply[1].join(', ')}): stop them first, or run admin cutover set native to keep Redis the authority`;
 }

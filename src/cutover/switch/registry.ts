@@ -6,12 +6,24 @@ import { cutoverKey } from '../../redis/keys.ts';
 import { authorityOf, isMode, type Authority, type Mode } from '../modes.ts';
 import type { Announcement, Phase } from './protocol.ts';
 
+/** The mode, and the switch under way, as scripts reply them; what there is not is empty. */
+interface StoredMode {
+  mode: string;
+  epoch: number;
+  since: string;
+  to: string;
+  phase: string;
+}
+
+export type HeartbeatReply =
+  | ({ kind: 'ok' } & StoredMode)
+  | { kind: 'needs-legacy'; mode: string }
+  | { kind: 'native-instances'; ids: string[] }
+  | { kind: 'needs-replay' };
+
 export const cutoverHeartbeat = script<
-  [id: string, registration: string, seen: number, acknowledged: string, first: number, legacy: string],
-  | ['ok', mode: string, epoch: number, since: string, to: string, phase: string]
-  | ['needs-legacy', mode: string]
-  | ['native-instances', ids: string[]]
-  | ['needs-replay']
+  [id: string, registration: string, seen: number, acknowledged: string, first: number],
+  HeartbeatReply
 >('cutover/heartbeat');
 
 export const cutoverBegin = script<
@@ -35,19 +47,16 @@ export const cutoverRemove = script<[id: string, reason: string], number>('cutov
 
 const cutoverRead = script<
   [],
-  [
-    now: string,
-    mode: string,
-    epoch: number,
-    since: string,
-    by: string,
-    to: string,
-    phase: string,
-    gap: string,
-    verified: string,
-    instances: (string | number)[],
-    history: string[],
-  ]
+  StoredMode & {
+    now: string;
+    by: string;
+    gap: string;
+    verified: string;
+    /** By id; each with its registration in JSON. */
+    instances: Record<string, { registration: string; at: number; epoch: number; phase: string }>;
+    /** By epoch: `<since> <mode> <by>`. */
+    history: Record<string, string>;
+  }
 >('cutover/read');
 
 /** What an instance reports about itself when it registers. */
@@ -69,32 +78,11 @@ export function newRegistration(of: Pick<Registration, 'kind' | 'legacy' | 'repl
   return { id, registration: { ...process, ...of } };
 }
 
-/** An instance as the store knows it. */
-export interface Instance extends Registration {
-  id: string;
-  /** How long ago its last heartbeat was, in ms, by the store's clock. */
-  silentMs: number;
-  /** The highest epoch that it has seen, and the phase of a switch that it has acknowledged. */
-  epoch: number;
-  acknowledged: Phase | undefined;
-}
+/** The state of the cut-over, for people; times in ms by the store's clock. */
+export type CutoverState = Awaited<ReturnType<typeof readCutover>>;
 
-/** The state of the cut-over, for people. */
-export interface CutoverState extends Announcement {
-  /** Whether a mode was ever stored; it is native otherwise. */
-  isStored: boolean;
-  /** The store's clock, ms. */
-  now: number;
-  /** The command that made the last switch. */
-  by: string;
-  /** When an instance last ended in a way that leaves its changes in doubt, and how that is known. */
-  gap?: { at: number; reason: string };
-  /** When the snapshot was taken that a verify of everything matched, ms. */
-  verifiedAt?: number;
-  instances: Instance[];
-  /** The modes so far, oldest first. */
-  history: ModePeriod[];
-}
+/** An instance as the store knows it. */
+export type Instance = CutoverState['instances'][number];
 
 /** A mode of the past or the present. */
 interface ModePeriod {
@@ -107,31 +95,37 @@ interface ModePeriod {
   by: string;
 }
 
-export async function readCutover(store: RedisClient, prefix: string): Promise<CutoverState> {
-  const [now, mode, epoch, since, by, to, phase, gap, verified, rows, history] = await cutoverRead(
-    store,
-    cutoverKey(prefix),
-  );
-  const [, gapAt, reason] = /^(\d+) (.*)$/s.exec(gap) ?? [];
+export async function readCutover(store: RedisClient, prefix: string) {
+  const stored = await cutoverRead(store, cutoverKey(prefix));
+  const now = Number(stored.now);
+  const [, gapAt, reason] = /^(\d+) (.*)$/s.exec(stored.gap) ?? [];
+  const instances = Object.entries(stored.instances).map(([id, { registration, at, epoch, phase }]) => ({
+    ...(JSON.parse(registration) as Registration),
+    id,
+    /** How long ago its last heartbeat was. */
+    silentMs: Math.max(0, now - at),
+    /** The highest epoch that it has seen, and the phase of a switch that it has acknowledged. */
+    epoch,
+    acknowledged: phase === '-' ? undefined : (phase as Phase),
+  }));
   return {
-    ...toAnnouncement(mode, epoch, since, to, phase),
-    isStored: mode !== '',
-    now: Number(now),
-    by,
+    ...toAnnouncement(stored),
+    /** Whether a mode was ever stored; it is native otherwise. */
+    isStored: stored.mode !== '',
+    now,
+    /** The command that made the last switch. */
+    by: stored.by,
+    /** When an instance last ended in a way that leaves its changes in doubt, and how that is known. */
     ...(gapAt !== undefined && { gap: { at: Number(gapAt), reason: reason ?? '' } }),
-    ...(verified !== '' && { verifiedAt: Number(verified) }),
-    instances: toInstances(rows, Number(now)),
-    history: toHistory(history),
+    /** When the snapshot was taken that a verify of everything matched. */
+    ...(stored.verified !== '' && { verifiedAt: Number(stored.verified) }),
+    instances: instances.sort((one, other) => (one.id < other.id ? -1 : 1)),
+    /** The modes so far, oldest first. */
+    history: toHistory(stored.history),
   };
 }
 
-export function toAnnouncement(
-  mode: string,
-  epoch: number,
-  since: string,
-  to: string,
-  phase: string,
-): Announcement {
+export function toAnnouncement({ mode, epoch, since, to, phase }: StoredMode): Announcement {
   return {
     mode: isMode(mode) ? mode : 'native',
     epoch,
@@ -140,11 +134,11 @@ export function toAnnouncement(
   };
 }
 
-function toHistory(rows: readonly string[]): ModePeriod[] {
+function toHistory(stored: Record<string, string>): ModePeriod[] {
   const periods: ModePeriod[] = [];
-  for (let row = 0; row + 1 < rows.length; row += 2) {
-    const [, since, mode = '', by = ''] = /^(\d+) (\S+) (.*)$/s.exec(rows[row + 1] ?? '') ?? [];
-    if (isMode(mode)) periods.push({ epoch: Number(rows[row]), mode, since: Number(since), by });
+  for (const [epoch, row] of Object.entries(stored)) {
+    const [, since, mode = '', by = ''] = /^(\d+) (\S+) (.*)$/s.exec(row) ?? [];
+    if (isMode(mode)) periods.push({ epoch: Number(epoch), mode, since: Number(since), by });
   }
   return periods.sort((one, other) => one.epoch - other.epoch);
 }
@@ -161,21 +155,6 @@ export function lastChangeOfAuthority(history: readonly ModePeriod[]): ModePerio
     if (authority !== before) changed = period;
   }
   return changed;
-}
-
-function toInstances(rows: readonly (string | number)[], now: number): Instance[] {
-  const instances: Instance[] = [];
-  for (let row = 0; row + 4 < rows.length; row += 5) {
-    const [id, registration, at, epoch, phase] = rows.slice(row, row + 5).map(String);
-    instances.push({
-      ...(JSON.parse(registration ?? '{}') as Registration),
-      id: id ?? '',
-      silentMs: Math.max(0, now - Number(at)),
-      epoch: Number(epoch),
-      acknowledged: phase === '-' ? undefined : (phase as Phase),
-    });
-  }
-  return instances.sort((one, other) => (one.id < other.id ? -1 : 1));
 }
 
 /**

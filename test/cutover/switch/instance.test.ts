@@ -219,9 +219,9 @@ describe('a registration', () => {
   test('of a process that has certainly ended is removed by the next one, and leaves a gap', async () => {
     const { registration } = newRegistration({ kind: 'bridge', legacy: true, replay: false });
     const ended = JSON.stringify({ ...registration, started: '1' });
-    await cutoverHeartbeat(store, key, 'gone', ended, 0, '-', 1, '1');
+    await cutoverHeartbeat(store, key, 'gone', ended, 0, '-', 1);
     const elsewhere = JSON.stringify({ ...registration, namespace: 'another', started: '1' });
-    await cutoverHeartbeat(store, key, 'elsewhere', elsewhere, 0, '-', 1, '1');
+    await cutoverHeartbeat(store, key, 'elsewhere', elsewhere, 0, '-', 1);
     const { id } = await join();
     const { instances, gap } = await read();
     expect(instances.map((one) => one.id).sort()).toEqual(['elsewhere', id].sort());

@@ -44,7 +44,7 @@ const join = async () => {
 async function registerElsewhere(id: string, ago = 0): Promise<void> {
   const { registration } = newRegistration({ kind: 'bridge', legacy: true, replay: false });
   const elsewhere = JSON.stringify({ ...registration, namespace: 'elsewhere' });
-  await cutoverHeartbeat(store, `${prefix}cutover`, id, elsewhere, 0, '-', 1, '1');
+  await cutoverHeartbeat(store, `${prefix}cutover`, id, elsewhere, 0, '-', 1);
   const { now } = await readCutover(store, prefix);
   await store.hset(`${prefix}cutover`, `beat:${id}`, `${now - ago} 0 -`);
 }
