@@ -1,15 +1,11 @@
 import { readComparisons, type ComparisonSummary } from '../compare/summary.ts';
-import { createReplayQueue, type ReplayState } from '../replay/queue/queue.ts';
+import { createReplayQueue } from '../replay/queue/queue.ts';
 import { readCutover, removeEnded } from '../switch/registry.ts';
-import type { ComparisonTotals, Evidence } from './readiness.ts';
 import { readLegacyPictures } from './pictures.ts';
 import type { RedisClient } from '../../redis/connection/client.ts';
 
 /** What verdicts are made of, and what comparing has found in each organization. */
-export interface GatheredEvidence extends Evidence {
-  organizations: ComparisonSummary[];
-  replay: ReplayState;
-}
+export type GatheredEvidence = Awaited<ReturnType<typeof readEvidence>>;
 
 /** Reads the evidence; registrations of processes that have certainly ended are removed first. */
 export async function gatherEvidence(store: RedisClient, prefix: string): Promise<GatheredEvidence> {
@@ -19,7 +15,7 @@ export async function gatherEvidence(store: RedisClient, prefix: string): Promis
 }
 
 /** Reads the evidence and changes nothing. */
-export async function readEvidence(store: RedisClient, prefix: string): Promise<GatheredEvidence> {
+export async function readEvidence(store: RedisClient, prefix: string) {
   const [state, organizations, replay, legacyPictures] = await Promise.all([
     readCutover(store, prefix),
     readComparisons(store, prefix),
@@ -43,32 +39,30 @@ export function countDifferences({ organizations, state }: GatheredEvidence): Ma
   return counts;
 }
 
-/** Each mode begins comparing anew: what was compared before the present one came into force does not count. */
-function totals(organizations: readonly ComparisonSummary[], since: number): ComparisonTotals {
-  const sum: ComparisonTotals = {
-    compared: 0,
-    different: 0,
-    differingUsers: 0,
-    unmappedKeys: 0,
-    refusedKeys: 0,
-    unsettled: 0,
-    unadopted: 0,
-    failedAdoptions: 0,
-    lostNames: 0,
-    lastGapAt: 0,
+/** What is known of all organizations together. */
+function totals(organizations: readonly ComparisonSummary[], since: number) {
+  const sum = (some: readonly ComparisonSummary[], of: (one: ComparisonSummary) => number): number =>
+    some.reduce((total, one) => total + of(one), 0);
+  // Each mode begins comparing anew: what was compared before the present one came into force does not count.
+  const current = inThisMode(organizations, since);
+  return {
+    compared: sum(current, (one) => one.compared),
+    different: sum(current, (one) => one.different),
+    /** Users whose last comparison differed. */
+    differingUsers: sum(current, (one) => one.differingUsers),
+    /** Keys that the legacy service accepts and Redis does not have. */
+    unmappedKeys: sum(organizations, (one) => one.unmappedKeys.length),
+    /** Keys that Redis accepts and the legacy service refuses. */
+    refusedKeys: sum(organizations, (one) => one.refusedKeys.length),
+    /** Users, and denylists, with a change that was forwarded some seconds ago and not adopted yet. */
+    unsettled: sum(organizations, (one) => one.unsettledUsers + Number(one.isDenylistUnsettled)),
+    /** The same, with those whose change is just under way. */
+    unadopted: sum(organizations, (one) => one.unadopted),
+    /** Users with a change that could not be adopted. */
+    failedAdoptions: sum(organizations, (one) => one.failedAdoptions),
+    /** Users whose name the legacy service shows for another user. */
+    lostNames: sum(organizations, (one) => one.lostNames),
+    /** When a change was last forwarded that may be missing here for good, ms; 0 if none was. */
+    lastGapAt: Math.max(0, ...organizations.flatMap(({ gaps }) => gaps.map(({ last }) => last))),
   };
-  for (const one of organizations) {
-    sum.unmappedKeys += one.unmappedKeys.length;
-    sum.refusedKeys += one.refusedKeys.length;
-    sum.unsettled += one.unsettledUsers + Number(one.isDenylistUnsettled);
-    sum.unadopted += one.unadopted;
-    sum.failedAdoptions += one.failedAdoptions;
-    sum.lostNames += one.lostNames;
-    sum.lastGapAt = Math.max(sum.lastGapAt, ...one.gaps.map(({ last }) => last));
-    if (one.since !== since) continue;
-    sum.compared += one.compared;
-    sum.different += one.different;
-    sum.differingUsers += one.differingUsers;
-  }
-  return sum;
 }

@@ -1,12 +1,7 @@
 import { describe, expect, test } from '@jest/globals';
 import type { Mode } from '../../../src/cutover/modes.ts';
 import type { CutoverState, Instance } from '../../../src/cutover/switch/registry.ts';
-import {
-  isInsuperable,
-  judge,
-  type ComparisonTotals,
-  type Evidence,
-} from '../../../src/cutover/verdict/readiness.ts';
+import { isInsuperable, judge, type Evidence } from '../../../src/cutover/verdict/readiness.ts';
 
 const instance: Instance = {
   id: 'web-1',
@@ -22,7 +17,7 @@ const instance: Instance = {
   epoch: 1,
   acknowledged: undefined,
 };
-const compared: ComparisonTotals = {
+const compared: Evidence['comparisons'] = {
   compared: 500,
   different: 0,
   differingUsers: 0,
@@ -41,7 +36,7 @@ function verdict(
   to: Mode,
   given: {
     state?: Partial<CutoverState>;
-    comparisons?: Partial<ComparisonTotals>;
+    comparisons?: Partial<Evidence['comparisons']>;
     replay?: Partial<Evidence['replay']>;
     pictures?: number;
   } = {},
