@@ -124,7 +124,7 @@ describe('cutover set', () => {
     await run('set mirror');
     await until(() => one.mode() === 'mirror');
     const key = `${prefix}cutover`;
-    await store.hset(key, 'verified', (await readCutover(store, prefix)).now);
+    await store.hset(key, 'verified', (await readCutover(store, prefix)).since + 1);
     const admission = await one.admitChange();
     const switching = run('set reverse');
     await until(async () => (await readCutover(store, prefix)).underWay !== undefined);
