@@ -19,10 +19,10 @@ const save = script<(string | number)[], 'created' | 'changed' | 'min-above-max'
 );
 
 /**
- * Changes the settings that are given and no others, or creates the organization. The comparison of one that exists
- * stays as it is: changing that means to rebuild the name index (reindex/). The settings must be free of
- * `settingsFaults`; a pattern or template that is undefined or empty is unset. `min-above-max`: by what another has
- * set meanwhile; nothing was changed. `loading`: a migration is loading the organization; nothing was changed.
+ * Changes only the given settings, or creates the organization. The comparison of an existing one stays as it is:
+ * changing it requires a rebuild of the name index (reindex/). The settings must be free of `settingsFaults`; a pattern
+ * or template that is undefined or empty is unset. `min-above-max`: because of a concurrent change; nothing was
+ * changed. `loading`: a migration is loading the organization; nothing was changed.
  */
 export async function saveSettings(
   store: RedisClient,
@@ -44,7 +44,7 @@ export async function saveSettings(
   );
 }
 
-/** Must come first: whatever walks over all organizations would miss one that is not in the registry. */
+/** Must come first: scans of all organizations would miss one that is not registered. */
 export async function registerOrganization(store: RedisClient, prefix: string, id: string): Promise<void> {
   await recordLayout(store, prefix);
   await register(store, organizationsKey(prefix), id);

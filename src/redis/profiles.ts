@@ -86,8 +86,8 @@ export async function readOwnProfile(store: RedisClient, base: string, sha256: s
 }
 
 /**
- * Creates or changes a user's profile, all of the change or nothing (contract 4.2). A change that repeats the
- * user's own current name leaves it alone, whatever the rules say of it.
+ * Creates or changes a user's profile, all of the change or nothing (contract 4.2). A change that repeats the user's
+ * own current name leaves it alone, whatever the rules are.
  */
 export async function putProfile(
   store: RedisClient,

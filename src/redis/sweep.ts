@@ -8,7 +8,7 @@ import { organizationBase, organizationsKey, sweepKey } from './keys.ts';
 const sweepEveryMs = 600_000;
 /** Organizations visited at once. */
 const atOnce = 50;
-/** How long requests have the process to themselves before the next organizations are visited, in ms. */
+/** The pause, for requests, before the next organizations are visited, in ms. */
 const pauseMs = 5;
 
 /** A job of the sweep: it gets the base of an organization's keys. */
@@ -16,9 +16,8 @@ export type SweepJob = (base: string) => Promise<unknown>;
 
 /**
  * Runs the jobs for every organization, unless any process began a sweep less than ten minutes ago. Organizations are
- * visited a few at a time and with pauses, so that no request waits for a sweep. A job that fails keeps neither the
- * others nor other organizations from their turn: the sweep rejects at its end, and the next one tries again. Ends
- * early on `signal`.
+ * visited a few at a time and with pauses, so that no request waits for a sweep. A failing job stops neither the other
+ * jobs nor other organizations: the sweep rejects at its end, and the next one tries again. Ends early on `signal`.
  */
 export async function sweepOrganizations(
   store: RedisClient,

@@ -13,7 +13,9 @@ export type JsonText = string | false;
 /** An API key in a reply (credentials in lua/lib/store.lua). */
 export type KeyReply = [id: string, role: string, user: JsonText, client: JsonText];
 
-/** The fields of an organization's settings that a write is judged by, in the order of api_key/authenticate.lua. */
+/**
+ * The fields of an organization's settings that a write is checked against, in the order of api_key/authenticate.lua.
+ */
 const settingsFields = [
   'comparison',
   'min',
@@ -34,8 +36,8 @@ const findCaller = script<
 >('api_key/authenticate');
 
 /**
- * Why a script has not judged names: `stale`, their forms are of another generation of the name index than the one in
- * force; `frozen`, the index is being rebuilt (lua/lib/names.lua, check_generation).
+ * Why a script has not checked names: `stale`, their forms belong to another generation of the name index than the one
+ * in force; `frozen`, the index is being rebuilt (lua/lib/names.lua, check_generation).
  */
 export type Refusal = 'stale' | 'frozen';
 
@@ -48,9 +50,9 @@ export interface WriteSnapshot {
   /** The generation of the name index, which belongs to the settings' comparison. */
   index: string;
   /**
-   * Under which authority the change is made (src/cutover): Redis refuses it as `OUTDATED` once a later switch has
-   * raised the organization's. Of a request that is what the instance knew when it admitted the change; by default
-   * what the organization has.
+   * The epoch under which the change is made (src/cutover): Redis refuses it as `OUTDATED` once a later switch has
+   * raised the organization's. For a request it is the one known when the change was admitted; by default the
+   * organization's.
    */
   epoch: number;
   /** The user's current username. */
@@ -93,7 +95,7 @@ export interface Queued {
   listing: Listing;
 }
 
-/** What the scripts of a change begin with (lua/lib/change.lua). */
+/** The arguments with which the scripts of a change begin (lua/lib/change.lua). */
 export type ChangeArguments = [epoch: number | string, index: string];
 
 /** Runs a script of a change. */
@@ -159,14 +161,16 @@ export function normalizedName(snapshot: WriteSnapshot, name: string): string {
 }
 
 /**
- * Whether a script has refused a change since too many wait for their replay (lua/lib/change.lua). Of a request that
- * takes several calls, those before have been made.
+ * Whether a script has refused a change because too many wait for their replay (lua/lib/change.lua). If a request takes
+ * several calls, the earlier ones have been made.
  */
 export function isBacklogFull(error: unknown): boolean {
   return /\bBACKLOGFULL /.test(String(error));
 }
 
-/** Whether a switch has left the caller behind: Redis refuses what it writes under its number (lua/lib/change.lua). */
+/**
+ * Whether a switch has left the caller behind: Redis refuses its writes under an outdated number (lua/lib/change.lua).
+ */
 export function isOutdated(error: unknown): boolean {
   return /\bOUTDATED /.test(String(error));
 }

@@ -44,15 +44,15 @@ const storeAdopted = script<
   'stale' | 'frozen' | 'again' | 'superseded' | 'adopted' | 'conflict'
 >('cutover/adopt/profile');
 
-/** Making Redis say of a user what the legacy service says. */
+/** Makes Redis agree with the legacy service about a user. */
 export interface Adoption {
-  /** With which the profile is read from the legacy service. */
+  /** The credentials with which the profile is read from the legacy service. */
   credentials: Pick<Credentials, 'base' | 'headers'>;
   userId: string;
   epoch: number;
   /** The number of the change to which it belongs. */
   settles?: number;
-  /** Whether a read shows the change already. Where one does not, reads go on until two, a second apart, agree. */
+  /** Whether a read already shows the change. If one does not, it reads until two reads, a second apart, agree. */
   isExpected: (shown: Shown) => boolean;
 }
 
@@ -85,7 +85,7 @@ const retryPause = 200;
 const overtakenPause = 25;
 const mostOvertaken = 400;
 
-/** Makes Redis say of the user what the legacy service says, beginning anew where something comes between. */
+/** Makes Redis agree with the legacy service about the user, starting over if something interferes. */
 export async function adoptProfile(options: AdoptionOptions, adoption: Adoption): Promise<AdoptionOutcome> {
   let [failures, overtaken] = [0, 0];
   let failure: AdoptionOutcome = 'overtaken';

@@ -37,7 +37,7 @@ const pause = 25;
 /** Names in one call of the script. */
 const namesAtOnce = 60;
 
-/** A name, and what replaces it where it is banned. */
+/** A name, and its replacement if it is banned. */
 type Row = readonly [name: string, replacement?: string];
 
 /**
@@ -66,11 +66,13 @@ export async function beginDenylistChange(
     renewChange(store, base, token, lease).catch(() => {});
   }, lease / 4);
 
-  /** Applies an accepted change as the legacy service answered it; the gap that is left where that is not possible. */
+  /**
+   * Applies an accepted change as the legacy service answered it; returns the gap that is left if that is not possible.
+   */
   async function apply(answer: unknown): Promise<Gap | undefined> {
     switch (operation) {
       case 'banUsernames': {
-        // Empty is an answer, too: all were added.
+        // An empty body is an answer, too: all were added.
         const notAdded = answer === undefined ? [] : namesNotAdded(answer);
         if (notAdded === undefined) return 'denylist-response-unreadable';
         const refused = new Set(notAdded);
@@ -125,7 +127,7 @@ export async function beginDenylistChange(
     }
   }
 
-  /** A gap is on record before the mark is removed. */
+  /** A gap is recorded before the mark is removed. */
   async function end(gap?: Gap): Promise<void> {
     if (gap !== undefined) {
       findings.gap(organizationId, gap, outcomeDelay(legacy));
@@ -138,7 +140,7 @@ export async function beginDenylistChange(
   const endInDoubt = () => end('denylist-outcome-unknown');
   return {
     accepted: async (response, whole) => {
-      // What is not JSON is an answer that says nothing.
+      // A body that is not JSON says nothing.
       const answer = whole?.length === 0 ? undefined : ((await readJson(response, whole)) ?? null);
       await end(await apply(answer).catch((): Gap => 'denylist-change-interrupted'));
     },

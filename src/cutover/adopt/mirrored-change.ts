@@ -14,7 +14,7 @@ export interface MirrorOptions {
   legacy: Legacy;
   findings: Findings;
   cutover: Pick<Cutover, 'mode' | 'since' | 'admitChange' | 'isLeftBehind'>;
-  /** Goes on with work that no response waits for. */
+  /** Runs work in the background that no response waits for. */
   inBackground: (work: () => Promise<void>) => void;
   /** Aborts waiting when the service stops; marks of unsettled changes stay. */
   signal: AbortSignal;
@@ -23,20 +23,20 @@ export interface MirrorOptions {
 /** After this time, a change whose outcome is unknown has taken effect or never will, in ms. */
 export const outcomeDelay = ({ timeoutMs }: Legacy): number => 2 * timeoutMs;
 
-/** By when the outcome of a change is certainly visible, in ms. */
+/** After this time, the outcome of a change is certainly visible, in ms. */
 export const visibleAfter = ({ timeoutMs }: Legacy): number => 3 * timeoutMs;
 
-/** A change that is marked in Redis before it is forwarded: what there is to do about what has become of it. */
+/** A change that is marked in Redis before it is forwarded, with what to do for each outcome. */
 export interface MarkedChange {
   accepted: (response: LegacyResponse, whole: Buffer | undefined) => Promise<void>;
   refused: () => Promise<void>;
-  /** Nobody knows whether it took effect. */
+  /** It is unknown whether it took effect. */
   unknown: () => Promise<void>;
-  /** Only the legacy service has it, which is the authority no more. */
+  /** Only the legacy service has it, which is no longer the authority. */
   leftBehind: () => Promise<void>;
 }
 
-/** Forwards a change, marked by `mark` before, and adopts what has become of it. */
+/** Forwards a change that `mark` has marked, and adopts its result. */
 export async function forwardMirrored(
   { legacy, findings, cutover, inBackground }: MirrorOptions,
   organizationId: string,
@@ -72,8 +72,8 @@ export async function forwardMirrored(
   return { ...response, body };
 
   /**
-   * Where Redis is away, the legacy service is the authority, and its clients notice nothing. An instance that a switch
-   * has left behind must not forward the change, though: then it ends here.
+   * If Redis is unavailable, the legacy service is the authority, and its clients notice nothing. An instance that a
+   * switch has left behind, however, must not forward the change, which then ends here.
    */
   async function markedOrGap(): Promise<MarkedChange> {
     try {

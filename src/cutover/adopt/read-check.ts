@@ -9,7 +9,7 @@ import type { LegacyResponse } from '../forward/legacy.ts';
 import { adoptProfile, drawAdoption, readFromLegacy, settleChange } from './adoption.ts';
 import type { MirrorOptions } from './mirrored-change.ts';
 
-/** Users that are looked at again at a time; the next read of one that is left out begins anew. */
+/** The maximum of users that are read again at a time; the next read of one that is left out starts over. */
 const mostLooks = 64;
 
 /** Compares what the legacy service has answered to a GET with what Redis would have said. In mirror, repairs Redis. */
@@ -95,7 +95,7 @@ export function createReadCheck(options: MirrorOptions & { mediaUrl: MediaUrl })
     const isMarked = isMirror && (await store.hexists(unsettledKey(base), userId)) === 1;
     // It may have been adopted since it was read here.
     const isMatch = fields.length === 0 || (isMirror && !isMarked && (await isSame(credentials, shown)));
-    // While a change of the user is under way, only another look can tell: it waits for the change.
+    // While a change of the user is in progress, only another read can decide, since it waits for the change.
     if (isMatch) findings.compared(organizationId, since, { kind: 'same', userId });
     else if (!isMarked) findings.compared(organizationId, since, { kind: 'different', userId, fields });
     if (isMirror && (!isMatch || isMarked)) beginToLookAgain(credentials, userId, isMatch);

@@ -10,7 +10,7 @@ const create = script<string[], 'created' | 'unknown-organization' | 'exists'>('
 /** Revokes a key by its public id, for every instance and from its next request on; `already`: it was before. */
 export const revokeApiKey = script<[keyId: string], 'revoked' | 'already' | 'unknown'>('api_key/revoke');
 
-/** What an API key is made for. `expiresAt` in ms. */
+/** The properties of a new API key. `expiresAt` in ms. */
 export interface NewApiKey {
   role: Caller['role'];
   userId?: string | undefined;
@@ -33,7 +33,7 @@ export function newKeyId(): string {
   return `k_${randomBytes(8).toString('hex')}`;
 }
 
-/** Makes a key of 256 random bits and stores its SHA-256; only the caller ever sees the key itself. */
+/** Creates a key of 256 random bits and stores its SHA-256; only the caller ever sees the key itself. */
 export async function createApiKey(
   store: RedisClient,
   base: string,
@@ -67,7 +67,7 @@ export async function listApiKeys(store: RedisClient, base: string): Promise<Api
   return [...records.values()].toSorted((a, b) => a.createdAt - b.createdAt || (a.keyId < b.keyId ? -1 : 1));
 }
 
-/** Undefined where the record is missing (fsck reports that). */
+/** Undefined if the record is missing (fsck reports that). */
 async function readRecord(
   store: RedisClient,
   base: string,

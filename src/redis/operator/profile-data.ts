@@ -22,7 +22,7 @@ export async function setObject(
   return await set(store, base, encodeReference(reference), url);
 }
 
-/** Puts an object into a user's collection; `present` where it was in it. */
+/** Puts an object into a user's collection; `present` if it already was in it. */
 export async function addToCollection(
   store: RedisClient,
   base: string,

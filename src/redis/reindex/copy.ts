@@ -60,7 +60,7 @@ const deniedAtOnce = 300;
 /** Collisions that are reported: an operator needs the first few, and memory stays flat. */
 const reportedCollisions = 1000;
 
-/** Copies the names to the next generation, under their forms by the wanted comparison. */
+/** Copies the names to the next generation, under their forms by the new comparison. */
 export async function copyNames(rebuild: Rebuild): Promise<Copied | Stopped | Collided> {
   const { store, base, token, lease, comparison, current, next, buckets, signal } = rebuild;
   const collisions = new Map<string, Name[]>();
@@ -92,7 +92,7 @@ function* bucketKeys(base: string, generation: string, buckets: number): Generat
   for (let number = 0; number < buckets; number++) yield namesBucketKey(base, generation, String(number));
 }
 
-/** The names in some buckets of the generation in force; undefined where a profile does not have its name. */
+/** The names in some buckets of the generation in force; undefined if a profile does not have its name. */
 async function readNames(rebuild: Rebuild, keys: readonly string[]): Promise<Name[] | undefined> {
   const { store, base } = rebuild;
   const read = await Promise.all(keys.map((key) => store.hgetall(key)));
@@ -122,7 +122,7 @@ async function countNames({ store, base, token, lease, next }: Rebuild): Promise
   return count;
 }
 
-/** Copies the denylist to the next generation; spellings that are the same from now on become one entry. */
+/** Copies the denylist to the next generation; spellings that become the same name become one entry. */
 export async function copyDenied(rebuild: Rebuild): Promise<Copied | Stopped> {
   const { store, base, token, lease, comparison, current, next, signal } = rebuild;
   let count = 0;

@@ -4,7 +4,7 @@ import { script } from '../connection/script-loader.ts';
 
 const drop = script<[generation: string], 'in-use' | 'more' | 'dropped'>('reindex/drop');
 
-/** The generations of the name index that there are, the one in force among them. */
+/** The existing generations of the name index, including the one in force. */
 export async function listGenerations(store: RedisClient, base: string): Promise<string[]> {
   const fields = await store.hkeys(settingsKey(base));
   return fields.flatMap((field) => /^n(\d+)$/.exec(field)?.[1] ?? []);

@@ -41,11 +41,10 @@ interface ReindexOptions {
 }
 
 /**
- * Changes how an organization compares names. Meanwhile names cannot change (writes that set one wait, then are
- * refused as busy); reads continue. The next generation of the index and the denylist is copied from the one in force,
- * by its own keys; where no two users' names would be the same and nothing is missing, a single step puts it in
- * force. Killed at any point, the freeze ends with its lease, the generation in force is untouched, and a later call
- * begins anew.
+ * Changes how an organization compares names. Meanwhile names cannot change (writes that set one wait, then are refused
+ * as busy); reads continue. The next generation of the index and the denylist is copied from the one in force, by its
+ * own keys; if no two users' names would be the same and nothing is missing, a single step puts it in force. Killed at
+ * any point, the freeze ends with its lease, the generation in force is untouched, and a later call starts over.
  */
 export async function changeComparison(
   store: RedisClient,
@@ -68,7 +67,7 @@ export async function changeComparison(
     if (!(await commit(rebuild))) return { kind: 'lapsed' };
     return { kind: 'rebuilt', usernames: names.count, denied: denied.count };
   } finally {
-    // What cannot be removed now, the next rebuild or fsck --repair removes.
+    // The next rebuild or fsck --repair removes what cannot be removed now.
     await close(store, base, attempt.token)
       .then(async () => await dropLeftovers(store, base))
       .catch(() => {});
@@ -87,7 +86,10 @@ async function open(attempt: Omit<Rebuild, 'current' | 'next' | 'buckets'>) {
   }
 }
 
-/** Whether the next generation is in force. Where the reply is lost, it is asked again: what is in force stays so. */
+/**
+ * Whether the next generation is in force. If the reply is lost, it is asked again, since a generation in force stays
+ * in force.
+ */
 async function commit({ store, base, token, next, comparison }: Rebuild): Promise<boolean> {
   const ask = () => putInForce(store, base, token, next, comparison);
   return (await ask().catch(ask)) === 'committed';

@@ -33,7 +33,7 @@ local has_stage = redis.call('EXISTS', stage_key()) == 1
 local rows = cjson.decode(ARGV[2])
 local outcomes, names, denied = {}, {}, {}
 
--- All at once: most organizations deny few names, or none.
+-- All in one call: most organizations deny few names, or none.
 local forms_denied = {}
 if redis.call('EXISTS', denylist_key(index)) == 1 then
   local forms = {}
@@ -45,7 +45,7 @@ end
 
 local snapshot_at, marks_from = tonumber(ARGV[5]) or 0, tonumber(ARGV[6])
 
--- Whether the bridge has changed the profile under the authority of now.
+-- Whether the bridge has changed the profile under the current authority.
 local function is_ours(have) return have.b ~= nil and tonumber(have.b) >= marks_from end
 
 local function is_adopted_since(have)
@@ -55,7 +55,7 @@ end
 local function was_ours(have) return have.b ~= nil and not is_ours(have) end
 
 -- Fields from the seventh on. A picture that was copied here stays while the source shows the URL it came from; so does
--- a reference that was set here and leads to the URL that the source shows: the legacy service may not tell references.
+-- a reference that was set here and leads to the URL that the source shows: the legacy service may not show references.
 local function fields_of(row, have)
   local fields = { unpack(row, 7) }
   local has_reference = have.pr and not have.pu and (have.at or was_ours(have))
@@ -117,7 +117,7 @@ local function claim_for(user, form)
   if not is_dry then claim(index, form, user) end
 end
 
--- Takes the row's username, if it has one. Returns why it cannot be had, or nil.
+-- Takes the row's username, if it has one. Returns why that is impossible, or nil.
 local function refuse_name(user, form, position)
   if form == '' then return end
   local refused = claim_for(user, form)

@@ -1,7 +1,7 @@
 #!lua
 -- @include change
--- Puts a copied picture in the place of the URL it was copied from, if that is still the profile's picture. Nothing
--- else of the profile changes, nor who changed it last.
+-- Replaces the URL that a picture was copied from by the copy, if that is still the profile's picture. Nothing else in
+-- the profile changes, nor who changed it last.
 --
 -- KEYS[1]  <prefix>{organization}:
 -- ARGV[1]  user

@@ -1,6 +1,6 @@
 #!lua flags=no-writes
 -- @include names store
--- Profiles as they are stored, with who has their usernames. A call ends early where they are wide.
+-- Profiles as they are stored, with who has their usernames. A call ends early if they are large.
 --
 -- KEYS[1]  <prefix>{organization}:
 -- ARGV[1]  generation of the name index that the forms belong to

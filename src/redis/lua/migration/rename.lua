@@ -1,7 +1,7 @@
 #!lua
 -- @include change
 -- Makes renames that depend on each other, in the order given, and takes each off the record of pending renames. A
--- rename on record is made even where the bridge has changed the profile since, unless it has changed its username.
+-- recorded rename is made even if the bridge has changed the profile since, unless it has changed its username.
 --
 -- KEYS[1]  <prefix>{organization}:
 -- ARGV[1]  chain | cycle: in a cycle the first user takes the old name of the last one

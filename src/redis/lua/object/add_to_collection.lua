@@ -1,7 +1,7 @@
 #!lua
 -- @wait replicas
 -- @include local_writes store
--- Puts an object into a user's collection, where no later migration takes it away.
+-- Puts an object into a user's collection, so that no later migration removes it.
 --
 -- KEYS[1]  <prefix>{organization}:
 -- ARGV[1]  user

@@ -1,8 +1,8 @@
 #!lua
 -- @wait replicas
 -- @include store
--- Links a wallet to a user, who gets a profile where they have none. The change counts as made here (b), so that
--- no later migration undoes it.
+-- Links a wallet to a user, who gets a profile if they have none. The change counts as made here (b), so that no later
+-- migration undoes it.
 --
 -- KEYS[1]  <prefix>{organization}:
 -- ARGV[1]  user

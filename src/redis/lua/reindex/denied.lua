@@ -1,7 +1,7 @@
 #!lua
 -- @wait replicas
 -- @include names
--- Adds some denied names to the next generation of the denylist. Of spellings that are the same from now on, the first
+-- Adds some denied names to the next generation of the denylist. Of spellings that become the same name, the first one
 -- stays.
 --
 -- KEYS[1]  <prefix>{organization}:

@@ -16,7 +16,7 @@ for _, row in ipairs(cjson.decode(ARGV[3])) do
     redis.call('HSET', names_key('0', row[1]), unpack(row, 2))
   else
     local key = profile_key(row[1])
-    -- Whatever is there has a field of the row's, its time, or is no hash: then fewer are new.
+    -- An existing key has a field of the row, its time, or is not a hash: then fewer fields are new.
     if redis.pcall('HSET', key, unpack(row, 2)) ~= (#row - 1) / 2 then
       redis.call('DEL', key)
       redis.call('HSET', key, unpack(row, 2))
