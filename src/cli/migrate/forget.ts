@@ -34,8 +34,7 @@ async function forgetOne(
   run: string,
   choice: ForgetChoice,
 ): Promise<Outcome> {
-  const { store, prefix } = context;
-  const state = await readRun(store, prefix, run);
+  const state = await readRun(context, run);
   if (state === undefined) throw new MigrationError(`there is no run ${run}: see status`);
   const renames = await countPendingRenames(context, await runOrganizations(context, run));
   if (renames > 0) {

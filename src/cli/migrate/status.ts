@@ -61,7 +61,7 @@ async function readRuns(context: MigrationContext): Promise<Run[]> {
   const { store, prefix } = context;
   const names = (await store.smembers(runsKey(prefix))).sort();
   const runs = names.map(async (name): Promise<Run[]> => {
-    const [state, owner] = await Promise.all([readRun(store, prefix, name), whoApplies(store, prefix, name)]);
+    const [state, owner] = await Promise.all([readRun(context, name), whoApplies(context, name)]);
     if (state === undefined && owner === undefined) return [];
     const pendingRenames = await countPendingRenames(context, await runOrganizations(context, name));
     return [{ name, phase: phaseOf(state, owner), state, owner, pendingRenames }];

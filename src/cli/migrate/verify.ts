@@ -17,7 +17,7 @@ export async function verify(
 ): Promise<Outcome> {
   return await withSource('verify', environment, choice, async (chosen, context) => {
     const { store, prefix, issues } = context;
-    const state = await readRun(store, prefix, chosen.run);
+    const state = await readRun(context, chosen.run);
     const onConflict = state?.onConflict ?? 'abort';
     const hasAccepted = onConflict !== 'abort';
     const scope = { ...chosen.scope, onConflict };
@@ -25,7 +25,7 @@ export async function verify(
     const verified = await compareBoth(scope, context, { hasAccepted, past });
     const { differences } = verified;
     const isFine = differences === 0;
-    if (!isFine) await readAllNext(store, prefix, chosen.run);
+    if (!isFine) await readAllNext(context, chosen.run);
     const { openedAt } = chosen;
     const isWhole = choice.org === undefined && choice.entities === undefined;
     if (isFine && openedAt !== undefined && isWhole) {

@@ -146,9 +146,8 @@ export async function applyRun(
   outer: MigrationContext,
   choice: ApplyChoice,
 ): Promise<Applied> {
-  const { store, prefix } = outer;
   const { run } = chosen;
-  const lock = await lockRun(store, prefix, run);
+  const lock = await lockRun(outer, run);
   const context = { ...outer, signal: AbortSignal.any([outer.signal, lock.lost]) };
   try {
     const applied = await applyLocked(chosen, context, choice);
@@ -160,9 +159,9 @@ export async function applyRun(
 }
 
 async function applyLocked(chosen: Chosen, context: MigrationContext, choice: ApplyChoice): Promise<Applied> {
-  const { store, prefix, signal, issues, progress } = context;
+  const { signal, issues, progress } = context;
   const { run, source } = chosen;
-  const last = choice.fresh === true ? undefined : await readRun(store, prefix, run);
+  const last = choice.fresh === true ? undefined : await readRun(context, run);
   const { round, isResumed } = nextRound(chosen, choice, last);
   const scope: Scope = { ...chosen.scope, since: round.since };
   const isFull = round.since === undefined;
@@ -250,7 +249,7 @@ async function applyLocked(chosen: Chosen, context: MigrationContext, choice: Ap
   round.highWater = Math.min(seen, round.startedAt, source.settledUntil);
   round.readAll = false;
   round.loaded = undefined;
-  await saveRound(store, prefix, run, round);
+  await saveRound(context, run, round);
   return outcome('applied');
 }
 

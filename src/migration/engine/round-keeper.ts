@@ -1,6 +1,6 @@
 import type { Tallies } from '../analysis/outcomes.ts';
 import { entityNames, type Entity } from '../records/records.ts';
-import { forgetLoaded, runKey, saveRound, type RunState } from '../runs/runs.ts';
+import { forgetLoaded, runKey, saveProgress, saveRound, type RunState } from '../runs/runs.ts';
 import type { MigrationContext } from './context.ts';
 
 /** Keeps a round's state in Redis up to date, for `status` and for resuming. */
@@ -30,7 +30,7 @@ export interface RoundKeeper {
 const saveInterval = 200;
 
 export function createRoundKeeper(
-  { store, prefix }: Pick<MigrationContext, 'store' | 'prefix'>,
+  context: Pick<MigrationContext, 'store' | 'prefix'>,
   run: string,
   round: RunState,
   tallies: Tallies,
@@ -42,13 +42,7 @@ export function createRoundKeeper(
 
   const save = async (): Promise<void> => {
     for (const [entity, state] of Object.entries(round.entities)) state.tally = tallies.of(entity as Entity);
-    const { loaded, entities } = round;
-    const fields = Object.entries(entities).map(([entity, state]) => [
-      `entity:${entity}`,
-      JSON.stringify(state),
-    ]);
-    if (loaded !== undefined) fields.push(['loaded', JSON.stringify(loaded)]);
-    if (fields.length > 0) await store.hset(runKey(prefix, run), ...fields.flat());
+    await saveProgress(context, run, round);
   };
   const isDue = (): boolean => {
     if (failed !== undefined) throw failed;
@@ -75,7 +69,7 @@ export function createRoundKeeper(
     round.entities[entity] = { read, tally, progress };
   };
   return {
-    begin: () => (beginning ??= saveRound(store, prefix, run, round)),
+    begin: () => (beginning ??= saveRound(context, run, round)),
     loaded: (loaded, entity, share, flush) => {
       setProgress(entity, share);
       return isDue() ? saveLoad(loaded, flush) : undefined;
@@ -84,7 +78,7 @@ export function createRoundKeeper(
       if (round.loaded === undefined) return;
       round.loaded = undefined;
       await running;
-      await forgetLoaded(store, prefix, run);
+      await forgetLoaded(context, run);
     },
     written: (share) => {
       for (const entity of entityNames) if (round.entities[entity] !== undefined) setProgress(entity, share);
@@ -98,8 +92,8 @@ export function createRoundKeeper(
     drain: async () => await running,
     restore: async (state) => {
       if (beginning === undefined) return;
-      if (state === undefined) await store.del(runKey(prefix, run));
-      else await saveRound(store, prefix, run, { ...state, loaded: undefined });
+      if (state === undefined) await context.store.del(runKey(context.prefix, run));
+      else await saveRound(context, run, { ...state, loaded: undefined });
     },
   };
 }

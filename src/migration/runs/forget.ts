@@ -14,7 +14,7 @@ type Place = Pick<MigrationContext, 'store' | 'prefix' | 'signal'>;
  */
 export async function forgetRun(context: MigrationContext, run: string): Promise<void> {
   const { store, prefix } = context;
-  const lock = await lockRun(store, prefix, run);
+  const lock = await lockRun(context, run);
   try {
     await rollBack(context, run);
     await store.unlink(runKey(prefix, run));

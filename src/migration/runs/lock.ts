@@ -1,13 +1,15 @@
 import { randomUUID } from 'node:crypto';
 import { hasEnded, thisProcess, type ProcessIdentity } from '../../lib/system/process-identity.ts';
+import type { MigrationContext } from '../engine/context.ts';
 import { MigrationError } from '../engine/issues.ts';
 import { runsKey } from './runs.ts';
-import type { RedisClient } from '../../redis/connection/client.ts';
 import { migrateLock } from '../engine/scripts.ts';
 
 function lockKey(prefix: string, run: string): string {
   return `${prefix}migration:lock:${run}`;
 }
+
+type Place = Pick<MigrationContext, 'store' | 'prefix'>;
 
 interface Owner extends ProcessIdentity {
   token: string;
@@ -25,7 +27,7 @@ const lease = 15_000;
  * Prevents a second apply of a run. A lock is taken over immediately if its process is known to have ended, and
  * otherwise after its lease.
  */
-export async function lockRun(store: RedisClient, prefix: string, run: string): Promise<RunLock> {
+export async function lockRun({ store, prefix }: Place, run: string): Promise<RunLock> {
   const key = lockKey(prefix, run);
   const own = JSON.stringify({ token: randomUUID(), ...thisProcess() } satisfies Owner);
   for (let held = ''; ;) {
@@ -69,8 +71,7 @@ function lockLost(run: string): MigrationError {
 
 /** The process that is applying the run now, if any. */
 export async function whoApplies(
-  store: RedisClient,
-  prefix: string,
+  { store, prefix }: Place,
   run: string,
 ): Promise<{ pid: number; host: string } | undefined> {
   const held = await store.get(lockKey(prefix, run));

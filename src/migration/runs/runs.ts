@@ -3,8 +3,12 @@ import { basename, resolve } from 'node:path';
 import type { Entity } from '../records/records.ts';
 import type { OnConflict } from '../sources/scope.ts';
 import { isDatabaseUrl } from '../sources/databases/urls.ts';
+import type { MigrationContext } from '../engine/context.ts';
 import type { Tally } from '../analysis/outcomes.ts';
 import type { RedisClient } from '../../redis/connection/client.ts';
+
+/** Where a migration keeps its state. */
+type Place = Pick<MigrationContext, 'store' | 'prefix'>;
 
 /** The keys of a migration's state are documented in src/redis/README.md. */
 export function runKey(prefix: string, run: string): string {
@@ -32,10 +36,7 @@ export async function organizationsBeingLoaded(store: RedisClient, prefix: strin
 }
 
 /** The organizations that a run has migrated records of. A later round may find records of theirs gone. */
-export async function runOrganizations(
-  { store, prefix }: { store: RedisClient; prefix: string },
-  run: string,
-): Promise<string[]> {
+export async function runOrganizations({ store, prefix }: Place, run: string): Promise<string[]> {
   return await store.smembers(runOrganizationsKey(prefix, run));
 }
 
@@ -80,11 +81,7 @@ export function defaultRunName(source: string, shown: string): string {
   return `${word.slice(0, 24)}-${createHash('sha256').update(whole).digest('hex').slice(0, 8)}`;
 }
 
-export async function readRun(
-  store: RedisClient,
-  prefix: string,
-  run: string,
-): Promise<RunState | undefined> {
+export async function readRun({ store, prefix }: Place, run: string): Promise<RunState | undefined> {
   const fields = await store.hgetall(runKey(prefix, run));
   const { source, fingerprint = '', selection = '', onConflict = 'abort', loaded } = fields;
   if (source === undefined) return undefined;
@@ -110,33 +107,41 @@ export async function readRun(
   };
 }
 
+/** A state, or a part of it, as the fields that Redis keeps. */
+function fieldsOf({ entities = {}, readAll, loaded, ...plain }: Partial<RunState>): Record<string, string> {
+  const own = Object.entries(entities).map(([entity, state]) => [`entity:${entity}`, JSON.stringify(state)]);
+  const fields = {
+    ...plain,
+    readAll: readAll === true ? 1 : undefined,
+    loaded: loaded && JSON.stringify(loaded),
+    ...(Object.fromEntries(own) as Record<string, string>),
+  };
+  const given = Object.entries(fields).filter(([, value]) => value !== undefined);
+  return Object.fromEntries(given.map(([field, value]) => [field, String(value)]));
+}
+
 /** Saves a round as a whole: what an earlier one kept is replaced. */
-export async function saveRound(
-  store: RedisClient,
-  prefix: string,
+export async function saveRound({ store, prefix }: Place, run: string, state: RunState): Promise<void> {
+  const key = runKey(prefix, run);
+  await store.multi().del(key).hset(key, fieldsOf(state)).exec();
+}
+
+/** Saves how far a round is. */
+export async function saveProgress(
+  { store, prefix }: Place,
   run: string,
-  state: RunState,
+  { loaded, entities }: RunState,
 ): Promise<void> {
-  const { entities, readAll, loaded, ...plain } = state;
-  const fields: [string, string | number | undefined][] = [
-    ...Object.entries(plain),
-    ['readAll', readAll === true ? 1 : undefined],
-    ['loaded', loaded && JSON.stringify(loaded)],
-    ...Object.entries(entities).map(([entity, own]): [string, string] => [
-      `entity:${entity}`,
-      JSON.stringify(own),
-    ]),
-  ];
-  const flat = Object.fromEntries(fields.filter(([, value]) => value !== undefined));
-  await store.multi().del(runKey(prefix, run)).hset(runKey(prefix, run), flat).exec();
+  const fields = fieldsOf({ loaded, entities });
+  if (Object.keys(fields).length > 0) await store.hset(runKey(prefix, run), fields);
 }
 
 /** Takes off the record how far new organizations are loaded: needed before anything that was loaded is removed. */
-export async function forgetLoaded(store: RedisClient, prefix: string, run: string): Promise<void> {
+export async function forgetLoaded({ store, prefix }: Place, run: string): Promise<void> {
   await store.hdel(runKey(prefix, run), 'loaded');
 }
 
 /** Makes the next round of a run read everything: a difference that verify found may be older than the last round. */
-export async function readAllNext(store: RedisClient, prefix: string, run: string): Promise<void> {
+export async function readAllNext({ store, prefix }: Place, run: string): Promise<void> {
   if ((await store.exists(runKey(prefix, run))) === 1) await store.hset(runKey(prefix, run), 'readAll', 1);
 }

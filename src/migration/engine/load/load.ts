@@ -260,7 +260,7 @@ export async function rollBack(
   { store, prefix, organizations, progress }: MigrationContext,
   run: string,
 ): Promise<void> {
-  await forgetLoaded(store, prefix, run);
+  await forgetLoaded({ store, prefix }, run);
   const bases = new Map<string, Organization>();
   for (const id of await stagedOrganizations({ store, prefix }, run)) {
     const organization = await organizations.find(id);
