@@ -3,11 +3,6 @@ import { nameFault } from '../../domain/usernames.ts';
 import { readInstant } from '../../lib/iso8601.ts';
 import { entityNames, isEntity, type Entity } from '../../migration/records/records.ts';
 
-/** What every command takes. */
-export interface Flags {
-  json?: boolean;
-}
-
 /** Which source, and what of it. */
 export function addSourceOptions(command: Command): Command {
   return command

@@ -22,7 +22,6 @@ import {
   parseEntities,
   runOption,
   wholeNumber,
-  type Flags,
 } from './options.ts';
 
 /**
@@ -52,7 +51,7 @@ function createProgram(tool: Shell, onExit: (code: number) => void): Command {
   const { out, err } = tool;
   const does =
     <Own>(command: (environment: CliEnvironment, flags: Own) => Promise<Outcome>) =>
-    async (flags: Own & Flags): Promise<void> => {
+    async (flags: Own & { json?: boolean }): Promise<void> => {
       const outcome = await command({ ...tool, config: readConfig(tool.env) }, flags);
       const printed = flags.json === true ? JSON.stringify(outcome.json, null, 2) : outcome.text;
       if (printed !== undefined && printed !== '') out(`${printed}\n`);

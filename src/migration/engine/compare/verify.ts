@@ -12,7 +12,7 @@ import { differing, problems, subjectOf, type Reason } from '../issues.ts';
 import { normalizedIn, organizationsOf, type Organization } from '../organizations.ts';
 import { createOrderedPool } from '../ordered-pool.ts';
 import { migrateReadNames } from '../scripts.ts';
-import { placeOf } from '../stored/scan.ts';
+import { aboutStored } from '../stored/scan.ts';
 import { putRecords } from '../write/put.ts';
 
 export interface Verified {
@@ -131,17 +131,14 @@ async function reportExtras(
   };
   const withIndex = scope.entities.includes('profiles') ? onOtherKey : undefined;
   for await (const extra of extras.find(among, withIndex)) {
-    const { entity, organization, key, isLocal } = extra;
+    const { entity, isLocal } = extra;
     const mayBeInvalid = (invalid.get(entity) ?? 0) > 0;
     const absent = `is not in the source${mayBeInvalid ? ', unless it is one of its invalid rows' : ''}`;
     issues.add({
-      entity,
+      ...aboutStored(extra),
       // A source need not describe the organizations of its records.
       reason: isLocal || entity === 'organizations' ? 'changed-here' : 'extra',
-      where: placeOf(extra),
       detail: isLocal ? `was written here and ${absent}` : absent,
-      organizationId: organization.id,
-      userId: entity === 'profiles' ? key : undefined,
     });
   }
   await buckets.drain();

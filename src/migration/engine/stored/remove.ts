@@ -36,17 +36,8 @@ export async function removeRecords(
       return entity === 'profiles' ? [key, name, normalizedIn(organization, name)] : [key];
     });
     const { index } = organization;
-    return await migratePrune(
-      store,
-      base,
-      epoch,
-      index,
-      mode,
-      entity,
-      JSON.stringify(rows),
-      snapshotAt,
-      marksFrom,
-    );
+    const json = JSON.stringify(rows);
+    return await migratePrune(store, base, epoch, index, mode, entity, json, snapshotAt, marksFrom);
   });
   return outcomes.map((outcome) => outcome === 'removed');
 }

@@ -10,6 +10,7 @@ import {
 import { scanKeys, scanMembers, scanPairs } from '../../../redis/connection/scan.ts';
 import type { Entity } from '../../records/records.ts';
 import type { MigrationContext } from '../context.ts';
+import type { Issue } from '../issues.ts';
 import type { Organization } from '../organizations.ts';
 
 type ScanContext = Pick<MigrationContext, 'store' | 'prefix' | 'signal'>;
@@ -98,9 +99,14 @@ async function* scanOrganizations(
   }
 }
 
-/** The Redis key of a record, or of the hash or set it stands in, for people. */
-export function placeOf({ entity, organization, key }: StoredRecord): string {
-  return places[entity](organization, key);
+/** What an issue says of a record in any case; it is at its Redis key, or that of the hash or set it is in. */
+export function aboutStored({ entity, organization, key }: StoredRecord): Omit<Issue, 'reason' | 'detail'> {
+  return {
+    entity,
+    where: places[entity](organization, key),
+    organizationId: organization.id,
+    userId: entity === 'profiles' ? key : undefined,
+  };
 }
 
 const places: Readonly<Record<Entity, (organization: Organization, key: string) => string>> = {

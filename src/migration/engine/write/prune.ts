@@ -6,7 +6,7 @@ import type { Extras } from '../compare/extras.ts';
 import type { Organization } from '../organizations.ts';
 import type { Reading } from '../read/reading.ts';
 import { removeRecords } from '../stored/remove.ts';
-import { placeOf } from '../stored/scan.ts';
+import { aboutStored } from '../stored/scan.ts';
 
 /** What a prune is to remove. */
 export interface PrunePlan {
@@ -54,14 +54,8 @@ export async function planPrune(
     }
     toRemove.set(entity, (toRemove.get(entity) ?? 0) + 1);
     records.add(JSON.stringify([entity, organization.id, key] satisfies Line));
-    context.issues.add({
-      entity,
-      reason: 'to-prune',
-      where: placeOf(extra),
-      detail: 'is not in the source: --prune removes it',
-      organizationId: organization.id,
-      userId: entity === 'profiles' ? key : undefined,
-    });
+    const detail = 'is not in the source: --prune removes it';
+    context.issues.add({ ...aboutStored(extra), reason: 'to-prune', detail });
   }
   return { toRemove, spared, records, refusal: refusalOf(reading, toRemove, extras, atMost) };
 }

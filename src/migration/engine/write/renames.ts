@@ -89,18 +89,12 @@ async function renameOnce(
 ): Promise<void> {
   await withCurrentIndex({ organizations, organization }, async () => {
     // The organization's comparison may have changed while this waited.
-    const rows = steps
-      .map(({ userId, from, to }) => stepOf(organization, { userId, from, to }))
-      .map(({ userId, from, fromForm, to, toForm }) => [userId, from, fromForm, to, toForm]);
-    const kind = isCycle ? 'cycle' : 'chain';
-    return await migrateRename(
-      store,
-      organization.base,
-      epoch,
-      organization.index,
-      kind,
-      JSON.stringify(rows),
-    );
+    const rows = steps.map((step) => {
+      const { userId, from, fromForm, to, toForm } = stepOf(organization, step);
+      return [userId, from, fromForm, to, toForm];
+    });
+    const { base, index } = organization;
+    return await migrateRename(store, base, epoch, index, isCycle ? 'cycle' : 'chain', JSON.stringify(rows));
   });
 }
 
