@@ -58,7 +58,7 @@ export function createTraffic(options: TrafficOptions): Traffic {
   const mirror = { ...options, findings, inBackground, signal: stopping.signal };
   const checkRead = createReadCheck(mirror);
 
-  /** Goes on with work that no response waits for. */
+  /** Runs work in the background that no response waits for. */
   function inBackground(work: () => Promise<void>): void {
     const running = work()
       .catch((error: unknown) => {

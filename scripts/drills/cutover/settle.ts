@@ -13,12 +13,12 @@ const base = organizationBase(keyPrefix, organizationId);
 /** How long a switch may take to end, and one side to catch up with the other, in ms. */
 const timeouts = { end: 20_000, equal: 60_000 };
 
-/** Brings all to the mode, with the same data on both sides and nothing in doubt. */
+/** Brings everything to the mode, with the same data on both sides and nothing in doubt. */
 export async function prepare(site: Site, newName: (user: string) => string, mode: Mode): Promise<void> {
   const { store, players, bridges } = site;
   await goTo(site, mode);
   if (mode === 'reverse') await untilReplayed(site);
-  // What a kill has left in doubt is what it is there for; here all begins anew.
+  // A previous kill has left doubts on purpose; here everything starts over.
   await store.del(unsettledKey(base), gapsKey(base));
   await store.hdel(cutoverKey(keyPrefix), 'gap');
   await clearDenylists(site);
@@ -35,7 +35,7 @@ export async function prepare(site: Site, newName: (user: string) => string, mod
   if (mode === 'mirror') await recordVerified(store, keyPrefix, { ageMs: 0, hasConflicts: false });
 }
 
-/** From mode to mode, as an operator goes. */
+/** From mode to mode, as an operator would. */
 async function goTo(site: Site, mode: Mode): Promise<void> {
   let { mode: now } = await site.state();
   if (now === 'native') {
@@ -67,7 +67,7 @@ async function untilReplayed({ store }: Site): Promise<void> {
   }
 }
 
-/** Waits until no switch is under way and both bridges make changes; what is wrong where they never do. */
+/** Waits until no switch is under way and both bridges make changes; returns what is wrong if they never do. */
 export async function untilSettled(site: Site, { calls }: Traffic): Promise<string[]> {
   const deadline = performance.now() + timeouts.end;
   while ((await site.state()).underWay !== undefined) {
@@ -94,8 +94,8 @@ export async function inDoubt({ store }: Site): Promise<string[]> {
 }
 
 /**
- * In mirror and reverse: waits until both sides have the same, while users read; what still differs where they never
- * do. In mirror the denylist may be in doubt.
+ * In mirror and reverse: waits until both sides are equal, while users read; returns the differences if they never are.
+ * In mirror the denylist may be in doubt.
  */
 export async function untilEqual(site: Site): Promise<string[]> {
   const deadline = performance.now() + timeouts.equal;

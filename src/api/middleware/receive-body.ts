@@ -44,8 +44,8 @@ export async function receiveBody(request: Request, response: Response, rules: B
 }
 
 /**
- * Reads a body by `read`, and stops reading where the body is too large or too slow, or its client has disconnected. A
- * client that expects 100 Continue gets it (RFC 9110 §10.1.1).
+ * Reads a body by `read`, and stops if the body is too large or too slow, or its client has disconnected. A client that
+ * expects 100 Continue gets it (RFC 9110 §10.1.1).
  */
 export async function whileReceiving<Result>(
   request: Request,

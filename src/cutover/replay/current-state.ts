@@ -8,8 +8,8 @@ import { yieldingChunks } from '../../lib/time-slices.ts';
 /* What a retry sends: the state of now, whatever its change was. */
 
 /**
- * What a PUT has to say so that the user's profile in the legacy service becomes as it is here. A picture of which only
- * the legacy service's own URL is known is left as it is. Undefined where the user has no profile.
+ * What a PUT has to contain to make the user's profile in the legacy service as it is here. A picture of which only the
+ * legacy service's own URL is known is left as it is. Undefined if the user has no profile.
  */
 export async function currentProfile(
   store: RedisClient,

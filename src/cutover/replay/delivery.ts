@@ -10,12 +10,12 @@ import type { ReplayQueue } from './queue/queue.ts';
 import { credentialHeaders, toLegacyRequest, type Demand } from './request.ts';
 import type { Outcome } from './rules.ts';
 
-/** What became of a change that was sent. */
+/** The outcome of a change that was sent. */
 export interface Delivered {
   outcome: Outcome;
-  /** Where the legacy service shows the file that was uploaded. */
+  /** The URL at which the legacy service shows the uploaded file. */
   pictureUrl?: string;
-  /** In words: what of an accepted change the legacy service did not make, or the code of its refusal. */
+  /** In words: which part of an accepted change the legacy service did not make, or the code of its refusal. */
   remark?: string;
 }
 
@@ -120,7 +120,7 @@ export function createDelivery(options: DeliveryOptions) {
   };
 }
 
-/** What a response says besides its status. */
+/** What a response contains besides its status. */
 function read(
   wanted: Demand,
   { status }: LegacyResponse,

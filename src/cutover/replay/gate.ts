@@ -1,13 +1,13 @@
 import type { Log } from '../../log.ts';
 import { delayAfter, mostRefusedKeys } from './rules.ts';
 
-/** What all organizations of a replay share: how much is sent at a time, and whether anything is sent at all. */
+/** Limits that all organizations of a replay share: how much is sent at a time, and whether anything is sent at all. */
 export type Gate = ReturnType<typeof createGate>;
 
-/** Requests under way. Each may have a picture in memory. */
+/** Requests in progress. Each may have a picture in memory. */
 const mostRequests = 16;
 
-/** `now` is a monotonic clock, in ms. `onPause` is told at each pause why nothing is sent, and when that is over. */
+/** `now` is a monotonic clock, in ms. `onPause` is called at each pause with the reason, and when it is over. */
 export function createGate(log: Log, now: () => number, onPause: (reason: string | undefined) => void) {
   const refusedKeys = new Set<string>();
   let underWay = 0;
@@ -15,9 +15,9 @@ export function createGate(log: Log, now: () => number, onPause: (reason: string
   let pauses = 0;
   let because: string | undefined;
 
-  /** Sends nothing for a while, which grows until the legacy service has answered. */
+  /** Pauses sending, each time for longer until the legacy service has answered. */
   function pause(reason: string): void {
-    // Requests that were under way together fail together: that is one pause.
+    // Requests in progress at the same time fail together: that is one pause.
     if (now() < closedUntil) return;
     pauses += 1;
     closedUntil = now() + delayAfter(pauses);
@@ -27,13 +27,13 @@ export function createGate(log: Log, now: () => number, onPause: (reason: string
   }
 
   return {
-    /** How many more requests may be under way now. */
+    /** How many more requests may be started now. */
     free: (): number => {
       if (now() < closedUntil) return 0;
-      // After a pause one request tells whether it is over.
+      // After a pause, one request tests whether it is over.
       return because === undefined ? mostRequests - underWay : Math.max(0, 1 - underWay);
     },
-    /** Counts a request; the returned function is to be called at its end. */
+    /** Counts a request; call the returned function at its end. */
     enter: () => {
       underWay += 1;
       return (): void => {
@@ -41,7 +41,7 @@ export function createGate(log: Log, now: () => number, onPause: (reason: string
       };
     },
     pause,
-    /** The legacy service has answered as it should, which ends what there was a pause for. */
+    /** The legacy service has answered as expected, which removes the reason for a pause. */
     answered: (): void => {
       refusedKeys.clear();
       pauses = 0;

@@ -43,7 +43,7 @@ export function organizationKeys(
     for (const { queued } of changes()) if (queued.caller.userId === userId) yield queued;
   }
 
-  /** Nothing else may have been sent meanwhile: everything may wait for the change whose key is refused. */
+  /** Nothing else may have been sent meanwhile, since everything may be waiting for the change whose key is refused. */
   async function isAnyKeyAccepted(): Promise<boolean> {
     const probed = new Set<string>();
     for (const { queued } of changes()) {

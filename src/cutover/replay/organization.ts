@@ -29,7 +29,7 @@ export interface ReplayContext {
   log: Log;
   /** How long the legacy service may take to respond, in ms. */
   timeoutMs: number;
-  /** By what changes are marked: another one for each lease. */
+  /** What changes are marked with: a different one for each lease. */
   sender: string;
   /** Whether this instance may send now. */
   maySend: () => boolean;
@@ -41,7 +41,7 @@ export interface ReplayContext {
   onProgress: () => void;
 }
 
-/** A waiting change with what has become of it so far. */
+/** A waiting change with what has happened to it so far. */
 interface Entry extends WaitingChange {
   queued: QueuedChange;
   /** Who else has begun to send it, as far as is known. */
@@ -51,16 +51,16 @@ interface Entry extends WaitingChange {
   notBefore: number;
   sent: number;
   failingSince: number | undefined;
-  /** Whether, after it had failed for long, the legacy service was well the last time. */
+  /** Whether the legacy service was healthy the last time, after the change had failed for long. */
   isSuspect: boolean;
-  /** The API keys that the legacy service has refused since it was last put off, by their public ids. */
+  /** The API keys that the legacy service has refused since it was last postponed, by their public ids. */
   refusals: Map<string, RefusedKey>;
 }
 
-/** So many changes are in memory at most; the others wait in Redis until some of these have been replayed. */
+/** The maximum of changes in memory; the others wait in Redis until some of these have been replayed. */
 const mostInMemory = 10_000;
 const readAtOnce = 500;
-/** How often it is tried to queue a change again, in ms. */
+/** How often to try to queue a change again, in ms. */
 const repairInterval = 1000;
 
 /** The replay of one organization's changes, while this instance has the lease. */
@@ -97,7 +97,7 @@ export function replayOrganization(context: ReplayContext, organizationId: strin
       queued,
       otherSender,
       isUnderWay: false,
-      // What another sender has sent may still take effect, as it had the lease until a moment ago.
+      // A request of another sender may still take effect, since it had the lease until a moment ago.
       notBefore: otherSender === undefined ? 0 : now() + 2 * timeoutMs,
       sent: 0,
       failingSince: undefined,
@@ -112,7 +112,7 @@ export function replayOrganization(context: ReplayContext, organizationId: strin
 
   async function send(entry: Entry): Promise<void> {
     const { id, queued } = entry;
-    // What is sent is the state of now, which what is behind it may lead to.
+    // What is sent is the current state, which later changes in the queue may have produced.
     if (queued.isRetry && isConcernedLater(entry)) return await moveToEnd(entry);
     const key = keys.keyFor(entry);
     if (key === undefined) return await withoutKey(entry);
@@ -142,7 +142,7 @@ export function replayOrganization(context: ReplayContext, organizationId: strin
       try {
         return await queue.sendAgain(queued, sender);
       } catch {
-        // The store is away, which is reported elsewhere.
+        // The store is unavailable, which is reported elsewhere.
         await sleep(repairInterval);
       }
     }
@@ -166,7 +166,7 @@ export function replayOrganization(context: ReplayContext, organizationId: strin
     }
   }
 
-  /** Only the second time in a row: the first time, the legacy service may have become well since the change failed. */
+  /** Only the second time in a row: the first time, the legacy service may have recovered since the change failed. */
   function isToBlame(entry: Entry, isSuspect: boolean): boolean {
     const isAgain = isSuspect && entry.isSuspect;
     entry.isSuspect = isSuspect;
@@ -210,7 +210,7 @@ export function replayOrganization(context: ReplayContext, organizationId: strin
     entry.notBefore = now() + ms;
   }
 
-  /** Whether something behind a change is about the same user or name. */
+  /** Whether a later change concerns the same user or name. */
   function isConcernedLater({ id, userId, names }: Entry): boolean {
     const all = [...entries.values()];
     const later = all.slice(all.findIndex((one) => one.id === id) + 1);
@@ -241,7 +241,7 @@ export function replayOrganization(context: ReplayContext, organizationId: strin
     entry.isUnderWay = true;
     const running = send(entry)
       .catch((error: unknown) => {
-        // Redis or the picture store is away. If the change was sent, sending it again is harmless.
+        // Redis or the picture store is unavailable. If the change was sent, sending it again is harmless.
         hold(entry, Math.max(delayAfter(entry.sent + 1), entry.sent > 0 ? 2 * timeoutMs : 0));
         log.warn('replaying a change failed', { organizationId, id: entry.id, reason: String(error) });
       })
@@ -255,7 +255,7 @@ export function replayOrganization(context: ReplayContext, organizationId: strin
   }
 
   return {
-    /** Reads what is new, and begins to send what may be sent; returns how many requests were begun. */
+    /** Reads new changes, and starts to send those that may be sent; returns how many requests were started. */
     step: async (): Promise<number> => {
       await readNew();
       const some = sendable(entries.values(), isHeld, gate.free());
@@ -264,7 +264,7 @@ export function replayOrganization(context: ReplayContext, organizationId: strin
     },
     /** How many changes are known to wait. */
     waiting: (): number => entries.size,
-    /** Waits for the requests under way. */
+    /** Waits for the requests in progress. */
     settled: async (): Promise<void> => {
       while (underWay.size > 0) await Promise.all(underWay);
     },

@@ -12,7 +12,7 @@ import type { ReplayQueue } from './queue/queue.ts';
 
 /** Replays waiting changes to the legacy service while the mode is reverse and no other instance does. */
 export interface Replayer {
-  /** Waits for the requests under way, and lets another instance go on at once. */
+  /** Waits for the requests in progress, and lets another instance take over at once. */
   close: () => Promise<void>;
 }
 
@@ -25,9 +25,9 @@ export interface ReplayerOptions extends Omit<DeliveryOptions, 'queue'> {
   now?: () => number;
 }
 
-/** How often an instance looks whether something waits, and the replayer in which organizations, in ms. */
+/** How often an instance checks whether something waits, and the replayer in which organizations, in ms. */
 const lookInterval = 500;
-/** How often every organization is asked whether something waits that is not on the list, in ms. */
+/** How often every organization is checked for waiting changes that are not on the list, in ms. */
 const restoreInterval = 30_000;
 /** How often the replayer looks for new changes where some were found before, in ms. */
 const stepInterval = 50;
@@ -116,7 +116,9 @@ export function startReplayer(options: ReplayerOptions): Replayer {
     }
   }
 
-  /** Takes up organizations on the list, and closes those in which nothing waits any more; how many there are. */
+  /**
+   * Opens the organizations on the list, and closes those in which nothing waits any more; returns how many there are.
+   */
   async function lookAround(
     organizations: Map<string, OrganizationReplay>,
     open: (organizationId: string) => OrganizationReplay,
@@ -126,7 +128,7 @@ export function startReplayer(options: ReplayerOptions): Replayer {
       if (one.waiting() > 0) continue;
       await one.settled();
       await queue.close(id);
-      // What was queued meanwhile, or was not read, is read anew.
+      // What was queued meanwhile, or was not read, is read again.
       organizations.delete(id);
     }
     for (const id of await queue.listed()) if (!organizations.has(id)) organizations.set(id, open(id));

@@ -14,7 +14,7 @@ export interface WaitingChange {
 
 /**
  * The changes of one organization that may be sent now, oldest first, at most `limit` of them. `waiting` is in the
- * order of acceptance; `isHeld` tells of those that are on their way, or are to be retried later.
+ * order of acceptance; `isHeld` is true for those that are being sent, or are to be retried later.
  *
  * Two changes keep their order if they are of the same user or concern the same name; all others may overtake each
  * other. So the legacy service goes through states that differ from those of Redis only in what commutes, and no
@@ -45,20 +45,20 @@ export function sendable<Change extends WaitingChange>(
   return found;
 }
 
-/** Equal for all names that either service may take for the same: to wait in vain is harmless. */
+/** Equal for all names that either service may treat as the same: waiting unnecessarily is harmless. */
 export function orderForm(name: string): string {
   return name.normalize('NFKC').toLowerCase().trim();
 }
 
-/** What became of a request. */
+/** The outcome of a request. */
 export type Outcome =
   | { kind: 'answered'; status: number }
   /** It was certainly not delivered: there was no connection. */
   | { kind: 'unreachable' }
-  /** It may take effect, or may have: no response in time, or a broken connection. */
+  /** It may take effect, or may have done so: no response in time, or a broken connection. */
   | { kind: 'lost' };
 
-/** What is known of a change besides the last response. */
+/** What is known about a change besides the last response. */
 export interface Attempts {
   /** How often it has been sent, including the last time. */
   sent: number;
@@ -74,12 +74,14 @@ export type Next =
   | { kind: 'retry'; afterMs: number }
   /** The key was refused: use another one of the user, or this one later. */
   | { kind: 'other-key' }
-  /** Send nothing at all for a while. */
+  /** Pause the whole replay. */
   | { kind: 'pause'; reason: string }
   /** It will never be accepted: an operator decides. */
   | { kind: 'aside' };
 
-/** After how long a change that keeps failing, or whose key is refused, is set aside if it is to blame, in ms. */
+/**
+ * After how long a change that keeps failing, or whose key is refused, is set aside if the change is the cause, in ms.
+ */
 export const setAsideAfterMs = 600_000;
 
 /** How many different keys may be refused in a row before the replay pauses. */
@@ -135,8 +137,8 @@ function wrongAddress(status: number): Next {
 }
 
 /**
- * Whether a probe (delivery.ts) shows that the legacy service and the key are well, by its status. 404 says that the
- * user has no profile; 400 and 422, that the service wants at least one name to ban.
+ * Whether a probe (delivery.ts) shows by its status that the legacy service and the key work. 404 says that the user
+ * has no profile; 400 and 422, that the service wants at least one name to ban.
  */
 export function isWell(status: number | undefined): boolean {
   if (status === undefined) return false;

@@ -4,7 +4,7 @@ import { readCutover, removeEnded } from '../switch/registry.ts';
 import { readLegacyPictures } from './pictures.ts';
 import type { RedisClient } from '../../redis/connection/client.ts';
 
-/** What verdicts are made of, and what comparing has found in each organization. */
+/** What verdicts are based on, and the results of comparing in each organization. */
 export type GatheredEvidence = Awaited<ReturnType<typeof readEvidence>>;
 
 /** Reads the evidence; registrations of processes that have certainly ended are removed first. */
@@ -39,11 +39,11 @@ export function countDifferences({ organizations, state }: GatheredEvidence): Ma
   return counts;
 }
 
-/** What is known of all organizations together. */
+/** What is known about all organizations together. */
 function totals(organizations: readonly ComparisonSummary[], since: number) {
   const sum = (some: readonly ComparisonSummary[], of: (one: ComparisonSummary) => number): number =>
     some.reduce((total, one) => total + of(one), 0);
-  // Each mode begins comparing anew: what was compared before the present one came into force does not count.
+  // Comparing starts over with each mode: comparisons made before the current one came into force do not count.
   const current = inThisMode(organizations, since);
   return {
     compared: sum(current, (one) => one.compared),
@@ -56,7 +56,7 @@ function totals(organizations: readonly ComparisonSummary[], since: number) {
     refusedKeys: sum(organizations, (one) => one.refusedKeys.length),
     /** Users, and denylists, with a change that was forwarded some seconds ago and not adopted yet. */
     unsettled: sum(organizations, (one) => one.unsettledUsers + Number(one.isDenylistUnsettled)),
-    /** The same, with those whose change is just under way. */
+    /** The same, including those whose change is still in progress. */
     unadopted: sum(organizations, (one) => one.unadopted),
     /** Users with a change that could not be adopted. */
     failedAdoptions: sum(organizations, (one) => one.failedAdoptions),

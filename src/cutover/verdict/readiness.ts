@@ -3,12 +3,12 @@ import { authorityOf, modes, ruleOf, type Mode } from '../modes.ts';
 import type { Instance } from '../switch/registry.ts';
 import type { GatheredEvidence } from './evidence.ts';
 
-/** What a verdict is made of. */
+/** What a verdict is based on. */
 export interface Evidence extends Pick<GatheredEvidence, 'state' | 'comparisons' | 'legacyPictures'> {
   replay: Omit<GatheredEvidence['replay'], 'organizations'>;
 }
 
-/** Something that stands in the way of a step, or that is to be known before it. */
+/** Something that prevents a step, or that the operator should know before it. */
 export interface Finding {
   /** Stable, for machines. */
   code: string;
@@ -20,7 +20,7 @@ export interface Finding {
 export interface Verdict {
   to: Mode;
   ready: boolean;
-  /** What stands in the way. */
+  /** What prevents the step. */
   reasons: Finding[];
   warnings: Finding[];
 }
@@ -35,21 +35,24 @@ export const silence = 3000;
 
 const fewComparisons = 100;
 
-/** So few waiting changes are replayed while a switch holds changes up, if the oldest is not older than this, in ms. */
+/**
+ * This few waiting changes can be replayed while a switch has changes on hold, if the oldest is not older than this, in
+ * ms.
+ */
 const smallBacklog = { entries: 100, ageMs: 10_000 };
 
 const applyAndVerify = 'run migrate apply, then migrate verify of all organizations and entities';
 
 /**
- * Judges the step to a mode by what is known now. Once changes have stopped none is under way any more: one that has
- * not been adopted by then is in doubt, however young it is.
+ * Judges the step to a mode by what is known now. Once changes have stopped, none is in progress any more: one that has
+ * not been adopted by then is in doubt, however recent it is.
  */
 export function judge(evidence: Evidence, to: Mode, haveChangesStopped = false): Verdict {
   const reasons = [...reasonsAgainst(evidence, to, haveChangesStopped)];
   return { to, ready: reasons.length === 0, reasons, warnings: [...warningsFor(evidence, to)] };
 }
 
-/** Whether a finding holds up a switch even with --force. */
+/** Whether a finding prevents a switch even with --force. */
 export function isInsuperable({ code }: Finding): boolean {
   return [
     'impossible',
@@ -68,7 +71,7 @@ function takesAuthority(from: Mode, to: Mode): boolean {
 function* reasonsAgainst(evidence: Evidence, to: Mode, haveChangesStopped: boolean): Generator<Finding> {
   const { state, comparisons } = evidence;
   const rule = ruleOf(state.mode, to);
-  // Where no mode was ever set it is native, and can be set to that for good.
+  // If no mode was ever set it is native, which can then be set permanently.
   const isFirst = !state.isStored && to === 'native';
   if (rule.kind === 'impossible' && !isFirst) {
     yield { code: 'impossible', reason: rule.reason, remedy: 'see src/cutover/README.md, "Modes"' };

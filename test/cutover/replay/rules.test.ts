@@ -65,7 +65,7 @@ test('delays double up to a minute', () => {
   expect([1, 2, 3, 8, 9, 1000].map(delayAfter)).toEqual([500, 1000, 2000, 60_000, 60_000, 60_000]);
 });
 
-test('the legacy service and a key are well where a harmless request with the key is understood', () => {
+test('a harmless request that is understood shows that the legacy service and the key work', () => {
   expect([200, 204, 400, 404, 422].filter((status) => !isWell(status))).toEqual([]);
   expect([undefined, 302, 401, 403, 429, 500, 503].filter(isWell)).toEqual([]);
 });

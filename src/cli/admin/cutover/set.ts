@@ -103,7 +103,7 @@ async function set(context: AdminContext, to: Mode, options: SetOptions): Promis
     signal: context.signal,
     onProgress: (line) => context.err(`${line}\n`),
     beingLoaded: async () => await organizationsBeingLoaded(store, keyPrefix),
-    // Changes have stopped, their adoptions have ended, and gaps are on record: what is in doubt now stays so.
+    // Changes have stopped, their adoptions have ended, and gaps are recorded: what is in doubt now remains in doubt.
     obstacles: async () => {
       if (from === 'reverse') {
         return to === 'native' && options.force === true ? [] : await untilReplayed(store, keyPrefix, queue);
@@ -122,7 +122,7 @@ async function set(context: AdminContext, to: Mode, options: SetOptions): Promis
 /** How long a switch waits for the last changes to be replayed, in ms: clients' changes wait meanwhile. */
 const longestReplay = 1500;
 
-/** Waits until everything has been replayed and nobody replays any more; what is in the way otherwise. */
+/** Waits until everything has been replayed and no instance replays any more; returns what prevents that. */
 async function untilReplayed(store: RedisClient, keyPrefix: string, queue: ReplayQueue): Promise<string[]> {
   const deadline = performance.now() + longestReplay;
   for (;;) {
@@ -142,7 +142,7 @@ async function untilReplayed(store: RedisClient, keyPrefix: string, queue: Repla
   }
 }
 
-/** After the mode was reverse: nothing is replayed any more, and no API key stays behind. */
+/** After leaving reverse: nothing is replayed any more, and no API key is left behind. */
 async function discardReplay(context: AdminContext, queue: ReplayQueue): Promise<void> {
   const kinds = Object.entries(await queue.discard()).filter(([, count]) => count > 0);
   if (kinds.length > 0) {
@@ -171,7 +171,7 @@ async function judgeUntilReady(
   }
 }
 
-/** Removes the instances that the operator knows to have ended; returns why one cannot be. */
+/** Removes the instances that the operator knows to have ended; returns why one cannot be removed. */
 async function removeAssumed(
   store: RedisClient,
   prefix: string,

@@ -10,7 +10,7 @@ export interface QueuedCaller {
   userId?: string;
 }
 
-/** What was changed here, as far as the legacy service has to be told. */
+/** What was changed here, as far as it has to be replayed to the legacy service. */
 export type AcceptedChange =
   /**
    * PUT profile of the caller's own user. A username that did not change is absent; `released`: the one that a new
@@ -33,7 +33,7 @@ export interface QueuedChange {
   /** The caller's API key, to be opened by credentials.ts. */
   sealedKey: string;
   change: AcceptedChange;
-  /** Who has begun to send it, as told to `mark`. Where that was somebody else, its outcome is unknown. */
+  /** Who has begun to send it, as passed to `mark`. If that was another sender, its outcome is unknown. */
   sender?: string;
   /** Whether it was set aside and is to be tried again: then the current state is sent, not the change. */
   isRetry: boolean;

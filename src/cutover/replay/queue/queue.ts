@@ -42,7 +42,7 @@ const forgetKeys = script<[], number>('cutover/replay/forget_keys');
 export interface Acceptance {
   /** The public id of the API key. */
   keyId: string;
-  /** Where it shows the file that was uploaded; noted in the profile if it still has this file. */
+  /** The URL at which it shows the uploaded file; stored in the profile if that still has this file. */
   pictureUrl?: string | undefined;
 }
 
@@ -58,7 +58,7 @@ export interface KeyRefusal {
 interface OrganizationBacklog {
   organizationId: string;
   entries: number;
-  /** When the oldest entry was accepted, ms by the store's clock; undefined where none waits. */
+  /** When the oldest entry was accepted, ms by the store's clock; undefined if none waits. */
   oldestAt: number | undefined;
   setAside: number;
 }
@@ -105,16 +105,16 @@ export function createReplayQueue(store: RedisClient, prefix: string) {
         /** When the oldest entry was accepted, ms by the store's clock. */
         oldestAt: oldest.length === 0 ? undefined : Math.min(...oldest),
         setAside: found.reduce((sum, { setAside }) => sum + setAside, 0),
-        /** Why the replay pauses; undefined where it does not. */
+        /** Why the replay is paused; undefined if it is not. */
         pausedBecause: (await store.get(replayPauseKey(prefix))) ?? undefined,
         organizations: found,
       };
     },
     /** All organizations in which something waits; there may be others among them, until they are closed. */
     listed: listings.all,
-    /** Takes an organization off that list, unless something waits; whether it did. */
+    /** Takes an organization off that list, unless something waits; returns whether it did. */
     close: listings.close,
-    /** Puts on the list what it lacks by a failover, or by an instance of an older version. Asks every organization. */
+    /** Adds what the list lacks because of a failover or an instance of an older version. Asks every organization. */
     restoreList: async (): Promise<void> => {
       for await (const { organizationId, entries } of backlog()) {
         if (entries > 0) await listings.restore(organizationId);
@@ -136,8 +136,8 @@ export function createReplayQueue(store: RedisClient, prefix: string) {
       }
     },
     /**
-     * Records who is about to send an entry, unless somebody else has begun to since it was `known` who had. Whoever is
-     * to send it now; undefined where the entry is not in the queue any more.
+     * Records who is about to send an entry, unless another sender than the `known` one has begun to. Returns who is to
+     * send it now; undefined if the entry is no longer in the queue.
      */
     mark: async (
       organizationId: string,
@@ -146,17 +146,17 @@ export function createReplayQueue(store: RedisClient, prefix: string) {
       known = '',
     ): Promise<string | undefined> =>
       (await markEntry(store, baseOf(organizationId), id, sender, known)) || undefined,
-    /** Removes an entry that the legacy service has, and lets go of what was kept for it. */
+    /** Removes an entry that the legacy service has, and releases what was kept for it. */
     complete: async (organizationId: string, id: string, accepted?: Acceptance): Promise<void> => {
       const { keyId = '', pictureUrl = '' } = accepted ?? {};
       await completeEntry(store, baseOf(organizationId), id, keyId, pictureUrl);
     },
-    /** Records that the legacy service has refused an API key; for how long it has, until it accepts the key. */
+    /** Records that the legacy service has refused an API key; returns for how long it has. */
     refuse: async (organizationId: string, keyId: string): Promise<KeyRefusal> => {
       const [forMs, isOtherAccepted] = await refuseKey(store, baseOf(organizationId), keyId);
       return { forMs, isOtherAccepted: isOtherAccepted === 1 };
     },
-    /** Takes an entry out of the queue, for the operator to decide about; false where it is not in the queue. */
+    /** Takes an entry out of the queue for the operator to decide about; false if it is not in the queue. */
     setAside: async (organizationId: string, id: string, { status, reason }: Refusal): Promise<boolean> =>
       (await setEntryAside(store, baseOf(organizationId), id, status, reason)) === 1,
     /** The changes set aside in an organization, in the order in which they were accepted. */
@@ -164,14 +164,14 @@ export function createReplayQueue(store: RedisClient, prefix: string) {
       const rows = Object.entries(await store.hgetall(replayAsideKey(baseOf(organizationId))));
       return rows.map((row) => toSetAsideChange(organizationId, row)).sort(byId);
     },
-    /** Puts a change that waits, or was set aside, at the end of the queue as a retry; false where there is none. */
+    /** Puts a change that waits, or was set aside, at the end of the queue as a retry; false if there is none. */
     retry: async (organizationId: string, id: string): Promise<boolean> =>
       (await whileListed(listings.of(organizationId), (listing) =>
         retryEntry(store, baseOf(organizationId), listing, id),
       )) === 1,
     /**
-     * For a change that another sender may have completed while a request of this sender was under way, which may have
-     * taken effect after it: queues that the state of now is sent, of a denylist change the whole denylist.
+     * For a change that another sender may have completed while a request of this sender, which may have taken effect
+     * later, was in progress: queues sending the current state, for a denylist change the whole denylist.
      */
     sendAgain: async ({ caller, sealedKey, change }: QueuedChange, sender: string): Promise<void> => {
       const { organizationId, keyId, role, userId = '' } = caller;
@@ -184,7 +184,7 @@ export function createReplayQueue(store: RedisClient, prefix: string) {
         sendEntryAgain(store, baseOf(organizationId), listing, fields, sender),
       );
     },
-    /** Forgets a change that was set aside; false where there is none. */
+    /** Discards a change that was set aside; false if there is none. */
     drop: async (organizationId: string, id: string): Promise<boolean> =>
       (await store.hdel(replayAsideKey(baseOf(organizationId)), id)) === 1,
     /** Removes everything that waits, but not what is set aside; how much was discarded, by kind of change. */

@@ -53,8 +53,8 @@ const aheadAllowed = 24 * 60 * 60_000;
 
 /**
  * Reads the source once, and hands every record to `take`. Reports rows that are not records, and references to what is
- * neither in the source nor in Redis. Ends early when the signal comes. An organization asked for that neither knows is
- * a UsageError.
+ * neither in the source nor in Redis. Ends early on `signal`. An organization asked for that neither knows is a
+ * UsageError.
  */
 export async function readSource(
   scope: Scope,

@@ -428,7 +428,7 @@ async function toCommands(change: AcceptedChange, user: string): Promise<Command
 }
 
 describe('the lease of the instance that replays', () => {
-  test('is of one instance at a time, until it lets go', async () => {
+  test('belongs to one instance at a time, until it is released', async () => {
     const mine = await claimLease(store, prefix, 'one');
     expect(mine?.isHeld()).toBe(true);
     expect(await claimLease(store, prefix, 'two')).toBeUndefined();
