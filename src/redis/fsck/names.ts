@@ -79,15 +79,16 @@ const changeTime = ({ changedAt }: NamedUser): number => Number(changedAt) || 0;
 
 /** How a user loses a name that another keeps. */
 async function lossOfName(
-  { store, base, snapshot }: Check,
+  { store, base }: Check,
   { userId, username }: NamedUser,
   keeper: NamedUser,
 ): Promise<Pick<Repair, 'commands' | 'audit'>> {
   const key = profileKey(base, userId);
+  const epoch = await store.hget(settingsKey(base), 'epoch');
   return {
     commands: [
       ['hdel', key, 'u'],
-      ['hset', key, 't', await storeTime(store), 'b', snapshot.epoch],
+      ['hset', key, 't', await storeTime(store), 'b', epoch ?? 0],
     ],
     audit: ['removed', 'username', 'user', userId, 'username', username, 'kept-by', keeper.userId],
   };
