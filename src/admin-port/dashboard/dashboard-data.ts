@@ -7,6 +7,7 @@ import { activeOrganizationsKey } from '../../deprecation/ledger/keys.ts';
 import { unattributedKey } from '../../deprecation/ledger/tally.ts';
 import { clientName, type ReportRow } from '../../deprecation/reports/group-usage.ts';
 import { reportOf } from '../../deprecation/reports/report.ts';
+import type { Group } from '../../deprecation/reports/usage-query.ts';
 import { readUsage } from '../../deprecation/reports/usage.ts';
 import type { DashboardQuery } from './query.ts';
 
@@ -19,23 +20,25 @@ const mostOrganizations = 1000;
 
 /** Reads the data of a page as of `now` (ms). */
 export async function readDashboardData(
-  client: RedisClient,
+  store: RedisClient,
   prefix: string,
   query: DashboardQuery,
   now: number,
 ) {
   const [usage, organizations] = await Promise.all([
-    readUsage(client, prefix, query, now),
-    client.zrevrange(activeOrganizationsKey(prefix), 0, mostOrganizations - 1),
+    readUsage(store, prefix, query, now),
+    store.zrevrange(activeOrganizationsKey(prefix), 0, mostOrganizations - 1),
   ]);
-  // Each report may take ten milliseconds or more: let API requests be answered in between.
-  const days = reportOf(usage, ['day']);
-  await setImmediate();
-  const operations = coloured(reportOf(usage, ['operation']).rows);
-  await setImmediate();
-  const clients = reportOf(usage, ['client']);
-  await setImmediate();
-  const breakdown = reportOf(usage, query.groupBy);
+  const report = async (...groups: Group[]) => {
+    // Each may take ten milliseconds or more: let API requests be answered in between.
+    await setImmediate();
+    return reportOf(usage, groups);
+  };
+  const { trend = null } = (await report()).rows[0] ?? {};
+  const days = await report('day');
+  const operations = coloured((await report('operation')).rows);
+  const clients = await report('client');
+  const breakdown = await report(...query.groupBy);
   const seen = (row: ReportRow) => Date.parse(row.lastSeen ?? '') || 0;
   const kindOf = (row: ReportRow) => {
     if (row.client === clientName(unattributedKey, undefined) && row.keys === 0) return 'unattributed';
@@ -45,9 +48,10 @@ export async function readDashboardData(
   const { calling = [], quiet = [], unattributed = [] } = Object.fromEntries(groupBy(latestFirst, kindOf));
   return {
     now,
+    /** That of all calls together. */
+    trend,
     days,
     operations,
-    clients,
     /** By the groups of the query. */
     breakdown,
     /** The clients that called in the last `quietDays` days, and those that did not; the latest call first. */

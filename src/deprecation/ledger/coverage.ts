@@ -31,7 +31,7 @@ interface CoverageEntry {
  * day, whatever happens.
  */
 export async function writeCoverage(
-  client: RedisClient,
+  store: RedisClient,
   prefix: string,
   { instance, start, since, until, closed }: CoverageEntry,
 ): Promise<void> {
@@ -43,21 +43,21 @@ export async function writeCoverage(
     const state: Alive['state'] = day < lastDay ? 'on' : closed ? 'closed' : 'open';
     const key = coverageKey(prefix, dayName(day));
     await Promise.all([
-      client.hset(key, instance, `${from} ${to} ${state}`),
-      client.expireat(key, expiryOf(day)),
+      store.hset(key, instance, `${from} ${to} ${state}`),
+      store.expireat(key, expiryOf(day)),
     ]);
   }
 }
 
 /** When instances were counting, on the days that the range (ms) touches. */
 export async function readCoverage(
-  client: RedisClient,
+  store: RedisClient,
   prefix: string,
   { start, end }: Window,
 ): Promise<Alive[]> {
   const days: Promise<Record<string, string>>[] = [];
   for (let day = dayOf(start); day * dayMs < end; day += 1) {
-    days.push(client.hgetall(coverageKey(prefix, dayName(day))));
+    days.push(store.hgetall(coverageKey(prefix, dayName(day))));
   }
   return (await Promise.all(days)).flatMap((entries) =>
     Object.entries(entries).map(([instance, text]) => {

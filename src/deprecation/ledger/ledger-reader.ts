@@ -46,7 +46,7 @@ const daysAtOnce = 8;
 
 /** Reads the counts on these days, and all keys that the ledger knows, of one organization or of all. */
 export async function readLedger(
-  client: RedisClient,
+  store: RedisClient,
   prefix: string,
   range: DayRange,
   organizationId?: string,
@@ -54,8 +54,8 @@ export async function readLedger(
   const content: LedgerContent = { series: [], keys: [] };
   const organizations: { id: string | null; lastDay: number }[] = [];
   if (organizationId === undefined) {
-    const active = await client.zrange(activeOrganizationsKey(prefix), '0', '-1');
-    const scores = active.length > 0 ? await client.zmscore(activeOrganizationsKey(prefix), ...active) : [];
+    const active = await store.zrange(activeOrganizationsKey(prefix), '0', '-1');
+    const scores = active.length > 0 ? await store.zmscore(activeOrganizationsKey(prefix), ...active) : [];
     organizations.push(...active.map((id, i) => ({ id, lastDay: Number(scores[i] ?? range.lastDay) })));
     organizations.push({ id: null, lastDay: range.lastDay });
   } else organizations.push({ id: organizationId, lastDay: range.lastDay });
@@ -63,8 +63,8 @@ export async function readLedger(
     await Promise.all(
       some.map(async ({ id, lastDay }) => {
         const base = id === null ? unknownOrganizationBase(prefix) : organizationBase(prefix, id);
-        await readKeys(client, base, id, content.keys);
-        await readSeries(client, base, id, { ...range, lastCall: lastDay }, content.series);
+        await readKeys(store, base, id, content.keys);
+        await readSeries(store, base, id, { ...range, lastCall: lastDay }, content.series);
       }),
     );
   }
@@ -72,16 +72,16 @@ export async function readLedger(
 }
 
 async function readKeys(
-  client: RedisClient,
+  store: RedisClient,
   base: string,
   organizationId: string | null,
   found: KeySeen[],
 ): Promise<void> {
   const read = async (keyId: string): Promise<KeySeen> => {
-    const fields = await client.hgetall(usedKeyKey(base, keyId));
+    const fields = await store.hgetall(usedKeyKey(base, keyId));
     return { organizationId, keyId, ...readFields(fields) };
   };
-  const ids = await client.zrange(usedKeysKey(base), '0', '-1');
+  const ids = await store.zrange(usedKeysKey(base), '0', '-1');
   for await (const some of yieldingChunks(ids, keysAtOnce)) {
     found.push(...(await Promise.all(some.map(read))));
   }
@@ -102,7 +102,7 @@ function readFields(fields: Record<string, string>): Pick<KeySeen, 'client' | 'u
 
 /** Uses HSCAN, since HGETALL of a busy day would block Redis. There were no calls after the day `lastCall`. */
 async function readSeries(
-  client: RedisClient,
+  store: RedisClient,
   base: string,
   organizationId: string | null,
   { firstDay, lastDay, lastCall }: DayRange & { lastCall: number },
@@ -113,7 +113,7 @@ async function readSeries(
     const key = dayKey(base, dayName(firstDay + index));
     let cursor = '0';
     do {
-      const [next, fields] = await client.hscan(key, cursor, 'COUNT', 2000);
+      const [next, fields] = await store.hscan(key, cursor, 'COUNT', 2000);
       cursor = next;
       for (const [field, calls] of pairsOf(fields)) {
         const one = getOrInsert(series, field, () => ({

@@ -45,7 +45,7 @@ interface Outbox extends Counted {
 const concurrent = 4;
 
 /** Counts the contract's calls for one process, and writes them to Redis every few seconds. */
-export function createLedger(client: RedisClient, prefix: string, options: LedgerOptions) {
+export function createLedger(store: RedisClient, prefix: string, options: LedgerOptions) {
   const { log, now = Date.now, flushMs = usualFlushMs, closeMs = 2000 } = options;
   const instance = randomBytes(6).toString('hex');
   const start = now();
@@ -67,7 +67,7 @@ export function createLedger(client: RedisClient, prefix: string, options: Ledge
       else claimed.push(organizationId);
     }
     if (claimed.length === 0) return;
-    const exist = await client.smismember(organizationsKey(prefix), claimed);
+    const exist = await store.smismember(organizationsKey(prefix), claimed);
     claimed.forEach((organizationId, i) => exist[i] === 1 && known.add(organizationId));
   };
 
@@ -87,7 +87,7 @@ export function createLedger(client: RedisClient, prefix: string, options: Ledge
   const send = async (base: string, batches: { sequence: number; batch: string }[]): Promise<void> => {
     for (let first = batches[0]; first !== undefined; first = batches[0]) {
       await recordUsage(
-        client,
+        store,
         base,
         instance,
         first.sequence,
@@ -109,7 +109,7 @@ export function createLedger(client: RedisClient, prefix: string, options: Ledge
     const day = dayOf(out.until);
     const active = [...out.organizations.keys()].filter((id) => id !== undefined && known.has(id));
     if (active.length > 0) {
-      await client.zadd(activeOrganizationsKey(prefix), 'GT', ...active.flatMap((id) => [day, id ?? '']));
+      await store.zadd(activeOrganizationsKey(prefix), 'GT', ...active.flatMap((id) => [day, id ?? '']));
     }
     // Where some fail, the others are sent all the same; all must have ended before any batch is sent again.
     const ended: PromiseSettledResult<void>[] = [];
@@ -121,9 +121,9 @@ export function createLedger(client: RedisClient, prefix: string, options: Ledge
   };
 
   const recordCoverage = async (until: number, closed: boolean): Promise<void> => {
-    await writeCoverage(client, prefix, { instance, start, since: writtenUntil, until, closed });
+    await writeCoverage(store, prefix, { instance, start, since: writtenUntil, until, closed });
     if (writtenUntil === start || dayOf(until) > dayOf(writtenUntil)) {
-      await client.zremrangebyscore(activeOrganizationsKey(prefix), '-inf', dayOf(until) - ledgerDays - 1);
+      await store.zremrangebyscore(activeOrganizationsKey(prefix), '-inf', dayOf(until) - ledgerDays - 1);
     }
     writtenUntil = until;
   };
@@ -138,7 +138,7 @@ export function createLedger(client: RedisClient, prefix: string, options: Ledge
       if (!isRetry) break;
     }
     // This instance sends no batch again.
-    if (closed) await Promise.all([...written].map((base) => client.unlink(lastBatchKey(base, instance))));
+    if (closed) await Promise.all([...written].map((base) => store.unlink(lastBatchKey(base, instance))));
   };
 
   const attempt = async (earlier: Promise<void>, closed: boolean): Promise<void> => {

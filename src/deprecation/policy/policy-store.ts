@@ -45,7 +45,7 @@ const pollMs = 2000;
  * known policy (at first: the defaults) stays in force.
  */
 export async function watchPolicy(
-  client: RedisClient,
+  store: RedisClient,
   prefix: string,
   { defaults, baseUrl, log }: WatchOptions,
 ): Promise<PolicyWatch> {
@@ -66,7 +66,7 @@ export async function watchPolicy(
   const refresh = async () => {
     let text: string | null;
     try {
-      text = await client.get(policyKey(prefix));
+      text = await store.get(policyKey(prefix));
     } catch (error) {
       warnOnce('the deprecation policy cannot be read', String(error));
       return;
@@ -88,8 +88,8 @@ export async function watchPolicy(
 }
 
 /** The operator's own layer, as stored. An invalid one counts as empty. */
-export async function readOperatorLayer(client: RedisClient, prefix: string): Promise<StoredPolicy> {
-  return readStored(await client.get(policyKey(prefix))) ?? emptyPolicy;
+export async function readOperatorLayer(store: RedisClient, prefix: string): Promise<StoredPolicy> {
+  return readStored(await store.get(policyKey(prefix))) ?? emptyPolicy;
 }
 
 export type Changed =
@@ -101,7 +101,7 @@ export type Changed =
  * earlier.
  */
 export async function changePolicy(
-  client: RedisClient,
+  store: RedisClient,
   prefix: string,
   edit: Edit,
   { defaults, now }: { defaults: readonly PolicyLayer[]; now: number },
@@ -109,7 +109,7 @@ export async function changePolicy(
   const key = policyKey(prefix);
   let attempt: { text: string; changed: Changed } | undefined;
   for (;;) {
-    const text = await client.get(key);
+    const text = await store.get(key);
     // If the reply to an attempt is lost, the client sends it again.
     if (attempt !== undefined && text === attempt.text) return attempt.changed;
     const stored = readStored(text) ?? emptyPolicy;
@@ -120,6 +120,6 @@ export async function changePolicy(
       text: JSON.stringify(next),
       changed: { kind: 'changed', policy: layerPolicy(...defaults, edited.layer), version: next.version },
     };
-    if ((await replacePolicy(client, key, text ?? '', attempt.text)) === 'replaced') return attempt.changed;
+    if ((await replacePolicy(store, key, text ?? '', attempt.text)) === 'replaced') return attempt.changed;
   }
 }

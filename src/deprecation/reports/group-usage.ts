@@ -4,17 +4,7 @@ import { formatInstant } from '../../lib/iso8601.ts';
 import type { Series } from '../ledger/ledger-reader.ts';
 import { moreKeys, unattributedKey } from '../ledger/tally.ts';
 import { rangeOf, type Group } from './usage-query.ts';
-import { measuredIn, type Measured, type Usage } from './usage.ts';
-
-/** The last seven days of the range compared with the seven before. */
-interface Trend {
-  last7Days: number;
-  previous7Days: number;
-  /** 0.5 for 50 % more; null if there were no calls before. */
-  change: number | null;
-  /** Whether both weeks were measured throughout. */
-  measured: boolean;
-}
+import { measuredIn, sum, trendOf, type Measured, type Trend, type Usage } from './usage.ts';
 
 /** One field for each group of the report; a client comes with its organization. */
 interface Names {
@@ -200,18 +190,4 @@ function rowsOf(usage: Usage, groups: readonly GroupTotals[], offset: number): R
   });
 }
 
-/** `daily` ends with the range. */
-function trendOf(usage: Usage, daily: Float64Array): Trend {
-  const last7Days = sum(daily.subarray(-7));
-  const previous7Days = sum(daily.subarray(-14, -7));
-  const { end } = rangeOf(usage.query);
-  return {
-    last7Days,
-    previous7Days,
-    change: previous7Days === 0 ? null : last7Days / previous7Days - 1,
-    measured: measuredIn(usage, { start: end - 14 * dayMs, end }) === 'yes',
-  };
-}
-
 const callsOf = ({ attributed, unattributed }: GroupTotals): number => attributed + unattributed;
-const sum = (numbers: Float64Array): number => numbers.reduce((a, b) => a + b, 0);

@@ -7,12 +7,12 @@ import { gapsIn, measuredIn, readUsage, type Usage } from './usage.ts';
 
 /** Reads the ledger and reports on it as of `now` (ms). Throws a ReportTooLargeError. */
 export async function reportUsage(
-  client: RedisClient,
+  store: RedisClient,
   prefix: string,
   query: UsageQuery,
   now: number,
 ): Promise<UsageReport> {
-  return reportOf(await readUsage(client, prefix, query, now), query.groupBy);
+  return reportOf(await readUsage(store, prefix, query, now), query.groupBy);
 }
 
 /** A report as `/usage` and `admin usage --json` give it. Times are ISO 8601. */

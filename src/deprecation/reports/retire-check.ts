@@ -18,13 +18,13 @@ export type RetireCheck = Awaited<ReturnType<typeof retireCheck>>;
  * last `days` days, and no gap in what was measured.
  */
 export async function retireCheck(
-  client: RedisClient,
+  store: RedisClient,
   prefix: string,
   { organizationId, days, now }: { organizationId?: string | undefined; days: number; now: number },
 ) {
   const range = { start: now - days * dayMs, end: now };
   const today = dayOf(now);
-  const { keys } = await readLedger(client, prefix, { firstDay: today + 1, lastDay: today }, organizationId);
+  const { keys } = await readLedger(store, prefix, { firstDay: today + 1, lastDay: today }, organizationId);
   const callers = keys
     .filter(({ keyId }) => keyId !== unattributedKey)
     .flatMap(({ organizationId: organization, keyId, client: label, uses }) => {
@@ -34,11 +34,11 @@ export async function retireCheck(
     .filter(({ last }) => last >= range.start)
     .toSorted((a, b) => b.last - a.last)
     .map(({ last, ...caller }) => ({ ...caller, lastSeen: formatInstant(last) }));
-  const gaps = findGaps(await readCoverage(client, prefix, range), range, now).map(toGap);
+  const gaps = findGaps(await readCoverage(store, prefix, range), range, now).map(toGap);
   const reasons: string[] = [];
   if (
     organizationId !== undefined &&
-    (await client.sismember(organizationsKey(prefix), organizationId)) === 0
+    (await store.sismember(organizationsKey(prefix), organizationId)) === 0
   ) {
     reasons.push(`there is no organization "${organizationId}": see org list`);
   }

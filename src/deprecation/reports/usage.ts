@@ -21,18 +21,18 @@ export type Measured = 'yes' | 'partly' | 'no';
 
 /** Reads the usage of a range of days as of `now` (ms). */
 export async function readUsage(
-  client: RedisClient,
+  store: RedisClient,
   prefix: string,
   query: Omit<UsageQuery, 'groupBy'>,
   now: number,
 ): Promise<Usage> {
   const readFrom = Math.min(query.firstDay, query.lastDay - 13);
   const range = { firstDay: readFrom, lastDay: query.lastDay };
-  const content = await readLedger(client, prefix, range, query.organizationId);
+  const content = await readLedger(store, prefix, range, query.organizationId);
   let oldest = readFrom * dayMs;
   for (const { uses } of content.keys) for (const { last } of uses.values()) oldest = Math.min(oldest, last);
   const span = { start: oldest, end: Math.max(now, rangeOf(query).end) };
-  const gaps = findGaps(await readCoverage(client, prefix, span), span, now);
+  const gaps = findGaps(await readCoverage(store, prefix, span), span, now);
   return { ...content, query, now, readFrom, gaps };
 }
 
@@ -51,3 +51,22 @@ export function gapsIn({ gaps }: Pick<Usage, 'gaps'>, { start, end }: Window): W
     .filter((gap) => gap.start < end && start < gap.end)
     .map((gap) => ({ start: Math.max(gap.start, start), end: Math.min(gap.end, end) }));
 }
+
+export type Trend = ReturnType<typeof trendOf>;
+
+/** The last seven days of the range compared with the seven before, by calls per day up to the end of the range. */
+export function trendOf(usage: Usage, daily: Float64Array) {
+  const last7Days = sum(daily.subarray(-7));
+  const previous7Days = sum(daily.subarray(-14, -7));
+  const { end } = rangeOf(usage.query);
+  return {
+    last7Days,
+    previous7Days,
+    /** 0.5 for 50 % more; null if there were no calls before. */
+    change: previous7Days === 0 ? null : last7Days / previous7Days - 1,
+    /** Whether both weeks were measured throughout. */
+    measured: measuredIn(usage, { start: end - 14 * dayMs, end }) === 'yes',
+  };
+}
+
+export const sum = (numbers: Float64Array): number => numbers.reduce((a, b) => a + b, 0);

@@ -9,10 +9,10 @@ import { choices, section, table, usageColumns, type Column } from '../component
 
 /** Clients with recent calls, the latest first. */
 export function callingSection(data: DashboardData, query: DashboardQuery): Html {
-  const { calling, clients } = data;
+  const { calling, days } = data;
   const { calls, trend, weekOnWeek, lastCall } = usageColumns(data);
   const none =
-    clients.measured === 'no'
+    days.measured === 'no'
       ? 'Nothing was counting, so it is unknown whether anybody calls.'
       : `No client has called in the last ${quietDays} days.`;
   const operations = { title: 'Operations', cell: operationsOf };
@@ -54,9 +54,9 @@ export function quietSection({ quiet, now }: DashboardData, query: DashboardQuer
 }
 
 /** Calls without a valid key, by the organization they claimed. */
-export function unattributedSection({ unattributed, clients, now }: DashboardData): Html {
+export function unattributedSection({ unattributed, days, now }: DashboardData): Html {
   const rows = unattributed.filter((row) => (row.calls ?? 0) > 0);
-  const none = clients.measured === 'no' ? 'Not measured.' : 'None: every call counted had a valid key.';
+  const none = days.measured === 'no' ? 'Not measured.' : 'None: every call counted had a valid key.';
   return section(
     'unattributed',
     'Unattributed calls',

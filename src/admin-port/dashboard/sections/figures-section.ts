@@ -1,3 +1,4 @@
+import type { ReportRow } from '../../../deprecation/reports/group-usage.ts';
 import { minutesOf, type UsageReport } from '../../../deprecation/reports/report.ts';
 import { dayMs, durationText, minuteMs } from '../../../lib/days.ts';
 import { html, type Content, type Html } from '../../../lib/html.ts';
@@ -7,13 +8,13 @@ import type { DashboardData } from '../dashboard-data.ts';
 import { figure, foldedList, hidden, section } from '../components/layout.ts';
 
 /** The figures people look for first. */
-export function figuresSection({ days, operations, calling, quiet, now }: DashboardData): Html {
+export function figuresSection({ days, trend, calling, quiet, now }: DashboardData): Html {
   const count = (n: number) => (n === 0 && days.measured === 'no' ? callsText(null) : number(n));
   return section(
     'figures',
     hidden('At a glance'),
     html`<dl>
-      ${figure('Calls', count(days.calls), days.measured !== 'no' && weekOnWeek(operations))}
+      ${figure('Calls', count(days.calls), days.measured !== 'no' && weekOnWeek(trend))}
       ${figure('Clients calling', count(calling.length), `${counted(quiet.length, 'client')} quiet`)}
       ${figure('Unattributed calls', count(days.unattributed), 'without a valid key')}
       ${figure(
@@ -25,14 +26,9 @@ export function figuresSection({ days, operations, calling, quiet, now }: Dashbo
   );
 }
 
-function weekOnWeek(rows: DashboardData['operations']): Html {
-  const sum = (of: 'last7Days' | 'previous7Days') =>
-    rows.reduce((total, { trend }) => total + (trend?.[of] ?? 0), 0);
-  const [last7Days, previous7Days] = [sum('last7Days'), sum('previous7Days')];
-  const change = previous7Days === 0 ? null : last7Days / previous7Days - 1;
-  const measured = rows.every(({ trend }) => trend?.measured !== false);
-  if (measured && last7Days + previous7Days === 0) return html`none in the last 14 days`;
-  return html`${trendText({ last7Days, previous7Days, change, measured })} week on week`;
+function weekOnWeek(trend: ReportRow['trend']): Html {
+  const isNone = trend === null || (trend.measured && trend.last7Days + trend.previous7Days === 0);
+  return isNone ? html`none in the last 14 days` : html`${trendText(trend)} week on week`;
 }
 
 /** Rounded down, so that 100% means all of it. */
