@@ -7,7 +7,7 @@ import { columnsOf, type Columns } from '../columns.ts';
 import { SourceError } from '../source.ts';
 import type { Reader, Row } from '../source.ts';
 import { maxRowBytes, openBytes } from './file.ts';
-import type { DataFile, FileVersion } from './file.ts';
+import type { DataFile } from './file.ts';
 
 /** What the parser gives: the cells of a record, or why there are none, with the line where that ends. */
 type Parsed =
@@ -24,13 +24,12 @@ type Parsed =
  */
 export async function openCsv(
   file: DataFile,
-  version: FileVersion,
   fields: ReadonlyMap<string, string> | undefined,
 ): Promise<Reader> {
-  const delimiter = await findDelimiter(file, version);
-  const columns = await readColumns(file, parseFile(file, version, delimiter).parsed, fields);
+  const delimiter = await findDelimiter(file);
+  const columns = await readColumns(file, parseFile(file, delimiter).parsed, fields);
   return async function* (options) {
-    const { parsed, progress } = parseFile(file, version, delimiter);
+    const { parsed, progress } = parseFile(file, delimiter);
     const batch = createBatchBuilder<number>(options.size, (line) => `${file.name}:${line}`);
     let isHeader = true;
     for await (const next of parsed) {
@@ -70,8 +69,8 @@ async function readColumns(
 }
 
 /** Comma, semicolon or tab: whichever the first line has most of outside quotes. */
-async function findDelimiter(file: DataFile, version: FileVersion): Promise<string> {
-  for await (const chunk of openBytes(file, version).chunks) {
+async function findDelimiter(file: DataFile): Promise<string> {
+  for await (const chunk of openBytes(file).chunks) {
     const [line = ''] = chunk
       .toString('latin1')
       .replaceAll(/"[^"]*"/g, '')
@@ -102,10 +101,9 @@ function toRow(cells: readonly string[], columns: Columns): Row {
 /** Parses the bytes as Latin-1: the parser would silently replace what is not valid UTF-8. */
 function parseFile(
   file: DataFile,
-  version: FileVersion,
   delimiter: string,
 ): { parsed: AsyncIterable<Parsed>; progress: () => number } {
-  const { chunks, progress } = openBytes(file, version);
+  const { chunks, progress } = openBytes(file);
   const parser = parse({
     delimiter,
     // Any of them ends a record, however they are mixed.

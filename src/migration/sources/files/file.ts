@@ -4,7 +4,7 @@ import { createGunzip } from 'node:zlib';
 import type { Entity } from '../../records/records.ts';
 import { SourceError } from '../source.ts';
 
-export interface DataFile {
+export interface NamedFile {
   readonly path: string;
   /** The name without folders, for positions in reports. */
   readonly name: string;
@@ -17,28 +17,26 @@ export const maxRowBytes = 1024 * 1024;
 
 const chunkBytes = 64 * 1024;
 
-/** Identifies one state of a file. */
-export interface FileVersion {
+/** One state of a file. */
+export interface DataFile extends NamedFile {
   readonly size: number;
-  /** Size, time of the last change and inode. */
-  readonly token: string;
+  /** Identifies the state: size, time of the last change and inode. */
+  readonly version: string;
 }
 
-/** The file's version now. */
-export async function fileVersion(file: DataFile): Promise<FileVersion> {
+/** The file as it is now. */
+export async function lookAt(file: NamedFile): Promise<DataFile> {
   try {
     const { size, mtimeNs, ino } = await stat(file.path, { bigint: true });
-    return { size: Number(size), token: `${size}-${mtimeNs}-${ino}` };
+    return { ...file, size: Number(size), version: `${size}-${mtimeNs}-${ino}` };
   } catch (error) {
     throw unreadable(file, error);
   }
 }
 
 /** The file's uncompressed bytes; `progress` says what share of the file is read. */
-export function openBytes(
-  file: DataFile,
-  { size }: FileVersion,
-): { chunks: AsyncIterable<Buffer>; progress: () => number } {
+export function openBytes(file: DataFile): { chunks: AsyncIterable<Buffer>; progress: () => number } {
+  const { size } = file;
   const stream = createReadStream(file.path, { highWaterMark: chunkBytes });
   const progress = (): number => (size === 0 ? 1 : Math.min(1, stream.bytesRead / size));
   if (file.format !== 'ndjson.gz') return { chunks: readAll(file, stream), progress };
@@ -71,7 +69,7 @@ function isUtf16([a = 1, b = 1, c = 1, d = 1]: Buffer): boolean {
   return (a === 0) !== (b === 0) && (a === 0) === (c === 0) && (b === 0) === (d === 0);
 }
 
-function unreadable(file: DataFile, error: unknown): unknown {
+function unreadable(file: NamedFile, error: unknown): unknown {
   const code = (error as NodeJS.ErrnoException).code ?? '';
   if (code.startsWith('Z_')) {
     return new SourceError(`${file.name} is not a whole gzip file (${code}): copy or compress it again`);

@@ -5,8 +5,8 @@ import type { Entity } from '../../records/records.ts';
 import type { Mapping } from '../mapping.ts';
 import { createSource, SourceError } from '../source.ts';
 import type { Reader, Source } from '../source.ts';
-import { fileVersion } from './file.ts';
-import type { DataFile, FileVersion } from './file.ts';
+import { lookAt } from './file.ts';
+import type { DataFile, NamedFile } from './file.ts';
 import {
   checkDigest,
   exportedName,
@@ -31,11 +31,11 @@ export async function openFiles(location: string, mapping: Mapping | undefined):
   const readers = new Map<Entity, Reader>();
   const versions: string[] = [];
   for (const entity of entityNames) {
-    const file = files.get(entity);
-    if (file === undefined) continue;
-    const version = await fileVersion(file);
-    versions.push(`${file.name} ${version.token}`);
-    readers.set(entity, await openFile(file, version, mapping, manifest));
+    const named = files.get(entity);
+    if (named === undefined) continue;
+    const file = await lookAt(named);
+    versions.push(`${file.name} ${file.version}`);
+    readers.set(entity, await openFile(file, mapping, manifest));
   }
   const remedyFor = (entity: Entity): string =>
     `${location} holds no ${entity}: add the file ${entity}.ndjson, or leave ${entity} out`;
@@ -50,7 +50,6 @@ export async function openFiles(location: string, mapping: Mapping | undefined):
 
 async function openFile(
   file: DataFile,
-  version: FileVersion,
   mapping: Mapping | undefined,
   manifest: Manifest | undefined,
 ): Promise<Reader> {
@@ -60,24 +59,19 @@ async function openFile(
     throw new SourceError(`${where}: query and key are for databases; a file takes fields alone`);
   if (own !== undefined && own.fields === undefined)
     throw new SourceError(`${where} maps nothing: add fields, or leave the entity out`);
-  const unchanged = (read: Reader): Reader => readUnchanged(file, version, manifest, read);
+  const unchanged = (read: Reader): Reader => readUnchanged(file, manifest, read);
   if (file.format === 'csv') {
     const { openCsv } = await import('./csv.ts');
-    return unchanged(await openCsv(file, version, own?.fields));
+    return unchanged(await openCsv(file, own?.fields));
   }
   const project = own?.fields === undefined ? undefined : projectByPointers(own.fields, where);
-  return unchanged((options) => readNdjson(file, version, options, project));
+  return unchanged((options) => readNdjson(file, options, project));
 }
 
 /** Reads only the version of the file that was opened, and, where it is part of an export, only what was exported. */
-function readUnchanged(
-  file: DataFile,
-  version: FileVersion,
-  manifest: Manifest | undefined,
-  read: Reader,
-): Reader {
+function readUnchanged(file: DataFile, manifest: Manifest | undefined, read: Reader): Reader {
   const check = async (): Promise<void> => {
-    if ((await fileVersion(file)).token === version.token) return;
+    if ((await lookAt(file)).version === file.version) return;
     throw new SourceError(
       `${file.name} has changed since it was opened: wait until nothing writes to it, then run the same command again`,
     );
@@ -85,7 +79,7 @@ function readUnchanged(
   let isChecked = false;
   return async function* (options) {
     await check();
-    if (!isChecked) await checkDigest(file, version, manifest);
+    if (!isChecked) await checkDigest(file, manifest);
     isChecked = true;
     yield* read(options);
     await check();
@@ -93,7 +87,7 @@ function readUnchanged(
 }
 
 interface Found {
-  files: Map<Entity, DataFile>;
+  files: Map<Entity, NamedFile>;
   ignored: string[];
   manifest: Manifest | undefined;
 }
@@ -118,7 +112,7 @@ async function findFiles(location: string): Promise<Found> {
     return { files: new Map([[file.entity, file]]), ignored: [], manifest };
   }
   const manifest = await readManifest(location);
-  const files = new Map<Entity, DataFile>();
+  const files = new Map<Entity, NamedFile>();
   const ignored: string[] = [];
   const names = (await readdir(location)).sort();
   for (const name of names) {
@@ -151,7 +145,7 @@ async function findFiles(location: string): Promise<Found> {
   return { files, ignored, manifest };
 }
 
-function asDataFile(path: string): DataFile | undefined {
+function asDataFile(path: string): NamedFile | undefined {
   const name = basename(path);
   for (const format of formats) {
     const entity = name.endsWith(`.${format}`) ? name.slice(0, -format.length - 1) : '';

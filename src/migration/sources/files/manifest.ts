@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { SourceError } from '../source.ts';
-import { openBytes, type DataFile, type FileVersion } from './file.ts';
+import { openBytes, type DataFile, type NamedFile } from './file.ts';
 
 /** The file in an export by which an incomplete copy is recognized. */
 export const manifestName = 'manifest.json';
@@ -40,20 +40,16 @@ export async function readManifest(folder: string): Promise<Manifest | undefined
 }
 
 /** The name under which a file was exported: it may have been compressed since. */
-export function exportedName({ name }: DataFile): string {
+export function exportedName({ name }: NamedFile): string {
   return name.replace(/\.gz$/, '');
 }
 
 /** Throws a SourceError for a file that is not as it was exported. */
-export async function checkDigest(
-  file: DataFile,
-  version: FileVersion,
-  manifest: Manifest | undefined,
-): Promise<void> {
+export async function checkDigest(file: DataFile, manifest: Manifest | undefined): Promise<void> {
   const entry = manifest?.get(exportedName(file));
   if (entry === undefined) return;
   const hash = createHash('sha256');
-  for await (const chunk of openBytes(file, version).chunks) hash.update(chunk);
+  for await (const chunk of openBytes(file).chunks) hash.update(chunk);
   if (hash.digest('hex') === entry.sha256) return;
   throw new SourceError(
     `${file.name} is not as it was exported (${manifestName}): copy or export it again, or delete ${manifestName} if it was edited on purpose`,

@@ -4,7 +4,7 @@ import { belongsTo, createBatchBuilder } from '../batches.ts';
 import { hugeText, wholeLines } from '../lines.ts';
 import type { Batch, ReadOptions, Row } from '../source.ts';
 import { maxRowBytes, openBytes } from './file.ts';
-import type { DataFile, FileVersion } from './file.ts';
+import type { DataFile } from './file.ts';
 
 const openingBrace = 123;
 const oneObjectPerLine = 'write one object per line, such as by jq -c';
@@ -16,11 +16,10 @@ const cutShort = 'is cut short: the file ends in the middle of this line';
  */
 export async function* readNdjson(
   file: DataFile,
-  version: FileVersion,
   options: ReadOptions,
   project?: (row: unknown) => unknown,
 ): AsyncGenerator<Batch> {
-  const { chunks, progress } = openBytes(file, version);
+  const { chunks, progress } = openBytes(file);
   const batch = createBatchBuilder<number>(options.size, (number) => `${file.name}:${number}`);
   let line = 0;
   for await (const block of wholeLines(chunks, maxRowBytes)) {
