@@ -1,4 +1,4 @@
-import { closeSync, fsyncSync, openSync, writeSync } from 'node:fs';
+import { closeSync, fsyncSync, openSync, writeFileSync } from 'node:fs';
 
 /** A file could not be written; the message is one line with the remedy. */
 export class WriteError extends Error {
@@ -36,10 +36,9 @@ export function createTextFile(path: string, remedy: string): TextFile {
   let file: number | undefined = attempt(() => openSync(path, 'w', 0o600));
   let text = '';
   const flush = (): void => {
-    const bytes = Buffer.from(text);
+    const block = text;
     text = '';
-    if (file === undefined) return;
-    for (let done = 0; done < bytes.length;) done += writeSync(file, bytes, done);
+    if (file !== undefined) writeFileSync(file, block);
   };
   return {
     write: (more) => {
