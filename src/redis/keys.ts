@@ -3,7 +3,7 @@ import { hash } from 'node:crypto';
 /** The ids of all organizations. README.md beside this file has the table of all keys. */
 export const organizationsKey = (prefix: string): string => `${prefix}orgs`;
 
-/** The version of the layout (layout/). */
+/** The version of the layout (layout.ts). */
 export const layoutKey = (prefix: string): string => `${prefix}layout`;
 
 /** The key on which permissions are checked. */

@@ -8,7 +8,7 @@ import {
   settingsKey,
 } from './keys.ts';
 import type { RedisClient } from './connection/client.ts';
-import { recordLayout } from './layout/layout.ts';
+import { recordLayout } from './layout.ts';
 import { script } from './connection/script-loader.ts';
 import { readWriteSnapshot } from './write-snapshot.ts';
 

@@ -2,8 +2,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/g
 import { defaultSettings } from '../../src/domain/settings.ts';
 import { closeRedis } from '../../src/redis/connection/connect.ts';
 import { organizationBase } from '../../src/redis/keys.ts';
-import { layoutVersion, readLayout } from '../../src/redis/layout/layout.ts';
-import { upgradeLayout } from '../../src/redis/layout/upgrade.ts';
+import { layoutVersion, readLayout, upgradeLayout } from '../../src/redis/layout.ts';
 import { saveSettings } from '../../src/redis/organizations.ts';
 import { runTool } from '../support/admin.ts';
 import { startBridge } from '../support/bridge.ts';

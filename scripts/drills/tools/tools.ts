@@ -13,7 +13,7 @@ import {
   profileKey,
   settingsKey,
 } from '../../../src/redis/keys.ts';
-import { readLayout } from '../../../src/redis/layout/layout.ts';
+import { readLayout } from '../../../src/redis/layout.ts';
 import { runTool, type Ran } from '../../../test/support/admin.ts';
 import { runMigrateTool } from '../run-migrate.ts';
 import { after, before, organizationId, writeRecords, writeSource } from './records.ts';

@@ -1,7 +1,6 @@
 import { Command } from 'commander';
 import { counted } from '../../lib/numbers.ts';
-import { layoutFault, layoutVersion } from '../../redis/layout/layout.ts';
-import { upgradeLayout } from '../../redis/layout/upgrade.ts';
+import { layoutFault, layoutVersion, upgradeLayout } from '../../redis/layout.ts';
 import { action, problem, type AdminContext, type Report } from './context.ts';
 import { withExamples } from './options.ts';
 

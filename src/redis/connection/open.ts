@@ -5,7 +5,7 @@ import type { Log } from '../../log.ts';
 import type { RedisClient } from './client.ts';
 import { closeRedis, connectRedis, type ConnectOptions } from './connect.ts';
 import { openEmbedded } from './embedded.ts';
-import { layoutFault, readLayout, recordLayout } from '../layout/layout.ts';
+import { layoutFault, readLayout, recordLayout } from '../layout.ts';
 import { checkPermissions } from './permissions.ts';
 import { waitForReplicas } from './script-loader.ts';
 

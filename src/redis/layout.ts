@@ -1,0 +1,108 @@
+import type { RedisClient } from './connection/client.ts';
+import { scanMembers } from './connection/scan.ts';
+import { layoutKey, localWritesKey, organizationBase, organizationsKey, settingsKey } from './keys.ts';
+
+/**
+ * The version of what README.md describes. Raise it if a bridge of the previous version would
+ * misread or damage what this one writes, and add the step to `steps`.
+ */
+export const layoutVersion = 2;
+
+export type Layout =
+  /** Nothing was ever stored under the prefix. */
+  | { kind: 'empty' }
+  | { kind: 'current' }
+  /** 1 is what was written before the layout had a version. */
+  | { kind: 'older'; version: number }
+  | { kind: 'newer'; version: number }
+  /** An upgrade was begun and has not finished. */
+  | { kind: 'upgrading'; from: number };
+
+/** Which layout the stored data has. */
+export async function readLayout(client: RedisClient, prefix: string): Promise<Layout> {
+  const [text, organizations] = await Promise.all([
+    client.get(layoutKey(prefix)),
+    client.scard(organizationsKey(prefix)),
+  ]);
+  if (text === null) return organizations === 0 ? { kind: 'empty' } : { kind: 'older', version: 1 };
+  const [, from, to] = /^(\d+)(?:->(\d+))?$/.exec(text) ?? [];
+  const version = Number(to ?? from ?? Number.NaN);
+  // Also if this version cannot read the text.
+  if (!(version <= layoutVersion)) return { kind: 'newer', version };
+  if (to !== undefined) return { kind: 'upgrading', from: Number(from) };
+  return version === layoutVersion ? { kind: 'current' } : { kind: 'older', version };
+}
+
+/** Records this version's layout for everything stored from now on, unless a layout is already recorded. */
+export async function recordLayout(client: RedisClient, prefix: string): Promise<void> {
+  await client.set(layoutKey(prefix), String(layoutVersion), 'NX');
+}
+
+/** Why this version must not use the data, as one line with the remedy; undefined if it may. */
+export function layoutFault(layout: Layout): string | undefined {
+  switch (layout.kind) {
+    case 'empty':
+    case 'current':
+      return undefined;
+    case 'older':
+      return `the stored data has layout ${layout.version}, this version of Profile Bridge needs ${layoutVersion}: stop every instance, run admin upgrade, then start this version`;
+    case 'upgrading':
+      return `the stored data is being upgraded from layout ${layout.from} to ${layoutVersion}: wait until admin upgrade has ended, or run it again if it was interrupted`;
+    case 'newer':
+      return `the stored data has layout ${layout.version}, which is newer than this version of Profile Bridge (${layoutVersion}): start the newer version`;
+  }
+}
+
+export type UpgradeOutcome =
+  | { kind: 'upgraded'; from: number; organizations: number }
+  /** The data already has this version's layout. */
+  | { kind: 'current' }
+  | { kind: 'newer'; layout: Layout }
+  /** Aborted by the signal. A later call does the rest; until then no bridge starts. */
+  | { kind: 'interrupted' };
+
+interface UpgradeOptions {
+  signal: AbortSignal;
+  /** Called after each organization with how many are done. */
+  onProgress?: (organizations: number) => void;
+}
+
+/**
+ * The steps from each layout to the next, for one organization. A step may be interrupted at any call and is then
+ * repeated, also for organizations for which it was already done.
+ */
+const steps: Record<number, (client: RedisClient, base: string) => Promise<void>> = {
+  1: async (client, base) => {
+    // The record of local writes had another name, and a rebuild of the name index was marked in the settings.
+    const before = `${base}here`;
+    await client.sunionstore(localWritesKey(base), localWritesKey(base), before);
+    await client.unlink(before);
+    await client.hdel(settingsKey(base), 'frozen');
+  },
+};
+
+/** Converts the stored data to this version's layout. No bridge and no other tool may run meanwhile. */
+export async function upgradeLayout(
+  client: RedisClient,
+  prefix: string,
+  { signal, onProgress = () => {} }: UpgradeOptions,
+): Promise<UpgradeOutcome> {
+  const layout = await readLayout(client, prefix);
+  if (layout.kind === 'newer') return { kind: 'newer', layout };
+  if (layout.kind === 'empty') await recordLayout(client, prefix);
+  if (layout.kind === 'empty' || layout.kind === 'current') return { kind: 'current' };
+  const from = layout.kind === 'older' ? layout.version : layout.from;
+  await client.set(layoutKey(prefix), `${from}->${layoutVersion}`);
+  const done = new Set<string>();
+  for await (const ids of scanMembers(client, organizationsKey(prefix))) {
+    for (const id of ids) {
+      if (signal.aborted) return { kind: 'interrupted' };
+      for (let version = from; version < layoutVersion; version++) {
+        await steps[version]?.(client, organizationBase(prefix, id));
+      }
+      onProgress(done.add(id).size);
+    }
+  }
+  await client.set(layoutKey(prefix), String(layoutVersion));
+  return { kind: 'upgraded', from, organizations: done.size };
+}
