@@ -26,26 +26,23 @@ export interface Seen {
 export function createSeen(): Seen {
   const filters: Uint32Array[] = [];
   let room = 0;
-  const has = (): boolean => {
-    for (const words of filters) if (visit(words, false)) return true;
-    return false;
-  };
   return {
     add: (scope, key) => {
-      digest(scope, key);
-      if (has()) return true;
       if (room === 0) {
         const size = sizes[filters.length] ?? 0;
         filters.push(new Uint32Array(size));
         room = filters.length === sizes.length ? Number.POSITIVE_INFINITY : size * keysPerWord;
       }
-      visit(filters.at(-1) as Uint32Array, true);
+      digest(scope, key);
+      const last = filters.at(-1);
+      for (const words of filters) if (visit(words, words === last)) return true;
       room -= 1;
       return false;
     },
     has: (scope, key) => {
       digest(scope, key);
-      return has();
+      for (const words of filters) if (visit(words, false)) return true;
+      return false;
     },
     get isEmpty() {
       return filters.length === 0;
@@ -56,14 +53,19 @@ export function createSeen(): Seen {
 /** Probes a filter for the key whose digest was made last, or adds it; whether it was there. */
 function visit(words: Uint32Array, isAdded: boolean): boolean {
   const start = (low & (words.length / wordsPerBlock - 1)) * wordsPerBlock;
+  let isThere = true;
   for (let probe = 0, bits = high; probe < probes; probe += 1) {
     const at = start + (bits >>> 28);
     const mask = 1 << ((bits >>> 23) & 31);
-    if (isAdded) words[at] = (words[at] ?? 0) | mask;
-    else if (((words[at] ?? 0) & mask) === 0) return false;
+    const word = words[at] ?? 0;
+    if ((word & mask) === 0) {
+      if (!isAdded) return false;
+      isThere = false;
+      words[at] = word | mask;
+    }
     bits = (Math.imul(bits, 0x9e3779b1) + low) | 0;
   }
-  return true;
+  return isThere;
 }
 
 /** A key's digest (cyrb53), kept here since two numbers returned would have to be allocated. */

@@ -180,7 +180,23 @@ interface Reference {
 
 /** Reports objects and users that are referred to, and are neither in the source as far as it was read nor in Redis. */
 function createReferenceCheck({ store, issues }: MigrationContext, seen: Seen) {
-  const objects = new Set<string>();
+  /** Objects that were looked up, by organization and datasource. */
+  const objects = new Map<Organization, Map<string, Set<string>>>();
+  let count = 0;
+  const wasLookedUp = (
+    organization: Organization,
+    { datasourceId, objectDefinitionId }: ObjectReference,
+  ): boolean => {
+    let own = objects.get(organization);
+    let known = own?.get(datasourceId);
+    if (known?.has(objectDefinitionId) === true) return true;
+    if (count >= remembered) return false;
+    count += 1;
+    if (own === undefined) objects.set(organization, (own = new Map()));
+    if (known === undefined) own.set(datasourceId, (known = new Set()));
+    known.add(objectDefinitionId);
+    return false;
+  };
 
   const userOf = (entity: Entity, { item, organization }: ReadItem): Reference | undefined => {
     const { organizationId, userId } = item.record as RecordOf['collections'];
@@ -199,14 +215,10 @@ function createReferenceCheck({ store, issues }: MigrationContext, seen: Seen) {
     url: string | undefined,
   ): Reference | undefined => {
     const isResolved = url !== undefined || organization.settings.objectImageUrlTemplate !== undefined;
-    if (reference === undefined || isResolved) return undefined;
+    if (reference === undefined || isResolved || wasLookedUp(organization, reference)) return undefined;
     const { organizationId, userId, username } = item.record as RecordOf['profiles'];
     const key = encodeReference(reference);
-    const place = scopeOf('objects', organizationId);
-    const object = place + key;
-    if (objects.has(object)) return undefined;
-    if (objects.size < remembered) objects.add(object);
-    if (seen.has(place, key)) return undefined;
+    if (seen.has(scopeOf('objects', organizationId), key)) return undefined;
     const detail = `object ${JSON.stringify(reference.objectDefinitionId)} of datasource ${JSON.stringify(reference.datasourceId)} is not in the catalogue: references to it are kept without a URL`;
     const issue = { entity: 'profiles', reason: 'unresolved-reference', detail, organizationId } as const;
     return {
