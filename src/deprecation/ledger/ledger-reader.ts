@@ -59,15 +59,15 @@ export async function readLedger(
     organizations.push(...active.map((id, i) => ({ id, lastDay: Number(scores[i] ?? range.lastDay) })));
     organizations.push({ id: null, lastDay: range.lastDay });
   } else organizations.push({ id: organizationId, lastDay: range.lastDay });
-  for await (const some of yieldingChunks(organizations, concurrent)) {
-    await Promise.all(
-      some.map(async ({ id, lastDay }) => {
-        const base = id === null ? unknownOrganizationBase(prefix) : organizationBase(prefix, id);
-        await readKeys(store, base, id, content.keys);
-        await readSeries(store, base, id, { ...range, lastCall: lastDay }, content.series);
-      }),
-    );
-  }
+  const queue = organizations.values();
+  const reader = async () => {
+    for (const { id, lastDay } of queue) {
+      const base = id === null ? unknownOrganizationBase(prefix) : organizationBase(prefix, id);
+      await readKeys(store, base, id, content.keys);
+      await readSeries(store, base, id, { ...range, lastCall: lastDay }, content.series);
+    }
+  };
+  await Promise.all(Array.from({ length: concurrent }, reader));
   return content;
 }
 

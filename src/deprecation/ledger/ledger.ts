@@ -9,7 +9,6 @@ import { dayMs, dayOf } from '../../lib/days.ts';
 import { activeOrganizationsKey, lastBatchKey, ledgerDays, unknownOrganizationBase } from './keys.ts';
 import { groupBy } from '../../lib/collections/group-by.ts';
 import { repeat } from '../../lib/repeat.ts';
-import { yieldingChunks } from '../../lib/time-slices.ts';
 import { createTally, tallyLimits, type Call, type Counted } from './tally.ts';
 
 const recordUsage = script<
@@ -111,11 +110,12 @@ export function createLedger(store: RedisClient, prefix: string, options: Ledger
     if (active.length > 0) {
       await store.zadd(activeOrganizationsKey(prefix), 'GT', ...active.flatMap((id) => [day, id ?? '']));
     }
-    // Where some fail, the others are sent all the same; all must have ended before any batch is sent again.
-    const ended: PromiseSettledResult<void>[] = [];
-    for await (const some of yieldingChunks(out.batches, concurrent)) {
-      ended.push(...(await Promise.allSettled(some.map((batches) => send(...batches)))));
-    }
+    const queue = out.batches.entries();
+    const sender = async () => {
+      for (const batches of queue) await send(...batches);
+    };
+    // All senders must have ended before any batch is sent again.
+    const ended = await Promise.allSettled(Array.from({ length: concurrent }, sender));
     const failed = ended.find((result) => result.status === 'rejected');
     if (failed !== undefined) throw failed.reason;
   };
