@@ -110,6 +110,29 @@ describe('renames that depend on each other', () => {
     expect(await countPendingRenames(contextFor(tool.prefix), ['acme'])).toBe(0);
   });
 
+  test('are said to be pending by an apply that is interrupted while it completes them', async () => {
+    const tool = createTool();
+    const count = 10_000;
+    const source = writeSource({ profiles: users(count, (at) => at) });
+    await tool.json('apply', '--source', source, '--run', 'r');
+    const record = Array.from({ length: count }, (_, at) => [
+      `u${at}`,
+      JSON.stringify([`name-${at}`, `name-${at + 1}`]),
+    ]);
+    const key = `${tool.prefix}{acme}:renames`;
+    await store.hset(key, ...record.flat());
+    const child = tool.start('apply', '--source', source, '--run', 'r');
+    const end = ended(child);
+    while ((await store.hlen(key)) === count) await sleep(1);
+    child.kill('SIGINT');
+    const { code, out, err } = await end;
+    const left = await store.hlen(key);
+    expect(left).toBeGreaterThan(0);
+    expect(code).toBe(130);
+    expect(JSON.parse(out)).toMatchObject({ state: 'interrupted', pendingRenames: left });
+    expect(err).toContain('renames pending');
+  });
+
   test('leave alone whoever has chosen another name through the bridge meanwhile', async () => {
     const bridge = await startBridge({ keyPrefix: freshPrefix() });
     try {

@@ -165,7 +165,7 @@ async function applyLocked(chosen: Chosen, context: MigrationContext, choice: Ap
   const { round, isResumed } = nextRound(chosen, choice, last);
   const scope: Scope = { ...chosen.scope, since: round.since };
   const isFull = round.since === undefined;
-  await completeRenames(context, await runOrganizations(context, run));
+  let pendingRenames = await completeRenames(context, await runOrganizations(context, run));
   const resumeAt = await prepareLoad(context, chosen, isResumed ? round : undefined);
 
   const tallies = createTallies();
@@ -192,7 +192,6 @@ async function applyLocked(chosen: Chosen, context: MigrationContext, choice: Ap
     onTaken: (rows, entity, share) =>
       keeper.loaded({ rows, version: source.version ?? '' }, entity, share, load.flush),
   });
-  let pendingRenames = 0;
   let pruned: Pruned | undefined;
   const startedAt = Date.now();
   const outcome = (kind: Applied['kind']): Applied => ({
