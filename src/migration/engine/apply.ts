@@ -2,7 +2,14 @@ import { createTallies, type Tallies } from '../analysis/outcomes.ts';
 import type { Decided } from '../analysis/spool.ts';
 import type { Entity, RecordOf } from '../records/records.ts';
 import { lockRun } from '../runs/lock.ts';
-import { readRun, runOrganizations, runOrganizationsKey, saveRound, type RunState } from '../runs/runs.ts';
+import {
+  readRun,
+  runOrganizations,
+  runOrganizationsKey,
+  saveRound,
+  settleReadAll,
+  type RunState,
+} from '../runs/runs.ts';
 import type { Scope } from '../sources/scope.ts';
 import { assessSource, entriesToWrite, type AssessChoice, type Assessment } from './read/assess.ts';
 import type { Chosen } from './read/choose.ts';
@@ -161,7 +168,8 @@ export async function applyRun(
 async function applyLocked(chosen: Chosen, context: MigrationContext, choice: ApplyChoice): Promise<Applied> {
   const { signal, issues, progress } = context;
   const { run, source } = chosen;
-  const last = choice.fresh === true ? undefined : await readRun(context, run);
+  const kept = await readRun(context, run);
+  const last = choice.fresh === true ? undefined : kept;
   const { round, isResumed } = nextRound(chosen, choice, last);
   const scope: Scope = { ...chosen.scope, since: round.since };
   const isFull = round.since === undefined;
@@ -246,9 +254,9 @@ async function applyLocked(chosen: Chosen, context: MigrationContext, choice: Ap
   for (const state of Object.values(round.entities)) state.progress = 1;
   const seen = Math.max(assessment.reading.newest, round.highWater ?? 0);
   round.highWater = Math.min(seen, round.startedAt, source.settledUntil);
-  round.readAll = false;
   round.loaded = undefined;
   await saveRound(context, run, round);
+  if (isFull) await settleReadAll(context, run, kept?.readAll ?? 0);
   return outcome('applied');
 }
 
@@ -284,7 +292,7 @@ function nextRound(
   const isSame = last?.selection === selection;
   const isDue =
     fullEvery === undefined ? everything || isPruning : Date.now() - (last?.fullAt ?? 0) >= fullEvery;
-  const readsAll = isDue || last?.readAll === true;
+  const readsAll = isDue || (last?.readAll ?? 0) > 0;
   if (last !== undefined && isSame && last.finishedAt === undefined) {
     const since = readsAll ? undefined : last.since;
     const isSameRule = last.onConflict === scope.onConflict;
@@ -309,7 +317,7 @@ function nextRound(
     fullAt: isSame ? last?.fullAt : undefined,
     highWater,
     since,
-    readAll: last?.readAll ?? false,
+    readAll: last?.readAll ?? 0,
     entities: {},
   };
   return { round, isResumed: false };

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { basename, resolve } from 'node:path';
-import type { Entity } from '../records/records.ts';
+import { entityNames, type Entity } from '../records/records.ts';
 import type { OnConflict } from '../sources/scope.ts';
 import { isDatabaseUrl } from '../sources/databases/urls.ts';
 import type { MigrationContext } from '../engine/context.ts';
@@ -67,8 +67,8 @@ export interface RunState {
   highWater?: number | undefined;
   /** This round reads profiles changed since then. */
   since?: number | undefined;
-  /** Whether the next round reads everything, since a verify has found differences. */
-  readAll?: boolean | undefined;
+  /** How often a verify has found differences since the last round that has read everything. */
+  readAll: number;
   /** How far new organizations are loaded: rows of the source, in the version of it that was read. */
   loaded?: { rows: number; version: string } | undefined;
   entities: Partial<Record<Entity, EntityState>>;
@@ -101,18 +101,19 @@ export async function readRun({ store, prefix }: Place, run: string): Promise<Ru
     fullAt: numberIn('fullAt'),
     highWater: numberIn('highWater'),
     since: numberIn('since'),
-    readAll: fields['readAll'] === '1',
+    readAll: numberIn('readAll') ?? 0,
     loaded: loaded === undefined ? undefined : (JSON.parse(loaded) as RunState['loaded']),
     entities: Object.fromEntries(entities),
   };
 }
 
 /** A state, or a part of it, as the fields that Redis keeps. */
-function fieldsOf({ entities = {}, readAll, loaded, ...plain }: Partial<RunState>): Record<string, string> {
+function fieldsOf({ entities = {}, loaded, ...plain }: Partial<RunState>): Record<string, string> {
   const own = Object.entries(entities).map(([entity, state]) => [`entity:${entity}`, JSON.stringify(state)]);
   const fields = {
     ...plain,
-    readAll: readAll === true ? 1 : undefined,
+    // Counted in Redis alone, where a verify may add to it at any time.
+    readAll: undefined,
     loaded: loaded && JSON.stringify(loaded),
     ...(Object.fromEntries(own) as Record<string, string>),
   };
@@ -120,10 +121,24 @@ function fieldsOf({ entities = {}, readAll, loaded, ...plain }: Partial<RunState
   return Object.fromEntries(given.map(([field, value]) => [field, String(value)]));
 }
 
+/** Fields that not every round has. */
+const optionalFields = [
+  'finishedAt',
+  'fullAt',
+  'highWater',
+  'since',
+  'loaded',
+  ...entityNames.map((entity) => `entity:${entity}`),
+];
+
 /** Saves a round as a whole: what an earlier one kept is replaced. */
 export async function saveRound({ store, prefix }: Place, run: string, state: RunState): Promise<void> {
   const key = runKey(prefix, run);
-  await store.multi().del(key).hset(key, fieldsOf(state)).exec();
+  await store
+    .multi()
+    .hdel(key, ...optionalFields)
+    .hset(key, fieldsOf(state))
+    .exec();
 }
 
 /** Saves how far a round is. */
@@ -143,5 +158,10 @@ export async function forgetLoaded({ store, prefix }: Place, run: string): Promi
 
 /** Makes the next round of a run read everything: a difference that verify found may be older than the last round. */
 export async function readAllNext({ store, prefix }: Place, run: string): Promise<void> {
-  if ((await store.exists(runKey(prefix, run))) === 1) await store.hset(runKey(prefix, run), 'readAll', 1);
+  if ((await store.exists(runKey(prefix, run))) === 1) await store.hincrby(runKey(prefix, run), 'readAll', 1);
+}
+
+/** After a round that has read everything: takes off what verify had asked for by its beginning. */
+export async function settleReadAll({ store, prefix }: Place, run: string, asked: number): Promise<void> {
+  if (asked > 0) await store.hincrby(runKey(prefix, run), 'readAll', -asked);
 }

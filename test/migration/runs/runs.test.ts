@@ -1,0 +1,34 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { expect, test } from '@jest/globals';
+import { readAllNext } from '../../../src/migration/runs/runs.ts';
+import { closeRedis } from '../../../src/redis/connection/connect.ts';
+import { openTestStore } from '../../support/store.ts';
+import { createTool, ended, writeSource } from '../tool.ts';
+
+test('a verify that finds a difference while a round is under way makes the next one read everything', async () => {
+  const tool = createTool();
+  const rows = (at: string) =>
+    Array.from({ length: 100 }, (_, user) => ({
+      organizationId: 'acme',
+      userId: `u${user}`,
+      updatedAt: `2026-01-0${at}T00:00:00Z`,
+    }));
+  const source = writeSource({ profiles: rows('1') });
+  const apply = ['apply', '--source', source, '--run', 'r'];
+  await tool.json(...apply);
+  writeSource({ profiles: rows('2') }, source);
+  const store = await openTestStore();
+  try {
+    await readAllNext({ store, prefix: tool.prefix }, 'r');
+    const child = tool.start(...apply, '--rate', '100', '--batch', '10');
+    const end = ended(child);
+    const first = Date.parse('2026-01-02T00:00:00Z');
+    while ((await store.hget(`${tool.prefix}{acme}:p:u0`, 't')) !== String(first)) await sleep(5);
+    await readAllNext({ store, prefix: tool.prefix }, 'r');
+    expect(JSON.parse((await end).out)).toMatchObject({ full: true, updated: 100 });
+    expect((await tool.json(...apply)).json).toMatchObject({ full: true });
+    expect((await tool.json(...apply)).json).toMatchObject({ full: false });
+  } finally {
+    await closeRedis(store);
+  }
+});
