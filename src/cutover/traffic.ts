@@ -21,12 +21,7 @@ export interface Forwarded extends Relayed {
 }
 
 /** Requests while the legacy service is the authority. */
-export interface Traffic {
-  read: (credentials: Credentials | undefined, request: LegacyRequest) => Promise<Forwarded>;
-  change: (change: Change) => Promise<Forwarded>;
-  /** Waits for background work that outlives the responses. */
-  close: () => Promise<void>;
-}
+export type Traffic = ReturnType<typeof createTraffic>;
 
 export interface TrafficOptions {
   store: RedisClient;
@@ -46,7 +41,7 @@ const longestDoubt = 4000;
 /** The longest response that is compared, in bytes. */
 const longestProfile = 256 * 1024;
 
-export function createTraffic(options: TrafficOptions): Traffic {
+export function createTraffic(options: TrafficOptions) {
   const { store, keyPrefix, legacy, cutover, log } = options;
   const findings = createFindings(store, keyPrefix, log);
   // Doubts must be recorded before a switch looks for them.
@@ -70,7 +65,7 @@ export function createTraffic(options: TrafficOptions): Traffic {
   }
 
   return {
-    read: async (credentials, request) => {
+    read: async (credentials: Credentials | undefined, request: LegacyRequest): Promise<Forwarded> => {
       const lookup = quietly(credentials && readOwnProfile(store, credentials.base, credentials.sha256));
       const response = await legacy.send(request);
       const caller = lookup.then(callerOf);
@@ -84,7 +79,7 @@ export function createTraffic(options: TrafficOptions): Traffic {
       });
       return { ...response, body, caller };
     },
-    change: async (change) => {
+    change: async (change: Change): Promise<Forwarded> => {
       const { credentials, caller, admission } = change;
       const lookup = caller
         ? Promise.resolve({ kind: 'known', caller })
@@ -97,7 +92,8 @@ export function createTraffic(options: TrafficOptions): Traffic {
       if (credentials !== undefined) inBackground(() => judge(credentials, response.status, lookup));
       return { ...response, caller: lookup.then(callerOf) };
     },
-    close: async () => {
+    /** Waits for background work that outlives the responses. */
+    close: async (): Promise<void> => {
       // Changes whose outcome is unknown are adopted if that does not take too long; otherwise their marks stay.
       const late = setTimeout(() => stopping.abort(), longestDoubt);
       while (underWay.size > 0) await Promise.all(underWay);
@@ -138,7 +134,7 @@ export function createTraffic(options: TrafficOptions): Traffic {
   }
 }
 
-/** What is known here of a caller; undefined where Redis is away, or there is nothing to look up. */
+/** What is known here of a caller; undefined if Redis is away, or there is nothing to look up. */
 type Lookup = Promise<{ kind: string; caller?: Caller } | undefined>;
 
 /** The legacy service answers, whatever a look-up finds. */

@@ -34,8 +34,8 @@ export async function whileRegistered<Result>(
   const cutover = await joinCutover(store, {
     keyPrefix: prefix,
     kind: 'migrate',
-    hasLegacy: false,
-    canReplay: false,
+    hasLegacy: true,
+    canReplay: true,
     onMode: stopInReverse,
   });
   try {

@@ -6,7 +6,7 @@ import { profileKey } from '../../redis/keys.ts';
 import { readJson } from '../forward/content.ts';
 import type { LegacyResponse } from '../forward/legacy.ts';
 
-/** What can differ between a profile there and here; `profile` where only one side has one. */
+/** What can differ between a profile there and here; `profile` if only one side has one. */
 export const comparedFields = [
   'profile',
   'username',
@@ -19,11 +19,11 @@ export const comparedFields = [
 
 export type ComparedField = (typeof comparedFields)[number];
 
-/** A profile in the contract's shape (2.1); undefined where the user has none. */
+/** A profile in the contract's shape (2.1); undefined if the user has none. */
 export type Shown = Profile | undefined;
 
 /**
- * The profile that the legacy service shows; `unreadable` if its response is not a profile. `body` is undefined where
+ * The profile that the legacy service shows; `unreadable` if its response is not a profile. `body` is undefined if
  * it was too long or broke off.
  */
 export async function shownByLegacy(

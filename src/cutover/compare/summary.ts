@@ -55,7 +55,7 @@ async function readOne(store: RedisClient, prefix: string, organizationId: strin
     if (count(`field:${field}`) > 0) fields[field] = count(`field:${field}`);
   return {
     organizationId,
-    /** From when on the mode holds that the comparisons were made in; 0 where there were none. */
+    /** From when on the mode holds that the comparisons were made in; 0 if there were none. */
     since: count('since'),
     compared: count('same') + count('different'),
     different: count('different'),

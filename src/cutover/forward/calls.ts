@@ -23,7 +23,7 @@ export interface Change {
   /** Where it is known already; it is looked up otherwise. */
   caller: Caller | undefined;
   request: LegacyRequest;
-  /** What its body says by the rules of the contract; rejects where it follows none. */
+  /** What its body says by the rules of the contract; rejects if it follows none. */
   readBody: () => Promise<unknown>;
   admission: Pick<Admission, 'mode' | 'epoch'>;
   /** Called once, when the change has been adopted or nothing has to be done; must not reject. */

@@ -92,7 +92,7 @@ export function connectLegacy(baseUrl: string, timeoutMs: number): Legacy {
           return attempt(request);
         });
       } catch (error) {
-        throw isTimeout(error) ? timedOut(error, isSafe(request)) : unavailable(error, isSafe(request));
+        throw toProblem(error, isSafe(request));
       }
     },
     close: () => pool.close(),
@@ -121,20 +121,13 @@ function isTimeout(error: unknown): boolean {
   );
 }
 
-const unknownOutcome = ' Whether the change took effect is unknown; sending the same request again is safe.';
-
-function timedOut(cause: unknown, isRead: boolean): ProblemError {
-  const detail = 'The legacy service behind this bridge did not answer in time.';
-  return withCause(new ProblemError('legacy-timeout', isRead ? detail : detail + unknownOutcome), cause);
-}
-
-function unavailable(cause: unknown, isRead: boolean): ProblemError {
-  const detail = 'The legacy service behind this bridge could not be reached, or broke the connection.';
-  return withCause(new ProblemError('legacy-unavailable', isRead ? detail : detail + unknownOutcome), cause);
-}
-
 /** The cause is for the log; a client never sees it. */
-function withCause(error: ProblemError, cause: unknown): ProblemError {
-  error.cause = cause;
-  return error;
+function toProblem(cause: unknown, isRead: boolean): ProblemError {
+  const isLate = isTimeout(cause);
+  const detail = isLate
+    ? 'The legacy service behind this bridge did not answer in time.'
+    : 'The legacy service behind this bridge could not be reached, or broke the connection.';
+  const outcome = ' Whether the change took effect is unknown; sending the same request again is safe.';
+  const code = isLate ? 'legacy-timeout' : 'legacy-unavailable';
+  return Object.assign(new ProblemError(code, isRead ? detail : detail + outcome), { cause });
 }

@@ -5,17 +5,6 @@ import { replaySecretKey } from '../../redis/keys.ts';
 import { readCutover } from '../switch/registry.ts';
 import type { QueuedCaller, QueuedChange } from './queue/changes.ts';
 
-/** Encrypts the API keys of changes that wait for their replay: the legacy service requires the caller's own. */
-export interface ReplayCredentials {
-  /** The key (the bytes of its header, in Latin-1), which can only be decrypted together with its owner. */
-  seal: (caller: QueuedCaller, apiKey: string) => string;
-  /**
-   * The API key of a change; undefined if it was sealed by an instance with another secret, is not that of this
-   * caller, or was removed.
-   */
-  open: (change: Pick<QueuedChange, 'caller' | 'sealedKey'>) => string | undefined;
-}
-
 export interface ReplaySecrets {
   /** REPLAY_SECRET */
   secret: string | undefined;
@@ -67,21 +56,29 @@ export async function openReplayCredentials(
   return { kind: 'able', credentials: createReplayCredentials(keys) };
 }
 
+/** Encrypts the API keys of changes that wait for their replay: the legacy service requires the caller's own. */
+export type ReplayCredentials = ReturnType<typeof createReplayCredentials>;
+
 /** Seals with the first of these keys, and opens with any. */
-export function createReplayCredentials(keys: readonly Buffer[]): ReplayCredentials {
+export function createReplayCredentials(keys: readonly Buffer[]) {
   const [current] = keys;
   if (current === undefined) throw new TypeError('there must be a key');
   const byFingerprint = new Map(keys.map((key) => [fingerprint(key).toString('hex'), key]));
   const ownFingerprint = fingerprint(current);
   return {
-    seal: (caller, apiKey) => {
+    /** The key (the bytes of its header, in Latin-1), which can only be decrypted together with its owner. */
+    seal: (caller: QueuedCaller, apiKey: string): string => {
       const nonce = randomBytes(sizes.nonce);
       const sealing = createCipheriv(cipher, current, nonce, { authTagLength: sizes.tag });
       sealing.setAAD(associatedData(caller));
       const sealed = Buffer.concat([sealing.update(apiKey, 'latin1'), sealing.final()]);
       return Buffer.concat([ownFingerprint, nonce, sealing.getAuthTag(), sealed]).toString('base64');
     },
-    open: ({ caller, sealedKey }) => {
+    /**
+     * The API key of a change; undefined if it was sealed by an instance with another secret, is not that of this
+     * caller, or was removed.
+     */
+    open: ({ caller, sealedKey }: Pick<QueuedChange, 'caller' | 'sealedKey'>): string | undefined => {
       const bytes = Buffer.from(sealedKey, 'base64');
       let at = 0;
       const take = (size: number): Buffer => bytes.subarray(at, (at += size));

@@ -108,32 +108,14 @@ export function nextAfter(outcome: Outcome, attempts: Attempts, timeoutMs: numbe
   const { status } = outcome;
   if (status >= 200 && status < 300) return { kind: 'done' };
   if (status >= 500) return doubtful;
-  switch (status) {
-    case 408:
-    case 425:
-    case 429:
-      return { kind: 'retry', afterMs };
-    case 401:
-    case 403:
-      return { kind: 'other-key' };
-    case 409:
-      return attempts.claimsName && attempts.hasOlder
-        ? { kind: 'retry', afterMs: Math.min(afterMs, 5000) }
-        : { kind: 'aside' };
-    case 404:
-    case 405:
-    case 410:
-      return wrongAddress(status);
-    default:
-      return status < 400 ? wrongAddress(status) : { kind: 'aside' };
+  if ([408, 425, 429].includes(status)) return { kind: 'retry', afterMs };
+  if ([401, 403].includes(status)) return { kind: 'other-key' };
+  if (status < 400 || [404, 405, 410].includes(status)) {
+    const reason = `the legacy service answered a change with ${status}: LEGACY_BASE_URL is probably wrong`;
+    return { kind: 'pause', reason };
   }
-}
-
-function wrongAddress(status: number): Next {
-  return {
-    kind: 'pause',
-    reason: `the legacy service answered a change with ${status}: LEGACY_BASE_URL is probably wrong`,
-  };
+  const mayBeReleased = status === 409 && attempts.claimsName && attempts.hasOlder;
+  return mayBeReleased ? { kind: 'retry', afterMs: Math.min(afterMs, 5000) } : { kind: 'aside' };
 }
 
 /**

@@ -31,9 +31,9 @@ export type Cutover = Awaited<ReturnType<typeof joinCutover>>;
 export interface CutoverOptions {
   keyPrefix: string;
   kind: 'bridge' | 'migrate';
-  /** Whether LEGACY_BASE_URL is set. */
+  /** Whether LEGACY_BASE_URL is set; true for a migration, which need not reach the legacy service. */
   hasLegacy: boolean;
-  /** Whether this instance can seal and open the API keys of waiting changes (REPLAY_SECRET). */
+  /** Whether this instance can seal and open the API keys of waiting changes (REPLAY_SECRET); true for a migration. */
   canReplay: boolean;
   /** Undefined: nothing is logged. */
   log?: Log;
@@ -60,11 +60,7 @@ const storeAway = 1000;
 export async function joinCutover(store: RedisClient, options: CutoverOptions) {
   const { keyPrefix, kind, hasLegacy, canReplay, log } = options;
   const key = cutoverKey(keyPrefix);
-  const { id, registration } = newRegistration({
-    kind,
-    legacy: hasLegacy || kind === 'migrate',
-    replay: canReplay || kind === 'migrate',
-  });
+  const { id, registration } = newRegistration({ kind, legacy: hasLegacy, replay: canReplay });
 
   await removeEnded(store, keyPrefix, (await readCutover(store, keyPrefix)).instances);
   let position = follow(await announced(true), 0);
