@@ -369,6 +369,14 @@ describe('beside the living bridge', () => {
   });
 });
 
+test('a report can go to a device, such as standard output', async () => {
+  const source = writeSource({ profiles: [{ organizationId: 'acme' }] });
+  expect(await createTool().json('plan', '--source', source, '--report', '/dev/null')).toMatchObject({
+    exitCode: 1,
+    json: { invalid: 1 },
+  });
+});
+
 test('an unusable report path is reported before anything is done', async () => {
   const tool = createTool();
   const source = writeSource({ profiles: profiles(1) });

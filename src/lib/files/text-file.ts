@@ -1,4 +1,4 @@
-import { closeSync, fsyncSync, openSync, writeFileSync } from 'node:fs';
+import { closeSync, fstatSync, fsyncSync, openSync, writeFileSync } from 'node:fs';
 
 /** A file could not be written; the message is one line with the remedy. */
 export class WriteError extends Error {
@@ -51,7 +51,8 @@ export function createTextFile(path: string, remedy: string): TextFile {
       try {
         attempt(() => {
           flush();
-          fsyncSync(open);
+          // A pipe or a device cannot be brought to a disk.
+          if (fstatSync(open).isFile()) fsyncSync(open);
         });
       } finally {
         file = undefined;
