@@ -33,16 +33,28 @@ export async function checkUsername(check: Check, user: NamedUser): Promise<void
     await report('username-malformed', `${detail} is not UTF-8: ${remedy}`);
     return;
   }
-  await checkIndexed(check, user);
+  let current: NamedUser | undefined = user;
+  for (let attempt = 1; attempt <= attempts && current !== undefined; attempt++) {
+    if ((await checkIndexed(check, current)) === 'settled') return;
+    // Changed meanwhile, perhaps by another repair of this very check: it is looked at again.
+    Object.assign(check, await readNaming(store, base));
+    const [name = null, changedAt = null] =
+      (await ofRightType(store.hmget(profileKey(base, userId), 'u', 't'))) ?? [];
+    current = name === null ? undefined : { userId, username: name, changedAt };
+  }
 }
 
-async function checkIndexed(check: Check, user: NamedUser): Promise<void> {
-  const { store, base, snapshot, buckets, report } = check;
+/** How often a name that is changing all the time is looked at. */
+const attempts = 10;
+
+/** Whether all is well with the index, or the fault is reported; otherwise something has changed just now. */
+async function checkIndexed(check: Check, user: NamedUser): Promise<'settled' | 'changed'> {
+  const { store, base, snapshot, report } = check;
   const { userId, username } = user;
   const form = normalizedName(snapshot, username);
   const bucket = namesBucketKey(base, snapshot.index, String(numberOfBucket(check, form)));
   const rival = (await ofRightType(store.hget(bucket, form))) ?? null;
-  if (rival === userId) return;
+  if (rival === userId) return 'settled';
   const [rivalName = null, rivalChangedAt = null] =
     (rival !== null && (await ofRightType(store.hmget(profileKey(base, rival), 'u', 't')))) || [];
   const repair: Repair = {
@@ -67,12 +79,7 @@ async function checkIndexed(check: Check, user: NamedUser): Promise<void> {
     const detail = `username ${quote(username)} of user ${quote(userId)} is not in the index${instead}`;
     reported = await report('username-not-indexed', detail, repair);
   }
-  if (reported === 'reported') return;
-  // A name that has just changed is fine. In another generation, or with more buckets, it is looked up again.
-  const naming = await readNaming(store, base);
-  if (naming.snapshot.index === snapshot.index && naming.buckets === buckets) return;
-  Object.assign(check, naming);
-  await checkIndexed(check, user);
+  return reported === 'reported' ? 'settled' : 'changed';
 }
 
 const changeTime = ({ changedAt }: NamedUser): number => Number(changedAt) || 0;
