@@ -25,24 +25,18 @@ redis.call('SET', done, ARGV[2], 'EX', ARGV[3])
 -- The oldest agent makes room.
 local function remember(own, agent, at)
   local field = 'a:' .. agent
-  local known = redis.call('HGET', own, field)
-  if known then
-    if tonumber(known) < at then redis.call('HSET', own, field, at) end
-    return
-  end
-  local agents, oldest, oldest_at = 0, nil, at
+  local known = tonumber(redis.call('HGET', own, field) or 0)
+  if known < at then redis.call('HSET', own, field, at) end
+  if known > 0 then return end
+  local agents, oldest, oldest_at = 0, field, at
   local all = redis.call('HGETALL', own)
   for i = 1, #all, 2 do
     if string.sub(all[i], 1, 2) == 'a:' then
       agents = agents + 1
-      if tonumber(all[i + 1]) <= oldest_at then oldest, oldest_at = all[i], tonumber(all[i + 1]) end
+      if all[i] ~= field and tonumber(all[i + 1]) <= oldest_at then oldest, oldest_at = all[i], tonumber(all[i + 1]) end
     end
   end
-  if agents >= tonumber(ARGV[5]) then
-    if not oldest then return end
-    redis.call('HDEL', own, oldest)
-  end
-  redis.call('HSET', own, field, at)
+  if agents > tonumber(ARGV[5]) then redis.call('HDEL', own, oldest) end
 end
 
 local batch = cjson.decode(ARGV[6])
