@@ -1,9 +1,41 @@
 import type { RedisClient } from '../connection/client.ts';
-import { isKeysMoved } from '../connection/scan.ts';
-import type { Fault } from './check.ts';
-import { walk, type Walked, type WalkOptions } from './walk.ts';
+import { isKeysMoved, scanKeys } from '../connection/scan.ts';
+import {
+  apiKeyKey,
+  collectionKey,
+  loadingKey,
+  namesBucketKey,
+  organizationBase,
+  organizationOf,
+  profileKey,
+  settingsKey,
+} from '../keys.ts';
+import { listOrganizations, registerOrganization } from '../organizations.ts';
+import { yieldingChunks } from '../../lib/time-slices.ts';
+import { checkKeyRecord } from './api-keys.ts';
+import { createReport, noCounts, readNaming, type Check, type Counts, type Fault } from './check.ts';
+import { checkBucket } from './names.ts';
+import { checkOrganization } from './organization.ts';
+import { checkProfile } from './profiles.ts';
+import { checkCollection } from './references.ts';
 
 export type { Counts, Fault, FaultKind } from './check.ts';
+
+interface FsckOptions {
+  /** Only this organization; all of them, if it is not given. */
+  organizationId?: string | undefined;
+  repair: boolean;
+  /** Called with each fault when it is found, and whether it has been repaired. */
+  onFault: (fault: Fault) => void;
+  signal?: AbortSignal | undefined;
+}
+
+interface Walked {
+  kind: 'checked';
+  counts: Counts;
+  /** Organizations that a migration is loading for the first time, which were not examined. */
+  loading: string[];
+}
 
 export type FsckOutcome =
   (Walked & { found: number; repaired: number }) | { kind: 'unknown-organization' } | { kind: 'interrupted' };
@@ -12,6 +44,8 @@ export type FsckOutcome =
 const remembered = 100_000;
 /** The maximum number of scans of all keys, if they move between servers meanwhile. */
 const attempts = 3;
+/** Keys examined at once: enough to keep Redis busy, and few enough that a request waits for milliseconds only. */
+const atOnce = 100;
 
 /**
  * Checks that what the store holds is consistent: index and profiles agree both ways, the denylist is well-formed,
@@ -19,7 +53,7 @@ const attempts = 3;
  * it makes every repair that needs no guessing. The service may be running: a reported fault existed at one instant,
  * and each repair checks its conditions again in its script. Memory use does not grow with the store.
  */
-export async function fsck(store: RedisClient, prefix: string, options: WalkOptions): Promise<FsckOutcome> {
+export async function fsck(store: RedisClient, prefix: string, options: FsckOptions): Promise<FsckOutcome> {
   const reported = new Set<string>();
   const totals = { found: 0, repaired: 0 };
   const onFault = (fault: Fault): void => {
@@ -38,4 +72,79 @@ export async function fsck(store: RedisClient, prefix: string, options: WalkOpti
       if (!isKeysMoved(error) || attempt === attempts) throw error;
     }
   }
+}
+
+/** Examines every key once, as far as none moves to another server meanwhile. */
+async function walk(
+  store: RedisClient,
+  prefix: string,
+  { organizationId, signal, ...options }: FsckOptions,
+): Promise<Walked | { kind: 'unknown-organization' | 'interrupted' }> {
+  const counts = { ...noCounts };
+  const loading: string[] = [];
+  const registered = new Set(await listOrganizations(store, prefix));
+  /** By the organization's base; undefined if it cannot be examined. */
+  const checks = new Map<string, Promise<Check | undefined>>();
+
+  /** Examines the single keys of an organization. */
+  const begin = async (id: string): Promise<Check | undefined> => {
+    const base = organizationBase(prefix, id);
+    const report = createReport(store, base, id, options);
+    const settings = settingsKey(base);
+    const type = await store.type(settings);
+    if (type === 'none' && (await store.exists(loadingKey(base))) === 1) loading.push(id);
+    else if (type === 'none') await report('settings-missing', 'there are no settings: run org set');
+    else if (type !== 'hash') {
+      await report('wrong-type', `"${settings}" is not a hash: remove it, then run org set`);
+    }
+    if (type !== 'hash') return undefined;
+    if (!registered.has(id)) {
+      await report('unregistered-organization', 'the organization is not in the registry', async () => {
+        await registerOrganization(store, prefix, id);
+        return true;
+      });
+    }
+    const check: Check = { store, base, ...(await readNaming(store, base)), counts, report };
+    await checkOrganization(check);
+    return check;
+  };
+
+  const checkOf = (base: string): Promise<Check | undefined> => {
+    const id = organizationOf(prefix, base);
+    const check = checks.get(base) ?? (id === undefined ? Promise.resolve(undefined) : begin(id));
+    checks.set(base, check);
+    return check;
+  };
+
+  const examine = async (key: string): Promise<void> => {
+    const base = key.slice(0, key.indexOf('}:', prefix.length) + 2);
+    const check = await checkOf(base);
+    if (check === undefined) return;
+    for (const [start, checkKey] of [
+      [namesBucketKey(base, check.snapshot.index, ''), checkBucket],
+      [profileKey(base, ''), checkProfile],
+      [apiKeyKey(base, ''), checkKeyRecord],
+      [collectionKey(base, ''), checkCollection],
+    ] as const) {
+      if (key.startsWith(start)) await checkKey(check, key.slice(start.length));
+    }
+  };
+
+  if (organizationId !== undefined && !registered.has(organizationId)) {
+    const base = organizationBase(prefix, organizationId);
+    if ((await store.exists(settingsKey(base), loadingKey(base))) === 0)
+      return { kind: 'unknown-organization' };
+  }
+  for (const id of organizationId === undefined ? registered : [organizationId]) {
+    if (signal?.aborted === true) return { kind: 'interrupted' };
+    await checkOf(organizationBase(prefix, id));
+  }
+  const start = organizationId === undefined ? `${prefix}{` : organizationBase(prefix, organizationId);
+  for await (const keys of scanKeys(store, start)) {
+    for await (const chunk of yieldingChunks(keys, atOnce)) {
+      if (signal?.aborted === true) return { kind: 'interrupted' };
+      await Promise.all(chunk.map(examine));
+    }
+  }
+  return { kind: 'checked', counts, loading };
 }
