@@ -31,14 +31,9 @@ export interface Header {
   example?: string | number;
 }
 
-interface Example {
-  summary?: string;
-  value: unknown;
-}
-
 export interface MediaType {
   schema: Schema;
-  examples?: Record<string, Example>;
+  examples?: Record<string, { summary?: string; value: unknown }>;
 }
 
 export interface Response {
@@ -47,30 +42,16 @@ export interface Response {
   content?: Record<string, MediaType>;
 }
 
-/** An operation's deprecation: ISO 8601 times, and links, which may be relative to the deployment. */
-interface DeprecationFacts {
-  deprecatedAt: string;
-  sunsetAt: string;
-  successor: string;
-  documentation: string;
-}
-
-interface Parameter {
-  name: string;
-  in: string;
-  required?: boolean;
-  description: string;
-}
-
 export interface Operation {
   operationId: string;
   summary: string;
   description?: string;
   tags: string[];
   deprecated?: boolean;
-  'x-deprecation'?: DeprecationFacts;
+  /** ISO 8601 times, and links, which may be relative to the deployment. */
+  'x-deprecation'?: Record<'deprecatedAt' | 'sunsetAt' | 'successor' | 'documentation', string>;
   security?: Record<string, string[]>[];
-  parameters?: Parameter[];
+  parameters?: { name: string }[];
   requestBody?: { required?: boolean; content: Record<string, MediaType> };
   responses: Record<string, Response | Reference>;
 }

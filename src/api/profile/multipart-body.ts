@@ -9,11 +9,11 @@ import { receiveBody, tooLarge, type BodyRules } from '../middleware/receive-bod
 const maxPictureBytes = 5 * 1024 * 1024;
 
 /** The other parts of a body are small. */
-const rules = {
+const rules: BodyRules = {
   limit: maxPictureBytes + 2 * 1024 * 1024,
   tooLarge: `The picture is larger than ${maxPictureBytes} bytes.`,
   unreadable: 'invalid-multipart',
-} as const satisfies BodyRules;
+};
 
 /** A picture file and the text parts that came with it; undefined if there are none. */
 export interface Upload {
