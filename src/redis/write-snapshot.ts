@@ -13,22 +13,11 @@ export type JsonText = string | false;
 /** An API key in a reply (credentials in lua/lib/store.lua). */
 export type KeyReply = [id: string, role: string, user: JsonText, client: JsonText];
 
-/**
- * The fields of an organization's settings that a write is checked against, in the order of api_key/authenticate.lua.
- */
-const settingsFields = [
-  'comparison',
-  'min',
-  'max',
-  'pattern',
-  'template',
-  'ownership',
-  'index',
-  'epoch',
-] as const;
+/** The fields of an organization's settings that a write is checked against, as in api_key/authenticate.lua. */
+const settingsFields = ['comparison', 'min', 'max', 'pattern', 'template', 'ownership', 'index', 'epoch'];
 
-type Texts<Fields extends readonly string[]> = { [Position in keyof Fields]: JsonText };
-type SettingsReply = Texts<typeof settingsFields>;
+/** Their values: what is unset is false in a script's reply, and null in a command's. */
+type SettingsReply = (JsonText | null)[];
 
 const findCaller = script<
   [sha256: string],
@@ -121,10 +110,7 @@ export async function readWriteSnapshot(
     store.hmget(settingsKey(base), ...settingsFields),
     userId === undefined ? null : store.hget(profileKey(base, userId), 'u'),
   ]);
-  return toWriteSnapshot(
-    settings.map((value) => value ?? false) as unknown as SettingsReply,
-    username ?? false,
-  );
+  return toWriteSnapshot(settings, username);
 }
 
 /** What the same change is to be checked against now. */
@@ -137,22 +123,25 @@ export async function readAgain(
   return { ...(await readWriteSnapshot(store, base, userId)), epoch, queued };
 }
 
-/** The snapshot in a script's reply. */
-function toWriteSnapshot(reply: SettingsReply, username: JsonText): WriteSnapshot {
-  const [comparison, min, max, pattern, template, ownership, index, epoch] = reply;
+function toWriteSnapshot(reply: SettingsReply, username: JsonText | null): WriteSnapshot {
+  const [comparison, min, max, pattern, template, ownership, index, epoch] = reply.map(orUndefined);
   return {
     settings: {
       comparison: comparison === 'case-insensitive' ? comparison : defaultSettings.comparison,
-      minLength: min === false ? defaultSettings.minLength : Number(min),
-      maxLength: max === false ? defaultSettings.maxLength : Number(max),
-      pattern: pattern === false ? undefined : pattern,
-      objectImageUrlTemplate: template === false ? undefined : template,
+      minLength: Number(min ?? defaultSettings.minLength),
+      maxLength: Number(max ?? defaultSettings.maxLength),
+      pattern,
+      objectImageUrlTemplate: template,
       requireOwnership: ownership === '1',
     },
-    index: index === false ? '0' : index,
-    epoch: Number(epoch),
-    username: username === false ? undefined : username,
+    index: index ?? '0',
+    epoch: Number(epoch ?? 0),
+    username: orUndefined(username),
   };
+}
+
+function orUndefined(value: JsonText | null): string | undefined {
+  return value === false || value === null ? undefined : value;
 }
 
 /** The form of a name under this snapshot's comparison. */
