@@ -109,10 +109,7 @@ export function openIssues(path?: string): Issues {
     },
     mostCommonInvalid: (entity) => {
       const own = [...invalid.values()].filter(({ example }) => example.entity === entity);
-      return own.reduce<(typeof own)[0] | undefined>(
-        (most, next) => (most === undefined || next.count > most.count ? next : most),
-        undefined,
-      );
+      return own.sort((one, other) => other.count - one.count)[0];
     },
     counts: () => Object.fromEntries([...counts].map(([entity, own]) => [entity, Object.fromEntries(own)])),
     examples: () => examples,

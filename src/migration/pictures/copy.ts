@@ -44,9 +44,10 @@ export async function copyPictures(
   if (!scope.entities.includes('profiles')) return counts;
   for await (const chunk of chunksOf(scope, 'profiles')) {
     const wanted = await notHereYet(context, chunk.items);
-    let next = 0;
+    const queue = wanted.values();
     const work = async (): Promise<void> => {
-      for (let item = wanted[next++]; item !== undefined && !context.signal.aborted; item = wanted[next++]) {
+      for (const item of queue) {
+        if (context.signal.aborted) return;
         await options.pacer.wait(1);
         await copyOne(context, options, item, counts);
       }

@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto';
+import { repeat } from '../../lib/repeat.ts';
 import { hasEnded, thisProcess, type ProcessIdentity } from '../../lib/system/process-identity.ts';
 import type { MigrationContext } from '../engine/context.ts';
 import { MigrationError } from '../engine/issues.ts';
@@ -44,20 +45,17 @@ export async function lockRun({ store, prefix }: Place, run: string): Promise<Ru
   // From now on status shows the run, although the first reading may take long.
   await store.sadd(runsKey(prefix), run);
   const lost = new AbortController();
-  const renewOnce = async (): Promise<void> => {
+  const renewing = repeat(async () => {
     try {
       if ((await migrateLock(store, key, own, own, lease)) !== '') lost.abort(lockLost(run));
     } catch {
       // An unavailable store is reported by the writes in progress.
     }
-  };
-  const renew = setInterval(() => {
-    void renewOnce();
-  }, lease / 4).unref();
+  }, lease / 4);
   return {
     lost: lost.signal,
     release: async () => {
-      clearInterval(renew);
+      await renewing.stop();
       await migrateLock(store, key, own, '', lease);
     },
   };
