@@ -1,17 +1,18 @@
-import { Command } from 'commander';
 import { formatInstant } from '../../lib/iso8601.ts';
 import { readAudit, type AuditEntry } from '../../redis/audit.ts';
-import { action, type AdminContext, type Report } from './context.ts';
-import { organizationOption, withExamples } from './options.ts';
+import type { AdminCommand } from './command.ts';
+import type { AdminContext, Report } from './context.ts';
+import { organizationOption } from './options.ts';
 import { printable } from '../../lib/system/terminal.ts';
 
 /** `admin audit`: who changed the denylist. */
-export function auditCommand(context: AdminContext): Command {
-  const audit = new Command('audit')
+export function addAudit(program: AdminCommand): void {
+  program
+    .command('audit')
     .description('changes of the denylist and the renames they caused, oldest first')
     .addOption(organizationOption())
-    .action(action(context, showAudit));
-  return withExamples(audit, ['audit --org acme', 'audit --org acme --json']);
+    .examples('audit --org acme', 'audit --org acme --json')
+    .runs(showAudit);
 }
 
 /** Prints page by page: there may be a hundred thousand entries. */

@@ -1,4 +1,3 @@
-import type { Command } from 'commander';
 import { readConfig, type Config } from '../../config.ts';
 import type { OrganizationSettings } from '../../domain/settings.ts';
 import { createReleasers } from '../../lib/releasers.ts';
@@ -7,6 +6,11 @@ import { organizationBase } from '../../redis/keys.ts';
 import { findSettings } from '../../redis/organizations.ts';
 import type { Shell } from '../shell.ts';
 import type { RedisClient } from '../../redis/connection/client.ts';
+
+interface OpenStore {
+  store: RedisClient;
+  keyPrefix: string;
+}
 
 /** What the commands share. */
 export interface AdminContext {
@@ -17,13 +21,11 @@ export interface AdminContext {
   /** Throws a ConfigError. */
   config: () => Config;
   /** The service's store, opened on first use; `anyLayout`: even if its data must be upgraded first. */
-  store: (options?: { anyLayout?: boolean }) => Promise<RedisClient>;
-  /** The store, and the base of all keys of the organization. */
-  organization: (id: string) => Promise<{ store: RedisClient; base: string }>;
+  open: (options?: { anyLayout?: boolean }) => Promise<OpenStore>;
+  /** The same, with the base of all keys of the organization. */
+  organization: (id: string) => Promise<OpenStore & { base: string }>;
   /** The same for an organization that must exist; throws an UnknownOrganizationError. */
-  existingOrganization: (
-    id: string,
-  ) => Promise<{ store: RedisClient; base: string; settings: OrganizationSettings }>;
+  existingOrganization: (id: string) => Promise<OpenStore & { base: string; settings: OrganizationSettings }>;
   /** Prints the report of a command and sets the exit code. */
   finish: (report: Report, options: { json?: boolean }) => void;
   exitCode: () => number;
@@ -56,14 +58,17 @@ export function createContext({ env, out, err: stderr, signal }: Shell): AdminCo
     err,
     signal,
     config: () => (config ??= readConfig(env)),
-    store: async (options) => await (store ??= reachStore(context.config(), releasers, options)),
-    organization: async (id) => ({
-      store: await context.store(),
-      base: organizationBase(context.config().keyPrefix, id),
-    }),
+    open: async (options) => {
+      const { keyPrefix } = context.config();
+      return { store: await (store ??= reachStore(context.config(), releasers, options)), keyPrefix };
+    },
+    organization: async (id) => {
+      const opened = await context.open();
+      return { ...opened, base: organizationBase(opened.keyPrefix, id) };
+    },
     existingOrganization: async (id) => {
       const opened = await context.organization(id);
-      const settings = await findSettings(opened.store, context.config().keyPrefix, id);
+      const settings = await findSettings(opened.store, opened.keyPrefix, id);
       if (settings === undefined) throw new UnknownOrganizationError(id);
       return { ...opened, settings };
     },
@@ -78,16 +83,6 @@ export function createContext({ env, out, err: stderr, signal }: Shell): AdminCo
     close: releasers.close,
   };
   return context;
-}
-
-/** The action of a command for commander: runs it with its arguments and options, and prints its report. */
-export function action<Args extends unknown[]>(
-  context: AdminContext,
-  run: (context: AdminContext, ...args: Args) => Promise<Report>,
-): (this: Command, ...args: Args) => Promise<void> {
-  return async function (...args) {
-    context.finish(await run(context, ...args), this.opts());
-  };
 }
 
 /** The outcome of an operation; throws an UnknownOrganizationError if the organization does not exist. */

@@ -1,7 +1,7 @@
-import { Command } from 'commander';
 import { fsck, type Counts, type Fault } from '../../redis/fsck/fsck.ts';
-import { action, problem, UnknownOrganizationError, type AdminContext, type Report } from './context.ts';
-import { idOption, withExamples } from './options.ts';
+import type { AdminCommand } from './command.ts';
+import { problem, UnknownOrganizationError, type AdminContext, type Report } from './context.ts';
+import { idOption } from './options.ts';
 import { counted } from '../../lib/numbers.ts';
 import { printable } from '../../lib/system/terminal.ts';
 
@@ -12,15 +12,16 @@ interface FsckOptions {
 }
 
 /** `admin fsck`: checks that the store is consistent. */
-export function fsckCommand(context: AdminContext): Command {
-  const command = new Command('fsck')
+export function addFsck(program: AdminCommand): void {
+  program
+    .command('fsck')
     .description(
       'checks that username index, profiles, denylist, API keys and references agree, while the service runs; exits 1 if faults remain',
     )
     .addOption(idOption('--org <organization>', 'only this organization'))
     .option('--repair', 'repair every fault that has only one possible repair')
-    .action(action(context, check));
-  return withExamples(command, ['fsck', 'fsck --org acme --repair', 'fsck --json']);
+    .examples('fsck', 'fsck --org acme --repair', 'fsck --json')
+    .runs(check);
 }
 
 /** Prints faults as they are found, since there may be many. */
@@ -28,13 +29,12 @@ async function check(
   context: AdminContext,
   { org, repair = false, json = false }: FsckOptions,
 ): Promise<Report> {
-  const store = await context.store();
+  const { store, keyPrefix } = await context.open();
   let separator = '{"faults":[\n';
   const onFault = (fault: Fault): void => {
     context.out(json ? separator + JSON.stringify(forMachines(fault)) : `${forPeople(fault)}\n`);
     separator = ',\n';
   };
-  const { keyPrefix } = context.config();
   const { signal } = context;
   const outcome = await fsck(store, keyPrefix, { organizationId: org, repair, onFault, signal });
   if (outcome.kind === 'unknown-organization') throw new UnknownOrganizationError(org ?? '');

@@ -1,4 +1,4 @@
-import { Command, Option } from 'commander';
+import { Option } from 'commander';
 import { formatInstant } from '../../lib/iso8601.ts';
 import {
   createApiKey,
@@ -8,15 +8,9 @@ import {
   type NewApiKey,
 } from '../../redis/operator/api-keys.ts';
 import { printable, table } from '../../lib/system/terminal.ts';
-import { action, problem, UnknownOrganizationError, type AdminContext, type Report } from './context.ts';
-import {
-  addExamples,
-  idOption,
-  organizationOption,
-  parseFutureInstant,
-  parseId,
-  withExamples,
-} from './options.ts';
+import type { AdminCommand } from './command.ts';
+import { problem, UnknownOrganizationError, type AdminContext, type Report } from './context.ts';
+import { idOption, organizationOption, parseFutureInstant, parseId } from './options.ts';
 
 interface CreateOptions {
   org: string;
@@ -27,10 +21,12 @@ interface CreateOptions {
 }
 
 /** `admin key …`: API keys. */
-export function keyCommand(context: AdminContext): Command {
-  const group = new Command('key').description('API keys');
-
-  const create = group
+export function addKey(program: AdminCommand): void {
+  const group = program
+    .command('key')
+    .description('API keys')
+    .examples('key create --org acme --role player --user u-1', 'key list --org acme');
+  group
     .command('create')
     .description('creates an API key and prints it; it cannot be shown again')
     .addOption(organizationOption())
@@ -42,28 +38,24 @@ export function keyCommand(context: AdminContext): Command {
     .addOption(idOption('--user <user>', 'the user the key acts for'))
     .addOption(idOption('--client <label>', 'what uses the key, such as ios-4.2, for reports'))
     .option('--expires <time>', 'when the key expires, ISO 8601', parseFutureInstant)
-    .action(action(context, createKey));
-  withExamples(create, [
-    'key create --org acme --role player --user u-1 --client ios-4.2',
-    'key create --org acme --role admin --expires 2027-01-31T12:00:00Z --json',
-  ]);
-
-  const all = group
+    .examples(
+      'key create --org acme --role player --user u-1 --client ios-4.2',
+      'key create --org acme --role admin --expires 2027-01-31T12:00:00Z --json',
+    )
+    .runs(createKey);
+  group
     .command('list')
     .description('lists the API keys of an organization, by their public ids')
     .addOption(organizationOption())
-    .action(action(context, listKeys));
-  withExamples(all, ['key list --org acme', 'key list --org acme --json']);
-
-  const revoke = group
+    .examples('key list --org acme', 'key list --org acme --json')
+    .runs(listKeys);
+  group
     .command('revoke')
     .description('revokes an API key; the next request with it is refused')
     .argument('<key-id>', 'public id, as shown by key list', parseId)
     .addOption(organizationOption())
-    .action(action(context, revokeKey));
-  withExamples(revoke, ['key revoke --org acme k_0123456789abcdef']);
-
-  return addExamples(group, ['key create --org acme --role player --user u-1', 'key list --org acme']);
+    .examples('key revoke --org acme k_0123456789abcdef')
+    .runs(revokeKey);
 }
 
 async function createKey(

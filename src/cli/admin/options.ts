@@ -1,8 +1,7 @@
-import { InvalidArgumentError, Option, type Command } from 'commander';
+import { InvalidArgumentError, Option } from 'commander';
 import { nameFault } from '../../domain/usernames.ts';
 import { walletForm } from '../../domain/profile.ts';
 import { parseInstant, type Parsed } from '../../lib/iso8601.ts';
-import { adminCommand, examplesText } from '../command-line.ts';
 
 /** The rules of ids in migrated records: not empty, well-formed, no control characters, at most 256 code points. */
 export function parseId(value: string): string {
@@ -68,14 +67,4 @@ export function requiredId(flags: string, description: string): Option {
 
 export function idOption(flags: string, description: string): Option {
   return new Option(flags, description).argParser(parseId);
-}
-
-/** Adds `--json` to a command, and examples to its help; they are given without the tool's name. */
-export function withExamples(command: Command, examples: readonly string[]): Command {
-  return addExamples(command.option('--json', 'print JSON, for machines'), examples);
-}
-
-/** Examples in the help of a group of commands. */
-export function addExamples(group: Command, examples: readonly string[]): Command {
-  return group.addHelpText('after', examplesText(adminCommand, examples));
 }

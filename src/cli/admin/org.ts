@@ -1,4 +1,4 @@
-import { Command, Option } from 'commander';
+import { Option } from 'commander';
 import { defaultSettings, settingsFaults, type OrganizationSettings } from '../../domain/settings.ts';
 import { counted } from '../../lib/numbers.ts';
 import { list, printable, table } from '../../lib/system/terminal.ts';
@@ -6,8 +6,9 @@ import type { UsernameComparison } from '../../domain/usernames.ts';
 import { organizationRecord } from '../../migration/records/stored.ts';
 import { countHoldings, findSettings, listOrganizations, saveSettings } from '../../redis/organizations.ts';
 import { changeComparison, type ReindexOutcome } from '../../redis/reindex/reindex.ts';
-import { action, problem, UnknownOrganizationError, type AdminContext, type Report } from './context.ts';
-import { addExamples, parseId, parseWholeNumber, withExamples } from './options.ts';
+import type { AdminCommand } from './command.ts';
+import { problem, UnknownOrganizationError, type AdminContext, type Report } from './context.ts';
+import { parseId, parseWholeNumber } from './options.ts';
 
 interface SetOptions {
   usernameMin?: number;
@@ -19,10 +20,12 @@ interface SetOptions {
 }
 
 /** `admin org …`: organizations and their settings. */
-export function orgCommand(context: AdminContext): Command {
-  const group = new Command('org').description('organizations and their settings');
-
-  const set = group
+export function addOrg(program: AdminCommand): void {
+  const group = program
+    .command('org')
+    .description('organizations and their settings')
+    .examples('org set acme --username-min 3', 'org list');
+  group
     .command('set')
     .description('creates an organization, or changes the settings that are given')
     .argument('<organization>', 'organization id', parseId)
@@ -45,29 +48,27 @@ export function orgCommand(context: AdminContext): Command {
         'false',
       ]),
     )
-    .action(action(context, setOrganization));
-  withExamples(set, [
-    'org set acme --username-min 3 --username-max 20 --username-pattern "[a-z0-9_]+"',
-    'org set acme --username-comparison case-insensitive',
-    'org set acme --object-url-template "https://cdn.example/{datasourceId}/{objectDefinitionId}.png"',
-  ]);
-
-  const show = group
+    .examples(
+      'org set acme --username-min 3 --username-max 20 --username-pattern "[a-z0-9_]+"',
+      'org set acme --username-comparison case-insensitive',
+      'org set acme --object-url-template "https://cdn.example/{datasourceId}/{objectDefinitionId}.png"',
+    )
+    .runs(setOrganization);
+  group
     .command('show')
     .description("shows an organization's settings and how much it holds")
     .argument('<organization>', 'organization id', parseId)
-    .action(action(context, showOrganization));
-  withExamples(show, ['org show acme', 'org show acme --json']);
-
-  const all = group.command('list').description('lists all organizations').action(action(context, listAll));
-  withExamples(all, ['org list', 'org list --json']);
-
-  return addExamples(group, ['org set acme --username-min 3', 'org list']);
+    .examples('org show acme', 'org show acme --json')
+    .runs(showOrganization);
+  group
+    .command('list')
+    .description('lists all organizations')
+    .examples('org list', 'org list --json')
+    .runs(listAll);
 }
 
 async function setOrganization(context: AdminContext, id: string, options: SetOptions): Promise<Report> {
-  const { keyPrefix } = context.config();
-  const { store, base } = await context.organization(id);
+  const { store, keyPrefix, base } = await context.organization(id);
   const current = await findSettings(store, keyPrefix, id);
   const given = givenSettings(options);
   const faults = settingsFaults({ ...defaultSettings, ...current, ...given });
@@ -165,8 +166,7 @@ async function showOrganization(context: AdminContext, id: string): Promise<Repo
 }
 
 async function listAll(context: AdminContext): Promise<Report> {
-  const { keyPrefix } = context.config();
-  const store = await context.store();
+  const { store, keyPrefix } = await context.open();
   const found = await Promise.all(
     (await listOrganizations(store, keyPrefix)).map(async (id) => ({
       id,

@@ -1,15 +1,8 @@
-import { Command } from 'commander';
 import { printable } from '../../lib/system/terminal.ts';
 import { addToCollection, setObject, setWallet } from '../../redis/operator/profile-data.ts';
-import { action, requireOrganization, type AdminContext, type Report } from './context.ts';
-import {
-  addExamples,
-  organizationOption,
-  parseHttpUrl,
-  parseWallet,
-  requiredId,
-  withExamples,
-} from './options.ts';
+import type { AdminCommand } from './command.ts';
+import { requireOrganization, type AdminContext, type Report } from './context.ts';
+import { organizationOption, parseHttpUrl, parseWallet, requiredId } from './options.ts';
 
 /*
  * What profiles show or refer to, and players cannot change: the catalogue of objects, the users' collections, and
@@ -23,17 +16,21 @@ interface ObjectOptions {
 }
 
 /** `admin object …`: the catalogue of image objects. */
-export function objectCommand(context: AdminContext): Command {
-  const set = new Command('set')
+export function addObject(program: AdminCommand): void {
+  const example =
+    'object set --org acme --datasource hats --object top-hat --url https://cdn.example/top-hat.png';
+  program
+    .command('object')
+    .description("an organization's catalogue of image objects")
+    .examples(example)
+    .command('set')
     .description("sets an object's image URL; profiles that refer to the object show it at once")
     .addOption(organizationOption())
     .addOption(requiredId('--datasource <id>', 'datasource id'))
     .addOption(requiredId('--object <id>', 'object definition id'))
     .requiredOption('--url <url>', 'http or https URL of the image', parseHttpUrl)
-    .action(action(context, runSetObject));
-  return groupOf('object', "an organization's catalogue of image objects", set, [
-    'object set --org acme --datasource hats --object top-hat --url https://cdn.example/top-hat.png',
-  ]);
+    .examples(example)
+    .runs(runSetObject);
 }
 
 async function runSetObject(
@@ -51,17 +48,20 @@ async function runSetObject(
 }
 
 /** `admin collection …`: what users own. */
-export function collectionCommand(context: AdminContext): Command {
-  const add = new Command('add')
+export function addCollection(program: AdminCommand): void {
+  const example = 'collection add --org acme --user u-1 --datasource hats --object top-hat';
+  program
+    .command('collection')
+    .description('the objects that users own')
+    .examples(example)
+    .command('add')
     .description("adds an object to a user's collection")
     .addOption(organizationOption())
     .addOption(requiredId('--user <user>', 'user id'))
     .addOption(requiredId('--datasource <id>', 'datasource id'))
     .addOption(requiredId('--object <id>', 'object definition id'))
-    .action(action(context, runAddToCollection));
-  return groupOf('collection', 'the objects that users own', add, [
-    'collection add --org acme --user u-1 --datasource hats --object top-hat',
-  ]);
+    .examples(example)
+    .runs(runAddToCollection);
 }
 
 async function runAddToCollection(
@@ -86,16 +86,20 @@ interface WalletOptions {
 }
 
 /** `admin wallet …`: linked wallets. */
-export function walletCommand(context: AdminContext): Command {
-  const set = new Command('set')
+export function addWallet(program: AdminCommand): void {
+  const example = 'wallet set --org acme --user u-1 --address 0x52908400098527886E0F7030069857D2E4169EE7';
+  program
+    .command('wallet')
+    .description('linked EVM wallets')
+    .examples(example)
+    .command('set')
     .description("links a wallet to a user's profile; only a verified one is shown")
     .addOption(organizationOption())
     .addOption(requiredId('--user <user>', 'user id'))
     .requiredOption('--address <address>', '0x and 40 hexadecimal digits', parseWallet)
     .option('--unverified', 'the user has not proved ownership of the wallet')
-    .action(action(context, runSetWallet));
-  const example = 'wallet set --org acme --user u-1 --address 0x52908400098527886E0F7030069857D2E4169EE7';
-  return groupOf('wallet', 'linked EVM wallets', set, [example, `${example} --unverified`]);
+    .examples(example, `${example} --unverified`)
+    .runs(runSetWallet);
 }
 
 async function runSetWallet(
@@ -109,10 +113,4 @@ async function runSetWallet(
     json: { organizationId: org, userId: user, address, verified: !unverified },
     text: `${printable(user)} has the ${unverified ? 'unverified' : 'verified'} wallet ${address}.`,
   };
-}
-
-function groupOf(name: string, description: string, command: Command, examples: readonly string[]): Command {
-  const group = new Command(name).description(description);
-  group.addCommand(withExamples(command, examples));
-  return addExamples(group, examples.slice(0, 1));
 }

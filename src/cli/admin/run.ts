@@ -1,32 +1,33 @@
-import { Command, CommanderError } from 'commander';
+import { CommanderError, type Command } from 'commander';
 import { ConfigError } from '../../config.ts';
 import { version } from '../../version.ts';
 import { adminCommand, describeError, configureErrorOutput } from '../command-line.ts';
-import { auditCommand } from './audit.ts';
 import type { Shell } from '../shell.ts';
+import { addAudit } from './audit.ts';
+import { AdminCommand } from './command.ts';
 import { createContext, type AdminContext } from './context.ts';
-import { cutoverCommand } from './cutover/cutover.ts';
-import { deprecationCommand } from './deprecation/deprecation.ts';
-import { fsckCommand } from './fsck.ts';
-import { keyCommand } from './key.ts';
-import { orgCommand } from './org.ts';
-import { collectionCommand, objectCommand, walletCommand } from './profile-data.ts';
-import { upgradeCommand } from './upgrade.ts';
-import { usageCommand } from './usage.ts';
+import { addCutover } from './cutover/cutover.ts';
+import { addDeprecation } from './deprecation/deprecation.ts';
+import { addFsck } from './fsck.ts';
+import { addKey } from './key.ts';
+import { addOrg } from './org.ts';
+import { addCollection, addObject, addWallet } from './profile-data.ts';
+import { addUpgrade } from './upgrade.ts';
+import { addUsage } from './usage.ts';
 
 /** The commands, in the order of the help. */
-const groups: ((context: AdminContext) => Command)[] = [
-  orgCommand,
-  keyCommand,
-  objectCommand,
-  collectionCommand,
-  walletCommand,
-  auditCommand,
-  fsckCommand,
-  upgradeCommand,
-  usageCommand,
-  deprecationCommand,
-  cutoverCommand,
+const additions: ((program: AdminCommand) => void)[] = [
+  addOrg,
+  addKey,
+  addObject,
+  addCollection,
+  addWallet,
+  addAudit,
+  addFsck,
+  addUpgrade,
+  addUsage,
+  addDeprecation,
+  addCutover,
 ];
 
 /**
@@ -48,25 +49,25 @@ export async function runAdmin(args: readonly string[], shell: Shell): Promise<n
 }
 
 function createProgram(context: AdminContext): Command {
-  const program = new Command(adminCommand)
+  const program = new AdminCommand(context, adminCommand)
     .version(version)
     .description(
       "Manages the organizations, API keys and deprecation of Profile Bridge, in the service's Redis.",
     )
     // In `usage retire-check --org acme`, the option is that of retire-check, not that of usage.
     .enablePositionalOptions()
+    .examples(
+      'org set acme --username-min 3 --username-max 20',
+      'key create --org acme --role player --user u-1 --client ios-4.2',
+      'fsck',
+    )
     .addHelpText('after', programHelp);
-  for (const group of groups) program.addCommand(group(context));
+  for (const add of additions) add(program);
   configureErrorOutput(program, context.out, context.err);
   return program;
 }
 
 const programHelp = `
-Examples:
-  $ ${adminCommand} org set acme --username-min 3 --username-max 20
-  $ ${adminCommand} key create --org acme --role player --user u-1 --client ios-4.2
-  $ ${adminCommand} fsck
-
 It connects to REDIS_URL, or without it to the embedded Redis under DATA_DIR, whether or not the service is running.
 Every command takes --help, with examples, and --json.
 Exit codes: 0 done, 1 ran and found a problem, 2 wrong usage or configuration, 130 interrupted.`;

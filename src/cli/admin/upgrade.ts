@@ -1,22 +1,21 @@
-import { Command } from 'commander';
 import { counted } from '../../lib/numbers.ts';
 import { layoutFault, layoutVersion, upgradeLayout } from '../../redis/layout.ts';
-import { action, problem, type AdminContext, type Report } from './context.ts';
-import { withExamples } from './options.ts';
+import type { AdminCommand } from './command.ts';
+import { problem, type AdminContext, type Report } from './context.ts';
 
 /** `admin upgrade`: converts the stored data to the layout of this version. */
-export function upgradeCommand(context: AdminContext): Command {
-  const command = new Command('upgrade')
+export function addUpgrade(program: AdminCommand): void {
+  program
+    .command('upgrade')
     .description(
       'converts the stored data to the layout of this version; stop all instances of the service first. If it is interrupted, run it again',
     )
-    .action(action(context, upgrade));
-  return withExamples(command, ['upgrade', 'upgrade --json']);
+    .examples('upgrade', 'upgrade --json')
+    .runs(upgrade);
 }
 
 async function upgrade(context: AdminContext, { json = false }: { json?: boolean }): Promise<Report> {
-  const { keyPrefix } = context.config();
-  const store = await context.store({ anyLayout: true });
+  const { store, keyPrefix } = await context.open({ anyLayout: true });
   const outcome = await upgradeLayout(store, keyPrefix, {
     signal: context.signal,
     onProgress: (count) => {

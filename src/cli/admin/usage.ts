@@ -1,12 +1,13 @@
-import { Command, InvalidArgumentError, Option } from 'commander';
+import { InvalidArgumentError, Option } from 'commander';
 import { ledgerDays } from '../../deprecation/ledger/keys.ts';
 import { retireCheck, retireCheckLines } from '../../deprecation/reports/retire-check.ts';
 import { reportUsage } from '../../deprecation/reports/report.ts';
 import { reportCsv, reportLines } from '../../deprecation/reports/report-text.ts';
 import { groups, readUsageQuery } from '../../deprecation/reports/usage-query.ts';
 import { printable } from '../../lib/system/terminal.ts';
-import { action, problem, type AdminContext, type Report } from './context.ts';
-import { idOption, parseTime, parseWholeNumber, withExamples } from './options.ts';
+import type { AdminCommand } from './command.ts';
+import { problem, type AdminContext, type Report } from './context.ts';
+import { idOption, parseTime, parseWholeNumber } from './options.ts';
 
 interface UsageOptions {
   from?: string;
@@ -17,38 +18,36 @@ interface UsageOptions {
 }
 
 /** `admin usage`: reports on calls, and checks whether the API can be retired. */
-export function usageCommand(context: AdminContext): Command {
-  const usage = new Command('usage')
+export function addUsage(program: AdminCommand): void {
+  const usage = program
+    .command('usage')
     .description('shows who calls which operations, how often, and who has stopped')
-    .enablePositionalOptions()
     .option('--from <day>', 'first day, ISO 8601, UTC (default: 29 days before the last day)', checkTime)
     .option('--to <day>', 'last day (default: today)', checkTime)
     .addOption(idOption('--org <organization>', 'only this organization (default: all)'))
     .option('--group <groups>', `one or more of ${groups.join(', ')}, separated by commas`, 'client')
     .addOption(new Option('--csv', 'print CSV, for spreadsheets').conflicts('json'))
-    .action(action(context, showUsage));
-  withExamples(usage, [
-    'usage',
-    'usage --from 2027-01-01 --to 2027-01-31 --org acme --group operation',
-    'usage --group client,operation,status',
-    'usage --group day --csv > calls.csv',
-    'usage retire-check --days 60',
-  ]);
-
-  const check = usage
+    .examples(
+      'usage',
+      'usage --from 2027-01-01 --to 2027-01-31 --org acme --group operation',
+      'usage --group client,operation,status',
+      'usage --group day --csv > calls.csv',
+      'usage retire-check --days 60',
+    )
+    .runs(showUsage);
+  usage
     .command('retire-check')
     .description(
       'checks whether the API can be retired: exit code 0 if no client called and all of that time was measured, else 1',
     )
     .addOption(idOption('--org <organization>', 'only for this organization (default: all)'))
     .option('--days <n>', `how many days back to check, 1 to ${ledgerDays}`, parseDays, 30)
-    .action(action(context, checkRetirement));
-  withExamples(check, [
-    'usage retire-check',
-    'usage retire-check --org acme --days 60 --json',
-    'usage retire-check --days 90 && echo "nobody calls"',
-  ]);
-  return usage;
+    .examples(
+      'usage retire-check',
+      'usage retire-check --org acme --days 60 --json',
+      'usage retire-check --days 90 && echo "nobody calls"',
+    )
+    .runs(checkRetirement);
 }
 
 /** Checks a time, which the query reads as it is written. */
@@ -70,9 +69,9 @@ async function showUsage(
   const now = Date.now();
   const read = readUsageQuery({ from, to, group, organization: org }, now);
   if (read.kind === 'invalid') return { kind: 'usage', message: printable(read.reasons.join('; ')) };
-  const store = await context.store();
+  const { store, keyPrefix } = await context.open();
   if (org !== undefined) await context.existingOrganization(org);
-  const report = await reportUsage(store, context.config().keyPrefix, read.query, now);
+  const report = await reportUsage(store, keyPrefix, read.query, now);
   if (csv) context.out(reportCsv(report));
   return { kind: 'done', json: report, text: csv ? '' : reportLines(report).join('\n') };
 }
@@ -81,8 +80,7 @@ async function checkRetirement(
   context: AdminContext,
   { org, days }: { org?: string; days: number },
 ): Promise<Report> {
-  const { keyPrefix } = context.config();
-  const store = await context.store();
+  const { store, keyPrefix } = await context.open();
   const check = await retireCheck(store, keyPrefix, { organizationId: org, days, now: Date.now() });
   const text = retireCheckLines(check).join('\n');
   if (check.retirable) return { kind: 'done', json: check, text };

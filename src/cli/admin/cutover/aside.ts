@@ -1,10 +1,11 @@
-import { Command, Option } from 'commander';
+import { Option } from 'commander';
 import type { SetAsideChange } from '../../../cutover/replay/queue/changes.ts';
 import { createReplayQueue, type ReplayQueue } from '../../../cutover/replay/queue/queue.ts';
 import { formatInstant } from '../../../lib/iso8601.ts';
 import { counted } from '../../../lib/numbers.ts';
-import { action, problem, type AdminContext, type Report } from '../context.ts';
-import { addExamples, idOption, withExamples } from '../options.ts';
+import type { AdminCommand } from '../command.ts';
+import { problem, type AdminContext, type Report } from '../context.ts';
+import { idOption } from '../options.ts';
 
 interface AsideOptions {
   org?: string;
@@ -12,45 +13,40 @@ interface AsideOptions {
 }
 
 /** `admin cutover aside`: changes that the legacy service refused while the mode was reverse. */
-export function asideCommand(context: AdminContext): Command {
-  const group = new Command('aside').description(
-    'changes that were accepted here and refused by the legacy service; until each is retried or dropped, the mode cannot go back to mirror',
-  );
+export function addAside(cutover: AdminCommand): void {
+  const group = cutover
+    .command('aside')
+    .description(
+      'changes that were accepted here and refused by the legacy service; until each is retried or dropped, the mode cannot go back to mirror',
+    )
+    .examples('cutover aside list', 'cutover aside retry --all');
   const organization = () => idOption('--org <organization>', 'only this organization');
-
-  const list = group
+  group
     .command('list')
     .description('shows each change with the reason; values are not shown')
     .addOption(organization())
-    .action(action(context, listAside));
-  withExamples(list, ['cutover aside list', 'cutover aside list --org acme --json']);
-
-  const retry = group
-    .command('retry')
-    .description(
+    .examples('cutover aside list', 'cutover aside list --org acme --json')
+    .runs(listAside);
+  for (const [act, description] of [
+    [
+      'retry',
       'queues changes again. Sends the current state instead of the old change: the whole profile of its user, or the names of a denylist change that are still denied, or still allowed',
-    );
-  const drop = group
-    .command('drop')
-    .description('discards changes: neither the legacy service nor the bridge is changed');
-  for (const [command, act] of [
-    [retry, 'retry'],
-    [drop, 'drop'],
+    ],
+    ['drop', 'discards changes: neither the legacy service nor the bridge is changed'],
   ] as const) {
-    command
+    group
+      .command(act)
+      .description(description)
       .argument('[id...]', 'ids of changes, as the list shows them')
       .addOption(organization())
       .addOption(new Option('--all', 'all changes that are set aside'))
-      .action(
-        action(context, (_, ids: string[], options: AsideOptions) => decide(context, act, ids, options)),
-      );
-    withExamples(command, [
-      `cutover aside ${act} 1767225600000-0 --org acme`,
-      `cutover aside ${act} --all --org acme`,
-      `cutover aside ${act} --all`,
-    ]);
+      .examples(
+        `cutover aside ${act} 1767225600000-0 --org acme`,
+        `cutover aside ${act} --all --org acme`,
+        `cutover aside ${act} --all`,
+      )
+      .runs((context, ids: string[], options: AsideOptions) => decide(context, act, ids, options));
   }
-  return addExamples(group, ['cutover aside list', 'cutover aside retry --all']);
 }
 
 async function listAside(context: AdminContext, { org }: AsideOptions): Promise<Report> {
@@ -107,7 +103,8 @@ async function decide(
 }
 
 async function openQueue(context: AdminContext): Promise<ReplayQueue> {
-  return createReplayQueue(await context.store(), context.config().keyPrefix);
+  const { store, keyPrefix } = await context.open();
+  return createReplayQueue(store, keyPrefix);
 }
 
 /** The changes set aside, organization by organization. */

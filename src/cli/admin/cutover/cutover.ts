@@ -1,13 +1,12 @@
-import { Command } from 'commander';
 import { authorityOf } from '../../../cutover/modes.ts';
 import { readCutover, type CutoverState } from '../../../cutover/switch/registry.ts';
 import { gatherEvidence } from '../../../cutover/verdict/evidence.ts';
 import { judge, nextMode } from '../../../cutover/verdict/readiness.ts';
 import { formatInstant } from '../../../lib/iso8601.ts';
-import { action, problem, type AdminContext, type Report } from '../context.ts';
-import { addExamples, withExamples } from '../options.ts';
-import { asideCommand } from './aside.ts';
-import { addSetCommand } from './set.ts';
+import type { AdminCommand } from '../command.ts';
+import { problem, type AdminContext, type Report } from '../context.ts';
+import { addAside } from './aside.ts';
+import { addSet } from './set.ts';
 import {
   comparisonLines,
   doubtLines,
@@ -19,38 +18,36 @@ import {
 } from './texts.ts';
 
 /** `admin cutover`: takes over from a live legacy service, step by step (src/cutover/README.md). */
-export function cutoverCommand(context: AdminContext): Command {
-  const group = new Command('cutover').description(
-    'takes over from a live legacy service, step by step: shadow, mirror, reverse, native',
-  );
-
-  const show = group
+export function addCutover(program: AdminCommand): void {
+  const group = program
+    .command('cutover')
+    .description('takes over from a live legacy service, step by step: shadow, mirror, reverse, native')
+    .examples('cutover status', 'cutover set mirror --dry-run', 'cutover set mirror');
+  group
     .command('show')
     .description('shows the mode, since when it has been in force, and which command set it')
-    .action(action(context, showMode));
-  withExamples(show, ['cutover show', 'cutover show --json']);
-
-  const status = group
+    .examples('cutover show', 'cutover show --json')
+    .runs(showMode);
+  group
     .command('status')
     .description(
       'shows the mode, the instances, the results of comparing, and whether the next step is safe, with reasons and remedies. Exits 1 if it is not',
     )
-    .action(action(context, showStatus));
-  withExamples(status, ['cutover status', 'cutover status --json']);
-
-  addSetCommand(group, context);
-  group.addCommand(asideCommand(context));
-  return addExamples(group, ['cutover status', 'cutover set mirror --dry-run', 'cutover set mirror']);
+    .examples('cutover status', 'cutover status --json')
+    .runs(showStatus);
+  addSet(group);
+  addAside(group);
 }
 
 async function showMode(context: AdminContext): Promise<Report> {
-  const state = await readCutover(await context.store(), context.config().keyPrefix);
+  const { store, keyPrefix } = await context.open();
+  const state = await readCutover(store, keyPrefix);
   return { kind: 'done', json: modeJson(state), text: modeLines(state).join('\n') };
 }
 
 async function showStatus(context: AdminContext): Promise<Report> {
-  const store = await context.store();
-  const evidence = await gatherEvidence(store, context.config().keyPrefix);
+  const { store, keyPrefix } = await context.open();
+  const evidence = await gatherEvidence(store, keyPrefix);
   const { state, comparisons, organizations, replay, legacyPictures } = evidence;
   const next = nextMode(state.mode);
   const verdict = next && judge(evidence, next);

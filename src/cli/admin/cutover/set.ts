@@ -1,4 +1,4 @@
-import { Argument, type Command } from 'commander';
+import { Argument } from 'commander';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { authorityOf, modes, ruleOf, type Mode } from '../../../cutover/modes.ts';
 import { leaseHolder } from '../../../cutover/replay/lease.ts';
@@ -16,8 +16,9 @@ import {
 import { cutoverKey } from '../../../redis/keys.ts';
 import { organizationsBeingLoaded } from '../../../migration/runs/runs.ts';
 import { counted, number } from '../../../lib/numbers.ts';
-import { action, problem, type AdminContext, type Report } from '../context.ts';
-import { parseId, parseWholeNumber, repeatable, withExamples } from '../options.ts';
+import type { AdminCommand } from '../command.ts';
+import { problem, type AdminContext, type Report } from '../context.ts';
+import { parseId, parseWholeNumber, repeatable } from '../options.ts';
 import { findingLines, instanceLines } from './texts.ts';
 import type { RedisClient } from '../../../redis/connection/client.ts';
 
@@ -30,8 +31,8 @@ interface SetOptions {
 }
 
 /** `admin cutover set`. */
-export function addSetCommand(group: Command, context: AdminContext): void {
-  const command = group
+export function addSet(cutover: AdminCommand): void {
+  cutover
     .command('set')
     .description(
       'switches every instance to another mode: changes are on hold for about a second, reads are not, and no request fails. If an instance does not respond in time, all of them stay in the old mode',
@@ -52,21 +53,20 @@ export function addSetCommand(group: Command, context: AdminContext): void {
       repeatable(parseId),
       [],
     )
-    .action(action(context, set));
-  withExamples(command, [
-    'cutover set mirror --dry-run',
-    'cutover set mirror',
-    'cutover set shadow --force',
-    'cutover set mirror --assume-stopped web-1-4242-5f0c1a',
-  ]);
+    .examples(
+      'cutover set mirror --dry-run',
+      'cutover set mirror',
+      'cutover set shadow --force',
+      'cutover set mirror --assume-stopped web-1-4242-5f0c1a',
+    )
+    .runs(set);
 }
 
 async function set(context: AdminContext, to: Mode, options: SetOptions): Promise<Report> {
-  const { keyPrefix, legacyBaseUrl } = context.config();
-  if (to !== 'native' && legacyBaseUrl === undefined) {
+  if (to !== 'native' && context.config().legacyBaseUrl === undefined) {
     return { kind: 'usage', message: `the mode ${to} needs the legacy service: set LEGACY_BASE_URL` };
   }
-  const store = await context.store();
+  const { store, keyPrefix } = await context.open();
   const unknown = await removeAssumed(store, keyPrefix, options);
   if (unknown !== undefined) return problem(unknown);
 

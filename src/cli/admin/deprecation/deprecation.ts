@@ -1,4 +1,4 @@
-import { Command, Option } from 'commander';
+import { Option } from 'commander';
 import { readContractPolicy } from '../../../deprecation/policy/contract-policy.ts';
 import { parseLink } from '../../../deprecation/policy/links.ts';
 import { clearInLayer, clearLayer, setInLayer, type Edit } from '../../../deprecation/policy/policy-edits.ts';
@@ -11,8 +11,9 @@ import {
 } from '../../../deprecation/policy/policy.ts';
 import { formatInstant, formatWindow, parseInstant, parseWindow, type Window } from '../../../lib/iso8601.ts';
 import { printable } from '../../../lib/system/terminal.ts';
-import { action, problem, type AdminContext, type Report } from '../context.ts';
-import { addExamples, argument, parseId, parseTime, repeatable, withExamples } from '../options.ts';
+import type { AdminCommand } from '../command.ts';
+import { problem, type AdminContext, type Report } from '../context.ts';
+import { argument, parseId, parseTime, repeatable } from '../options.ts';
 import { addExemptionOptions, findUnknown, type GivenExemption } from './exemption-options.ts';
 import { policyLines, viewPolicy } from './policy-view.ts';
 import { setOptions } from './set-options.ts';
@@ -40,16 +41,20 @@ interface ClearOptions extends Partial<Record<Setting, true>> {
 }
 
 /** `admin deprecation`: shows and changes the deprecation policy. */
-export function deprecationCommand(context: AdminContext): Command {
-  const group = new Command('deprecation').description(
-    'shows and changes the deprecation policy: dates, links, brownouts and exemptions',
-  );
-
-  const show = group
+export function addDeprecation(program: AdminCommand): void {
+  const group = program
+    .command('deprecation')
+    .description('shows and changes the deprecation policy: dates, links, brownouts and exemptions')
+    .examples(
+      'deprecation show',
+      'deprecation set --sunset 2027-12-31T23:59:59Z --brownout 2027-03-01T12:00:00Z/PT30M',
+      'deprecation clear --brownout 2027-03-01T12:00:00Z',
+    );
+  group
     .command('show')
     .description('shows the policy in force and its timeline')
-    .action(action(context, showPolicy));
-  withExamples(show, ['deprecation show', 'deprecation show --json']);
+    .examples('deprecation show', 'deprecation show --json')
+    .runs(showPolicy);
 
   const set = group
     .command('set')
@@ -72,14 +77,15 @@ export function deprecationCommand(context: AdminContext): Command {
       repeatable(argument(parseWindow)),
     );
   const exemptions = addExemptionOptions(set);
-  set.action(action(context, (_, options: SetOptions) => setPolicy(context, options, exemptions)));
-  withExamples(set, [
-    'deprecation set --sunset 2027-12-31T23:59:59Z --after-sunset gone',
-    'deprecation set --brownout 2027-03-01T12:00:00Z/PT30M --brownout 2027-04-01T12:00:00Z/PT2H',
-    'deprecation set --exempt-org acme --exempt-key k_0123456789abcdef --until 2027-06-30T00:00:00Z',
-  ]);
+  set
+    .examples(
+      'deprecation set --sunset 2027-12-31T23:59:59Z --after-sunset gone',
+      'deprecation set --brownout 2027-03-01T12:00:00Z/PT30M --brownout 2027-04-01T12:00:00Z/PT2H',
+      'deprecation set --exempt-org acme --exempt-key k_0123456789abcdef --until 2027-06-30T00:00:00Z',
+    )
+    .runs((context, options: SetOptions) => setPolicy(context, options, exemptions));
 
-  const clear = group
+  group
     .command('clear')
     .description(
       'removes the given settings, so that those of the environment and openapi.yaml apply again; without options, removes all',
@@ -92,18 +98,12 @@ export function deprecationCommand(context: AdminContext): Command {
     .option('--brownout <window>', 'a window as it was set, or its start; repeatable', repeatable(windowName))
     .option('--exempt-org <organization>', "an organization's exemption; repeatable", repeatable(parseId))
     .option('--exempt-key <key-id>', "a key's exemption; repeatable", repeatable(parseId))
-    .action(action(context, clearPolicy));
-  withExamples(clear, [
-    'deprecation clear --sunset --after-sunset',
-    'deprecation clear --brownout 2027-03-01T12:00:00Z',
-    'deprecation clear',
-  ]);
-
-  return addExamples(group, [
-    'deprecation show',
-    'deprecation set --sunset 2027-12-31T23:59:59Z --brownout 2027-03-01T12:00:00Z/PT30M',
-    'deprecation clear --brownout 2027-03-01T12:00:00Z',
-  ]);
+    .examples(
+      'deprecation clear --sunset --after-sunset',
+      'deprecation clear --brownout 2027-03-01T12:00:00Z',
+      'deprecation clear',
+    )
+    .runs(clearPolicy);
 }
 
 /** A window or its start, as `clearInLayer` takes it. */
@@ -114,8 +114,8 @@ function windowName(text: string): string {
 }
 
 async function showPolicy(context: AdminContext): Promise<Report> {
-  const { keyPrefix } = context.config();
-  const { version, changedAt, layer } = await readOperatorLayer(await context.store(), keyPrefix);
+  const { store, keyPrefix } = await context.open();
+  const { version, changedAt, layer } = await readOperatorLayer(store, keyPrefix);
   const origin =
     version === 0
       ? 'Nothing is set here: these settings come from openapi.yaml and the environment.'
@@ -141,7 +141,8 @@ async function setPolicy(
   }
   const report = await change(context, setInLayer(given));
   if (report.kind === 'done') {
-    const unknown = await findUnknown(await context.store(), context.config().keyPrefix, exemptions);
+    const { store, keyPrefix } = await context.open();
+    const unknown = await findUnknown(store, keyPrefix, exemptions);
     for (const exemption of unknown) {
       context.err(`note: there is no ${nameOf(exemption)} yet: check the name\n`);
     }
@@ -180,13 +181,15 @@ async function clearPolicy(context: AdminContext, options: ClearOptions): Promis
     };
     return await change(context, clearInLayer(removals));
   }
-  const { layer } = await readOperatorLayer(await context.store(), context.config().keyPrefix);
+  const { store, keyPrefix } = await context.open();
+  const { layer } = await readOperatorLayer(store, keyPrefix);
   const before = setOptions(layer, Date.now());
   return await change(context, clearLayer, before && `To undo: deprecation set ${before}`);
 }
 
 async function change(context: AdminContext, edit: Edit, note?: string): Promise<Report> {
-  const changed = await changePolicy(await context.store(), context.config().keyPrefix, edit, {
+  const { store, keyPrefix } = await context.open();
+  const changed = await changePolicy(store, keyPrefix, edit, {
     defaults: defaultsOf(context),
     now: Date.now(),
   });
