@@ -11,7 +11,7 @@ import type { Scope } from '../../migration/sources/scope.ts';
 import { figuresOf, figuresTable, organizationFigures, sumOf, type Figures } from './report/figures.ts';
 import { listIssues, listWarnings, remedyFor } from './report/issues.ts';
 import type { Outcome } from './report/outcome.ts';
-import { describePruning, describeSpared } from './plan.ts';
+import { countRemoved, describePruning, describeSpared } from './plan.ts';
 import { withSource, type SessionChoice, type CliEnvironment } from './session.ts';
 
 export interface ApplyChoice
@@ -122,11 +122,7 @@ function describeCopied({ copied, failed }: Copied): string {
 }
 
 function describePruned({ pruned, pruning }: Applied): string {
-  const counts = [...(pruned ?? [])]
-    .filter(([, count]) => count > 0)
-    .map(([entity, count]) => `${number(count)} ${entity}`);
-  const all = counts.length === 0 ? 'nothing' : counts.join(', ');
-  const removed = `Removed because the source no longer has them: ${all}.`;
+  const removed = `Removed because the source no longer has them: ${countRemoved(pruned ?? new Map())}.`;
   return [removed, ...describeSpared(pruning?.spared ?? new Map())].join('\n');
 }
 

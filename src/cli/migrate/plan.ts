@@ -66,11 +66,16 @@ function listChanges(changes: readonly Change[], updated: number): string {
 
 /** What a prune would remove, and what it would not. */
 export function describePruning({ toRemove, spared }: PrunePlan): string {
-  const counts = [...toRemove].map(([entity, count]) =>
-    counted(count, entity === 'denylist' ? 'denied name' : entity.slice(0, -1)),
-  );
-  const all = counts.length === 0 ? 'nothing' : counts.join(', ');
+  const all = countRemoved(toRemove);
   return [`--prune removes what the source no longer has: ${all}.`, ...describeSpared(spared)].join('\n');
+}
+
+/** Records that a prune removes, such as `2 profiles, 1 denied name`. */
+export function countRemoved(removed: PrunePlan['toRemove']): string {
+  const counts = [...removed]
+    .filter(([, count]) => count > 0)
+    .map(([entity, count]) => counted(count, entity === 'denylist' ? 'denied name' : entity.slice(0, -1)));
+  return counts.length === 0 ? 'nothing' : counts.join(', ');
 }
 
 /** What a prune leaves alone though it looks gone. */
