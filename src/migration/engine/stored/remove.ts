@@ -2,7 +2,7 @@ import { profileKey } from '../../../redis/keys.ts';
 import type { MigrationContext } from '../context.ts';
 import { normalizedIn } from '../organizations.ts';
 import { migratePrune, type Mode } from '../scripts.ts';
-import { withCurrentIndex } from '../write/current-index.ts';
+import { withCurrentIndex } from '../current-index.ts';
 import type { StoredRecord } from './scan.ts';
 
 export type RemoveContext = Pick<

@@ -16,7 +16,7 @@ import {
   migrateOrganization,
   migrateProfiles,
 } from '../scripts.ts';
-import { indexTimeout, withCurrentIndex, waitUntil } from './current-index.ts';
+import { indexTimeout, withCurrentIndex, waitUntil } from '../current-index.ts';
 
 /** The actual or planned outcome of a record. */
 export interface Result {

@@ -4,7 +4,7 @@ import { inBatches } from '../../../lib/collections/batches.ts';
 import { groupBy } from '../../../lib/collections/group-by.ts';
 import { pendingRenamesKey } from '../../../redis/keys.ts';
 import type { MigrationContext } from '../context.ts';
-import { withCurrentIndex } from './current-index.ts';
+import { withCurrentIndex } from '../current-index.ts';
 import { normalizedIn, type Organization } from '../organizations.ts';
 import { migrateRename } from '../scripts.ts';
 

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { MigrationError } from '../issues.ts';
-import type { Organization, Organizations } from '../organizations.ts';
+import { MigrationError } from './issues.ts';
+import type { Organization, Organizations } from './organizations.ts';
 
 /** How long names may be held by another operation before a migration gives up, in ms. */
 export const indexTimeout = 60_000;
