@@ -101,7 +101,7 @@ export async function serve(resources: Resources, { ledger, metrics, load }: Cou
 
 /**
  * What forwards requests while the legacy service is the authority, and replays changes to it while Redis is; undefined
- * where there is no legacy service.
+ * if there is no legacy service.
  */
 function openForwarding(
   { config, log, releasers, store, media }: Resources,

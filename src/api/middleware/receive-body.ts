@@ -18,7 +18,7 @@ export function hasBody({ headers }: Request): boolean {
 export interface BodyRules {
   /** The most bytes, as sent and decompressed. */
   limit: number;
-  /** What a client is told of a larger body. */
+  /** The problem for a larger body. */
   tooLarge?: string;
   /** The problem of a body that cannot be read. */
   unreadable: ProblemCode;

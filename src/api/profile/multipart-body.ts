@@ -54,7 +54,7 @@ function boundaryOf({ headers }: Request): string {
 /** What the parser made of one part. */
 type ParsedPart = { kind: 'file' } | { kind: 'text'; text: string; encoding: string };
 
-/** Parses a whole body into the request. Returns what became of each part, in order, except those that were skipped. */
+/** Parses a whole body into the request. Returns the result of each part, in order, except those that were skipped. */
 async function parse(request: Request, response: Response, body: Buffer): Promise<ParsedPart[]> {
   const parts: ParsedPart[] = [];
   const parser = multer({

@@ -31,7 +31,7 @@ export interface Legacy {
    * service may have closed an idle connection at that moment.
    */
   send: (request: LegacyRequest) => Promise<LegacyResponse>;
-  /** Waits for the requests under way. */
+  /** Waits for the requests in progress. */
   close: () => Promise<void>;
 }
 

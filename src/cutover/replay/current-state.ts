@@ -5,7 +5,7 @@ import { scanPairs } from '../../redis/connection/scan.ts';
 import { normalizedName, readWriteSnapshot } from '../../redis/write-snapshot.ts';
 import { yieldingChunks } from '../../lib/time-slices.ts';
 
-/* What a retry sends: the state of now, whatever its change was. */
+/** What a retry sends: the current state, whatever its change was. */
 
 /**
  * What a PUT has to contain to make the user's profile in the legacy service as it is here. A picture of which only the

@@ -43,7 +43,7 @@ export type Delivery = ReturnType<typeof createDelivery>;
 export function createDelivery(options: DeliveryOptions) {
   const { store, keyPrefix, organizationHeader, legacy, media, queue } = options;
 
-  /** A retry asks for the state of now. */
+  /** A retry sends the current state. */
   async function demandOf({ caller, change, isRetry }: QueuedChange): Promise<Demand | Unsendable> {
     const { organizationId, userId = '' } = caller;
     const base = organizationBase(keyPrefix, organizationId);

@@ -43,7 +43,7 @@ export interface CutoverOptions {
 
 /** How often an instance reads the mode, in ms: normally, and during a switch. */
 const interval = { usual: 500, switching: 50 };
-/** How often a change that waits looks whether it may go on, in ms. */
+/** How often a waiting change checks whether it may go on, in ms. */
 const waitInterval = 20;
 /**
  * How long a change waits, in ms: for a store that cannot be reached, and for a switch to end, which with the usual

@@ -21,7 +21,7 @@ export const warnings = [
 export const differing = [
   'missing',
   'different',
-  /** Without a local write: apply leaves it alone unless told to trust the source. */
+  /** Without a local write: apply leaves it alone unless --trust-source is given. */
   'newer-in-redis',
   'extra',
   'index',

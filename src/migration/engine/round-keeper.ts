@@ -7,26 +7,26 @@ import type { MigrationContext } from './context.ts';
 export interface RoundKeeper {
   /** Saves the round before anything is written for it; only once. */
   begin: () => Promise<void>;
-  /** New organizations are loaded as far as this, once `flush` resolves. */
+  /** How far new organizations are loaded, once `flush` resolves. */
   loaded: (
     loaded: { rows: number; version: string },
     entity: Entity,
     share: number,
     flush: () => Promise<void>,
   ) => Promise<void> | undefined;
-  /** What is loaded cannot be resumed: if this process ends before its round, everything is loaded anew. */
+  /** The load can no longer be resumed: if this process ends before its round, everything is loaded again. */
   discardLoaded: () => Promise<void>;
-  /** This share of what had to be written is written. */
+  /** The share of the records to be written that is written. */
   written: (share: number) => void;
   /** Saves now. */
   now: () => Promise<void>;
-  /** Ends saving. */
+  /** Stops saving. */
   drain: () => Promise<void>;
   /** Puts an earlier round's state back, or none, if the round was begun. What it had loaded is rolled back by then. */
   restore: (last: RunState | undefined) => Promise<void>;
 }
 
-/** Milliseconds between two savings: what a kill makes the next start repeat. */
+/** The time between two saves, in ms: the work that a kill makes the next start repeat. */
 const saveInterval = 200;
 
 export function createRoundKeeper(

@@ -35,7 +35,7 @@ export async function organizationsBeingLoaded(store: RedisClient, prefix: strin
   return staged.flat();
 }
 
-/** The organizations that a run has migrated records of. A later round may find records of theirs gone. */
+/** The organizations that a run has migrated records of. A later round may find that some of their records are gone. */
 export async function runOrganizations({ store, prefix }: Place, run: string): Promise<string[]> {
   return await store.smembers(runOrganizationsKey(prefix, run));
 }
@@ -52,7 +52,7 @@ interface EntityState {
 export interface RunState {
   /** The source, without passwords. */
   source: string;
-  /** Tells one source and mapping from another. */
+  /** Identifies a source with its mapping. */
   fingerprint: string;
   /** Which part of the source was selected. */
   selection: string;
@@ -69,7 +69,7 @@ export interface RunState {
   since?: number | undefined;
   /** How often a verify has found differences since the last round that has read everything. */
   readAll: number;
-  /** How far new organizations are loaded: rows of the source, in the version of it that was read. */
+  /** How far new organizations are loaded: rows of the source, in the version that was read. */
   loaded?: { rows: number; version: string } | undefined;
   entities: Partial<Record<Entity, EntityState>>;
 }

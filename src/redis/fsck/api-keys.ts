@@ -28,7 +28,7 @@ async function checkListed({ store, base, report }: Check, id: string, sha256: s
   const list = apiKeyIdsKey(base);
   const listed = await ofRightType(store.hget(list, id));
   if (listed === undefined || listed === sha256) return;
-  // Two keys with one public id: nobody can tell which of them was meant.
+  // Two keys with one public id: it is unknown which of them was meant.
   const isShared = listed !== null && (await store.hget(apiKeyKey(base, listed), 'i')) === id;
   const detail = `key ${id} is missing from the list of keys, or listed for another key, so it cannot be revoked`;
   const link: Repair = {

@@ -63,13 +63,13 @@ export interface Repair {
   audit?: readonly string[];
 }
 
-/** `changed`, `stale`: it was not so any more (of the name index: another generation is in force), and is no fault. */
+/** `changed`, `stale`: the fault no longer existed (or another generation of the name index is in force). */
 type Reported = 'reported' | 'changed' | 'stale';
 
 /**
  * Reports a fault, after repairing it if that is requested and possible. What was seen of it is confirmed by a script,
  * so that nothing is reported, or repaired, that the running service was changing just then. A repair that is more than
- * one script tells whether there was something to repair.
+ * one script returns whether there was something to repair.
  */
 export type Report = (
   kind: FaultKind,

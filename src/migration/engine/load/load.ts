@@ -22,19 +22,19 @@ import { migrateFinishLoad, migrateLoad } from '../scripts.ts';
 import { readRecords } from '../stored/read.ts';
 
 /**
- * Organizations that Redis does not know yet are loaded while the source is read: nobody else can reach them, so
- * their profiles are written without a look at what is there. An organization exists once it has settings, and these
- * come last; until then everything can be rolled back. Records that contest each other's identity or username are set
- * aside, for the same decisions as in an organization that exists.
+ * Organizations that Redis does not know yet are loaded while the source is read: nobody else can reach them, so their
+ * profiles are written without reading what is there. An organization exists once it has settings, and these come last;
+ * until then everything can be rolled back. Records that compete for an identity or a username are set aside, and
+ * decided on as in an existing organization.
  */
 export interface Load {
   /** Begins to load an organization that Redis does not know. */
   claim: (organization: Organization) => Promise<void> | undefined;
   /** Writes records of organizations that are being loaded, or sets them aside. Resolves when there is room for more. */
   take: (entity: Entity, items: readonly ReadItem[], aside: Spool) => Promise<void>;
-  /** Resolves when all that was taken is written. */
+  /** Resolves when all accepted records are written. */
   flush: () => Promise<void>;
-  /** After the reading: writes the name index, and sets aside what other records contest. */
+  /** After reading: writes the name index, and sets aside records whose names other records want. */
   index: (repeated: Seen, aside: Spool) => Promise<void>;
   /** Puts the organizations into service. */
   finish: () => Promise<void>;
@@ -138,7 +138,7 @@ export function createLoad(
 
   /** Takes back profiles that were written. */
   const setAside = async (claims: readonly NameClaim[], aside: Spool): Promise<void> => {
-    // From here on a record of these users would look like the first one, so this cannot be resumed.
+    // From here on a record of these users would look like their first one, so this cannot be resumed.
     await onDiscard();
     for (const [id, own] of groupBy(claims, ({ organization }) => organization.id)) {
       const organization = await organizations.find(id);
@@ -180,7 +180,7 @@ export function createLoad(
       organization.exists || organization.isLoading ? undefined : begin(organization),
     take: (entity, items, aside) => {
       const takeNow = (): Promise<void> => {
-        // What was not taken must not count as loaded.
+        // Records that were not accepted must not count as loaded.
         signal.throwIfAborted();
         return entity === 'profiles'
           ? takeProfiles(items as ReadItem<'profiles'>[], aside)

@@ -1,7 +1,7 @@
 #!lua
 -- @include store
 -- Records what an instance found when it compared the legacy service's responses with what is stored here, and which
--- API keys the two judge differently. The list of users who differ begins anew with each mode.
+-- API keys the two judge differently. The list of users who differ starts over with each mode.
 --
 -- KEYS[1]  <prefix>{organization}:
 -- ARGV[1]  since when the mode holds that the findings are of, ms

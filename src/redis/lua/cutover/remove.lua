@@ -5,7 +5,7 @@
 --
 -- KEYS[1]  <prefix>cutover
 -- ARGV[1]  its id
--- ARGV[2]  '' if it stopped in good order; else why it is removed: what it was about is then in doubt (a gap)
+-- ARGV[2]  '' if it stopped in good order; else why it is removed: its changes are then in doubt (a gap)
 --
 -- 1, or 0 if it was not registered
 if redis.call('HEXISTS', KEYS[1], 'beat:' .. ARGV[1]) == 0 then return 0 end
