@@ -61,7 +61,8 @@ const definition = /^local function (\w+)\((?:.* end|(?!.* end$).*(?:\n(?!end$).
 /** Leaves out unused functions: Redis creates each function again whenever it runs the script. */
 function withoutUnused(parts: string, body: string): string {
   const uses = new Map<string, number>();
-  for (const [word] of (parts + body).matchAll(/\w+/g)) uses.set(word, (uses.get(word) ?? 0) + 1);
+  const code = (parts + body).replace(/--.*/g, '');
+  for (const [word] of code.matchAll(/\w+/g)) uses.set(word, (uses.get(word) ?? 0) + 1);
   const fewer = parts.replace(definition, (text, name: string) => (uses.get(name) === 1 ? '' : text));
   // What only they used is now unused, too.
   return fewer === parts ? parts : withoutUnused(fewer, body);
