@@ -369,6 +369,22 @@ describe('beside the living bridge', () => {
   });
 });
 
+test('plan counts a new user who takes the name of one who is pruned as created', async () => {
+  const tool = createTool();
+  const user = (number: number, name = number) => ({
+    organizationId: 'acme',
+    userId: `u${number}`,
+    username: `name-${name}`,
+  });
+  const before = Array.from({ length: 20 }, (_, at) => user(at));
+  const source = writeSource({ profiles: before });
+  await tool.json('apply', '--source', source);
+  writeSource({ profiles: [...before.slice(1), user(20, 0)] }, source);
+  const counts = { created: 1, updated: 0, unchanged: 19 };
+  expect((await tool.json('plan', '--source', source, '--prune')).json).toMatchObject(counts);
+  expect((await tool.json('apply', '--source', source, '--prune')).json).toMatchObject(counts);
+});
+
 test('a report can go to a device, such as standard output', async () => {
   const source = writeSource({ profiles: [{ organizationId: 'acme' }] });
   expect(await createTool().json('plan', '--source', source, '--report', '/dev/null')).toMatchObject({

@@ -1,4 +1,5 @@
-import { createTallies, type Tallies } from '../analysis/outcomes.ts';
+import { profileKey } from '../../redis/keys.ts';
+import { createTallies, type Outcome, type Tallies } from '../analysis/outcomes.ts';
 import type { Decided } from '../analysis/spool.ts';
 import type { Entity, RecordOf } from '../records/records.ts';
 import { lockRun } from '../runs/lock.ts';
@@ -62,8 +63,8 @@ export async function makePlan(
   const { tallies } = assessment;
   const sample = new Map<Entity, Decided[]>();
   for (const entry of entriesToWrite(assessment, tallies)) {
-    const { entity, outcome } = entry;
-    countPlanned(tallies, entry);
+    const { entity } = entry;
+    const outcome = await countPlanned(context, tallies, entry);
     const own = sample.get(entity) ?? [];
     if (outcome !== 'created' && own.length < shownChanges) sample.set(entity, [...own, entry]);
   }
@@ -71,9 +72,20 @@ export async function makePlan(
   return { assessment, tallies, pruning, changes: changes.flat() };
 }
 
-/** Counts what would become of an entry: whoever still has its username leaves it. */
-function countPlanned(tallies: Tallies, { entity, record, outcome }: Decided): void {
-  tallies.add(entity, record.organizationId, outcome === 'taken' ? 'updated' : outcome);
+/** Counts what would become of an entry, and returns it: whoever still has its username leaves it. */
+async function countPlanned(
+  { store, organizations }: MigrationContext,
+  tallies: Tallies,
+  { entity, record, outcome }: Decided,
+): Promise<Outcome> {
+  let planned = outcome;
+  if (outcome === 'taken') {
+    const { organizationId, userId } = record as RecordOf['profiles'];
+    const { base } = await organizations.find(organizationId);
+    planned = (await store.exists(profileKey(base, userId))) === 1 ? 'updated' : 'created';
+  }
+  tallies.add(entity, record.organizationId, planned);
+  return planned;
 }
 
 async function changesOf(
@@ -221,7 +233,7 @@ async function applyLocked(chosen: Chosen, context: MigrationContext, choice: Ap
   }
   const isRefused = scope.onConflict === 'abort' && assessment.problems > 0;
   if (isRefused || pruning?.refusal !== undefined) {
-    for (const entry of entriesToWrite(assessment, tallies)) countPlanned(tallies, entry);
+    for (const entry of entriesToWrite(assessment, tallies)) await countPlanned(context, tallies, entry);
     await keeper.drain();
     await rollBack(context, run);
     await keeper.restore(last);
