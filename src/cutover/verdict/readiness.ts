@@ -53,7 +53,7 @@ export function judge(evidence: Evidence, to: Mode, haveChangesStopped = false):
 }
 
 /** Whether a finding prevents a switch even with --force. */
-export function isInsuperable({ code }: Finding): boolean {
+export function blocksEvenForced({ code }: Finding): boolean {
   return [
     'impossible',
     'instance-without-legacy',

@@ -1,7 +1,7 @@
 import { describe, expect, test } from '@jest/globals';
 import type { Mode } from '../../../src/cutover/modes.ts';
 import type { CutoverState, Instance } from '../../../src/cutover/switch/registry.ts';
-import { isInsuperable, judge, type Evidence } from '../../../src/cutover/verdict/readiness.ts';
+import { blocksEvenForced, judge, type Evidence } from '../../../src/cutover/verdict/readiness.ts';
 
 const instance: Instance = {
   id: 'web-1',
@@ -65,7 +65,7 @@ function verdict(
     ready: found.ready,
     reasons: found.reasons.map(({ code }) => code),
     warnings: found.warnings.map(({ code }) => code),
-    insuperable: found.reasons.some(isInsuperable),
+    isUnforceable: found.reasons.some(blocksEvenForced),
   };
 }
 
@@ -75,7 +75,7 @@ describe('the step to mirror', () => {
     expect(verdict('shadow', 'mirror', { comparisons: { unmappedKeys: 1 } })).toMatchObject({
       ready: false,
       reasons: ['unmapped-keys'],
-      insuperable: false,
+      blocksEvenForced: false,
     });
   });
 
@@ -90,12 +90,12 @@ describe('the step to mirror', () => {
     const silent = { ...instance, silentMs: 60_000 };
     expect(verdict('shadow', 'mirror', { state: { instances: [silent] } })).toMatchObject({
       reasons: ['instance-silent'],
-      insuperable: true,
+      blocksEvenForced: true,
     });
     const ignorant = { ...instance, legacy: false };
     expect(verdict('shadow', 'mirror', { state: { instances: [ignorant] } })).toMatchObject({
       reasons: ['instance-without-legacy'],
-      insuperable: true,
+      blocksEvenForced: true,
     });
   });
 });
@@ -149,7 +149,7 @@ describe('the step to reverse', () => {
     expect(verdict('mirror', 'reverse', { state })).toMatchObject({ ready: true, warnings: [] });
     expect(verdict('mirror', 'reverse', { state: { verifiedAt: 2000 } })).toMatchObject({
       reasons: ['instance-cannot-replay'],
-      insuperable: true,
+      blocksEvenForced: true,
     });
   });
 });
@@ -168,11 +168,11 @@ describe('the steps out of reverse', () => {
     ]) {
       expect(verdict('reverse', 'native', { replay })).toMatchObject({
         reasons: ['backlog'],
-        insuperable: false,
+        blocksEvenForced: false,
       });
       expect(verdict('reverse', 'mirror', { replay })).toMatchObject({
         reasons: ['backlog-would-be-lost'],
-        insuperable: true,
+        blocksEvenForced: true,
       });
     }
   });
@@ -210,14 +210,14 @@ test('pictures that the legacy service shows are a warning wherever Redis become
 
 test('where no mode was ever set, native can be set for good', () => {
   expect(verdict('native', 'native', { state: { isStored: false } })).toMatchObject({ ready: true });
-  expect(verdict('native', 'native')).toMatchObject({ reasons: ['impossible'], insuperable: true });
+  expect(verdict('native', 'native')).toMatchObject({ reasons: ['impossible'], blocksEvenForced: true });
 });
 
 test('a migrate apply under way holds up every switch, even with --force', () => {
   const state = { instances: [instance, { ...instance, id: 'tool-1', kind: 'migrate' as const }] };
   for (const to of ['shadow', 'native'] as const) {
-    const { ready, reasons, insuperable } = verdict('mirror', to, { state });
-    expect({ ready, insuperable }).toEqual({ ready: false, insuperable: true });
+    const { ready, reasons, isUnforceable } = verdict('mirror', to, { state });
+    expect({ ready, isUnforceable }).toEqual({ ready: false, isUnforceable: true });
     expect(reasons).toContain('migration-running');
   }
 });

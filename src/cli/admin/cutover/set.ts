@@ -7,7 +7,7 @@ import { switchMode, type SwitchOutcome } from '../../../cutover/switch/coordina
 import { readCutover, cutoverRemove } from '../../../cutover/switch/registry.ts';
 import { gatherEvidence } from '../../../cutover/verdict/evidence.ts';
 import {
-  isInsuperable,
+  blocksEvenForced,
   judge,
   silence,
   type Finding,
@@ -74,9 +74,9 @@ async function set(context: AdminContext, to: Mode, options: SetOptions): Promis
   if (holds && options.dryRun !== true) {
     return { kind: 'done', json: { switched: false, from, to }, text: `The mode is ${to} already.` };
   }
-  const blocking = verdict.reasons.filter((finding) => options.force !== true || isInsuperable(finding));
+  const blocking = verdict.reasons.filter((finding) => options.force !== true || blocksEvenForced(finding));
   const isFree = ruleOf(from, to).kind === 'free';
-  const isRefused = isFree ? blocking.some(isInsuperable) : blocking.length > 0;
+  const isRefused = isFree ? blocking.some(blocksEvenForced) : blocking.length > 0;
   if (options.dryRun === true) {
     return {
       kind: 'done',
@@ -190,7 +190,7 @@ async function removeAssumed(
 }
 
 function refusal(from: Mode, verdict: Verdict, blocking: readonly Finding[]): Report {
-  const canForce = !blocking.some(isInsuperable);
+  const canForce = !blocking.some(blocksEvenForced);
   return problem(
     `not switched from ${from} to ${verdict.to}: ${blocking.map(({ reason }) => reason).join('; ')}${canForce ? ' (--force switches anyway)' : ''}`,
     { json: { switched: false, from, ...verdict }, text: findingLines(verdict).join('\n') },
