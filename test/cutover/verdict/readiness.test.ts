@@ -75,7 +75,7 @@ describe('the step to mirror', () => {
     expect(verdict('shadow', 'mirror', { comparisons: { unmappedKeys: 1 } })).toMatchObject({
       ready: false,
       reasons: ['unmapped-keys'],
-      blocksEvenForced: false,
+      isUnforceable: false,
     });
   });
 
@@ -90,12 +90,12 @@ describe('the step to mirror', () => {
     const silent = { ...instance, silentMs: 60_000 };
     expect(verdict('shadow', 'mirror', { state: { instances: [silent] } })).toMatchObject({
       reasons: ['instance-silent'],
-      blocksEvenForced: true,
+      isUnforceable: true,
     });
     const ignorant = { ...instance, legacy: false };
     expect(verdict('shadow', 'mirror', { state: { instances: [ignorant] } })).toMatchObject({
       reasons: ['instance-without-legacy'],
-      blocksEvenForced: true,
+      isUnforceable: true,
     });
   });
 });
@@ -149,7 +149,7 @@ describe('the step to reverse', () => {
     expect(verdict('mirror', 'reverse', { state })).toMatchObject({ ready: true, warnings: [] });
     expect(verdict('mirror', 'reverse', { state: { verifiedAt: 2000 } })).toMatchObject({
       reasons: ['instance-cannot-replay'],
-      blocksEvenForced: true,
+      isUnforceable: true,
     });
   });
 });
@@ -168,11 +168,11 @@ describe('the steps out of reverse', () => {
     ]) {
       expect(verdict('reverse', 'native', { replay })).toMatchObject({
         reasons: ['backlog'],
-        blocksEvenForced: false,
+        isUnforceable: false,
       });
       expect(verdict('reverse', 'mirror', { replay })).toMatchObject({
         reasons: ['backlog-would-be-lost'],
-        blocksEvenForced: true,
+        isUnforceable: true,
       });
     }
   });
@@ -210,7 +210,7 @@ test('pictures that the legacy service shows are a warning wherever Redis become
 
 test('where no mode was ever set, native can be set for good', () => {
   expect(verdict('native', 'native', { state: { isStored: false } })).toMatchObject({ ready: true });
-  expect(verdict('native', 'native')).toMatchObject({ reasons: ['impossible'], blocksEvenForced: true });
+  expect(verdict('native', 'native')).toMatchObject({ reasons: ['impossible'], isUnforceable: true });
 });
 
 test('a migrate apply under way holds up every switch, even with --force', () => {
