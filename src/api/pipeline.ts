@@ -36,8 +36,8 @@ export interface PipelineOptions extends AuthenticationOptions {
 
 /**
  * Answers the paths of the contract; every other path is left to the next handler. Each request passes the same
- * stages: gate (410), load shedding, authentication, rate limit, body, handler, response. It holds a slot while it is
- * worked on, but not while it waits for its body.
+ * stages: gate (410), load shedding, authentication, rate limit, role (403), body, admission of a change, handler,
+ * response. It holds a slot while it is worked on, but not while it waits for its body.
  */
 export function createPipeline(rows: readonly Row[], options: PipelineOptions): RequestHandler {
   const { deprecation, load, enforceRateLimit, cutover, forwarding, queueing } = options;

@@ -1,6 +1,6 @@
 import { RE2JS } from 're2js';
 
-/** How an organization decides whether two names are the same (RFC 8265; openapi.yaml, "Names"). */
+/** How an organization decides whether two names are the same (RFC 8265; openapi.yaml, "Usernames"). */
 export type UsernameComparison = 'exact' | 'case-insensitive';
 
 /** An organization's rules for a name that is being set. Denied and replacement names need not follow them. */

@@ -26,7 +26,7 @@ const findCaller = script<
 
 /**
  * Why a script has not checked names: `stale`, their forms belong to another generation of the name index than the one
- * in force; `frozen`, the index is being rebuilt (lua/lib/names.lua, check_generation).
+ * in force; `frozen`, the index is being rebuilt (lua/lib/names.lua, refused_generation).
  */
 export type Refusal = 'stale' | 'frozen';
 

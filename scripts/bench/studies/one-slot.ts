@@ -33,9 +33,12 @@ try {
   await authenticate(store, base, sha256);
   const setAvatar = [user, name, '', '', '', 'keep', '', 'reference', encodeReference(avatar)];
   await putProfile(store, base, 0, '0', ...setAvatar);
-  flood('read_profile (GET)', redis.port, shaOf('profile/read'), [...keys, sha256]);
-  flood('authenticate (first half of a PUT)', redis.port, shaOf('api_key/authenticate'), [...keys, sha256]);
-  flood('put_profile (second half)', redis.port, shaOf('profile/put'), [...keys, '0', '0', ...setAvatar]);
+  flood('profile/read (GET)', redis.port, shaOf('profile/read'), [...keys, sha256]);
+  flood('api_key/authenticate (first half of a PUT)', redis.port, shaOf('api_key/authenticate'), [
+    ...keys,
+    sha256,
+  ]);
+  flood('profile/put (second half)', redis.port, shaOf('profile/put'), [...keys, '0', '0', ...setAvatar]);
 } finally {
   await releasers.close();
 }

@@ -10,7 +10,7 @@ import type { RedisClient } from '../../redis/connection/client.ts';
 /** Where a migration keeps its state. */
 type Place = Pick<MigrationContext, 'store' | 'prefix'>;
 
-/** The keys of a migration's state are documented in src/redis/README.md. */
+/** The keys of a migration's state are documented in src/migration/README.md. */
 export function runKey(prefix: string, run: string): string {
   return `${prefix}migration:run:${run}`;
 }

@@ -10,7 +10,7 @@ export interface BatchBuilder<Place> {
   readonly isFull: boolean;
   /** `bytes` is the approximate width of the row. */
   add: (row: Row, bytes: number, place: Place) => void;
-  /** The batch of the rows added since the last one; `share` of the entity is read by its end. */
+  /** The batch of the rows added since the last one; `progress` is the share of the entity read by its end, from 0 to 1. */
   cut: (progress: number) => Batch;
 }
 

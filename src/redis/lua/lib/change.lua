@@ -32,7 +32,7 @@ do
   end
 end
 
--- Why names must not be checked or written now, as check_generation returns it.
+-- Why names must not be checked or written now, as refused_generation returns it.
 local function names_refused() return refused_generation(index, settings.index) end
 
 local function enqueue(kind, change)

@@ -12,7 +12,7 @@ const open = async () => createMediaStore(undefined, { dataDir });
 const files = async () => readdir(path.join(dataDir, 'media'));
 
 beforeEach(async () => {
-  dataDir = await mkdtemp(path.join(tmpdir(), 'media-disk-'));
+  dataDir = await mkdtemp(path.join(tmpdir(), 'media-folder-'));
 });
 afterEach(async () => {
   await rm(dataDir, { recursive: true });
