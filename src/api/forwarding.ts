@@ -1,5 +1,5 @@
 import { once } from 'node:events';
-import type { IncomingMessage } from 'node:http';
+import { Readable } from 'node:stream';
 import type { Request, Response } from 'express';
 import type { Operation } from '../contract/operations.ts';
 import type { Credentials } from '../cutover/forward/calls.ts';
@@ -213,20 +213,18 @@ async function untilDrained(response: Response): Promise<void> {
   }
 }
 
-/** The request again, for handlers that read its body: its own stream has been read already. */
+/**
+ * The request again, for handlers that read its body: its own stream has been read already. Its body comes in parts, as
+ * it is read: a long list need not be in memory as a whole besides what its reader makes of it.
+ */
 function replayed(request: Request, body: SpooledBody): Request {
-  const again = new (request.constructor as typeof IncomingMessage)(request.socket) as Request;
-  const { method, url, headers, rawHeaders, httpVersion, httpVersionMajor, httpVersionMinor } = request;
-  Object.assign(again, { method, url, headers, rawHeaders, httpVersion, httpVersionMajor, httpVersionMinor });
-  again.complete = true;
-  // In parts: a long list need not be in memory as a whole besides what its reader makes of it.
-  void (async () => {
-    try {
-      for await (const part of body.parts()) again.push(part);
-      again.push(null);
-    } catch (error) {
-      again.destroy(error as Error);
-    }
-  })();
-  return again;
+  // Made by the request's own class, destroying it would close the connection, which the response still needs.
+  const again = Readable.from(body.parts(), { objectMode: false });
+  // A body that is discarded before its end has no reader any more.
+  again.on('error', () => {});
+  Object.setPrototypeOf(again, request.constructor.prototype as object);
+  const { socket, method, url, headers, rawHeaders, httpVersion, httpVersionMajor, httpVersionMinor } =
+    request;
+  const head = { socket, method, url, headers, rawHeaders, httpVersion, httpVersionMajor, httpVersionMinor };
+  return Object.assign(again as unknown as Request, head, { complete: true });
 }

@@ -233,6 +233,25 @@ describe('in shadow mode', () => {
   });
 });
 
+test('a large body that is refused before it is read gets its response, when Redis is the authority', async () => {
+  const native = await startLegacyBridge({}, {}, 'native');
+  try {
+    const { apiKey } = await native.organization.newKey({ role: 'player', userId: 'u1' });
+    // Beyond what of a body is kept in memory.
+    const body = 'x'.repeat(4_000_000);
+    const put = async (key: string, type: string): Promise<number> =>
+      (await native.send(key, 'PUT', '/api/profile/', { body, headers: { 'content-type': type } })).status;
+    for (let n = 0; n < 5; n++) {
+      expect(await put('wrong', 'multipart/form-data; boundary=x')).toBe(401);
+      expect(await put(apiKey, 'text/plain')).toBe(415);
+      expect(await put(apiKey, 'application/json')).toBe(413);
+      expect(await put(apiKey, 'multipart/form-data; boundary=x')).toBe(400);
+    }
+  } finally {
+    await native.close();
+  }
+});
+
 test('a legacy service that is not there is a 502', async () => {
   const alone = await startLegacyBridge({ legacyBaseUrl: `http://127.0.0.1:${await unusedPort()}` });
   try {
