@@ -1,11 +1,11 @@
 #!/usr/bin/env node
 import { Command, CommanderError } from 'commander';
-import { configureErrorOutput } from '../src/cli/command-line.ts';
+import { configureErrorsAndHelp } from '../src/cli/command-line.ts';
 import { runFromShell, type Shell } from '../src/cli/shell.ts';
 import { version } from '../src/version.ts';
 
 const program = new Command('profile-bridge')
-  .description("Keeps the deprecated User Profile Service's HTTP API available on Redis.")
+  .description("Keep the deprecated User Profile Service's HTTP API available on Redis.")
   .version(version)
   .enablePositionalOptions()
   .addHelpText(
@@ -70,7 +70,7 @@ function addTool(
 
 // As by `… --help | head`.
 process.stdout.on('error', () => {});
-configureErrorOutput(
+configureErrorsAndHelp(
   program,
   (text) => process.stdout.write(text),
   (text) => process.stderr.write(text),

@@ -1,4 +1,4 @@
-import type { Command } from 'commander';
+import { Help, type Command, type Option } from 'commander';
 import { ConfigError } from '../config.ts';
 import { isStoreUnavailable } from '../redis/connection/connect.ts';
 
@@ -11,8 +11,11 @@ export function examplesText(tool: string, examples: readonly string[]): string 
   return `\nExamples:\n${examples.map((example) => `  $ ${tool} ${example}`).join('\n')}`;
 }
 
-/** Makes a program and all its commands report an error on one line that refers to their help, and throw it. */
-export function configureErrorOutput(
+/**
+ * Makes a program and all its commands report an error on one line that refers to their help, and throw it; and the help
+ * say which options are required.
+ */
+export function configureErrorsAndHelp(
   program: Command,
   out: (text: string) => void,
   err: (text: string) => void,
@@ -21,6 +24,7 @@ export function configureErrorOutput(
     command
       .exitOverride()
       .showSuggestionAfterError()
+      .configureHelp({ optionDescription })
       .configureOutput({
         writeOut: out,
         writeErr: err,
@@ -30,6 +34,12 @@ export function configureErrorOutput(
         },
       });
   }
+}
+
+const standardHelp = new Help();
+
+function optionDescription(option: Option): string {
+  return `${standardHelp.optionDescription(option)}${option.mandatory ? ' (required)' : ''}`;
 }
 
 function commandsOf(command: Command): Command[] {

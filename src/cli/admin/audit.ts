@@ -9,7 +9,7 @@ import { printable } from '../../lib/system/terminal.ts';
 export function addAudit(program: AdminCommand): void {
   program
     .command('audit')
-    .description('changes of the denylist and the renames they caused, oldest first')
+    .description('list changes of the denylist and the renames they caused, oldest first')
     .addOption(organizationOption())
     .examples('audit --org acme', 'audit --org acme --json')
     .runs(showAudit);
@@ -34,6 +34,9 @@ async function showAudit(
   return { kind: 'done' };
 }
 
+/** For people: details whose names in the trail do not say what they count. */
+const namesForPeople: Readonly<Record<string, string>> = { before: 'names-before', after: 'names-after' };
+
 function forMachines({ at, operation, by, details }: AuditEntry) {
   return { at: formatInstant(at), operation, by, details };
 }
@@ -41,6 +44,6 @@ function forMachines({ at, operation, by, details }: AuditEntry) {
 function forPeople({ at, operation, by, details }: AuditEntry): string {
   const facts = Object.entries(details)
     .filter(([, value]) => value !== '')
-    .map(([name, value]) => `${name}=${printable(JSON.stringify(value))}`);
+    .map(([name, value]) => `${namesForPeople[name] ?? name}=${printable(JSON.stringify(value))}`);
   return [new Date(at).toISOString(), by.padEnd(18), operation.padEnd(10), ...facts].join('  ');
 }

@@ -4,6 +4,7 @@ import { createReleasers } from '../../lib/releasers.ts';
 import { reachStore } from '../../redis/connection/open.ts';
 import { organizationBase } from '../../redis/keys.ts';
 import { findSettings } from '../../redis/organizations.ts';
+import { adminCommand } from '../command-line.ts';
 import type { Shell } from '../shell.ts';
 import type { RedisClient } from '../../redis/connection/client.ts';
 
@@ -97,6 +98,8 @@ export function requireOrganization<Outcome extends string>(
 /** The message is one line with the remedy. */
 export class UnknownOrganizationError extends Error {
   constructor(id: string) {
-    super(`there is no organization ${JSON.stringify(id)}: create it with org set, or see org list`);
+    super(
+      `there is no organization ${JSON.stringify(id)}: create it with ${adminCommand} org set, or see ${adminCommand} org list`,
+    );
   }
 }

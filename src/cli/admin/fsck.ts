@@ -1,4 +1,5 @@
 import { fsck, type Counts, type Fault } from '../../redis/fsck/fsck.ts';
+import { adminCommand } from '../command-line.ts';
 import type { AdminCommand } from './command.ts';
 import { problem, UnknownOrganizationError, type AdminContext, type Report } from './context.ts';
 import { idOption } from './options.ts';
@@ -16,7 +17,7 @@ export function addFsck(program: AdminCommand): void {
   program
     .command('fsck')
     .description(
-      'checks that username index, profiles, denylist, API keys and references agree, while the service runs; exits 1 if faults remain',
+      'check that username index, profiles, denylist, API keys and references agree, while the service runs; exit 1 if faults remain',
     )
     .addOption(idOption('--org <organization>', 'only this organization'))
     .option('--repair', 'repair every fault that has only one possible repair')
@@ -58,7 +59,7 @@ async function check(
   return problem(
     repair
       ? `${counted(remaining, 'fault')} could not be repaired: follow their remedies, or run this again if names were being changed meanwhile`
-      : `${counted(remaining, 'fault')}: repair with fsck --repair`,
+      : `${counted(remaining, 'fault')}: repair with ${adminCommand} fsck --repair`,
   );
 }
 

@@ -8,6 +8,7 @@ import {
   type NewApiKey,
 } from '../../redis/operator/api-keys.ts';
 import { printable, table } from '../../lib/system/terminal.ts';
+import { adminCommand } from '../command-line.ts';
 import type { AdminCommand } from './command.ts';
 import { problem, UnknownOrganizationError, type AdminContext, type Report } from './context.ts';
 import { idOption, organizationOption, parseFutureInstant, parseId } from './options.ts';
@@ -24,14 +25,17 @@ interface CreateOptions {
 export function addKey(program: AdminCommand): void {
   const group = program
     .command('key')
-    .description('API keys')
+    .description('manage API keys')
     .examples('key create --org acme --role player --user u-1', 'key list --org acme');
   group
     .command('create')
-    .description('creates an API key and prints it; it cannot be shown again')
+    .description('create an API key and print it; it cannot be shown again')
     .addOption(organizationOption())
     .addOption(
-      new Option('--role <role>', 'player: operations on the own profile; admin: operations on the denylist')
+      new Option(
+        '--role <role>',
+        "player: operations on the profile of the key's own user; admin: operations on the denylist",
+      )
         .choices(['player', 'admin'])
         .makeOptionMandatory(),
     )
@@ -45,13 +49,13 @@ export function addKey(program: AdminCommand): void {
     .runs(createKey);
   group
     .command('list')
-    .description('lists the API keys of an organization, by their public ids')
+    .description('list the API keys of an organization, by their public ids')
     .addOption(organizationOption())
     .examples('key list --org acme', 'key list --org acme --json')
     .runs(listKeys);
   group
     .command('revoke')
-    .description('revokes an API key; the next request with it is refused')
+    .description('revoke an API key; the next request with it is refused')
     .argument('<key-id>', 'public id, as shown by key list', parseId)
     .addOption(organizationOption())
     .examples('key revoke --org acme k_0123456789abcdef')
@@ -79,7 +83,11 @@ async function listKeys(context: AdminContext, { org }: { org: string }): Promis
   const { store, base } = await context.existingOrganization(org);
   const keys = (await listApiKeys(store, base)).map(describeKey);
   if (keys.length === 0) {
-    return { kind: 'done', json: [], text: `${printable(org)} has no API keys: create one with key create.` };
+    return {
+      kind: 'done',
+      json: [],
+      text: `${printable(org)} has no API keys: create one with ${adminCommand} key create.`,
+    };
   }
   const rows = keys.map((key) => [
     key.keyId,
@@ -93,7 +101,7 @@ async function listKeys(context: AdminContext, { org }: { org: string }): Promis
   return {
     kind: 'done',
     json: keys,
-    text: table(['KEY', 'ROLE', 'USER', 'CLIENT', 'CREATED', 'EXPIRES', 'STATE'], rows),
+    text: table(['key', 'role', 'user', 'client', 'created', 'expires', 'state'], rows),
   };
 }
 
@@ -116,7 +124,7 @@ async function revokeKey(context: AdminContext, keyId: string, { org }: { org: s
   const outcome = await revokeApiKey(store, base, keyId);
   if (outcome === 'unknown') {
     return problem(
-      `${JSON.stringify(org)} has no key ${JSON.stringify(keyId)}: see key list for the public ids`,
+      `${JSON.stringify(org)} has no key ${JSON.stringify(keyId)}: see ${adminCommand} key list for the public ids`,
     );
   }
   return {

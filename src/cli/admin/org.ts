@@ -6,6 +6,7 @@ import type { UsernameComparison } from '../../domain/usernames.ts';
 import { organizationRecord } from '../../migration/records/stored.ts';
 import { countHoldings, findSettings, listOrganizations, saveSettings } from '../../redis/organizations.ts';
 import { changeComparison, type ReindexOutcome } from '../../redis/reindex/reindex.ts';
+import { adminCommand } from '../command-line.ts';
 import type { AdminCommand } from './command.ts';
 import { problem, UnknownOrganizationError, type AdminContext, type Report } from './context.ts';
 import { parseId, parseWholeNumber } from './options.ts';
@@ -23,11 +24,11 @@ interface SetOptions {
 export function addOrg(program: AdminCommand): void {
   const group = program
     .command('org')
-    .description('organizations and their settings')
+    .description('manage organizations and their settings')
     .examples('org set acme --username-min 3', 'org list');
   group
     .command('set')
-    .description('creates an organization, or changes the settings that are given')
+    .description('create an organization, or change the settings that are given')
     .argument('<organization>', 'organization id', parseId)
     .option('--username-min <n>', 'minimum length of a username, in code points', parseWholeNumber)
     .option('--username-max <n>', 'maximum length of a username, in code points', parseWholeNumber)
@@ -56,13 +57,13 @@ export function addOrg(program: AdminCommand): void {
     .runs(setOrganization);
   group
     .command('show')
-    .description("shows an organization's settings and how much it holds")
+    .description("show an organization's settings and how much it holds")
     .argument('<organization>', 'organization id', parseId)
     .examples('org show acme', 'org show acme --json')
     .runs(showOrganization);
   group
     .command('list')
-    .description('lists all organizations')
+    .description('list all organizations')
     .examples('org list', 'org list --json')
     .runs(listAll);
 }
@@ -91,7 +92,7 @@ async function setOrganization(context: AdminContext, id: string, options: SetOp
   }
   if (saved === 'min-above-max') {
     return problem(
-      `another command has just changed the username lengths, and the minimum would be above the maximum: see org show ${JSON.stringify(id)}, then run this again`,
+      `another command has just changed the username lengths, and the minimum would be above the maximum: see ${adminCommand} org show ${JSON.stringify(id)}, then run this again`,
     );
   }
   const settings = (await findSettings(store, keyPrefix, id)) ?? defaultSettings;
@@ -129,7 +130,7 @@ function describeRefusal(outcome: ReindexOutcome, id: string): Report | undefine
       );
     case 'inconsistent':
       return problem(
-        `the username index does not match the profiles, so nothing was changed: run fsck --org ${JSON.stringify(id)} --repair, then run this again`,
+        `the username index does not match the profiles, so nothing was changed: run ${adminCommand} fsck --org ${JSON.stringify(id)} --repair, then run this again`,
       );
     case 'lapsed':
       return problem('this process was paused for too long, so nothing was changed: run it again');
@@ -144,7 +145,7 @@ function describeRefusal(outcome: ReindexOutcome, id: string): Report | undefine
         `some usernames would be the same${isComplete ? '' : ' (the first 1000 are shown)'}, so nothing was changed: rename users (deny a username with a replacement), then run this again`,
         {
           json: { changed: false, collisions, isComplete },
-          text: table(['COLLISION', 'USERNAME', 'USER'], rows),
+          text: table(['collision', 'username', 'user'], rows),
         },
       );
     }
@@ -174,18 +175,18 @@ async function listAll(context: AdminContext): Promise<Report> {
     })),
   );
   if (found.length === 0) {
-    return { kind: 'done', json: [], text: 'No organization yet: create one with org set.' };
+    return { kind: 'done', json: [], text: `No organization yet: create one with ${adminCommand} org set.` };
   }
   const rows = found.map(({ id, settings }) => [
     id,
     `${settings.minLength}-${settings.maxLength}`,
     settings.comparison,
-    settings.requireOwnership ? 'required' : undefined,
+    String(settings.requireOwnership),
   ]);
   return {
     kind: 'done',
     json: found.map(({ id, settings }) => organizationRecord(id, settings)),
-    text: table(['ORGANIZATION', 'USERNAME', 'COMPARISON', 'OWNERSHIP'], rows),
+    text: table(['organization', 'username length', 'username comparison', 'ownership required'], rows),
   };
 }
 

@@ -21,10 +21,10 @@ export function addObject(program: AdminCommand): void {
     'object set --org acme --datasource hats --object top-hat --url https://cdn.example/top-hat.png';
   program
     .command('object')
-    .description("an organization's catalogue of image objects")
+    .description("maintain an organization's catalogue of image objects")
     .examples(example)
     .command('set')
-    .description("sets an object's image URL; profiles that refer to the object show it at once")
+    .description("set an object's image URL; profiles that refer to the object show it at once")
     .addOption(organizationOption())
     .addOption(requiredId('--datasource <id>', 'datasource id'))
     .addOption(requiredId('--object <id>', 'object definition id'))
@@ -52,10 +52,10 @@ export function addCollection(program: AdminCommand): void {
   const example = 'collection add --org acme --user u-1 --datasource hats --object top-hat';
   program
     .command('collection')
-    .description('the objects that users own')
+    .description('record the objects that users own')
     .examples(example)
     .command('add')
-    .description("adds an object to a user's collection")
+    .description("add an object to a user's collection")
     .addOption(organizationOption())
     .addOption(requiredId('--user <user>', 'user id'))
     .addOption(requiredId('--datasource <id>', 'datasource id'))
@@ -90,10 +90,10 @@ export function addWallet(program: AdminCommand): void {
   const example = 'wallet set --org acme --user u-1 --address 0x52908400098527886E0F7030069857D2E4169EE7';
   program
     .command('wallet')
-    .description('linked EVM wallets')
+    .description('record linked EVM wallets')
     .examples(example)
     .command('set')
-    .description("links a wallet to a user's profile; only a verified one is shown")
+    .description("link a wallet to a user's profile; only a verified one is shown")
     .addOption(organizationOption())
     .addOption(requiredId('--user <user>', 'user id'))
     .requiredOption('--address <address>', '0x and 40 hexadecimal digits', parseWallet)

@@ -1,7 +1,7 @@
 import { CommanderError, type Command } from 'commander';
 import { ConfigError } from '../../config.ts';
 import { version } from '../../version.ts';
-import { adminCommand, describeError, configureErrorOutput } from '../command-line.ts';
+import { adminCommand, describeError, configureErrorsAndHelp } from '../command-line.ts';
 import type { Shell } from '../shell.ts';
 import { addAudit } from './audit.ts';
 import { AdminCommand } from './command.ts';
@@ -52,7 +52,7 @@ function createProgram(context: AdminContext): Command {
   const program = new AdminCommand(context, adminCommand)
     .version(version)
     .description(
-      "Manages the organizations, API keys and deprecation of Profile Bridge, in the service's Redis.",
+      "Manage the organizations, API keys and deprecation of Profile Bridge, in the service's Redis.",
     )
     // In `usage retire-check --org acme`, the option is that of retire-check, not that of usage.
     .enablePositionalOptions()
@@ -63,7 +63,7 @@ function createProgram(context: AdminContext): Command {
     )
     .addHelpText('after', programHelp);
   for (const add of additions) add(program);
-  configureErrorOutput(program, context.out, context.err);
+  configureErrorsAndHelp(program, context.out, context.err);
   return program;
 }
 

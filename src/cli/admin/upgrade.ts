@@ -8,7 +8,7 @@ export function addUpgrade(program: AdminCommand): void {
   program
     .command('upgrade')
     .description(
-      'converts the stored data to the layout of this version; stop all instances of the service first. If it is interrupted, run it again',
+      'convert the stored data to the layout of this version; stop all instances of the service first. If it is interrupted, run it again',
     )
     .examples('upgrade', 'upgrade --json')
     .runs(upgrade);

@@ -21,7 +21,7 @@ interface UsageOptions {
 export function addUsage(program: AdminCommand): void {
   const usage = program
     .command('usage')
-    .description('shows who calls which operations, how often, and who has stopped')
+    .description('show who calls which operations, how often, and who has gone quiet')
     .option('--from <day>', 'first day, ISO 8601, UTC (default: 29 days before the last day)', checkTime)
     .option('--to <day>', 'last day (default: today)', checkTime)
     .addOption(idOption('--org <organization>', 'only this organization (default: all)'))
@@ -38,7 +38,7 @@ export function addUsage(program: AdminCommand): void {
   usage
     .command('retire-check')
     .description(
-      'checks whether the API can be retired: exit code 0 if no client called and all of that time was measured, else 1',
+      'check whether the API can be retired: exit code 0 if no client called and all of that time was measured, else 1',
     )
     .addOption(idOption('--org <organization>', 'only for this organization (default: all)'))
     .option('--days <n>', `how many days back to check, 1 to ${ledgerDays}`, parseDays, 30)

@@ -16,7 +16,7 @@ export function addSourceOptions(command: Command): Command {
     .option('--org <organization>', 'only this organization', parseOrganization)
     .option(
       '--as-of <time>',
-      'for files, during a cut-over: when their export began, as 2026-01-31T18:00:00Z; what the bridge has taken over from the legacy service since is left alone',
+      'for files, during a cut-over: when their export began, such as 2026-01-31T18:00:00Z; what the bridge has taken over from the legacy service since is left alone',
       parsePastInstant,
     )
     .addOption(runOption())
@@ -28,8 +28,8 @@ export function addReadingOptions(command: Command): Command {
   return (
     command
       // More at once would hold Redis for longer than other requests should wait.
-      .option('--batch <rows>', 'records per call (default: 500)', wholeNumber(1, 2000))
-      .option('--concurrency <calls>', 'calls in progress at once (default: 4)', wholeNumber(1, 64))
+      .option('--batch <rows>', 'records per call to Redis (default: 500)', wholeNumber(1, 2000))
+      .option('--concurrency <calls>', 'calls to Redis in progress at once (default: 4)', wholeNumber(1, 64))
       .option('--report <file>', 'write every problem and warning to this file, as NDJSON')
   );
 }
@@ -61,7 +61,7 @@ export function addPruneOptions(command: Command): Command {
     );
 }
 
-export function runOption(what = "the run's name (default: made from the source)"): Option {
+export function runOption(what = "the run's name (default: derived from the source)"): Option {
   return new Option('--run <name>', what).argParser(parseRunName);
 }
 
@@ -86,7 +86,7 @@ export function parseDuration(value: string): number {
 function parsePastInstant(value: string): number {
   const instant = readInstant(value);
   if (typeof instant !== 'number') {
-    throw new InvalidArgumentError('It must be a date and a time with a zone, as 2026-01-31T18:00:00Z.');
+    throw new InvalidArgumentError('It must be a date and a time with a zone, such as 2026-01-31T18:00:00Z.');
   }
   if (instant > Date.now()) throw new InvalidArgumentError('It must not be in the future.');
   return instant;

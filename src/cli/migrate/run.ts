@@ -12,7 +12,7 @@ import type { Outcome } from './report/outcome.ts';
 import type { CliEnvironment } from './session.ts';
 import { verify } from './verify.ts';
 import { status } from './status.ts';
-import { describeError, examplesText, migrateCommand, configureErrorOutput } from '../command-line.ts';
+import { describeError, examplesText, migrateCommand, configureErrorsAndHelp } from '../command-line.ts';
 import {
   addConflictOption,
   addPruneOptions,
@@ -60,7 +60,7 @@ function createProgram(tool: Shell, onExit: (code: number) => void): Command {
     };
   const program = new Command(migrateCommand)
     .version(version)
-    .description('Migrates legacy data to Redis: plan, apply, verify. Every command can be repeated safely.')
+    .description('Migrate legacy data to Redis: plan, apply, verify. Every command can be repeated safely.')
     .addHelpText('after', programHelp);
   const add = (name: string, description: string, examples: readonly string[]): Command =>
     program
@@ -117,7 +117,7 @@ function createProgram(tool: Shell, onExit: (code: number) => void): Command {
     'status',
     'status --run legacy-1f3870be --json',
   ])
-    .addOption(runOption())
+    .addOption(runOption('only this run (default: all)'))
     .option('--json', 'print JSON, for machines')
     .action(does(status));
 
@@ -141,7 +141,7 @@ function createProgram(tool: Shell, onExit: (code: number) => void): Command {
     .option('--json', 'print JSON, for machines')
     .action(does(exportAll));
 
-  configureErrorOutput(program, out, (text) => err.write(text));
+  configureErrorsAndHelp(program, out, (text) => err.write(text));
   return program;
 }
 

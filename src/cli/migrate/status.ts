@@ -38,7 +38,7 @@ export async function status(
     if (wanted !== undefined && runs.length === 0) {
       const names = all.map(({ name }) => name);
       throw new MigrationError(
-        `there is no run ${wanted}: ${names.length === 0 ? 'no migration has been started yet' : `there are ${names.join(', ')}`}`,
+        `there is no run ${wanted}${names.length === 0 ? ': no migration has been started yet' : ` (existing runs: ${names.join(', ')})`}`,
       );
     }
     const json = runs.map(({ name, phase, state, owner, pendingRenames }) => ({

@@ -78,7 +78,7 @@ describe('org', () => {
       { organizationId: 'acme', usernameComparison: 'case-insensitive' },
       { organizationId: 'zeta', usernameComparison: 'exact' },
     ]);
-    expect((await admin('org list')).out).toMatch(/^ORGANIZATION .*\nacme +1-64 +case-insensitive/);
+    expect((await admin('org list')).out).toMatch(/^organization .*\nacme +1-64 +case-insensitive/);
   });
 
   test.each([

@@ -17,22 +17,22 @@ export function addAside(cutover: AdminCommand): void {
   const group = cutover
     .command('aside')
     .description(
-      'changes that were accepted here and refused by the legacy service; until each is retried or dropped, the mode cannot go back to mirror',
+      'decide about changes that were accepted here and refused by the legacy service; until each is retried or dropped, the mode cannot go back to mirror',
     )
     .examples('cutover aside list', 'cutover aside retry --all');
   const organization = () => idOption('--org <organization>', 'only this organization');
   group
     .command('list')
-    .description('shows each change with the reason; values are not shown')
+    .description('list each change with the reason; values are not shown')
     .addOption(organization())
     .examples('cutover aside list', 'cutover aside list --org acme --json')
     .runs(listAside);
   for (const [act, description] of [
     [
       'retry',
-      'queues changes again. Sends the current state instead of the old change: the whole profile of its user, or the names of a denylist change that are still denied, or still allowed',
+      'queue changes again; send the current state instead of the old change: the whole profile of its user, or the names of a denylist change that are still denied, or still allowed',
     ],
-    ['drop', 'discards changes: neither the legacy service nor the bridge is changed'],
+    ['drop', 'discard changes: neither the legacy service nor the bridge is changed'],
   ] as const) {
     group
       .command(act)

@@ -21,17 +21,17 @@ import {
 export function addCutover(program: AdminCommand): void {
   const group = program
     .command('cutover')
-    .description('takes over from a live legacy service, step by step: shadow, mirror, reverse, native')
+    .description('take over from a live legacy service, step by step: shadow, mirror, reverse, native')
     .examples('cutover status', 'cutover set mirror --dry-run', 'cutover set mirror');
   group
     .command('show')
-    .description('shows the mode, since when it has been in force, and which command set it')
+    .description('show the mode, since when it has been in force, and which command set it')
     .examples('cutover show', 'cutover show --json')
     .runs(showMode);
   group
     .command('status')
     .description(
-      'shows the mode, the instances, the results of comparing, and whether the next step is safe, with reasons and remedies. Exits 1 if it is not',
+      'show the mode, the instances, the results of comparing, and whether the next step is safe, with reasons and remedies; exit 1 if it is not',
     )
     .examples('cutover status', 'cutover status --json')
     .runs(showStatus);

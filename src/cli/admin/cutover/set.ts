@@ -27,7 +27,7 @@ interface SetOptions {
   force?: boolean;
   wait: number;
   hold: number;
-  assumeStopped: string[];
+  assumeStopped?: string[];
 }
 
 /** `admin cutover set`. */
@@ -35,7 +35,7 @@ export function addSet(cutover: AdminCommand): void {
   cutover
     .command('set')
     .description(
-      'switches every instance to another mode: changes are on hold for about a second, reads are not, and no request fails. If an instance does not respond in time, all of them stay in the old mode',
+      'switch every instance to another mode: changes are on hold for about a second, reads are not, and no request fails. If an instance does not respond in time, all of them stay in the old mode',
     )
     .addArgument(new Argument('<mode>', 'the new mode').choices(modes))
     .option('--dry-run', 'only print whether the step is safe, the instances, and what would be done')
@@ -51,7 +51,6 @@ export function addSet(cutover: AdminCommand): void {
       '--assume-stopped <instance>',
       'remove an instance that does not respond and has certainly ended; repeatable. One that is only cut off from Redis may still write to the legacy service',
       repeatable(parseId),
-      [],
     )
     .examples(
       'cutover set mirror --dry-run',
@@ -175,7 +174,7 @@ async function judgeUntilReady(
 async function removeAssumed(
   store: RedisClient,
   prefix: string,
-  { assumeStopped, dryRun }: SetOptions,
+  { assumeStopped = [], dryRun }: SetOptions,
 ): Promise<string | undefined> {
   if (assumeStopped.length === 0) return undefined;
   const { instances } = await readCutover(store, prefix);

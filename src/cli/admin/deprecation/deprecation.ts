@@ -11,6 +11,7 @@ import {
 } from '../../../deprecation/policy/policy.ts';
 import { formatInstant, formatWindow, parseInstant, parseWindow, type Window } from '../../../lib/iso8601.ts';
 import { printable } from '../../../lib/system/terminal.ts';
+import { adminCommand } from '../../command-line.ts';
 import type { AdminCommand } from '../command.ts';
 import { problem, type AdminContext, type Report } from '../context.ts';
 import { argument, parseId, parseTime, repeatable } from '../options.ts';
@@ -44,7 +45,7 @@ interface ClearOptions extends Partial<Record<Setting, true>> {
 export function addDeprecation(program: AdminCommand): void {
   const group = program
     .command('deprecation')
-    .description('shows and changes the deprecation policy: dates, links, brownouts and exemptions')
+    .description('show and change the deprecation policy: dates, links, brownouts and exemptions')
     .examples(
       'deprecation show',
       'deprecation set --sunset 2027-12-31T23:59:59Z --brownout 2027-03-01T12:00:00Z/PT30M',
@@ -52,14 +53,14 @@ export function addDeprecation(program: AdminCommand): void {
     );
   group
     .command('show')
-    .description('shows the policy in force and its timeline')
+    .description('show the policy in force and its timeline')
     .examples('deprecation show', 'deprecation show --json')
     .runs(showPolicy);
 
   const set = group
     .command('set')
     .description(
-      'changes the given settings, and adds windows and exemptions; takes effect on every instance within 5 seconds',
+      'change the given settings, and add brownouts and exemptions; takes effect on every instance within 5 seconds',
     )
     .option('--deprecated-at <time>', 'date of the deprecation, ISO 8601', parseTime)
     .option('--sunset <time>', 'date from which the API may be gone, ISO 8601', parseTime)
@@ -72,8 +73,8 @@ export function addDeprecation(program: AdminCommand): void {
       ).choices(['serve', 'gone']),
     )
     .option(
-      '--brownout <window>',
-      'window of 410 answers: START/DURATION such as 2027-01-31T12:00:00Z/PT30M, or START/END; repeatable',
+      '--brownout <period>',
+      'brownout, during which calls are answered with 410: START/DURATION such as 2027-01-31T12:00:00Z/PT30M, or START/END; repeatable',
       repeatable(argument(parseWindow)),
     );
   const exemptions = addExemptionOptions(set);
@@ -88,14 +89,18 @@ export function addDeprecation(program: AdminCommand): void {
   group
     .command('clear')
     .description(
-      'removes the given settings, so that those of the environment and openapi.yaml apply again; without options, removes all',
+      'remove the given settings, so that those of the environment and openapi.yaml apply again; without options, remove all',
     )
     .option('--deprecated-at', 'the date of the deprecation')
     .option('--sunset', 'the sunset')
     .option('--successor', 'the link to the successor')
     .option('--documentation', 'the link to the documentation')
     .option('--after-sunset', 'what happens after the sunset')
-    .option('--brownout <window>', 'a window as it was set, or its start; repeatable', repeatable(windowName))
+    .option(
+      '--brownout <period>',
+      'a brownout as it was set, or its start; repeatable',
+      repeatable(brownoutName),
+    )
     .option('--exempt-org <organization>', "an organization's exemption; repeatable", repeatable(parseId))
     .option('--exempt-key <key-id>', "a key's exemption; repeatable", repeatable(parseId))
     .examples(
@@ -106,8 +111,8 @@ export function addDeprecation(program: AdminCommand): void {
     .runs(clearPolicy);
 }
 
-/** A window or its start, as `clearInLayer` takes it. */
-function windowName(text: string): string {
+/** A brownout or its start, as `clearInLayer` takes it. */
+function brownoutName(text: string): string {
   return text.includes('/')
     ? formatWindow(argument(parseWindow)(text))
     : formatInstant(argument(parseInstant)(text));
@@ -137,7 +142,7 @@ async function setPolicy(
   }
   const given = toLayer(options, exemptions.filter(hasEnd));
   if (Object.keys(given).length === 0) {
-    return { kind: 'usage', message: 'nothing to set: see deprecation set --help' };
+    return { kind: 'usage', message: `nothing to set: see ${adminCommand} deprecation set --help` };
   }
   const report = await change(context, setInLayer(given));
   if (report.kind === 'done') {
@@ -184,7 +189,7 @@ async function clearPolicy(context: AdminContext, options: ClearOptions): Promis
   const { store, keyPrefix } = await context.open();
   const { layer } = await readOperatorLayer(store, keyPrefix);
   const before = setOptions(layer, Date.now());
-  return await change(context, clearLayer, before && `To undo: deprecation set ${before}`);
+  return await change(context, clearLayer, before && `To undo: ${adminCommand} deprecation set ${before}`);
 }
 
 async function change(context: AdminContext, edit: Edit, note?: string): Promise<Report> {

@@ -25,14 +25,18 @@ export function addExemptionOptions(command: Command): GivenExemption[] {
       'public id of a key exempt from brownouts and sunset; repeatable',
       (text) => exemptions.push({ keyId: parseId(text) }),
     )
-    .option('--until <time>', 'end of the exemptions given before it, ISO 8601', (text) => {
-      const until = parseTime(text);
-      const endless = exemptions.filter((exemption) => exemption.until === undefined);
-      if (endless.length === 0) {
-        throw new InvalidArgumentError('It must follow the --exempt-org or --exempt-key that it ends.');
-      }
-      for (const exemption of endless) exemption.until = until;
-    });
+    .option(
+      '--until <time>',
+      'end of the --exempt-org and --exempt-key options before it that have none yet, ISO 8601',
+      (text) => {
+        const until = parseTime(text);
+        const endless = exemptions.filter((exemption) => exemption.until === undefined);
+        if (endless.length === 0) {
+          throw new InvalidArgumentError('It must follow the --exempt-org or --exempt-key that it ends.');
+        }
+        for (const exemption of endless) exemption.until = until;
+      },
+    );
   return exemptions;
 }
 

@@ -52,7 +52,12 @@ export function policyLines(view: PolicyView, now: number): string[] {
   const settings = list([
     ['phase', view.phase],
     ['deprecated at', view.deprecatedAt ?? 'not set'],
-    ['sunset', view.sunsetAt === null ? 'not set' : `${view.sunsetAt}${days}, then ${view.afterSunset}`],
+    [
+      'sunset',
+      view.sunsetAt === null
+        ? 'not set'
+        : `${view.sunsetAt}${days}, then ${view.afterSunset === 'gone' ? '410' : 'still served'}`,
+    ],
     ['successor', view.successorUrl ?? 'not set'],
     ['documentation', view.documentationUrl ?? 'not set'],
     ...view.brownouts.map(({ start, end, state }) => ['brownout', `${start}/${end} (${state})`] as const),

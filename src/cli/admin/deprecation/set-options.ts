@@ -2,7 +2,7 @@ import type { PolicyLayer } from '../../../deprecation/policy/policy.ts';
 import { formatInstant, formatWindow } from '../../../lib/iso8601.ts';
 
 /**
- * The options of `deprecation set` that create this layer, for a POSIX shell. Windows and exemptions that are over at
+ * The options of `deprecation set` that create this layer, for a POSIX shell. Brownouts and exemptions that are over at
  * `now` (ms) are left out, as they would be refused; undefined if nothing is left.
  */
 export function setOptions(layer: PolicyLayer, now: number): string | undefined {

@@ -182,7 +182,7 @@ describe('deprecation clear', () => {
     const cleared = await admin('deprecation clear');
     expect(cleared).toMatchObject({ code: 0, err: '' });
     expect(await show()).toMatchObject({ afterSunset: 'serve', brownouts: [], exemptOrganizations: [] });
-    const again = /To undo: (.*)/.exec(cleared.out)?.[1] ?? '';
+    const again = /To undo: profile-bridge admin (.*)/.exec(cleared.out)?.[1] ?? '';
     expect((await admin(again)).code).toBe(0);
     expect(await show()).toEqual({ ...before, version: before.version + 2 });
   });

@@ -30,7 +30,7 @@ test('deprecation show prints phase, dates, windows and exemptions', () => {
   expect(policyLines(viewPolicy(policy, now), now).slice(0, 7)).toEqual([
     'phase          brownout',
     'deprecated at  2026-11-01T00:00:00Z',
-    'sunset         2027-03-11T00:00:00Z (10 days from now), then gone',
+    'sunset         2027-03-11T00:00:00Z (10 days from now), then 410',
     'successor      not set',
     'documentation  /docs/',
     'brownout       2027-03-01T11:00:00Z/2027-03-01T13:00:00Z (open)',
