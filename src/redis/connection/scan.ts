@@ -53,13 +53,16 @@ export async function* scanMembers(store: RedisClient, key: string): AsyncGenera
 
 type ScanCall = (cursor: string) => Promise<[next: string, entries: string[]]>;
 
-async function* scan(call: ScanCall, from = '0'): AsyncGenerator<string[]> {
-  let cursor = from;
-  do {
-    const [next, entries] = await call(cursor);
+/** The next batch is read while the caller works on one. */
+async function* scan(call: ScanCall): AsyncGenerator<string[]> {
+  let reading: ReturnType<ScanCall> | undefined = call('0');
+  while (reading !== undefined) {
+    const [next, entries]: Awaited<ReturnType<ScanCall>> = await reading;
+    reading = next === '0' ? undefined : call(next);
+    // The caller may want no more.
+    reading?.catch(() => {});
     yield entries;
-    cursor = next;
-  } while (cursor !== '0');
+  }
 }
 
 /**
