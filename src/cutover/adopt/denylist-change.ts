@@ -53,6 +53,7 @@ export async function beginDenylistChange(
   const token = randomUUID();
   const deadline = performance.now() + longestWait;
   const begin = () => beginChange(store, base, epoch, '', token, lease, visibleAfter(legacy));
+  await findings.register(organizationId);
   let number = await begin();
   while (number === 0) {
     if (performance.now() > deadline) {

@@ -77,7 +77,6 @@ export async function forwardMirrored(
    */
   async function markedOrGap(): Promise<MarkedChange> {
     try {
-      await findings.register(organizationId);
       const begun = await mark();
       return typeof begun === 'string' ? unmarked(begun) : begun;
     } catch (error) {

@@ -23,6 +23,7 @@ export async function markProfileChange(
 ): Promise<MarkedChange> {
   const { store, legacy, findings, cutover, inBackground, signal } = options;
   const { organizationId, base } = credentials;
+  await findings.register(organizationId);
   const number = await beginChange(store, base, admission.epoch, '', userId, visibleAfter(legacy));
 
   async function adopt(isExpected: (shown: Shown) => boolean): Promise<void> {

@@ -270,6 +270,14 @@ test('an organization is known as forwarded before its first change is', async (
   expect(known).toEqual([other.organization.id]);
 });
 
+test('an organization that a client makes up is not put on the list of the forwarded ones', async () => {
+  const { url, store, config } = here.bridge;
+  const headers = { 'x-api-key': 'wrong', 'x-platform-organization-id': 'made-up' };
+  const response = await fetch(`${url}/api/profile/`, { method: 'PUT', headers, body: '{}' });
+  expect(response.status).toBe(401);
+  expect(await store.sismember(forwardedOrganizationsKey(config.keyPrefix), 'made-up')).toBe(0);
+});
+
 test('a bridge that stops waits for a change whose outcome is unknown, and adopts it', async () => {
   const other = await startLegacyBridge({ legacyTimeout: 500 }, {}, 'mirror');
   const apiKey = await other.player('ada');
