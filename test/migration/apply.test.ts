@@ -442,6 +442,28 @@ test('plan shows some of what would change, field by field, and its JSON counts 
   );
 });
 
+test('plan and verify show that a picture file of this service is another one, or none, in the source', async () => {
+  const tool = createTool();
+  const file = (name: string): string => `https://bridge.example.com/media/${name.repeat(22)}.png`;
+  const withPicture = (profilePictureUrl: string | undefined): string =>
+    writeSource({
+      profiles: [{ organizationId: 'acme', userId: 'u', username: 'ann', profilePictureUrl, updatedAt: T }],
+    });
+  await tool.json('apply', '--source', withPicture(file('a')), '--run', 'r');
+  const redis = `${'a'.repeat(22)}.png`;
+  for (const [url, wanted] of [
+    [undefined, 'absent'],
+    [file('b'), `"${'b'.repeat(22)}.png"`],
+  ]) {
+    const { json } = await tool.json('plan', '--source', withPicture(url), '--run', 'r');
+    expect(json['changes']).toMatchObject([
+      { userId: 'u', differences: [{ field: 'profilePictureUrl', redis }] },
+    ]);
+    const { out } = await tool.text('verify', '--source', withPicture(url), '--run', 'r');
+    expect(out).toContain(`profilePictureUrl is "${redis}", should be ${wanted}`);
+  }
+});
+
 test('status of a finished run is 100 %, whatever was refused', async () => {
   const tool = createTool();
   const records = Array.from({ length: 30 }, (_, at) => ({

@@ -62,10 +62,11 @@ async function compareProfiles(
   return records.map((record, position) => {
     const { stored = new Map<string, string>(), holder } = found[position] ?? {};
     const source = new Map(pairsOf(profileFields(record, context.mediaUrl)));
+    const [file, copiedFrom] = [stored.get('pf'), stored.get('po')];
     // A picture that was copied here is the source's.
-    if (stored.has('pf') && stored.get('po') === source.get('pu')) {
+    if (file !== undefined && copiedFrom !== undefined && copiedFrom === source.get('pu')) {
       source.delete('pu');
-      source.set('pf', stored.get('pf') ?? '');
+      source.set('pf', file);
     }
     const differences = compareFields(named(source), named(stored));
     if (differences.length > 0 || record.username === undefined || holder === record.userId)
