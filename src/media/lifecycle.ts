@@ -95,21 +95,21 @@ export async function removeOrphans(
 }
 
 export interface WatchedMedia {
-  /** The store, whose failures and successes are observed. */
+  /** The media store, whose failures and successes are observed. */
   media: MediaStore;
   /** Whether pictures can be stored, according to the latest attempt. */
   arePicturesAvailable: () => boolean;
   close: () => Promise<void>;
 }
 
-/** How often to test a store that has not been written to in the meantime, in ms. */
+/** How often to test a media store that has not been written to in the meantime, in ms. */
 const testInterval = 15_000;
 
 /**
- * Watches whether pictures can be stored. A failure marks the store as unavailable, a successful write as available
+ * Watches whether pictures can be stored. A failure marks the media store as unavailable, a successful write as available
  * again; a small test file is written if nothing else is. Every change is logged once.
  */
-export function watchMedia(store: MediaStore, log: Log, interval = testInterval): WatchedMedia {
+export function watchMedia(unwatched: MediaStore, log: Log, interval = testInterval): WatchedMedia {
   let available = true;
   let hasWritten = false;
 
@@ -129,12 +129,12 @@ export function watchMedia(store: MediaStore, log: Log, interval = testInterval)
   };
   const media: MediaStore = {
     save: async (name, bytes) => {
-      await noteFailure(store.save(name, bytes));
+      await noteFailure(unwatched.save(name, bytes));
       hasWritten = true;
       note(true);
     },
-    read: (name) => noteFailure(store.read(name)),
-    remove: (name) => noteFailure(store.remove(name)),
+    read: (name) => noteFailure(unwatched.read(name)),
+    remove: (name) => noteFailure(unwatched.remove(name)),
   };
 
   const test = async (): Promise<void> => {

@@ -72,7 +72,10 @@ export async function makePlan(
   return { assessment, tallies, pruning, changes: changes.flat() };
 }
 
-/** Counts what would become of an entry, and returns it: whoever still has its username leaves it. */
+/**
+ * Counts what `apply` would make of an entry, and returns it. A username that somebody else has in Redis does not refuse
+ * it: its holder gives the name up earlier in the same run.
+ */
 async function countPlanned(
   { store, organizations }: MigrationContext,
   tallies: Tallies,

@@ -63,7 +63,7 @@ export function trendText(trend: ReportRow['trend']): Html {
         ? 'over +999%'
         : changes.format(change).replace('-', '−');
   const hint = `${number(last7Days)} in the last 7 days, ${number(previous7Days)} in the 7 before${measured ? '' : '; not measured throughout'}`;
-  return html`<span class="trend ${direction}" title="${hint}">${measured ? '' : '≈ '}${text}</span>`;
+  return html`<span class="trend ${direction}" title="${hint}">${text}${measured ? '' : '?'}</span>`;
 }
 
 /**
