@@ -4,7 +4,7 @@ import { createForwarding, type Forwarding } from './api/forwarding.ts';
 import { createLoadShedding, type LoadShedding } from './api/middleware/load-shedding.ts';
 import { createFailureLimiter, createLimiter } from './api/middleware/rate-limit.ts';
 import { listen } from './api/server.ts';
-import type { MediaUrl } from './contract/views.ts';
+import type { FileUrl } from './contract/views.ts';
 import { connectLegacy } from './cutover/forward/legacy.ts';
 import { openReplayCredentials, type ReplayAbility } from './cutover/replay/credentials.ts';
 import { createReplayQueue } from './cutover/replay/queue/queue.ts';
@@ -62,7 +62,7 @@ export async function serve(resources: Resources, { ledger, metrics, load }: Cou
   releasers.onClose('cut-over', cutover.close);
 
   let baseUrl = config.publicBaseUrl ?? '';
-  const mediaUrl = (file: string): string => `${baseUrl}/media/${file}`;
+  const fileUrl = (file: string): string => `${baseUrl}/media/${file}`;
   let isDraining = (): boolean => false;
   const writeLog = createAccessLog(log);
   const app = createApp({
@@ -72,7 +72,7 @@ export async function serve(resources: Resources, { ledger, metrics, load }: Cou
       authFailureLimit === 'none' ? undefined : createFailureLimiter(store, keyPrefix, authFailureLimit),
     enforceRateLimit: rateLimit && createLimiter(store, rateLimit),
     media,
-    mediaUrl,
+    fileUrl,
     pictures: createPictures(store, media, log),
     deprecation,
     onSettled: (record) => {
@@ -87,7 +87,7 @@ export async function serve(resources: Resources, { ledger, metrics, load }: Cou
     load,
     cutover,
     queueing: createQueueing(ability, config.replayMax, createReplayListings(store, keyPrefix)),
-    forwarding: openForwarding(resources, cutover, ability, load, mediaUrl),
+    forwarding: openForwarding(resources, cutover, ability, load, fileUrl),
     isDraining: () => isDraining(),
     arePicturesAvailable,
   });
@@ -108,12 +108,12 @@ function openForwarding(
   cutover: Cutover,
   ability: ReplayAbility,
   load: LoadShedding,
-  mediaUrl: MediaUrl,
+  fileUrl: FileUrl,
 ): Forwarding | undefined {
   const { legacyBaseUrl, legacyTimeout, keyPrefix } = config;
   if (legacyBaseUrl === undefined) return undefined;
   const legacy = connectLegacy(legacyBaseUrl, legacyTimeout);
-  const traffic = createTraffic({ store, keyPrefix, legacy, mediaUrl, cutover, log });
+  const traffic = createTraffic({ store, keyPrefix, legacy, fileUrl, cutover, log });
   releasers.onClose('forwarding', traffic.close);
   if (ability.kind === 'able') {
     const { credentials } = ability;

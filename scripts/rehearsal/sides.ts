@@ -36,7 +36,7 @@ const atOnce = 20;
 /** Reads both services directly, not through a bridge. */
 export function createSides({ store, keyPrefix, legacy, clients, publicUrl }: SidesOptions): Sides {
   const base = organizationBase(keyPrefix, organizationId);
-  const mediaUrl = (file: string): string => `${publicUrl}/media/${file}`;
+  const fileUrl = (file: string): string => `${publicUrl}/media/${file}`;
 
   async function readHere({ apiKey, userId }: Client) {
     const here = await readOwnProfile(store, base, hashApiKey(apiKey));
@@ -55,7 +55,7 @@ export function createSides({ store, keyPrefix, legacy, clients, publicUrl }: Si
       authority === 'legacy'
         ? legacy.organization.read(client.userId)
         : here.kind === 'profile'
-          ? toGetView(here.profile, mediaUrl)
+          ? toGetView(here.profile, fileUrl)
           : undefined;
     const seen = seenIn(shown);
     return client.expected.wrong(seen).map((field) => `${client.userId}: ${field} is ${seen[field]}`);
@@ -66,7 +66,7 @@ export function createSides({ store, keyPrefix, legacy, clients, publicUrl }: Si
     for (;;) {
       const here = await readHere(client);
       const there = legacy.organization.read(client.userId);
-      const fields = await compare({ store, base, mediaUrl }, there, here);
+      const fields = await compare({ store, base, fileUrl }, there, here);
       if (fields.length === 0) return [];
       if (performance.now() > deadline) return [`${client.userId}: ${fields.join(', ')}`];
       // While the legacy service is the authority, the player's next call repairs what a killed instance has left.

@@ -2,11 +2,11 @@ import type { Picture, Profile } from '../domain/profile.ts';
 import type { ChangedProfile, Profile as ProfileView } from './types.gen.ts';
 
 /** Gives the absolute URL under which a stored picture file is served. */
-export type MediaUrl = (file: string) => string;
+export type FileUrl = (file: string) => string;
 
 /** The profile as GET answers it (contract 2.1). Unset fields are absent. */
-export function toGetView(profile: Profile, mediaUrl: MediaUrl): ProfileView {
-  const view: ProfileView = toCommonView(profile, mediaUrl);
+export function toGetView(profile: Profile, fileUrl: FileUrl): ProfileView {
+  const view: ProfileView = toCommonView(profile, fileUrl);
   const { avatar, wallet } = profile;
   if (avatar !== undefined) {
     const { datasourceId, objectDefinitionId } = avatar.reference;
@@ -21,22 +21,22 @@ export function toGetView(profile: Profile, mediaUrl: MediaUrl): ProfileView {
 }
 
 /** The profile as PUT answers it (contract 2.2). Unset fields are absent. */
-export function toPutView(profile: Profile, mediaUrl: MediaUrl): ChangedProfile {
-  const view: ChangedProfile = toCommonView(profile, mediaUrl);
+export function toPutView(profile: Profile, fileUrl: FileUrl): ChangedProfile {
+  const view: ChangedProfile = toCommonView(profile, fileUrl);
   if (profile.avatar !== undefined) view.avatarObjectDefinitionId = profile.avatar.reference;
   return view;
 }
 
 type Common = Pick<ProfileView, 'username' | 'profilePictureUrl'>;
 
-function toCommonView(profile: Profile, mediaUrl: MediaUrl): Common {
+function toCommonView(profile: Profile, fileUrl: FileUrl): Common {
   const view: Common = {};
   if (profile.username !== undefined) view.username = profile.username;
-  const url = profile.picture === undefined ? undefined : pictureUrl(profile.picture, mediaUrl);
+  const url = profile.picture === undefined ? undefined : pictureUrl(profile.picture, fileUrl);
   if (url !== undefined) view.profilePictureUrl = url;
   return view;
 }
 
-function pictureUrl(picture: Picture, mediaUrl: MediaUrl): string | undefined {
-  return picture.kind === 'file' ? mediaUrl(picture.name) : picture.url;
+function pictureUrl(picture: Picture, fileUrl: FileUrl): string | undefined {
+  return picture.kind === 'file' ? fileUrl(picture.name) : picture.url;
 }

@@ -1,5 +1,5 @@
 import { setMaxListeners } from 'node:events';
-import type { MediaUrl } from '../contract/views.ts';
+import type { FileUrl } from '../contract/views.ts';
 import type { Caller } from '../domain/caller.ts';
 import type { Log } from '../log.ts';
 import { readOwnProfile } from '../redis/profiles.ts';
@@ -27,7 +27,7 @@ export interface TrafficOptions {
   store: RedisClient;
   keyPrefix: string;
   legacy: Legacy;
-  mediaUrl: MediaUrl;
+  fileUrl: FileUrl;
   cutover: Pick<Cutover, 'mode' | 'since' | 'admitChange' | 'isLeftBehind' | 'holdWhile'>;
   log: Log;
 }

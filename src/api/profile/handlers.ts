@@ -1,7 +1,7 @@
 import type { Request, Response } from 'express';
 import { problem, type Problem } from '../../contract/problems.ts';
 import { validateProfileChange } from '../../contract/schemas.ts';
-import { toGetView, toPutView, type MediaUrl } from '../../contract/views.ts';
+import { toGetView, toPutView, type FileUrl } from '../../contract/views.ts';
 import type { ProfileChange } from '../../domain/profile.ts';
 import type { Pictures, StoredPicture } from '../../media/lifecycle.ts';
 import { putProfile as put, type PutOutcome, type ReadOutcome } from '../../redis/profiles.ts';
@@ -51,17 +51,17 @@ function toChange(body: unknown): ProfileChange {
 export interface ProfileOptions {
   store: RedisClient;
   pictures: Pictures;
-  mediaUrl: MediaUrl;
+  fileUrl: FileUrl;
 }
 
 /** The handlers of GET and PUT. */
 export function createProfileHandlers(options: ProfileOptions) {
-  const { mediaUrl } = options;
+  const { fileUrl } = options;
   return {
     /** Contract 4.1. */
     getProfile: ({ found }: Session<ReadOutcome>): Answer =>
       found.kind === 'profile'
-        ? { kind: 'json', body: toGetView(found.profile, mediaUrl) }
+        ? { kind: 'json', body: toGetView(found.profile, fileUrl) }
         : refused(problem('profile-not-found', 'You have no profile yet.')),
     putProfile: (session: Session, body: ProfileBody) => putProfile(options, session, body),
   };
@@ -94,13 +94,13 @@ async function putProfile(
 }
 
 async function toAnswer(
-  { pictures, mediaUrl }: ProfileOptions,
+  { pictures, fileUrl }: ProfileOptions,
   base: string,
   outcome: PutOutcome,
 ): Promise<Answer> {
   if (outcome.kind !== 'put') return refused(outcomeProblem(outcome));
   if (outcome.unusedFile !== undefined) await pictures.discard(base, outcome.unusedFile);
-  return { kind: 'json', body: toPutView(outcome.profile, mediaUrl) };
+  return { kind: 'json', body: toPutView(outcome.profile, fileUrl) };
 }
 
 function refused(reason: Problem): Answer {

@@ -2,7 +2,7 @@ import { countPendingRenames } from '../../migration/engine/write/renames.ts';
 import type { MigrationContext } from '../../migration/engine/context.ts';
 import { entityNames } from '../../migration/records/records.ts';
 import { whoApplies } from '../../migration/runs/lock.ts';
-import { readRun, runOrganizations, runsKey, type RunState } from '../../migration/runs/runs.ts';
+import { readRun, runOrganizations, runsKey, type RoundState } from '../../migration/runs/runs.ts';
 import { MigrationError } from '../../migration/engine/issues.ts';
 import { number } from '../../lib/numbers.ts';
 import { table } from '../../lib/system/terminal.ts';
@@ -21,7 +21,7 @@ interface Run {
   name: string;
   phase: Phase;
   /** What it, or its last round, has done so far. */
-  state: RunState | undefined;
+  state: RoundState | undefined;
   owner: Owner | undefined;
   /** Recorded renames that are still to be made. */
   pendingRenames: number;
@@ -69,13 +69,13 @@ async function readRuns(context: MigrationContext): Promise<Run[]> {
   return (await Promise.all(runs)).flat();
 }
 
-function phaseOf(state: RunState | undefined, owner: Owner | undefined): Phase {
+function phaseOf(state: RoundState | undefined, owner: Owner | undefined): Phase {
   const isDone = state === undefined || state.finishedAt !== undefined;
   if (owner !== undefined) return isDone ? 'reading' : 'running';
   return isDone ? 'finished' : 'interrupted';
 }
 
-function shown({ source, onConflict, startedAt, finishedAt, refused, entities }: RunState) {
+function shown({ source, onConflict, startedAt, finishedAt, refused, entities }: RoundState) {
   const own = Object.entries(entities).map(([entity, { read, tally, progress }]) => [
     entity,
     { read, tally, progress, isDone: progress === 1 },

@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { MediaUrl } from '../../contract/views.ts';
+import type { FileUrl } from '../../contract/views.ts';
 import { readOwnProfile, type ReadOutcome } from '../../redis/profiles.ts';
 import { unsettledKey } from '../../redis/keys.ts';
 import { compare, differingFields, shownByLegacy, type Shown } from '../compare/compare.ts';
@@ -20,14 +20,14 @@ export type ReadCheck = (
   here: ReadOutcome,
 ) => Promise<void>;
 
-export function createReadCheck(options: MirrorOptions & { mediaUrl: MediaUrl }): ReadCheck {
-  const { store, legacy, findings, cutover, inBackground, signal, mediaUrl } = options;
+export function createReadCheck(options: MirrorOptions & { fileUrl: FileUrl }): ReadCheck {
+  const { store, legacy, findings, cutover, inBackground, signal, fileUrl } = options;
   const lookedAt = new Set<string>();
 
   /** Whether the caller's profile here is the one shown. */
   async function isSame({ base, sha256 }: Credentials, shown: Shown): Promise<boolean> {
     const now = await readOwnProfile(store, base, sha256);
-    return 'caller' in now && (await compare({ store, base, mediaUrl }, shown, now)).length === 0;
+    return 'caller' in now && (await compare({ store, base, fileUrl }, shown, now)).length === 0;
   }
 
   /**
@@ -90,7 +90,7 @@ export function createReadCheck(options: MirrorOptions & { mediaUrl: MediaUrl })
       findings.compared(organizationId, since, { kind: 'unreadable' });
       return;
     }
-    const fields = await compare({ store, base, mediaUrl }, shown, here);
+    const fields = await compare({ store, base, fileUrl }, shown, here);
     const isMirror = cutover.mode() === 'mirror';
     const isMarked = isMirror && (await store.hexists(unsettledKey(base), userId)) === 1;
     // It may have been adopted since it was read here.

@@ -1,5 +1,5 @@
 import type { Profile } from '../../contract/types.gen.ts';
-import { toGetView, type MediaUrl } from '../../contract/views.ts';
+import { toGetView, type FileUrl } from '../../contract/views.ts';
 import type { ReadOutcome } from '../../redis/profiles.ts';
 import type { RedisClient } from '../../redis/connection/client.ts';
 import { profileKey } from '../../redis/keys.ts';
@@ -38,12 +38,12 @@ export async function shownByLegacy(
 
 /** In which fields a profile as the legacy service shows it differs from the one stored here, as GET would show it. */
 export async function compare(
-  { store, base, mediaUrl }: { store: RedisClient; base: string; mediaUrl: MediaUrl },
+  { store, base, fileUrl }: { store: RedisClient; base: string; fileUrl: FileUrl },
   legacy: Shown,
   here: Exclude<ReadOutcome, { kind: 'unknown' }>,
 ): Promise<ComparedField[]> {
   const profile = here.kind === 'profile' ? here.profile : undefined;
-  const view = profile && toGetView(profile, mediaUrl);
+  const view = profile && toGetView(profile, fileUrl);
   const fields = differingFields(legacy, view);
   const { userId } = here.caller;
   const isCopy = fields.includes('profilePictureUrl') && profile?.picture?.kind === 'file';

@@ -9,7 +9,7 @@ import {
   runOrganizationsKey,
   saveRound,
   settleReadAll,
-  type RunState,
+  type RoundState,
 } from '../runs/runs.ts';
 import type { Scope } from '../sources/scope.ts';
 import { assessSource, entriesToWrite, type AssessChoice, type Assessment } from './read/assess.ts';
@@ -282,7 +282,7 @@ async function applyLocked(chosen: Chosen, context: MigrationContext, choice: Ap
 async function prepareLoad(
   context: MigrationContext,
   { run, source }: Chosen,
-  last: RunState | undefined,
+  last: RoundState | undefined,
 ): Promise<number> {
   if (last?.loaded !== undefined && last.loaded.version === source.version) return last.loaded.rows;
   if ((await stagedOrganizations(context, run)).length > 0) await rollBack(context, run);
@@ -297,8 +297,8 @@ function sizeFor(size: number | undefined, rate: number | undefined): number | u
 function nextRound(
   { source, scope, run, fingerprint, selection }: Chosen,
   { everything = false, prune: isPruning = false, fullEvery }: ApplyChoice,
-  last: RunState | undefined,
-): { round: RunState; isResumed: boolean } {
+  last: RoundState | undefined,
+): { round: RoundState; isResumed: boolean } {
   if (last !== undefined && last.fingerprint !== fingerprint) {
     throw new UsageError(
       `run ${run} was begun with another source or mapping (${last.source}): give this one another name with --run, or start over with --fresh`,
@@ -322,7 +322,7 @@ function nextRound(
   const retriesRefused = fullEvery === undefined && last?.refused !== 0;
   const changedSince = readsAll || retriesRefused ? 0 : (highWater ?? 0) - overlap;
   const since = changedSince > 0 ? changedSince : undefined;
-  const round: RunState = {
+  const round: RoundState = {
     source: source.name,
     fingerprint,
     selection,

@@ -1,6 +1,6 @@
 import type { Tallies } from '../analysis/outcomes.ts';
 import { entityNames, type Entity } from '../records/records.ts';
-import { forgetLoaded, runKey, saveProgress, saveRound, type RunState } from '../runs/runs.ts';
+import { forgetLoaded, runKey, saveProgress, saveRound, type RoundState } from '../runs/runs.ts';
 import type { MigrationContext } from './context.ts';
 
 /** Keeps a round's state in Redis up to date, for `status` and for resuming. */
@@ -23,7 +23,7 @@ export interface RoundKeeper {
   /** Stops saving. */
   drain: () => Promise<void>;
   /** Puts an earlier round's state back, or none, if the round was begun. What it had loaded is rolled back by then. */
-  restore: (last: RunState | undefined) => Promise<void>;
+  restore: (last: RoundState | undefined) => Promise<void>;
 }
 
 /** The time between two saves, in ms: the work that a kill makes the next start repeat. */
@@ -32,7 +32,7 @@ const saveInterval = 200;
 export function createRoundKeeper(
   context: Pick<MigrationContext, 'store' | 'prefix'>,
   run: string,
-  round: RunState,
+  round: RoundState,
   tallies: Tallies,
 ): RoundKeeper {
   let beginning: Promise<void> | undefined;

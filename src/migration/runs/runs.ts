@@ -48,8 +48,8 @@ interface EntityState {
   progress: number;
 }
 
-/** A run's state, as kept in Redis. Times in ms. */
-export interface RunState {
+/** The state of a run's latest round, as kept in Redis. Times in ms. */
+export interface RoundState {
   /** The source, without passwords. */
   source: string;
   /** Identifies a source with its mapping. */
@@ -81,7 +81,7 @@ export function defaultRunName(source: string, shown: string): string {
   return `${word.slice(0, 24)}-${createHash('sha256').update(whole).digest('hex').slice(0, 8)}`;
 }
 
-export async function readRun({ store, prefix }: Place, run: string): Promise<RunState | undefined> {
+export async function readRun({ store, prefix }: Place, run: string): Promise<RoundState | undefined> {
   const fields = await store.hgetall(runKey(prefix, run));
   const { source, fingerprint = '', selection = '', onConflict = 'abort', loaded } = fields;
   if (source === undefined) return undefined;
@@ -102,13 +102,13 @@ export async function readRun({ store, prefix }: Place, run: string): Promise<Ru
     highWater: numberIn('highWater'),
     since: numberIn('since'),
     readAll: numberIn('readAll') ?? 0,
-    loaded: loaded === undefined ? undefined : (JSON.parse(loaded) as RunState['loaded']),
+    loaded: loaded === undefined ? undefined : (JSON.parse(loaded) as RoundState['loaded']),
     entities: Object.fromEntries(entities),
   };
 }
 
 /** A state, or a part of it, as the fields that Redis keeps. */
-function fieldsOf({ entities = {}, loaded, ...plain }: Partial<RunState>): Record<string, string> {
+function fieldsOf({ entities = {}, loaded, ...plain }: Partial<RoundState>): Record<string, string> {
   const own = Object.entries(entities).map(([entity, state]) => [`entity:${entity}`, JSON.stringify(state)]);
   const fields = {
     ...plain,
@@ -132,7 +132,7 @@ const optionalFields = [
 ];
 
 /** Saves a round as a whole: what an earlier one kept is replaced. */
-export async function saveRound({ store, prefix }: Place, run: string, state: RunState): Promise<void> {
+export async function saveRound({ store, prefix }: Place, run: string, state: RoundState): Promise<void> {
   const key = runKey(prefix, run);
   await store
     .multi()
@@ -145,7 +145,7 @@ export async function saveRound({ store, prefix }: Place, run: string, state: Ru
 export async function saveProgress(
   { store, prefix }: Place,
   run: string,
-  { loaded, entities }: RunState,
+  { loaded, entities }: RoundState,
 ): Promise<void> {
   const fields = fieldsOf({ loaded, entities });
   if (Object.keys(fields).length > 0) await store.hset(runKey(prefix, run), fields);
