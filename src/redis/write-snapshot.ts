@@ -158,7 +158,7 @@ export function isBacklogFull(error: unknown): boolean {
 }
 
 /**
- * Whether a switch has left the caller behind: Redis refuses its writes under an outdated number (lua/lib/change.lua).
+ * Whether a switch has left the caller behind: Redis refuses its writes under an outdated epoch (lua/lib/change.lua).
  */
 export function isOutdated(error: unknown): boolean {
   return /\bOUTDATED /.test(String(error));

@@ -34,8 +34,12 @@ async function showAudit(
   return { kind: 'done' };
 }
 
-/** For people: details whose names in the trail do not say what they count. */
-const namesForPeople: Readonly<Record<string, string>> = { before: 'names-before', after: 'names-after' };
+/** For people: details whose names in the trail do not say what they are. */
+const namesForPeople: Readonly<Record<string, string>> = {
+  before: 'names-before',
+  after: 'names-after',
+  number: 'epoch',
+};
 
 function forMachines({ at, operation, by, details }: AuditEntry) {
   return { at: formatInstant(at), operation, by, details };

@@ -16,7 +16,7 @@ export class ReverseModeError extends MigrationError {
 
 /**
  * Registers this process as a migration while it writes, so that no switch of the mode is made meanwhile. The work gets
- * the number under which it writes: Redis refuses its writes if a switch is made nevertheless. Rejects with a
+ * the epoch under which it writes: Redis refuses its writes if a switch is made nevertheless. Rejects with a
  * `ReverseModeError` in the mode reverse. Without a cut-over, where no mode was ever stored, nothing is registered.
  */
 export async function whileRegistered<Result>(
@@ -55,7 +55,7 @@ export async function whileRegistered<Result>(
   }
 }
 
-/** Explains the error if Redis refuses work that was begun under an earlier number. */
+/** Explains the error if Redis refuses work that was begun under an earlier epoch. */
 async function unlessOutdated<Result>(
   { store, prefix }: { store: RedisClient; prefix: string },
   work: () => Promise<Result>,

@@ -77,7 +77,7 @@ export async function withSession<Result>(
     const mediaUrl = mediaUrlOf(config);
     // By the clock of Redis, as adoptions are; that of this machine may differ.
     const snapshotAt = choice.openedAt && (await storeTime(store)) - (performance.now() - choice.openedAt);
-    const marksFrom = await firstNumberThatCounts(store, prefix, snapshotAt);
+    const marksFrom = await firstEpochThatCounts(store, prefix, snapshotAt);
     const workUnder = async (epoch: number, ending: AbortSignal): Promise<Result> => {
       const context: MigrationContext = {
         store,
@@ -117,7 +117,7 @@ export async function withSession<Result>(
  * Marks of local writes count as long as the authority under which they were made lasts. A source that may be older
  * than the last change of authority, however, cannot contain what was written here before it.
  */
-async function firstNumberThatCounts(
+async function firstEpochThatCounts(
   store: RedisClient,
   prefix: string,
   snapshotAt: number | undefined,

@@ -28,7 +28,7 @@ export async function markProfileChange(
 
   async function adopt(isExpected: (shown: Shown) => boolean): Promise<void> {
     try {
-      const outcome = await adoptUnderAnyNumber(isExpected);
+      const outcome = await adoptUnderAnyEpoch(isExpected);
       if (outcome === 'adopted') {
         findings.compared(organizationId, cutover.since(), { kind: 'adopted', userId });
       } else if (outcome === 'profile-not-shown' || outcome === 'overtaken') {
@@ -43,8 +43,8 @@ export async function markProfileChange(
     }
   }
 
-  /** Adopts under the number of the change, or under the current one if a switch was withdrawn meanwhile. */
-  async function adoptUnderAnyNumber(isExpected: (shown: Shown) => boolean): Promise<AdoptionOutcome> {
+  /** Adopts under the epoch of the change, or under the current one if a switch was withdrawn meanwhile. */
+  async function adoptUnderAnyEpoch(isExpected: (shown: Shown) => boolean): Promise<AdoptionOutcome> {
     const adoption = { credentials, userId, epoch: admission.epoch, settles: number, isExpected };
     try {
       return await adoptProfile(options, adoption);
@@ -61,7 +61,7 @@ export async function markProfileChange(
     }
   }
 
-  /** An admission under a later number than this, which the next heartbeat brings. */
+  /** An admission under a later epoch than this, which the next heartbeat brings. */
   async function admittedAfter(epoch: number): Promise<Admission | undefined> {
     for (let look = 0; look < 50; look++) {
       const later = await cutover.admitChange();

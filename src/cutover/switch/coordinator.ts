@@ -82,7 +82,7 @@ export async function switchMode(
     onProgress('changes are on hold; waiting for those under way');
     await acknowledged('stop', 0);
     const organizations = await raiseEpochs();
-    onProgress(`number ${epoch} is in force in ${organizations} organizations`);
+    onProgress(`epoch ${epoch} is in force in ${organizations} organizations`);
     // Only now: before, an instance that was wrongly assumed to have ended could still have made a change.
     const reasons = await obstacles();
     if (reasons.length > 0) throw withdrawn(reasons);

@@ -87,7 +87,7 @@ export type Instance = CutoverState['instances'][number];
 /** A mode of the past or the present. */
 interface ModePeriod {
   mode: Mode;
-  /** The number under which it was set. */
+  /** The epoch under which it was set. */
   epoch: number;
   /** ms */
   since: number;

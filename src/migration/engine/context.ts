@@ -15,9 +15,9 @@ export interface MigrationContext {
    * legacy service are newer than the source.
    */
   readonly snapshotAt: number | undefined;
-  /** The number of the cut-over under which this writes: Redis refuses it once a switch has raised its own. */
+  /** The epoch under which this writes: Redis refuses it once a switch has raised its own. */
   readonly epoch: number;
-  /** The number below which marks of what was written here do not count: the source is right about those. */
+  /** The epoch below which marks of what was written here do not count: the source is right about those. */
   readonly marksFrom: number;
   /** Whether profiles that are newer in Redis are overwritten as well, unless they were changed here. */
   readonly trustsSource: boolean;

@@ -85,7 +85,7 @@ async function set(context: AdminContext, to: Mode, options: SetOptions): Promis
         `Ready: ${verdict.ready ? 'yes' : 'no'}`,
         ...findingLines(verdict),
         ...instanceLines(instances),
-        'Would be done: hold changes until every instance has finished its own, raise the number in every organization, move reads, admit changes again.',
+        'Would be done: hold changes until every instance has finished its own, raise the epoch in every organization, move reads, admit changes again.',
       ].join('\n'),
     };
   }

@@ -22,7 +22,7 @@ export function instanceLines(instances: readonly Instance[]): string[] {
     ...instances.map(({ id, kind, silentMs, epoch, legacy }) => {
       const seen = `last heartbeat ${(silentMs / 1000).toFixed(1)} s ago`;
       const notes = [
-        `number ${epoch}`,
+        `epoch ${epoch}`,
         ...(legacy ? [] : ['without LEGACY_BASE_URL']),
         ...(silentMs > silence ? ['SILENT'] : []),
       ];

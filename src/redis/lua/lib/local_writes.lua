@@ -10,20 +10,20 @@ local function is_local_write(kind, what)
 end
 
 -- Of names that were denied or removed, by their form, and of the whole denylist ('') it does so until the authority
--- changes: each mark is the number of the cut-over under which it was made, and one below `marks_from` does not count.
-local function mark_denylist_write(form, number)
+-- changes: each mark is the epoch under which it was made, and one below `marks_from` does not count.
+local function mark_denylist_write(form, epoch)
   if form == '' then
     redis.call('UNLINK', denylist_writes_key())
-  elseif redis.call('HGET', denylist_writes_key(), '') == tostring(number) then
+  elseif redis.call('HGET', denylist_writes_key(), '') == tostring(epoch) then
     -- Once the whole denylist was written here, no mark for a single name of it says more.
     return
   end
-  redis.call('HSET', denylist_writes_key(), form, number)
+  redis.call('HSET', denylist_writes_key(), form, epoch)
 end
 
 local function is_denylist_write(form, marks_from)
-  local number = redis.call('HGET', denylist_writes_key(), form)
-  if number then return tonumber(number) >= marks_from end
+  local epoch = redis.call('HGET', denylist_writes_key(), form)
+  if epoch then return tonumber(epoch) >= marks_from end
   -- From before marks had numbers.
   return marks_from == 0 and is_local_write('d', form)
 end

@@ -48,8 +48,8 @@ local function replay_files_key() return KEYS[1] .. 'cutover:replay-files' end
 local function replay_listing_key() return KEYS[1] .. 'cutover:replay-listing' end
 local function replay_refusals_key() return KEYS[1] .. 'cutover:replay-refusals' end
 
--- The number of the cut-over that the last switch has raised here (lib/change.lua), for what its operator changes.
-local function number_in_force() return redis.call('HGET', settings_key(), 'epoch') or '0' end
+-- The epoch that the last switch has raised here (lib/change.lua), for what its operator changes.
+local function epoch_in_force() return redis.call('HGET', settings_key(), 'epoch') or '0' end
 
 -- Looks a key up by its SHA-256. Returns {id, role, user|false, client|false}, or nil if the key is
 -- unknown, revoked or expired: callers cannot tell these apart, nor should they.

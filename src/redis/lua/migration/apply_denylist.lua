@@ -8,7 +8,7 @@
 -- ARGV[2]  JSON, an array for each name: name, form
 -- ARGV[3]  when the source's snapshot was opened, ms; '' if unknown. Where a denylist change of the legacy service
 --          was adopted later, or at all where this is unknown, the list is newer than the source says and stays
--- ARGV[4]  number below which marks of what was written here do not count (lib/local_writes.lua)
+-- ARGV[4]  epoch below which marks of what was written here do not count (lib/local_writes.lua)
 --
 -- {'stale'} {'frozen'}              nothing was done: look again, and retry
 -- {'applied', outcomes, used}       outcomes: a word for each name: created, updated (in its spelling), unchanged,

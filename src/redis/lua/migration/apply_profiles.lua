@@ -12,7 +12,7 @@
 -- ARGV[4]  trust-source | '': whether to overwrite profiles that are newer here
 -- ARGV[5]  when the source's snapshot was opened, ms; '' if unknown. What was adopted from the legacy service later,
 --          or at all where this is unknown, is newer than the source says and stays
--- ARGV[6]  number below which marks of what was written here (b) do not count
+-- ARGV[6]  epoch below which marks of what was written here (b) do not count
 --
 -- {'stale'} {'frozen'}              nothing was done: look again, and retry (lib/names.lua)
 -- {'applied', outcomes, names, denied}

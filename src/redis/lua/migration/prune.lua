@@ -9,7 +9,7 @@
 -- ARGV[3]  JSON, an array for each record: user, username, form | form | SHA-256 | reference | user, reference | ''
 -- ARGV[4]  when the source's snapshot was opened, ms; '' if unknown. Where a denylist change of the legacy service
 --          was adopted later, the whole list stays
--- ARGV[5]  number below which marks of what was written here do not count (lib/local_writes.lua)
+-- ARGV[5]  epoch below which marks of what was written here do not count (lib/local_writes.lua)
 --
 -- {'stale'} {'frozen'}              nothing was done: look again, and retry
 -- {'pruned', outcomes}              a word for each record: removed, kept

@@ -13,5 +13,5 @@
 local profile = profile_key(ARGV[1])
 if redis.call('EXISTS', settings_key()) == 0 then return 'unknown-organization' end
 redis.call('HDEL', profile, 'w', 'wu')
-redis.call('HSET', profile, ARGV[3], ARGV[2], 't', now_ms(), 'b', number_in_force())
+redis.call('HSET', profile, ARGV[3], ARGV[2], 't', now_ms(), 'b', epoch_in_force())
 return 'set'

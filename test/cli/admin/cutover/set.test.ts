@@ -50,7 +50,7 @@ async function registerElsewhere(id: string, ago = 0): Promise<void> {
 }
 
 describe('cutover set', () => {
-  test('switches every instance, raises the number everywhere and leaves an audit entry', async () => {
+  test('switches every instance, raises the epoch everywhere and leaves an audit entry', async () => {
     const [one, other] = [await join(), await join()];
     await saveSettings(store, prefix, 'acme', defaultSettings);
     expect(await run('set mirror')).toMatchObject({
