@@ -7,6 +7,11 @@ import { runTool } from '../support/admin.ts';
 import { closeRedis } from '../../src/redis/connection/connect.ts';
 import { fsck } from '../../src/redis/fsck/fsck.ts';
 import { scanKeys } from '../../src/redis/connection/scan.ts';
+import { createWorkspace } from '../../src/migration/analysis/workspace.ts';
+import { applyRun } from '../../src/migration/engine/apply.ts';
+import { openIssues } from '../../src/migration/engine/issues.ts';
+import { createOrganizations } from '../../src/migration/engine/organizations.ts';
+import { openChosen } from '../../src/migration/engine/read/choose.ts';
 import { openTestStore } from '../support/bridge.ts';
 import { createTool, ended, writeSource, type Tool } from './tool.ts';
 import type { RedisClient } from '../../src/redis/connection/client.ts';
@@ -217,4 +222,56 @@ test('what was added to a file after it had been read is not missed by a resumed
   writeFileSync(join(source, 'collections.ndjson'), '');
   expect(await tool.json(...args)).toMatchObject({ exitCode: 0, json: { resumed: false } });
   expect(await tool.json('verify', '--source', source, '--run', 'r')).toMatchObject({ exitCode: 0 });
+});
+
+test('an apply that is stopped has nothing under way any more when it gives its run back', async () => {
+  const { env, prefix } = createTool();
+  const objects = Array.from({ length: 50 }, (_, at) => {
+    return {
+      organizationId: 'acme',
+      datasourceId: 'd',
+      objectDefinitionId: `o${at}`,
+      url: 'https://x.example',
+    };
+  });
+  const chosen = await openChosen({ source: writeSource({ objects }), batch: 10, run: 'r' }, env);
+  const slow = await openTestStore();
+  const workspace = createWorkspace();
+  const evalsha = slow.evalsha.bind(slow) as (...call: unknown[]) => Promise<unknown>;
+  let underWay = 0;
+  slow.evalsha = async (...call: unknown[]) => {
+    if (!call.join().includes('https://x.example')) return await evalsha(...call);
+    underWay += 1;
+    await sleep(200);
+    return await evalsha(...call).finally(() => (underWay -= 1));
+  };
+  const stop = new AbortController();
+  let chunks = 0;
+  const advance = (): void => {
+    // The third is about to be written.
+    if (++chunks === 3) stop.abort();
+  };
+  const context = {
+    store: slow,
+    prefix,
+    mediaUrl: '',
+    snapshotAt: undefined,
+    epoch: 0,
+    marksFrom: 0,
+    trustsSource: false,
+    workspace,
+    organizations: createOrganizations(slow, prefix, 0),
+    issues: openIssues(),
+    progress: { begin: () => {}, next: () => {}, advance, stop: () => {} },
+    concurrency: 4,
+    signal: stop.signal,
+  };
+  try {
+    expect(await applyRun(chosen, context, {})).toMatchObject({ kind: 'interrupted' });
+    expect(underWay).toBe(0);
+  } finally {
+    await chosen.source.close();
+    workspace.close();
+    await closeRedis(slow);
+  }
 });

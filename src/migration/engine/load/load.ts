@@ -179,7 +179,8 @@ export function createLoad(
     claim: (organization) =>
       organization.exists || organization.isLoading ? undefined : begin(organization),
     take: (entity, items, aside) => {
-      const takeNow = (): Promise<void> => {
+      // Rejects rather than throws: whoever reads waits for the chunks before this one.
+      const takeNow = async (): Promise<void> => {
         // Records that were not accepted must not count as loaded.
         signal.throwIfAborted();
         return entity === 'profiles'
