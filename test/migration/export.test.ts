@@ -14,10 +14,13 @@ import { gzipSync } from 'node:zlib';
 import { join } from 'node:path';
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
+import type { RedisKey } from 'ioredis';
+import { exportRecords } from '../../src/migration/engine/export/export.ts';
 import { startBridge } from '../support/bridge.ts';
 import { freshPrefix } from '../support/redis.ts';
 import { inSmallDisk, testWithMounts } from '../support/small-disk.ts';
 import { thisProcess } from '../../src/lib/system/process-identity.ts';
+import { createTestContext } from './context.ts';
 import { createTool, ended, newFolder, writeSource, type Tool } from './tool.ts';
 import { revokeApiKey } from '../../src/redis/operator/api-keys.ts';
 
@@ -137,6 +140,27 @@ test('an export includes what was made through the bridge, but no revoked key', 
     expect(again).toMatchObject({ exitCode: 2, err: expect.stringContaining('not empty') });
     expect((await tool.json('verify', '--source', to)).exitCode).toBe(0);
   } finally {
+    await bridge.close();
+  }
+});
+
+test('an export leaves out a key that is revoked while it is read', async () => {
+  const bridge = await startBridge({ keyPrefix: freshPrefix() });
+  const { store, config } = bridge;
+  const context = createTestContext(store, config.keyPrefix);
+  try {
+    const { base, newKey } = await bridge.newOrganization({}, 'acme');
+    const { keyId } = await newKey({ role: 'admin' });
+    const hgetall = store.hgetall.bind(store);
+    store.hgetall = async (key: RedisKey) => {
+      if (String(key).includes(':key:')) await revokeApiKey(store, base, keyId);
+      return await hgetall(key);
+    };
+    const written = await exportRecords(context, join(newFolder(), 'out'), ['api-keys'], undefined);
+    expect(written.get('api-keys')).toBe(0);
+    expect(context.issues.count(['revoked-key-left-out'])).toBe(1);
+  } finally {
+    context.workspace.close();
     await bridge.close();
   }
 });

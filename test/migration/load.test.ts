@@ -7,12 +7,10 @@ import { runTool } from '../support/admin.ts';
 import { closeRedis } from '../../src/redis/connection/connect.ts';
 import { fsck } from '../../src/redis/fsck/fsck.ts';
 import { scanKeys } from '../../src/redis/connection/scan.ts';
-import { createWorkspace } from '../../src/migration/analysis/workspace.ts';
 import { applyRun } from '../../src/migration/engine/apply.ts';
-import { openIssues } from '../../src/migration/engine/issues.ts';
-import { createOrganizations } from '../../src/migration/engine/organizations.ts';
 import { openChosen } from '../../src/migration/engine/read/choose.ts';
 import { openTestStore } from '../support/bridge.ts';
+import { createTestContext } from './context.ts';
 import { createTool, ended, writeSource, type Tool } from './tool.ts';
 import type { RedisClient } from '../../src/redis/connection/client.ts';
 
@@ -236,7 +234,6 @@ test('an apply that is stopped has nothing under way any more when it gives its 
   });
   const chosen = await openChosen({ source: writeSource({ objects }), batch: 10, run: 'r' }, env);
   const slow = await openTestStore();
-  const workspace = createWorkspace();
   const evalsha = slow.evalsha.bind(slow) as (...call: unknown[]) => Promise<unknown>;
   let underWay = 0;
   slow.evalsha = async (...call: unknown[]) => {
@@ -251,27 +248,13 @@ test('an apply that is stopped has nothing under way any more when it gives its 
     // The third is about to be written.
     if (++chunks === 3) stop.abort();
   };
-  const context = {
-    store: slow,
-    prefix,
-    mediaUrl: '',
-    snapshotAt: undefined,
-    epoch: 0,
-    marksFrom: 0,
-    trustsSource: false,
-    workspace,
-    organizations: createOrganizations(slow, prefix, 0),
-    issues: openIssues(),
-    progress: { begin: () => {}, next: () => {}, advance, stop: () => {} },
-    concurrency: 4,
-    signal: stop.signal,
-  };
+  const context = createTestContext(slow, prefix, { advance, signal: stop.signal });
   try {
     expect(await applyRun(chosen, context, {})).toMatchObject({ kind: 'interrupted' });
     expect(underWay).toBe(0);
   } finally {
     await chosen.source.close();
-    workspace.close();
+    context.workspace.close();
     await closeRedis(slow);
   }
 });

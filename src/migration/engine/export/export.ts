@@ -113,19 +113,21 @@ async function* recordsOf(
     const organization = await context.organizations.find(idOf(batch[0]));
     const { length } = organization.id;
     const keys = batch.map((line) => line.slice(length + 1).replace('\u0002', '\n'));
-    const wanted = entity === 'api-keys' ? await withoutRevoked(context, organization, keys) : keys;
-    const records = await readRecords(context, entity, organization, wanted);
+    const found = await readRecords(context, entity, organization, keys);
+    const records = entity === 'api-keys' ? await withoutRevoked(context, organization, keys, found) : found;
     yield records.filter((record) => record !== undefined);
   }
 }
 
-async function withoutRevoked(
+/** The records of these keys that are not revoked: looked at after they were read, or one revoked between would pass. */
+async function withoutRevoked<Found>(
   { store, issues }: MigrationContext,
   { id, base }: Organization,
   hashes: readonly string[],
-): Promise<string[]> {
+  records: readonly Found[],
+): Promise<Found[]> {
   const found = await Promise.all(hashes.map((hash) => store.hmget(apiKeyKey(base, hash), 'i', 'x')));
-  return hashes.filter((_, position) => {
+  return records.filter((_, position) => {
     const [keyId, revokedAt] = found[position] ?? [];
     if (keyId == null || revokedAt == null) return true;
     const detail = 'is revoked, and would come back to life: it is left out';

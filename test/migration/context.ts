@@ -1,0 +1,31 @@
+import { createWorkspace } from '../../src/migration/analysis/workspace.ts';
+import type { MigrationContext } from '../../src/migration/engine/context.ts';
+import { openIssues } from '../../src/migration/engine/issues.ts';
+import { createOrganizations } from '../../src/migration/engine/organizations.ts';
+import type { RedisClient } from '../../src/redis/connection/client.ts';
+
+/** What a piece of the migration works with, beside the tool. The caller closes its workspace. */
+export function createTestContext(
+  store: RedisClient,
+  prefix: string,
+  {
+    advance = () => {},
+    signal = new AbortController().signal,
+  }: { advance?: () => void; signal?: AbortSignal } = {},
+): MigrationContext {
+  return {
+    store,
+    prefix,
+    mediaUrl: '',
+    snapshotAt: undefined,
+    epoch: 0,
+    marksFrom: 0,
+    trustsSource: false,
+    workspace: createWorkspace(),
+    organizations: createOrganizations(store, prefix, 0),
+    issues: openIssues(),
+    progress: { begin: () => {}, next: () => {}, advance, stop: () => {} },
+    concurrency: 4,
+    signal,
+  };
+}
