@@ -9,7 +9,7 @@ export const steps = [
   'before the switch',
   'begin: changes stop',
   'wait until changes have stopped',
-  'raise the number',
+  'raise the epoch',
   'check what is in doubt',
   'wait until the queue is empty',
   'wait until nobody replays',
@@ -53,11 +53,11 @@ function nextStep(step: Step, command: string, parameters: readonly string[], fr
       // While instances are waited for.
       return step;
     case 'cutover/raise_epoch':
-      return step === 'wait until changes have stopped' ? 'raise the number' : step;
+      return step === 'wait until changes have stopped' ? 'raise the epoch' : step;
     case 'leaseHolder':
       return step === 'wait until the queue is empty' ? 'wait until nobody replays' : step;
     default:
-      if (step === 'raise the number')
+      if (step === 'raise the epoch')
         return from === 'reverse' ? 'wait until the queue is empty' : 'check what is in doubt';
       return step === 'admit changes in the new mode' ? 'after the switch' : step;
   }
