@@ -60,10 +60,10 @@ export async function retireCheck(
   };
 }
 
-/** The result as lines for a terminal; the reasons themselves are left to the error. */
+/** The result as lines for a terminal. */
 export function retireCheckLines(check: RetireCheck): string[] {
+  const what = check.organization === null ? 'the API' : `the API for ${check.organization}`;
   if (check.retirable) {
-    const what = check.organization === null ? 'the API' : `the API for ${check.organization}`;
     return [
       `${what} can be retired: no attributed call in ${counted(check.days, 'day')}, measured throughout`,
     ];
@@ -73,6 +73,8 @@ export function retireCheckLines(check: RetireCheck): string[] {
       `  ${lastSeen}  ${organization ?? '(unknown)'}  ${client} (${keyId})  ${operation}`,
   );
   return [
+    `${what} cannot be retired:`,
+    ...check.reasons.map((reason) => `  ${reason}`),
     ...(callers.length > 0 ? ['last calls:', ...callers] : []),
     ...(check.gaps.length > 0 ? gapLines(check.gaps) : []),
   ].map(printable);

@@ -321,8 +321,9 @@ describe('the retire check', () => {
       '2027-03-02T12:00:00Z',
     );
     const check = await retireCheck(redis, prefix, { days: 30, now });
-    expect(check.reasons).toEqual(['2 clients called in the last 30 days']);
     expect(retireCheckLines(check)).toEqual([
+      'the API cannot be retired:',
+      '  2 clients called in the last 30 days',
       'last calls:',
       '  2027-03-01T10:00:00Z  acme  ios-4.2 (k_ios)  getProfile',
       '  2027-02-20T10:00:00Z  acme  web (k_web)  getProfile',
