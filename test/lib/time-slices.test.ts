@@ -40,6 +40,13 @@ describe('yieldingChunks', () => {
     expect(new Set(turns).size).toBe(5);
   });
 
+  test('does not wait after the last chunk, however long that took', async () => {
+    await countingTurns(async (now) => {
+      const turns = await work([1], now);
+      expect(turns).toEqual([now()]);
+    });
+  });
+
   test('does not let two jobs run in the same turn of the event loop', async () => {
     const items = Array.from({ length: 20 }, (_, n) => n);
     const works = await countingTurns((now) => Promise.all([work(items, now), work(items, now)]));
