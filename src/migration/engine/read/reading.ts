@@ -1,4 +1,5 @@
 import { encodeReference, type ObjectReference } from '../../../domain/profile.ts';
+import { getOrInsert } from '../../../lib/collections/get-or-insert.ts';
 import { objectsKey, profileKey } from '../../../redis/keys.ts';
 import { identityOf, scopeOf } from '../../analysis/identity.ts';
 import { createSeen, type Seen } from '../../analysis/seen.ts';
@@ -187,14 +188,11 @@ function createReferenceCheck({ store, issues }: MigrationContext, seen: Seen) {
     organization: Organization,
     { datasourceId, objectDefinitionId }: ObjectReference,
   ): boolean => {
-    let own = objects.get(organization);
-    let known = own?.get(datasourceId);
-    if (known?.has(objectDefinitionId) === true) return true;
+    if (objects.get(organization)?.get(datasourceId)?.has(objectDefinitionId) === true) return true;
     if (count >= remembered) return false;
     count += 1;
-    if (own === undefined) objects.set(organization, (own = new Map()));
-    if (known === undefined) own.set(datasourceId, (known = new Set()));
-    known.add(objectDefinitionId);
+    const own = getOrInsert(objects, organization, () => new Map<string, Set<string>>());
+    getOrInsert(own, datasourceId, () => new Set<string>()).add(objectDefinitionId);
     return false;
   };
 
