@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto';
-import { chmodSync, mkdtempSync } from 'node:fs';
+import { chmodSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { chooseRedis } from './choose-redis.ts';
@@ -13,9 +13,12 @@ export default async function globalSetup(): Promise<void> {
   const folder = mkdtempSync(join(tmpdir(), 'pb-'));
   // As the system's: the database servers run as users of their own.
   chmodSync(folder, 0o1777);
-  process.env['TMPDIR'] = process.env['PB_TEST_FOLDER'] = folder;
+  process.env['TMPDIR'] = folder;
   const chosen = await chooseRedis(process.env);
   process.stdout.write(`\ntest Redis: ${chosen.description}\n`);
   process.env['TEST_REDIS_URL'] = chosen.url;
-  (globalThis as { stopTestRedis?: () => Promise<void> }).stopTestRedis = chosen.stop;
+  (globalThis as { endTestRun?: () => Promise<void> }).endTestRun = async () => {
+    await chosen.stop();
+    rmSync(folder, { recursive: true, force: true, maxRetries: 3 });
+  };
 }

@@ -1,7 +1,3 @@
-import { rmSync } from 'node:fs';
-
 export default async function globalTeardown(): Promise<void> {
-  await (globalThis as { stopTestRedis?: () => Promise<void> }).stopTestRedis?.();
-  const folder = process.env['PB_TEST_FOLDER'];
-  if (folder !== undefined) rmSync(folder, { recursive: true, force: true, maxRetries: 3 });
+  await (globalThis as { endTestRun?: () => Promise<void> }).endTestRun?.();
 }
