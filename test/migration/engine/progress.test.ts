@@ -1,5 +1,5 @@
 import { expect, test } from '@jest/globals';
-import { createProgress } from '../../src/migration/engine/progress.ts';
+import { createProgress } from '../../../src/migration/engine/progress.ts';
 
 test('without a terminal it is a line every few seconds, with rate and time left', async () => {
   let output = '';

@@ -3,16 +3,16 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
-import { runTool } from '../support/admin.ts';
-import { closeRedis } from '../../src/redis/connection/connect.ts';
-import { fsck } from '../../src/redis/fsck/fsck.ts';
-import { scanKeys } from '../../src/redis/connection/scan.ts';
-import { applyRun } from '../../src/migration/engine/apply.ts';
-import { openChosen } from '../../src/migration/engine/read/choose.ts';
-import { openTestStore } from '../support/bridge.ts';
-import { createTestContext } from './context.ts';
-import { createTool, ended, writeSource, type Tool } from './tool.ts';
-import type { RedisClient } from '../../src/redis/connection/client.ts';
+import { runTool } from '../../support/admin.ts';
+import { closeRedis } from '../../../src/redis/connection/connect.ts';
+import { fsck } from '../../../src/redis/fsck/fsck.ts';
+import { scanKeys } from '../../../src/redis/connection/scan.ts';
+import { applyRun } from '../../../src/migration/engine/apply.ts';
+import { openChosen } from '../../../src/migration/engine/read/choose.ts';
+import { openTestStore } from '../../support/bridge.ts';
+import { createTestContext } from '../context.ts';
+import { createTool, ended, writeSource, type Tool } from '../tool.ts';
+import type { RedisClient } from '../../../src/redis/connection/client.ts';
 
 let store: RedisClient;
 

@@ -1,10 +1,10 @@
 import { expect, test } from '@jest/globals';
-import { closeRedis } from '../../src/redis/connection/connect.ts';
-import { createOrganizations } from '../../src/migration/engine/organizations.ts';
-import { putRecords } from '../../src/migration/engine/write/put.ts';
-import { startRedis } from '../support/redis.ts';
-import { openTestStore } from '../support/store.ts';
-import { createTool, writeSource } from './tool.ts';
+import { closeRedis } from '../../../src/redis/connection/connect.ts';
+import { createOrganizations } from '../../../src/migration/engine/organizations.ts';
+import { putRecords } from '../../../src/migration/engine/write/put.ts';
+import { startRedis } from '../../support/redis.ts';
+import { openTestStore } from '../../support/store.ts';
+import { createTool, writeSource } from '../tool.ts';
 
 test('a reply that is not known is an error, not taken for success', async () => {
   const { prefix } = createTool();

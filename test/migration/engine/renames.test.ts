@@ -5,14 +5,14 @@ import {
   completeRenames,
   countPendingRenames,
   makeRenames,
-} from '../../src/migration/engine/write/renames.ts';
-import { createOrganizations } from '../../src/migration/engine/organizations.ts';
-import { closeRedis } from '../../src/redis/connection/connect.ts';
-import { fsck } from '../../src/redis/fsck/fsck.ts';
-import { openTestStore, startBridge } from '../support/bridge.ts';
-import { freshPrefix } from '../support/redis.ts';
-import { createTool, ended, writeSource } from './tool.ts';
-import type { RedisClient } from '../../src/redis/connection/client.ts';
+} from '../../../src/migration/engine/write/renames.ts';
+import { createOrganizations } from '../../../src/migration/engine/organizations.ts';
+import { closeRedis } from '../../../src/redis/connection/connect.ts';
+import { fsck } from '../../../src/redis/fsck/fsck.ts';
+import { openTestStore, startBridge } from '../../support/bridge.ts';
+import { freshPrefix } from '../../support/redis.ts';
+import { createTool, ended, writeSource } from '../tool.ts';
+import type { RedisClient } from '../../../src/redis/connection/client.ts';
 
 let store: RedisClient;
 
