@@ -10,8 +10,8 @@ export default {
       { jsc: { parser: { syntax: 'typescript' }, target: 'es2022' }, module: { type: 'es6' } },
     ],
   },
-  globalSetup: '<rootDir>/test/support/global-setup.ts',
-  globalTeardown: '<rootDir>/test/support/global-teardown.ts',
+  globalSetup: '<rootDir>/test/support/run/global-setup.ts',
+  globalTeardown: '<rootDir>/test/support/run/global-teardown.ts',
   // One worker a core: in this very process, as jest would on two cores, the modules of all suites would pile up.
   maxWorkers: '100%',
   // Only a test that hangs takes so long, on the slowest machine too.

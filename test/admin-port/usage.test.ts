@@ -4,7 +4,7 @@ import type { RedisClient } from '../../src/redis/connection/client.ts';
 import { closeRedis, connectRedis } from '../../src/redis/connection/connect.ts';
 import { startAdminPort, type TestAdminPort } from '../support/admin-port.ts';
 import { freshPrefix, startRedis, testRedisUrl } from '../support/redis.ts';
-import { writeHistory } from '../support/usage-history.ts';
+import { writeHistory } from './usage-history.ts';
 
 const now = Date.UTC(2027, 2, 31, 12);
 let store: RedisClient;

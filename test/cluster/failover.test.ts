@@ -5,7 +5,7 @@ import { fsck } from '../../src/redis/fsck/fsck.ts';
 import { startBridge, type TestBridge } from '../support/bridge.ts';
 import { createClient } from '../support/client.ts';
 import { openTestStore } from '../support/store.ts';
-import { startCluster, type RedisCluster } from '../support/redis-cluster.ts';
+import { startCluster, type RedisCluster } from '../support/servers/redis-cluster.ts';
 import { startTraffic, type Traffic } from './traffic.ts';
 
 let cluster: RedisCluster;

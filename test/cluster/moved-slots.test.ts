@@ -12,7 +12,7 @@ import { sweepOrganizations } from '../../src/redis/sweep.ts';
 import { readWriteSnapshot } from '../../src/redis/write-snapshot.ts';
 import { createTool, newFolder, type Tool } from '../migration/tool.ts';
 import { runTool } from '../support/admin.ts';
-import { startCluster, type RedisCluster } from '../support/redis-cluster.ts';
+import { startCluster, type RedisCluster } from '../support/servers/redis-cluster.ts';
 import { openTestStore } from '../support/store.ts';
 import type { RedisClient } from '../../src/redis/connection/client.ts';
 

@@ -8,7 +8,7 @@ import { startLegacy, type Legacy } from '../legacy/legacy.ts';
 import { openTestStore, startBridge, type TestBridge, type TestOrganization } from '../support/bridge.ts';
 import { createClient, type Client } from '../support/client.ts';
 import { freshPrefix } from '../support/redis.ts';
-import { startCluster, type RedisCluster } from '../support/redis-cluster.ts';
+import { startCluster, type RedisCluster } from '../support/servers/redis-cluster.ts';
 
 let cluster: RedisCluster;
 let legacy: Legacy;

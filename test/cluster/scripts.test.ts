@@ -3,7 +3,7 @@ import { closeRedis } from '../../src/redis/connection/connect.ts';
 import type { RedisClient } from '../../src/redis/connection/client.ts';
 import { script } from '../../src/redis/connection/script-loader.ts';
 import { organizationBase } from '../../src/redis/keys.ts';
-import { startCluster, type RedisCluster } from '../support/redis-cluster.ts';
+import { startCluster, type RedisCluster } from '../support/servers/redis-cluster.ts';
 import { openTestStore } from '../support/store.ts';
 
 let cluster: RedisCluster;

@@ -2,7 +2,7 @@ import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { Redis } from 'ioredis';
 import { fsck } from '../../src/redis/fsck/fsck.ts';
 import { startBridge, type TestBridge } from '../support/bridge.ts';
-import { startCluster, type RedisCluster } from '../support/redis-cluster.ts';
+import { startCluster, type RedisCluster } from '../support/servers/redis-cluster.ts';
 import type { RedisProcess } from '../support/redis.ts';
 import { startTraffic, type Caller, type Traffic } from './traffic.ts';
 

@@ -8,8 +8,8 @@ import { connect } from 'node:tls';
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import sharp from 'sharp';
 import { startBridge, type TestBridge } from '../support/bridge.ts';
-import { describeWith } from '../support/describe-with.ts';
-import { freePort, startServer } from '../support/private-server.ts';
+import { describeWith } from '../support/servers/describe-with.ts';
+import { freePort, startServer } from '../support/servers/private-server.ts';
 
 const hostname = 'profiles.example.com';
 

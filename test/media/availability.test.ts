@@ -7,7 +7,7 @@ import { watchMedia } from '../../src/media/lifecycle.ts';
 import { newPictureName } from '../../src/media/store.ts';
 import { createMediaStore } from '../../src/media/open.ts';
 import { startBridge, type TestBridge, type TestOrganization } from '../support/bridge.ts';
-import { describeWithS3, s3Credentials, startS3, type S3Service } from '../support/swift.ts';
+import { describeWithS3, s3Credentials, startS3, type S3Service } from './swift.ts';
 import { halves } from './pictures.ts';
 
 const log = createLog('error');

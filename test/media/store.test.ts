@@ -6,7 +6,7 @@ import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { MediaUnavailableError, newPictureName, type MediaStore } from '../../src/media/store.ts';
 import { createMediaStore } from '../../src/media/open.ts';
-import { describeWithS3, s3Credentials, startS3, type S3Service } from '../support/swift.ts';
+import { describeWithS3, s3Credentials, startS3, type S3Service } from './swift.ts';
 
 let folder = '';
 beforeAll(async () => {

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
-import { startCluster, type RedisCluster } from '../support/redis-cluster.ts';
+import { startCluster, type RedisCluster } from '../support/servers/redis-cluster.ts';
 import { createTool, newFolder, writeSource } from './tool.ts';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';

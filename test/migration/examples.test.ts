@@ -1,10 +1,10 @@
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
-import { describeWithMariadb, describeWithPostgres } from '../support/describe-with.ts';
-import { runMariadb, startMariadb } from '../support/mariadb.ts';
-import { runPostgres, startPostgres } from '../support/postgres.ts';
-import type { PrivateServer } from '../support/private-server.ts';
+import { describeWithMariadb, describeWithPostgres } from '../support/servers/describe-with.ts';
+import { runMariadb, startMariadb } from '../support/servers/mariadb.ts';
+import { runPostgres, startPostgres } from '../support/servers/postgres.ts';
+import type { PrivateServer } from '../support/servers/private-server.ts';
 import { LEGACY_TABLES } from './sources/databases/legacy-tables.ts';
 import { createTool, newFolder, type Call, type Tool } from './tool.ts';
 

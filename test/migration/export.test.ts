@@ -18,7 +18,7 @@ import type { RedisKey } from 'ioredis';
 import { exportRecords } from '../../src/migration/engine/export/export.ts';
 import { startBridge } from '../support/bridge.ts';
 import { freshPrefix } from '../support/redis.ts';
-import { inSmallDisk, testWithMounts } from '../support/small-disk.ts';
+import { inSmallDisk, testWithMounts } from './small-disk.ts';
 import { thisProcess } from '../../src/lib/system/process-identity.ts';
 import { createTestContext } from './context.ts';
 import { createTool, ended, newFolder, writeSource, type Tool } from './tool.ts';

@@ -2,7 +2,7 @@ import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { encodeReference } from '../../../src/domain/profile.ts';
 import { organizationBase, profileKey } from '../../../src/redis/keys.ts';
-import { postgresPrograms, runPostgres, startPostgres } from '../../../test/support/postgres.ts';
+import { postgresPrograms, runPostgres, startPostgres } from '../../../test/support/servers/postgres.ts';
 import { avatar, pictureUrl, wallet } from '../load/seed.ts';
 import { changedAt, organization, writeTable } from './inputs.ts';
 import { runShell } from './programs.ts';

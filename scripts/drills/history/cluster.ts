@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Redis } from 'ioredis';
-import type { RedisCluster } from '../../../test/support/redis-cluster.ts';
+import type { RedisCluster } from '../../../test/support/servers/redis-cluster.ts';
 import type { RedisProcess } from '../../../test/support/redis.ts';
 import { setNodeTimeout } from './deployment.ts';
 import type { FaultContext } from './fault.ts';

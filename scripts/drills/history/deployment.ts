@@ -1,7 +1,7 @@
 import { Redis } from 'ioredis';
 import { createReleasers } from '../../../src/lib/releasers.ts';
 import { closeRedis } from '../../../src/redis/connection/connect.ts';
-import { startCluster, type RedisCluster } from '../../../test/support/redis-cluster.ts';
+import { startCluster, type RedisCluster } from '../../../test/support/servers/redis-cluster.ts';
 import { openTestStore } from '../../../test/support/store.ts';
 import { startBridgeProcess, startDurableRedis, type Server } from '../processes.ts';
 import type { RedisClient } from '../../../src/redis/connection/client.ts';

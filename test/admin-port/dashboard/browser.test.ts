@@ -4,17 +4,11 @@ import { dayMs } from '../../../src/lib/days.ts';
 import type { DeprecationPolicy } from '../../../src/deprecation/policy/policy.ts';
 import type { RedisClient } from '../../../src/redis/connection/client.ts';
 import { closeRedis, connectRedis } from '../../../src/redis/connection/connect.ts';
-import {
-  describeInBrowser,
-  expectAccessible,
-  launchBrowser,
-  openPage,
-  type Watched,
-} from '../../support/browser.ts';
-import { writeCutover } from '../../support/cutover-history.ts';
+import { describeInBrowser, expectAccessible, launchBrowser, openPage, type Watched } from './browser.ts';
+import { writeCutover } from './cutover-history.ts';
 import { startAdminPort, TOKEN, type TestAdminPort } from '../../support/admin-port.ts';
 import { freshPrefix, startRedis, testRedisUrl } from '../../support/redis.ts';
-import { everydayCalls, writeHistory, type PastCall } from '../../support/usage-history.ts';
+import { everydayCalls, writeHistory, type PastCall } from '../usage-history.ts';
 
 const hostileLabels = [
   '<script>document.title="hacked"</script>',

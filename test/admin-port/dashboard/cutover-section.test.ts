@@ -2,7 +2,7 @@ import { afterAll, afterEach, beforeAll, expect, test } from '@jest/globals';
 import type { RedisClient } from '../../../src/redis/connection/client.ts';
 import { closeRedis } from '../../../src/redis/connection/connect.ts';
 import { startAdminPort } from '../../support/admin-port.ts';
-import { writeCutover, type PastMode } from '../../support/cutover-history.ts';
+import { writeCutover, type PastMode } from './cutover-history.ts';
 import { freshPrefix } from '../../support/redis.ts';
 import { openTestStore } from '../../support/store.ts';
 

@@ -7,7 +7,7 @@ import type { RedisClient } from '../../../src/redis/connection/client.ts';
 import { closeRedis, connectRedis } from '../../../src/redis/connection/connect.ts';
 import { startAdminPort, type TestAdminPort } from '../../support/admin-port.ts';
 import { freshPrefix, startRedis, testRedisUrl } from '../../support/redis.ts';
-import { everydayCalls, writeHistory, type PastCall } from '../../support/usage-history.ts';
+import { everydayCalls, writeHistory, type PastCall } from '../usage-history.ts';
 
 const now = Date.UTC(2027, 2, 31, 12);
 const ios = { organizationId: 'acme', keyId: 'k_ios', client: 'ios-4.2', userAgent: 'App/4.2' };

@@ -9,7 +9,7 @@ import { readUsageQuery } from '../../../src/deprecation/reports/usage-query.ts'
 import type { RedisClient } from '../../../src/redis/connection/client.ts';
 import { closeRedis, connectRedis } from '../../../src/redis/connection/connect.ts';
 import { organizationsKey } from '../../../src/redis/keys.ts';
-import { startCluster, type RedisCluster } from '../../support/redis-cluster.ts';
+import { startCluster, type RedisCluster } from '../../support/servers/redis-cluster.ts';
 
 const NOW = Date.parse('2027-03-01T12:00:00Z');
 const log = createLog('silent');

@@ -7,7 +7,7 @@ import { createServer } from 'node:net';
 import { afterEach, describe, expect, test } from '@jest/globals';
 import type { RedisClient } from '../../../src/redis/connection/client.ts';
 import { closeRedis, connectRedis, isStoreUnavailable } from '../../../src/redis/connection/connect.ts';
-import { startCluster } from '../../support/redis-cluster.ts';
+import { startCluster } from '../../support/servers/redis-cluster.ts';
 import { freshPrefix, startRedis, testRedisUrl, unusedPort } from '../../support/redis.ts';
 
 const opened: (() => unknown)[] = [];

@@ -12,7 +12,7 @@ import { putProfile } from '../../../src/redis/profiles.ts';
 import { changeComparison } from '../../../src/redis/reindex/reindex.ts';
 import { readWriteSnapshot } from '../../../src/redis/write-snapshot.ts';
 import { openTestStore } from '../../support/store.ts';
-import { startCluster } from '../../support/redis-cluster.ts';
+import { startCluster } from '../../support/servers/redis-cluster.ts';
 import { freshPrefix } from '../../support/redis.ts';
 import { storeTime, type RedisClient } from '../../../src/redis/connection/client.ts';
 import { script } from '../../../src/redis/connection/script-loader.ts';

@@ -11,7 +11,7 @@ import { changeComparison } from '../../../src/redis/reindex/reindex.ts';
 import { scanKeys } from '../../../src/redis/connection/scan.ts';
 import { readWriteSnapshot } from '../../../src/redis/write-snapshot.ts';
 import { openTestStore } from '../../support/store.ts';
-import { startCluster } from '../../support/redis-cluster.ts';
+import { startCluster } from '../../support/servers/redis-cluster.ts';
 import { freshPrefix } from '../../support/redis.ts';
 import type { RedisClient } from '../../../src/redis/connection/client.ts';
 import { script } from '../../../src/redis/connection/script-loader.ts';

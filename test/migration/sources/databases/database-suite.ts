@@ -2,7 +2,7 @@ import { afterAll, afterEach, beforeAll, expect, test } from '@jest/globals';
 import { parseMapping } from '../../../../src/migration/sources/mapping.ts';
 import { openSource } from '../../../../src/migration/sources/open.ts';
 import type { Source } from '../../../../src/migration/sources/source.ts';
-import type { PrivateServer } from '../../../support/private-server.ts';
+import type { PrivateServer } from '../../../support/servers/private-server.ts';
 import { messageOf, readRecords, readRows } from '../reading.ts';
 
 /** What differs between the databases, for the behaviour that must not. */

@@ -1,11 +1,11 @@
-import { createFindings } from '../../src/cutover/compare/findings.ts';
-import type { Mode } from '../../src/cutover/modes.ts';
-import { switchMode } from '../../src/cutover/switch/coordinator.ts';
-import { joinCutover, type Cutover } from '../../src/cutover/switch/instance.ts';
-import { readCutover } from '../../src/cutover/switch/registry.ts';
-import { createLog } from '../../src/log.ts';
-import type { RedisClient } from '../../src/redis/connection/client.ts';
-import { cutoverKey, legacyPicturesKey } from '../../src/redis/keys.ts';
+import { createFindings } from '../../../src/cutover/compare/findings.ts';
+import type { Mode } from '../../../src/cutover/modes.ts';
+import { switchMode } from '../../../src/cutover/switch/coordinator.ts';
+import { joinCutover, type Cutover } from '../../../src/cutover/switch/instance.ts';
+import { readCutover } from '../../../src/cutover/switch/registry.ts';
+import { createLog } from '../../../src/log.ts';
+import type { RedisClient } from '../../../src/redis/connection/client.ts';
+import { cutoverKey, legacyPicturesKey } from '../../../src/redis/keys.ts';
 
 export interface PastMode {
   mode: Mode;

@@ -1,5 +1,5 @@
 import { Redis } from 'ioredis';
-import { type RedisProcess, startRedis, untilPortsAreFree, unusedPort } from './redis.ts';
+import { type RedisProcess, startRedis, untilPortsAreFree, unusedPort } from '../redis.ts';
 
 export interface RedisCluster {
   /** redis+cluster://… naming every master. */

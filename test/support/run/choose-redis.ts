@@ -2,9 +2,9 @@ import { spawnSync } from 'node:child_process';
 import { request } from 'node:http';
 import { Cluster } from 'ioredis';
 import { GenericContainer, Wait } from 'testcontainers';
-import { closeRedis, connectRedis } from '../../src/redis/connection/connect.ts';
-import { startCluster } from './redis-cluster.ts';
-import { runPrefix, startRedis } from './redis.ts';
+import { closeRedis, connectRedis } from '../../../src/redis/connection/connect.ts';
+import { startCluster } from '../servers/redis-cluster.ts';
+import { runPrefix, startRedis } from '../redis.ts';
 
 export interface ChosenRedis {
   url: string;
