@@ -212,7 +212,7 @@ describe('an error at start is one plain line with the remedy', () => {
   });
 });
 
-test('the service goes on when nobody reads its log any more', async () => {
+test('the service keeps running when nobody reads its log any more', async () => {
   const { child, url, exited } = await start({
     DATA_DIR: newFolder(),
     REDIS_URL: testRedisUrl(),

@@ -38,7 +38,7 @@ async function inFrontOfLegacy(mode: 'shadow' | 'mirror'): Promise<LegacyBridge 
   return { ...opened, port: await open(store, opened.bridge.config.keyPrefix) };
 }
 
-test('show the mode, the instances and whether the next step is safe', async () => {
+test('the cut-over metrics show the mode, the instances and whether the next step is safe', async () => {
   const { port } = await inFrontOfLegacy('shadow');
   const series = await scrape(port);
   expect(series.get('mode{mode="shadow"}')).toBe(1);
@@ -52,7 +52,7 @@ test('show the mode, the instances and whether the next step is safe', async () 
     expect([name, series.get(name)]).toEqual([name, 0]);
 });
 
-test('show what comparing has found', async () => {
+test('the cut-over metrics show what comparisons have found', async () => {
   const { port, legacy, organization, player, send } = await inFrontOfLegacy('shadow');
   legacy.organization(organization.id).save('ada', { username: 'ada' });
   legacy.addKey('unmapped', { organization: organization.id, role: 'player', user: 'ada' });
@@ -66,7 +66,7 @@ test('show what comparing has found', async () => {
   expect(series.get('ready{to="mirror"}')).toBe(0);
 });
 
-test('show gaps by reason', async () => {
+test('the cut-over metrics count gaps by reason', async () => {
   const { port, legacy, organization, send } = await inFrontOfLegacy('mirror');
   legacy.addKey('unmapped', { organization: organization.id, role: 'player', user: 'ada' });
   const body = JSON.stringify({ username: 'ada' });
@@ -75,11 +75,11 @@ test('show gaps by reason', async () => {
   await until(async () => (await scrape(port)).get('gaps{reason="unknown-key"}') === 1);
 });
 
-test('are absent where there was no cut-over', async () => {
+test('there are no cut-over metrics if there was no cut-over', async () => {
   expect([...(await scrape(await open(store, freshPrefix()))).keys()]).toEqual([]);
 });
 
-test('are absent while Redis is away', async () => {
+test('there are no cut-over metrics while Redis is unavailable', async () => {
   const redis = await startRedis();
   toClose.push(redis.stop);
   const client = await openTestStore(redis.url);

@@ -21,7 +21,7 @@ function counting(now: { ms: number }) {
   };
 }
 
-test('what is asked several times within five seconds is read once', async () => {
+test('a question asked several times within five seconds is read from Redis once', async () => {
   const now = { ms: 0 };
   const { asked, shared } = counting(now);
   expect(await Promise.all([shared('a'), shared('a')])).toEqual([1, 1]);
@@ -32,13 +32,13 @@ test('what is asked several times within five seconds is read once', async () =>
   expect(asked).toEqual(['a', 'a']);
 });
 
-test('different questions are read apart', async () => {
+test('different questions are read separately', async () => {
   const { asked, shared } = counting({ ms: 0 });
   expect(await Promise.all([shared('a'), shared('b'), shared('a')])).toEqual([1, 2, 1]);
   expect(asked).toEqual(['a', 'b']);
 });
 
-test('a failed read fails for all who share it, and the next one reads again', async () => {
+test('a failed read fails for all callers that share it, and the next call reads again', async () => {
   const { asked, shared } = counting({ ms: 0 });
   const failures = await Promise.allSettled([shared('broken'), shared('broken')]);
   expect(failures.map(({ status }) => status)).toEqual(['rejected', 'rejected']);

@@ -49,7 +49,7 @@ test('a refusal is logged with its code, operation, organization, key and trace,
   expect(JSON.stringify(lines)).not.toContain('u1');
 });
 
-test('an organization that no key has proven, and a malformed traceparent, are not logged', () => {
+test('an organization without a valid key, and a malformed traceparent, are not logged', () => {
   const { lines, write } = collect();
   write({ ...refused, caller: undefined, traceparent: 'anything', code: 'invalid-api-key', status: 401 });
   expect(lines).toHaveLength(1);
@@ -63,7 +63,7 @@ test('of very many refusals some are logged, and how many were left out', () => 
   expect(lines.length).toBeLessThan(2500);
 });
 
-test('answers that are not refusals are not logged at this level', () => {
+test('successful responses are not logged as refusals', () => {
   const { lines, write } = collect();
   write({ ...refused, code: undefined, status: 200 });
   expect(lines).toEqual([]);
@@ -72,14 +72,14 @@ test('answers that are not refusals are not logged at this level', () => {
 test.each([
   [503, 'overloaded', 'answered'],
   [429, 'rate-limited', 'refused'],
-] as const)('a %i without a valid key is logged with the address it came from', (status, code, message) => {
+] as const)('a %i without a valid key is logged with the client address', (status, code, message) => {
   const { lines, write } = collect();
   write({ ...refused, caller: undefined, address: '192.0.2.1', status, code });
   expect(lines).toMatchObject([{ message, code, address: '192.0.2.1' }]);
   expect(lines[0]).not.toHaveProperty('organizationId');
 });
 
-test('a 503 is logged with the key that it was for', () => {
+test('a 503 is logged with the key of its caller', () => {
   const { lines, write } = collect();
   write({ ...refused, status: 503, code: 'overloaded' });
   expect(lines).toMatchObject([{ message: 'answered', level: 'warn', code: 'overloaded', keyId: 'k_1' }]);

@@ -95,7 +95,7 @@ test('a connection that pipelines 800 requests and is closed leaves no slot in u
   });
 });
 
-test('of the requests that a connection pipelines at most 100 are at work', async () => {
+test('at most 100 requests of a connection that pipelines are in progress', async () => {
   const { headers } = await player('eager');
   const socket = await dial();
   await bridge.store.client('PAUSE', 1000, 'ALL');
@@ -110,7 +110,7 @@ test('of the requests that a connection pipelines at most 100 are at work', asyn
   socket.destroy();
 });
 
-test('of many connections that pipeline, those beyond the limit are closed, and others are served', async () => {
+test('connections that pipeline beyond the limit are closed, and others are served', async () => {
   const { headers } = await player('flooding');
   const sockets = await Promise.all(Array.from({ length: 40 }, () => dial()));
   let closed = 0;

@@ -114,7 +114,7 @@ describe('CORS, where origins are configured', () => {
     await open.close();
   });
 
-  test('a preflight of a known origin is allowed, another gets nothing', async () => {
+  test('allow the preflight of a known origin, and of no other', async () => {
     const preflight = (origin: string) =>
       createClient(open.url).request('OPTIONS', '/api/profile/', {
         headers: { origin, 'access-control-request-method': 'PUT' },

@@ -85,12 +85,12 @@ test.each([`"${name}"`, `W/"${name}"`, `"other", "${name}"`, '*'])(
   },
 );
 
-test('another tag is answered with the picture', async () => {
+test('If-None-Match with another tag is answered with the picture', async () => {
   const response = await fetch(`${base}/media/${name}`, { headers: { 'if-none-match': '"other"' } });
   expect(response.status).toBe(200);
 });
 
-test('a picture that was removed is gone, also for those who have its tag', async () => {
+test('a removed picture is 404, even for clients that have its tag', async () => {
   const removed = newPictureName('jpg');
   await store.save(removed, pixels);
   await store.remove(removed);
@@ -157,7 +157,7 @@ describe('a range of a picture', () => {
     expect(Buffer.from(await response.arrayBuffer()).equals(pixels)).toBe(true);
   });
 
-  test('of this version is answered with 206', async () => {
+  test('is answered with 206 if If-Range has the tag of the picture', async () => {
     const headers = { range: 'bytes=0-3', 'if-range': `"${name}"` };
     expect((await fetch(`${base}/media/${name}`, { headers })).status).toBe(206);
   });

@@ -67,7 +67,7 @@ describe('a connection without activity', () => {
     await server.drain();
   });
 
-  test('stays open while the response is in the making', async () => {
+  test('stays open while the response is being prepared', async () => {
     const app = express();
     app.use((_request, response) => {
       setTimeout(() => response.end('done'), 3 * timeout);
@@ -85,7 +85,7 @@ test('a port in use is one plain line with the remedy', async () => {
   await bridge.close();
 });
 
-test('Express finds its own prototypes on requests and responses, and need not set them', async () => {
+test('requests and responses are created with the prototypes of Express, which need not change them', async () => {
   const bridge = await startBridge();
   const set = Object.setPrototypeOf;
   const changed: unknown[] = [];
@@ -130,7 +130,7 @@ describe('a raw connection', () => {
     expect(received.match(/HTTP\/1\.1 404 /g)).toHaveLength(3);
   });
 
-  test('that the client has half closed gets what it sent stored', async () => {
+  test('that the client has half closed still has its change stored', async () => {
     const { id, newKey } = await bridge.newOrganization();
     const { apiKey } = await newKey({ role: 'player', userId: 'u1' });
     const body = '{"username":"ada"}';

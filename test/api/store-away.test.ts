@@ -28,7 +28,7 @@ async function until(status: number, path = '/api/profile/'): Promise<void> {
 }
 
 describe('a store that hangs', () => {
-  test('every answer is 503 within 3 s, and it recovers by itself', async () => {
+  test('is answered for with 503 within 3 s, and used again once it responds', async () => {
     process.kill(redis.pid, 'SIGSTOP');
     try {
       const begun = Date.now();
@@ -54,7 +54,7 @@ describe('a store that hangs', () => {
 });
 
 describe('a store that is full', () => {
-  test('refuses writes with 503, and goes on reading', async () => {
+  test('makes writes 503, while reads go on', async () => {
     await bridge.store.config('SET', 'maxmemory', '1mb');
     try {
       const put = await player.request('PUT', '/api/profile/', { json: { username: 'carol' } });

@@ -28,7 +28,7 @@ async function ready(): Promise<[number, unknown]> {
   return [status, body];
 }
 
-test('a master killed: its organizations get 503 until its replica has taken over, the others notice nothing', async () => {
+test('while a killed master is replaced, its organizations get 503 and the others notice nothing', async () => {
   const [first] = cluster.masters;
   if (first === undefined) throw new Error('no master');
   const direct = new Redis(first.url);

@@ -45,7 +45,7 @@ afterAll(async () => {
   await cluster.stop();
 });
 
-test('a master killed while changes are replayed: the replay goes on from its replica, and both sides are equal in the end', async () => {
+test('a replay goes on from the replica of a killed master, and both sides are equal in the end', async () => {
   const stopping = new AbortController();
   const writing = players.map(async ({ client, accepted }) => {
     for (let n = 0; !stopping.signal.aborted; n++) {

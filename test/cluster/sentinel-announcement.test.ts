@@ -47,7 +47,7 @@ async function startProxy(port: number): Promise<Server> {
   return server;
 }
 
-test('a client goes on where the failover is announced while it asks a sentinel for the master', async () => {
+test('a client follows a failover that is announced while it asks a sentinel for the master', async () => {
   delay = 1000;
   let lost = 0;
   client.on('end', () => (lost += 1));

@@ -25,7 +25,7 @@ afterAll(async () => {
   await Promise.all([...sentinels, replica, master].map((one) => one.stop()));
 });
 
-test('a killed master behind sentinels: 503 until one promotes the replica, then the bridge goes on by itself', async () => {
+test('behind sentinels, a killed master means 503 only until its replica is promoted', async () => {
   await traffic.turn();
   await traffic.pause();
   const direct = new Redis(master.url);

@@ -36,7 +36,7 @@ function at<Item>(items: readonly Item[], index: number): Item {
   return item;
 }
 
-test('many organizations spread over all nodes, under load', async () => {
+test('many organizations are served from all nodes under load', async () => {
   const slots = await Promise.all(traffic.callers.map(slotOf));
   const owners = new Set(slots.map((slot) => Math.min(2, Math.floor(slot / 5461))));
   expect(owners.size).toBe(3);
@@ -46,7 +46,7 @@ test('many organizations spread over all nodes, under load', async () => {
   expect(traffic.callers.filter(({ statuses }) => statuses.has(503))).toEqual([]);
 });
 
-test('a slot moves step by step to a node that knows no script yet: no wrong answer, and none but 503 for its own', async () => {
+test('a slot moves step by step to a node without scripts: no wrong answer, and 503 for its organizations only', async () => {
   const caller = at(traffic.callers, 7);
   const others = traffic.callers.filter((one) => one !== caller);
   const slot = await slotOf(caller);

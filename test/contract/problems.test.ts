@@ -93,7 +93,7 @@ describe('the headers of a problem', () => {
   });
 });
 
-test('a ProblemError carries its problem and describes it in a log', () => {
+test('a ProblemError describes its problem in a log', () => {
   const error = new ProblemError('username-taken', 'Another user has it.');
   expect(error.problem).toEqual(problem('username-taken', 'Another user has it.'));
   expect(String(error)).toBe('ProblemError: username-taken: Another user has it.');

@@ -4,7 +4,7 @@ import { comparisonForm, nameFault, patternFault, ruleBroken } from '../../src/d
 
 const anyName = fc.string({ unit: 'grapheme', maxLength: 20 });
 
-describe('comparison forms', () => {
+describe('normalized names', () => {
   test.each(['exact', 'case-insensitive'] as const)('%s: the form of a form is itself', (comparison) => {
     fc.assert(
       fc.property(anyName, (name) => {

@@ -122,7 +122,7 @@ describe('the duration of a window', () => {
   });
 });
 
-describe('parseWindow', () => {
+describe('parseInterval', () => {
   test('parses a start with a duration or an end', () => {
     const value = { start: at('2027-01-31T12:00:00Z'), end: at('2027-01-31T12:30:00Z') };
     expect(parseWindow('2027-01-31T12:00:00Z/PT30M')).toEqual({ kind: 'ok', value });

@@ -38,7 +38,7 @@ describeWithS3('while the bucket is away', () => {
     await s3.stop();
   });
 
-  test('uploads are 503, all else works, and /readyz says so until pictures can be stored again', async () => {
+  test('uploads are 503, everything else works, and /readyz is degraded until pictures can be stored again', async () => {
     const player = await organization.player('u1');
     const upload = async () => {
       const form = new FormData();
@@ -60,7 +60,7 @@ describeWithS3('while the bucket is away', () => {
     expect(await readiness()).toEqual({ status: 'ok', degraded: [] });
   });
 
-  test('that is noticed without any upload, and so is its return', async () => {
+  test('its absence and its return are noticed without any upload', async () => {
     const store = await createMediaStore(bucket(), { dataDir: folder, aws: s3Credentials });
     const { arePicturesAvailable, close } = watchMedia(store, log, 10);
     const until = async (available: boolean): Promise<void> => {
@@ -74,7 +74,7 @@ describeWithS3('while the bucket is away', () => {
   });
 });
 
-test('a folder that can no longer be written is noticed as well', async () => {
+test('a folder that can no longer be written to is noticed without any upload', async () => {
   const media = path.join(folder, 'media');
   const store = await createMediaStore(`file://${media}`, { dataDir: folder });
   const watched = watchMedia(store, log, 60_000);

@@ -18,12 +18,12 @@ afterEach(async () => {
   await rm(dataDir, { recursive: true });
 });
 
-test('the folder is made, and opening leaves nothing in it', async () => {
+test('opening creates the folder and leaves nothing in it', async () => {
   await open();
   expect(await files()).toEqual([]);
 });
 
-test('a process killed while saving leaves no picture cut short', async () => {
+test('a process killed while saving leaves no truncated picture', async () => {
   const size = 3_000_000;
   const script = `
     import { createMediaStore } from './src/media/open.ts';
@@ -42,7 +42,7 @@ test('a process killed while saving leaves no picture cut short', async () => {
   for (const name of pictures) expect(await readFile(path.join(dataDir, 'media', name))).toHaveLength(size);
 });
 
-test('what a crash left half-saved is removed at the next start, what another instance is saving is not', async () => {
+test('a file left half-saved by a crash is removed at the next start, one that another instance is saving is not', async () => {
   const folder = path.join(dataDir, 'media');
   const picture = newPictureName('jpg');
   await mkdir(folder);
@@ -55,7 +55,7 @@ test('what a crash left half-saved is removed at the next start, what another in
   expect((await files()).toSorted()).toEqual(['.keep', '.saving-now.tmp', 'notes.tmp', picture].toSorted());
 });
 
-test('what a killed save left half-written goes when its name is removed', async () => {
+test('removing a picture removes its half-written file too', async () => {
   const store = await open();
   const name = newPictureName('png');
   await writeFile(path.join(dataDir, 'media', `.${name}.tmp`), 'x');
@@ -63,7 +63,7 @@ test('what a killed save left half-written goes when its name is removed', async
   expect(await files()).toEqual([]);
 });
 
-test('a failed save leaves nothing behind and says what is wrong', async () => {
+test('a failed save leaves nothing behind and reports the reason', async () => {
   const store = await open();
   const name = newPictureName('jpg');
   await mkdir(path.join(dataDir, 'media', name));
@@ -80,7 +80,7 @@ test('a folder that has vanished is reported when saving, and reads as empty', a
   expect(await store.read(newPictureName('jpg'))).toBeUndefined();
 });
 
-test('a folder that cannot be written is refused at the start, in one line with the remedy', async () => {
+test('a folder that cannot be written to is refused at start, in one line with the remedy', async () => {
   await writeFile(path.join(dataDir, 'media'), 'a file in its place');
   // Linux lets nobody make a folder under /proc, not even root.
   for (const url of [undefined, 'file:///proc/nobody/media']) {

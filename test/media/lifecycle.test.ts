@@ -42,7 +42,7 @@ test('files past their grace period are removed, and no others', async () => {
   expect(await listed()).toEqual(['new.png']);
 });
 
-test('a file that cannot be removed is reported, does not keep others from it, and is tried again', async () => {
+test('a file that cannot be removed is reported and tried again, and does not prevent the removal of others', async () => {
   await list({ 'a1.png': 1, 'a2.png': 2, 'a3.png': 3 });
   expect(await remove(['a2.png'])).toEqual({ error: 'Error: a2.png stays', removed: ['a1.png', 'a3.png'] });
   expect(await listed()).toEqual(['a2.png']);

@@ -21,7 +21,7 @@ const gps = {
 };
 const xmp = '<x:xmpmeta xmlns:x="adobe:ns:meta/"><secret>SECRET-XMP</secret></x:xmpmeta>';
 
-describe('what comes in', () => {
+describe('an uploaded file', () => {
   test.each(['jpeg', 'png', 'webp', 'gif'] as const)(
     'a %s stays one, with its type and extension',
     async (format) => {
@@ -44,7 +44,7 @@ describe('what comes in', () => {
     ['a single byte', Buffer.from([0xff])],
     ['a RIFF file that is no WebP', Buffer.from('RIFF\x24\0\0\0WAVEfmt ', 'latin1')],
     ['a PPM', Buffer.from('P6 1 1 255\n\0\0\0', 'latin1')],
-  ])('%s is unsupported', async (_, bytes) => {
+  ])('that is %s is unsupported', async (_, bytes) => {
     expect(await decodePicture(bytes)).toEqual({ kind: 'unsupported' });
   });
 
@@ -57,7 +57,7 @@ describe('what comes in', () => {
     },
   );
 
-  test('the library itself opens nothing but the four, should anything else get past the first bytes', async () => {
+  test('of any other type is refused by the library itself, should it get past the check of the first bytes', async () => {
     const tiff = await halves().tiff().toBuffer();
     await expect(sharp(tiff).metadata()).rejects.toThrow('unsupported image format');
     await expect(
@@ -85,14 +85,14 @@ describe('what comes in', () => {
     },
   );
 
-  test('a photo with the flaw of some phones is taken: wrong scan parameters in its header', async () => {
+  test('with the wrong scan parameters that some phones write is accepted', async () => {
     const photo = await halves().jpeg().toBuffer();
     const scan = photo.indexOf(Buffer.from([0xff, 0xda]));
     photo[scan + 2 + photo.readUInt16BE(scan + 2) - 2] = 0;
     expect((await decoded(photo)).type).toBe('image/jpeg');
   });
 
-  test('a PNG of 5 MiB to the byte is taken', async () => {
+  test('of exactly 5 MiB is accepted', async () => {
     const size = 5 * 1024 * 1024;
     const bare = blackPng(500, 500).length;
     const padded = blackPng(500, 500, [['prVt', Buffer.alloc(size - bare - 12, 7)]]);
@@ -101,39 +101,39 @@ describe('what comes in', () => {
   });
 });
 
-describe('how large it may be', () => {
+describe('the size of a picture', () => {
   const tooLarge = { kind: 'invalid', reason: 'has more than 40,000,000 pixels' };
 
-  test('40,000,000 pixels are taken, one row more is not', async () => {
+  test('may be 40,000,000 pixels, and not one row more', async () => {
     expect((await decoded(blackPng(8000, 5000))).type).toBe('image/png');
     expect(await decodePicture(blackPng(8000, 5001))).toEqual(tooLarge);
   });
 
-  test('a bomb of a few kilobytes is refused by its header', async () => {
+  test('is checked in the header, before a decompression bomb is decoded', async () => {
     const bomb = blackPng(30_000, 30_000);
     expect(bomb.length).toBeLessThan(200_000);
     expect(await decodePicture(bomb)).toEqual(tooLarge);
   });
 
-  test('all frames of an animation count', async () => {
+  test('includes all frames of an animation', async () => {
     expect((await decoded(gifOfFrames(400, 400, 250))).type).toBe('image/gif');
     expect(await decodePicture(gifOfFrames(400, 400, 251))).toEqual(tooLarge);
   });
 
-  test('the long side is capped at 2048, the proportion kept', async () => {
+  test('is reduced to 2048 pixels on the long side, in proportion', async () => {
     const { bytes } = await decoded(await halves(3000, 1500).jpeg().toBuffer());
     expect(await sharp(bytes).metadata()).toMatchObject({ width: 2048, height: 1024 });
     const tall = await decoded(await halves(100, 4096).webp().toBuffer());
     expect(await sharp(tall.bytes).metadata()).toMatchObject({ width: 50, height: 2048 });
   });
 
-  test('a small picture is never enlarged', async () => {
+  test('is never enlarged', async () => {
     const { bytes } = await decoded(await halves(2, 1).png().toBuffer());
     expect(await sharp(bytes).metadata()).toMatchObject({ width: 2, height: 1 });
   });
 });
 
-describe('what is kept', () => {
+describe('re-encoding keeps', () => {
   test.each(['jpeg', 'png', 'webp'] as const)('nothing of a %s but its pixels', async (format) => {
     const tagged = await halves().withExif(gps).withXmp(xmp).withIccProfile('p3').toFormat(format).toBuffer();
     expect(await sharp(tagged).metadata()).toMatchObject({
@@ -175,7 +175,7 @@ describe('what is kept', () => {
     expect(bytes.toString('latin1', 0, 6)).toBe('GIF89a');
   });
 
-  test('the orientation, as turned pixels', async () => {
+  test('the orientation, by rotating the pixels', async () => {
     const { bytes } = await decoded(
       await halves().withMetadata({ orientation: 6 }).jpeg({ quality: 100 }).toBuffer(),
     );
@@ -200,7 +200,7 @@ describe('what is kept', () => {
     expect(red).toBeGreaterThan(blue + 100);
   });
 
-  test('a PNG of 16 bits, in 8', async () => {
+  test('a 16-bit PNG, with 8 bits', async () => {
     const deep = await halves().toColourspace('rgb16').png().toBuffer();
     expect((await sharp(deep).metadata()).depth).toBe('ushort');
     expect((await sharp((await decoded(deep)).bytes).metadata()).depth).toBe('uchar');
@@ -241,7 +241,7 @@ describe('what is kept', () => {
     },
   );
 
-  test('a large animation is capped frame by frame', async () => {
+  test('the frames of a large animation, each reduced in size', async () => {
     const large = await frames(
       [
         [255, 0, 0],
@@ -260,7 +260,7 @@ describe('what is kept', () => {
   });
 });
 
-test('bytes damaged anywhere never break the decoder, and what it gives back is always whole', async () => {
+test('a file damaged anywhere never breaks the decoder, and what is decoded is always whole', async () => {
   const wholes = await Promise.all(
     (['jpeg', 'png', 'webp', 'gif'] as const).map(async (format) => halves().toFormat(format).toBuffer()),
   );
@@ -277,10 +277,10 @@ test('bytes damaged anywhere never break the decoder, and what it gives back is 
   );
 });
 
-describe('pictures that have to wait', () => {
+describe('pictures that wait to be decoded', () => {
   const large = async (): Promise<Buffer> => await halves(1000, 1000).png().toBuffer();
 
-  test('are decoded in their turn, and those beyond the limit are busy', async () => {
+  test('are decoded in turn, and those beyond the limit are refused as busy', async () => {
     const decode = createPictureDecoder({ concurrency: 1, maxWaiting: 2, maxWaitMs: 60_000 });
     const picture = await large();
     const kinds = await Promise.all(Array.from({ length: 5 }, async () => (await decode(picture)).kind));
@@ -296,14 +296,14 @@ describe('pictures that have to wait', () => {
     expect(order).toEqual([1, 2, 3]);
   });
 
-  test('get the turn of a picture that cannot be decoded', async () => {
+  test('are decoded even if one before them cannot be', async () => {
     const decode = createPictureDecoder({ concurrency: 1, maxWaiting: 1, maxWaitMs: 60_000 });
     const picture = await large();
     const results = await Promise.all([decode(picture.subarray(0, 60)), decode(picture)]);
     expect(results.map(({ kind }) => kind)).toEqual(['invalid', 'picture']);
   });
 
-  test('are busy after their time is up, and leave their place to others', async () => {
+  test('are refused as busy after a time, and leave their place to others', async () => {
     const decode = createPictureDecoder({ concurrency: 1, maxWaiting: 1, maxWaitMs: 1 });
     const slow = await large();
     const running = decode(slow);

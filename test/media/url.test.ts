@@ -9,7 +9,7 @@ describe('a folder', () => {
     expect(read(text)).toEqual({ kind: 'folder', folder: '/data/media' });
   });
 
-  test('is the path of a file: address, absolute or from here', () => {
+  test('is the path of a file: address, absolute or relative', () => {
     expect(read('file:///srv/my%20media')).toEqual({ kind: 'folder', folder: '/srv/my media' });
     expect(read('file:/srv/media')).toEqual({ kind: 'folder', folder: '/srv/media' });
     expect(read('file:./pictures')).toEqual({ kind: 'folder', folder: path.resolve('pictures') });
@@ -27,13 +27,13 @@ describe('a bucket', () => {
     });
   });
 
-  test('without an endpoint is at Amazon, in the region given here or in the environment', () => {
+  test('without an endpoint is at AWS, in the region of the address or the environment', () => {
     const amazon = { endpoint: 'https://s3.eu-west-3.amazonaws.com', region: 'eu-west-3', prefix: '' };
     expect(read('s3://pics?region=eu-west-3')).toMatchObject(amazon);
     expect(read('s3://pics', 'eu-west-3')).toMatchObject(amazon);
   });
 
-  test('with an endpoint alone has the region most services take', () => {
+  test('with an endpoint and no region has the region that most services accept', () => {
     expect(read('s3://pics?endpoint=https://minio.example')).toMatchObject({ region: 'us-east-1' });
   });
 });

@@ -155,7 +155,7 @@ describe('an apply', () => {
     expect((await tool.json('status')).json).toMatchObject({ runs: [{ phase: 'finished' }] });
   });
 
-  test('of one run refuses a second one while it is alive', async () => {
+  test('of one run refuses a second one while it is running', async () => {
     const tool = createTool();
     const child = tool.start('apply', '--source', source, '--batch', '50', '--rate', '2000');
     const end = ended(child);
@@ -168,7 +168,7 @@ describe('an apply', () => {
     expect(await tool.json('apply', '--source', source)).toMatchObject({ exitCode: 0 });
   });
 
-  test('whose Redis is killed says so, and goes on when it is back', async () => {
+  test('whose Redis is killed says so, and is resumed when Redis is back', async () => {
     const folder = newFolder();
     const port = await unusedPort();
     const args = ['--port', String(port), '--appendonly', 'yes', '--appendfsync', 'always', '--dir', folder];
@@ -195,7 +195,7 @@ describe('an apply', () => {
     }
   });
 
-  test('again touches only what has changed, also where thousands of rows share one timestamp', async () => {
+  test('that is repeated writes only what has changed, even if thousands of rows share one timestamp', async () => {
     const same = (name: string): object[] =>
       Array.from({ length: 3000 }, (_, at) => ({
         organizationId: 'acme',
@@ -231,7 +231,7 @@ describe('an apply', () => {
     });
   });
 
-  test('can be bounded to some entities and to one organization', async () => {
+  test('can be limited to some entities and to one organization', async () => {
     const tool = createTool();
     const first = await tool.json('apply', '--source', source, '--entities', 'organizations,denylist');
     expect(first.json).toMatchObject({ created: 3 });
@@ -263,7 +263,7 @@ describe('an apply', () => {
   });
 });
 
-describe('beside the living bridge', () => {
+describe('while a bridge is running', () => {
   let bridge: TestBridge;
   let tool: Tool;
 
@@ -276,7 +276,7 @@ describe('beside the living bridge', () => {
     await bridge.close();
   });
 
-  test('legacy keys work at once, plain and hashed ones, and appear nowhere', async () => {
+  test('legacy keys work at once, plain or hashed, and are shown nowhere', async () => {
     const report = join(newFolder(), 'report');
     const folder = writeSource({
       organizations: [{ organizationId: 'keys' }],
@@ -385,7 +385,7 @@ test('plan counts a new user who takes the name of one who is pruned as created'
   expect((await tool.json('apply', '--source', source, '--prune')).json).toMatchObject(counts);
 });
 
-test('a report can go to a device, such as standard output', async () => {
+test('a report can be written to a device, such as standard output', async () => {
   const source = writeSource({ profiles: [{ organizationId: 'acme' }] });
   expect(await createTool().json('plan', '--source', source, '--report', '/dev/null')).toMatchObject({
     exitCode: 1,
@@ -393,7 +393,7 @@ test('a report can go to a device, such as standard output', async () => {
   });
 });
 
-test('an unusable report path is reported before anything is done', async () => {
+test('a report path that cannot be used is an error before anything is done', async () => {
   const tool = createTool();
   const source = writeSource({ profiles: profiles(1) });
   writeFileSync(join(source, 'file'), '');
@@ -401,7 +401,7 @@ test('an unusable report path is reported before anything is done', async () => 
   expect(call).toMatchObject({ exitCode: 2, err: expect.stringContaining('--report') });
 });
 
-test('plan shows some of what would change, field by field, and its JSON counts by organization', async () => {
+test('plan shows examples of changes field by field, and its JSON has counts by organization', async () => {
   const tool = createTool();
   const profile = { organizationId: 'acme', userId: 'u', username: 'old', updatedAt: 1_700_000_000_000 };
   const first = writeSource({ profiles: [profile, { organizationId: 'other', userId: 'v' }] });
@@ -442,7 +442,7 @@ test('plan shows some of what would change, field by field, and its JSON counts 
   );
 });
 
-test('plan and verify show that a picture file of this service is another one, or none, in the source', async () => {
+test('plan and verify show a picture uploaded here for which the source has another one, or none', async () => {
   const tool = createTool();
   const file = (name: string): string => `https://bridge.example.com/media/${name.repeat(22)}.png`;
   const withPicture = (profilePictureUrl: string | undefined): string =>
@@ -464,7 +464,7 @@ test('plan and verify show that a picture file of this service is another one, o
   }
 });
 
-test('status of a finished run is 100 %, whatever was refused', async () => {
+test('status of a finished run is 100 %, even if records were refused', async () => {
   const tool = createTool();
   const records = Array.from({ length: 30 }, (_, at) => ({
     organizationId: 'acme',

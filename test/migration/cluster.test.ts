@@ -14,7 +14,7 @@ afterAll(async () => {
   await cluster.stop();
 });
 
-test('a cluster holds the same as a single Redis: applied, verified, pruned, exported', async () => {
+test('apply, verify, prune and export have the same results on a cluster as on a single Redis', async () => {
   const organizations = ['acme', '{other}', 'third', 'Ω'];
   const reference = { datasourceId: 'd', objectDefinitionId: 'o' };
   const source = writeSource({

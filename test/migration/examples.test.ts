@@ -28,7 +28,7 @@ function blocks(language: string): string[] {
 }
 
 describe('the sample line of a profile', () => {
-  test('is one, and the same as NDJSON and as CSV', async () => {
+  test('is valid, and the same record as NDJSON and as CSV', async () => {
     const tool = createTool();
     const [ndjson, csv] = [newFolder(), newFolder()];
     writeFileSync(join(ndjson, 'profiles.ndjson'), blocks('ndjson')[0] ?? '');
@@ -78,7 +78,7 @@ describeWithPostgres('the worked example for PostgreSQL', () => {
     expect(JSON.stringify(calls)).not.toContain('secret');
   });
 
-  test('a later apply asks for what has changed only, and misses no row of a shared timestamp', async () => {
+  test('asks only for changed rows in a later apply, and misses none with a shared timestamp', async () => {
     await runPostgres(
       url,
       'CREATE TABLE players (id int PRIMARY KEY, name text NULL, changed timestamptz NULL)',

@@ -86,7 +86,7 @@ const records = fc.record({
   denylist: fc.array(fc.record({ organizationId, username: id }), { maxLength: 4 }),
 });
 
-test('of a store without organizations, such as under a wrong KEY_PREFIX, is an error', async () => {
+test('an export of a store without organizations, as with a wrong KEY_PREFIX, is an error', async () => {
   const tool = createTool();
   const to = join(newFolder(), 'export');
   expect(await tool.text('export', '--to', to)).toMatchObject({
@@ -98,7 +98,7 @@ test('of a store without organizations, such as under a wrong KEY_PREFIX, is an 
   expect(existsSync(to)).toBe(false);
 });
 
-test('what is exported and applied to an empty store is exported the same, byte for byte, and verifies', async () => {
+test('an export that is applied to an empty store verifies, and is exported again byte for byte', async () => {
   await fc.assert(
     fc.asyncProperty(records, async (files) => {
       const [first, second] = [createTool(), createTool()];
@@ -121,7 +121,7 @@ test('what is exported and applied to an empty store is exported the same, byte 
   );
 });
 
-test('an export includes what was made through the bridge, but no revoked key', async () => {
+test('an export includes what clients wrote through the bridge, but no revoked key', async () => {
   const bridge = await startBridge({ keyPrefix: freshPrefix() });
   try {
     const tool = createTool(bridge.config.redisUrl, bridge.config.keyPrefix);
@@ -165,7 +165,7 @@ test('an export leaves out a key that is revoked while it is read', async () => 
   }
 });
 
-test('an export of an unknown organization says so, and leaves no folder', async () => {
+test('an export of an unknown organization is an error, and leaves no folder', async () => {
   const to = join(newFolder(), 'out');
   expect(await createTool().json('export', '--to', to, '--org', 'acmee')).toMatchObject({
     exitCode: 2,
@@ -174,7 +174,7 @@ test('an export of an unknown organization says so, and leaves no folder', async
   expect(existsSync(to)).toBe(false);
 });
 
-test('an export to a folder that cannot be written says so', async () => {
+test('an export to a folder that cannot be written to is an error', async () => {
   const folder = join(newFolder(), 'closed');
   mkdirSync(folder);
   writeFileSync(join(folder, 'file'), '');
@@ -214,7 +214,7 @@ describe('an export', () => {
     });
   });
 
-  test('that lost a line, or a file, is refused by plan, apply and verify; compressed it is fine', async () => {
+  test('that was changed or has lost a file is refused by plan, apply and verify, while a compressed one is accepted', async () => {
     const tool = await withProfiles(3);
     const to = join(newFolder(), 'out');
     await tool.json('export', '--to', to);
@@ -284,7 +284,7 @@ describe('an export', () => {
     expect(readdirSync(to)).toEqual(['manifest.json', 'profiles.ndjson']);
   });
 
-  test('keeps out of a folder that another export is writing to', async () => {
+  test('refuses a folder that another export is writing to', async () => {
     const tool = await withProfiles(1);
     const to = join(newFolder(), 'out');
     mkdirSync(join(to, '.incomplete'), { recursive: true });
@@ -306,7 +306,7 @@ describe('an export', () => {
   });
 });
 
-test('a report that cannot be written is an error of one line with the remedy, at the start or when the disk is full', async () => {
+test('a report of an export that cannot be written is one line with the remedy, at start or when the disk is full', async () => {
   const nowhere = join(newFolder(), 'nowhere', 'report');
   expect(
     await createTool().json('plan', '--source', writeSource({ profiles: [] }), '--report', nowhere),

@@ -91,7 +91,7 @@ describeWithPostgres('apply --follow', () => {
     );
   const source = ['--mapping', map, '--run', 'r'];
 
-  test('applies changes until it is stopped, which is not a failure', async () => {
+  test('applies changes until it is stopped, and exits with 0', async () => {
     await reset();
     const tool = createTool();
     const follower = followerOf(tool.start('apply', '--source', url, ...source, '--follow', '--lag', '1s'));
@@ -113,7 +113,7 @@ describeWithPostgres('apply --follow', () => {
     expect((await tool.json('status', '--run', 'r')).json).toMatchObject({ phase: 'finished' });
   });
 
-  test('finds in a full round what no round could see as changed, and prunes then', async () => {
+  test('finds in a full round changes that have no new timestamp, and prunes then', async () => {
     await reset();
     const tool = createTool();
     const args = ['apply', '--source', url, ...source, '--follow', '--lag', '1s', '--full-every', '3s'];
@@ -128,7 +128,7 @@ describeWithPostgres('apply --follow', () => {
     expect(await follower.stop()).toBe(0);
   });
 
-  test('goes on by itself when the database and Redis were away', async () => {
+  test('continues by itself after the database and Redis were unavailable', async () => {
     await reset();
     const [folder, port] = [newFolder(), await unusedPort()];
     const redisArguments = ['--appendonly', 'yes', '--port', String(port)];
@@ -156,7 +156,7 @@ describeWithPostgres('apply --follow', () => {
     await again.stop();
   });
 
-  test('a transaction that is open during a round is not missed by the next one', async () => {
+  test('does not miss a transaction that was open during the round before', async () => {
     await reset();
     const tool = createTool();
     const client = new Client({ connectionString: url });
@@ -189,7 +189,7 @@ test('a problem in the first round ends it, as it ends any apply', async () => {
   });
 });
 
-test('--lag without --follow is a mistake', async () => {
+test('--lag without --follow is wrong usage', async () => {
   const tool = createTool();
   const source = writeSource({ profiles: [] });
   expect(await tool.text('apply', '--source', source, '--lag', '5s')).toMatchObject({

@@ -99,7 +99,7 @@ describe('apply --copy-pictures', () => {
     expect(requests).toBe(before);
   });
 
-  test('takes them from a folder, by their path or their name, and nothing outside it', async () => {
+  test('takes pictures from a folder, by path or by name, and from nowhere outside it', async () => {
     const tool = createTool();
     const folder = newFolder();
     mkdirSync(join(folder, 'in', 'deep'), { recursive: true });
@@ -132,7 +132,7 @@ describe('apply --copy-pictures', () => {
     ['64:ff9b::a00:1', false],
     ['2002:a00:1::', false],
     ['no address', false],
-  ])('knows whether %s is public: %p', (address, isPublic) => {
+  ])('treats %s as public: %p', (address, isPublic) => {
     expect(isPublicAddress(address)).toBe(isPublic);
   });
 });

@@ -44,7 +44,7 @@ function legacyProfiles(): Profile[] {
   return [...profiles, { organizationId: 'acme', username: 'nobody' }];
 }
 
-test('the commands of the runbook, one after the other, print what it shows', async () => {
+test('the commands of the runbook, run in order, print what it shows', async () => {
   const folder = newFolder();
   const legacy = join(folder, 'legacy');
   mkdirSync(legacy);

@@ -67,7 +67,7 @@ describe('the index of names grows', () => {
     expect(new Set(found.map(({ encoding }) => encoding))).toEqual(new Set(['listpack']));
   });
 
-  test('and loses no name, nor gives one twice, on the way', async () => {
+  test('without losing a name or giving one to two users', async () => {
     await claim(crowd(1000));
     expect(new Set(await claim(crowd(1000).map(([user, name]) => [`other-${user}`, name])))).toEqual(
       new Set(['taken']),
@@ -102,7 +102,7 @@ describe('the index of names grows', () => {
     );
   });
 
-  test('and a rebuild begins with as many buckets, and keeps none of the old ones', async () => {
+  test('and is rebuilt with as many buckets, and none of the old ones', async () => {
     await claim(crowd(1000));
     const before = await bucketCount();
     expect(await changeComparison(store, base, 'case-insensitive')).toMatchObject({ usernames: 1000 });
@@ -113,7 +113,7 @@ describe('the index of names grows', () => {
     expect(await claim([['late', 'PLAYER-999']])).toEqual(['taken']);
   });
 
-  test('is repaired where the number of its buckets is lost', async () => {
+  test('and is repaired if the number of its buckets is lost', async () => {
     await claim(crowd(500));
     await store.hdel(`${base}settings`, 'n0');
     expect(new Set(await faults())).toEqual(new Set(['username-not-indexed', 'index-entry-stale']));

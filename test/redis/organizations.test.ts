@@ -45,7 +45,7 @@ describe('the settings of an organization', () => {
     });
   });
 
-  test('that two commands change at once both hold', async () => {
+  test('keep both changes if two commands are run at once', async () => {
     const prefix = freshPrefix();
     await saveSettings(store, prefix, 'acme', defaultSettings);
     await Promise.all([
@@ -60,14 +60,14 @@ describe('the settings of an organization', () => {
     });
   });
 
-  test('stay as they are where two commands together would leave no length that is allowed', async () => {
+  test('are not changed by the second of two commands that together would allow no length', async () => {
     const prefix = freshPrefix();
     await saveSettings(store, prefix, 'acme', { minLength: 10 });
     expect(await saveSettings(store, prefix, 'acme', { maxLength: 9 })).toBe('min-above-max');
     expect(await findSettings(store, prefix, 'acme')).toMatchObject({ minLength: 10, maxLength: 64 });
   });
 
-  test('are none where the organization does not exist', async () => {
+  test('are undefined if the organization does not exist', async () => {
     expect(await findSettings(store, freshPrefix(), 'acme')).toBeUndefined();
   });
 });

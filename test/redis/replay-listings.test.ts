@@ -66,7 +66,7 @@ describe('an organization', () => {
     }
   });
 
-  test('that was listed anew is not removed by who ended an earlier listing', async () => {
+  test('that was listed again is not removed by an instance that ends an earlier listing', async () => {
     await queueBy(one);
     await replayAll();
     // As if it had been held up before it took the organization off the list.
@@ -75,13 +75,13 @@ describe('an organization', () => {
     expect(await one.all()).toEqual(['acme']);
   });
 
-  test('is not listed under a lower number by a late call', async () => {
+  test('keeps its higher number if a late call has a lower one', async () => {
     await store.zadd(replayWaitingKey(prefix), 5, 'acme');
     await one.of('acme').renew('3');
     expect(await store.zscore(replayWaitingKey(prefix), 'acme')).toBe('5');
   });
 
-  test('is put on the list again where a failover has lost that', async () => {
+  test('is listed again after a failover has lost its listing', async () => {
     await queueBy(one);
     await store.del(replayWaitingKey(prefix));
     await other.restore('acme');
@@ -92,10 +92,10 @@ describe('an organization', () => {
   });
 });
 
-describe('whoever is killed or held up after whichever command, and whichever reply is lost,', () => {
+describe('whichever instance is killed or held up, and whichever reply is lost,', () => {
   const scenario: Scenario = { changes: 2, closings: 3 };
 
-  test('no organization in which something waits is missing on the list', () => {
+  test('no organization with waiting changes is missing from the list', () => {
     const { states, atRest, violation } = exploreListings(scenario);
     expect(violation).toBeUndefined();
     expect(atRest).toBeGreaterThan(10);
@@ -107,7 +107,7 @@ describe('whoever is killed or held up after whichever command, and whichever re
     'lowers-the-number',
     'removes-any-number',
     'does-not-count',
-  ])('a mistake is found: %s', (mistake) => {
+  ])('the exploration finds the mistake %s', (mistake) => {
     expect(exploreListings({ ...scenario, mistake }).violation?.rule).toContain('is not on the list');
   });
 });

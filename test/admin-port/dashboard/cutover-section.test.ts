@@ -30,7 +30,7 @@ async function sectionOf(past: readonly PastMode[]): Promise<string> {
 
 const at = (text: string): number => Date.parse(text);
 
-test('the page says in which mode the bridge is, since when, and what came before', async () => {
+test('the page shows the mode, since when it holds, and the modes before it', async () => {
   const text = await sectionOf([
     { mode: 'shadow', since: at('2026-03-01T09:00Z') },
     { mode: 'mirror', since: at('2026-03-03T10:30Z') },
@@ -40,7 +40,7 @@ test('the page says in which mode the bridge is, since when, and what came befor
   expect(text).toContain('cutover set mirror');
 });
 
-test('the page shows what differs, and what prevents the next step, with the remedy', async () => {
+test('the page shows differences, and what prevents the next step, with the remedy', async () => {
   const text = await sectionOf([{ mode: 'shadow', since: at('2026-03-01T09:00Z') }]);
   expect(text).toContain('Users who differ 1');
   expect(text).toContain('Comparisons 3 in this mode; 2 differences');
@@ -55,7 +55,7 @@ test('the page shows what differs, and what prevents the next step, with the rem
   expect(text).toMatch(/Instances .*-\d+-[0-9a-f]{6} bridge \d+\.\d s ago responding/);
 });
 
-test('the page names users whose change could not be brought over, and says what is still shown elsewhere', async () => {
+test('the page names users whose change could not be adopted, and counts pictures still to be copied', async () => {
   const text = await sectionOf([
     { mode: 'shadow', since: at('2026-03-01T09:00Z') },
     { mode: 'mirror', since: at('2026-03-03T10:30Z') },
@@ -68,7 +68,7 @@ test('the page names users whose change could not be brought over, and says what
   expect(text).not.toContain('Waiting for replay');
 });
 
-test('the page shows in reverse what waits for its replay', async () => {
+test('in reverse, the page shows the changes that wait for their replay', async () => {
   const text = await sectionOf([
     { mode: 'shadow', since: at('2026-03-01T09:00Z') },
     { mode: 'reverse', since: at('2026-03-03T10:30Z') },
@@ -77,6 +77,6 @@ test('the page shows in reverse what waits for its replay', async () => {
   expect(text).not.toContain('Users who differ');
 });
 
-test('the page says nothing of a cut-over where there was none', async () => {
+test('the page has no cut-over section if there was no cut-over', async () => {
   expect(await sectionOf([])).toBe('');
 });

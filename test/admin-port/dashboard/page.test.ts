@@ -206,7 +206,7 @@ describe('a period without calls', () => {
     expect(text['figures']).toContain('Measured 100% no gap');
   });
 
-  test('may hide calls if it was measured in part', async () => {
+  test('is shown as "No calls", with a warning, if only part of it was measured', async () => {
     const { text } = await read(await history([[now - 3 * dayMs, now]], []));
     expect(text['calls']).toContain('No calls in these 30 days Part of the period was not measured');
   });

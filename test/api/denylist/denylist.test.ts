@@ -107,14 +107,14 @@ describe('ban and replace', () => {
     expect(answer.status).toBe(204);
   });
 
-  test('of two bans that share a replacement the first property wins, also if names look like numbers', async () => {
+  test('of two bans that share a replacement, the first property wins, even if names look like numbers', async () => {
     const { players, admin } = await scene({ u1: 'zed', u2: '123' });
     const answer = await admin.request('POST', deny, { body: '{"zed": "x", "123": "x"}' });
     expect(answer.body).toMatchObject({ failures: [{ username: '123', reason: 'replacement-in-use' }] });
     expect([await nameOf(players['u1']), await nameOf(players['u2'])]).toEqual(['x', '123']);
   });
 
-  test('sent again it changes nothing and answers 204', async () => {
+  test('changes nothing and answers 204 when sent again', async () => {
     const { players, admin } = await scene({ u1: 'rude' });
     await admin.request('POST', deny, { json: { rude: 'nice' } });
     expect((await admin.request('POST', deny, { json: { rude: 'other' } })).status).toBe(204);
@@ -202,7 +202,7 @@ describe('overwrite the denylist', () => {
     expect(await denied(organization)).toEqual([]);
   });
 
-  test('with names in use it is refused, names them, and leaves the list as it was', async () => {
+  test('is refused if names are in use, lists them, and leaves the denylist as it was', async () => {
     const { organization, players, admin } = await scene({ u1: 'one', u2: 'two' });
     await admin.request('PUT', denylist, { json: ['old'] });
     const answer = await admin.request('PUT', denylist, { json: ['new', 'two', 'one', 'two'] });
@@ -216,7 +216,7 @@ describe('overwrite the denylist', () => {
     expect(claim?.status).toBe(200);
   });
 
-  test('no claim slips in between the check and the swap, and no client sees half a list', async () => {
+  test('lets no claim slip in between check and swap, and shows no client half a list', async () => {
     const { organization, admin } = await scene();
     const list = Array.from({ length: 3000 }, (_, index) => `name-${index}`);
     const claimers = await Promise.all([0, 1499, 2999].map((index) => organization.player(`u${index}`)));
@@ -233,7 +233,7 @@ describe('overwrite the denylist', () => {
     expect((await denied(organization)).length).toBe(status === 204 ? 3000 : 0);
   });
 
-  test('two at the same time: one whole list holds', async () => {
+  test('leaves one whole list if two run at the same time', async () => {
     const { organization, admin } = await scene();
     const lists = ['x', 'y'].map((letter) => Array.from({ length: 1200 }, (_, i) => `${letter}${i}`));
     const answers = await Promise.all(lists.map((json) => admin.request('PUT', denylist, { json })));
@@ -243,7 +243,7 @@ describe('overwrite the denylist', () => {
     expect(new Set(names.map((name) => name[0])).size).toBe(1);
   });
 
-  test('a stage left behind by a crash blocks names for no longer than its lease', async () => {
+  test('blocks names after a crash for no longer than its lease', async () => {
     const { organization, admin } = await scene();
     await stageOpen(bridge.store, organization.base, 0, '0', 'dead', 300);
     await stageAdd(bridge.store, organization.base, 0, '0', 'dead', 300, 'ada', 'ada');

@@ -79,7 +79,7 @@ describe('200,000 names in one overwrite', () => {
     expect(swapped).toBeLessThan(Infinity);
   });
 
-  test('leave the old list in force if the process is killed half-way, and can be claimed again soon', async () => {
+  test('leave the old list in force if the process is killed half-way, and can soon be claimed again', async () => {
     const { id, base, newKey, player } = await bridge.newOrganization();
     const { apiKey } = await newKey({ role: 'admin' });
     const victim = await spawnBridge();
@@ -105,7 +105,7 @@ describe('200,000 names in one overwrite', () => {
 describe('a long list', () => {
   const count = 50_000;
 
-  test('of bans lets others be answered before its first name is denied, and until its last is', async () => {
+  test('of bans holds up no other request while it is checked and while it takes effect', async () => {
     const { base, admin, player } = await bridge.newOrganization();
     const reader = await player('u1');
     await reader.request('PUT', '/api/profile/', { json: { username: 'ada' } });
@@ -126,7 +126,7 @@ describe('a long list', () => {
     expect(meanwhile).toBeGreaterThan(20);
   });
 
-  test('is answered as a short one is: every name, in order, each once', async () => {
+  test('gets the same response as a short one: every name once, in order', async () => {
     const { admin, player } = await bridge.newOrganization();
     const operator = await admin();
     const names = numbered('name', count);
@@ -191,7 +191,7 @@ describe('a long list', () => {
   );
 });
 
-test('a list may have as many bytes as MAX_LIST_BYTES says, and not one more', async () => {
+test('a list may be as large as MAX_LIST_BYTES, and not a byte larger', async () => {
   const strict = await startBridge({ maxListBytes: 2000 });
   try {
     const { base, admin } = await strict.newOrganization();

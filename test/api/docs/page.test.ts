@@ -42,13 +42,13 @@ describe('the documentation page', () => {
     for (const target of found(/href="#([^"]*)"/g)) expect(ids).toContain(target);
   });
 
-  test('loads nothing and runs nothing', () => {
+  test('loads no resource and runs no script', () => {
     expect(page).not.toMatch(/<script|<[^>]*\s(?:on\w+|src|style)=/i);
     expect(found(/<style>([^]*)<\/style>/g).join()).not.toMatch(/@import|url\(/i);
     expect(found(/<link[^>]*href="(\w+:)/g)).toEqual(['data:']);
   });
 
-  test('is sent with a policy that allows just its own style', () => {
+  test('has a Content-Security-Policy that allows only its own style', () => {
     const [style = ''] = found(/<style>([^]*)<\/style>/g);
     const hash = createHash('sha256').update(style).digest('base64');
     expect(docsContentSecurityPolicy).toContain(`style-src 'sha256-${hash}'`);

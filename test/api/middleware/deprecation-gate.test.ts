@@ -35,7 +35,7 @@ describe('a brownout', () => {
     expect(answer.headers['link']).toContain('rel="successor-version"');
   });
 
-  test('leaves health and documentation alone', async () => {
+  test('leaves the health checks and the documentation available', async () => {
     const client = createClient(bridge.url);
     for (const path of ['/livez', '/readyz', '/docs/', '/openapi.yaml']) {
       expect((await client.request('GET', path)).status).toBe(200);
@@ -51,7 +51,7 @@ describe('after the sunset', () => {
     expect((await player.request('GET', '/api/profile/')).status).toBe(404);
   });
 
-  test('it is gone if so configured, except for exempt callers', async () => {
+  test('the contract is 410 if so configured, except for exempt callers', async () => {
     const until = Date.now() + hour;
     const bridge = await start({
       ...past,
@@ -101,7 +101,7 @@ test("the operator's policy binds a running instance, and its headers change", a
   }
 }, 5000);
 
-test('the ledger knows every call that was answered, by key, operation and status', async () => {
+test('the ledger has every call that was answered, by key, operation and status', async () => {
   const bridge = await start({});
   const organization = await bridge.newOrganization();
   const player = await organization.player('u1');

@@ -67,7 +67,7 @@ async function metric(name: string): Promise<number> {
 }
 
 describe('unfinished bodies', () => {
-  test('64 idle uploads of one key leave the uploads of another key working', async () => {
+  test('64 idle uploads of one key do not prevent uploads of another key', async () => {
     const greedy = await organization.newKey({ role: 'player', userId: 'greedy' });
     const puts = Array.from({ length: 64 }, () => beginPut(greedy.apiKey, large));
     const outcomes = await Promise.all(
@@ -94,7 +94,7 @@ describe('unfinished bodies', () => {
     expect(await ready.json()).toEqual({ status: 'ok', degraded: [] });
   });
 
-  test('2,000 unfinished PUTs without a valid key leave a valid PUT working', async () => {
+  test('2,000 unfinished PUTs without a valid key do not prevent a valid PUT', async () => {
     const head =
       'PUT /api/profile/ HTTP/1.1\r\nHost: x\r\nX-Platform-Organization-Id: busy\r\nX-Api-Key: wrong\r\n' +
       'Content-Type: application/json\r\nContent-Length: 1000\r\n\r\n{';
@@ -136,7 +136,7 @@ describe('unfinished bodies', () => {
   });
 });
 
-test('an instance without a free slot refuses with 503, and is degraded though ready', async () => {
+test('an instance without a free slot refuses with 503, and is ready but degraded', async () => {
   const { apiKey } = await organization.newKey({ role: 'player', userId: 'u2' });
   const load = createLoadShedding({ slots: 1, largeBodies: 1, largeBodiesPerKey: 1, smallBodiesPerKey: 1 });
   const { promise: isWorkDone, resolve: finishWork } = withResolver();

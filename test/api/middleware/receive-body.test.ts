@@ -60,7 +60,7 @@ test('a body of 5 MB at 256 kbit/s is received', async () => {
   expect(await outcome).toBe(limit);
 });
 
-test('a body that is never too slow is refused after 180 seconds all the same', async () => {
+test('a body that never drops below the minimum rate is refused after 180 seconds all the same', async () => {
   for (let seconds = 10; seconds < 180; seconds += 10) await send(50_000);
   expect(await Promise.race([outcome, Promise.resolve('still receiving')])).toBe('still receiving');
   await send(50_000);

@@ -98,7 +98,7 @@ describe('PUT profile', () => {
     expect((await player.request('GET', '/api/profile/')).status).toBe(200);
   });
 
-  test('refuses a name another user has, and says nothing of whom', async () => {
+  test('refuses a name of another user, without saying whose it is', async () => {
     const organization = await bridge.newOrganization();
     const [ada, bob] = [await organization.player('u1'), await organization.player('u2')];
     await ada.request('PUT', '/api/profile/', { json: { username: 'ada' } });
@@ -150,7 +150,7 @@ describe('PUT profile', () => {
     });
   });
 
-  test("holds a name being set to the organization's rules, but never the user's own current name", async () => {
+  test("applies the organization's rules to a new name, but never to the user's own current name", async () => {
     const organization = await bridge.newOrganization({ minLength: 3, maxLength: 5, pattern: '[a-z]+' });
     const player = await organization.player('u1');
     for (const username of ['ab', 'abcdef', 'abc1']) {
@@ -166,7 +166,7 @@ describe('PUT profile', () => {
     expect((await player.request('PUT', '/api/profile/', { json: { username: 'abc' } })).status).toBe(200);
   });
 
-  test('refuses references to objects that do not exist, or are not owned where that matters', async () => {
+  test('refuses references to objects that do not exist, or are not owned where ownership is required', async () => {
     const organization = await bridge.newOrganization({ requireOwnership: true });
     const player = await organization.player('u1');
     const put = () =>
@@ -181,7 +181,7 @@ describe('PUT profile', () => {
     expect((await put()).status).toBe(200);
   });
 
-  test('settings bind the next request', async () => {
+  test('is judged by the settings that hold when it arrives', async () => {
     const organization = await bridge.newOrganization();
     const player = await organization.player('u1');
     await player.request('PUT', '/api/profile/', { json: { username: 'abcdef' } });
@@ -189,7 +189,7 @@ describe('PUT profile', () => {
     expect((await player.request('PUT', '/api/profile/', { json: { username: 'abcd' } })).status).toBe(422);
   });
 
-  test('a name that waits for an index being rebuilt is refused in time, and a profile without one is not', async () => {
+  test('is refused within 3 s while it waits for an index being rebuilt, unless it has no name', async () => {
     const organization = await bridge.newOrganization();
     const player = await organization.player('u1');
     await reindexOpen(bridge.store, organization.base, 'rebuild', 60_000, 'case-insensitive');
@@ -259,21 +259,21 @@ describe('bad input to PUT profile changes nothing', () => {
 });
 
 describe('credentials', () => {
-  test('come before the body: a bad key with a bad body is 401', async () => {
+  test('are checked before the body: an invalid key with an invalid body is 401', async () => {
     const organization = await bridge.newOrganization();
     const stranger = createClient(bridge.url, { organization: organization.id, apiKey: 'nobody' });
     const answer = await stranger.request('PUT', '/api/profile/', { body: '{' });
     expect([answer.status, answer.body]).toMatchObject([401, { code: 'invalid-api-key' }]);
   });
 
-  test('each header is needed', async () => {
+  test('are 401 if one of the headers is absent', async () => {
     for (const credentials of [{ apiKey: 'x' }, { organization: 'x' }, {}]) {
       const answer = await createClient(bridge.url, credentials).request('GET', '/api/profile/');
       expect(answer.body).toMatchObject({ code: 'missing-credentials' });
     }
   });
 
-  test("another organization's key is as good as none", async () => {
+  test('of another organization are refused like unknown ones', async () => {
     const [one, two] = [await bridge.newOrganization(), await bridge.newOrganization()];
     const { apiKey } = await one.newKey({ role: 'player', userId: 'u1' });
     const answer = await createClient(bridge.url, { organization: two.id, apiKey }).request(
@@ -283,7 +283,7 @@ describe('credentials', () => {
     expect([answer.status, answer.body]).toMatchObject([401, { code: 'invalid-api-key' }]);
   });
 
-  test('a revoked key fails on the very next request, an expired one too', async () => {
+  test('are refused from the very next request on after a key was revoked or has expired', async () => {
     const organization = await bridge.newOrganization();
     const { apiKey, keyId } = await organization.newKey({ role: 'player', userId: 'u1' });
     const expired = await organization.newKey({ role: 'player', userId: 'u1', expiresAt: Date.now() - 1000 });
@@ -298,7 +298,7 @@ describe('credentials', () => {
     expect((await request(expired.apiKey)).status).toBe(401);
   });
 
-  test('a key bound to no user has no profile; an admin key bound to one has', async () => {
+  test('give access to a profile if the key is bound to a user, an admin key included', async () => {
     const organization = await bridge.newOrganization();
     const admin = await organization.admin();
     for (const [method, json] of [
@@ -313,7 +313,7 @@ describe('credentials', () => {
     expect((await boss.request('PUT', '/api/profile/', { json: {} })).status).toBe(200);
   });
 
-  test('organizations share nothing, not even a name that looks like another', async () => {
+  test('separate organizations, even those whose IDs look alike', async () => {
     const ids = ['a}:p:u1', 'a', 'a:b', 'ä{x}', '日本', '%7B', '{', '__proto__'];
     const players = await Promise.all(
       ids.map(async (id) => (await bridge.newOrganization({}, id)).player('u1')),

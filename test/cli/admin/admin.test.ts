@@ -319,7 +319,7 @@ test('stored text is printed without control characters', async () => {
   expect(out).not.toMatch(/[\u001B\u202E]/);
 });
 
-test('an invalid configuration is exit code 2, an unavailable Redis exit code 1', async () => {
+test('an invalid configuration is exit code 2, an unavailable Redis is exit code 1', async () => {
   env['KEY_PREFIX'] = '{';
   const wrong = await admin('org list');
   expect(wrong.code).toBe(2);

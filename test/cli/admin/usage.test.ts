@@ -169,7 +169,7 @@ describe('every call is reported exactly once', () => {
     );
   });
 
-  test('and retire-check lists all callers and nobody else', async () => {
+  test('by retire-check, which lists all callers and nobody else', async () => {
     const { code, out } = await admin('usage retire-check --days 1 --json');
     const { callers } = JSON.parse(out) as RetireCheck;
     expect(code).toBe(1);

@@ -37,13 +37,13 @@ test('a migration is registered while it writes, and acknowledges no switch befo
   expect((await readCutover(store, prefix)).instances).toEqual([]);
 });
 
-test('without a cut-over nothing is registered', async () => {
+test('without a cut-over, a migration registers nothing', async () => {
   await whileRegistered({ store, prefix, signal }, async () => {
     expect(await store.exists(cutoverKey(prefix))).toBe(0);
   });
 });
 
-test('a migration stops once a switch to reverse has been made in spite of it', async () => {
+test('a migration stops once the mode was switched to reverse while it ran', async () => {
   await setMode('mirror');
   const stopped = whileRegistered({ store, prefix, signal }, async (_epoch, ending) => {
     await setMode('reverse');
@@ -85,7 +85,7 @@ test('a clean verify of files counts where --as-of says when they were exported'
   expect(Math.abs(((await readCutover(store, prefix)).verifiedAt ?? 0) - exportedAt)).toBeLessThan(1000);
 });
 
-test('files leave alone what was adopted from the legacy service after --as-of', async () => {
+test('an apply of files overwrites nothing that was adopted from the legacy service after --as-of', async () => {
   const tool = createTool(undefined, prefix);
   await setMode('mirror');
   const apply = async (username: string, ...options: string[]) =>

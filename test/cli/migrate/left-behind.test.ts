@@ -47,7 +47,7 @@ async function contents(): Promise<Record<string, string>> {
   return found;
 }
 
-describe('a script of a migration, under a number from before the last switch,', () => {
+describe('a migration script with an epoch from before the last switch', () => {
   const names = JSON.stringify([['ada', 'Ada', 'Ada', 'Eve', 'Eve']]);
   const profile = JSON.stringify([['ada', '', '', '', '', '', 'pu', 'https://x/1.png', 't', '']]);
   const scripts: Record<string, () => Promise<unknown>> = {
@@ -77,7 +77,7 @@ describe('a script of a migration, under a number from before the last switch,',
   });
 });
 
-test('an organization that a migration makes belongs to the number under which it was made', async () => {
+test('an organization created by a migration has the epoch in which it was created', async () => {
   await migrateOrganization(store, base, 4, '', 'write', 'exact');
   expect(await store.hget(`${base}settings`, 'epoch')).toBe('4');
   const loaded = organizationBase(prefix, 'loaded');
@@ -133,7 +133,7 @@ describe('a migrate apply that is stopped while the mode is switched to reverse'
     expect(await contents()).toEqual(before);
   });
 
-  test('neither writes more of an organization that it was loading, nor puts it into service', async () => {
+  test('neither loads more of an organization nor puts it into service', async () => {
     const loaded = async () => (await store.exists(profileKey(base, 'u100'))) === 1;
     const { code, err, before } = await applyAcross(loaded);
     expect(err).toContain('the mode of the cut-over is reverse: Redis is the authority now');

@@ -78,7 +78,7 @@ describe('after reverse and back to mirror', () => {
     expect((await migrate('verify', Date.now())).json).toMatchObject({ ok: true, changedHere: 0 });
   });
 
-  test('so is a denylist, and what the legacy service no longer denies is pruned', async () => {
+  test('a denylist that an import has changed there is applied, and names no longer denied are pruned', async () => {
     there.denied.delete(`${user} denied`);
     there.denied.add(`${user} imported`);
     expect((await migrate('verify', Date.now())).json).toMatchObject({ missing: 1, extra: 1 });
@@ -86,7 +86,7 @@ describe('after reverse and back to mirror', () => {
     expect(await deniedHere()).toEqual([...there.denied].sort());
   });
 
-  test('what has not changed since is not a difference', async () => {
+  test('data that has not changed since is not a difference', async () => {
     expect((await migrate('verify', Date.now())).json).toMatchObject({ ok: true, changedHere: 0 });
   });
 
@@ -100,7 +100,7 @@ describe('after reverse and back to mirror', () => {
   });
 });
 
-test('what was written here under the present authority stays', async () => {
+test('data written here since Redis took over is not overwritten', async () => {
   await admin('cutover set reverse --force');
   await change(await here.player('own'), 'PUT', '/api/profile/', { username: 'own' });
   await admin('cutover set native --wait 10');

@@ -89,7 +89,7 @@ async function switchAcross(change: () => ReturnType<typeof send>): ReturnType<t
   return await response;
 }
 
-test('it acknowledges no change that only the legacy service has, and names the user until that is mended', async () => {
+test('a bridge that missed a switch acknowledges no change that only the legacy service has, and the user is listed until repaired', async () => {
   const { status, text } = await switchAcross(() =>
     send(apiKey, 'PUT', '/api/profile/', { username: 'Ada' }),
   );
@@ -112,7 +112,7 @@ test('it acknowledges no change that only the legacy service has, and names the 
   });
 }, 60_000);
 
-test('nor a change of the denylist, which stays on record as a gap', async () => {
+test('a bridge that missed a switch acknowledges no denylist change, which stays on record as a gap', async () => {
   const { status } = await switchAcross(() =>
     send(admin, 'POST', '/api/profile/username/deny/', { root: 'x' }),
   );

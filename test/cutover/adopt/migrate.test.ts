@@ -54,7 +54,7 @@ async function applyDenied(snapshotAt: number | ''): Promise<string | undefined>
   return reply[0] === 'applied' ? reply[1][0] : reply[0];
 }
 
-test('what was adopted after the snapshot of a source began stays as it is', async () => {
+test('a profile adopted after the snapshot of a source began stays as it is', async () => {
   expect(await applyProfile(adoptedAt - 1, 'https://x/older.png')).toBe('kept');
   expect(await store.hget(profileKey(base, 'ada'), 'pu')).toBe('https://x/adopted.png');
   expect(await applyDenied(adoptedAt - 1)).toBe('kept');
@@ -65,7 +65,7 @@ test('a source of unknown age overwrites nothing that was adopted', async () => 
   expect(await applyDenied('')).toBe('kept');
 });
 
-test('a snapshot that began after the adoption is applied, and the numbers of adoptions go on', async () => {
+test('a snapshot that began after the adoption is applied, and later adoptions still count as newer', async () => {
   expect(await applyProfile(adoptedAt + 1, 'https://x/newer.png')).toBe('updated');
   expect(await store.hgetall(profileKey(base, 'ada'))).toEqual({
     pu: 'https://x/newer.png',
@@ -77,11 +77,11 @@ test('a snapshot that began after the adoption is applied, and the numbers of ad
   expect(await applyDenied(adoptedAt + 1)).toBe('created');
 });
 
-test('what an adoption cannot know is not a difference: when the profile was changed', async () => {
+test('a time of change that an adoption cannot know is not a difference', async () => {
   expect(await applyProfile(adoptedAt + 1, 'https://x/adopted.png')).toBe('unchanged');
 });
 
-test('nor is the URL of an avatar that its reference leads to, by the catalogue or the template', async () => {
+test('an avatar URL that its reference leads to, by the catalogue or the template, is not a difference', async () => {
   const profile = profileKey(base, 'ada');
   const apply = async (url: string): Promise<string | undefined> => {
     const row = ['ada', '', '5000', '', '', '', 'ar', 'a b\nö!', 'au', url, 't', '5000'];
@@ -110,7 +110,7 @@ test('nor is the URL of an avatar that its reference leads to, by the catalogue 
   expect(await apply('https://x/a%20b/%C3%B6!.png')).toBe('updated');
 });
 
-test('nor is a picture by reference whose URL the source shows, and the reference stays', async () => {
+test('a picture reference whose URL the source shows is not a difference, and stays', async () => {
   const profile = profileKey(base, 'ada');
   await store.hset(settingsKey(base), 'template', 'https://x/{datasourceId}/{objectDefinitionId}.png');
   await store.hdel(profile, 'pu');

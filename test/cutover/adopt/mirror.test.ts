@@ -110,7 +110,7 @@ describe('an accepted change of a profile', () => {
     await untilStored(({ ar }) => ar === undefined);
   });
 
-  test('leaves alone what GET does not show: an unverified wallet, a copied picture', async () => {
+  test('keeps what GET does not show: an unverified wallet, a copied picture', async () => {
     const { store } = here.bridge;
     const { base } = here.organization;
     await setWallet(store, base, userId, { address: '0x1', isVerified: false });
@@ -155,7 +155,7 @@ describe('an accepted change of a profile', () => {
     await untilStored(({ u }) => u === 'After');
   });
 
-  test('takes over a name that another user has here, whose own adoption repairs them', async () => {
+  test('takes a name from another user here, who is repaired by an adoption of their own', async () => {
     const other = await newUser();
     await put({ username: 'Wanted' }, other.player);
     await untilStored(({ u }) => u === 'Wanted', other.userId);
@@ -172,7 +172,7 @@ describe('an accepted change of a profile', () => {
     await until(lost, (names) => !names.includes(other.userId));
   });
 
-  test('does not fight over a name that two users show, as where names are compared more strictly there', async () => {
+  test('reports a name that two users have there once, and does not move it back and forth', async () => {
     const other = await newUser();
     await put({ username: 'Bjo\u0308rn' }, other.player);
     await untilStored(({ u }) => u !== undefined, other.userId);
@@ -254,7 +254,7 @@ describe('the mark that a killed instance leaves of a change', () => {
   });
 });
 
-test('an organization is known as forwarded before its first change is', async () => {
+test('an organization is recorded as forwarded before its first change is forwarded', async () => {
   const other = await startLegacyBridge({ legacyTimeout: 500 }, {}, 'mirror');
   const apiKey = await other.player('ada');
   const { store, config } = other.bridge;
@@ -270,7 +270,7 @@ test('an organization is known as forwarded before its first change is', async (
   expect(known).toEqual([other.organization.id]);
 });
 
-test('an organization that a client makes up is not put on the list of the forwarded ones', async () => {
+test('an organization that a client made up is not recorded as forwarded', async () => {
   const { url, store, config } = here.bridge;
   const headers = { 'x-api-key': 'wrong', 'x-platform-organization-id': 'made-up' };
   const response = await fetch(`${url}/api/profile/`, { method: 'PUT', headers, body: '{}' });
@@ -293,7 +293,7 @@ test('a bridge that stops waits for a change whose outcome is unknown, and adopt
   await closeRedis(store);
 });
 
-test('a change that a withdrawn switch has overtaken is adopted under the new number', async () => {
+test('a change that a withdrawn switch has overtaken is adopted in the new epoch', async () => {
   const { base } = here.organization;
   let answer: (() => void) | undefined;
   here.legacy.behaviour.gate = new Promise<void>((resolve) => (answer = resolve));
@@ -338,7 +338,7 @@ describe('a denylist change', () => {
     await until(unsettled, (marks) => !marks.includes(''));
   });
 
-  test('of many at once is applied in the order of the legacy service', async () => {
+  test('is applied in the order of the legacy service if there are many at once', async () => {
     const names = Array.from({ length: 12 }, (_, n) => `many-${n}`);
     const statuses = await Promise.all(names.map((name) => denylist('PUT', 'denylist', [name])));
     expect(new Set(statuses)).toEqual(new Set([204]));
@@ -363,7 +363,7 @@ test('an accepted change with a key that Redis does not have leaves a gap on rec
   await until(gaps, (found) => found['unknown-key'] !== undefined);
 });
 
-test('index and profiles agree after all of this', async () => {
+test('index and profiles agree after all changes of this file', async () => {
   expect(
     (await faults()).filter(({ kind }) => kind.startsWith('username') || kind.startsWith('index')),
   ).toEqual([]);

@@ -62,7 +62,7 @@ describe('in shadow mode', () => {
     expect(stored).toBe(0);
   });
 
-  test('the bridge’s own headers are on every forwarded response, those of the connection on none', async () => {
+  test('every forwarded response has the bridge’s own headers and no hop-by-hop headers', async () => {
     here.legacy.behaviour.override = {
       headers: {
         'content-type': 'application/json',
@@ -86,7 +86,7 @@ describe('in shadow mode', () => {
     expect(headers['access-control-allow-origin']).toBeUndefined();
   });
 
-  test('a request reaches the legacy service as it came, without what concerns the connection', async () => {
+  test('a request reaches the legacy service unchanged, without its hop-by-hop headers', async () => {
     await rawRequest('GET', '/api/profile/?a=b&c=%20', {
       ...credentials(),
       'X-Odd': 'caf\u00e9',
@@ -154,7 +154,7 @@ describe('in shadow mode', () => {
     expect({ status, bytes: body.length }).toEqual({ status: 200, bytes: 512 * part.length });
   });
 
-  test('HEAD, and methods that a path does not have, are as before', async () => {
+  test('HEAD is forwarded, and a method that the path does not have is 405', async () => {
     const head = await rawRequest('HEAD', '/api/profile/', credentials());
     expect(head.status).toBe(200);
     expect(head.body.length).toBe(0);

@@ -2,7 +2,7 @@ import { expect, test } from '@jest/globals';
 import { rehearse } from '../../../scripts/rehearsal/rehearse.ts';
 import { describeRehearsal } from '../../../scripts/rehearsal/report.ts';
 
-test('taking over while bridges are killed loses nothing, and no client notices', async () => {
+test('a whole cut-over while bridges are killed loses nothing, and no client notices', async () => {
   const events: string[] = [];
   const rehearsed = await rehearse({
     program: ['--import', 'tsx', 'scripts/profile-bridge.ts'],

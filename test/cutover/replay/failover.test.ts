@@ -28,7 +28,7 @@ afterAll(async () => {
   await Promise.all([master.stop(), replica.stop()]);
 });
 
-test('an organization that a failover took off the list of those with waiting changes is found all the same', async () => {
+test('an organization with waiting changes is found even if a failover lost its listing', async () => {
   await here.put('ada', 'Ada');
   await (clients[0] as RedisClient).del(replayWaitingKey(here.prefix));
   const replayer = here.start('one');
@@ -37,7 +37,7 @@ test('an organization that a failover took off the list of those with waiting ch
   await replayer.close();
 });
 
-test('with WRITE_REPLICAS nothing is sent while no replica can take it down', async () => {
+test('with WRITE_REPLICAS no change is replayed until a replica has recorded its sender', async () => {
   await here.put('bob', 'Bob');
   process.kill(replica.pid, 'SIGSTOP');
   try {

@@ -9,7 +9,7 @@ beforeAll(async () => {
 });
 afterAll(() => here.close());
 
-test('cutover set native --force discards what waits for the legacy service, and says what it was', async () => {
+test('cutover set native --force discards the changes that wait for their replay, and lists them', async () => {
   const { redisUrl = '', keyPrefix } = here.bridge.config;
   const { store } = here.bridge;
   const queue = createReplayQueue(store, keyPrefix);

@@ -9,7 +9,7 @@ beforeAll(async () => {
 });
 afterAll(() => full.close());
 
-test('over the limit of waiting changes a client gets a 503 with its own code, and nothing is left behind', async () => {
+test('a change beyond REPLAY_MAX is 503 replay-unavailable, and leaves nothing behind', async () => {
   const ada = await full.player('ada');
   const picture = await sharp({ create: { width: 4, height: 4, channels: 3, background: 'red' } })
     .png()

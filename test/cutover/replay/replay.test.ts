@@ -202,7 +202,7 @@ describe('a change that the legacy service refuses', () => {
     });
   });
 
-  test('is sent again as the user’s profile is by then', async () => {
+  test('is retried with the user’s profile as it is by then', async () => {
     await refuse();
     await put(ada, { avatarObjectDefinitionId: null });
     there.save('stranger', {});
@@ -269,7 +269,7 @@ describe('a retry of a denylist change that was set aside', () => {
     expect((await state()).setAside).toBe(0);
   });
 
-  test('sends the whole list as it is by then', async () => {
+  test('sends the whole denylist as it is by then', async () => {
     there.save('stranger', { username: 'Listed' });
     expect(await denylist('PUT', 'denylist', ['Listed', 'First'])).toBe(204);
     await untilReplayed();
@@ -287,7 +287,7 @@ describe('a retry of a denylist change that was set aside', () => {
   });
 });
 
-test('another key of the same user is used where the legacy service refuses the one', async () => {
+test('another key of the same user is used if the legacy service refuses the first', async () => {
   const other = await here.player(ada.id);
   let open = (): void => {};
   here.legacy.behaviour.gate = new Promise<void>((resolve) => (open = resolve));
@@ -322,7 +322,7 @@ test('a wrong address makes the replay pause, which status says, and nothing is 
   await until(async () => (await state()).pausedBecause === undefined);
 });
 
-test('back in mirror, nothing differs', async () => {
+test('back in mirror, both sides are equal', async () => {
   await put(ada, { username: 'Last', avatarObjectDefinitionId: null });
   expect(await tool('cutover set mirror')).toMatchObject({ code: 0, out: expect.stringContaining('mirror') });
   expect(nameThere(ada)).toBe('Last');

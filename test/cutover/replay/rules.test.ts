@@ -45,7 +45,7 @@ describe('after a response of the legacy service, a change', () => {
     expect(next(answered(status))).toEqual({ kind: 'aside' });
   });
 
-  test('with 409 on a name waits while something older does, which may release it', () => {
+  test('with 409 on a name waits for older changes, which may release the name', () => {
     expect(next(answered(409), { claimsName: true, hasOlder: true })).toMatchObject({ kind: 'retry' });
     expect(next(answered(409), { claimsName: true })).toEqual({ kind: 'aside' });
     expect(next(answered(409), { hasOlder: true })).toEqual({ kind: 'aside' });
@@ -65,7 +65,7 @@ test('delays double up to a minute', () => {
   expect([1, 2, 3, 8, 9, 1000].map(delayAfter)).toEqual([500, 1000, 2000, 60_000, 60_000, 60_000]);
 });
 
-test('a harmless request that is understood shows that the legacy service and the key work', () => {
+test('a read that the legacy service understands shows that it works and accepts the key', () => {
   expect([200, 204, 400, 404, 422].filter((status) => !isWell(status))).toEqual([]);
   expect([undefined, 302, 401, 403, 429, 500, 503].filter(isWell)).toEqual([]);
 });
@@ -111,6 +111,6 @@ describe('of the changes that wait,', () => {
   });
 });
 
-test('names that either service may take for the same are ordered as one', () => {
+test('names that either service may treat as equal are ordered as one', () => {
   expect(new Set(['Ada', 'ada ', 'ＡＤＡ'].map(orderForm)).size).toBe(1);
 });

@@ -64,7 +64,7 @@ describe('a change that the legacy service fails to make', () => {
     ]);
   });
 
-  test('waits on while the legacy service fails reads, too, and is made once that is well', async () => {
+  test('keeps waiting while reads fail as well, and is made once the legacy service has recovered', async () => {
     here.legacy.behaviour.failWith = 500;
     await here.put('ada', 'Ada');
     start();
@@ -115,7 +115,7 @@ describe('a change whose key the legacy service refuses', () => {
     expect(sentBy('ada')).toBe(6);
   });
 
-  test('does not hold up the denylist for good, though nothing else is sent meanwhile', async () => {
+  test('does not hold up denylist changes for good, even if nothing else is sent meanwhile', async () => {
     await here.put('ada', 'Ada', true);
     await here.ban({ rude: 'polite' });
     await here.put('bob', 'Bob');
@@ -129,7 +129,7 @@ describe('a change whose key the legacy service refuses', () => {
     expect([...there.denied, there.profiles.get('bob')?.username]).toEqual(['rude', 'Bob']);
   });
 
-  test('waits on where the legacy service accepts no key of the organization', async () => {
+  test('keeps waiting if the legacy service accepts no key of the organization', async () => {
     for (const user of ['ada', 'bob']) await here.put(user, user, true);
     start();
     await until(() => sentBy('ada') === 1 && sentBy('bob') === 1);
@@ -141,7 +141,7 @@ describe('a change whose key the legacy service refuses', () => {
     expect([await here.waiting(), await setAside()]).toEqual([2, []]);
   });
 
-  test('begins its ten minutes anew once its key was accepted', async () => {
+  test('gets another ten minutes once its key was accepted', async () => {
     here.legacy.behaviour.failWith = 401;
     await here.put('ada', 'Ada');
     start();

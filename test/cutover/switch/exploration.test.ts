@@ -19,7 +19,7 @@ describe('every interleaving of two instances, the tool, the scripts and time', 
     },
   );
 
-  test('an instance that was wrongly assumed to have ended changes nothing in Redis any more', () => {
+  test('let an instance that was wrongly assumed to have ended change nothing in Redis', () => {
     const scenario: Scenario = { ...faultless, from: 'reverse', pauses: 1, mayAssume: true };
     expect(exploreSwitches(scenario).violation).toBeUndefined();
   });

@@ -90,7 +90,7 @@ describe('an instance', () => {
     admission.release();
   });
 
-  test('follows a switch through its phases: changes wait, reads move first', async () => {
+  test('follows a switch: changes wait, reads move first', async () => {
     const [one, other] = [await join(), await join()];
     expect(await cutoverBegin(store, key, 'token', 'shadow', 'mirror', lease)).toEqual(['begun', 1]);
     await acknowledged('stop');
@@ -122,7 +122,7 @@ describe('an instance', () => {
     expect(await advance('stop')).toEqual(['ready']);
   });
 
-  test('acknowledges only once what its changes left in doubt is on record', async () => {
+  test('acknowledges only once the changes whose outcome is in doubt are on record', async () => {
     const one = await join();
     let isUnsaved = true;
     one.holdWhile(() => isUnsaved);
@@ -134,7 +134,7 @@ describe('an instance', () => {
     expect(await advance('stop')).toEqual(['ready']);
   });
 
-  test('refuses a change that waits while the store is away', async () => {
+  test('refuses a waiting change while Redis is unavailable', async () => {
     const redis = await startRedis();
     const away = await openTestStore(redis.url);
     const one = await joinTestInstance(away, prefix);
@@ -161,7 +161,7 @@ describe('an instance', () => {
     expect((await read()).instances.find(({ id }) => id === late.id)?.acknowledged).toBe('reads');
   });
 
-  test('refuses changes where the store has lost a switch, until another one draws a higher number', async () => {
+  test('refuses changes if Redis has lost a switch, until another one raises the epoch', async () => {
     const one = await join();
     await store.hset(key, 'epoch', '7');
     await until(() => admitAtOnceOrUndefined(one)?.epoch === 7);

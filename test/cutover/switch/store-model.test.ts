@@ -46,7 +46,7 @@ const step = fc.oneof(
   { weight: 1, arbitrary: fc.record({ op: fc.constant('forget' as const), id: instance }) },
 );
 
-test('the scripts do what the model says, whatever comes in whatever order', async () => {
+test('the scripts of a switch do what the model says, for any sequence of calls', async () => {
   await fc.assert(
     fc.asyncProperty(fc.array(step, { minLength: 1, maxLength: 25 }), async (steps) => {
       const prefix = freshPrefix();

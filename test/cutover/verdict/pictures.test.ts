@@ -31,13 +31,13 @@ beforeEach(async () => {
 
 const counted = async () => (await readLegacyPictures(store, prefix))?.count;
 
-test('counts the pictures that are shown at the URL of the legacy data, in all organizations', async () => {
+test('pictures still at the URL of the legacy data are counted in all organizations', async () => {
   expect(await counted()).toBeUndefined();
   await countLegacyPictures(store, prefix, signal);
   expect(await counted()).toBe(2);
 });
 
-test('they are counted by one process for all, and anew once some were copied', async () => {
+test('one process counts the pictures for all, and again once some were copied', async () => {
   await countLegacyPictures(store, prefix, signal);
   await store.hdel(profileKey(organizationBase(prefix, 'acme'), 'shown'), 'pu');
   await countLegacyPictures(store, prefix, signal);
@@ -48,7 +48,7 @@ test('they are counted by one process for all, and anew once some were copied', 
   expect(await counted()).toBe(1);
 });
 
-test('a process that stops while it counts leaves that to another one', async () => {
+test('a process that stops while it counts the pictures leaves that to another one', async () => {
   const stopping = new AbortController();
   const counting = countLegacyPictures(store, prefix, stopping.signal);
   stopping.abort();

@@ -70,7 +70,7 @@ function verdict(
 }
 
 describe('the step to mirror', () => {
-  test('is safe once every key that legacy accepts is known here', () => {
+  test('is safe once every key that the legacy service accepts is known here', () => {
     expect(verdict('shadow', 'mirror')).toMatchObject({ ready: true, warnings: [] });
     expect(verdict('shadow', 'mirror', { comparisons: { unmappedKeys: 1 } })).toMatchObject({
       ready: false,
@@ -79,14 +79,14 @@ describe('the step to mirror', () => {
     });
   });
 
-  test('comes with a warning where hardly anything was compared', () => {
+  test('has a warning if hardly anything was compared', () => {
     expect(verdict('shadow', 'mirror', { comparisons: { compared: 99 } })).toMatchObject({
       ready: true,
       warnings: ['few-comparisons'],
     });
   });
 
-  test('waits for an instance that is silent or does not know the legacy service, whatever is forced', () => {
+  test('waits for an instance that is silent or does not know the legacy service, even with --force', () => {
     const silent = { ...instance, silentMs: 60_000 };
     expect(verdict('shadow', 'mirror', { state: { instances: [silent] } })).toMatchObject({
       reasons: ['instance-silent'],
@@ -145,7 +145,7 @@ describe('a step that takes authority over', () => {
 describe('the step to reverse', () => {
   const state = { verifiedAt: 2000, instances: [{ ...instance, replay: true }] };
 
-  test('is safe where everything agrees and every instance can replay', () => {
+  test('is safe if everything agrees and every instance can replay', () => {
     expect(verdict('mirror', 'reverse', { state })).toMatchObject({ ready: true, warnings: [] });
     expect(verdict('mirror', 'reverse', { state: { verifiedAt: 2000 } })).toMatchObject({
       reasons: ['instance-cannot-replay'],
@@ -161,7 +161,7 @@ describe('the steps out of reverse', () => {
     expect(verdict('reverse', 'mirror', { replay })).toMatchObject({ ready: true });
   });
 
-  test('wait for a backlog, which the legacy service must not be without when it takes over again', () => {
+  test('wait until the backlog has been replayed', () => {
     for (const replay of [
       { entries: 101, oldestAt: 4000 },
       { entries: 1, oldestAt: -6000 },
@@ -184,7 +184,7 @@ describe('the steps out of reverse', () => {
   });
 });
 
-test('leaving reverse for good comes with a warning where a change before it may be there alone', () => {
+test('leaving reverse for good has a warning if only the legacy service may have an earlier change', () => {
   const comparisons = { unsettled: 1 };
   expect(verdict('reverse', 'native', { comparisons })).toMatchObject({
     ready: true,
@@ -193,7 +193,7 @@ test('leaving reverse for good comes with a warning where a change before it may
   expect(verdict('reverse', 'mirror', { comparisons })).toMatchObject({ ready: true, warnings: [] });
 });
 
-test('pictures that the legacy service shows are a warning wherever Redis becomes or stays the authority', () => {
+test('pictures that the legacy service shows are a warning if Redis becomes or stays the authority', () => {
   const state = { verifiedAt: 2000, instances: [{ ...instance, replay: true }] };
   for (const [from, to] of [
     ['mirror', 'reverse'],
@@ -208,7 +208,7 @@ test('pictures that the legacy service shows are a warning wherever Redis become
   expect(verdict('reverse', 'mirror', { state, pictures: 3 }).warnings).toEqual([]);
 });
 
-test('where no mode was ever set, native can be set for good', () => {
+test('native can be set if no mode was ever set', () => {
   expect(verdict('native', 'native', { state: { isStored: false } })).toMatchObject({ ready: true });
   expect(verdict('native', 'native')).toMatchObject({ reasons: ['impossible'], isUnforceable: true });
 });

@@ -31,7 +31,7 @@ test("a clean verify is dated by its snapshot, on the store's clock", async () =
   expect(verifiedAt).toBeLessThanOrEqual(after - 5000);
 });
 
-test('a clean verify leaves no trace where there is no cut-over', async () => {
+test('a clean verify writes nothing if there is no cut-over', async () => {
   const prefix = freshPrefix();
   await recordVerified(store, prefix, { ageMs: 5000, hasConflicts: false });
   expect(await store.exists(`${prefix}cutover`)).toBe(0);
@@ -76,7 +76,7 @@ describe('what is on record of an organization', () => {
     expect(await store.hget(unsettledKey(base), 'both')).toMatch(/^9:\d+$/);
   });
 
-  test('where conflicts of names were accepted, users who lost theirs stay on record', async () => {
+  test('a verify that accepted name conflicts keeps the users who lost their names', async () => {
     await recordVerified(store, prefix, { ageMs: 60_000, hasConflicts: true });
     expect(await left()).toEqual([['both', 'new'], ['new'], ['new'], ['new', 'old'], ['new']]);
   });

@@ -13,7 +13,7 @@ const window = (start: string, end: string) => ({ start: at(start), end: at(end)
 const hour = (start: string) => ({ start: at(start), end: at(start) + 3_600_000 });
 
 describe('setting', () => {
-  test('replaces dates and links, and adds windows and exemptions', () => {
+  test('replaces dates and links, and adds brownouts and exemptions', () => {
     const before: PolicyLayer = {
       sunsetAt: at('2027-06-01T00:00:00Z'),
       brownouts: [hour('2027-03-02T12:00:00Z')],
@@ -31,7 +31,7 @@ describe('setting', () => {
     });
   });
 
-  test('a window that is already set changes nothing', () => {
+  test('a brownout that is already set changes nothing', () => {
     const layer = { brownouts: [hour('2027-04-01T00:00:00Z')] };
     expect(set(layer, { brownouts: [hour('2027-04-01T00:00:00Z')] })).toEqual({ kind: 'edited', layer });
   });
@@ -52,7 +52,7 @@ describe('setting', () => {
     expect(set({}, given)).toEqual({ kind: 'refused', reasons: [expect.stringContaining(reason)] });
   });
 
-  test('a window that has passed since it was set does not prevent the next change', () => {
+  test('a brownout that has passed since it was set does not prevent the next change', () => {
     const past = { brownouts: [hour('2027-02-01T00:00:00Z')] };
     expect(set(past, { successorUrl: 'https://kv.example/' })).toEqual({
       kind: 'edited',
@@ -69,7 +69,7 @@ describe('clearing', () => {
     exemptKeys: [{ keyId: 'k_1', until: at('2027-05-02T00:00:00Z') }],
   };
 
-  test('removes only what is named, a window by its start or as a whole', () => {
+  test('removes only what is named, a brownout by its start or as a whole', () => {
     expect(
       clear(layer, { settings: ['sunsetAt'], brownouts: ['2027-03-02T12:00:00Z'], exemptKeys: ['k_1'] }),
     ).toEqual({
@@ -95,7 +95,7 @@ describe('clearing', () => {
 });
 
 describe('a stored policy', () => {
-  test('is read as it was stored', () => {
+  test('has a list of exemptions of each kind, and is read as it was stored', () => {
     const layer = { sunsetAt: at('2027-07-01'), brownouts: [window('2027-04-01', '2027-04-02')] };
     const stored = { version: 3, changedAt: NOW, layer };
     expect(readStored(JSON.stringify(stored))).toEqual(stored);

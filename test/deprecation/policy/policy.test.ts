@@ -99,7 +99,7 @@ describe('an invalid policy is refused with the reason', () => {
     expect(checkPolicy(policyWith(layer), NOON)).toEqual([reason]);
   });
 
-  test('a window may have begun, and may begin at the end of another', () => {
+  test('a brownout may have begun, and may begin at the end of another', () => {
     const brownouts = [
       { start: NOON - HOUR, end: NOON + HOUR },
       { start: NOON + HOUR, end: NOON + 2 * HOUR },
@@ -107,7 +107,7 @@ describe('an invalid policy is refused with the reason', () => {
     expect(checkPolicy(policyWith({ deprecatedAt: NOON, sunsetAt: NOON, brownouts }), NOON)).toEqual([]);
   });
 
-  test('windows are accepted exactly if no two overlap', () => {
+  test('brownouts are accepted exactly if no two overlap', () => {
     const windows = fc.array(
       fc.record({ start: fc.integer({ min: 0, max: 40 }), length: fc.integer({ min: 1, max: 10 }) }),
       { maxLength: 6 },
@@ -146,7 +146,7 @@ describe('phases', () => {
     expect(verdictAt({ ...policy, afterSunset: 'gone' }, later, {})).toEqual({ gone: 'sunset' });
   });
 
-  test('a call during a brownout gets the end of the window', () => {
+  test('a call during a brownout gets its end', () => {
     expect(verdictAt(policy, NOON + HOUR, {})).toEqual({ gone: 'brownout', until: NOON + 2 * HOUR });
   });
 });

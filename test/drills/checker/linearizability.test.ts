@@ -76,7 +76,7 @@ describe('not linearizable', () => {
   });
 });
 
-test('a search that is too long is given up, and never counts as linearizable', () => {
+test('a search that takes too long is given up, and never counts as linearizable', () => {
   const writes = Array.from({ length: 12 }, (_, value) => write(value, value, 100));
   const verdict = checkLinearizability(register, [...writes, read(99, 101, 102)], 500);
   expect(verdict).toEqual({ kind: 'undecided', states: 500 });
@@ -104,7 +104,7 @@ const recorded = fc
     });
   });
 
-test('whatever did take effect in some order is found linearizable', () => {
+test('every history that took effect in some order is found linearizable', () => {
   fc.assert(
     fc.property(recorded, (history) => {
       expect(checkLinearizability(register, history).kind).toBe('linearizable');
@@ -112,7 +112,7 @@ test('whatever did take effect in some order is found linearizable', () => {
   );
 });
 
-test('the search agrees with trying every order', () => {
+test('the search has the same verdict as trying every order', () => {
   const few = recorded.filter((history) => history.length <= 6);
   const wrong = fc
     .tuple(few, fc.nat(5), fc.nat(3))

@@ -9,7 +9,7 @@ test('an attack can be repeated by its number and seed', () => {
   expect(randomAttack(1, 7, credentials)).not.toEqual(randomAttack(2, 7, credentials));
 });
 
-test('what comes over raw sockets neither breaks the bridge nor stays in it', async () => {
+test('attacks over raw sockets neither break the bridge nor leave anything behind in it', async () => {
   const { violations, answers } = await drillFuzz({ attacks: 300, seed: 1, say: () => {} });
   expect(violations).toEqual([]);
   expect([...answers.keys()]).toEqual(expect.arrayContaining([200, 400, 404, 413, 415, 422, 431]));

@@ -4,7 +4,7 @@ import { faults } from '../../../scripts/drills/history/faults.ts';
 
 const few = ['bridge killed', 'org set --username-comparison, connections to Redis cut'];
 
-test('whatever is killed or cut while clients call, what they saw is linearizable', async () => {
+test('what clients see is linearizable while processes are killed and connections are cut', async () => {
   const chosen = faults.filter(({ name }) => few.includes(name));
   const results = await drillHistories(chosen, { rounds: few.length, seed: 1, say: () => {} });
   expect(results.flatMap(({ violations }) => violations.map(({ message }) => message))).toEqual([]);

@@ -29,13 +29,13 @@ test('a ban is one part for each name, and what the answer does not name is bann
 test.each<[string, Answer | undefined]>([
   ['503', answer(503)],
   ['no answer', undefined],
-])('of %s nothing is known, and a read says nothing', (_, given) => {
+])('after %s the outcome of a write is unknown, and a read is left out', (_, given) => {
   const put: Command = { kind: 'put', user: 'u', username: 'a' };
   expect(partsOf(put, given)).toEqual([{ input: put, outcome: undefined }]);
   expect(partsOf({ kind: 'read', user: 'u' }, given)).toEqual([]);
 });
 
-test('an answer that the operation does not have is an error', () => {
+test('a response that the operation does not have is an error', () => {
   expect(() => partsOf({ kind: 'remove', usernames: ['a'] }, answer(204))).toThrow('answered 204');
 });
 

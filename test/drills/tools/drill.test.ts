@@ -12,7 +12,7 @@ const tools = [
 ];
 const faults = ['killed', 'reply lost', 'second run beside it'];
 
-test("an operator's tool that is interrupted loses nothing, and ends well when it is run again", async () => {
+test('an interrupted tool loses nothing, and finishes when it is run again', async () => {
   const say = () => {};
   const [results, stalled] = await Promise.all([
     drillTools({ faults: /killed|lost|second/, step: 15, say }),

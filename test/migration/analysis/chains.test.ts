@@ -24,7 +24,7 @@ const renames = fc
       ),
   );
 
-test('every rename is made once, and a name is free before it is taken', () => {
+test('every rename of a chain is made once, after its new name has become free', () => {
   fc.assert(
     fc.property(renames, (all) => {
       const chains = orderRenames(all);

@@ -25,7 +25,7 @@ afterEach(() => {
 
 const line = fc.string({ unit: 'grapheme' }).filter((text) => !text.includes('\n') && text.isWellFormed());
 
-test('lines come sorted by code units, whether they fit into memory or not, as often as asked', () => {
+test('lines are read sorted by code units, as often as needed, whether they fit into memory or not', () => {
   fc.assert(
     fc.property(fc.array(line, { maxLength: 300 }), fc.constantFrom(40, 400, 1_000_000), (lines, limit) => {
       const sorter = createSorter(workspace, limit);
@@ -53,7 +53,7 @@ test('a key that was added is always recognized, and hardly any other', () => {
   expect(seen.has('profiles acm', 'e0')).toBe(false);
 });
 
-test('the place of a row is found by the number of rows before it', () => {
+test('the place of a row in the source is found by its number', () => {
   const places = createPlaces(workspace);
   const describe = (place: unknown): string => `row ${JSON.stringify(place)}`;
   for (const first of [0, 3, 10])
@@ -63,7 +63,7 @@ test('the place of a row is found by the number of rows before it', () => {
   );
 });
 
-test('entries come in the order of the reading, each with the decision on it', () => {
+test('entries are read in the order of the source, each with its decision', () => {
   const spool = createSpool(workspace);
   const entry = (seq: number): Entry => ({
     seq,
@@ -84,7 +84,7 @@ test('entries come in the order of the reading, each with the decision on it', (
   expect(spool.size).toBe(4);
 });
 
-test('lines come by partition, in order within each, whether they fit into memory or not', () => {
+test('lines are read by partition, in order within each, whether they fit into memory or not', () => {
   const wide = fc.tuple(line, fc.constantFrom(0, 100, 20_000)).map(([text, pad]) => text + '.'.repeat(pad));
   const partition = fc.nat(partitionCount - 1);
   fc.assert(
@@ -103,7 +103,7 @@ test('lines come by partition, in order within each, whether they fit into memor
   );
 });
 
-test('a workspace holds what was appended, and leaves no file behind when its process is killed', async () => {
+test('a workspace returns what was appended, and leaves no file behind when its process is killed', async () => {
   const script = `
     import { createWorkspace } from './src/migration/analysis/workspace.ts';
     const workspace = createWorkspace();
@@ -123,7 +123,7 @@ test('a workspace holds what was appended, and leaves no file behind when its pr
   rmSync(folder, { recursive: true });
 });
 
-test('values come in groups by key, each group in order', () => {
+test('values are read in groups by key, each group in order', () => {
   const key = fc.array(fc.string({ unit: 'binary', maxLength: 3 }), { minLength: 2, maxLength: 2 });
   fc.assert(
     fc.property(fc.array(key, { maxLength: 50 }), (keys) => {

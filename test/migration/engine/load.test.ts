@@ -53,7 +53,7 @@ async function killedWhileLoading(tool: Tool, source: string): Promise<void> {
 }
 
 describe('an organization that Redis does not know', () => {
-  test('is rolled back whole when a record has a problem; only the report is left', async () => {
+  test('is rolled back completely if a record has a problem, and only the report is left', async () => {
     const tool = createTool();
     const source = writeSource({
       organizations: [{ organizationId: 'acme' }],
@@ -76,7 +76,7 @@ describe('an organization that Redis does not know', () => {
     });
   });
 
-  test('is counted alike by apply and status, rows that are no records included', async () => {
+  test('is counted the same by apply and status, invalid rows included', async () => {
     const tool = createTool();
     const source = writeSource({ profiles: [...profiles(20), { organizationId: 'acme' }] });
     const args = ['--source', source, '--run', 'r', '--on-conflict', 'skip'];
@@ -99,7 +99,7 @@ describe('an organization that Redis does not know', () => {
     expect((await keysOf(tool)).filter((key) => key.includes('loading'))).toEqual([]);
   });
 
-  test('is loaded anew where the source has changed since it was killed', async () => {
+  test('is loaded from the start if the source has changed since the load was killed', async () => {
     const tool = createTool();
     const source = writeSource({ organizations: [{ organizationId: 'acme' }], profiles: profiles(1000) });
     await killedWhileLoading(tool, source);
@@ -113,7 +113,7 @@ describe('an organization that Redis does not know', () => {
     expect((await tool.contents())['organizations.ndjson']).toContain('"third"');
   });
 
-  test('is loaded anew after a killed load was rolled back, though the source is the same', async () => {
+  test('is loaded from the start after a killed load was rolled back, even if the source is the same', async () => {
     const tool = createTool();
     const taken = { organizationId: 'third', userId: 'local', username: 'wanted' };
     await tool.json('apply', '--source', writeSource({ profiles: [taken] }), '--run', 'first');
@@ -145,7 +145,7 @@ describe('an organization that Redis does not know', () => {
     expect(await tool.json('apply', '--source', source, '--run', 'r')).toMatchObject({ exitCode: 0 });
   });
 
-  test('comes to hold what one that exists would, whatever the records', async () => {
+  test('is loaded with the same result as an existing one, whatever the records', async () => {
     const id = fc.constantFrom('a', 'b', 'c', 'd');
     const profile = fc.record(
       {
@@ -201,7 +201,7 @@ describe('an organization that Redis does not know', () => {
   });
 });
 
-test('what was added to a file after it had been read is not missed by a resumed apply', async () => {
+test('a resumed apply does not miss rows added to a file after it was read', async () => {
   const tool = createTool();
   const source = writeSource({
     organizations: [{ organizationId: 'acme' }, { organizationId: 'other' }],

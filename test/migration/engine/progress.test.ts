@@ -1,7 +1,7 @@
 import { expect, test } from '@jest/globals';
 import { createProgress } from '../../../src/migration/engine/progress.ts';
 
-test('without a terminal it is a line every few seconds, with rate and time left', async () => {
+test('progress without a terminal is a line every few seconds, with rate and time left', async () => {
   let output = '';
   let now = 0;
   const write = (text: string): void => {
@@ -21,7 +21,7 @@ test('without a terminal it is a line every few seconds, with rate and time left
   expect(output.split('\n')).toHaveLength(2);
 });
 
-test('on a terminal it is a bar, which is gone in the end', async () => {
+test('progress on a terminal is a bar, which is removed at the end', async () => {
   let output = '';
   const terminal = {
     isTTY: true,

@@ -6,7 +6,7 @@ import { startRedis } from '../../support/redis.ts';
 import { openTestStore } from '../../support/store.ts';
 import { createTool, writeSource } from '../tool.ts';
 
-test('a reply that is not known is an error, not taken for success', async () => {
+test('an unknown reply of a script is an error, not a success', async () => {
   const { prefix } = createTool();
   const store = await openTestStore();
   try {

@@ -83,7 +83,7 @@ describe('renames that depend on each other', () => {
     );
   });
 
-  test('are on record before the first is made, and the next apply completes them, whatever the source says by then', async () => {
+  test('are recorded before the first is made, and completed by the next apply, whatever its source', async () => {
     const tool = createTool();
     const count = 500;
     const source = writeSource({ profiles: users(count, (at) => at) });
@@ -110,7 +110,7 @@ describe('renames that depend on each other', () => {
     expect(await countPendingRenames(contextFor(tool.prefix), ['acme'])).toBe(0);
   });
 
-  test('are said to be pending by an apply that is interrupted while it completes them', async () => {
+  test('are reported as pending by an apply that is interrupted while it completes them', async () => {
     const tool = createTool();
     const count = 10_000;
     const source = writeSource({ profiles: users(count, (at) => at) });
@@ -133,7 +133,7 @@ describe('renames that depend on each other', () => {
     expect(err).toContain('renames pending');
   });
 
-  test('leave alone whoever has chosen another name through the bridge meanwhile', async () => {
+  test('leave out users who have chosen another name through the bridge meanwhile', async () => {
     const bridge = await startBridge({ keyPrefix: freshPrefix() });
     try {
       const tool = createTool(bridge.config.redisUrl, bridge.config.keyPrefix);
@@ -158,7 +158,7 @@ describe('renames that depend on each other', () => {
     }
   });
 
-  test('give everybody the name the source says, whatever the permutation', async () => {
+  test('give every user the name in the source, for any permutation', async () => {
     await fc.assert(
       fc.asyncProperty(
         fc.array(fc.option(fc.nat(11), { nil: undefined }), { minLength: 1, maxLength: 8 }),

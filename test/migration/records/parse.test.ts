@@ -42,7 +42,7 @@ describe('a profile', () => {
     expect(record('profiles', {})).toMatch(/^refused: /);
   });
 
-  test('takes numbers where an id is wanted, but not one whose last digits JSON has lost', () => {
+  test('takes a number as an id, unless JSON has lost its last digits', () => {
     expect(record('profiles', { organizationId: 7, userId: 0 })).toStrictEqual({
       organizationId: '7',
       userId: '0',
@@ -69,7 +69,7 @@ describe('a profile', () => {
     expect(profile({ username: true })).toBe('refused: username must be text');
   });
 
-  test.each([null, undefined, ''])('takes %p for an absent field', (none) => {
+  test.each([null, undefined, ''])('treats %p as an absent field', (none) => {
     const fields = Object.fromEntries(fieldNames('profiles').map((field) => [field, none]));
     expect(profile({ ...fields, organizationId: 'acme', userId: 'u1' })).toStrictEqual({
       organizationId: 'acme',
@@ -217,7 +217,7 @@ describe('a profile', () => {
     });
   });
 
-  test('has an unverified wallet unless it says otherwise, and no verification without a wallet', () => {
+  test('has an unverified wallet by default, and no verification without a wallet', () => {
     expect(profile({ evmWalletAddress: wallet })).toMatchObject({
       evmWalletAddress: wallet,
       evmWalletVerified: false,
@@ -262,7 +262,7 @@ describe('a profile', () => {
     });
   });
 
-  test('carries a picture URL as it is, however long', () => {
+  test('keeps a picture URL as it is, however long', () => {
     for (const profilePictureUrl of [
       '/relative.png',
       `data:image/png;base64,${'A'.repeat(9000)}`,
@@ -314,7 +314,7 @@ describe('a profile', () => {
     );
   });
 
-  test('is a fixed point: a record read again is itself', () => {
+  test('is unchanged by being read again', () => {
     const name = fc
       .string({ unit: 'grapheme', minLength: 1, maxLength: 20 })
       .filter((text) => !/\p{Cc}/u.test(text));
@@ -342,7 +342,7 @@ describe('a profile', () => {
 describe('an API key', () => {
   const key = { organizationId: 'acme', role: 'player' };
 
-  test('is known by its SHA-256 alone, given plain or hashed', () => {
+  test('is kept only as its SHA-256, whether given plain or hashed', () => {
     const expected = { ...key, apiKeySha256: sha256('legacy-key') };
     expect(record('api-keys', { ...key, apiKey: 'legacy-key' })).toStrictEqual(expected);
     expect(record('api-keys', { ...key, apiKeySha256: sha256('legacy-key').toUpperCase() })).toStrictEqual(
@@ -364,7 +364,7 @@ describe('an API key', () => {
       'expiresAt must be an ISO 8601 date and time with a zone, or epoch milliseconds',
     ],
     [{ apiKeySha256: 'very-private' }, 'apiKeySha256 must be 64 hexadecimal digits'],
-  ])('is refused for %j, without a word of the key', (fields, reason) => {
+  ])('is refused for %j, without showing the key', (fields, reason) => {
     const parsed = parseRecord('api-keys', { ...key, ...fields });
     expect(parsed).toStrictEqual({ ok: false, reason });
     expect(JSON.stringify(parsed)).not.toContain('very-private');

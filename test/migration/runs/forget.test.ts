@@ -23,7 +23,7 @@ async function keysOf(tool: Tool): Promise<string[]> {
   return keys.map((key) => key.slice(tool.prefix.length)).sort();
 }
 
-test('a run is forgotten once the person agrees; its records stay', async () => {
+test('a run is forgotten once its operator agrees, and its records stay', async () => {
   const tool = await applied();
   const before = await tool.contents();
   const refused = await tool.answering('n', 'forget', '--run', 'first');
@@ -43,7 +43,7 @@ test('a run is forgotten once the person agrees; its records stay', async () => 
   });
 });
 
-test('a rehearsal is deleted to the last key, and nothing beside it', async () => {
+test('a rehearsal is deleted to the last key, and nothing else is', async () => {
   const tool = await applied();
   const beside = createTool(undefined, `${tool.prefix.slice(0, -1)}-2:`);
   await beside.json('apply', '--source', source);
@@ -73,7 +73,7 @@ test('without a terminal nothing is forgotten unless --yes is given', async () =
   expect((await tool.json('forget', '--rehearsal', '--yes')).exitCode).toBe(0);
 });
 
-test('the keys of a service, also under a longer prefix, are no rehearsal', async () => {
+test('the keys of a service, even under a longer prefix, are not deleted as a rehearsal', async () => {
   const bridge = await startBridge({ keyPrefix: freshPrefix() });
   await bridge.close();
   const { keyPrefix } = bridge.config;
@@ -87,7 +87,7 @@ test('the keys of a service, also under a longer prefix, are no rehearsal', asyn
   });
 });
 
-test('what to forget has to be said', async () => {
+test('forget without exactly one of --run and --rehearsal is wrong usage', async () => {
   for (const flags of [[], ['--run', 'a', '--rehearsal']]) {
     expect(await createTool().json('forget', '--yes', ...flags)).toMatchObject({
       exitCode: 2,

@@ -33,7 +33,7 @@ test('a lock whose process id now belongs to another process is taken over at on
 test.each([
   ['another PID namespace of the same host', { namespace: 'pid:[1]' }],
   ['another machine with the same host name', { boot: 'another' }],
-])('a lock of a process in %s is left alone: it is unknown whether that still runs', async (_, elsewhere) => {
+])('a lock of a process in %s is respected, since the process may still be running', async (_, elsewhere) => {
   const pid = endedPid();
   expect(await applyBeside({ ...thisProcess(), ...elsewhere, pid })).toMatchObject({
     exitCode: 1,

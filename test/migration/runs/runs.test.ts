@@ -5,7 +5,7 @@ import { closeRedis } from '../../../src/redis/connection/connect.ts';
 import { openTestStore } from '../../support/store.ts';
 import { createTool, ended, writeSource } from '../tool.ts';
 
-test('a verify that finds a difference while a round is under way makes the next one read everything', async () => {
+test('a verify that finds a difference during a round makes the next round read everything', async () => {
   const tool = createTool();
   const rows = (at: string) =>
     Array.from({ length: 100 }, (_, user) => ({

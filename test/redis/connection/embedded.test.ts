@@ -218,7 +218,7 @@ describe('the embedded Redis', () => {
     expect(await (await open(url)).ping()).toBe('PONG');
   });
 
-  test('goes to one of two bridges that start together', async () => {
+  test('is used by one of two bridges that start together', async () => {
     const dataDir = folder();
     const starts = await Promise.allSettled([openEmbedded({ dataDir }), openEmbedded({ dataDir })]);
     for (const start of starts) if (start.status === 'fulfilled') closing(start.value);

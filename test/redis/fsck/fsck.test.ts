@@ -106,7 +106,7 @@ describe('fsck', () => {
     expect((await check()).faults).toEqual([]);
   });
 
-  test('says that an organization does not exist', async () => {
+  test('reports an organization that does not exist', async () => {
     const onFault = () => {};
     expect(await fsck(store, prefix, { organizationId: 'nope', repair: true, onFault })).toEqual({
       kind: 'unknown-organization',
@@ -355,7 +355,7 @@ describe('organizations', () => {
   });
 });
 
-test('nothing is repaired wrongly, and no fault is seen, while the service works', async () => {
+test('fsck finds no fault and repairs nothing while the service is in use', async () => {
   const other = await openTestStore();
   const users = Array.from({ length: 30 }, (_, i) => `u${i}`);
   const state = { isDone: false };
@@ -375,7 +375,7 @@ test('nothing is repaired wrongly, and no fault is seen, while the service works
   expect((await check()).faults).toEqual([]);
 });
 
-test('a whole cluster is examined', async () => {
+test('fsck examines a whole cluster', async () => {
   const cluster = await startCluster();
   const single = store;
   store = await openTestStore(cluster.url);

@@ -120,7 +120,7 @@ describe('changing how names are compared', () => {
     expect(await store.hget(`${base}d1`, 'nobody')).toBe('Nobody');
   });
 
-  test('changes nothing where names would collide, and reports every one of them', async () => {
+  test('changes nothing if names would collide, and reports every one of them', async () => {
     const base = await newOrganization();
     for (const [user, username] of [
       ['ada', 'Ada'],
@@ -212,7 +212,7 @@ describe('changing how names are compared', () => {
     30_000,
   );
 
-  test('removes nothing of a generation that is in force or being built', async () => {
+  test('removes no part of a generation that is in force or being built', async () => {
     const base = await newOrganization();
     await put(base, 'ada', 'Ada');
     expect(await reindexDrop(store, base, '0')).toBe('in-use');
@@ -225,7 +225,7 @@ describe('changing how names are compared', () => {
     expect(await put(base, 'eve', 'ADA')).toBe('taken');
   });
 
-  test('changes nothing where the index does not agree with the profiles', async () => {
+  test('changes nothing if the index does not agree with the profiles', async () => {
     const base = await newOrganization();
     await put(base, 'ada', 'Ada');
     await store.hset(`${base}p:ada`, 'u', 'Augusta');
@@ -237,7 +237,7 @@ describe('changing how names are compared', () => {
     expect(await changeComparison(store, base, 'case-insensitive')).toMatchObject({ kind: 'rebuilt' });
   });
 
-  test('asks for no key of another organization', async () => {
+  test('reads no key of another organization', async () => {
     const base = await newOrganization();
     await put(base, 'ada', 'Ada');
     const asked: string[] = [];

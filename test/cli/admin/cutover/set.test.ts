@@ -66,7 +66,7 @@ describe('cutover set', () => {
     expect((await run('show')).out).toMatch(/^Mode: mirror\nSince: .*, set by: cutover set mirror\n$/);
   });
 
-  test('has nothing to do where the mode holds already', async () => {
+  test('has nothing to do if the mode already holds', async () => {
     await join();
     await run('set mirror');
     expect(await run('set mirror')).toMatchObject({ code: 0, out: 'The mode is mirror already.\n' });
@@ -117,7 +117,7 @@ describe('cutover set', () => {
     expect(await readCutover(store, prefix)).toMatchObject({ mode: 'shadow', epoch: 0 });
   });
 
-  test('is withdrawn where the last changes before it leave a doubt', async () => {
+  test('is withdrawn if the outcome of the last change before it is in doubt', async () => {
     const options = { keyPrefix: prefix, kind: 'bridge', hasLegacy: true, canReplay: true } as const;
     const one = await joinCutover(store, options);
     joined.push(one);
@@ -137,7 +137,7 @@ describe('cutover set', () => {
     await until(() => one.mode() === 'mirror');
   });
 
-  test('is withdrawn where a change does not end in time, and names the instance', async () => {
+  test('is withdrawn if a change does not end in time, and names the instance', async () => {
     const [one, other] = [await join(), await join()];
     const admission = admitAtOnce(one);
     const { code, err } = await run('set mirror --hold 1');
@@ -150,7 +150,7 @@ describe('cutover set', () => {
     expect(await run('set mirror')).toMatchObject({ code: 0 });
   });
 
-  test('waits for an instance that cannot be seen to have ended, until --assume-stopped names it', async () => {
+  test('is refused while an instance is silent, until --assume-stopped names it', async () => {
     await join();
     await registerElsewhere('web-9', 60_000);
     expect(await run('set mirror --force')).toMatchObject({
@@ -165,7 +165,7 @@ describe('cutover set', () => {
     expect((await readCutover(store, prefix)).gap?.reason).toBe('web-9 was assumed to have stopped');
   });
 
-  test('does not take an instance that responds for stopped', async () => {
+  test('refuses --assume-stopped for an instance that responds', async () => {
     await registerElsewhere('web-9');
     expect(await run('set mirror --assume-stopped web-9')).toMatchObject({
       code: 1,
@@ -185,7 +185,7 @@ describe('cutover status', () => {
     expect(out).toContain('add --assume-stopped web-9');
   });
 
-  test('says so where nothing does, for people and for machines', async () => {
+  test('says that the next step is safe, as text and as JSON', async () => {
     await join();
     expect(await run('status')).toMatchObject({ code: 0, out: expect.stringContaining('ready: yes') });
     const { out } = await run('status --json');

@@ -33,7 +33,7 @@ afterAll(() => closeRedis(store));
 const run = async (command: string) =>
   await runTool({ REDIS_URL: testRedisUrl(), KEY_PREFIX: prefix, ALLOW_EVICTION: '1' }, command);
 
-test('status names users whose change could not be brought over, and says how many pictures are elsewhere', async () => {
+test('status names users whose change could not be adopted, and counts pictures that the legacy service shows', async () => {
   const { code, out } = await run('cutover status');
   const named = out.split('\n').filter((line) => line.startsWith('  acme, user user-'));
   expect(named).toHaveLength(5);
@@ -46,7 +46,7 @@ test('status names users whose change could not be brought over, and says how ma
   expect(code).toBe(0);
 });
 
-test('status --json has more of them, with the reason', async () => {
+test('status --json names more users whose change could not be adopted, with the reason', async () => {
   const { out } = await run('cutover status --json');
   expect(JSON.parse(out)).toMatchObject({
     comparisons: { failedAdoptions: 7 },

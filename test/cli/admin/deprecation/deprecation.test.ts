@@ -66,7 +66,7 @@ describe('deprecation show', () => {
 });
 
 describe('deprecation set', () => {
-  test('changes the given settings, and adds windows and exemptions to the existing ones', async () => {
+  test('changes the given settings, and adds brownouts and exemptions to the existing ones', async () => {
     const set = await admin(
       'deprecation set --deprecated-at 2026-10-01 --sunset 2029-06-30T12:00:00+02:00 --after-sunset gone --documentation /docs/ --brownout 2029-01-01T00:00:00Z/PT30M --brownout 2029-02-01T00:00:00Z/P1D --json',
     );
@@ -194,7 +194,7 @@ describe('deprecation clear', () => {
     expect(await show()).toMatchObject({ sunsetAt: '2029-06-30T00:00:00Z' });
   });
 
-  test('exits 2 on a window it cannot parse, and changes nothing', async () => {
+  test('exits 2 on a brownout it cannot parse, and changes nothing', async () => {
     expect(await admin('deprecation clear --brownout tomorrow')).toMatchObject({ code: 2, out: '' });
     expect((await show()).brownouts).toHaveLength(2);
   });
@@ -236,7 +236,7 @@ describe('two running bridges', () => {
     await untilAll((status, { 'retry-after': seconds }) => status === 410 && Number(seconds) <= 3600);
   }, 5000);
 
-  test('serve an organization exempted from it within 5 seconds', async () => {
+  test('serve an organization within 5 seconds of its exemption from a brownout', async () => {
     const organization = await bridges[0]?.newOrganization();
     const id = organization?.id ?? '';
     await admin(`deprecation set --exempt-org ${id} --until ${fromNow(hour)}`);
@@ -248,7 +248,7 @@ describe('two running bridges', () => {
     }
   }, 5000);
 
-  test('end it within 5 seconds of its removal', async () => {
+  test('end a brownout within 5 seconds of its removal', async () => {
     await admin('deprecation clear');
     await untilAll((status, { sunset }) => status === 401 && sunset === 'Fri, 31 Dec 2027 23:59:59 GMT');
   }, 5000);

@@ -91,7 +91,7 @@ async function everything(): Promise<Record<string, unknown>> {
 }
 
 describe('a change in the mode reverse is queued by the call that makes it', () => {
-  test('a profile: what was asked for, with the caller and a key that opens', async () => {
+  test('a profile: the requested fields, the caller, and the encrypted key', async () => {
     const reference = { datasourceId: 'd', objectDefinitionId: 'o' };
     await store.hset(`${base}objects`, 'd\no', 'https://example.com/o.png');
     await put('ada', { username: 'Ann' });
@@ -109,7 +109,7 @@ describe('a change in the mode reverse is queued by the call that makes it', () 
     expect(Math.abs(Number(seconds) * 1000 - (entry?.at ?? 0))).toBeLessThan(60_000);
   });
 
-  test('a profile that was created without any field', async () => {
+  test('a profile that is created without any field', async () => {
     await put('ada', {});
     expect(await waiting()).toEqual([{ kind: 'put' }]);
   });
@@ -168,7 +168,7 @@ describe('a change in the mode reverse is queued by the call that makes it', () 
     if (count > 0) expect(await store.pttl(`${base}cutover:replay-list:${change.list}`)).toBe(-1);
   });
 
-  test('what is refused is not queued', async () => {
+  test('nothing, if the change is refused', async () => {
     await put('ada', { username: 'Ada' });
     const before = await waiting();
     expect(await put('bob', { username: 'Ada' })).toEqual({ kind: 'taken' });
@@ -235,7 +235,7 @@ describe('an uploaded file', () => {
 });
 
 describe('the queue', () => {
-  test('is read in order, from where one left off', async () => {
+  test('is read in order, page by page', async () => {
     for (const name of ['a', 'b', 'c']) await put(name, { username: name });
     const [first, second] = await queue.read(organizationId, 2);
     expect([first?.change, second?.change]).toMatchObject([{ username: 'a' }, { username: 'b' }]);
@@ -243,7 +243,7 @@ describe('the queue', () => {
     expect(rest.map(({ change }) => change)).toMatchObject([{ username: 'c' }]);
   });
 
-  test('remembers who has begun to send an entry, until it is complete', async () => {
+  test('remembers the sender of an entry until it is complete', async () => {
     await put('ada', { username: 'Ada' });
     const [entry] = await queue.read(organizationId, 1);
     const id = entry?.id ?? '';
@@ -256,7 +256,7 @@ describe('the queue', () => {
     expect(await store.exists(`${base}cutover:replay-senders`)).toBe(0);
   });
 
-  test('lets nobody begin to send what somebody else has begun to send meanwhile', async () => {
+  test('lets a second sender take an entry only if it names the first', async () => {
     await put('ada', { username: 'Ada' });
     const [entry] = await queue.read(organizationId, 1);
     const mark = async (sender: string, known?: string) =>
@@ -275,7 +275,7 @@ describe('the queue', () => {
     expect(await store.keys(`${base}cutover:replay-list:*`)).toEqual([]);
   });
 
-  test('says how much waits, and where', async () => {
+  test('reports how many entries wait, and in which organizations', async () => {
     await registerOrganization(store, prefix, 'quiet');
     await put('ada', { username: 'Ada' });
     await put('bob', { username: 'Bob' });
@@ -287,7 +287,7 @@ describe('the queue', () => {
     expect(found).toEqual([{ organizationId, entries: 1, setAside: 1, oldestAt: second?.at }]);
   });
 
-  test('is discarded by kind, and with it what was kept for it', async () => {
+  test('is discarded with everything kept for it, and reports the entries by kind', async () => {
     await upload('ada', 'one.png');
     await put('ada', { picture: null });
     await overwriteDenylist(await byAdmin(), ['a']);
@@ -320,7 +320,7 @@ describe('a change that was set aside', () => {
     expect(listed[0] && credentials.open(listed[0])).toBe('secret of k_ada');
   });
 
-  test('is a retry at the end of the queue once it is tried again', async () => {
+  test('becomes a retry at the end of the queue', async () => {
     const id = await setAside();
     await put('bob', { username: 'Bob' });
     expect(await queue.retry(organizationId, id)).toBe(true);
@@ -347,7 +347,7 @@ describe('a change that was set aside', () => {
   });
 });
 
-test('what a user has now is what a PUT has to say', async () => {
+test('the current state of a user is given as the fields of a PUT', async () => {
   expect(await currentProfile(store, base, 'ada')).toBeUndefined();
   await upload('ada', 'one.png');
   expect(await currentProfile(store, base, 'ada')).toEqual({

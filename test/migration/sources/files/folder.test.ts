@@ -116,7 +116,7 @@ describe('an NDJSON file', () => {
     expect(await profiles()).toEqual([]);
   });
 
-  test('that is one JSON value over several lines is named as such', async () => {
+  test('that is one JSON value over several lines is refused as such', async () => {
     await put('profiles.ndjson', JSON.stringify([{ organizationId: 'acme', userId: 'u1' }], null, 2));
     expect((await profiles())[0]).toBe(
       '1! begins a value of several lines: write one object per line, such as by jq -c .[]',
@@ -156,7 +156,7 @@ describe('an NDJSON file', () => {
     expect(await profiles()).toEqual(['1 u', '2! is cut short: the file ends in the middle of this line']);
   });
 
-  test("never shows what an API key's broken line holds", async () => {
+  test('never shows the content of an invalid line of API keys', async () => {
     await put(
       'api-keys.ndjson',
       '{"organizationId":"acme","apiKey":"very-private" oops}\n"very-private"\nvery-private\n',
@@ -166,7 +166,7 @@ describe('an NDJSON file', () => {
     expect(JSON.stringify(rows)).not.toContain('very');
   });
 
-  test('passes over a line longer than 1 MiB, wherever it stands, without holding it', async () => {
+  test('skips a line longer than 1 MiB, wherever it is, without keeping it in memory', async () => {
     const exact = line('u', { profilePictureUrl: 'x' });
     const most = exact.replace('"x"', `"${'x'.repeat(1024 * 1024 - exact.length + 1)}"`);
     const huge = `{"x":"${'x'.repeat(3 * 1024 * 1024)}"}`;
@@ -244,7 +244,7 @@ describe('an NDJSON file', () => {
         await rename(`${path}.new`, path);
       },
     ],
-  ])('that %s while or after it is read is named', async (_, change) => {
+  ])('that %s while or after it is read is reported', async (_, change) => {
     const path = await put('profiles.ndjson', `${line('u1')}\n${line('u2')}\n`);
     const changed =
       /^SourceError: profiles\.ndjson has changed since it was opened: wait until nothing writes to it/;
