@@ -1,4 +1,4 @@
-import { afterAll, afterEach, beforeAll, expect, test } from '@jest/globals';
+import { afterEach, expect, test } from '@jest/globals';
 import type { RedisClient } from '../../src/redis/connection/client.ts';
 import { closeRedis } from '../../src/redis/connection/connect.ts';
 import { startLegacyBridge, type LegacyBridge } from '../cutover/legacy-bridge.ts';
@@ -6,16 +6,13 @@ import { until } from '../cutover/until.ts';
 import { startAdminPort, type TestAdminPort } from '../support/admin-port.ts';
 import { freshPrefix, startRedis } from '../support/redis.ts';
 import { openTestStore } from '../support/store.ts';
+import { useTestStore } from '../support/use-store.ts';
 
-let store: RedisClient;
+const store = await useTestStore();
 const toClose: (() => Promise<unknown>)[] = [];
-beforeAll(async () => {
-  store = await openTestStore();
-});
 afterEach(async () => {
   for (const close of toClose.splice(0).toReversed()) await close();
 });
-afterAll(() => closeRedis(store));
 
 async function open(client: RedisClient, keyPrefix: string): Promise<TestAdminPort> {
   let clock = 0;

@@ -1,20 +1,15 @@
-import { afterAll, beforeAll, beforeEach, expect, test } from '@jest/globals';
+import { beforeEach, expect, test } from '@jest/globals';
 import { removeOrphans, trackPending } from '../../src/media/lifecycle.ts';
-import { closeRedis } from '../../src/redis/connection/connect.ts';
 import { organizationBase, unreferencedPicturesKey } from '../../src/redis/keys.ts';
 import { freshPrefix } from '../support/redis.ts';
-import { openTestStore } from '../support/store.ts';
-import { storeTime, type RedisClient } from '../../src/redis/connection/client.ts';
+import { storeTime } from '../../src/redis/connection/client.ts';
+import { useTestStore } from '../support/use-store.ts';
 
-let store: RedisClient;
+const store = await useTestStore();
 let base: string;
-beforeAll(async () => {
-  store = await openTestStore();
-});
 beforeEach(() => {
   base = organizationBase(freshPrefix(), 'acme');
 });
-afterAll(() => closeRedis(store));
 
 /** Lists files as pending or orphaned since a time in ms. */
 async function list(files: Record<string, number>): Promise<void> {

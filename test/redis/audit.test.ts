@@ -1,21 +1,15 @@
-import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import { expect, test } from '@jest/globals';
 import { defaultSettings } from '../../src/domain/settings.ts';
 import { createApiKey } from '../../src/redis/operator/api-keys.ts';
 import { readAudit, type AuditEntry } from '../../src/redis/audit.ts';
-import { closeRedis } from '../../src/redis/connection/connect.ts';
 import { banUsernames, overwriteDenylist, removeDenied } from '../../src/redis/denylist.ts';
 import { organizationBase } from '../../src/redis/keys.ts';
 import { saveSettings } from '../../src/redis/organizations.ts';
 import { readWriteSnapshot } from '../../src/redis/write-snapshot.ts';
-import { openTestStore } from '../support/store.ts';
 import { freshPrefix } from '../support/redis.ts';
-import type { RedisClient } from '../../src/redis/connection/client.ts';
+import { useTestStore } from '../support/use-store.ts';
 
-let store: RedisClient;
-beforeAll(async () => {
-  store = await openTestStore();
-});
-afterAll(() => closeRedis(store));
+const store = await useTestStore();
 
 async function trail(base: string): Promise<AuditEntry[]> {
   const entries: AuditEntry[] = [];

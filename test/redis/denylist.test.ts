@@ -1,31 +1,25 @@
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
+import { beforeEach, describe, expect, test } from '@jest/globals';
 import { defaultSettings } from '../../src/domain/settings.ts';
-import { closeRedis } from '../../src/redis/connection/connect.ts';
 import { banUsernames, overwriteDenylist, removeDenied } from '../../src/redis/denylist.ts';
 import { organizationBase } from '../../src/redis/keys.ts';
 import { saveSettings } from '../../src/redis/organizations.ts';
 import { putProfile } from '../../src/redis/profiles.ts';
 import { readWriteSnapshot } from '../../src/redis/write-snapshot.ts';
 import { freshPrefix } from '../support/redis.ts';
-import { openTestStore } from '../support/store.ts';
-import type { RedisClient } from '../../src/redis/connection/client.ts';
 import { script } from '../../src/redis/connection/script-loader.ts';
+import { useTestStore } from '../support/use-store.ts';
 
 const stageOpen = script<(string | number)[], unknown>('denylist/stage_open');
 const stageAdd = script<(string | number)[], unknown>('denylist/stage_add');
 const stageCommit = script<(string | number)[], unknown>('denylist/stage_commit');
 
-let store: RedisClient;
+const store = await useTestStore();
 let base: string;
-beforeAll(async () => {
-  store = await openTestStore();
-});
 beforeEach(async () => {
   const prefix = freshPrefix();
   base = organizationBase(prefix, 'acme');
   await saveSettings(store, prefix, 'acme', defaultSettings);
 });
-afterAll(() => closeRedis(store));
 
 const context = async () => ({ store, base, keyId: 'k', snapshot: await readWriteSnapshot(store, base) });
 const put = async (user: string, username: string) =>

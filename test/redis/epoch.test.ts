@@ -1,27 +1,22 @@
-import { afterAll, beforeAll, beforeEach, expect, test } from '@jest/globals';
+import { beforeEach, expect, test } from '@jest/globals';
 import { defaultSettings } from '../../src/domain/settings.ts';
-import { closeRedis, isStoreUnavailable } from '../../src/redis/connection/connect.ts';
+import { isStoreUnavailable } from '../../src/redis/connection/connect.ts';
 import { banUsernames, overwriteDenylist, removeDenied } from '../../src/redis/denylist.ts';
 import { organizationBase } from '../../src/redis/keys.ts';
 import { saveSettings } from '../../src/redis/organizations.ts';
 import { putProfile } from '../../src/redis/profiles.ts';
 import { readWriteSnapshot } from '../../src/redis/write-snapshot.ts';
 import { freshPrefix } from '../support/redis.ts';
-import { openTestStore } from '../support/store.ts';
-import type { RedisClient } from '../../src/redis/connection/client.ts';
 import { cutoverRaiseEpoch } from '../../src/cutover/switch/registry.ts';
+import { useTestStore } from '../support/use-store.ts';
 
-let store: RedisClient;
+const store = await useTestStore();
 let base: string;
-beforeAll(async () => {
-  store = await openTestStore();
-});
 beforeEach(async () => {
   const prefix = freshPrefix();
   base = organizationBase(prefix, 'acme');
   await saveSettings(store, prefix, 'acme', defaultSettings);
 });
-afterAll(() => closeRedis(store));
 
 test('a change that was admitted before a switch raised the epoch is refused, and changes nothing', async () => {
   const snapshot = await readWriteSnapshot(store, base, 'ada');

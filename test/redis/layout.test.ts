@@ -1,6 +1,5 @@
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
+import { beforeEach, describe, expect, test } from '@jest/globals';
 import { defaultSettings } from '../../src/domain/settings.ts';
-import { closeRedis } from '../../src/redis/connection/connect.ts';
 import { organizationBase } from '../../src/redis/keys.ts';
 import { layoutVersion, readLayout, upgradeLayout } from '../../src/redis/layout.ts';
 import { saveSettings } from '../../src/redis/organizations.ts';
@@ -8,18 +7,13 @@ import { runTool } from '../support/admin.ts';
 import { startBridge } from '../support/bridge.ts';
 import { createClient } from '../support/client.ts';
 import { freshPrefix, testRedisUrl } from '../support/redis.ts';
-import { openTestStore } from '../support/store.ts';
-import type { RedisClient } from '../../src/redis/connection/client.ts';
+import { useTestStore } from '../support/use-store.ts';
 
-let store: RedisClient;
+const store = await useTestStore();
 let prefix: string;
-beforeAll(async () => {
-  store = await openTestStore();
-});
 beforeEach(() => {
   prefix = freshPrefix();
 });
-afterAll(() => closeRedis(store));
 
 const signal = new AbortController().signal;
 const env = () => ({ REDIS_URL: testRedisUrl(), KEY_PREFIX: prefix, ALLOW_EVICTION: '1' });

@@ -1,31 +1,25 @@
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
+import { beforeEach, describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import { defaultSettings } from '../../src/domain/settings.ts';
-import { closeRedis } from '../../src/redis/connection/connect.ts';
 import { fsck, type FaultKind } from '../../src/redis/fsck/fsck.ts';
 import { organizationBase } from '../../src/redis/keys.ts';
 import { saveSettings } from '../../src/redis/organizations.ts';
 import { putProfile } from '../../src/redis/profiles.ts';
 import { changeComparison } from '../../src/redis/reindex/reindex.ts';
 import { readWriteSnapshot, type WriteSnapshot } from '../../src/redis/write-snapshot.ts';
-import { openTestStore } from '../support/store.ts';
 import { freshPrefix } from '../support/redis.ts';
-import type { RedisClient } from '../../src/redis/connection/client.ts';
+import { useTestStore } from '../support/use-store.ts';
 
-let store: RedisClient;
+const store = await useTestStore();
 let prefix: string;
 let base: string;
 let snapshot: WriteSnapshot;
-beforeAll(async () => {
-  store = await openTestStore();
-});
 beforeEach(async () => {
   prefix = freshPrefix();
   base = organizationBase(prefix, 'acme');
   await saveSettings(store, prefix, 'acme', defaultSettings);
   snapshot = await readWriteSnapshot(store, base);
 });
-afterAll(() => closeRedis(store));
 
 /** Gives users names, many at once; returns the outcome of each. */
 const claim = (pairs: readonly (readonly [user: string, name: string, current?: string])[]) =>

@@ -1,18 +1,12 @@
-import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { describe, expect, test } from '@jest/globals';
 import { assert, property, string } from 'fast-check';
 import { defaultSettings } from '../../src/domain/settings.ts';
-import { closeRedis } from '../../src/redis/connection/connect.ts';
 import { organizationBase } from '../../src/redis/keys.ts';
 import { findSettings, listOrganizations, saveSettings } from '../../src/redis/organizations.ts';
-import { openTestStore } from '../support/store.ts';
 import { freshPrefix } from '../support/redis.ts';
-import type { RedisClient } from '../../src/redis/connection/client.ts';
+import { useTestStore } from '../support/use-store.ts';
 
-let store: RedisClient;
-beforeAll(async () => {
-  store = await openTestStore();
-});
-afterAll(() => closeRedis(store));
+const store = await useTestStore();
 
 describe('the settings of an organization', () => {
   test('are returned as they were given', async () => {

@@ -1,30 +1,24 @@
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
-import { closeRedis } from '../../src/redis/connection/connect.ts';
-import type { RedisClient } from '../../src/redis/connection/client.ts';
+import { beforeEach, describe, expect, test } from '@jest/globals';
 import { organizationBase, replayKey, replayWaitingKey } from '../../src/redis/keys.ts';
 import { putProfile } from '../../src/redis/profiles.ts';
 import { createReplayListings, type ReplayListings } from '../../src/redis/replay-listings.ts';
 import { readWriteSnapshot } from '../../src/redis/write-snapshot.ts';
 import { freshPrefix } from '../support/redis.ts';
-import { openTestStore } from '../support/store.ts';
 import { exploreListings, type Scenario } from './replay-listings.ts';
+import { useTestStore } from '../support/use-store.ts';
 
-let store: RedisClient;
+const store = await useTestStore();
 let prefix: string;
 let base: string;
 /** Of two instances: each knows what it listed itself. */
 let one: ReplayListings;
 let other: ReplayListings;
-beforeAll(async () => {
-  store = await openTestStore();
-});
 beforeEach(() => {
   prefix = freshPrefix();
   base = organizationBase(prefix, 'acme');
   one = createReplayListings(store, prefix);
   other = createReplayListings(store, prefix);
 });
-afterAll(() => closeRedis(store));
 
 const fields = JSON.stringify({ key: 'k', role: 'player', user: 'ada', sealed: '', most: 10 });
 

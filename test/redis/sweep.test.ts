@@ -1,25 +1,19 @@
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
-import { closeRedis } from '../../src/redis/connection/connect.ts';
+import { beforeEach, describe, expect, test } from '@jest/globals';
 import { removeAbandonedStage } from '../../src/redis/denylist.ts';
 import { organizationBase, organizationsKey, sweepKey } from '../../src/redis/keys.ts';
 import { sweepOrganizations, type SweepJob } from '../../src/redis/sweep.ts';
 import { freshPrefix } from '../support/redis.ts';
-import { openTestStore } from '../support/store.ts';
-import type { RedisClient } from '../../src/redis/connection/client.ts';
 import { script } from '../../src/redis/connection/script-loader.ts';
+import { useTestStore } from '../support/use-store.ts';
 
 const stageOpen = script<(string | number)[], unknown>('denylist/stage_open');
 const stageAdd = script<(string | number)[], unknown>('denylist/stage_add');
 
-let store: RedisClient;
+const store = await useTestStore();
 let prefix: string;
-beforeAll(async () => {
-  store = await openTestStore();
-});
 beforeEach(() => {
   prefix = freshPrefix();
 });
-afterAll(() => closeRedis(store));
 
 const register = (...ids: string[]) => store.sadd(organizationsKey(prefix), ...ids);
 

@@ -1,20 +1,14 @@
-import { afterAll, afterEach, beforeAll, expect, test } from '@jest/globals';
-import type { RedisClient } from '../../../src/redis/connection/client.ts';
-import { closeRedis } from '../../../src/redis/connection/connect.ts';
+import { afterEach, expect, test } from '@jest/globals';
 import { startAdminPort } from '../../support/admin-port.ts';
 import { writeCutover, type PastMode } from './cutover-history.ts';
 import { freshPrefix } from '../../support/redis.ts';
-import { openTestStore } from '../../support/store.ts';
+import { useTestStore } from '../../support/use-store.ts';
 
-let store: RedisClient;
+const store = await useTestStore();
 const toClose: (() => Promise<unknown>)[] = [];
-beforeAll(async () => {
-  store = await openTestStore();
-});
 afterEach(async () => {
   for (const close of toClose.splice(0).toReversed()) await close();
 });
-afterAll(() => closeRedis(store));
 
 /** The section as text, without markup. */
 async function sectionOf(past: readonly PastMode[]): Promise<string> {

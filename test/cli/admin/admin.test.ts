@@ -3,30 +3,24 @@ import { once } from 'node:events';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
+import { beforeEach, describe, expect, test } from '@jest/globals';
 import { banUsernames } from '../../../src/redis/denylist.ts';
-import { closeRedis } from '../../../src/redis/connection/connect.ts';
 import { hashApiKey, organizationBase } from '../../../src/redis/keys.ts';
 import { authenticate, readWriteSnapshot } from '../../../src/redis/write-snapshot.ts';
 import { openEmbedded } from '../../../src/redis/connection/embedded.ts';
 import { putProfile } from '../../../src/redis/profiles.ts';
 import { runTool, type Ran } from '../../support/admin.ts';
-import { openTestStore } from '../../support/store.ts';
 import { freshPrefix, testRedisUrl, unusedPort } from '../../support/redis.ts';
-import type { RedisClient } from '../../../src/redis/connection/client.ts';
+import { useTestStore } from '../../support/use-store.ts';
 
-let store: RedisClient;
+const store = await useTestStore();
 let env: NodeJS.ProcessEnv;
 let base: string;
-beforeAll(async () => {
-  store = await openTestStore();
-});
 beforeEach(() => {
   const prefix = freshPrefix();
   env = { REDIS_URL: testRedisUrl(), KEY_PREFIX: prefix, ALLOW_EVICTION: '1' };
   base = organizationBase(prefix, 'acme');
 });
-afterAll(() => closeRedis(store));
 
 const admin = (command: string | string[], signal?: AbortSignal): Promise<Ran> =>
   runTool(env, command, signal);

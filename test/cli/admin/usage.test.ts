@@ -6,21 +6,16 @@ import { createLedger } from '../../../src/deprecation/ledger/ledger.ts';
 import type { UsageReport } from '../../../src/deprecation/reports/report.ts';
 import type { RetireCheck } from '../../../src/deprecation/reports/retire-check.ts';
 import { createLog } from '../../../src/log.ts';
-import { closeRedis } from '../../../src/redis/connection/connect.ts';
 import { runTool, type Ran } from '../../support/admin.ts';
-import { openTestStore, startBridge, type TestBridge, type TestOrganization } from '../../support/bridge.ts';
+import { startBridge, type TestBridge, type TestOrganization } from '../../support/bridge.ts';
 import { createClient } from '../../support/client.ts';
 import { freshPrefix, testRedisUrl } from '../../support/redis.ts';
-import type { RedisClient } from '../../../src/redis/connection/client.ts';
+import { useTestStore } from '../../support/use-store.ts';
 
-let store: RedisClient;
+const store = await useTestStore();
 let prefix: string;
 let env: NodeJS.ProcessEnv;
-beforeAll(async () => {
-  store = await openTestStore();
-});
 beforeEach(() => use(freshPrefix()));
-afterAll(() => closeRedis(store));
 
 function use(keyPrefix: string): void {
   prefix = keyPrefix;

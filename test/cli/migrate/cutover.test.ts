@@ -1,21 +1,15 @@
-import { afterAll, beforeAll, beforeEach, expect, test } from '@jest/globals';
+import { beforeEach, expect, test } from '@jest/globals';
 import { ReverseModeError, whileRegistered } from '../../../src/cli/migrate/cutover.ts';
 import type { Mode } from '../../../src/cutover/modes.ts';
 import { readCutover, cutoverBegin } from '../../../src/cutover/switch/registry.ts';
-import { closeRedis } from '../../../src/redis/connection/connect.ts';
 import { cutoverKey, organizationBase, profileKey } from '../../../src/redis/keys.ts';
 import { until } from '../../cutover/until.ts';
 import { createTool, writeSource } from '../../migration/tool.ts';
 import { freshPrefix } from '../../support/redis.ts';
-import { openTestStore } from '../../support/store.ts';
-import type { RedisClient } from '../../../src/redis/connection/client.ts';
+import { useTestStore } from '../../support/use-store.ts';
 
-let store: RedisClient;
+const store = await useTestStore();
 let prefix: string;
-beforeAll(async () => {
-  store = await openTestStore();
-});
-afterAll(() => closeRedis(store));
 beforeEach(() => {
   prefix = freshPrefix();
 });

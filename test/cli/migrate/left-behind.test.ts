@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
+import { beforeEach, describe, expect, test } from '@jest/globals';
 import { switchMode } from '../../../src/cutover/switch/coordinator.ts';
 import { cutoverRaiseEpoch, cutoverRemove, readCutover } from '../../../src/cutover/switch/registry.ts';
 import { defaultSettings } from '../../../src/domain/settings.ts';
@@ -15,25 +15,19 @@ import {
   migrateRename,
 } from '../../../src/migration/engine/scripts.ts';
 import { organizationsBeingLoaded } from '../../../src/migration/runs/runs.ts';
-import type { RedisClient } from '../../../src/redis/connection/client.ts';
-import { closeRedis } from '../../../src/redis/connection/connect.ts';
 import { scanKeys } from '../../../src/redis/connection/scan.ts';
 import { cutoverKey, loadingKey, organizationBase, profileKey } from '../../../src/redis/keys.ts';
 import { saveSettings } from '../../../src/redis/organizations.ts';
 import { until } from '../../cutover/until.ts';
 import { createTool, ended, writeSource, type Tool } from '../../migration/tool.ts';
 import { freshPrefix } from '../../support/redis.ts';
-import { openTestStore } from '../../support/store.ts';
+import { useTestStore } from '../../support/use-store.ts';
 
 /* What a migrate apply that was held up still writes after the mode was switched in spite of it. */
 
-let store: RedisClient;
+const store = await useTestStore();
 let prefix: string;
 let base: string;
-beforeAll(async () => {
-  store = await openTestStore();
-});
-afterAll(() => closeRedis(store));
 beforeEach(() => {
   prefix = freshPrefix();
   base = organizationBase(prefix, 'acme');

@@ -1,6 +1,5 @@
-import { afterAll, beforeAll, beforeEach, expect, test } from '@jest/globals';
+import { beforeEach, expect, test } from '@jest/globals';
 import { defaultSettings } from '../../../src/domain/settings.ts';
-import { closeRedis } from '../../../src/redis/connection/connect.ts';
 import {
   denylistKey,
   objectsKey,
@@ -10,19 +9,14 @@ import {
 } from '../../../src/redis/keys.ts';
 import { saveSettings } from '../../../src/redis/organizations.ts';
 import { freshPrefix } from '../../support/redis.ts';
-import { openTestStore } from '../../support/store.ts';
-import type { RedisClient } from '../../../src/redis/connection/client.ts';
 import { migrateDenylist, migrateProfiles, migratePrune } from '../../../src/migration/engine/scripts.ts';
+import { useTestStore } from '../../support/use-store.ts';
 
 /** When the profile was adopted, and the denylist. */
 const adoptedAt = 1_000_000;
 
-let store: RedisClient;
+const store = await useTestStore();
 let base: string;
-beforeAll(async () => {
-  store = await openTestStore();
-});
-afterAll(() => closeRedis(store));
 beforeEach(async () => {
   const prefix = freshPrefix();
   base = organizationBase(prefix, 'acme');

@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
+import { beforeEach, describe, expect, test } from '@jest/globals';
 import { randomBytes } from 'node:crypto';
 import fc from 'fast-check';
 import {
@@ -8,21 +8,15 @@ import {
 } from '../../../src/cutover/replay/credentials.ts';
 import type { QueuedCaller } from '../../../src/cutover/replay/queue/changes.ts';
 import { joinCutover } from '../../../src/cutover/switch/instance.ts';
-import { closeRedis } from '../../../src/redis/connection/connect.ts';
 import { cutoverKey, replaySecretKey } from '../../../src/redis/keys.ts';
 import { freshPrefix } from '../../support/redis.ts';
-import { openTestStore } from '../../support/store.ts';
-import type { RedisClient } from '../../../src/redis/connection/client.ts';
+import { useTestStore } from '../../support/use-store.ts';
 
-let store: RedisClient;
+const store = await useTestStore();
 let prefix: string;
-beforeAll(async () => {
-  store = await openTestStore();
-});
 beforeEach(() => {
   prefix = freshPrefix();
 });
-afterAll(() => closeRedis(store));
 
 const [first, second, third] = ['first', 'second', 'third'].map((word) => word.repeat(10)) as [
   string,

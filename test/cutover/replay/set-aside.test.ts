@@ -1,17 +1,12 @@
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
+import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import type { Replayer } from '../../../src/cutover/replay/replayer.ts';
-import { closeRedis } from '../../../src/redis/connection/connect.ts';
-import type { RedisClient } from '../../../src/redis/connection/client.ts';
-import { openTestStore } from '../../support/store.ts';
 import { until } from '../until.ts';
 import { keyIdOf, openReplaying, organizationId, type Replaying } from './replaying.ts';
+import { useTestStore } from '../../support/use-store.ts';
 
-let store: RedisClient;
+const store = await useTestStore();
 let here: Replaying;
 let replayers: Replayer[];
-beforeAll(async () => {
-  store = await openTestStore();
-});
 beforeEach(async () => {
   here = await openReplaying(store);
   replayers = [];
@@ -20,7 +15,6 @@ afterEach(async () => {
   for (const one of replayers) await one.close();
   await here.close();
 });
-afterAll(() => closeRedis(store));
 
 const tenMinutes = 600_000;
 let clock = 0;

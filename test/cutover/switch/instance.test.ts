@@ -1,4 +1,4 @@
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
+import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import type { Admission, Cutover } from '../../../src/cutover/switch/instance.ts';
 import {
   newRegistration,
@@ -14,18 +14,15 @@ import { startBridge } from '../../support/bridge.ts';
 import { freshPrefix, startRedis, testRedisUrl } from '../../support/redis.ts';
 import { openTestStore } from '../../support/store.ts';
 import { admitAtOnce, joinTestInstance } from '../instances.ts';
+import { useTestStore } from '../../support/use-store.ts';
 import { until } from '../until.ts';
-import type { RedisClient } from '../../../src/redis/connection/client.ts';
 
 const lease = 60_000;
 
-let store: RedisClient;
+const store = await useTestStore();
 let prefix: string;
 let key: string;
 let joined: Cutover[];
-beforeAll(async () => {
-  store = await openTestStore();
-});
 beforeEach(() => {
   prefix = freshPrefix();
   key = `${prefix}cutover`;
@@ -34,7 +31,6 @@ beforeEach(() => {
 afterEach(async () => {
   for (const one of joined) await one.close();
 });
-afterAll(() => closeRedis(store));
 
 const env = () => ({ REDIS_URL: testRedisUrl(), KEY_PREFIX: prefix, ALLOW_EVICTION: '1' });
 

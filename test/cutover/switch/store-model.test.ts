@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import { expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import type { Mode } from '../../../src/cutover/modes.ts';
 import type { Phase } from '../../../src/cutover/switch/protocol.ts';
@@ -11,17 +11,11 @@ import {
   cutoverRemove,
   cutoverWithdraw,
 } from '../../../src/cutover/switch/registry.ts';
-import { closeRedis } from '../../../src/redis/connection/connect.ts';
 import { freshPrefix } from '../../support/redis.ts';
-import { openTestStore } from '../../support/store.ts';
 import { advance, begin, forget, heartbeat, withdraw, type StoreState } from './store-model.ts';
-import type { RedisClient } from '../../../src/redis/connection/client.ts';
+import { useTestStore } from '../../support/use-store.ts';
 
-let store: RedisClient;
-beforeAll(async () => {
-  store = await openTestStore();
-});
-afterAll(() => closeRedis(store));
+const store = await useTestStore();
 
 const lease = 600_000;
 const { registration } = newRegistration({ kind: 'bridge', legacy: true, replay: true });

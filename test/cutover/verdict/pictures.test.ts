@@ -1,23 +1,17 @@
-import { afterAll, beforeAll, beforeEach, expect, test } from '@jest/globals';
+import { beforeEach, expect, test } from '@jest/globals';
 import {
   countLegacyPictures,
   readLegacyPictures,
   recountLegacyPictures,
 } from '../../../src/cutover/verdict/pictures.ts';
-import type { RedisClient } from '../../../src/redis/connection/client.ts';
-import { closeRedis } from '../../../src/redis/connection/connect.ts';
 import { legacyPicturesDueKey, objectsKey, organizationBase, profileKey } from '../../../src/redis/keys.ts';
 import { freshPrefix } from '../../support/redis.ts';
-import { openTestStore } from '../../support/store.ts';
+import { useTestStore } from '../../support/use-store.ts';
 
-let store: RedisClient;
+const store = await useTestStore();
 let prefix: string;
 const { signal } = new AbortController();
 const url = 'https://legacy.example/picture.png';
-beforeAll(async () => {
-  store = await openTestStore();
-});
-afterAll(() => closeRedis(store));
 beforeEach(async () => {
   prefix = freshPrefix();
   const [acme, other] = [organizationBase(prefix, 'acme'), organizationBase(prefix, 'p:other')];

@@ -1,7 +1,6 @@
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
+import { beforeEach, describe, expect, test } from '@jest/globals';
 import { readCutover } from '../../../src/cutover/switch/registry.ts';
 import { recordVerified } from '../../../src/cutover/verdict/verified.ts';
-import { closeRedis } from '../../../src/redis/connection/connect.ts';
 import {
   differingUsersKey,
   failedAdoptionsKey,
@@ -12,14 +11,9 @@ import {
   unsettledKey,
 } from '../../../src/redis/keys.ts';
 import { freshPrefix } from '../../support/redis.ts';
-import { openTestStore } from '../../support/store.ts';
-import type { RedisClient } from '../../../src/redis/connection/client.ts';
+import { useTestStore } from '../../support/use-store.ts';
 
-let store: RedisClient;
-beforeAll(async () => {
-  store = await openTestStore();
-});
-afterAll(() => closeRedis(store));
+const store = await useTestStore();
 
 test("a clean verify is dated by its snapshot, on the store's clock", async () => {
   const prefix = freshPrefix();

@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
+import { beforeEach, describe, expect, test } from '@jest/globals';
 import { defaultSettings } from '../../../src/domain/settings.ts';
 import {
   createApiKey,
@@ -6,26 +6,20 @@ import {
   revokeApiKey,
   type NewApiKey,
 } from '../../../src/redis/operator/api-keys.ts';
-import { closeRedis } from '../../../src/redis/connection/connect.ts';
 import { hashApiKey, organizationBase } from '../../../src/redis/keys.ts';
 import { authenticate } from '../../../src/redis/write-snapshot.ts';
 import { saveSettings } from '../../../src/redis/organizations.ts';
 import { scanKeys } from '../../../src/redis/connection/scan.ts';
-import { openTestStore } from '../../support/store.ts';
 import { freshPrefix } from '../../support/redis.ts';
-import type { RedisClient } from '../../../src/redis/connection/client.ts';
+import { useTestStore } from '../../support/use-store.ts';
 
-let store: RedisClient;
+const store = await useTestStore();
 let base: string;
-beforeAll(async () => {
-  store = await openTestStore();
-});
 beforeEach(async () => {
   const prefix = freshPrefix();
   await saveSettings(store, prefix, 'acme', defaultSettings);
   base = organizationBase(prefix, 'acme');
 });
-afterAll(() => closeRedis(store));
 
 async function create(key: NewApiKey): Promise<{ apiKey: string; keyId: string }> {
   const made = await createApiKey(store, base, key);

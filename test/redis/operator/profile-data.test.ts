@@ -1,30 +1,24 @@
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
+import { beforeEach, describe, expect, test } from '@jest/globals';
 import { defaultSettings } from '../../../src/domain/settings.ts';
-import { closeRedis } from '../../../src/redis/connection/connect.ts';
 import { organizationBase } from '../../../src/redis/keys.ts';
 import { addToCollection, setObject, setWallet } from '../../../src/redis/operator/profile-data.ts';
 import { saveSettings } from '../../../src/redis/organizations.ts';
 import { putProfile } from '../../../src/redis/profiles.ts';
 import { readWriteSnapshot } from '../../../src/redis/write-snapshot.ts';
-import { openTestStore } from '../../support/store.ts';
 import { freshPrefix } from '../../support/redis.ts';
-import type { RedisClient } from '../../../src/redis/connection/client.ts';
+import { useTestStore } from '../../support/use-store.ts';
 
 const hat = { datasourceId: 'hats', objectDefinitionId: 'top hat' };
 const address = `0x${'aB'.repeat(20)}`;
 
-let store: RedisClient;
+const store = await useTestStore();
 let base: string;
 let prefix: string;
-beforeAll(async () => {
-  store = await openTestStore();
-});
 beforeEach(async () => {
   prefix = freshPrefix();
   await saveSettings(store, prefix, 'acme', { ...defaultSettings, requireOwnership: true });
   base = organizationBase(prefix, 'acme');
 });
-afterAll(() => closeRedis(store));
 
 const wear = async () =>
   await putProfile(store, base, 'ada', { avatar: hat }, await readWriteSnapshot(store, base, 'ada'));

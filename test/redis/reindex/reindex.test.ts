@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { describe, expect, test } from '@jest/globals';
 import { defaultSettings } from '../../../src/domain/settings.ts';
 import type { UsernameComparison } from '../../../src/domain/usernames.ts';
 import { closeRedis } from '../../../src/redis/connection/connect.ts';
@@ -15,6 +15,7 @@ import { startCluster } from '../../support/servers/redis-cluster.ts';
 import { freshPrefix } from '../../support/redis.ts';
 import type { RedisClient } from '../../../src/redis/connection/client.ts';
 import { script } from '../../../src/redis/connection/script-loader.ts';
+import { useTestStore } from '../../support/use-store.ts';
 
 const reindexOpen = script<(string | number)[], unknown>('reindex/open');
 const reindexNames = script<(string | number)[], unknown>('reindex/names');
@@ -22,12 +23,8 @@ const reindexCommit = script<(string | number)[], unknown>('reindex/commit');
 const reindexDrop = script<(string | number)[], unknown>('reindex/drop');
 const reindexClose = script<(string | number)[], unknown>('reindex/close');
 
-let store: RedisClient;
+const store = await useTestStore();
 const prefix = freshPrefix();
-beforeAll(async () => {
-  store = await openTestStore();
-});
-afterAll(() => closeRedis(store));
 
 let organizations = 0;
 

@@ -1,23 +1,18 @@
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
+import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { joinCutover, type Cutover } from '../../../../src/cutover/switch/instance.ts';
 import { newRegistration, readCutover, cutoverHeartbeat } from '../../../../src/cutover/switch/registry.ts';
 import { defaultSettings } from '../../../../src/domain/settings.ts';
-import { closeRedis } from '../../../../src/redis/connection/connect.ts';
 import { organizationBase } from '../../../../src/redis/keys.ts';
 import { saveSettings } from '../../../../src/redis/organizations.ts';
 import { admitAtOnce, joinTestInstance } from '../../../cutover/instances.ts';
 import { until } from '../../../cutover/until.ts';
 import { runTool } from '../../../support/admin.ts';
 import { freshPrefix, testRedisUrl } from '../../../support/redis.ts';
-import { openTestStore } from '../../../support/store.ts';
-import type { RedisClient } from '../../../../src/redis/connection/client.ts';
+import { useTestStore } from '../../../support/use-store.ts';
 
-let store: RedisClient;
+const store = await useTestStore();
 let prefix: string;
 let joined: Cutover[];
-beforeAll(async () => {
-  store = await openTestStore();
-});
 beforeEach(() => {
   prefix = freshPrefix();
   joined = [];
@@ -25,7 +20,6 @@ beforeEach(() => {
 afterEach(async () => {
   for (const one of joined) await one.close();
 });
-afterAll(() => closeRedis(store));
 
 const env = () => ({
   REDIS_URL: testRedisUrl(),

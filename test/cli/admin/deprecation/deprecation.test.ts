@@ -1,26 +1,21 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
 import type { PolicyView } from '../../../../src/cli/admin/deprecation/policy-view.ts';
 import { createApiKey } from '../../../../src/redis/operator/api-keys.ts';
-import { closeRedis } from '../../../../src/redis/connection/connect.ts';
 import { policyKey } from '../../../../src/deprecation/ledger/keys.ts';
 import { organizationBase } from '../../../../src/redis/keys.ts';
 import { runTool, type Ran } from '../../../support/admin.ts';
-import { openTestStore, startBridge, type TestBridge } from '../../../support/bridge.ts';
+import { startBridge, type TestBridge } from '../../../support/bridge.ts';
 import { createClient } from '../../../support/client.ts';
 import { freshPrefix, testRedisUrl } from '../../../support/redis.ts';
-import type { RedisClient } from '../../../../src/redis/connection/client.ts';
+import { useTestStore } from '../../../support/use-store.ts';
 
-let store: RedisClient;
+const store = await useTestStore();
 let prefix: string;
 let env: NodeJS.ProcessEnv;
-beforeAll(async () => {
-  store = await openTestStore();
-});
 beforeEach(() => {
   prefix = freshPrefix();
   env = environment(prefix);
 });
-afterAll(() => closeRedis(store));
 
 const environment = (keyPrefix: string): NodeJS.ProcessEnv => ({
   REDIS_URL: testRedisUrl(),
