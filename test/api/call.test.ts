@@ -1,12 +1,12 @@
 import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
-import { setImmediate as nextTurn } from 'node:timers/promises';
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import sharp from 'sharp';
 import { reportUsage } from '../../src/deprecation/reports/report.ts';
 import { readUsageQuery } from '../../src/deprecation/reports/usage-query.ts';
 import { startBridge, type TestBridge } from '../support/bridge.ts';
 import { startRedis, unusedPort, type RedisProcess } from '../support/redis.ts';
+import { until } from '../support/until.ts';
 
 let redis: RedisProcess;
 let bridge: TestBridge;
@@ -37,10 +37,6 @@ async function metric(name: string): Promise<number> {
 async function requests(operation: string, organization: string): Promise<number> {
   const labels = `{operation="${operation}",organization="${organization}"}`;
   return await metric(`profile_bridge_deprecated_requests_total${labels}`);
-}
-
-async function until(condition: () => Promise<boolean>): Promise<void> {
-  while (!(await condition())) await nextTurn();
 }
 
 async function player(id: string): Promise<{ headers: string; upload: () => Promise<number> }> {
@@ -117,7 +113,7 @@ test('connections that pipeline beyond the limit are closed, and others are serv
   for (const socket of sockets) socket.resume().on('close', () => closed++);
   await bridge.store.client('PAUSE', 1000, 'ALL');
   for (const socket of sockets) socket.write(`GET /api/profile/ HTTP/1.1\r\n${headers}\r\n`.repeat(1000));
-  await until(() => Promise.resolve(closed > 0));
+  await until(() => closed > 0);
   expect((await fetch(`${bridge.url}/livez`)).status).toBe(200);
   await until(async () => (await metric('profile_bridge_slots_in_use')) === 0);
   expect(closed).toBeLessThan(40);

@@ -5,10 +5,10 @@ import { chmod, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { connect, type Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { setImmediate as nextTurn } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { startBridge, type TestBridge } from '../support/bridge.ts';
 import { unusedPort } from '../support/redis.ts';
+import { until } from '../support/until.ts';
 
 let bridge: TestBridge;
 beforeAll(async () => {
@@ -97,7 +97,7 @@ const nginx = '/usr/sbin/nginx';
     });
     const exited = once(server, 'exit');
     try {
-      while (!(await isListening(port))) await nextTurn();
+      await until(() => isListening(port));
       const statuses: number[] = [];
       for (let upload = 0; upload < 20; upload++) {
         const response = await fetch(`http://127.0.0.1:${port}/api/profile/`, {

@@ -7,6 +7,7 @@ import { createClient } from '../support/client.ts';
 import { openTestStore } from '../support/store.ts';
 import { startCluster, type RedisCluster } from '../support/servers/redis-cluster.ts';
 import { startTraffic, type Traffic } from './traffic.ts';
+import { until } from '../support/until.ts';
 
 let cluster: RedisCluster;
 let bridge: TestBridge;
@@ -48,10 +49,10 @@ test('while a killed master is replaced, its organizations get 503 and the other
   process.kill(first.pid, 'SIGKILL');
   const degraded = untilDegraded();
   traffic.resume();
-  await traffic.until(() => ofKilled.some(({ statuses }) => statuses.has(503)));
+  await until(() => ofKilled.some(({ statuses }) => statuses.has(503)));
   // Asked all the time: the replica may take over at the moment of the first 503.
   expect(await degraded).toEqual([200, { status: 'degraded', degraded: ['store-partly-unavailable'] }]);
-  await traffic.until(() => ofKilled.every(({ statuses }) => statuses.has(200)));
+  await until(() => ofKilled.every(({ statuses }) => statuses.has(200)));
   await traffic.turn();
 
   expect(traffic.callers.flatMap(({ wrong }) => wrong)).toEqual([]);

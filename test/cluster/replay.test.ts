@@ -9,6 +9,7 @@ import { openTestStore, startBridge, type TestBridge, type TestOrganization } fr
 import { createClient, type Client } from '../support/client.ts';
 import { freshPrefix } from '../support/redis.ts';
 import { startCluster, type RedisCluster } from '../support/servers/redis-cluster.ts';
+import { until } from '../support/until.ts';
 
 let cluster: RedisCluster;
 let legacy: Legacy;
@@ -56,23 +57,22 @@ test('a replay goes on from the replica of a killed master, and both sides are e
   });
   const replayed = (): boolean =>
     players.every(({ organization }) => legacy.organization(organization.id).profiles.has('u1'));
-  while (!replayed()) await sleep(20);
+  await until(replayed);
   const [first] = cluster.masters;
   process.kill(first?.pid ?? 0, 'SIGKILL');
   const before = players.map(({ accepted }) => accepted.size);
   // Those of the killed master, too, once its replica has taken over.
-  while (!players.every(({ accepted }, n) => accepted.size > (before[n] ?? 0) + 3)) await sleep(50);
+  await until(() => players.every(({ accepted }, n) => accepted.size > (before[n] ?? 0) + 3));
   stopping.abort();
   await Promise.all(writing);
 
   // A connection of its own: one that slept through the failover still knows the dead master.
   const store = await openTestStore(cluster.url);
   const queue = createReplayQueue(store, bridge.config.keyPrefix);
-  const isAnyWaiting = async (): Promise<boolean> => {
-    for await (const { entries } of queue.backlog()) if (entries > 0) return true;
-    return false;
-  };
-  while (await isAnyWaiting()) await sleep(50);
+  await until(async () => {
+    for await (const { entries } of queue.backlog()) if (entries > 0) return false;
+    return true;
+  });
   for (const { organization } of players) {
     const here = await store.hget(profileKey(organization.base, 'u1'), 'u');
     expect(legacy.organization(organization.id).profiles.get('u1')?.username).toBe(here);

@@ -4,6 +4,7 @@ import { startBridge, type TestBridge } from '../support/bridge.ts';
 import { startRedis, type RedisProcess } from '../support/redis.ts';
 import { startSentinels } from './sentinels.ts';
 import { startTraffic, type Traffic } from './traffic.ts';
+import { until } from '../support/until.ts';
 
 let master: RedisProcess;
 let replica: RedisProcess;
@@ -36,8 +37,8 @@ test('behind sentinels, a killed master means 503 only until its replica is prom
   traffic.reset();
   process.kill(master.pid, 'SIGKILL');
   traffic.resume();
-  await traffic.until(() => traffic.callers.every(({ statuses }) => statuses.has(503)));
-  await traffic.until(() => traffic.callers.every(({ statuses }) => statuses.has(200)));
+  await until(() => traffic.callers.every(({ statuses }) => statuses.has(503)));
+  await until(() => traffic.callers.every(({ statuses }) => statuses.has(200)));
   expect(traffic.callers.flatMap(({ wrong }) => wrong)).toEqual([]);
   expect(Math.max(...traffic.callers.map(({ slowest }) => slowest))).toBeLessThan(10_000);
 

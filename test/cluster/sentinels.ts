@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Redis } from 'ioredis';
 import { startRedis, type RedisProcess } from '../support/redis.ts';
+import { until } from '../support/until.ts';
 
 /** Starts three sentinels that watch this master, which has one replica, and waits until they know each other. */
 export async function startSentinels(master: RedisProcess): Promise<RedisProcess[]> {
@@ -35,10 +36,8 @@ async function untilReady(url: string): Promise<void> {
   const sentinel = new Redis(url);
   // A sentinel that was not scheduled for two seconds otherwise does nothing for the next thirty.
   await sentinel.call('sentinel', 'debug', 'tilt-period', '1000');
-  let reply = '';
-  while (!/num-slaves,1,.*num-other-sentinels,2,/.test(reply)) {
-    reply = String(await sentinel.call('sentinel', 'master', 'main'));
-    if (reply.includes('num-slaves,0')) await new Promise((resolve) => setTimeout(resolve, 50));
-  }
+  await until(async () =>
+    /num-slaves,1,.*num-other-sentinels,2,/.test(String(await sentinel.call('sentinel', 'master', 'main'))),
+  );
   sentinel.disconnect();
 }

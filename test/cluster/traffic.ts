@@ -1,5 +1,6 @@
 import type { TestBridge, TestOrganization } from '../support/bridge.ts';
 import type { Answer, Client } from '../support/client.ts';
+import { until } from '../support/until.ts';
 
 /** One player of an organization, who changes and reads the same profile over and over. */
 export interface Caller {
@@ -19,8 +20,6 @@ export interface Traffic {
   callers: Caller[];
   /** Resolves once every caller has had another whole turn, begun after now. */
   turn: () => Promise<void>;
-  /** Resolves once this holds. */
-  until: (holds: () => boolean) => Promise<void>;
   /** Begins no call until `resume`; resolves once those under way are answered. */
   pause: () => Promise<void>;
   resume: () => void;
@@ -53,19 +52,15 @@ export async function startTraffic(bridge: TestBridge, organizations: number): P
   const loops = callers.map(async (caller, index) => {
     for (let n = 1; !order.stopped; n++) {
       idle.add(index);
-      while (order.paused && !order.stopped) await breath();
+      await until(() => !order.paused || order.stopped);
       idle.delete(index);
       await setName(caller, `name-${n}`);
       await checkName(caller);
       turns[index] = n;
     }
   });
-  const until = async (holds: () => boolean): Promise<void> => {
-    while (!holds()) await breath();
-  };
   return {
     callers,
-    until,
     turn: async () => {
       const enough = turns.map((done) => done + 2);
       await until(() => turns.every((done, index) => done >= (enough[index] ?? 0)));
@@ -88,12 +83,6 @@ export async function startTraffic(bridge: TestBridge, organizations: number): P
       await Promise.all(loops);
     },
   };
-}
-
-function breath(): Promise<void> {
-  return new Promise((resolve) => {
-    setTimeout(resolve, 5);
-  });
 }
 
 async function setName(caller: Caller, username: string): Promise<void> {

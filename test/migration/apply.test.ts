@@ -1,6 +1,5 @@
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { lockRun } from '../../src/migration/runs/lock.ts';
 import { closeRedis } from '../../src/redis/connection/connect.ts';
@@ -11,6 +10,7 @@ import { createClient } from '../support/client.ts';
 import { freshPrefix, startRedis, unusedPort } from '../support/redis.ts';
 import { createTool, ended, newFolder, writeSource, type Tool } from './tool.ts';
 import type { RedisClient } from '../../src/redis/connection/client.ts';
+import { until } from '../support/until.ts';
 
 const T = 1_700_000_000_000;
 const many = 3000;
@@ -82,11 +82,10 @@ describe('an apply', () => {
 
   /** Resolves when the process has written this many profiles, or has ended. */
   async function written(tool: Tool, count: number, end: Promise<unknown>): Promise<void> {
-    const over = end.then(() => true);
+    let hasEnded = false;
+    void end.then(() => (hasEnded = true));
     const key = `${tool.prefix}{other}:p:user-${count - (count % 3) + 1}`;
-    while ((await store.exists(key)) === 0) {
-      if ((await Promise.race([over, sleep(2)])) === true) return;
-    }
+    await until(async () => hasEnded || (await store.exists(key)));
   }
 
   test.each([0, 40, 1300, 2900])(
@@ -177,7 +176,7 @@ describe('an apply', () => {
     const child = tool.start('apply', '--source', source, '--batch', '50', '--rate', '4000');
     const end = ended(child);
     const direct = await openTestStore(first.url);
-    while ((await direct.exists('pb:{acme}:p:user-300')) === 0) await sleep(2);
+    await until(() => direct.exists('pb:{acme}:p:user-300'));
     await closeRedis(direct);
     process.kill(first.pid, 'SIGKILL');
     const { code, err } = await end;

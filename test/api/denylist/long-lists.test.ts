@@ -1,10 +1,10 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { createInterface } from 'node:readline';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { startBridge, type TestBridge } from '../../support/bridge.ts';
 import { createClient, type Client } from '../../support/client.ts';
+import { until } from '../../support/until.ts';
 
 const deny = '/api/profile/username/deny/';
 const denylist = '/api/profile/username/denylist/';
@@ -50,7 +50,7 @@ describe('200,000 names in one overwrite', () => {
     await operator.request('PUT', denylist, { json: numbered('old', 1000) });
     const changing = operator.request('PUT', denylist, { json: numbered('new', 200_000), timeoutMs });
     const over = signalOf(changing);
-    while ((await bridge.store.hexists(`${base}stage`, 'new-500')) === 0) await sleep(1);
+    await until(() => bridge.store.hexists(`${base}stage`, 'new-500'));
 
     const claims: Claim[] = [];
     const keepClaiming = async (user: string, word: string, first: number): Promise<void> => {
@@ -89,7 +89,7 @@ describe('200,000 names in one overwrite', () => {
       ({ status }) => status,
       () => 'cut',
     );
-    while ((await bridge.store.hlen(`${base}stage`)) < 20_000) await sleep(1);
+    await until(async () => (await bridge.store.hlen(`${base}stage`)) >= 20_000);
     await victim.kill();
 
     expect(await sent).toBe('cut');

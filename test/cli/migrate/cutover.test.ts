@@ -3,7 +3,7 @@ import { ReverseModeError, whileRegistered } from '../../../src/cli/migrate/cuto
 import type { Mode } from '../../../src/cutover/modes.ts';
 import { readCutover, cutoverBegin } from '../../../src/cutover/switch/registry.ts';
 import { cutoverKey, organizationBase, profileKey } from '../../../src/redis/keys.ts';
-import { until } from '../../cutover/until.ts';
+import { until } from '../../support/until.ts';
 import { createTool, writeSource } from '../../migration/tool.ts';
 import { freshPrefix } from '../../support/redis.ts';
 import { useTestStore } from '../../support/use-store.ts';

@@ -18,7 +18,7 @@ import { organizationsBeingLoaded } from '../../../src/migration/runs/runs.ts';
 import { scanKeys } from '../../../src/redis/connection/scan.ts';
 import { cutoverKey, loadingKey, organizationBase, profileKey } from '../../../src/redis/keys.ts';
 import { saveSettings } from '../../../src/redis/organizations.ts';
-import { until } from '../../cutover/until.ts';
+import { until } from '../../support/until.ts';
 import { createTool, ended, writeSource, type Tool } from '../../migration/tool.ts';
 import { freshPrefix } from '../../support/redis.ts';
 import { useTestStore } from '../../support/use-store.ts';

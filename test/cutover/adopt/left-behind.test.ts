@@ -10,7 +10,7 @@ import { runTool } from '../../support/admin.ts';
 import { createTestOrganization } from '../../support/bridge.ts';
 import { freshPrefix, testRedisUrl } from '../../support/redis.ts';
 import { openTestStore } from '../../support/store.ts';
-import { until } from '../until.ts';
+import { until } from '../../support/until.ts';
 
 /* A bridge that is paused after it has forwarded a change, and taken for stopped while the mode is switched. */
 

@@ -1,4 +1,3 @@
-import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
 import { fsck, type Fault } from '../../../src/redis/fsck/fsck.ts';
 import { closeRedis } from '../../../src/redis/connection/connect.ts';
@@ -17,7 +16,7 @@ import { setWallet } from '../../../src/redis/operator/profile-data.ts';
 import type { LegacyOrganization } from '../../legacy/organization.ts';
 import { openTestStore } from '../../support/store.ts';
 import { readComparisons } from '../../../src/cutover/compare/summary.ts';
-import { until as untilTrue } from '../until.ts';
+import { until } from '../../support/until.ts';
 import { startLegacyBridge, type LegacyBridge } from '../legacy-bridge.ts';
 
 let here: LegacyBridge;
@@ -72,17 +71,11 @@ const deniedHere = async (): Promise<string[]> =>
 const unsettled = async (): Promise<string[]> =>
   await here.bridge.store.hkeys(unsettledKey(here.organization.base));
 
-/** Waits until what is read has become so. */
-async function until<Value>(read: () => Promise<Value>, holds: (value: Value) => boolean): Promise<Value> {
-  for (;;) {
-    const value = await read();
-    if (holds(value)) return value;
-    await sleep(20);
-  }
-}
-
 const untilStored = async (holds: (profile: Record<string, string>) => boolean, user = userId) =>
-  await until(() => stored(user), holds);
+  await until(async () => {
+    const profile = await stored(user);
+    return holds(profile) ? profile : undefined;
+  });
 
 const faults = async (): Promise<Fault[]> => {
   const found: Fault[] = [];
@@ -105,7 +98,7 @@ describe('an accepted change of a profile', () => {
     const profile = await untilStored(({ u }) => u === 'Ada');
     expect(profile).toMatchObject({ ar: 'd\no', au: 'https://images.example.com/d/o.png', t: '' });
     expect(profile['b']).toBeUndefined();
-    await until(unsettled, (marks) => marks.length === 0);
+    await until(async () => (await unsettled()).length === 0);
     expect(await put({ avatarObjectDefinitionId: null })).toBe(200);
     await untilStored(({ ar }) => ar === undefined);
   });
@@ -133,7 +126,7 @@ describe('an accepted change of a profile', () => {
 
   test('that the legacy service refuses changes nothing, and leaves no mark', async () => {
     expect(await put({ username: '' })).toBe(400);
-    await until(unsettled, (marks) => !marks.includes(userId));
+    await until(async () => !(await unsettled()).includes(userId));
     expect(await stored()).toEqual({});
   });
 
@@ -143,7 +136,7 @@ describe('an accepted change of a profile', () => {
     here.legacy.behaviour.reset = undefined;
     expect(await unsettled()).toContain(userId);
     await untilStored(({ u }) => u === 'Lost reply');
-    await until(unsettled, (marks) => !marks.includes(userId));
+    await until(async () => !(await unsettled()).includes(userId));
   });
 
   test('is adopted although the legacy service’s reads lag behind its writes', async () => {
@@ -169,7 +162,7 @@ describe('an accepted change of a profile', () => {
     expect(await lost()).toContain(other.userId);
     await get(other.player);
     await untilStored(({ u }) => u === 'Gave it up', other.userId);
-    await until(lost, (names) => !names.includes(other.userId));
+    await until(async () => !(await lost()).includes(other.userId));
   });
 
   test('reports a name that two users have there once, and does not move it back and forth', async () => {
@@ -180,12 +173,9 @@ describe('an accepted change of a profile', () => {
     await untilStored(({ u }) => u !== undefined);
     await get(other.player);
     const lost = () => here.bridge.store.hgetall(lostNamesKey(here.organization.base));
-    await until(lost, (names) => names[other.userId] !== undefined);
+    await until(async () => (await lost())[other.userId] !== undefined);
     await get(other.player);
-    await until(
-      () => stored(other.userId),
-      ({ as }) => as !== undefined,
-    );
+    await untilStored(({ as }) => as !== undefined, other.userId);
     expect((await stored())['u']).toBe('Bj\u00f6rn');
   });
 });
@@ -199,20 +189,20 @@ describe('an accepted change that cannot be adopted, since the legacy service do
   beforeEach(async () => {
     here.legacy.behaviour.override = { headers: { 'content-type': 'text/html' }, chunks: [Buffer.from('?')] };
     expect(await put({ username: `${userId} new` })).toBe(200);
-    const [failure] = await until(failures, (list) => list.length > 0);
+    const failure = await until(async () => (await failures())[0]);
     expect(failure).toMatchObject({ userId, reason: 'profile-not-shown', at: expect.any(Number) });
     here.legacy.behaviour.override = undefined;
   }, 30_000);
 
   test('is on record until a later adoption', async () => {
     expect(await put({ username: `${userId} newer` })).toBe(200);
-    await until(failures, (list) => list.length === 0);
+    await until(async () => (await failures()).length === 0);
     expect((await stored())['u']).toBe(`${userId} newer`);
   });
 
   test('is on record until a read repairs it', async () => {
     expect(await get()).toBe(200);
-    await until(failures, (list) => list.length === 0);
+    await until(async () => (await failures()).length === 0);
     expect((await stored())['u']).toBe(`${userId} new`);
   });
 });
@@ -224,24 +214,21 @@ test('a profile that differs in a read is repaired, and is on record as differin
   await get();
   await untilStored(({ u }) => u === 'Changed elsewhere');
   const { store } = here.bridge;
-  await until(
-    () => store.hexists(differingUsersKey(here.organization.base), userId),
-    (differs) => differs === 0,
-  );
+  await until(async () => !(await store.hexists(differingUsersKey(here.organization.base), userId)));
 });
 
 describe('the mark that a killed instance leaves of a change', () => {
   const mark = async (due: number): Promise<void> => {
     await put({ username: `Marked ${userId}` });
     await untilStored(({ u }) => u !== undefined);
-    await until(unsettled, (marks) => !marks.includes(userId));
+    await until(async () => !(await unsettled()).includes(userId));
     await here.bridge.store.hset(unsettledKey(here.organization.base), userId, `1:${due}`);
   };
 
   test('is removed by a read that matches, once the outcome of the change must be visible', async () => {
     await mark(Date.now() - 1);
     expect(await get()).toBe(200);
-    await until(unsettled, (marks) => !marks.includes(userId));
+    await until(async () => !(await unsettled()).includes(userId));
   });
 
   test('outlives a read that matches while the change may be in flight', async () => {
@@ -249,7 +236,7 @@ describe('the mark that a killed instance leaves of a change', () => {
     const matches = () => here.bridge.store.hget(comparisonsKey(here.organization.base), 'same');
     const before = await matches();
     expect(await get()).toBe(200);
-    await until(matches, (count) => count !== before);
+    await until(async () => (await matches()) !== before);
     expect(await unsettled()).toContain(userId);
   });
 });
@@ -262,7 +249,7 @@ test('an organization is recorded as forwarded before its first change is forwar
   other.legacy.behaviour.gate = new Promise<void>((resolve) => (answer = resolve));
   const body = JSON.stringify({ username: 'Ada' });
   const change = other.send(apiKey, 'PUT', '/api/profile/', { body });
-  await untilTrue(async () => (await store.exists(unsettledKey(other.organization.base))) === 1);
+  await until(async () => (await store.exists(unsettledKey(other.organization.base))) === 1);
   const known = await store.smembers(forwardedOrganizationsKey(config.keyPrefix));
   answer?.();
   await change;
@@ -298,14 +285,14 @@ test('a change that a withdrawn switch has overtaken is adopted in the new epoch
   let answer: (() => void) | undefined;
   here.legacy.behaviour.gate = new Promise<void>((resolve) => (answer = resolve));
   const change = put({ username: `late-${userId}` });
-  await untilTrue(async () => (await unsettled()).includes(userId));
+  await until(async () => (await unsettled()).includes(userId));
   // As for a bridge that was paused, and assumed to have stopped.
   await here.bridge.store.hset(settingsKey(base), 'epoch', 2);
   await here.bridge.store.hset(cutoverKey(here.bridge.config.keyPrefix), 'epoch', 2);
   answer?.();
   here.legacy.behaviour.gate = undefined;
   expect(await change).toBe(200);
-  await untilTrue(async () => !(await unsettled()).includes(userId));
+  await until(async () => !(await unsettled()).includes(userId));
   expect((await stored())['u']).toBe(`late-${userId}`);
 });
 
@@ -313,10 +300,7 @@ test('a profile that only Redis has is never deleted', async () => {
   await setWallet(here.bridge.store, here.organization.base, userId, { address: '0x2', isVerified: true });
   expect(await get()).toBe(404);
   const { store } = here.bridge;
-  await until(
-    () => store.hexists(differingUsersKey(here.organization.base), userId),
-    (differs) => differs === 1,
-  );
+  await until(() => store.hexists(differingUsersKey(here.organization.base), userId));
   expect(await stored()).toMatchObject({ w: '0x2' });
 });
 
@@ -325,17 +309,17 @@ describe('a denylist change', () => {
     await put({ username: 'Rude' });
     await untilStored(({ u }) => u === 'Rude');
     expect(await denylist('POST', 'deny', { Rude: 'Polite', Unused: 'x' })).toBe(204);
-    await until(deniedHere, (names) => names.join() === 'Rude,Unused');
+    await until(async () => (await deniedHere()).join() === 'Rude,Unused');
     expect((await stored())['u']).toBe('Polite');
     expect(await denylist('POST', 'deny', { Polite: 'Rude', Third: 'y' })).toBe(200);
-    await until(deniedHere, (names) => names.join() === 'Rude,Third,Unused');
+    await until(async () => (await deniedHere()).join() === 'Rude,Third,Unused');
     expect((await stored())['u']).toBe('Polite');
     expect(await denylist('DELETE', 'deny', ['Polite', 'Third'])).toBe(200);
-    await until(deniedHere, (names) => names.join() === 'Rude,Unused');
+    await until(async () => (await deniedHere()).join() === 'Rude,Unused');
     expect(await denylist('PUT', 'denylist', ['Polite'])).toBe(409);
     expect(await denylist('PUT', 'denylist', ['One', 'Two'])).toBe(204);
-    await until(deniedHere, (names) => names.join() === 'One,Two');
-    await until(unsettled, (marks) => !marks.includes(''));
+    await until(async () => (await deniedHere()).join() === 'One,Two');
+    await until(async () => !(await unsettled()).includes(''));
   });
 
   test('is applied in the order of the legacy service if there are many at once', async () => {
@@ -343,8 +327,8 @@ describe('a denylist change', () => {
     const statuses = await Promise.all(names.map((name) => denylist('PUT', 'denylist', [name])));
     expect(new Set(statuses)).toEqual(new Set([204]));
     const wanted = [...there.denied].join();
-    await until(deniedHere, (denied) => denied.join() === wanted);
-    await until(unsettled, (marks) => !marks.includes(''));
+    await until(async () => (await deniedHere()).join() === wanted);
+    await until(async () => !(await unsettled()).includes(''));
     expect((await deniedHere()).join()).toBe([...there.denied].join());
   });
 
@@ -352,7 +336,7 @@ describe('a denylist change', () => {
     here.legacy.behaviour.failWith = 503;
     expect(await denylist('PUT', 'denylist', ['doubt'])).toBe(503);
     const gaps = () => here.bridge.store.hgetall(gapsKey(here.organization.base));
-    await until(gaps, (found) => found['denylist-outcome-unknown'] !== undefined);
+    await until(async () => (await gaps())['denylist-outcome-unknown'] !== undefined);
   });
 });
 
@@ -360,7 +344,7 @@ test('an accepted change with a key that Redis does not have leaves a gap on rec
   here.legacy.addKey('only-there', { organization: here.organization.id, role: 'player', user: userId });
   expect(await put({ username: 'Unknown' }, 'only-there')).toBe(200);
   const gaps = () => here.bridge.store.hgetall(gapsKey(here.organization.base));
-  await until(gaps, (found) => found['unknown-key'] !== undefined);
+  await until(async () => (await gaps())['unknown-key'] !== undefined);
 });
 
 test('index and profiles agree after all changes of this file', async () => {

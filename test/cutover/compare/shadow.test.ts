@@ -1,9 +1,9 @@
-import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
 import { readComparisons, type ComparisonSummary } from '../../../src/cutover/compare/summary.ts';
 import { putProfile } from '../../../src/redis/profiles.ts';
 import { readWriteSnapshot } from '../../../src/redis/write-snapshot.ts';
 import { startLegacyBridge, type LegacyBridge } from '../legacy-bridge.ts';
+import { until } from '../../support/until.ts';
 
 let here: LegacyBridge;
 beforeAll(async () => {
@@ -21,14 +21,12 @@ beforeEach(async () => {
 
 /** What is on record, once `holds` is true of it. */
 async function summaryOnce(holds: (summary: ComparisonSummary) => boolean): Promise<ComparisonSummary> {
-  for (;;) {
-    const { store, config } = here.bridge;
-    const summary = (await readComparisons(store, config.keyPrefix)).find(
-      ({ organizationId }) => organizationId === here.organization.id,
-    );
-    if (summary !== undefined && holds(summary)) return summary;
-    await sleep(20);
-  }
+  const { store, config } = here.bridge;
+  return await until(async () =>
+    (await readComparisons(store, config.keyPrefix)).find(
+      (summary) => summary.organizationId === here.organization.id && holds(summary),
+    ),
+  );
 }
 
 async function storeHere(username: string): Promise<void> {

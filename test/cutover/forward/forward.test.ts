@@ -6,6 +6,7 @@ import { gunzipSync } from 'node:zlib';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from '@jest/globals';
 import { unusedPort } from '../../support/redis.ts';
 import { startLegacyBridge, type LegacyBridge } from '../legacy-bridge.ts';
+import { until } from '../../support/until.ts';
 
 let here: LegacyBridge;
 let player: string;
@@ -225,11 +226,11 @@ describe('in shadow mode', () => {
     socket.write(
       `PUT /api/profile/ HTTP/1.1\r\nHost: x\r\n${head.join('')}Content-Length: ${body.length}\r\n\r\n${body}`,
     );
-    while (here.legacy.received.length === 0) await new Promise((resolve) => setTimeout(resolve, 5));
+    await until(() => here.legacy.received.length > 0);
     socket.resetAndDestroy();
     open();
     const profile = () => here.legacy.organization(here.organization.id).read('u1');
-    while (profile()?.username !== 'Left') await new Promise((resolve) => setTimeout(resolve, 5));
+    await until(() => profile()?.username === 'Left');
   });
 });
 

@@ -5,7 +5,7 @@ import { waitForReplicas } from '../../../src/redis/connection/script-loader.ts'
 import { replayWaitingKey } from '../../../src/redis/keys.ts';
 import { startRedis, type RedisProcess } from '../../support/redis.ts';
 import { openTestStore } from '../../support/store.ts';
-import { until } from '../until.ts';
+import { until } from '../../support/until.ts';
 import { openReplaying, organizationId, type Replaying } from './replaying.ts';
 
 let master: RedisProcess;

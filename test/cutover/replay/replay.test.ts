@@ -1,4 +1,3 @@
-import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
 import sharp from 'sharp';
 import {
@@ -10,6 +9,7 @@ import { apiKeyKey, hashApiKey, profileKey, replayKey } from '../../../src/redis
 import type { LegacyOrganization } from '../../legacy/organization.ts';
 import { runTool } from '../../support/admin.ts';
 import { startLegacyBridge, type LegacyBridge } from '../legacy-bridge.ts';
+import { until } from '../../support/until.ts';
 
 const legacyTimeout = 500;
 let here: LegacyBridge;
@@ -70,11 +70,7 @@ const stored = async ({ id }: User): Promise<Record<string, string>> =>
 
 const state = async (): Promise<ReplayState> => await queue.state();
 
-async function until(holds: () => boolean | Promise<boolean>): Promise<void> {
-  while (!(await holds())) await sleep(20);
-}
-
-const untilReplayed = async (): Promise<void> => await until(async () => (await state()).entries === 0);
+const untilReplayed = () => until(async () => (await state()).entries === 0);
 
 const nameThere = ({ id }: User): string | undefined => there.profiles.get(id)?.username;
 

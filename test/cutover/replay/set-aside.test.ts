@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import type { Replayer } from '../../../src/cutover/replay/replayer.ts';
-import { until } from '../until.ts';
+import { until } from '../../support/until.ts';
 import { keyIdOf, openReplaying, organizationId, type Replaying } from './replaying.ts';
 import { useTestStore } from '../../support/use-store.ts';
 

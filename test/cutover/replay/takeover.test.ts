@@ -15,6 +15,7 @@ import { createTestOrganization } from '../../support/bridge.ts';
 import { freshPrefix, testRedisUrl } from '../../support/redis.ts';
 import { openTestStore } from '../../support/store.ts';
 import type { RedisClient } from '../../../src/redis/connection/client.ts';
+import { until } from '../../support/until.ts';
 
 /*
  * Two real bridges in mode reverse. The one that replays is killed: while the legacy service has a change that has not
@@ -63,10 +64,6 @@ afterAll(async () => {
   await legacy.close();
 });
 
-async function until(holds: () => boolean | Promise<boolean>): Promise<void> {
-  while (!(await holds())) await sleep(10);
-}
-
 const send = async (url: string, method: string, apiKey: string, body: unknown): Promise<number> => {
   const response = await fetch(url, {
     method,
@@ -89,9 +86,8 @@ const denylist = async ({ url }: Server, method: 'POST' | 'DELETE', body: unknow
 
 /** The bridge that replays now, and the other one. */
 async function roles(): Promise<[replaying: Server, other: Server]> {
-  let holder: string | null = null;
-  await until(async () => (holder = await store.get(replayerKey(prefix))) !== null);
-  const isFirst = String(holder).includes(`-${bridges[0]?.pid()}-`);
+  const holder = await until(() => store.get(replayerKey(prefix)));
+  const isFirst = holder.includes(`-${bridges[0]?.pid()}-`);
   const [first, second] = bridges as [Server, Server];
   return isFirst ? [first, second] : [second, first];
 }
@@ -107,8 +103,8 @@ const areEqual = async (): Promise<boolean> => {
   );
 };
 
-const untilReplayed = async (): Promise<void> =>
-  await until(async () => {
+const untilReplayed = () =>
+  until(async () => {
     for await (const { entries } of queue.backlog()) if (entries > 0) return false;
     return true;
   });

@@ -14,8 +14,8 @@ import { startBridge } from '../../support/bridge.ts';
 import { freshPrefix, startRedis, testRedisUrl } from '../../support/redis.ts';
 import { openTestStore } from '../../support/store.ts';
 import { admitAtOnce, joinTestInstance } from '../instances.ts';
+import { until } from '../../support/until.ts';
 import { useTestStore } from '../../support/use-store.ts';
-import { until } from '../until.ts';
 
 const lease = 60_000;
 

@@ -7,7 +7,7 @@ import { unsettledKey } from '../../../src/redis/keys.ts';
 import { runTool } from '../../support/admin.ts';
 import { testRedisUrl } from '../../support/redis.ts';
 import { startLegacyBridge, type LegacyBridge } from '../legacy-bridge.ts';
-import { until } from '../until.ts';
+import { until } from '../../support/until.ts';
 
 const replaySecret = 'a secret of at least thirty-two characters';
 

@@ -13,6 +13,7 @@ import { openTestStore } from '../../support/bridge.ts';
 import { createTestContext } from '../context.ts';
 import { createTool, ended, writeSource, type Tool } from '../tool.ts';
 import type { RedisClient } from '../../../src/redis/connection/client.ts';
+import { until } from '../../support/until.ts';
 
 let store: RedisClient;
 
@@ -44,7 +45,7 @@ const keyOf = { organizationId: 'acme', apiKey: 'secret', role: 'admin' };
 async function killedWhileLoading(tool: Tool, source: string): Promise<void> {
   const child = tool.start('apply', '--source', source, '--batch', '20', '--rate', '1000', '--run', 'r');
   const end = ended(child);
-  while ((await store.hexists(`${tool.prefix}migration:run:r`, 'loaded')) === 0) await sleep(2);
+  await until(() => store.hexists(`${tool.prefix}migration:run:r`, 'loaded'));
   child.kill('SIGKILL');
   await end;
   expect(await store.exists(`${tool.prefix}{acme}:settings`)).toBe(0);
@@ -213,7 +214,7 @@ test('a resumed apply does not miss rows added to a file after it was read', asy
   writeSource({ profiles: profiles(600) }, source);
   const child = tool.start(...args, '--batch', '10', '--rate', '300', '--fresh');
   const end = ended(child);
-  while ((await store.exists(`${tool.prefix}{acme}:p:user-0`)) === 0) await sleep(2);
+  await until(() => store.exists(`${tool.prefix}{acme}:p:user-0`));
   child.kill('SIGKILL');
   await end;
   appendFileSync(join(source, 'denylist.ndjson'), '{"organizationId":"acme","username":"new"}\n');

@@ -1,6 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
-import { setTimeout as sleep } from 'node:timers/promises';
 import {
   completeRenames,
   countPendingRenames,
@@ -13,6 +12,7 @@ import { openTestStore, startBridge } from '../../support/bridge.ts';
 import { freshPrefix } from '../../support/redis.ts';
 import { createTool, ended, writeSource } from '../tool.ts';
 import type { RedisClient } from '../../../src/redis/connection/client.ts';
+import { until } from '../../support/until.ts';
 
 let store: RedisClient;
 
@@ -72,7 +72,7 @@ describe('renames that depend on each other', () => {
     const args = ['apply', '--source', second, '--run', 'second', '--batch', '1', '--rate', '100'];
     const child = tool.start(...args);
     const end = ended(child);
-    while ((await store.hget(`${tool.prefix}{acme}:p:u0`, 'u')) === 'name-0') await sleep(1);
+    await until(async () => (await store.hget(`${tool.prefix}{acme}:p:u0`, 'u')) !== 'name-0');
     child.kill('SIGKILL');
     await end;
     expect((await namesOf(tool.prefix, count)).filter((name) => name === null)).toEqual([]);
@@ -123,7 +123,7 @@ describe('renames that depend on each other', () => {
     await store.hset(key, ...record.flat());
     const child = tool.start('apply', '--source', source, '--run', 'r');
     const end = ended(child);
-    while ((await store.hlen(key)) === count) await sleep(1);
+    await until(async () => (await store.hlen(key)) !== count);
     child.kill('SIGINT');
     const { code, out, err } = await end;
     const left = await store.hlen(key);

@@ -1,9 +1,9 @@
-import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, test } from '@jest/globals';
 import { readAllNext } from '../../../src/migration/runs/runs.ts';
 import { closeRedis } from '../../../src/redis/connection/connect.ts';
 import { openTestStore } from '../../support/store.ts';
 import { createTool, ended, writeSource } from '../tool.ts';
+import { until } from '../../support/until.ts';
 
 test('a verify that finds a difference during a round makes the next round read everything', async () => {
   const tool = createTool();
@@ -23,7 +23,7 @@ test('a verify that finds a difference during a round makes the next round read 
     const child = tool.start(...apply, '--rate', '100', '--batch', '10');
     const end = ended(child);
     const first = Date.parse('2026-01-02T00:00:00Z');
-    while ((await store.hget(`${tool.prefix}{acme}:p:u0`, 't')) !== String(first)) await sleep(5);
+    await until(async () => (await store.hget(`${tool.prefix}{acme}:p:u0`, 't')) === String(first));
     await readAllNext({ store, prefix: tool.prefix }, 'r');
     expect(JSON.parse((await end).out)).toMatchObject({ full: true, updated: 100 });
     expect((await tool.json(...apply)).json).toMatchObject({ full: true });

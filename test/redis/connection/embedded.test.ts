@@ -19,6 +19,7 @@ import type { RedisClient } from '../../../src/redis/connection/client.ts';
 import { connectRedis } from '../../../src/redis/connection/connect.ts';
 import { type Embedded, openEmbedded } from '../../../src/redis/connection/embedded.ts';
 import { isRunning } from '../../support/redis.ts';
+import { until } from '../../support/until.ts';
 
 const opened: (() => unknown)[] = [];
 afterEach(async () => {
@@ -83,17 +84,6 @@ function groupOf(pid: number): number | undefined {
     return Number(readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ')[1]?.split(' ')[2]);
   } catch {
     return undefined;
-  }
-}
-
-/** Processes and files of other processes have no event to wait for: asks until the answer is a true one. */
-async function until<Answer>(ask: () => Answer): Promise<Answer> {
-  for (;;) {
-    const answer = ask();
-    if (answer) return answer;
-    await new Promise((resolve) => {
-      setTimeout(resolve, 10);
-    });
   }
 }
 

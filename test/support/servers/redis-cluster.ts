@@ -1,5 +1,6 @@
 import { Redis } from 'ioredis';
 import { type RedisProcess, startRedis, untilPortsAreFree, unusedPort } from '../redis.ts';
+import { until } from '../until.ts';
 
 export interface RedisCluster {
   /** redis+cluster://… naming every master. */
@@ -121,15 +122,4 @@ async function untilWhole(client: Redis, role: string | undefined): Promise<void
     const settled = role === undefined || replication.includes('master_link_status:up');
     return settled && info.includes('cluster_state:ok') && info.includes('cluster_slots_ok:16384');
   });
-}
-
-/** The cluster's gossip has no event to wait for. */
-async function until(reached: () => Promise<boolean>): Promise<void> {
-  const deadline = Date.now() + 60_000;
-  while (!(await reached())) {
-    if (Date.now() > deadline) throw new Error('the cluster did not come together');
-    await new Promise((resolve) => {
-      setTimeout(resolve, 20);
-    });
-  }
 }

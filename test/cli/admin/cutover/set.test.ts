@@ -5,7 +5,7 @@ import { defaultSettings } from '../../../../src/domain/settings.ts';
 import { organizationBase } from '../../../../src/redis/keys.ts';
 import { saveSettings } from '../../../../src/redis/organizations.ts';
 import { admitAtOnce, joinTestInstance } from '../../../cutover/instances.ts';
-import { until } from '../../../cutover/until.ts';
+import { until } from '../../../support/until.ts';
 import { runTool } from '../../../support/admin.ts';
 import { freshPrefix, testRedisUrl } from '../../../support/redis.ts';
 import { useTestStore } from '../../../support/use-store.ts';
