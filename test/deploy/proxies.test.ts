@@ -9,7 +9,8 @@ import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import sharp from 'sharp';
 import { startBridge, type TestBridge } from '../support/bridge.ts';
 import { describeWith } from '../support/servers/describe-with.ts';
-import { freePort, startServer } from '../support/servers/private-server.ts';
+import { unusedPort } from '../support/redis.ts';
+import { startServer } from '../support/servers/private-server.ts';
 
 const hostname = 'profiles.example.com';
 
@@ -126,7 +127,7 @@ for (const proxy of proxies) {
       const organization = await first.newOrganization();
       const { apiKey } = await organization.newKey({ role: 'player', userId: 'u1' });
       credentials = { 'x-api-key': apiKey, 'x-platform-organization-id': organization.id };
-      port = await freePort();
+      port = await unusedPort();
       stop = await proxy.start(port, bridges);
     });
     afterAll(async () => {

@@ -2,7 +2,8 @@ import { execFileSync } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { createConnection } from 'mysql2/promise';
-import { accountFor, freePort, privateFolder, startServer } from './private-server.ts';
+import { unusedPort } from '../redis.ts';
+import { accountFor, privateFolder, startServer } from './private-server.ts';
 import type { PrivateServer } from './private-server.ts';
 
 function findProgram(name: string): string | undefined {
@@ -21,7 +22,7 @@ export async function startMariadb(): Promise<PrivateServer> {
   if (server === undefined || install === undefined) throw new Error('MariaDB is not installed');
   const account = accountFor('mysql');
   const folder = privateFolder('mariadb', account);
-  const port = await freePort();
+  const port = await unusedPort();
   const data = join(folder, 'data');
   const quick = [
     '--innodb-log-file-size=8M',

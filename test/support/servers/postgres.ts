@@ -2,7 +2,8 @@ import { execFileSync } from 'node:child_process';
 import { existsSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { Client } from 'pg';
-import { accountFor, freePort, privateFolder, startServer } from './private-server.ts';
+import { unusedPort } from '../redis.ts';
+import { accountFor, privateFolder, startServer } from './private-server.ts';
 import type { PrivateServer } from './private-server.ts';
 
 /** The folder of the newest PostgreSQL's programs: Debian's, or the one on the PATH. */
@@ -24,7 +25,7 @@ export async function startPostgres(): Promise<PrivateServer> {
   if (postgresPrograms === undefined) throw new Error('PostgreSQL is not installed');
   const account = accountFor('postgres');
   const folder = privateFolder('postgres', account);
-  const port = await freePort();
+  const port = await unusedPort();
   const data = join(folder, 'data');
   const init = [
     '-D',

@@ -1,7 +1,6 @@
 import { execFileSync, spawn } from 'node:child_process';
 import type { ChildProcess } from 'node:child_process';
 import { chownSync, mkdtempSync, rmSync } from 'node:fs';
-import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { once } from 'node:events';
@@ -31,16 +30,6 @@ export function privateFolder(name: string, account: Account | undefined): strin
   const folder = mkdtempSync(join(tmpdir(), `${name}-`));
   if (account !== undefined) chownSync(folder, account.uid, account.gid);
   return folder;
-}
-
-/** A port of 127.0.0.1 that was free a moment ago. */
-export async function freePort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const address = server.address();
-  server.close();
-  await once(server, 'close');
-  return typeof address === 'object' && address !== null ? address.port : 0;
 }
 
 /** Starts a server and resolves once its standard error says it is ready; its end removes the folder. */
