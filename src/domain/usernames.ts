@@ -29,11 +29,16 @@ export function nameFault(name: string): string | undefined {
   return undefined;
 }
 
+// eslint-disable-next-line no-control-regex
+const ascii = /^[\0-\x7f]*$/;
+
 /**
- * The form under which a name is compared: its NFC form, or for case-insensitive organizations its RFC 8265
- * UsernameCaseMapped form (width, case, NFC), which here folds and never refuses.
+ * A name in the form under which it is compared: NFC, or for case-insensitive organizations RFC 8265's
+ * UsernameCaseMapped (width, case, NFC), which here folds and never refuses.
  */
-export function comparisonForm(name: string, comparison: UsernameComparison): string {
+export function normalizedName(name: string, comparison: UsernameComparison): string {
+  // Most names are ASCII, which needs no more than a look.
+  if (ascii.test(name)) return comparison === 'exact' ? name : name.toLowerCase();
   if (comparison === 'exact') return name.normalize('NFC');
   return mapWidth(name).toLowerCase().normalize('NFC');
 }

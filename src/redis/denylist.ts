@@ -1,10 +1,10 @@
+import { normalizedName } from '../domain/usernames.ts';
 import { randomUUID } from 'node:crypto';
 import { yieldingChunks } from '../lib/time-slices.ts';
 import type { RedisClient } from './connection/client.ts';
 import { script } from './connection/script-loader.ts';
 import {
   createRetryBudget,
-  normalizedName,
   readAgain,
   runChange,
   type ChangeArguments,
@@ -88,8 +88,13 @@ export async function banUsernames(
   for await (const chunk of yieldingChunks(replacements, namesAtOnce.ban)) {
     for (let rest = chunk; rest.length > 0;) {
       const asked = rest.flatMap(([username, replacement]) => {
-        const form = normalizedName(snapshot, replacement);
-        return [username, normalizedName(snapshot, username), replacement, denied.has(form) ? '' : form];
+        const form = normalizedName(replacement, snapshot.settings.comparison);
+        return [
+          username,
+          normalizedName(username, snapshot.settings.comparison),
+          replacement,
+          denied.has(form) ? '' : form,
+        ];
       });
       const reply = await runChange(ban, store, base, snapshot, keyId, ...asked);
       if (reply[0] === 'banned') {
@@ -128,11 +133,12 @@ async function judgeByResult(
   const notDenied = await normalizedNames(snapshot, names);
   const failed = new Set(names);
   for await (const chunk of yieldingChunks(replacements.keys())) {
-    for (const name of chunk) if (!failed.has(name)) notDenied.delete(normalizedName(snapshot, name));
+    for (const name of chunk)
+      if (!failed.has(name)) notDenied.delete(normalizedName(name, snapshot.settings.comparison));
   }
   for (const failure of failures) {
-    const form = normalizedName(snapshot, failure.replacement);
-    if (notDenied.has(form) && form !== normalizedName(snapshot, failure.username)) {
+    const form = normalizedName(failure.replacement, snapshot.settings.comparison);
+    if (notDenied.has(form) && form !== normalizedName(failure.username, snapshot.settings.comparison)) {
       failure.reason = 'replacement-in-use';
     }
   }
@@ -141,7 +147,7 @@ async function judgeByResult(
 async function normalizedNames(snapshot: WriteSnapshot, names: Iterable<string>): Promise<Set<string>> {
   const normalized = new Set<string>();
   for await (const chunk of yieldingChunks(names)) {
-    for (const name of chunk) normalized.add(normalizedName(snapshot, name));
+    for (const name of chunk) normalized.add(normalizedName(name, snapshot.settings.comparison));
   }
   return normalized;
 }
@@ -163,7 +169,7 @@ export async function removeDenied(
 
   for await (const chunk of yieldingChunks(usernames, namesAtOnce.remove)) {
     for (;;) {
-      const pairs = chunk.map((name) => [name, normalizedName(snapshot, name)] as const);
+      const pairs = chunk.map((name) => [name, normalizedName(name, snapshot.settings.comparison)] as const);
       const reply = await runChange(remove, store, base, snapshot, keyId, ...pairs.flat());
       if (reply[0] === 'removed') {
         for (const [position, outcome] of reply[1].entries()) {
@@ -223,7 +229,7 @@ async function fillStage(
   const inUse = new Map<string, string>();
   let names = 0;
   for await (const chunk of yieldingChunks(usernames, namesAtOnce.stage)) {
-    const pairs = chunk.map((name) => [name, normalizedName(snapshot, name)] as const);
+    const pairs = chunk.map((name) => [name, normalizedName(name, snapshot.settings.comparison)] as const);
     const reply = await runChange(stageAdd, store, base, snapshot, token, stageLease, ...pairs.flat());
     if (reply[0] !== 'staged') return { kind: 'again' };
     names += reply[1];

@@ -9,12 +9,11 @@ import {
   type ProfileChange,
   type ReferencedImage,
 } from '../domain/profile.ts';
-import { ruleBroken } from '../domain/usernames.ts';
+import { ruleBroken, normalizedName } from '../domain/usernames.ts';
 import type { RedisClient } from './connection/client.ts';
 import { script } from './connection/script-loader.ts';
 import {
   createRetryBudget,
-  normalizedName,
   readAgain,
   runChange,
   toCaller,
@@ -142,8 +141,9 @@ export async function putProfile(
 /** The username to set, its form, and the form of the current one, which is released. */
 function nameArguments(snapshot: WriteSnapshot, username: string | undefined): [string, string, string] {
   if (username === undefined) return ['', '', ''];
-  const current = snapshot.username === undefined ? '' : normalizedName(snapshot, snapshot.username);
-  return [username, normalizedName(snapshot, username), current];
+  const current =
+    snapshot.username === undefined ? '' : normalizedName(snapshot.username, snapshot.settings.comparison);
+  return [username, normalizedName(username, snapshot.settings.comparison), current];
 }
 
 function pictureArguments(picture: ProfileChange['picture']): [string, string] {

@@ -1,7 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Caller } from '../domain/caller.ts';
 import { defaultSettings, type OrganizationSettings } from '../domain/settings.ts';
-import { comparisonForm } from '../domain/usernames.ts';
 import { profileKey, settingsKey } from './keys.ts';
 import type { RedisClient } from './connection/client.ts';
 import { script, type Script } from './connection/script-loader.ts';
@@ -142,11 +141,6 @@ function toWriteSnapshot(reply: SettingsReply, username: JsonText | null): Write
 
 function orUndefined(value: JsonText | null): string | undefined {
   return value === false || value === null ? undefined : value;
-}
-
-/** The form of a name under this snapshot's comparison. */
-export function normalizedName(snapshot: WriteSnapshot, name: string): string {
-  return comparisonForm(name, snapshot.settings.comparison);
 }
 
 /**

@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { isDeepStrictEqual } from 'node:util';
 import fc from 'fast-check';
 import { defaultSettings } from '../../src/domain/settings.ts';
-import { comparisonForm, type UsernameComparison } from '../../src/domain/usernames.ts';
+import { normalizedName, type UsernameComparison } from '../../src/domain/usernames.ts';
 import { closeRedis } from '../../src/redis/connection/connect.ts';
 import { banUsernames, overwriteDenylist, removeDenied } from '../../src/redis/denylist.ts';
 import { organizationBase } from '../../src/redis/keys.ts';
@@ -71,7 +71,7 @@ async function newOrganization(comparison: UsernameComparison) {
     }
     // So few names are in one bucket.
     const index = new Map(Object.entries(await store.hgetall(`${base}n0:0`)));
-    const expected = new Map([...names].map(([user, held]) => [comparisonForm(held, comparison), user]));
+    const expected = new Map([...names].map(([user, held]) => [normalizedName(held, comparison), user]));
     expect(index).toEqual(expected);
     return { comparison, names, denied: new Set(await store.hkeys(`${base}d0`)) };
   };

@@ -1,5 +1,5 @@
 import fc from 'fast-check';
-import { comparisonForm, type UsernameComparison } from '../../src/domain/usernames.ts';
+import { normalizedName, type UsernameComparison } from '../../src/domain/usernames.ts';
 
 /** One command of a client, as the model and the real thing both understand it. */
 export type Command =
@@ -35,7 +35,7 @@ export interface Model {
 
 /** The answer to a command, and the state that it leaves. */
 export function run(model: Model, command: Command): { outcome: unknown; after: Model } {
-  const form = (name: string): string => comparisonForm(name, model.comparison);
+  const form = (name: string): string => normalizedName(name, model.comparison);
   const names = new Map(model.names);
   const denied = new Set(model.denied);
   const holder = (name: string): string | undefined =>

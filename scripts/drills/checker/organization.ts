@@ -1,4 +1,4 @@
-import { comparisonForm, type UsernameComparison } from '../../../src/domain/usernames.ts';
+import { normalizedName, type UsernameComparison } from '../../../src/domain/usernames.ts';
 import type { Model, Operation, Step } from './linearizability.ts';
 
 /**
@@ -85,7 +85,7 @@ function isObservation({ kind }: Input, outcome: string): boolean {
 }
 
 function step(state: Organization, input: Input): Step<Organization>[] {
-  const form = (name: string): string => comparisonForm(name, state.comparison);
+  const form = (name: string): string => normalizedName(name, state.comparison);
   const unchanged = (outcome: string): Step<Organization> => ({ outcome, after: state });
 
   switch (input.kind) {
@@ -148,12 +148,12 @@ function step(state: Organization, input: Input): Step<Organization>[] {
       const { comparison } = input;
       if (comparison === state.comparison) return [unchanged('compared')];
       const used = [...state.profiles.values()].flatMap(({ username }) => username ?? []);
-      const forms = new Set(used.map((name) => comparisonForm(name, comparison)));
+      const forms = new Set(used.map((name) => normalizedName(name, comparison)));
       if (forms.size < used.length) return [unchanged('collisions')];
       // Of denied spellings that become one, any may be the one kept.
       const spellings = [...state.denied.values()];
       return [spellings, spellings.toReversed()].map((names) => {
-        const denied = new Map(names.map((name) => [comparisonForm(name, comparison), name]));
+        const denied = new Map(names.map((name) => [normalizedName(name, comparison), name]));
         return { outcome: 'compared', after: { ...state, comparison, denied } };
       });
     }
@@ -161,9 +161,9 @@ function step(state: Organization, input: Input): Step<Organization>[] {
 }
 
 function holderOf({ comparison, profiles }: Organization, name: string): string | undefined {
-  const form = comparisonForm(name, comparison);
+  const form = normalizedName(name, comparison);
   for (const [user, { username }] of profiles) {
-    if (username !== undefined && comparisonForm(username, comparison) === form) return user;
+    if (username !== undefined && normalizedName(username, comparison) === form) return user;
   }
   return undefined;
 }

@@ -2,7 +2,7 @@ import { mkdtemp, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { comparisonForm } from '../../../src/domain/usernames.ts';
+import { normalizedName } from '../../../src/domain/usernames.ts';
 import { runTool } from '../../../test/support/admin.ts';
 import { profileOutcome } from '../checker/organization.ts';
 import { runMigrateTool } from '../run-migrate.ts';
@@ -102,7 +102,7 @@ function exportedParts(
   profiles: readonly ProfileRecord[],
   denylist: readonly DeniedRecord[],
 ): Part[] {
-  const form = (name: string): string => comparisonForm(name, comparison);
+  const form = (name: string): string => normalizedName(name, comparison);
   const own = new Map(
     profiles.filter(({ organizationId }) => organizationId === id).map((record) => [record.userId, record]),
   );

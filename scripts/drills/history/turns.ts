@@ -1,5 +1,5 @@
 import fc from 'fast-check';
-import { comparisonForm } from '../../../src/domain/usernames.ts';
+import { normalizedName } from '../../../src/domain/usernames.ts';
 
 /** One request of a client. */
 export type Command =
@@ -26,7 +26,7 @@ const anyUsername = fc.constantFrom(...usernames);
 const list = fc.uniqueArray(anyUsername, {
   minLength: 1,
   maxLength: 3,
-  selector: (name) => comparisonForm(name, 'case-insensitive'),
+  selector: (name) => normalizedName(name, 'case-insensitive'),
 });
 
 /** Turns of one client, the same ones for the same seed. */

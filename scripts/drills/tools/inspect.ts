@@ -1,4 +1,4 @@
-import { comparisonForm } from '../../../src/domain/usernames.ts';
+import { normalizedName } from '../../../src/domain/usernames.ts';
 import { namesBucketKey, organizationBase, profileKey, settingsKey } from '../../../src/redis/keys.ts';
 import { scanKeys } from '../../../src/redis/connection/scan.ts';
 import type { RedisClient } from '../../../src/redis/connection/client.ts';
@@ -78,7 +78,7 @@ export function brokenInvariants({ usernames, index, settings }: Contents): stri
   const broken: string[] = [];
   const holders = new Map<string, string>();
   for (const [user, username] of Object.entries(usernames)) {
-    const form = comparisonForm(username, comparison);
+    const form = normalizedName(username, comparison);
     const other = holders.get(form);
     if (other !== undefined) broken.push(`${user} and ${other} are both called ${username}`);
     holders.set(form, user);

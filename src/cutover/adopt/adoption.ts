@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { encodeReference } from '../../domain/profile.ts';
-import { comparisonForm, type UsernameComparison } from '../../domain/usernames.ts';
+import { normalizedName, type UsernameComparison } from '../../domain/usernames.ts';
 import type { RedisClient } from '../../redis/connection/client.ts';
 import { script } from '../../redis/connection/script-loader.ts';
 import { profileKey } from '../../redis/keys.ts';
@@ -119,7 +119,7 @@ async function adoptOnce(
     if (settles !== undefined) await settleChange(store, base, userId, settles, 0);
     return shown ?? 'absent';
   }
-  const form = (name: string): string => comparisonForm(name, drawn.comparison);
+  const form = (name: string): string => normalizedName(name, drawn.comparison);
   const name = text(shown.username);
   const { avatar } = shown;
   const [datasourceId, objectDefinitionId] = [text(avatar?.datasourceId), text(avatar?.objectDefinitionId)];

@@ -1,9 +1,10 @@
+import { normalizedName } from '../../domain/usernames.ts';
 import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { ProblemError } from '../../contract/problems.ts';
 import { yieldingChunks } from '../../lib/time-slices.ts';
 import { script } from '../../redis/connection/script-loader.ts';
-import { normalizedName, readWriteSnapshot } from '../../redis/write-snapshot.ts';
+import { readWriteSnapshot } from '../../redis/write-snapshot.ts';
 import type { Gap } from '../compare/findings.ts';
 import type { Change, Credentials } from '../forward/calls.ts';
 import { readJson } from '../forward/content.ts';
@@ -117,8 +118,10 @@ export async function beginDenylistChange(
       const snapshot = await readWriteSnapshot(store, base);
       const rows = part.map(([name, replacement]) => [
         name,
-        normalizedName(snapshot, name),
-        ...(replacement === undefined ? [] : [replacement, normalizedName(snapshot, replacement)]),
+        normalizedName(name, snapshot.settings.comparison),
+        ...(replacement === undefined
+          ? []
+          : [replacement, normalizedName(replacement, snapshot.settings.comparison)]),
       ]);
       const { index } = snapshot;
       const reply = await applyRows(store, base, epoch, index, token, number, what, JSON.stringify(rows));

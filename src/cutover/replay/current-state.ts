@@ -1,8 +1,9 @@
+import { normalizedName } from '../../domain/usernames.ts';
 import { decodeReference, type ProfileChange } from '../../domain/profile.ts';
 import { denylistKey, profileKey } from '../../redis/keys.ts';
 import type { RedisClient } from '../../redis/connection/client.ts';
 import { scanPairs } from '../../redis/connection/scan.ts';
-import { normalizedName, readWriteSnapshot } from '../../redis/write-snapshot.ts';
+import { readWriteSnapshot } from '../../redis/write-snapshot.ts';
 import { yieldingChunks } from '../../lib/time-slices.ts';
 
 /** What a retry sends: the current state, whatever its change was. */
@@ -46,7 +47,7 @@ export async function deniedAmong(
   const snapshot = await readWriteSnapshot(store, base);
   const denied = new Set<string>();
   for await (const part of yieldingChunks(names, namesAtOnce)) {
-    const forms = part.map((name) => normalizedName(snapshot, name));
+    const forms = part.map((name) => normalizedName(name, snapshot.settings.comparison));
     const found = await store.hmget(denylistKey(base, snapshot.index), ...forms);
     for (const [at, name] of part.entries()) if (found[at] !== null) denied.add(name);
   }

@@ -1,5 +1,6 @@
+import { normalizedName } from '../../domain/usernames.ts';
 import { encodeReference } from '../../domain/profile.ts';
-import { normalizedIn, type Organization } from '../engine/organizations.ts';
+import { type Organization } from '../engine/organizations.ts';
 import type { Entity, RecordOf } from '../records/records.ts';
 
 /** Identifies a record among those of its entity and organization. */
@@ -16,7 +17,7 @@ export function identityOf(entity: Entity, record: RecordOf[Entity], organizatio
       return `${own.userId}\u0003${encodeReference(own)}`;
     }
     case 'denylist':
-      return normalizedIn(organization, (record as RecordOf['denylist']).username);
+      return normalizedName((record as RecordOf['denylist']).username, organization.settings.comparison);
     case 'profiles':
       return (record as RecordOf['profiles']).userId;
     default:

@@ -1,5 +1,5 @@
+import { normalizedName } from '../../domain/usernames.ts';
 import type { MigrationContext } from '../engine/context.ts';
-import { normalizedIn } from '../engine/organizations.ts';
 import type { OnConflict } from '../sources/scope.ts';
 import { createGroups } from './groups.ts';
 import type { Entry, Spool } from './spool.ts';
@@ -60,7 +60,10 @@ export async function decideNames(
     const party = partyOf(entry as Entry<'profiles'>);
     const organization = await organizations.find(party.organizationId);
     const add = (kind: Claim['kind'], name: string): void =>
-      claims.add([organization.id, normalizedIn(organization, name)], seq, { kind, party });
+      claims.add([organization.id, normalizedName(name, organization.settings.comparison)], seq, {
+        kind,
+        party,
+      });
     if (party.username !== '') add(entity === 'profiles' ? 'wants' : 'denies', party.username);
     if (previous !== undefined) add('leaves', previous);
   }

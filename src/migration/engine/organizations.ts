@@ -1,6 +1,5 @@
 import type { OrganizationSettings } from '../../domain/settings.ts';
 import { groupBy } from '../../lib/collections/group-by.ts';
-import { comparisonForm } from '../../domain/usernames.ts';
 import { organizationBase, settingsKey } from '../../redis/keys.ts';
 import { registerOrganization } from '../../redis/organizations.ts';
 import { readWriteSnapshot } from '../../redis/write-snapshot.ts';
@@ -108,12 +107,4 @@ export async function byOrganization<R extends { organizationId: string }, Resul
     for (const [at, { position }] of own.entries()) results[position] = found[at] as Result;
   }
   return results;
-}
-
-const ascii = /^[\0-\x7f]*$/;
-
-/** The form under which a name is compared in the organization. Most names are ASCII, which needs only a check. */
-export function normalizedIn({ settings: { comparison } }: Organization, name: string): string {
-  if (!ascii.test(name)) return comparisonForm(name, comparison);
-  return comparison === 'exact' ? name : name.toLowerCase();
 }

@@ -1,11 +1,10 @@
 import { isUtf8 } from 'node:buffer';
-import { nameFault } from '../../domain/usernames.ts';
+import { nameFault, normalizedName } from '../../domain/usernames.ts';
 import { yieldingChunks } from '../../lib/time-slices.ts';
 import { storeTime } from '../connection/client.ts';
 import { scanPairs } from '../connection/scan.ts';
 import { namesBucketKey, profileKey, settingsKey } from '../keys.ts';
 import { bucketOf, placeOf } from '../name-buckets.ts';
-import { normalizedName } from '../write-snapshot.ts';
 import { hasType, ofRightType, quote, readNaming, type Check, type Repair } from './check.ts';
 
 /** What a profile says of its user's name. */
@@ -51,7 +50,7 @@ const attempts = 10;
 async function checkIndexed(check: Check, user: NamedUser): Promise<'settled' | 'changed'> {
   const { store, base, snapshot, report } = check;
   const { userId, username } = user;
-  const form = normalizedName(snapshot, username);
+  const form = normalizedName(username, snapshot.settings.comparison);
   const bucket = namesBucketKey(base, snapshot.index, String(numberOfBucket(check, form)));
   const rival = (await ofRightType(store.hget(bucket, form))) ?? null;
   if (rival === userId) return 'settled';
@@ -68,7 +67,11 @@ async function checkIndexed(check: Check, user: NamedUser): Promise<'settled' | 
     commands: [],
   };
   let reported;
-  if (rival !== null && rivalName !== null && normalizedName(snapshot, rivalName) === form) {
+  if (
+    rival !== null &&
+    rivalName !== null &&
+    normalizedName(rivalName, snapshot.settings.comparison) === form
+  ) {
     const detail = `users ${quote(userId)} and ${quote(rival)} have the same name, ${quote(username)}: with --repair the profile that was changed last keeps it`;
     const other = { userId: rival, username: rivalName, changedAt: rivalChangedAt };
     const [keeper, loser] = changeTime(user) > changeTime(other) ? [user, other] : [other, user];
@@ -118,7 +121,7 @@ async function checkEntry(check: Check, number: string, form: string, user: stri
   const { store, base, snapshot, buckets, report } = check;
   const { index } = snapshot;
   const username = (await ofRightType(store.hget(profileKey(base, user), 'u'))) ?? null;
-  const isTheirs = username !== null && normalizedName(snapshot, username) === form;
+  const isTheirs = username !== null && normalizedName(username, snapshot.settings.comparison) === form;
   if (isTheirs && numberOfBucket(check, form) === Number(number)) return;
   const key = namesBucketKey(base, index, number);
   const instead = username === null ? 'has no username' : `is ${quote(username)}`;

@@ -1,6 +1,6 @@
 import { storeTime } from '../connection/client.ts';
 import { settingsFaults } from '../../domain/settings.ts';
-import { nameFault } from '../../domain/usernames.ts';
+import { nameFault, normalizedName } from '../../domain/usernames.ts';
 import { scanPairs } from '../connection/scan.ts';
 import {
   apiKeyIdsKey,
@@ -12,7 +12,7 @@ import {
   unreferencedPicturesKey,
 } from '../keys.ts';
 import { dropGeneration, listGenerations } from '../reindex/generations.ts';
-import { normalizedName, readWriteSnapshot } from '../write-snapshot.ts';
+import { readWriteSnapshot } from '../write-snapshot.ts';
 import { checkKeyList } from './api-keys.ts';
 import { hasType, quote, readNaming, removeField, type Check } from './check.ts';
 import { checkObjects } from './references.ts';
@@ -67,7 +67,7 @@ async function checkDenylist(check: Check): Promise<void> {
     counts.deniedNames += page.length;
     for (const [field, value] of page) {
       const name = value === '' ? field : value;
-      const form = normalizedName(snapshot, name);
+      const form = normalizedName(name, snapshot.settings.comparison);
       const fault = nameFault(name);
       if (form === field && fault === undefined) continue;
       const denied = `denied name ${quote(name)}`;

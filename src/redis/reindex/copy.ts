@@ -1,4 +1,4 @@
-import { comparisonForm, type UsernameComparison } from '../../domain/usernames.ts';
+import { normalizedName, type UsernameComparison } from '../../domain/usernames.ts';
 import { inBatches } from '../../lib/collections/batches.ts';
 import { yieldingChunks } from '../../lib/time-slices.ts';
 import {
@@ -10,7 +10,7 @@ import {
   settingsKey,
 } from '../keys.ts';
 import { scanMembers, scanPairs } from '../connection/scan.ts';
-import { normalizedName, readWriteSnapshot } from '../write-snapshot.ts';
+import { readWriteSnapshot } from '../write-snapshot.ts';
 import type { RedisClient } from '../connection/client.ts';
 import { script } from '../connection/script-loader.ts';
 
@@ -70,7 +70,7 @@ export async function copyNames(rebuild: Rebuild): Promise<Copied | Stopped | Co
     if (signal?.aborted === true) return { kind: 'interrupted' };
     const names = await readNames(rebuild, keys);
     if (names === undefined) return { kind: 'inconsistent' };
-    const forms = names.map(({ username }) => comparisonForm(username, comparison));
+    const forms = names.map(({ username }) => normalizedName(username, comparison));
     const pairs = names.flatMap(({ userId }, position) => [userId, forms[position] ?? '']);
     const reply = await addNames(store, base, token, lease, next, ...pairs);
     if (reply[0] === 'lapsed') return { kind: 'lapsed' };
@@ -100,7 +100,9 @@ async function readNames(rebuild: Rebuild, keys: readonly string[]): Promise<Nam
   const names = await Promise.all(
     read.flatMap(Object.entries<string>).map(async ([form, userId]) => {
       const username = await usernameOf(rebuild, userId);
-      return normalizedName(snapshot, username) === form ? { userId, username } : undefined;
+      return normalizedName(username, snapshot.settings.comparison) === form
+        ? { userId, username }
+        : undefined;
     }),
   );
   return names.every((name) => name !== undefined) ? names : undefined;
@@ -131,7 +133,7 @@ export async function copyDenied(rebuild: Rebuild): Promise<Copied | Stopped> {
       if (signal?.aborted === true) return { kind: 'interrupted' };
       const pairs = chunk.flatMap(([form, given]) => {
         const name = given === '' ? form : given;
-        return [name, comparisonForm(name, comparison)];
+        return [name, normalizedName(name, comparison)];
       });
       const reply = await addDenied(store, base, token, lease, next, ...pairs);
       if (reply[0] === 'lapsed') return { kind: 'lapsed' };
@@ -149,7 +151,7 @@ export async function copyDenylistWrites(rebuild: Rebuild): Promise<Copied | Sto
   for await (const page of denylistWrites(store, base)) {
     if (signal?.aborted === true) return { kind: 'interrupted' };
     for await (const chunk of yieldingChunks(page, deniedAtOnce)) {
-      const forms = chunk.map(([form]) => comparisonForm(form, comparison));
+      const forms = chunk.map(([form]) => normalizedName(form, comparison));
       const have = await store.hmget(key, ...forms);
       const marks = new Map<string, number>();
       for (const [position, form] of forms.entries()) {

@@ -1,9 +1,10 @@
+import { normalizedName } from '../../../domain/usernames.ts';
 import { pairsOf } from '../../../lib/collections/pairs.ts';
 import { identityOf } from '../../analysis/identity.ts';
 import type { Entity, RecordOf } from '../../records/records.ts';
 import { organizationRecord, organizationSettings, profileFields } from '../../records/stored.ts';
 import type { MigrationContext } from '../context.ts';
-import { byOrganization, normalizedIn, type Organization } from '../organizations.ts';
+import { byOrganization, type Organization } from '../organizations.ts';
 import { readProfiles, readRecords, type ReadContext } from '../stored/read.ts';
 
 /** A field in which Redis and the source differ; undefined for an absent value. */
@@ -56,7 +57,10 @@ async function compareProfiles(
 ): Promise<Difference[][]> {
   const rows = records.map(
     ({ userId, username }) =>
-      [userId, username === undefined ? '' : normalizedIn(organization, username)] as const,
+      [
+        userId,
+        username === undefined ? '' : normalizedName(username, organization.settings.comparison),
+      ] as const,
   );
   const found = await readProfiles(context, organization, rows);
   return records.map((record, position) => {

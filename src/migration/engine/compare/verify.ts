@@ -1,3 +1,4 @@
+import { normalizedName } from '../../../domain/usernames.ts';
 import { inBatches } from '../../../lib/collections/batches.ts';
 import type { Entity, RecordOf } from '../../records/records.ts';
 import type { Scope } from '../../sources/scope.ts';
@@ -9,7 +10,7 @@ import type { MigrationContext } from '../context.ts';
 import { describeDifferences, differencesOf, type Difference } from './differences.ts';
 import { createExtras, type Extras } from './extras.ts';
 import { differing, problems, subjectOf, type Reason } from '../issues.ts';
-import { normalizedIn, organizationsOf, type Organization } from '../organizations.ts';
+import { organizationsOf, type Organization } from '../organizations.ts';
 import { createOrderedPool } from '../ordered-pool.ts';
 import { migrateReadNames } from '../scripts.ts';
 import { aboutStored } from '../stored/scan.ts';
@@ -153,7 +154,7 @@ async function verifyBucket(
 ): Promise<number> {
   const [count, others] = await migrateReadNames(store, organization.base, organization.index, bucket);
   for (const [form, user, name] of others) {
-    if (name !== null && normalizedIn(organization, name) === form) continue;
+    if (name !== null && normalizedName(name, organization.settings.comparison) === form) continue;
     const detail = `leads from ${JSON.stringify(form)} to user ${JSON.stringify(user)}, whose username is ${name === null ? 'absent' : JSON.stringify(name)}: run profile-bridge admin fsck --repair`;
     issues.add({
       entity: 'profiles',

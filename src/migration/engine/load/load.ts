@@ -1,3 +1,4 @@
+import { normalizedName } from '../../../domain/usernames.ts';
 import type { Outcome, Tallies } from '../../analysis/outcomes.ts';
 import { scopeOf } from '../../analysis/identity.ts';
 import { createPlaces } from '../../analysis/places.ts';
@@ -13,7 +14,7 @@ import { forgetLoaded, stagedKey } from '../../runs/runs.ts';
 import type { MigrationContext } from '../context.ts';
 import { MigrationError } from '../issues.ts';
 import { bucketCount, createNameIndex, type NameClaim } from './name-index.ts';
-import { normalizedIn, type Organization } from '../organizations.ts';
+import { type Organization } from '../organizations.ts';
 import type { Pacer } from '../write/pacer.ts';
 import { putRecords } from '../write/put.ts';
 import type { ReadItem } from '../read/reading.ts';
@@ -123,7 +124,7 @@ export function createLoad(
     for (const { item, organization, seq, isRepeated } of items) {
       const { record } = item;
       const { userId, username } = record;
-      const form = username === undefined ? '' : normalizedIn(organization, username);
+      const form = username === undefined ? '' : normalizedName(username, organization.settings.comparison);
       names.add({ organization, form, userId, seq, isWritten: !isRepeated });
       if (isRepeated) {
         const where = item.where();
@@ -171,7 +172,7 @@ export function createLoad(
       else tallies.add(entity, organization.id, 'created');
       if (entity !== 'denylist') continue;
       const { username } = item.record as RecordOf['denylist'];
-      names.deny(organization, normalizedIn(organization, username));
+      names.deny(organization, normalizedName(username, organization.settings.comparison));
     }
   };
 

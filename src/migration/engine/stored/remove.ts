@@ -1,6 +1,6 @@
+import { normalizedName } from '../../../domain/usernames.ts';
 import { profileKey } from '../../../redis/keys.ts';
 import type { MigrationContext } from '../context.ts';
-import { normalizedIn } from '../organizations.ts';
 import { migratePrune, type Mode } from '../scripts.ts';
 import { withCurrentIndex } from '../current-index.ts';
 import type { StoredRecord } from './scan.ts';
@@ -33,7 +33,9 @@ export async function removeRecords(
     const rows = records.map(({ key }, position) => {
       if (entity === 'collections') return key.split('\u0003');
       const name = names[position] ?? '';
-      return entity === 'profiles' ? [key, name, normalizedIn(organization, name)] : [key];
+      return entity === 'profiles'
+        ? [key, name, normalizedName(name, organization.settings.comparison)]
+        : [key];
     });
     const { index } = organization;
     const json = JSON.stringify(rows);

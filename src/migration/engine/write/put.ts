@@ -1,3 +1,4 @@
+import { normalizedName } from '../../../domain/usernames.ts';
 import { encodeReference } from '../../../domain/profile.ts';
 import { inBatches } from '../../../lib/collections/batches.ts';
 import { newKeyId } from '../../../redis/operator/api-keys.ts';
@@ -6,7 +7,7 @@ import type { Entity, RecordOf } from '../../records/records.ts';
 import { organizationSettings, profileFields, settingsArguments } from '../../records/stored.ts';
 import type { MigrationContext } from '../context.ts';
 import { MigrationError } from '../issues.ts';
-import { byOrganization, normalizedIn, type Organization } from '../organizations.ts';
+import { byOrganization, type Organization } from '../organizations.ts';
 import {
   type Mode,
   migrateCollections,
@@ -122,7 +123,7 @@ const putDenylist: Putter<'denylist'> = async (place, records) => {
   const [, outcomes, used] = await withCurrentIndex(place, async () => {
     const { base, index } = organization;
     const rows = JSON.stringify(
-      records.map(({ username }) => [username, normalizedIn(organization, username)]),
+      records.map(({ username }) => [username, normalizedName(username, organization.settings.comparison)]),
     );
     return await migrateDenylist(store, base, epoch, index, mode, rows, snapshotAt, marksFrom);
   });
@@ -176,10 +177,12 @@ async function putOnce(
       const file = fields.indexOf('pf');
       return [
         record.userId,
-        record.username === undefined ? '' : normalizedIn(organization, record.username),
+        record.username === undefined
+          ? ''
+          : normalizedName(record.username, organization.settings.comparison),
         fields[fields.length - 1],
         seen,
-        seen === '' ? '' : normalizedIn(organization, seen),
+        seen === '' ? '' : normalizedName(seen, organization.settings.comparison),
         file === -1 ? '' : fields[file + 1],
         ...fields,
       ];

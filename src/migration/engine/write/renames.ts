@@ -1,3 +1,4 @@
+import { normalizedName } from '../../../domain/usernames.ts';
 import { orderRenames, type Chain, type RenameStep } from '../../analysis/chains.ts';
 import type { Rename } from '../../analysis/names.ts';
 import { inBatches } from '../../../lib/collections/batches.ts';
@@ -5,7 +6,7 @@ import { groupBy } from '../../../lib/collections/group-by.ts';
 import { pendingRenamesKey } from '../../../redis/keys.ts';
 import type { MigrationContext } from '../context.ts';
 import { withCurrentIndex } from '../current-index.ts';
-import { normalizedIn, type Organization } from '../organizations.ts';
+import { type Organization } from '../organizations.ts';
 import { migrateRename } from '../scripts.ts';
 
 /** Renames of one call: some milliseconds of work at most. */
@@ -102,6 +103,7 @@ function stepOf(
   organization: Organization,
   { userId, from, to }: Pick<Rename, 'userId' | 'from' | 'to'>,
 ): RenameStep {
-  const form = (name: string): string => (name === '' ? '' : normalizedIn(organization, name));
+  const form = (name: string): string =>
+    name === '' ? '' : normalizedName(name, organization.settings.comparison);
   return { userId, from, fromForm: form(from), to, toForm: form(to) };
 }
