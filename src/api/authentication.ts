@@ -2,7 +2,7 @@ import type { Request, Response } from 'express';
 import { ProblemError } from '../contract/problems.ts';
 import type { Caller } from '../domain/caller.ts';
 import { hashApiKey, organizationBase } from '../redis/keys.ts';
-import type { AuthenticationOutcome } from '../redis/write-snapshot.ts';
+import type { AuthenticationOutcome } from '../redis/changes.ts';
 import { callOf } from './call.ts';
 import type { FailureLimiter } from './middleware/rate-limit.ts';
 import type { RedisClient } from '../redis/connection/client.ts';

@@ -10,7 +10,7 @@ import { authorityOf } from '../cutover/modes.ts';
 import type { Admission, Cutover } from '../cutover/switch/instance.ts';
 import type { Forwarded, Traffic } from '../cutover/traffic.ts';
 import type { Caller } from '../domain/caller.ts';
-import { authenticate } from '../redis/write-snapshot.ts';
+import { authenticate } from '../redis/changes.ts';
 import { findCredentials, type AuthenticationOptions } from './authentication.ts';
 import { callOf } from './call.ts';
 import type { LoadShedding } from './middleware/load-shedding.ts';

@@ -1,7 +1,7 @@
 import type { Request, Response } from 'express';
 import type { Operation } from '../contract/operations.ts';
 import { readOwnProfile } from '../redis/profiles.ts';
-import { authenticate, type AuthenticationOutcome } from '../redis/write-snapshot.ts';
+import { authenticate, type AuthenticationOutcome } from '../redis/changes.ts';
 import type { Demands, Session } from './authentication.ts';
 import { createDenylistHandlers } from './denylist/handlers.ts';
 import { createListReader } from './denylist/list-body.ts';

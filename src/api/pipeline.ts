@@ -1,7 +1,7 @@
 import { setImmediate as nextPhase } from 'node:timers/promises';
 import type { Request, RequestHandler, Response } from 'express';
 import type { Queueing } from '../cutover/replay/queue/queueing.ts';
-import type { Queued } from '../redis/write-snapshot.ts';
+import type { Queued } from '../redis/changes.ts';
 import type { Caller } from '../domain/caller.ts';
 import type { PolicyInForce } from '../deprecation/policy/policy-store.ts';
 import type { Admission, Cutover } from '../cutover/switch/instance.ts';

@@ -2,7 +2,7 @@ import type { ErrorRequestHandler, Express, Response } from 'express';
 import { problem, ProblemError, renderProblem, type Problem } from '../contract/problems.ts';
 import { MediaUnavailableError } from '../media/store.ts';
 import { isStoreUnavailable } from '../redis/connection/connect.ts';
-import { isBacklogFull } from '../redis/write-snapshot.ts';
+import { isBacklogFull } from '../redis/changes.ts';
 import { yieldingChunks } from '../lib/time-slices.ts';
 import { callOf, type Call } from './call.ts';
 

@@ -3,7 +3,7 @@ import type { FileUrl } from '../contract/views.ts';
 import type { Caller } from '../domain/caller.ts';
 import type { Log } from '../log.ts';
 import { readOwnProfile } from '../redis/profiles.ts';
-import { authenticate } from '../redis/write-snapshot.ts';
+import { authenticate } from '../redis/changes.ts';
 import type { RedisClient } from '../redis/connection/client.ts';
 import { beginDenylistChange } from './adopt/denylist-change.ts';
 import { forwardMirrored } from './adopt/mirrored-change.ts';

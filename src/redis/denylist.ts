@@ -10,7 +10,7 @@ import {
   type ChangeArguments,
   type Refusal,
   type WriteSnapshot,
-} from './write-snapshot.ts';
+} from './changes.ts';
 
 const ban = script<
   [...ChangeArguments, keyId: string, ...string[]],

@@ -10,7 +10,7 @@ import {
 import type { RedisClient } from './connection/client.ts';
 import { recordLayout } from './layout.ts';
 import { script } from './connection/script-loader.ts';
-import { readWriteSnapshot } from './write-snapshot.ts';
+import { readWriteSnapshot } from './changes.ts';
 
 const register = script<[id: string], number>('organization/register');
 

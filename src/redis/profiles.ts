@@ -22,7 +22,7 @@ import {
   type KeyReply,
   type Refusal,
   type WriteSnapshot,
-} from './write-snapshot.ts';
+} from './changes.ts';
 
 /** A profile in a reply (read_profile in lua/lib/store.lua). */
 type ProfileReply = [

@@ -9,7 +9,7 @@ import { saveSettings } from '../../src/redis/organizations.ts';
 import { putProfile } from '../../src/redis/profiles.ts';
 import { changeComparison } from '../../src/redis/reindex/reindex.ts';
 import { sweepOrganizations } from '../../src/redis/sweep.ts';
-import { readWriteSnapshot } from '../../src/redis/write-snapshot.ts';
+import { readWriteSnapshot } from '../../src/redis/changes.ts';
 import { createTool, newFolder, type Tool } from '../migration/tool.ts';
 import { runTool } from '../support/admin.ts';
 import { startCluster, type RedisCluster } from '../support/servers/redis-cluster.ts';

@@ -5,7 +5,7 @@ import { readAudit, type AuditEntry } from '../../src/redis/audit.ts';
 import { banUsernames, overwriteDenylist, removeDenied } from '../../src/redis/denylist.ts';
 import { organizationBase } from '../../src/redis/keys.ts';
 import { saveSettings } from '../../src/redis/organizations.ts';
-import { readWriteSnapshot } from '../../src/redis/write-snapshot.ts';
+import { readWriteSnapshot } from '../../src/redis/changes.ts';
 import { freshPrefix } from '../support/redis.ts';
 import { useTestStore } from '../support/use-store.ts';
 

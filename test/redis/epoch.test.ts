@@ -5,7 +5,7 @@ import { banUsernames, overwriteDenylist, removeDenied } from '../../src/redis/d
 import { organizationBase } from '../../src/redis/keys.ts';
 import { saveSettings } from '../../src/redis/organizations.ts';
 import { putProfile } from '../../src/redis/profiles.ts';
-import { readWriteSnapshot } from '../../src/redis/write-snapshot.ts';
+import { readWriteSnapshot } from '../../src/redis/changes.ts';
 import { freshPrefix } from '../support/redis.ts';
 import { cutoverRaiseEpoch } from '../../src/cutover/switch/registry.ts';
 import { useTestStore } from '../support/use-store.ts';

@@ -7,7 +7,7 @@ import { closeRedis } from '../../src/redis/connection/connect.ts';
 import { banUsernames, overwriteDenylist, removeDenied } from '../../src/redis/denylist.ts';
 import { organizationBase } from '../../src/redis/keys.ts';
 import { putProfile } from '../../src/redis/profiles.ts';
-import { readWriteSnapshot } from '../../src/redis/write-snapshot.ts';
+import { readWriteSnapshot } from '../../src/redis/changes.ts';
 import { openTestStore } from '../support/store.ts';
 import { freshPrefix } from '../support/redis.ts';
 import { anyCommand, run, type Command, type Model } from './model.ts';

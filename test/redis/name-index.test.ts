@@ -6,7 +6,7 @@ import { organizationBase } from '../../src/redis/keys.ts';
 import { saveSettings } from '../../src/redis/organizations.ts';
 import { putProfile } from '../../src/redis/profiles.ts';
 import { changeComparison } from '../../src/redis/reindex/reindex.ts';
-import { readWriteSnapshot, type WriteSnapshot } from '../../src/redis/write-snapshot.ts';
+import { readWriteSnapshot, type WriteSnapshot } from '../../src/redis/changes.ts';
 import { freshPrefix } from '../support/redis.ts';
 import { useTestStore } from '../support/use-store.ts';
 

@@ -2,7 +2,7 @@ import { beforeEach, describe, expect, test } from '@jest/globals';
 import { organizationBase, replayKey, replayWaitingKey } from '../../src/redis/keys.ts';
 import { putProfile } from '../../src/redis/profiles.ts';
 import { createReplayListings, type ReplayListings } from '../../src/redis/replay-listings.ts';
-import { readWriteSnapshot } from '../../src/redis/write-snapshot.ts';
+import { readWriteSnapshot } from '../../src/redis/changes.ts';
 import { freshPrefix } from '../support/redis.ts';
 import { exploreListings, type Scenario } from './replay-listings.ts';
 import { useTestStore } from '../support/use-store.ts';

@@ -5,7 +5,7 @@ import { organizationBase, profileKey } from '../../../src/redis/keys.ts';
 import { setObject } from '../../../src/redis/operator/profile-data.ts';
 import { saveSettings } from '../../../src/redis/organizations.ts';
 import { putProfile } from '../../../src/redis/profiles.ts';
-import type { WriteSnapshot } from '../../../src/redis/write-snapshot.ts';
+import type { WriteSnapshot } from '../../../src/redis/changes.ts';
 import { users } from './load.ts';
 import type { RedisClient } from '../../../src/redis/connection/client.ts';
 import { script } from '../../../src/redis/connection/script-loader.ts';

@@ -7,7 +7,7 @@ import { number } from '../../../src/lib/numbers.ts';
 import { table } from '../../../src/lib/system/terminal.ts';
 import { closeRedis, connectRedis } from '../../../src/redis/connection/connect.ts';
 import { putProfile } from '../../../src/redis/profiles.ts';
-import { readWriteSnapshot } from '../../../src/redis/write-snapshot.ts';
+import { readWriteSnapshot } from '../../../src/redis/changes.ts';
 import type { Ran } from '../../../test/support/admin.ts';
 import { startRedis, type RedisProcess } from '../../../test/support/redis.ts';
 import { toolFaults, type ToolFault } from './faults.ts';

@@ -6,7 +6,7 @@ import {
   type DeprecationPolicy,
   type Verdict,
 } from '../../deprecation/policy/policy.ts';
-import { authenticate } from '../../redis/write-snapshot.ts';
+import { authenticate } from '../../redis/changes.ts';
 import { claimedOrganization, openSession, type AuthenticationOptions } from '../authentication.ts';
 import { callOf } from '../call.ts';
 

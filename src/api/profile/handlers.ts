@@ -5,7 +5,7 @@ import { toGetView, toPutView, type FileUrl } from '../../contract/views.ts';
 import type { ProfileChange } from '../../domain/profile.ts';
 import type { Pictures, StoredPicture } from '../../media/lifecycle.ts';
 import { putProfile as put, type PutOutcome, type ReadOutcome } from '../../redis/profiles.ts';
-import { isBacklogFull } from '../../redis/write-snapshot.ts';
+import { isBacklogFull } from '../../redis/changes.ts';
 import type { Session } from '../authentication.ts';
 import { invalidBody, parseJson, receiveJson } from '../middleware/json-body.ts';
 import type { Answer } from '../respond.ts';

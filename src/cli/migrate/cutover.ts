@@ -3,7 +3,7 @@ import { joinCutover } from '../../cutover/switch/instance.ts';
 import { MigrationError } from '../../migration/engine/issues.ts';
 import type { RedisClient } from '../../redis/connection/client.ts';
 import { cutoverKey } from '../../redis/keys.ts';
-import { isOutdated } from '../../redis/write-snapshot.ts';
+import { isOutdated } from '../../redis/changes.ts';
 
 /** Redis is the authority, and its changes are replayed to the source: there is nothing left to bring over. */
 export class ReverseModeError extends MigrationError {

@@ -4,7 +4,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { ProblemError } from '../../contract/problems.ts';
 import { yieldingChunks } from '../../lib/time-slices.ts';
 import { script } from '../../redis/connection/script-loader.ts';
-import { readWriteSnapshot } from '../../redis/write-snapshot.ts';
+import { readWriteSnapshot } from '../../redis/changes.ts';
 import type { Gap } from '../compare/findings.ts';
 import type { Change, Credentials } from '../forward/calls.ts';
 import { readJson } from '../forward/content.ts';

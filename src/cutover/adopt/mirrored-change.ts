@@ -1,7 +1,7 @@
 import { ProblemError } from '../../contract/problems.ts';
 import { isStoreUnavailable } from '../../redis/connection/connect.ts';
 import type { RedisClient } from '../../redis/connection/client.ts';
-import { isOutdated } from '../../redis/write-snapshot.ts';
+import { isOutdated } from '../../redis/changes.ts';
 import type { Findings, Gap } from '../compare/findings.ts';
 import type { Change, Relayed } from '../forward/calls.ts';
 import { bodyOf, longestResponse, observed } from '../forward/content.ts';

@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { ChangedProfile } from '../../contract/types.gen.ts';
 import { isStoreUnavailable } from '../../redis/connection/connect.ts';
 import { script } from '../../redis/connection/script-loader.ts';
-import { isOutdated } from '../../redis/write-snapshot.ts';
+import { isOutdated } from '../../redis/changes.ts';
 import { differingFields, type Shown } from '../compare/compare.ts';
 import type { Change, Credentials } from '../forward/calls.ts';
 import { readJson } from '../forward/content.ts';

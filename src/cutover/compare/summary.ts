@@ -1,6 +1,6 @@
 import { hourMs } from '../../lib/days.ts';
 import { pairsOf } from '../../lib/collections/pairs.ts';
-import { authenticate } from '../../redis/write-snapshot.ts';
+import { authenticate } from '../../redis/changes.ts';
 import {
   apiKeyKey,
   comparisonsKey,

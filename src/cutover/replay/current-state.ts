@@ -3,7 +3,7 @@ import { decodeReference, type ProfileChange } from '../../domain/profile.ts';
 import { denylistKey, profileKey } from '../../redis/keys.ts';
 import type { RedisClient } from '../../redis/connection/client.ts';
 import { scanPairs } from '../../redis/connection/scan.ts';
-import { readWriteSnapshot } from '../../redis/write-snapshot.ts';
+import { readWriteSnapshot } from '../../redis/changes.ts';
 import { yieldingChunks } from '../../lib/time-slices.ts';
 
 /** What a retry sends: the current state, whatever its change was. */

@@ -2,7 +2,7 @@ import type { OrganizationSettings } from '../../domain/settings.ts';
 import { groupBy } from '../../lib/collections/group-by.ts';
 import { organizationBase, settingsKey } from '../../redis/keys.ts';
 import { registerOrganization } from '../../redis/organizations.ts';
-import { readWriteSnapshot } from '../../redis/write-snapshot.ts';
+import { readWriteSnapshot } from '../../redis/changes.ts';
 import { settingsArguments } from '../records/stored.ts';
 import type { RedisClient } from '../../redis/connection/client.ts';
 import { migrateOrganization } from './scripts.ts';

@@ -1,7 +1,7 @@
 import { script } from '../../redis/connection/script-loader.ts';
 import type { Entity } from '../records/records.ts';
 import type { Outcome } from '../analysis/outcomes.ts';
-import type { Refusal } from '../../redis/write-snapshot.ts';
+import type { Refusal } from '../../redis/changes.ts';
 
 export type Mode = 'write' | 'dry';
 

@@ -1,7 +1,7 @@
 import type { RedisClient } from '../connection/client.ts';
 import { script } from '../connection/script-loader.ts';
 import { settingsKey } from '../keys.ts';
-import { readWriteSnapshot, type WriteSnapshot } from '../write-snapshot.ts';
+import { readWriteSnapshot, type WriteSnapshot } from '../changes.ts';
 
 const confirm = script<[sighting: string], 'confirmed' | 'changed' | 'stale'>('fsck/confirm');
 

@@ -12,7 +12,7 @@ import {
   unreferencedPicturesKey,
 } from '../keys.ts';
 import { dropGeneration, listGenerations } from '../reindex/generations.ts';
-import { readWriteSnapshot } from '../write-snapshot.ts';
+import { readWriteSnapshot } from '../changes.ts';
 import { checkKeyList } from './api-keys.ts';
 import { hasType, quote, readNaming, removeField, type Check } from './check.ts';
 import { checkObjects } from './references.ts';

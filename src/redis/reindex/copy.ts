@@ -10,7 +10,7 @@ import {
   settingsKey,
 } from '../keys.ts';
 import { scanMembers, scanPairs } from '../connection/scan.ts';
-import { readWriteSnapshot } from '../write-snapshot.ts';
+import { readWriteSnapshot } from '../changes.ts';
 import type { RedisClient } from '../connection/client.ts';
 import { script } from '../connection/script-loader.ts';
 

@@ -10,7 +10,7 @@ import type { Row } from '../../../src/api/operations.ts';
 import { createPipeline } from '../../../src/api/pipeline.ts';
 import { listen } from '../../../src/api/server.ts';
 import { layerPolicy } from '../../../src/deprecation/policy/policy.ts';
-import { authenticate } from '../../../src/redis/write-snapshot.ts';
+import { authenticate } from '../../../src/redis/changes.ts';
 import { startBridge, type TestBridge, type TestOrganization } from '../../support/bridge.ts';
 import { startRedis, unusedPort, type RedisProcess } from '../../support/redis.ts';
 

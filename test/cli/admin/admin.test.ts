@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { beforeEach, describe, expect, test } from '@jest/globals';
 import { banUsernames } from '../../../src/redis/denylist.ts';
 import { hashApiKey, organizationBase } from '../../../src/redis/keys.ts';
-import { authenticate, readWriteSnapshot } from '../../../src/redis/write-snapshot.ts';
+import { authenticate, readWriteSnapshot } from '../../../src/redis/changes.ts';
 import { openEmbedded } from '../../../src/redis/connection/embedded.ts';
 import { putProfile } from '../../../src/redis/profiles.ts';
 import { runTool, type Ran } from '../../support/admin.ts';

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
 import { readComparisons, type ComparisonSummary } from '../../../src/cutover/compare/summary.ts';
 import { putProfile } from '../../../src/redis/profiles.ts';
-import { readWriteSnapshot } from '../../../src/redis/write-snapshot.ts';
+import { readWriteSnapshot } from '../../../src/redis/changes.ts';
 import { startLegacyBridge, type LegacyBridge } from '../legacy-bridge.ts';
 import { until } from '../../support/until.ts';
 

@@ -12,7 +12,7 @@ import { createReplayListings } from '../../../src/redis/replay-listings.ts';
 import { saveSettings } from '../../../src/redis/organizations.ts';
 import { putProfile } from '../../../src/redis/profiles.ts';
 import type { RedisClient } from '../../../src/redis/connection/client.ts';
-import { readWriteSnapshot, type WriteSnapshot } from '../../../src/redis/write-snapshot.ts';
+import { readWriteSnapshot, type WriteSnapshot } from '../../../src/redis/changes.ts';
 import { startLegacy, type Legacy } from '../../legacy/legacy.ts';
 import { freshPrefix } from '../../support/redis.ts';
 

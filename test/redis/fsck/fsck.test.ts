@@ -10,7 +10,7 @@ import { addToCollection, setObject, setWallet } from '../../../src/redis/operat
 import { listOrganizations, saveSettings } from '../../../src/redis/organizations.ts';
 import { putProfile } from '../../../src/redis/profiles.ts';
 import { changeComparison } from '../../../src/redis/reindex/reindex.ts';
-import { readWriteSnapshot } from '../../../src/redis/write-snapshot.ts';
+import { readWriteSnapshot } from '../../../src/redis/changes.ts';
 import { openTestStore } from '../../support/store.ts';
 import { startCluster } from '../../support/servers/redis-cluster.ts';
 import { freshPrefix } from '../../support/redis.ts';

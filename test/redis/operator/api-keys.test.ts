@@ -7,7 +7,7 @@ import {
   type NewApiKey,
 } from '../../../src/redis/operator/api-keys.ts';
 import { hashApiKey, organizationBase } from '../../../src/redis/keys.ts';
-import { authenticate } from '../../../src/redis/write-snapshot.ts';
+import { authenticate } from '../../../src/redis/changes.ts';
 import { saveSettings } from '../../../src/redis/organizations.ts';
 import { scanKeys } from '../../../src/redis/connection/scan.ts';
 import { freshPrefix } from '../../support/redis.ts';

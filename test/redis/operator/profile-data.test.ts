@@ -4,7 +4,7 @@ import { organizationBase } from '../../../src/redis/keys.ts';
 import { addToCollection, setObject, setWallet } from '../../../src/redis/operator/profile-data.ts';
 import { saveSettings } from '../../../src/redis/organizations.ts';
 import { putProfile } from '../../../src/redis/profiles.ts';
-import { readWriteSnapshot } from '../../../src/redis/write-snapshot.ts';
+import { readWriteSnapshot } from '../../../src/redis/changes.ts';
 import { freshPrefix } from '../../support/redis.ts';
 import { useTestStore } from '../../support/use-store.ts';
 

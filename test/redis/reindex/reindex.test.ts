@@ -9,7 +9,7 @@ import { saveSettings } from '../../../src/redis/organizations.ts';
 import { putProfile } from '../../../src/redis/profiles.ts';
 import { changeComparison } from '../../../src/redis/reindex/reindex.ts';
 import { scanKeys } from '../../../src/redis/connection/scan.ts';
-import { readWriteSnapshot } from '../../../src/redis/write-snapshot.ts';
+import { readWriteSnapshot } from '../../../src/redis/changes.ts';
 import { openTestStore } from '../../support/store.ts';
 import { startCluster } from '../../support/servers/redis-cluster.ts';
 import { freshPrefix } from '../../support/redis.ts';

@@ -1,7 +1,7 @@
 import { ProblemError } from '../../../contract/problems.ts';
 import type { ReplayAbility } from '../credentials.ts';
 import type { ReplayListings } from '../../../redis/replay-listings.ts';
-import type { Queued } from '../../../redis/write-snapshot.ts';
+import type { Queued } from '../../../redis/changes.ts';
 import type { QueuedCaller } from './changes.ts';
 
 /** With what the scripts queue a caller's change (lua/lib/change.lua). */

@@ -17,11 +17,7 @@ import { organizationBase, unreferencedPicturesKey } from '../../../../src/redis
 import { createReplayListings, type ReplayListings } from '../../../../src/redis/replay-listings.ts';
 import { registerOrganization, saveSettings } from '../../../../src/redis/organizations.ts';
 import { putProfile } from '../../../../src/redis/profiles.ts';
-import {
-  isBacklogFull,
-  readWriteSnapshot,
-  type WriteSnapshot,
-} from '../../../../src/redis/write-snapshot.ts';
+import { isBacklogFull, readWriteSnapshot, type WriteSnapshot } from '../../../../src/redis/changes.ts';
 import type { ProfileChange } from '../../../../src/domain/profile.ts';
 import { trackPending } from '../../../../src/media/lifecycle.ts';
 import { anyCommand, run, type Command, type Model } from '../../../redis/model.ts';
