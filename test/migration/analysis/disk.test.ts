@@ -7,7 +7,7 @@ import { afterEach, beforeEach, expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import { createGroups } from '../../../src/migration/analysis/groups.ts';
 import { createPartitions, partitionCount } from '../../../src/migration/analysis/partitions.ts';
-import { createPlaces } from '../../../src/migration/analysis/places.ts';
+import { createPlaces } from '../../../src/migration/engine/load/places.ts';
 import { createSeen } from '../../../src/migration/analysis/seen.ts';
 import { byCodeUnits, createSorter } from '../../../src/migration/analysis/sorter.ts';
 import { createSpool, type Entry } from '../../../src/migration/analysis/spool.ts';

@@ -1,7 +1,7 @@
 import { normalizedName } from '../../../domain/usernames.ts';
 import type { Outcome, Tallies } from '../../analysis/outcomes.ts';
 import { scopeOf } from '../../analysis/identity.ts';
-import { createPlaces } from '../../analysis/places.ts';
+import { createPlaces } from './places.ts';
 import type { Seen } from '../../analysis/seen.ts';
 import type { Spool } from '../../analysis/spool.ts';
 import { groupBy } from '../../../lib/collections/group-by.ts';

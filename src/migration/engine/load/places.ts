@@ -1,5 +1,5 @@
-import type { Batch } from '../sources/source.ts';
-import type { Extent, Workspace } from './workspace.ts';
+import type { Batch } from '../../sources/source.ts';
+import type { Extent, Workspace } from '../../analysis/workspace.ts';
 
 /**
  * Where the rows of a source stand, by the number of rows before each. They wait on disk, and only those that are asked
