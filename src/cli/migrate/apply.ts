@@ -10,7 +10,7 @@ import type { Copied } from '../../migration/pictures/copy.ts';
 import type { Scope } from '../../migration/sources/scope.ts';
 import { figuresOf, figuresTable, organizationFigures, sumOf, type Figures } from './report/figures.ts';
 import { listIssues, listWarnings, remedyFor } from './report/issues.ts';
-import type { Outcome } from './report/outcome.ts';
+import type { CommandResult } from './report/command-result.ts';
 import { countRemoved, describePruning, describeSpared } from './plan.ts';
 import { withSource, type SessionChoice, type CliEnvironment } from './session.ts';
 
@@ -22,7 +22,7 @@ export interface ApplyChoice
 }
 
 /** How an apply ended, for people and machines, with what `--follow` reports of it. */
-export interface AppliedOutcome extends Outcome {
+export interface AppliedResult extends CommandResult {
   state: Applied['kind'];
   isFull: boolean;
   pendingRenames: number;
@@ -30,7 +30,7 @@ export interface AppliedOutcome extends Outcome {
 }
 
 /** `migrate apply`: writes the source's records, and can be stopped at any time. */
-export async function apply(environment: CliEnvironment, choice: ApplyChoice): Promise<AppliedOutcome> {
+export async function apply(environment: CliEnvironment, choice: ApplyChoice): Promise<AppliedResult> {
   return await withSource('apply', environment, { ...choice, writes: true }, async (chosen, context) => {
     let pictures: Copied | undefined;
     const applied = await applyRun(chosen, context, {

@@ -3,7 +3,7 @@ import { entityNames, type Entity } from '../../migration/records/records.ts';
 import { number } from '../../lib/numbers.ts';
 import { table } from '../../lib/system/terminal.ts';
 import { listWarnings } from './report/issues.ts';
-import { outcomeOf, type Outcome } from './report/outcome.ts';
+import { commandResult, type CommandResult } from './report/command-result.ts';
 import { withSession, type CliEnvironment } from './session.ts';
 
 export interface ExportChoice {
@@ -13,7 +13,7 @@ export interface ExportChoice {
 }
 
 /** `migrate export`: what Redis holds, as the records that apply takes. */
-export async function exportAll(environment: CliEnvironment, choice: ExportChoice): Promise<Outcome> {
+export async function exportAll(environment: CliEnvironment, choice: ExportChoice): Promise<CommandResult> {
   const startedAt = Date.now();
   const { to, entities = entityNames, org } = choice;
   return await withSession(environment, {}, async (context) => {
@@ -27,6 +27,6 @@ export async function exportAll(environment: CliEnvironment, choice: ExportChoic
       json: { to, written: sum, entities: Object.fromEntries(written) },
       records: sum,
     };
-    return outcomeOf('export', startedAt, report, context.issues);
+    return commandResult('export', startedAt, report, context.issues);
   });
 }

@@ -3,9 +3,9 @@ import { formatInstant } from '../../lib/iso8601.ts';
 import { number } from '../../lib/numbers.ts';
 import { UsageError } from '../../migration/engine/issues.ts';
 import { describeError } from '../command-line.ts';
-import { apply, type AppliedOutcome, type ApplyChoice } from './apply.ts';
+import { apply, type AppliedResult, type ApplyChoice } from './apply.ts';
 import { ReverseModeError } from './cutover.ts';
-import type { Outcome } from './report/outcome.ts';
+import type { CommandResult } from './report/command-result.ts';
 import type { CliEnvironment } from './session.ts';
 
 export interface FollowChoice extends ApplyChoice {
@@ -21,7 +21,10 @@ const usualFullEvery = 60 * 60_000;
 const leastPause = 200;
 
 /** `migrate apply`, once or, with --follow, until it is stopped. */
-export async function applyOrFollow(environment: CliEnvironment, choice: FollowChoice): Promise<Outcome> {
+export async function applyOrFollow(
+  environment: CliEnvironment,
+  choice: FollowChoice,
+): Promise<CommandResult> {
   const { follow: isFollowing, lag = usualLag, fullEvery = usualFullEvery } = choice;
   if (isFollowing === true) return await follow(environment, { ...choice, lag, fullEvery });
   if (choice.lag !== undefined || choice.fullEvery !== undefined)
@@ -33,14 +36,17 @@ export async function applyOrFollow(environment: CliEnvironment, choice: FollowC
  * Applies what has changed, round after round. A problem in the first round ends it, as it would end any apply; later
  * ones are reported, and the next round tries again.
  */
-async function follow(environment: CliEnvironment, choice: FollowChoice & { lag: number }): Promise<Outcome> {
+async function follow(
+  environment: CliEnvironment,
+  choice: FollowChoice & { lag: number },
+): Promise<CommandResult> {
   const { signal } = environment;
   const report = createReport(environment, choice);
   /** When the last applied round began: what had changed by then is in Redis. */
   let appliedAt: number | undefined;
   for (let round = 1; ; round += 1) {
     const startedAt = Date.now();
-    let last: AppliedOutcome | undefined;
+    let last: AppliedResult | undefined;
     try {
       last = await apply(environment, { ...choice, fresh: choice.fresh === true && round === 1 });
       if (last.state === 'applied') appliedAt = startedAt;
@@ -62,7 +68,7 @@ async function follow(environment: CliEnvironment, choice: FollowChoice & { lag:
 }
 
 function createReport({ out, err }: CliEnvironment, { json, lag }: FollowChoice & { lag: number }) {
-  return (round: number, appliedAt: number | undefined, result: AppliedOutcome | string): void => {
+  return (round: number, appliedAt: number | undefined, result: AppliedResult | string): void => {
     const now = Date.now();
     const time = formatInstant(now);
     const lagSeconds = appliedAt === undefined ? undefined : (now - appliedAt) / 1000;
@@ -84,7 +90,7 @@ function createReport({ out, err }: CliEnvironment, { json, lag }: FollowChoice 
   };
 }
 
-function describeRound({ isFull, sum }: AppliedOutcome): string {
+function describeRound({ isFull, sum }: AppliedResult): string {
   const { read, created, updated, refused } = sum;
   return [
     `${number(read)} rows read${isFull ? ' (all)' : ''}`,

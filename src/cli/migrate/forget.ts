@@ -5,7 +5,7 @@ import type { MigrationContext } from '../../migration/engine/context.ts';
 import { MigrationError, UsageError } from '../../migration/engine/issues.ts';
 import { countRehearsal, forgetRun, removeRehearsal } from '../../migration/runs/forget.ts';
 import { readRun, runOrganizations } from '../../migration/runs/runs.ts';
-import type { Outcome } from './report/outcome.ts';
+import type { CommandResult } from './report/command-result.ts';
 import { withSession, type CliEnvironment } from './session.ts';
 
 export interface ForgetChoice {
@@ -15,7 +15,7 @@ export interface ForgetChoice {
 }
 
 /** `migrate forget`: removes what a run keeps in Redis, or everything that a rehearsal wrote. */
-export async function forget(environment: CliEnvironment, choice: ForgetChoice): Promise<Outcome> {
+export async function forget(environment: CliEnvironment, choice: ForgetChoice): Promise<CommandResult> {
   const { run, rehearsal } = choice;
   if ((run === undefined) === (rehearsal === undefined))
     throw new UsageError(
@@ -33,7 +33,7 @@ async function forgetOne(
   context: MigrationContext,
   run: string,
   choice: ForgetChoice,
-): Promise<Outcome> {
+): Promise<CommandResult> {
   const state = await readRun(context, run);
   if (state === undefined) throw new MigrationError(`there is no run ${run}: see status`);
   const renames = await countPendingRenames(context, await runOrganizations(context, run));
@@ -52,7 +52,7 @@ async function forgetRehearsal(
   environment: CliEnvironment,
   context: MigrationContext,
   choice: ForgetChoice,
-): Promise<Outcome> {
+): Promise<CommandResult> {
   const { prefix } = context;
   if (prefix === defaultKeyPrefix) {
     throw new UsageError(

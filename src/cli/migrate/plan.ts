@@ -7,13 +7,13 @@ import type { SourceChoice } from '../../migration/engine/read/choose.ts';
 import type { PrunePlan } from '../../migration/engine/write/prune.ts';
 import { figuresOf, figuresTable, organizationFigures, sumOf } from './report/figures.ts';
 import { listIssues, listWarnings, placeOf, remedyFor } from './report/issues.ts';
-import type { Outcome } from './report/outcome.ts';
+import type { CommandResult } from './report/command-result.ts';
 import { withSource, type SessionChoice, type CliEnvironment } from './session.ts';
 
 type PlanChoice = SourceChoice & SessionChoice & Parameters<typeof makePlan>[2];
 
 /** `migrate plan`: reads everything, writes nothing, and shows what an apply would do, and its problems. */
-export async function plan(environment: CliEnvironment, choice: PlanChoice): Promise<Outcome> {
+export async function plan(environment: CliEnvironment, choice: PlanChoice): Promise<CommandResult> {
   return await withSource('plan', environment, choice, async (chosen, context) => {
     const { assessment, tallies, pruning, changes } = await makePlan(chosen, context, choice);
     const { issues } = context;

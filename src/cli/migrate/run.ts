@@ -8,7 +8,7 @@ import { forget } from './forget.ts';
 import { entityNames } from '../../migration/records/records.ts';
 import { plan } from './plan.ts';
 import type { Shell } from '../shell.ts';
-import type { Outcome } from './report/outcome.ts';
+import type { CommandResult } from './report/command-result.ts';
 import type { CliEnvironment } from './session.ts';
 import { verify } from './verify.ts';
 import { status } from './status.ts';
@@ -50,7 +50,7 @@ export async function runMigrate(args: readonly string[], tool: Shell): Promise<
 function createProgram(tool: Shell, onExit: (code: number) => void): Command {
   const { out, err } = tool;
   const does =
-    <Own>(command: (environment: CliEnvironment, flags: Own) => Promise<Outcome>) =>
+    <Own>(command: (environment: CliEnvironment, flags: Own) => Promise<CommandResult>) =>
     async (flags: Own & { json?: boolean }): Promise<void> => {
       const outcome = await command({ ...tool, config: readConfig(tool.env) }, flags);
       const printed = flags.json === true ? JSON.stringify(outcome.json, null, 2) : outcome.text;

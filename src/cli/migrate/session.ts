@@ -13,7 +13,7 @@ import { createOrganizations } from '../../migration/engine/organizations.ts';
 import { createProgress } from '../../migration/engine/progress.ts';
 import type { Shell } from '../shell.ts';
 import { whileRegistered } from './cutover.ts';
-import { outcomeOf, type Outcome, type Report } from './report/outcome.ts';
+import { commandResult, type CommandResult, type Report } from './report/command-result.ts';
 
 /** What a command needs from the process that runs it. */
 export interface CliEnvironment extends Shell {
@@ -43,12 +43,12 @@ export async function withSource<Own extends Report>(
   environment: CliEnvironment,
   choice: SourceChoice & SessionChoice,
   work: (chosen: Chosen, context: MigrationContext) => Promise<Own>,
-): Promise<Own & Outcome> {
+): Promise<Own & CommandResult> {
   const startedAt = Date.now();
   const chosen = await openChosen(choice, environment.env);
   try {
     return await withSession(environment, { ...choice, openedAt: chosen.openedAt }, async (context) =>
-      outcomeOf(command, startedAt, await work(chosen, context), context.issues, chosen),
+      commandResult(command, startedAt, await work(chosen, context), context.issues, chosen),
     );
   } finally {
     await chosen.source.close();

@@ -6,7 +6,7 @@ import { readRun, runOrganizations, runsKey, type RoundState } from '../../migra
 import { MigrationError } from '../../migration/engine/issues.ts';
 import { number } from '../../lib/numbers.ts';
 import { table } from '../../lib/system/terminal.ts';
-import type { Outcome } from './report/outcome.ts';
+import type { CommandResult } from './report/command-result.ts';
 import { withSession, type CliEnvironment } from './session.ts';
 
 /** The state of a run; `reading` is before its first write, or before the first write of its next round. */
@@ -31,7 +31,7 @@ interface Run {
 export async function status(
   environment: CliEnvironment,
   { run: wanted }: { run?: string | undefined },
-): Promise<Outcome> {
+): Promise<CommandResult> {
   return await withSession(environment, {}, async (context) => {
     const all = await readRuns(context);
     const runs = wanted === undefined ? all : all.filter(({ name }) => name === wanted);

@@ -6,7 +6,7 @@ import { readAllNext, readRun, runOrganizations } from '../../migration/runs/run
 import { counted, number } from '../../lib/numbers.ts';
 import { table } from '../../lib/system/terminal.ts';
 import { listIssues } from './report/issues.ts';
-import type { Outcome } from './report/outcome.ts';
+import type { CommandResult } from './report/command-result.ts';
 import { verify as compareBoth, type Verified } from '../../migration/engine/compare/verify.ts';
 import { withSource, type SessionChoice, type CliEnvironment } from './session.ts';
 
@@ -14,7 +14,7 @@ import { withSource, type SessionChoice, type CliEnvironment } from './session.t
 export async function verify(
   environment: CliEnvironment,
   choice: SourceChoice & SessionChoice,
-): Promise<Outcome> {
+): Promise<CommandResult> {
   return await withSource('verify', environment, choice, async (chosen, context) => {
     const { store, prefix, issues } = context;
     const state = await readRun(context, chosen.run);

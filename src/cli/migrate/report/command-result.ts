@@ -3,7 +3,7 @@ import type { Issues } from '../../../migration/engine/issues.ts';
 import type { Chosen } from '../../../migration/engine/read/choose.ts';
 
 /** How a command ended. */
-export interface Outcome {
+export interface CommandResult {
   exitCode: 0 | 1 | 130;
   /** Undefined, and the text empty, if everything has been printed already. */
   json: unknown;
@@ -28,13 +28,13 @@ export interface Report {
 }
 
 /** A command's outcome, with what all of them say: the source, the speed, and what there is to know of records. */
-export function outcomeOf<Own extends Report>(
+export function commandResult<Own extends Report>(
   command: string,
   startedAt: number,
   report: Own,
   issues: Issues,
   chosen?: Chosen,
-): Own & Outcome {
+): Own & CommandResult {
   const { title, parts, json, records, afterSpeed, error, isInterrupted } = report;
   const exact = Math.max(1, Date.now() - startedAt) / 1000;
   const seconds = Math.round(exact * 1000) / 1000;
