@@ -16,7 +16,7 @@ export function createTestContext(
   return {
     store,
     prefix,
-    mediaUrl: '',
+    pictureUrlPrefix: '',
     snapshotAt: undefined,
     epoch: 0,
     marksFrom: 0,

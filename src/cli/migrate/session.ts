@@ -74,7 +74,7 @@ export async function withSession<Result>(
     const workspace = createWorkspace();
     releasers.onClose('temporary files', workspace.close);
     const { keyPrefix: prefix } = config;
-    const mediaUrl = mediaUrlOf(config);
+    const pictureUrlPrefix = pictureUrlPrefixOf(config);
     // By the clock of Redis, as adoptions are; that of this machine may differ.
     const snapshotAt = choice.openedAt && (await storeTime(store)) - (performance.now() - choice.openedAt);
     const marksFrom = await firstEpochThatCounts(store, prefix, snapshotAt);
@@ -82,7 +82,7 @@ export async function withSession<Result>(
       const context: MigrationContext = {
         store,
         prefix,
-        mediaUrl,
+        pictureUrlPrefix,
         snapshotAt,
         epoch,
         marksFrom,
@@ -135,6 +135,6 @@ function storeLost(cause?: Error): MigrationError {
 }
 
 /** The beginning of the URLs of the bridge's own picture files; the same as in the service if its address is fixed. */
-function mediaUrlOf({ publicBaseUrl, host, port }: Config): string {
+function pictureUrlPrefixOf({ publicBaseUrl, host, port }: Config): string {
   return `${publicBaseUrl ?? serverUrl(host, port)}/media/`;
 }

@@ -9,7 +9,7 @@ export interface MigrationContext {
   readonly store: RedisClient;
   readonly prefix: string;
   /** What the URLs of our own picture files begin with. */
-  readonly mediaUrl: string;
+  readonly pictureUrlPrefix: string;
   /**
    * When the source's snapshot was opened, by the store's clock in ms; undefined if unknown. Later adoptions from the
    * legacy service are newer than the source.

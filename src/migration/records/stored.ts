@@ -9,15 +9,19 @@ export type StoredProfile = ReadonlyMap<string, string>;
 /**
  * A profile's fields as Redis holds them, name and value in turn. `t` is always the last; it is empty where the
  * source does not say when the profile changed. They follow what is in `fields`. The URLs of the bridge's own picture
- * files begin with `mediaUrl`.
+ * files begin with `pictureUrlPrefix`.
  */
-export function profileFields(record: ProfileRecord, mediaUrl: string, fields: string[] = []): string[] {
+export function profileFields(
+  record: ProfileRecord,
+  pictureUrlPrefix: string,
+  fields: string[] = [],
+): string[] {
   if (record.username !== undefined) fields.push('u', record.username);
   const reference = record.profilePictureObjectDefinitionId;
   const url = record.profilePictureUrl;
   if (url !== undefined) {
     // If there is a reference as well, that is the picture, and the URL is only kept.
-    const file = reference === undefined ? ownFile(url, mediaUrl) : undefined;
+    const file = reference === undefined ? ownFile(url, pictureUrlPrefix) : undefined;
     if (file === undefined) fields.push('pu', url);
     else fields.push('pf', file);
   }
@@ -38,13 +42,13 @@ export function profileRecord(
   organizationId: string,
   userId: string,
   stored: StoredProfile,
-  mediaUrl: string,
+  pictureUrlPrefix: string,
 ): ProfileRecord {
   const record: ProfileRecord = { organizationId, userId };
   const username = stored.get('u');
   if (username !== undefined) record.username = username;
   const file = stored.get('pf');
-  const url = file === undefined ? stored.get('pu') : mediaUrl + file;
+  const url = file === undefined ? stored.get('pu') : pictureUrlPrefix + file;
   if (url !== undefined) record.profilePictureUrl = url;
   const picture = stored.get('pr');
   if (picture !== undefined) record.profilePictureObjectDefinitionId = decodeReference(picture);
@@ -65,9 +69,9 @@ export function profileRecord(
 }
 
 /** The name of the bridge's own picture file at a URL; undefined for any other URL. */
-function ownFile(url: string, mediaUrl: string): string | undefined {
-  if (!url.startsWith(mediaUrl)) return undefined;
-  const name = url.slice(mediaUrl.length);
+function ownFile(url: string, pictureUrlPrefix: string): string | undefined {
+  if (!url.startsWith(pictureUrlPrefix)) return undefined;
+  const name = url.slice(pictureUrlPrefix.length);
   return pictureTypeOf(name) === undefined ? undefined : name;
 }
 

@@ -15,7 +15,7 @@ test('an unknown reply of a script is an error, not a success', async () => {
     const context = {
       store,
       organizations,
-      mediaUrl: '',
+      pictureUrlPrefix: '',
       epoch: 0,
       marksFrom: 0,
       trustsSource: false,

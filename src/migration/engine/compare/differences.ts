@@ -65,7 +65,7 @@ async function compareProfiles(
   const found = await readProfiles(context, organization, rows);
   return records.map((record, position) => {
     const { stored = new Map<string, string>(), holder } = found[position] ?? {};
-    const source = new Map(pairsOf(profileFields(record, context.mediaUrl)));
+    const source = new Map(pairsOf(profileFields(record, context.pictureUrlPrefix)));
     const [file, copiedFrom] = [stored.get('pf'), stored.get('po')];
     // A picture that was copied here is the source's.
     if (file !== undefined && copiedFrom !== undefined && copiedFrom === source.get('pu')) {

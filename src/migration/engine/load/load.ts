@@ -67,7 +67,7 @@ export function createLoad(
   context: MigrationContext,
   { run, tallies, resumeAt, pacer, onBegin, onDiscard }: LoadOptions,
 ): Load {
-  const { store, prefix, epoch, issues, mediaUrl, organizations, workspace, signal } = context;
+  const { store, prefix, epoch, issues, pictureUrlPrefix, organizations, workspace, signal } = context;
   const load = async (
     { id, base }: Organization,
     kind: 'profiles' | 'names',
@@ -132,7 +132,7 @@ export function createLoad(
         continue;
       }
       tallies.add('profiles', organization.id, 'created');
-      if (seq >= resumeAt) profiles.add(organization, profileFields(record, mediaUrl, [userId]));
+      if (seq >= resumeAt) profiles.add(organization, profileFields(record, pictureUrlPrefix, [userId]));
     }
     return profiles.room();
   };

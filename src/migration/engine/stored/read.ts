@@ -7,7 +7,7 @@ import type { MigrationContext } from '../context.ts';
 import type { Organization } from '../organizations.ts';
 import { migrateRead } from '../scripts.ts';
 
-export type ReadContext = Pick<MigrationContext, 'store' | 'mediaUrl'>;
+export type ReadContext = Pick<MigrationContext, 'store' | 'pictureUrlPrefix'>;
 
 /** Reads records of an organization by their keys (identityOf), in the same order; undefined for one that is not there. */
 export async function readRecords<E extends Entity>(
@@ -68,7 +68,7 @@ const readers: { readonly [E in Entity]: Reader<E> } = {
     return users.map((user, position) => {
       const stored = found[position]?.stored;
       return stored?.has('t') === true
-        ? profileRecord(organization.id, user, stored, context.mediaUrl)
+        ? profileRecord(organization.id, user, stored, context.pictureUrlPrefix)
         : undefined;
     });
   },

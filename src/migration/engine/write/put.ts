@@ -34,7 +34,7 @@ export interface Result {
 
 type PutContext = Pick<
   MigrationContext,
-  'store' | 'organizations' | 'mediaUrl' | 'epoch' | 'trustsSource' | 'snapshotAt' | 'marksFrom'
+  'store' | 'organizations' | 'pictureUrlPrefix' | 'epoch' | 'trustsSource' | 'snapshotAt' | 'marksFrom'
 >;
 
 /**
@@ -168,12 +168,21 @@ async function putOnce(
   results: Result[],
   again: ProfileRow[],
 ): Promise<boolean> {
-  const { store, organization, mediaUrl, mode, epoch, trustsSource, snapshotAt = '', marksFrom } = place;
+  const {
+    store,
+    organization,
+    pictureUrlPrefix,
+    mode,
+    epoch,
+    trustsSource,
+    snapshotAt = '',
+    marksFrom,
+  } = place;
   const trust = trustsSource ? 'trust-source' : '';
   const [, outcomes, names, denied] = await withCurrentIndex(place, async () => {
     const { base, index, namesToCome } = organization;
     const encoded = rows.map(({ record, seen }) => {
-      const fields = profileFields(record, mediaUrl);
+      const fields = profileFields(record, pictureUrlPrefix);
       const file = fields.indexOf('pf');
       return [
         record.userId,
