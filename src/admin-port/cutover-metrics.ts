@@ -1,6 +1,6 @@
 import { Registry } from 'prom-client';
 import { modes } from '../cutover/modes.ts';
-import { countDifferences, type GatheredEvidence } from '../cutover/verdict/evidence.ts';
+import { countDifferences, type Evidence } from '../cutover/verdict/evidence.ts';
 import { judge, nextMode, silence } from '../cutover/verdict/readiness.ts';
 import { addGauge, oneOf, type MetricsText } from '../deprecation/metrics.ts';
 
@@ -8,7 +8,7 @@ interface GaugeSpec {
   name: string;
   help: string;
   label?: string;
-  read: (evidence: GatheredEvidence) => number | Record<string, number>;
+  read: (evidence: Evidence) => number | Record<string, number>;
 }
 
 const gauges: readonly GaugeSpec[] = [
@@ -114,9 +114,9 @@ const gauges: readonly GaugeSpec[] = [
  * The state of the cut-over, which all instances share, in Prometheus' format. No label has a user, a key or an
  * organization. If no mode was ever stored, and while Redis is unavailable, the series are absent.
  */
-export function createCutoverMetrics(read: () => Promise<GatheredEvidence>): MetricsText {
+export function createCutoverMetrics(read: () => Promise<Evidence>): MetricsText {
   const registry = new Registry();
-  let evidence: GatheredEvidence | undefined;
+  let evidence: Evidence | undefined;
   for (const { name, read: valuesOf, ...gauge } of gauges) {
     addGauge(registry, { ...gauge, name: `profile_bridge_cutover_${name}` }, () =>
       evidence?.state.isStored === true ? valuesOf(evidence) : undefined,

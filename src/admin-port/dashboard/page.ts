@@ -1,4 +1,4 @@
-import type { GatheredEvidence } from '../../cutover/verdict/evidence.ts';
+import type { Evidence } from '../../cutover/verdict/evidence.ts';
 import type { DeprecationPolicy } from '../../deprecation/policy/policy.ts';
 import { groups } from '../../deprecation/reports/usage-query.ts';
 import { dayMs, dayName } from '../../lib/days.ts';
@@ -34,7 +34,7 @@ export function renderDashboard(
   { policy, now, signedIn }: PageOptions,
   query: DashboardQuery,
   data: DashboardData,
-  cutover: GatheredEvidence,
+  cutover: Evidence,
 ): string {
   const body = html`${bar(signedIn, html`As of ${moment(data.now)} UTC`)}
     <main id="content">

@@ -1,6 +1,6 @@
 import type { RequestHandler } from 'express';
 import type { DeprecationPolicy } from '../../deprecation/policy/policy.ts';
-import type { GatheredEvidence } from '../../cutover/verdict/evidence.ts';
+import type { Evidence } from '../../cutover/verdict/evidence.ts';
 import type { RedisClient } from '../../redis/connection/client.ts';
 import { readParameters } from '../parameters.ts';
 import { explainError, type AdminProblem } from '../problem.ts';
@@ -13,7 +13,7 @@ interface DashboardOptions {
   store: RedisClient;
   keyPrefix: string;
   policy: () => DeprecationPolicy;
-  readCutover: () => Promise<GatheredEvidence>;
+  readCutover: () => Promise<Evidence>;
   now: () => number;
 }
 

@@ -5,10 +5,10 @@ import { readLegacyPictures } from './pictures.ts';
 import type { RedisClient } from '../../redis/connection/client.ts';
 
 /** What verdicts are based on, and the results of comparing in each organization. */
-export type GatheredEvidence = Awaited<ReturnType<typeof readEvidence>>;
+export type Evidence = Awaited<ReturnType<typeof readEvidence>>;
 
 /** Reads the evidence; registrations of processes that have certainly ended are removed first. */
-export async function gatherEvidence(store: RedisClient, prefix: string): Promise<GatheredEvidence> {
+export async function gatherEvidence(store: RedisClient, prefix: string): Promise<Evidence> {
   const { instances } = await readCutover(store, prefix);
   await removeEnded(store, prefix, instances);
   return await readEvidence(store, prefix);
@@ -31,7 +31,7 @@ export function inThisMode(organizations: readonly ComparisonSummary[], since: n
 }
 
 /** How often each field has differed since the mode is in force. */
-export function countDifferences({ organizations, state }: GatheredEvidence): Map<string, number> {
+export function countDifferences({ organizations, state }: Evidence): Map<string, number> {
   const counts = new Map<string, number>();
   for (const { fields } of inThisMode(organizations, state.since)) {
     for (const [field, count] of Object.entries(fields)) counts.set(field, (counts.get(field) ?? 0) + count);

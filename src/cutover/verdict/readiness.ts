@@ -1,12 +1,7 @@
 import { counted } from '../../lib/numbers.ts';
 import { authorityOf, modes, ruleOf, type Mode } from '../modes.ts';
 import type { Instance } from '../switch/registry.ts';
-import type { GatheredEvidence } from './evidence.ts';
-
-/** What a verdict is based on. */
-export interface Evidence extends Pick<GatheredEvidence, 'state' | 'comparisons' | 'legacyPictures'> {
-  replay: Omit<GatheredEvidence['replay'], 'organizations'>;
-}
+import type { Evidence } from './evidence.ts';
 
 /** Something that prevents a step, or that the operator should know before it. */
 export interface Finding {

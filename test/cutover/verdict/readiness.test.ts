@@ -1,7 +1,8 @@
 import { describe, expect, test } from '@jest/globals';
 import type { Mode } from '../../../src/cutover/modes.ts';
 import type { CutoverState, Instance } from '../../../src/cutover/switch/registry.ts';
-import { blocksEvenForced, judge, type Evidence } from '../../../src/cutover/verdict/readiness.ts';
+import type { Evidence } from '../../../src/cutover/verdict/evidence.ts';
+import { blocksEvenForced, judge } from '../../../src/cutover/verdict/readiness.ts';
 
 const instance: Instance = {
   id: 'web-1',
@@ -29,7 +30,13 @@ const compared: Evidence['comparisons'] = {
   lostNames: 0,
   lastGapAt: 0,
 };
-const nothing = { entries: 0, oldestAt: undefined, setAside: 0, pausedBecause: undefined };
+const nothing = {
+  entries: 0,
+  oldestAt: undefined,
+  setAside: 0,
+  pausedBecause: undefined,
+  organizations: [],
+};
 
 function verdict(
   mode: Mode,
@@ -55,6 +62,7 @@ function verdict(
   const found = judge(
     {
       state,
+      organizations: [],
       comparisons: { ...compared, ...given.comparisons },
       replay: { ...nothing, ...given.replay },
       legacyPictures: given.pictures === undefined ? undefined : { count: given.pictures, at: 1 },

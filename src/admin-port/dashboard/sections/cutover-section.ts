@@ -1,7 +1,7 @@
 import { adoptionFailureTexts } from '../../../cutover/compare/findings.ts';
 import { authorityOf, modes, type Mode } from '../../../cutover/modes.ts';
 import type { CutoverState, Instance } from '../../../cutover/switch/registry.ts';
-import { countDifferences, inThisMode, type GatheredEvidence } from '../../../cutover/verdict/evidence.ts';
+import { countDifferences, inThisMode, type Evidence } from '../../../cutover/verdict/evidence.ts';
 import { judge, nextMode, silence } from '../../../cutover/verdict/readiness.ts';
 import { html, type Content, type Html } from '../../../lib/html.ts';
 import { hourMs } from '../../../lib/days.ts';
@@ -22,7 +22,7 @@ const shownFailures = 10;
 const shownHours = 48;
 
 /** How far the bridge has taken over from the legacy service; nothing if it was never in front of one. */
-export function cutoverSection(evidence: GatheredEvidence): Html | undefined {
+export function cutoverSection(evidence: Evidence): Html | undefined {
   const { isStored, mode, since, underWay, history, now, instances } = evidence.state;
   if (!isStored) return undefined;
   return section(
@@ -72,7 +72,7 @@ function periods(history: CutoverState['history'], now: number): Html {
   </div>`;
 }
 
-function figures(evidence: GatheredEvidence): Html {
+function figures(evidence: Evidence): Html {
   const { comparisons, state, replay, legacyPictures } = evidence;
   const { compared, different, differingUsers, unsettled, failedAdoptions, unmappedKeys, refusedKeys } =
     comparisons;
@@ -97,7 +97,7 @@ function figures(evidence: GatheredEvidence): Html {
 }
 
 /** How often each field has differed in this mode, the most frequent first. */
-function differencesByField(evidence: GatheredEvidence): Html | undefined {
+function differencesByField(evidence: Evidence): Html | undefined {
   const differences = [...countDifferences(evidence)].toSorted(([, one], [, other]) => other - one);
   const most = differences[0]?.[1];
   if (most === undefined) return undefined;
@@ -117,7 +117,7 @@ function differencesByField(evidence: GatheredEvidence): Html | undefined {
 }
 
 /** How many comparisons differed in each of the last hours; a hole where nothing was compared. */
-function differencesOverTime({ organizations, state: { now, since } }: GatheredEvidence): Html | undefined {
+function differencesOverTime({ organizations, state: { now, since } }: Evidence): Html | undefined {
   const lastHour = Math.floor(now / hourMs) * hourMs;
   const firstHour = Math.max(lastHour - (shownHours - 1) * hourMs, Math.floor(since / hourMs) * hourMs);
   const count = Math.max(1, (lastHour - firstHour) / hourMs + 1);
@@ -142,7 +142,7 @@ function differencesOverTime({ organizations, state: { now, since } }: GatheredE
 }
 
 /** Whose changes could not be brought over, and why. */
-function failures({ comparisons: { failedAdoptions }, organizations }: GatheredEvidence): Html | undefined {
+function failures({ comparisons: { failedAdoptions }, organizations }: Evidence): Html | undefined {
   if (failedAdoptions === 0) return undefined;
   const lines = organizations.flatMap(({ organizationId, adoptionFailures }) =>
     adoptionFailures.map(({ userId, reason, at }) =>
@@ -160,14 +160,14 @@ function failures({ comparisons: { failedAdoptions }, organizations }: GatheredE
   </details>`;
 }
 
-function backlogHint({ replay: { oldestAt, pausedBecause }, state: { now } }: GatheredEvidence): string {
+function backlogHint({ replay: { oldestAt, pausedBecause }, state: { now } }: Evidence): string {
   if (pausedBecause !== undefined) return `paused: ${pausedBecause}`;
   if (oldestAt === undefined) return 'nothing';
   return `the oldest for ${Math.max(0, Math.round((now - oldestAt) / 1000))} s`;
 }
 
 /** Whether the next step is safe; if not, why, and what to do. */
-function nextStep(evidence: GatheredEvidence): Html | undefined {
+function nextStep(evidence: Evidence): Html | undefined {
   const next = nextMode(evidence.state.mode);
   if (next === undefined) return undefined;
   const { ready, reasons, warnings } = judge(evidence, next);

@@ -2,9 +2,9 @@ import { number } from '../../../lib/numbers.ts';
 import { formatInstant } from '../../../lib/iso8601.ts';
 import type { CutoverState, Instance } from '../../../cutover/switch/registry.ts';
 import { adoptionFailureTexts } from '../../../cutover/compare/findings.ts';
-import type { GatheredEvidence } from '../../../cutover/verdict/evidence.ts';
+import type { Evidence } from '../../../cutover/verdict/evidence.ts';
 import { printable } from '../../../lib/system/terminal.ts';
-import { silence, type Evidence, type Verdict } from '../../../cutover/verdict/readiness.ts';
+import { silence, type Verdict } from '../../../cutover/verdict/readiness.ts';
 
 /** The mode in force, and a switch under way. */
 export function modeLines({ mode, since, by, underWay, isStored }: CutoverState): string[] {
@@ -34,7 +34,7 @@ export function instanceLines(instances: readonly Instance[]): string[] {
 const shownFailures = 5;
 
 /** Changes that the legacy service may have and Redis does not; nothing if there are none. */
-export function doubtLines({ comparisons, organizations }: GatheredEvidence): string[] {
+export function doubtLines({ comparisons, organizations }: Evidence): string[] {
   const { unsettled, failedAdoptions } = comparisons;
   if (unsettled + failedAdoptions === 0) return [];
   const failures = organizations.flatMap(({ organizationId, adoptionFailures }) =>
