@@ -55,8 +55,8 @@ export async function serve(resources: Resources, { ledger, metrics, load }: Cou
   const cutover = await joinCutover(store, {
     keyPrefix,
     kind: 'bridge',
-    hasLegacy: config.legacyBaseUrl !== undefined,
-    canReplay: ability.kind === 'able',
+    legacy: config.legacyBaseUrl !== undefined,
+    replay: ability.kind === 'able',
     log,
   });
   releasers.onClose('cut-over', cutover.close);

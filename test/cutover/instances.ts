@@ -6,13 +6,13 @@ import type { RedisClient } from '../../src/redis/connection/client.ts';
 export async function joinTestInstance(
   store: RedisClient,
   keyPrefix: string,
-  hasLegacy = true,
+  legacy = true,
 ): Promise<Cutover> {
   return await joinCutover(store, {
     keyPrefix,
     kind: 'bridge',
-    hasLegacy,
-    canReplay: false,
+    legacy,
+    replay: false,
     log: createLog('error'),
   });
 }

@@ -34,8 +34,8 @@ export async function whileRegistered<Result>(
   const cutover = await joinCutover(store, {
     keyPrefix: prefix,
     kind: 'migrate',
-    hasLegacy: true,
-    canReplay: true,
+    legacy: true,
+    replay: true,
     onMode: stopInReverse,
   });
   try {

@@ -32,9 +32,9 @@ export interface CutoverOptions {
   keyPrefix: string;
   kind: 'bridge' | 'migrate';
   /** Whether LEGACY_BASE_URL is set; true for a migration, which need not reach the legacy service. */
-  hasLegacy: boolean;
+  legacy: boolean;
   /** Whether this instance can seal and open the API keys of waiting changes (REPLAY_SECRET); true for a migration. */
-  canReplay: boolean;
+  replay: boolean;
   /** Undefined: nothing is logged. */
   log?: Log;
   /** Called when reads move to another mode. */
@@ -58,9 +58,9 @@ const storeAway = 1000;
  * process must not serve in the stored mode.
  */
 export async function joinCutover(store: RedisClient, options: CutoverOptions) {
-  const { keyPrefix, kind, hasLegacy, canReplay, log } = options;
+  const { keyPrefix, kind, legacy, replay, log } = options;
   const key = cutoverKey(keyPrefix);
-  const { id, registration } = newRegistration({ kind, legacy: hasLegacy, replay: canReplay });
+  const { id, registration } = newRegistration({ kind, legacy, replay });
 
   await removeEnded(store, keyPrefix, (await readCutover(store, keyPrefix)).instances);
   let position = follow(await announced(true), 0);

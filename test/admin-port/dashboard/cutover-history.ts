@@ -23,7 +23,7 @@ export async function writeCutover(
   past: readonly PastMode[],
 ): Promise<Cutover> {
   const log = createLog('silent');
-  const options = { keyPrefix, kind: 'bridge', hasLegacy: true, canReplay: true, log } as const;
+  const options = { keyPrefix, kind: 'bridge', legacy: true, replay: true, log } as const;
   const instance = await joinCutover(client, options);
   for (const { mode: to } of past.slice(1)) {
     const { mode: from } = await readCutover(client, keyPrefix);

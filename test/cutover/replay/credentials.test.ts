@@ -33,7 +33,7 @@ async function able(secret: string, previous?: string): Promise<ReplayCredential
 
 /** Registers an instance that can replay, as a bridge does after it has opened its credentials. */
 async function join() {
-  return await joinCutover(store, { keyPrefix: prefix, kind: 'bridge', hasLegacy: true, canReplay: true });
+  return await joinCutover(store, { keyPrefix: prefix, kind: 'bridge', legacy: true, replay: true });
 }
 
 describe('a sealed API key', () => {
@@ -138,7 +138,7 @@ describe('the secret', () => {
 
 test('an instance that cannot replay does not start in the mode reverse', async () => {
   await store.hset(cutoverKey(prefix), { mode: 'reverse', epoch: 1, since: 1, by: 'test' });
-  const start = joinCutover(store, { keyPrefix: prefix, kind: 'bridge', hasLegacy: true, canReplay: false });
+  const start = joinCutover(store, { keyPrefix: prefix, kind: 'bridge', legacy: true, replay: false });
   await expect(start).rejects.toThrow('REPLAY_SECRET');
   const other = await join();
   expect(other.mode()).toBe('reverse');

@@ -34,8 +34,8 @@ afterEach(async () => {
 
 const env = () => ({ REDIS_URL: testRedisUrl(), KEY_PREFIX: prefix, ALLOW_EVICTION: '1' });
 
-async function join(hasLegacy = true): Promise<Cutover> {
-  const one = await joinTestInstance(store, prefix, hasLegacy);
+async function join(legacy = true): Promise<Cutover> {
+  const one = await joinTestInstance(store, prefix, legacy);
   joined.push(one);
   return one;
 }

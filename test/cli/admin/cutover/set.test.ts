@@ -112,7 +112,7 @@ describe('cutover set', () => {
   });
 
   test('is withdrawn if the outcome of the last change before it is in doubt', async () => {
-    const options = { keyPrefix: prefix, kind: 'bridge', hasLegacy: true, canReplay: true } as const;
+    const options = { keyPrefix: prefix, kind: 'bridge', legacy: true, replay: true } as const;
     const one = await joinCutover(store, options);
     joined.push(one);
     await run('set mirror');
