@@ -27,7 +27,7 @@ const findCaller = script<
  * Why a script has not checked names: `stale`, their forms belong to another generation of the name index than the one
  * in force; `frozen`, the index is being rebuilt (lua/lib/names.lua, refused_generation).
  */
-export type Refusal = 'stale' | 'frozen';
+export type GenerationRefusal = 'stale' | 'frozen';
 
 /**
  * What a write is checked against before its script runs. The script refuses as `stale` what was checked against an

@@ -8,18 +8,18 @@ import {
   readAgain,
   runChange,
   type ChangeArguments,
-  type Refusal,
+  type GenerationRefusal,
   type WriteSnapshot,
 } from './changes.ts';
 
 const ban = script<
   [...ChangeArguments, keyId: string, ...string[]],
-  [Refusal] | ['banned', ('added' | 'skipped' | 'replacement-in-use' | 'replacement-denied')[]]
+  [GenerationRefusal] | ['banned', ('added' | 'skipped' | 'replacement-in-use' | 'replacement-denied')[]]
 >('denylist/ban');
 
 const remove = script<
   [...ChangeArguments, keyId: string, ...string[]],
-  [Refusal] | ['removed', ('deleted' | 'in-use' | 'absent')[]]
+  [GenerationRefusal] | ['removed', ('deleted' | 'in-use' | 'absent')[]]
 >('denylist/remove');
 
 const stageOpen = script<[...ChangeArguments, token: string, leaseMs: number], 'opened' | 'busy'>(
@@ -28,12 +28,12 @@ const stageOpen = script<[...ChangeArguments, token: string, leaseMs: number], '
 
 const stageAdd = script<
   [...ChangeArguments, token: string, leaseMs: number, ...string[]],
-  [Refusal | 'lapsed'] | ['staged', added: number, positionsInUse: number[]]
+  [GenerationRefusal | 'lapsed'] | ['staged', added: number, positionsInUse: number[]]
 >('denylist/stage_add');
 
 const stageCommit = script<
   [...ChangeArguments, token: string, keyId: string, names: number],
-  'committed' | 'lapsed' | Refusal
+  'committed' | 'lapsed' | GenerationRefusal
 >('denylist/stage_commit');
 
 const stageDrop = script<[token: string], 'dropped' | 'lapsed'>('denylist/stage_drop');

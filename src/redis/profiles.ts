@@ -20,7 +20,7 @@ import {
   type ChangeArguments,
   type JsonText,
   type KeyReply,
-  type Refusal,
+  type GenerationRefusal,
   type WriteSnapshot,
 } from './changes.ts';
 
@@ -46,7 +46,7 @@ const findProfile = script<
 const put = script<
   [...ChangeArguments, ...string[]],
   | ['put', unusedFile: JsonText, ProfileReply]
-  | [Refusal | 'staged' | 'denied' | 'taken' | 'lapsed']
+  | [GenerationRefusal | 'staged' | 'denied' | 'taken' | 'lapsed']
   | ['object-not-found' | 'object-not-in-collection', field: 'picture' | 'avatar']
 >('profile/put');
 

@@ -17,7 +17,7 @@ interface Owner {
   host: string;
 }
 
-interface Run {
+interface RunStatus {
   name: string;
   phase: Phase;
   /** What it, or its last round, has done so far. */
@@ -57,10 +57,10 @@ export async function status(
 }
 
 /** Runs that are in progress or have written something, by name. */
-async function readRuns(context: MigrationContext): Promise<Run[]> {
+async function readRuns(context: MigrationContext): Promise<RunStatus[]> {
   const { store, prefix } = context;
   const names = (await store.smembers(runsKey(prefix))).sort();
-  const runs = names.map(async (name): Promise<Run[]> => {
+  const runs = names.map(async (name): Promise<RunStatus[]> => {
     const [state, owner] = await Promise.all([readRun(context, name), whoApplies(context, name)]);
     if (state === undefined && owner === undefined) return [];
     const pendingRenames = await countPendingRenames(context, await runOrganizations(context, name));
@@ -83,7 +83,7 @@ function shown({ source, onConflict, startedAt, finishedAt, refused, entities }:
   return { source, onConflict, startedAt, finishedAt, refused, entities: Object.fromEntries(own) as unknown };
 }
 
-function describe({ name, phase, state, owner, pendingRenames }: Run): string {
+function describe({ name, phase, state, owner, pendingRenames }: RunStatus): string {
   const by = owner === undefined ? '' : ` (process ${owner.pid} on ${owner.host})`;
   if (state === undefined) return `Run ${name}: reading the source${by}; nothing has been written yet`;
   const { source, startedAt, finishedAt, entities, refused } = state;

@@ -8,11 +8,11 @@ import { currentDenylist, currentProfile, deniedAmong } from './current-state.ts
 import type { QueuedChange } from './queue/changes.ts';
 import type { ReplayQueue } from './queue/queue.ts';
 import { credentialHeaders, toLegacyRequest, type Demand } from './request.ts';
-import type { Outcome } from './rules.ts';
+import type { DeliveryOutcome } from './rules.ts';
 
 /** The outcome of a change that was sent. */
 export interface Delivered {
-  outcome: Outcome;
+  outcome: DeliveryOutcome;
   /** The URL at which the legacy service shows the uploaded file. */
   pictureUrl?: string;
   /** In words: which part of an accepted change the legacy service did not make, or the code of its refusal. */

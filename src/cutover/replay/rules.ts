@@ -51,7 +51,7 @@ export function orderForm(name: string): string {
 }
 
 /** The outcome of a request. */
-export type Outcome =
+export type DeliveryOutcome =
   | { kind: 'answered'; status: number }
   /** It was certainly not delivered: there was no connection. */
   | { kind: 'unreachable' }
@@ -98,7 +98,7 @@ export function delayAfter(attempts: number): number {
  * What follows from the outcome of a request. `timeoutMs`: how long the legacy service may take. After an unknown
  * outcome twice as long must pass before the change is sent again: an earlier request must not land after a later one.
  */
-export function nextAfter(outcome: Outcome, attempts: Attempts, timeoutMs: number): Next {
+export function nextAfter(outcome: DeliveryOutcome, attempts: Attempts, timeoutMs: number): Next {
   const afterMs = delayAfter(attempts.sent);
   const doubtful: Next = { kind: 'retry', afterMs: Math.max(afterMs, 2 * timeoutMs) };
   if (outcome.kind === 'unreachable') {

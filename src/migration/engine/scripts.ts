@@ -1,9 +1,9 @@
 import { script } from '../../redis/connection/script-loader.ts';
 import type { Entity } from '../records/records.ts';
 import type { Outcome } from '../analysis/outcomes.ts';
-import type { Refusal } from '../../redis/changes.ts';
+import type { GenerationRefusal } from '../../redis/changes.ts';
 
-export type Mode = 'write' | 'dry';
+export type WriteMode = 'write' | 'dry';
 
 /** What the scripts that write begin with (src/redis/lua/lib/change.lua); `index` is '' if no names matter. */
 type Under = [epoch: number, index: string];
@@ -11,40 +11,41 @@ type Under = [epoch: number, index: string];
 export const migrateProfiles = script<
   [
     ...under: Under,
-    mode: Mode,
+    mode: WriteMode,
     rows: string,
     namesToCome: number,
     trust: 'trust-source' | '',
     snapshotAt: number | '',
     marksFrom: number,
   ],
-  [Refusal] | ['applied', outcomes: (Outcome | 'renamed' | 'staged')[], names: string[], denied: number[]]
+  | [GenerationRefusal]
+  | ['applied', outcomes: (Outcome | 'renamed' | 'staged')[], names: string[], denied: number[]]
 >('migration/apply_profiles');
 
 export const migrateDenylist = script<
-  [...under: Under, mode: Mode, rows: string, snapshotAt: number | '', marksFrom: number],
-  [Refusal] | ['applied', outcomes: Outcome[], used: number[]]
+  [...under: Under, mode: WriteMode, rows: string, snapshotAt: number | '', marksFrom: number],
+  [GenerationRefusal] | ['applied', outcomes: Outcome[], used: number[]]
 >('migration/apply_denylist');
 
-export const migrateOrganization = script<[...under: Under, mode: Mode, ...settings: string[]], Outcome>(
+export const migrateOrganization = script<[...under: Under, mode: WriteMode, ...settings: string[]], Outcome>(
   'migration/apply_organization',
 );
 
-export const migrateKeys = script<[...under: Under, mode: Mode, rows: string], Outcome[]>(
+export const migrateKeys = script<[...under: Under, mode: WriteMode, rows: string], Outcome[]>(
   'migration/apply_keys',
 );
 
-export const migrateObjects = script<[...under: Under, mode: Mode, rows: string], Outcome[]>(
+export const migrateObjects = script<[...under: Under, mode: WriteMode, rows: string], Outcome[]>(
   'migration/apply_objects',
 );
 
-export const migrateCollections = script<[...under: Under, mode: Mode, rows: string], Outcome[]>(
+export const migrateCollections = script<[...under: Under, mode: WriteMode, rows: string], Outcome[]>(
   'migration/apply_collections',
 );
 
 export const migrateRename = script<
   [...under: Under, kind: 'chain' | 'cycle', rows: string],
-  [Refusal] | ['renamed', outcomes: ('renamed' | 'done' | 'changed' | 'taken')[]]
+  [GenerationRefusal] | ['renamed', outcomes: ('renamed' | 'done' | 'changed' | 'taken')[]]
 >('migration/rename');
 
 export const migrateLoad = script<[run: string, kind: 'profiles' | 'names', rows: string], 'loaded' | 'lost'>(
@@ -57,8 +58,15 @@ export const migrateFinishLoad = script<
 >('migration/run/finish_load');
 
 export const migratePrune = script<
-  [...under: Under, mode: Mode, entity: Entity, rows: string, snapshotAt: number | '', marksFrom: number],
-  [Refusal] | ['pruned', outcomes: ('removed' | 'kept')[]]
+  [
+    ...under: Under,
+    mode: WriteMode,
+    entity: Entity,
+    rows: string,
+    snapshotAt: number | '',
+    marksFrom: number,
+  ],
+  [GenerationRefusal] | ['pruned', outcomes: ('removed' | 'kept')[]]
 >('migration/prune');
 
 export const migrateRead = script<[index: string, rows: string], [fields: string[], holder: string | null][]>(

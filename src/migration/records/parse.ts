@@ -4,7 +4,7 @@ import type { Entity, OrganizationRecord, ProfileRecord, RecordOf } from './reco
 import { organizationSettings } from './stored.ts';
 import { defineShape, isFields, readFields, unknownIn } from './shapes.ts';
 import type { Fields, Shape } from './shapes.ts';
-import { count, flag, id, instant, oneOf, Refusal, secondsEnd, sha256, text, wallet } from './values.ts';
+import { count, flag, id, instant, oneOf, InvalidValue, secondsEnd, sha256, text, wallet } from './values.ts';
 import type { Rule } from './values.ts';
 
 /** A record in its stored form, or why the row is invalid. Neither ever holds an API key's plain text. */
@@ -74,7 +74,7 @@ const shapeOf: Readonly<Record<Entity, Shape>> = {
 export function parseRecord<E extends Entity>(entity: E, raw: unknown): Parsed<E> {
   if (!isFields(raw)) return { ok: false, reason: 'is not an object with fields' };
   const record = readFields(shapeOf[entity], raw);
-  if (record instanceof Refusal) return { ok: false, reason: record.reason };
+  if (record instanceof InvalidValue) return { ok: false, reason: record.reason };
   const warnings: string[] = [];
   if (typeof raw['username'] === 'number')
     warnings.push(

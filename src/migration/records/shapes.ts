@@ -1,4 +1,4 @@
-import { Refusal } from './values.ts';
+import { InvalidValue } from './values.ts';
 import type { Rule } from './values.ts';
 
 export type Fields = Record<string, unknown>;
@@ -14,7 +14,7 @@ export interface Shape {
   readonly nested: readonly { readonly key: string; readonly shape: Shape }[];
 }
 
-const nothing = new Refusal('has no fields');
+const nothing = new InvalidValue('has no fields');
 
 /** A shape; nested shapes may be given whole, or by dotted names. */
 export function defineShape(fields: Record<string, Rule | Shape>, required: readonly string[]): Shape {
@@ -38,7 +38,7 @@ export function defineShape(fields: Record<string, Rule | Shape>, required: read
  * Reads an object by its shape: null, undefined and "" count as absent; the first broken rule refuses the whole object. Only
  * names the shape knows ever become properties, so `__proto__` is an unknown field like any other.
  */
-export function readFields(of: Shape, raw: Fields): Fields | Refusal {
+export function readFields(of: Shape, raw: Fields): Fields | InvalidValue {
   return readWhole(of, raw) ?? readOneByOne(of, raw);
 }
 
@@ -51,33 +51,33 @@ function readWhole(of: Shape, raw: Fields): Fields | undefined {
     if (field === undefined || field.parent !== undefined || value == null || value === '') return undefined;
     const read = field.rule(value);
     if (read === value) continue;
-    if (read === undefined || read instanceof Refusal) return undefined;
+    if (read === undefined || read instanceof InvalidValue) return undefined;
     if (record === raw) record = { ...raw };
     record[name] = read;
   }
   return missingIn(of, record) === undefined ? record : undefined;
 }
 
-function readOneByOne(of: Shape, raw: Fields): Fields | Refusal {
+function readOneByOne(of: Shape, raw: Fields): Fields | InvalidValue {
   const record: Fields = {};
   let byParts: Set<string> | undefined;
   for (const given in raw) {
     const value = raw[given];
     const field = of.fields.get(given);
-    if (field === undefined) return new Refusal(unknownIn(of, given));
+    if (field === undefined) return new InvalidValue(unknownIn(of, given));
     if (value === null || value === undefined || value === '') continue;
     const read = field.rule(value);
-    if (read instanceof Refusal)
-      return new Refusal(`${given}${read.reason.startsWith('.') ? '' : ' '}${read.reason}`);
+    if (read instanceof InvalidValue)
+      return new InvalidValue(`${given}${read.reason.startsWith('.') ? '' : ' '}${read.reason}`);
     if (field.parent === undefined) {
       if (read === undefined) continue;
       if (record[field.key] !== undefined)
-        return new Refusal(`${field.key} is given both whole and by its parts`);
+        return new InvalidValue(`${field.key} is given both whole and by its parts`);
       record[field.key] = read;
     } else {
       byParts ??= new Set();
       if (record[field.parent] !== undefined && !byParts.has(field.parent))
-        return new Refusal(`${field.parent} is given both whole and by its parts`);
+        return new InvalidValue(`${field.parent} is given both whole and by its parts`);
       byParts.add(field.parent);
       const parent = (record[field.parent] ??= {}) as Fields;
       parent[field.key] = read;
@@ -85,18 +85,18 @@ function readOneByOne(of: Shape, raw: Fields): Fields | Refusal {
   }
   const missing = missingIn(of, record) ?? (byParts && missingInParts(of, record));
   if (missing === undefined) return record;
-  return isEmpty(record) ? nothing : new Refusal(`${missing} is missing`);
+  return isEmpty(record) ? nothing : new InvalidValue(`${missing} is missing`);
 }
 
 /** A nested object, or the JSON text of one; one without any value counts as absent. */
-function readNested(of: Shape, value: unknown): Fields | Refusal | undefined {
+function readNested(of: Shape, value: unknown): Fields | InvalidValue | undefined {
   const fields = typeof value === 'string' ? parseJson(value) : value;
   if (fields === null) return undefined;
-  if (!isFields(fields)) return new Refusal('must be an object, or the JSON text of one');
+  if (!isFields(fields)) return new InvalidValue('must be an object, or the JSON text of one');
   const read = readFields(of, fields);
-  if (!(read instanceof Refusal)) return read;
+  if (!(read instanceof InvalidValue)) return read;
   if (read === nothing) return undefined;
-  return new Refusal(read.reason.startsWith('unknown') ? `has an ${read.reason}` : `.${read.reason}`);
+  return new InvalidValue(read.reason.startsWith('unknown') ? `has an ${read.reason}` : `.${read.reason}`);
 }
 
 function missingIn(of: Shape, record: Fields): string | undefined {

@@ -6,7 +6,7 @@ import { nameFault } from '../../domain/usernames.ts';
  * A value that breaks its rule. The reason completes a sentence that begins with the field's name and never
  * repeats the value: reports may be read by people who must not see an API key.
  */
-export class Refusal {
+export class InvalidValue {
   readonly reason: string;
   constructor(reason: string) {
     this.reason = reason;
@@ -19,15 +19,15 @@ export type Rule = (value: unknown) => unknown;
 // Most names and ids are printable ASCII; for those one look is enough.
 const plainText = /^[ -~]{1,256}$/;
 
-const badText = new Refusal('must be text');
-const badUnicode = new Refusal('is not well-formed Unicode');
-const inexactNumber = new Refusal('is a number that cannot be read exactly; give it as a string');
-const badFlag = new Refusal('must be true or false');
-const badCount = new Refusal('must be a whole number');
-const badWallet = new Refusal('must be 0x and 40 hexadecimal digits');
-const badHash = new Refusal('must be 64 hexadecimal digits');
-const badInstant = new Refusal('must be an ISO 8601 date and time with a zone, or epoch milliseconds');
-const noZone = new Refusal('has no time zone; add one to the date and time, such as Z or +02:00');
+const badText = new InvalidValue('must be text');
+const badUnicode = new InvalidValue('is not well-formed Unicode');
+const inexactNumber = new InvalidValue('is a number that cannot be read exactly; give it as a string');
+const badFlag = new InvalidValue('must be true or false');
+const badCount = new InvalidValue('must be a whole number');
+const badWallet = new InvalidValue('must be 0x and 40 hexadecimal digits');
+const badHash = new InvalidValue('must be 64 hexadecimal digits');
+const badInstant = new InvalidValue('must be an ISO 8601 date and time with a zone, or epoch milliseconds');
+const noZone = new InvalidValue('has no time zone; add one to the date and time, such as Z or +02:00');
 
 /**
  * An id or a name: well-formed Unicode, no control characters, 1 to 256 code points; kept as given. A whole number
@@ -37,7 +37,7 @@ export const id: Rule = (value) => {
   if (typeof value === 'number') return Number.isSafeInteger(value) ? String(value) : inexactNumber;
   if (typeof value !== 'string') return badText;
   const fault = plainText.test(value) ? undefined : nameFault(value);
-  return fault === undefined ? value : new Refusal(fault);
+  return fault === undefined ? value : new InvalidValue(fault);
 };
 
 /** Text of any length, kept as given; only what UTF-8 cannot represent is refused. */
@@ -73,7 +73,7 @@ export const sha256: Rule = (value) =>
 
 /** One of a few words. */
 export const oneOf = (...words: readonly string[]): Rule => {
-  const refusal = new Refusal(`must be ${words.join(' or ')}`);
+  const refusal = new InvalidValue(`must be ${words.join(' or ')}`);
   return (value) => (typeof value === 'string' && words.includes(value) ? value : refusal);
 };
 
@@ -94,6 +94,6 @@ export const instant: Rule = (value) => {
   return read === 'no-zone' ? noZone : (read ?? badInstant);
 };
 
-function milliseconds(value: number): number | Refusal {
+function milliseconds(value: number): number | InvalidValue {
   return value >= 0 && value <= latest ? Math.floor(value) : badInstant;
 }

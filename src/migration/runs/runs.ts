@@ -8,7 +8,7 @@ import type { Tally } from '../analysis/outcomes.ts';
 import type { RedisClient } from '../../redis/connection/client.ts';
 
 /** Where a migration keeps its state. */
-type Place = Pick<MigrationContext, 'store' | 'prefix'>;
+type RunStore = Pick<MigrationContext, 'store' | 'prefix'>;
 
 /** The keys of a migration's state are documented in src/migration/README.md. */
 export function runKey(prefix: string, run: string): string {
@@ -36,7 +36,7 @@ export async function organizationsBeingLoaded(store: RedisClient, prefix: strin
 }
 
 /** The organizations that a run has migrated records of. A later round may find that some of their records are gone. */
-export async function runOrganizations({ store, prefix }: Place, run: string): Promise<string[]> {
+export async function runOrganizations({ store, prefix }: RunStore, run: string): Promise<string[]> {
   return await store.smembers(runOrganizationsKey(prefix, run));
 }
 
@@ -81,7 +81,7 @@ export function defaultRunName(source: string, shown: string): string {
   return `${word.slice(0, 24)}-${createHash('sha256').update(whole).digest('hex').slice(0, 8)}`;
 }
 
-export async function readRun({ store, prefix }: Place, run: string): Promise<RoundState | undefined> {
+export async function readRun({ store, prefix }: RunStore, run: string): Promise<RoundState | undefined> {
   const fields = await store.hgetall(runKey(prefix, run));
   const { source, fingerprint = '', selection = '', onConflict = 'abort', loaded } = fields;
   if (source === undefined) return undefined;
@@ -132,7 +132,7 @@ const optionalFields = [
 ];
 
 /** Saves a round as a whole: what an earlier one kept is replaced. */
-export async function saveRound({ store, prefix }: Place, run: string, state: RoundState): Promise<void> {
+export async function saveRound({ store, prefix }: RunStore, run: string, state: RoundState): Promise<void> {
   const key = runKey(prefix, run);
   await store
     .multi()
@@ -143,7 +143,7 @@ export async function saveRound({ store, prefix }: Place, run: string, state: Ro
 
 /** Saves how far a round is. */
 export async function saveProgress(
-  { store, prefix }: Place,
+  { store, prefix }: RunStore,
   run: string,
   { loaded, entities }: RoundState,
 ): Promise<void> {
@@ -152,16 +152,16 @@ export async function saveProgress(
 }
 
 /** Takes off the record how far new organizations are loaded: needed before anything that was loaded is removed. */
-export async function forgetLoaded({ store, prefix }: Place, run: string): Promise<void> {
+export async function forgetLoaded({ store, prefix }: RunStore, run: string): Promise<void> {
   await store.hdel(runKey(prefix, run), 'loaded');
 }
 
 /** Makes the next round of a run read everything: a difference that verify found may be older than the last round. */
-export async function readAllNext({ store, prefix }: Place, run: string): Promise<void> {
+export async function readAllNext({ store, prefix }: RunStore, run: string): Promise<void> {
   if ((await store.exists(runKey(prefix, run))) === 1) await store.hincrby(runKey(prefix, run), 'readAll', 1);
 }
 
 /** After a round that has read everything: takes off what verify had asked for by its beginning. */
-export async function settleReadAll({ store, prefix }: Place, run: string, asked: number): Promise<void> {
+export async function settleReadAll({ store, prefix }: RunStore, run: string, asked: number): Promise<void> {
   if (asked > 0) await store.hincrby(runKey(prefix, run), 'readAll', -asked);
 }

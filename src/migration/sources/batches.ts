@@ -1,4 +1,4 @@
-import type { Batch, Row } from './source.ts';
+import type { Batch, SourceRow } from './source.ts';
 
 /** Rows per batch unless the caller asks for another number. */
 const defaultBatchSize = 500;
@@ -9,7 +9,7 @@ const maxBatchBytes = 256 * 1024;
 export interface BatchBuilder<Place> {
   readonly isFull: boolean;
   /** `bytes` is the approximate width of the row. */
-  add: (row: Row, bytes: number, place: Place) => void;
+  add: (row: SourceRow, bytes: number, place: Place) => void;
   /** The batch of the rows added since the last one; `progress` is the share of the entity read by its end, from 0 to 1. */
   cut: (progress: number) => Batch;
 }
@@ -19,7 +19,7 @@ export function createBatchBuilder<Place>(
   size = defaultBatchSize,
   describe: (place: Place) => string,
 ): BatchBuilder<Place> {
-  let rows: Row[] = [];
+  let rows: SourceRow[] = [];
   let places: Place[] = [];
   let width = 0;
   return {

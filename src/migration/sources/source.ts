@@ -6,10 +6,10 @@ export class SourceError extends Error {
 }
 
 /** One row of the source: something for parseRecord, or the reason why it cannot be read. */
-export type Row = { readonly raw: unknown; readonly error?: undefined } | { readonly error: string };
+export type SourceRow = { readonly raw: unknown; readonly error?: undefined } | { readonly error: string };
 
 export interface Batch {
-  readonly rows: readonly Row[];
+  readonly rows: readonly SourceRow[];
   /** The place of each row in the source, such as the number of a line, as JSON can hold it. */
   readonly places: readonly unknown[];
   /** Puts a place into words, such as `profiles.ndjson:17`. Unique for each row. */

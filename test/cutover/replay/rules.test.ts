@@ -8,13 +8,13 @@ import {
   sendable,
   type Attempts,
   type Next,
-  type Outcome,
+  type DeliveryOutcome,
 } from '../../../src/cutover/replay/rules.ts';
 
 const timeout = 10_000;
 const first: Attempts = { sent: 1, claimsName: false, hasOlder: false };
-const answered = (status: number): Outcome => ({ kind: 'answered', status });
-const next = (outcome: Outcome, attempts: Partial<Attempts> = {}): Next =>
+const answered = (status: number): DeliveryOutcome => ({ kind: 'answered', status });
+const next = (outcome: DeliveryOutcome, attempts: Partial<Attempts> = {}): Next =>
   nextAfter(outcome, { ...first, ...attempts }, timeout);
 
 describe('after a response of the legacy service, a change', () => {

@@ -1,6 +1,11 @@
 import { isDeepStrictEqual } from 'node:util';
 import { explore, Violation, type Explored } from '../../support/explore.ts';
-import { nextAfter, sendable, type Outcome, type WaitingChange } from '../../../src/cutover/replay/rules.ts';
+import {
+  nextAfter,
+  sendable,
+  type DeliveryOutcome,
+  type WaitingChange,
+} from '../../../src/cutover/replay/rules.ts';
 
 /*
  * Explores every schedule of a replay: users who exchange names and a denylist that changes, while requests overtake
@@ -227,7 +232,7 @@ function requestOf({ change, hasFailed }: Entry, { redis }: World, { mistake }: 
 }
 
 /** What the replayer makes of an outcome. */
-function settle(world: World, entry: Entry, outcome: Outcome): World {
+function settle(world: World, entry: Entry, outcome: DeliveryOutcome): World {
   const hasOlder = world.queue[0]?.id !== entry.id;
   const attempts = { sent: 1, claimsName: entry.change.kind === 'put', hasOlder };
   const next = nextAfter(outcome, attempts, timeout);
@@ -248,7 +253,7 @@ function settle(world: World, entry: Entry, outcome: Outcome): World {
   }
 }
 
-function answered(status: number): Outcome {
+function answered(status: number): DeliveryOutcome {
   return { kind: 'answered', status };
 }
 

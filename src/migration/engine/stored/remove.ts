@@ -1,7 +1,7 @@
 import { normalizedName } from '../../../domain/usernames.ts';
 import { profileKey } from '../../../redis/keys.ts';
 import type { MigrationContext } from '../context.ts';
-import { migratePrune, type Mode } from '../scripts.ts';
+import { migratePrune, type WriteMode } from '../scripts.ts';
 import { withCurrentIndex } from '../current-index.ts';
 import type { StoredRecord } from './scan.ts';
 
@@ -18,7 +18,7 @@ export type RemoveContext = Pick<
 export async function removeRecords(
   context: RemoveContext,
   records: readonly StoredRecord[],
-  mode: Mode,
+  mode: WriteMode,
 ): Promise<boolean[]> {
   const { store, epoch, snapshotAt = '', marksFrom } = context;
   const [first] = records;

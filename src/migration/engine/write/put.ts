@@ -9,7 +9,7 @@ import type { MigrationContext } from '../context.ts';
 import { MigrationError } from '../issues.ts';
 import { byOrganization, type Organization } from '../organizations.ts';
 import {
-  type Mode,
+  type WriteMode,
   migrateCollections,
   migrateDenylist,
   migrateKeys,
@@ -45,7 +45,7 @@ export async function putRecords<E extends Entity>(
   context: PutContext,
   entity: E,
   items: readonly { readonly record: RecordOf[E] }[],
-  mode: Mode,
+  mode: WriteMode,
 ): Promise<Result[]> {
   const { organizations } = context;
   return await byOrganization(items, organizations, async (organization, records) => {
@@ -56,7 +56,7 @@ export async function putRecords<E extends Entity>(
 
 interface Place extends PutContext {
   organization: Organization;
-  mode: Mode;
+  mode: WriteMode;
 }
 
 type Putter<E extends Entity> = (place: Place, records: readonly RecordOf[E][]) => Promise<Result[]>;

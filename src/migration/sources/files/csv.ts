@@ -5,7 +5,7 @@ import { fieldNames, requiredFields } from '../../records/parse.ts';
 import { belongsTo, createBatchBuilder } from '../batches.ts';
 import { columnsOf, type Columns } from '../columns.ts';
 import { SourceError } from '../source.ts';
-import type { Reader, Row } from '../source.ts';
+import type { Reader, SourceRow } from '../source.ts';
 import { maxRowBytes, openBytes } from './file.ts';
 import type { DataFile } from './file.ts';
 
@@ -81,7 +81,7 @@ async function findDelimiter(file: DataFile): Promise<string> {
   return ',';
 }
 
-function toRow(cells: readonly string[], columns: Columns): Row {
+function toRow(cells: readonly string[], columns: Columns): SourceRow {
   if (cells.length !== columns.length) {
     return { error: `has ${cells.length} cells where the first line has ${columns.length}` };
   }

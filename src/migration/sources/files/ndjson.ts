@@ -2,7 +2,7 @@ import { isAscii, isUtf8 } from 'node:buffer';
 import { isFields } from '../../records/shapes.ts';
 import { belongsTo, createBatchBuilder } from '../batches.ts';
 import { hugeText, wholeLines } from '../lines.ts';
-import type { Batch, ReadOptions, Row } from '../source.ts';
+import type { Batch, ReadOptions, SourceRow } from '../source.ts';
 import { maxRowBytes, openBytes } from './file.ts';
 import type { DataFile } from './file.ts';
 
@@ -37,7 +37,7 @@ export async function* readNdjson(
 
 interface Line {
   /** Undefined for an empty line. */
-  readonly row: Row | undefined;
+  readonly row: SourceRow | undefined;
   readonly bytes: number;
 }
 
@@ -65,14 +65,14 @@ function* readLines(block: Buffer, isFirst: boolean): Generator<Line> {
   }
 }
 
-function readUnicodeLine(bytes: Buffer, first: boolean, open: boolean): Row | undefined {
+function readUnicodeLine(bytes: Buffer, first: boolean, open: boolean): SourceRow | undefined {
   if (!isUtf8(bytes)) return { error: open ? cutShort : 'is not valid UTF-8' };
   const line = bytes.toString('utf8');
   return readLine(first && line.startsWith('\uFEFF') ? line.slice(1) : line, open);
 }
 
 /** One line as a row, or undefined for an empty one; an open line has no line feed and may be half-written. */
-function readLine(json: string, open: boolean): Row | undefined {
+function readLine(json: string, open: boolean): SourceRow | undefined {
   const usual = json.charCodeAt(0) === openingBrace;
   if (!usual && json.trim() === '') return undefined;
   try {
