@@ -1,7 +1,7 @@
 import type { MigrationContext } from '../engine/context.ts';
 import type { RecordOf } from '../records/records.ts';
 import { createGroups } from './groups.ts';
-import { identityOf, scopeOf } from './identity.ts';
+import { identityOf, namespaceOf } from './identity.ts';
 import type { Seen } from './seen.ts';
 import type { Entry, Spool } from './spool.ts';
 
@@ -27,8 +27,9 @@ export async function decideDuplicates(
     const { organizationId } = entry.record;
     const organization = await context.organizations.find(organizationId);
     const identity = identityOf(entry.entity, entry.record, organization);
-    const scope = scopeOf(entry.entity, organizationId);
-    if (repeated.has(scope, identity)) candidates.add([scope, identity], entry.seq, candidateOf(entry));
+    const namespace = namespaceOf(entry.entity, organizationId);
+    if (repeated.has(namespace, identity))
+      candidates.add([namespace, identity], entry.seq, candidateOf(entry));
   }
   for (const group of candidates.all()) {
     const newest = group.reduce((best, next) => (next.updatedAt >= best.updatedAt ? next : best));

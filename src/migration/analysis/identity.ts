@@ -26,6 +26,6 @@ export function identityOf(entity: Entity, record: RecordOf[Entity], organizatio
 }
 
 /** An entity of an organization, as the place in which identities are looked up. */
-export function scopeOf(entity: Entity, organizationId: string): string {
+export function namespaceOf(entity: Entity, organizationId: string): string {
   return `${entity} ${organizationId}`;
 }

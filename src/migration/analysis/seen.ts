@@ -17,8 +17,8 @@ const seed = randomInt(2 ** 31);
  */
 export interface Seen {
   /** Adds a key; whether it may have been added before. */
-  add: (scope: string, key: string) => boolean;
-  has: (scope: string, key: string) => boolean;
+  add: (namespace: string, key: string) => boolean;
+  has: (namespace: string, key: string) => boolean;
   readonly isEmpty: boolean;
 }
 
@@ -27,20 +27,20 @@ export function createSeen(): Seen {
   const filters: Uint32Array[] = [];
   let room = 0;
   return {
-    add: (scope, key) => {
+    add: (namespace, key) => {
       if (room === 0) {
         const size = sizes[filters.length] ?? 0;
         filters.push(new Uint32Array(size));
         room = filters.length === sizes.length ? Number.POSITIVE_INFINITY : size * keysPerWord;
       }
-      digest(scope, key);
+      digest(namespace, key);
       const last = filters.at(-1);
       for (const words of filters) if (visit(words, words === last)) return true;
       room -= 1;
       return false;
     },
-    has: (scope, key) => {
-      digest(scope, key);
+    has: (namespace, key) => {
+      digest(namespace, key);
       for (const words of filters) if (visit(words, false)) return true;
       return false;
     },
@@ -70,20 +70,20 @@ function visit(words: Uint32Array, isAdded: boolean): boolean {
 
 /** A key's digest (cyrb53), kept here since two numbers returned would have to be allocated. */
 let [low, high] = [0, 0];
-/** The last scope: most keys have the same as the one before. */
-let lastScope: string | undefined;
-let [scopeLow, scopeHigh] = [0, 0];
+/** The last namespace: most keys have the same as the one before. */
+let lastNamespace: string | undefined;
+let [namespaceLow, namespaceHigh] = [0, 0];
 
-function digest(scope: string, key: string): void {
-  if (scope !== lastScope) {
+function digest(namespace: string, key: string): void {
+  if (namespace !== lastNamespace) {
     [low, high] = [0xdeadbeef ^ seed, 0x41c6ce57 ^ seed];
-    mix(scope);
+    mix(namespace);
     // No text contains this code, so it separates one text from the next.
-    scopeLow = Math.imul(low ^ 0x1ffff, 2654435761);
-    scopeHigh = Math.imul(high ^ 0x1ffff, 1597334677);
-    lastScope = scope;
+    namespaceLow = Math.imul(low ^ 0x1ffff, 2654435761);
+    namespaceHigh = Math.imul(high ^ 0x1ffff, 1597334677);
+    lastNamespace = namespace;
   }
-  [low, high] = [scopeLow, scopeHigh];
+  [low, high] = [namespaceLow, namespaceHigh];
   mix(key);
   const [one, two] = [low, high];
   low = Math.imul(one ^ (one >>> 16), 2246822507) ^ Math.imul(two ^ (two >>> 13), 3266489909);

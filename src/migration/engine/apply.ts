@@ -111,7 +111,7 @@ async function assess(
     prune: isPruning = false,
     pruneAtMost,
     ...loading
-  }: PruneChoice & Pick<AssessChoice, 'load' | 'tallies' | 'onTaken'>,
+  }: PruneChoice & Pick<AssessChoice, 'load' | 'tallies' | 'onAccepted'>,
 ): Promise<{ assessment: Assessment; pruning: PrunePlan | undefined }> {
   const extras = isPruning ? createExtras(context, scope.entities) : undefined;
   const assessment = await assessSource(scope, context, {
@@ -212,7 +212,7 @@ async function applyLocked(chosen: Chosen, context: MigrationContext, choice: Ap
     prune: isPruning,
     load,
     tallies,
-    onTaken: (rows, entity, share) =>
+    onAccepted: (rows, entity, share) =>
       keeper.loaded({ rows, version: source.version ?? '' }, entity, share, load.flush),
   });
   let pruned: Pruned | undefined;

@@ -1,6 +1,6 @@
 import { normalizedName } from '../../../domain/usernames.ts';
 import type { Outcome, Tallies } from '../../analysis/outcomes.ts';
-import { scopeOf } from '../../analysis/identity.ts';
+import { namespaceOf } from '../../analysis/identity.ts';
 import { createPlaces } from './places.ts';
 import type { Seen } from '../../analysis/seen.ts';
 import type { Spool } from '../../analysis/spool.ts';
@@ -197,7 +197,7 @@ export function createLoad(
       let contested: NameClaim[] = [];
       await names.write({
         isContested: ({ organization, userId }) =>
-          !repeated.isEmpty && repeated.has(scopeOf('profiles', organization.id), userId),
+          !repeated.isEmpty && repeated.has(namespaceOf('profiles', organization.id), userId),
         onContested: (claim) => {
           if (claim.isWritten) contested.push(claim);
           if (contested.length < asideAtOnce) return undefined;

@@ -2,7 +2,7 @@ import { decideDuplicates } from '../../analysis/duplicates.ts';
 import { decideNames, type Rename } from '../../analysis/names.ts';
 import { createTallies, type Outcome, type Tallies } from '../../analysis/outcomes.ts';
 import { createSpool, type Decided, type Spool } from '../../analysis/spool.ts';
-import { scopeOf } from '../../analysis/identity.ts';
+import { namespaceOf } from '../../analysis/identity.ts';
 import { profileKey } from '../../../redis/keys.ts';
 import type { Entity, RecordOf } from '../../records/records.ts';
 import type { Scope } from '../../sources/scope.ts';
@@ -30,7 +30,7 @@ export interface AssessChoice {
   phase: string;
   /** Where records of organizations go that Redis does not know yet; without it they are compared as all others. */
   load?: Load | undefined;
-  onTaken?: ReadHandlers['onTaken'];
+  onAccepted?: ReadHandlers['onAccepted'];
   tallies?: Tallies | undefined;
   /** Where the identities of all records are noted, to find what Redis has besides. */
   extras?: Extras | undefined;
@@ -48,7 +48,7 @@ export interface AssessChoice {
 export async function assessSource(
   scope: Scope,
   context: MigrationContext,
-  { phase, load, onTaken, tallies = createTallies(), extras, ...choice }: AssessChoice,
+  { phase, load, onAccepted, tallies = createTallies(), extras, ...choice }: AssessChoice,
 ): Promise<Assessment> {
   const { issues, progress, signal } = context;
   const { isPruning = false, keepsDiffering = false } = choice;
@@ -81,7 +81,7 @@ export async function assessSource(
   progress.next();
   const onInvalid = (entity: Entity): void => tallies.add(entity, undefined, 'invalid');
   const claim = load?.claim;
-  const reading = await readSource(scope, context, { phase, claim, take, onInvalid, onTaken });
+  const reading = await readSource(scope, context, { phase, claim, take, onInvalid, onAccepted });
   const assessment = (renames: Rename[]): Assessment => ({
     reading,
     spool,
@@ -97,7 +97,7 @@ export async function assessSource(
     onConflict: scope.onConflict,
     usernameToPrune: async (organizationId, userId) => {
       const isReadable = (reading.invalid.get('profiles') ?? 0) === 0;
-      if (!isPruning || !isReadable || reading.seen.has(scopeOf('profiles', organizationId), userId))
+      if (!isPruning || !isReadable || reading.seen.has(namespaceOf('profiles', organizationId), userId))
         return undefined;
       const organization = await context.organizations.find(organizationId);
       const username = await context.store.hget(profileKey(organization.base, userId), 'u');

@@ -1,7 +1,7 @@
 import { encodeReference, type ObjectReference } from '../../../domain/profile.ts';
 import { getOrInsert } from '../../../lib/collections/get-or-insert.ts';
 import { objectsKey, profileKey } from '../../../redis/keys.ts';
-import { identityOf, scopeOf } from '../../analysis/identity.ts';
+import { identityOf, namespaceOf } from '../../analysis/identity.ts';
 import { createSeen, type Seen } from '../../analysis/seen.ts';
 import type { Entity, RecordOf } from '../../records/records.ts';
 import { organizationSettings } from '../../records/stored.ts';
@@ -46,7 +46,7 @@ export interface ReadHandlers {
   /**
    * Called in order when records were accepted: rows of the whole source up to there, and the entity's share, 0 to 1.
    */
-  onTaken?: ((rows: number, entity: Entity, share: number) => Promise<void> | undefined) | undefined;
+  onAccepted?: ((rows: number, entity: Entity, share: number) => Promise<void> | undefined) | undefined;
 }
 
 /** How far ahead of now an updatedAt may be without a warning, in ms. */
@@ -60,7 +60,7 @@ const aheadAllowed = 24 * 60 * 60_000;
 export async function readSource(
   scope: Scope,
   context: MigrationContext,
-  { phase, claim, take, onInvalid, onTaken }: ReadHandlers,
+  { phase, claim, take, onInvalid, onAccepted }: ReadHandlers,
 ): Promise<Reading> {
   const { issues, organizations, progress, signal } = context;
   const reading: Reading = {
@@ -101,7 +101,7 @@ export async function readSource(
         if (claiming !== undefined) await claiming;
         if (!organization.isKnown) reportUnknown(entity, item);
         warn(context, entity, item, latest);
-        if (id !== lastId) place = scopeOf(entity, id);
+        if (id !== lastId) place = namespaceOf(entity, id);
         lastId = id;
         const identity = identityOf(entity, record, organization);
         const isRepeated = reading.seen.add(place, identity);
@@ -118,7 +118,7 @@ export async function readSource(
       const rows = before + read;
       const { progress: share } = chunk;
       if (items.some(({ isRepeated }) => isRepeated)) await pool.drain();
-      await pool.add(take(entity, items), () => onTaken?.(rows, entity, share));
+      await pool.add(take(entity, items), () => onAccepted?.(rows, entity, share));
       if (items.some(({ isRepeated }) => isRepeated)) await pool.drain();
     }
     await pool.drain();
@@ -198,7 +198,7 @@ function createReferenceCheck({ store, issues }: MigrationContext, seen: Seen) {
 
   const userOf = (entity: Entity, { item, organization }: ReadItem): Reference | undefined => {
     const { organizationId, userId } = item.record as RecordOf['collections'];
-    if (userId === undefined || seen.has(scopeOf('profiles', organizationId), userId)) return undefined;
+    if (userId === undefined || seen.has(namespaceOf('profiles', organizationId), userId)) return undefined;
     const detail = `user ${JSON.stringify(userId)} has no profile`;
     const issue = { entity, reason: 'unknown-user', detail, organizationId, userId } as const;
     return {
@@ -216,7 +216,7 @@ function createReferenceCheck({ store, issues }: MigrationContext, seen: Seen) {
     if (reference === undefined || isResolved || wasLookedUp(organization, reference)) return undefined;
     const { organizationId, userId, username } = item.record as RecordOf['profiles'];
     const key = encodeReference(reference);
-    if (seen.has(scopeOf('objects', organizationId), key)) return undefined;
+    if (seen.has(namespaceOf('objects', organizationId), key)) return undefined;
     const detail = `object ${JSON.stringify(reference.objectDefinitionId)} of datasource ${JSON.stringify(reference.datasourceId)} is not in the catalogue: references to it are kept without a URL`;
     const issue = { entity: 'profiles', reason: 'unresolved-reference', detail, organizationId } as const;
     return {
