@@ -2,7 +2,7 @@
 import { Temporal } from 'temporal-polyfill/implementation';
 
 /** A period of time in ms: `start <= t < end`. */
-export interface Window {
+export interface Interval {
   start: number;
   end: number;
 }
@@ -21,9 +21,8 @@ const jsonForm = new RegExp(String.raw`^${day}T${time}(?:\.\d{3})?Z$`);
 const databaseForm = new RegExp(String.raw`^(${day}) (${time})(?:\.(\d{1,9}))?(?:Z|\+00)$`);
 
 /**
- * Parses an ISO 8601 date and time with a zone, as people, JSON, PostgreSQL and MySQL write it, as milliseconds since
- * the epoch, rounded down. `no-zone` if only the zone is missing; undefined for anything else, and for times before
- * 1970 or after 9999.
+ * Parses an ISO 8601 date and time with a zone, as people, JSON, PostgreSQL and MySQL write it, as ms, rounded down.
+ * `no-zone` if only the zone is missing; undefined for anything else, and for times before 1970 or after 9999.
  */
 export function readInstant(text: string): number | 'no-zone' | undefined {
   if (jsonForm.test(text)) return Date.parse(text);
@@ -73,19 +72,19 @@ function addDuration(start: number, text: string): Parsed<number> {
   );
 }
 
-/** Parses a window as an ISO 8601 interval: `START/DURATION` or `START/END`. */
-export function parseWindow(text: string): Parsed<Window> {
+/** Parses an ISO 8601 interval: `START/DURATION` or `START/END`. */
+export function parseInterval(text: string): Parsed<Interval> {
   const [startText, endText, ...rest] = text.split('/');
   if (startText === undefined || endText === undefined || rest.length > 0) {
     return invalid(
-      `"${text}" is not a window; write START/DURATION like 2027-01-31T12:00:00Z/PT30M, or START/END`,
+      `"${text}" is not an interval; write START/DURATION like 2027-01-31T12:00:00Z/PT30M, or START/END`,
     );
   }
   const start = parseInstant(startText);
   if (start.kind === 'invalid') return start;
   const end = /^p/i.test(endText.trim()) ? addDuration(start.value, endText) : parseInstant(endText);
   if (end.kind === 'invalid') return end;
-  if (end.value <= start.value) return invalid(`window "${text}" ends before it begins`);
+  if (end.value <= start.value) return invalid(`interval "${text}" ends before it begins`);
   return { kind: 'ok', value: { start: start.value, end: end.value } };
 }
 
@@ -94,7 +93,7 @@ export function formatInstant(ms: number): string {
   return new Date(ms).toISOString().replace('.000Z', 'Z');
 }
 
-/** A window as `START/END`. */
-export function formatWindow({ start, end }: Window): string {
+/** An interval as `START/END`. */
+export function formatInterval({ start, end }: Interval): string {
   return `${formatInstant(start)}/${formatInstant(end)}`;
 }

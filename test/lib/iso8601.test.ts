@@ -1,6 +1,6 @@
 import { describe, expect, test } from '@jest/globals';
 import * as fc from 'fast-check';
-import { formatInstant, parseInstant, parseWindow, readInstant } from '../../src/lib/iso8601.ts';
+import { formatInstant, parseInstant, parseInterval, readInstant } from '../../src/lib/iso8601.ts';
 
 const at = (text: string) => Date.parse(text);
 const instants = fc.integer({ min: at('1970-01-01T00:00:00Z'), max: at('9998-12-31T23:59:59Z') });
@@ -99,13 +99,13 @@ describe('the duration of a window', () => {
     ['pt2h', '2027-01-31T14:00:00Z'],
   ])('%s is added to its start', (duration, expected) => {
     const value = { start: at(start), end: at(expected) };
-    expect(parseWindow(`${start}/${duration}`)).toEqual({ kind: 'ok', value });
+    expect(parseInterval(`${start}/${duration}`)).toEqual({ kind: 'ok', value });
   });
 
   test.each(['P', 'PT', 'P1', '1D', 'P1DT', 'PT1H2H', '-PT1H', 'P99999Y', 'PT99999999999999H'])(
     'is refused if it is %s',
     (duration) => {
-      expect(parseWindow(`${start}/${duration}`)).toMatchObject({ kind: 'invalid' });
+      expect(parseInterval(`${start}/${duration}`)).toMatchObject({ kind: 'invalid' });
     },
   );
 
@@ -115,7 +115,7 @@ describe('the duration of a window', () => {
       fc.property(instants, part, part, part, part, (from, d, h, m, s) => {
         const end = from + (((d * 24 + h) * 60 + m) * 60 + s) * 1000;
         fc.pre(end > from && end < at('9999-12-31T00:00:00Z'));
-        const window = parseWindow(`${formatInstant(from)}/P${d}DT${h}H${m}M${s}S`);
+        const window = parseInterval(`${formatInstant(from)}/P${d}DT${h}H${m}M${s}S`);
         expect(window).toEqual({ kind: 'ok', value: { start: from, end } });
       }),
     );
@@ -125,8 +125,8 @@ describe('the duration of a window', () => {
 describe('parseInterval', () => {
   test('parses a start with a duration or an end', () => {
     const value = { start: at('2027-01-31T12:00:00Z'), end: at('2027-01-31T12:30:00Z') };
-    expect(parseWindow('2027-01-31T12:00:00Z/PT30M')).toEqual({ kind: 'ok', value });
-    expect(parseWindow('2027-01-31T12:00:00Z/2027-01-31T12:30:00Z')).toEqual({ kind: 'ok', value });
+    expect(parseInterval('2027-01-31T12:00:00Z/PT30M')).toEqual({ kind: 'ok', value });
+    expect(parseInterval('2027-01-31T12:00:00Z/2027-01-31T12:30:00Z')).toEqual({ kind: 'ok', value });
   });
 
   test.each([
@@ -137,6 +137,6 @@ describe('parseInterval', () => {
     '/PT1H',
     'a/b/c',
   ])('refuses %s', (text) => {
-    expect(parseWindow(text)).toMatchObject({ kind: 'invalid' });
+    expect(parseInterval(text)).toMatchObject({ kind: 'invalid' });
   });
 });

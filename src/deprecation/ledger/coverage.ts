@@ -1,7 +1,7 @@
 import type { RedisClient } from '../../redis/connection/client.ts';
 import { dayMs, dayName, dayOf, minuteMs } from '../../lib/days.ts';
 import { coverageKey, expiryOf } from './keys.ts';
-import type { Window } from '../../lib/iso8601.ts';
+import type { Interval } from '../../lib/iso8601.ts';
 
 /** How often instances write what they have counted, in ms. */
 export const usualFlushMs = 3000;
@@ -12,7 +12,7 @@ export const silenceMs = 10_000;
  * When an instance was counting on one day (ms): every call it answered in this time is in the ledger. `open`: it was
  * running when it wrote this; `on`: it continued into the next day; `closed`: it was shut down in order.
  */
-export interface Alive extends Window {
+export interface Alive extends Interval {
   instance: string;
   state: 'open' | 'on' | 'closed';
 }
@@ -53,7 +53,7 @@ export async function writeCoverage(
 export async function readCoverage(
   store: RedisClient,
   prefix: string,
-  { start, end }: Window,
+  { start, end }: Interval,
 ): Promise<Alive[]> {
   const days: Promise<Record<string, string>>[] = [];
   for (let day = dayOf(start); day * dayMs < end; day += 1) {
@@ -71,7 +71,7 @@ export async function readCoverage(
  * The parts of the range in which calls may not have been counted, as of `now` (ms), in whole minutes: those in which no
  * instance was running, and the last flush interval of an instance that died. The time after `now` is not a gap.
  */
-export function findGaps(alive: readonly Alive[], range: Window, now: number): Window[] {
+export function findGaps(alive: readonly Alive[], range: Interval, now: number): Interval[] {
   const end = Math.min(range.end, now);
   const first = Math.floor(range.start / minuteMs);
   const measured = new Uint8Array(Math.max(0, Math.ceil(end / minuteMs) - first));
@@ -87,7 +87,7 @@ export function findGaps(alive: readonly Alive[], range: Window, now: number): W
   for (const counter of alive) {
     if (counter.state === 'open' && !isRunning(counter)) mark(counter.end, counter.end + usualFlushMs, 0);
   }
-  const gaps: Window[] = [];
+  const gaps: Interval[] = [];
   for (let from = measured.indexOf(0); from !== -1;) {
     const next = measured.indexOf(1, from);
     const to = next === -1 ? measured.length : next;

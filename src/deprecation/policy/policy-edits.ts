@@ -1,4 +1,4 @@
-import { formatInstant, formatWindow } from '../../lib/iso8601.ts';
+import { formatInstant, formatInterval } from '../../lib/iso8601.ts';
 import { checkPolicy, layerPolicy, type Exemption, type PolicyLayer } from './policy.ts';
 
 /** An edit of the operator's layer, judged with the layers below it and as of `now` (ms). */
@@ -13,13 +13,15 @@ type Edited = { kind: 'edited'; layer: PolicyLayer } | { kind: 'refused'; reason
 export function setInLayer({ brownouts, exemptOrganizations, exemptKeys, ...settings }: PolicyLayer): Edit {
   return (layer, defaults, now) => {
     const next: PolicyLayer = { ...layer, ...settings };
-    if (brownouts) next.brownouts = merge(layer.brownouts, brownouts, formatWindow);
+    if (brownouts) next.brownouts = merge(layer.brownouts, brownouts, formatInterval);
     if (exemptOrganizations) {
       next.exemptOrganizations = merge(layer.exemptOrganizations, exemptOrganizations, idOf);
     }
     if (exemptKeys) next.exemptKeys = merge(layer.exemptKeys, exemptKeys, idOf);
-    const known = new Set(layer.brownouts?.map(formatWindow));
-    const checked = next.brownouts?.filter((window) => window.end > now || !known.has(formatWindow(window)));
+    const known = new Set(layer.brownouts?.map(formatInterval));
+    const checked = next.brownouts?.filter(
+      (window) => window.end > now || !known.has(formatInterval(window)),
+    );
     const ended = [...(exemptOrganizations ?? []), ...(exemptKeys ?? [])].filter(({ until }) => until <= now);
     return refuseOrAccept(next, [
       ...ended.map((e) => `the exemption of "${idOf(e)}" ends in the past (${formatInstant(e.until)})`),
@@ -31,7 +33,7 @@ export function setInLayer({ brownouts, exemptOrganizations, exemptKeys, ...sett
 /** What to remove from the operator's layer. */
 export interface Removals {
   settings?: readonly (keyof PolicyLayer)[];
-  /** As `formatWindow` writes them, or only their starts as `formatInstant` does. */
+  /** As `formatInterval` writes them, or only their starts as `formatInstant` does. */
   brownouts?: readonly string[];
   exemptOrganizations?: readonly string[];
   exemptKeys?: readonly string[];
@@ -50,7 +52,7 @@ export function clearInLayer({ settings, brownouts, exemptOrganizations, exemptK
     };
     const cleared: PolicyLayer = {
       ...layer,
-      brownouts: without(layer.brownouts, brownouts, (w) => [formatWindow(w), formatInstant(w.start)]),
+      brownouts: without(layer.brownouts, brownouts, (w) => [formatInterval(w), formatInstant(w.start)]),
       exemptOrganizations: without(layer.exemptOrganizations, exemptOrganizations, (e) => [idOf(e)]),
       exemptKeys: without(layer.exemptKeys, exemptKeys, (e) => [idOf(e)]),
     };

@@ -1,4 +1,10 @@
-import { formatInstant, formatWindow, parseInstant, type Parsed, type Window } from '../../lib/iso8601.ts';
+import {
+  formatInstant,
+  formatInterval,
+  parseInstant,
+  type Parsed,
+  type Interval,
+} from '../../lib/iso8601.ts';
 import { parseLink } from './links.ts';
 
 /** The deprecation policy of this API. Times are ms since the epoch. */
@@ -10,7 +16,7 @@ export interface DeprecationPolicy {
   /** Where `rel="sunset"` points; the deprecation document when absent. */
   sunsetUrl?: string;
   afterSunset: 'serve' | 'gone';
-  brownouts: Window[];
+  brownouts: Interval[];
   exemptOrganizations: OrganizationExemption[];
   exemptKeys: KeyExemption[];
 }
@@ -88,12 +94,12 @@ export function checkPolicy(policy: DeprecationPolicy, now: number): string[] {
     );
   }
   const windows = policy.brownouts.toSorted((a, b) => a.start - b.start || a.end - b.end);
-  let previous: Window | undefined;
+  let previous: Interval | undefined;
   for (const window of windows) {
-    if (window.end <= window.start) reasons.push(`brownout ${formatWindow(window)} ends before it begins`);
-    else if (window.end <= now) reasons.push(`brownout ${formatWindow(window)} is wholly in the past`);
+    if (window.end <= window.start) reasons.push(`brownout ${formatInterval(window)} ends before it begins`);
+    else if (window.end <= now) reasons.push(`brownout ${formatInterval(window)} is wholly in the past`);
     if (previous !== undefined && window.start < previous.end) {
-      reasons.push(`brownouts ${formatWindow(previous)} and ${formatWindow(window)} overlap`);
+      reasons.push(`brownouts ${formatInterval(previous)} and ${formatInterval(window)} overlap`);
     }
     if (previous === undefined || window.end > previous.end) previous = window;
   }
@@ -163,7 +169,7 @@ function generalVerdict(policy: DeprecationPolicy, now: number): Verdict {
   return window === undefined ? 'serve' : { gone: 'brownout', until: window.end };
 }
 
-function openWindow(policy: DeprecationPolicy, now: number): Window | undefined {
+function openWindow(policy: DeprecationPolicy, now: number): Interval | undefined {
   return policy.brownouts.find(({ start, end }) => start <= now && now < end);
 }
 

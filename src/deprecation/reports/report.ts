@@ -1,5 +1,5 @@
 import { dayName, minuteMs } from '../../lib/days.ts';
-import { formatInstant, type Window } from '../../lib/iso8601.ts';
+import { formatInstant, type Interval } from '../../lib/iso8601.ts';
 import type { RedisClient } from '../../redis/connection/client.ts';
 import { groupUsage } from './group-usage.ts';
 import { rangeOf, type Group, type UsageQuery } from './usage-query.ts';
@@ -51,6 +51,6 @@ export function minutesOf(gaps: readonly Gap[]): number {
 }
 
 /** A gap in the form of a report. */
-export function toGap({ start, end }: Window) {
+export function toGap({ start, end }: Interval) {
   return { from: formatInstant(start), to: formatInstant(end), minutes: Math.ceil((end - start) / minuteMs) };
 }

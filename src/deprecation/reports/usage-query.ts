@@ -1,5 +1,5 @@
 import { dayMs, dayName, dayOf } from '../../lib/days.ts';
-import { parseInstant, type Window } from '../../lib/iso8601.ts';
+import { parseInstant, type Interval } from '../../lib/iso8601.ts';
 import { ledgerDays } from '../ledger/keys.ts';
 
 /** What the rows of a report can be grouped by, in the order of their columns. */
@@ -63,6 +63,6 @@ export function readUsageQuery(
 }
 
 /** The range in ms. */
-export function rangeOf({ firstDay, lastDay }: Pick<UsageQuery, 'firstDay' | 'lastDay'>): Window {
+export function rangeOf({ firstDay, lastDay }: Pick<UsageQuery, 'firstDay' | 'lastDay'>): Interval {
   return { start: firstDay * dayMs, end: (lastDay + 1) * dayMs };
 }

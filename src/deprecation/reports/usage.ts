@@ -1,5 +1,5 @@
 import { dayMs } from '../../lib/days.ts';
-import type { Window } from '../../lib/iso8601.ts';
+import type { Interval } from '../../lib/iso8601.ts';
 import type { RedisClient } from '../../redis/connection/client.ts';
 import { findGaps, readCoverage } from '../ledger/coverage.ts';
 import { readLedger, type LedgerContent } from '../ledger/ledger-reader.ts';
@@ -13,7 +13,7 @@ export interface Usage extends LedgerContent {
   /** First day of `daily` of all series: up to 13 days before the range, for the trend. */
   readFrom: number;
   /** When calls may have gone uncounted (ms), as far back as any figure of a report reaches. */
-  gaps: Window[];
+  gaps: Interval[];
 }
 
 /** Whether a period was measured. If it was not (`no`), a 0 means nothing. */
@@ -37,7 +37,7 @@ export async function readUsage(
 }
 
 /** How much of a period, up to `now`, was measured. */
-export function measuredIn(usage: Pick<Usage, 'gaps' | 'now'>, { start, end }: Window): Measured {
+export function measuredIn(usage: Pick<Usage, 'gaps' | 'now'>, { start, end }: Interval): Measured {
   const until = Math.min(end, usage.now);
   if (until <= start) return 'no';
   const missing = gapsIn(usage, { start, end: until }).reduce((sum, gap) => sum + gap.end - gap.start, 0);
@@ -46,7 +46,7 @@ export function measuredIn(usage: Pick<Usage, 'gaps' | 'now'>, { start, end }: W
 }
 
 /** The gaps within a period, clipped to it. */
-export function gapsIn({ gaps }: Pick<Usage, 'gaps'>, { start, end }: Window): Window[] {
+export function gapsIn({ gaps }: Pick<Usage, 'gaps'>, { start, end }: Interval): Interval[] {
   return gaps
     .filter((gap) => gap.start < end && start < gap.end)
     .map((gap) => ({ start: Math.max(gap.start, start), end: Math.min(gap.end, end) }));

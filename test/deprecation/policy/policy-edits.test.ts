@@ -1,5 +1,5 @@
 import { describe, expect, test } from '@jest/globals';
-import { formatWindow } from '../../../src/lib/iso8601.ts';
+import { formatInterval } from '../../../src/lib/iso8601.ts';
 import { clearInLayer, setInLayer, type Removals } from '../../../src/deprecation/policy/policy-edits.ts';
 import type { PolicyLayer } from '../../../src/deprecation/policy/policy.ts';
 import { readStored } from '../../../src/deprecation/policy/stored-layer.ts';
@@ -77,7 +77,7 @@ describe('clearing', () => {
       layer: { successorUrl: 'https://kv.example/', brownouts: layer.brownouts?.slice(1) },
     });
     const { brownouts, ...others } = layer;
-    const names = (brownouts ?? []).map(formatWindow);
+    const names = (brownouts ?? []).map(formatInterval);
     expect(clear(layer, { brownouts: names })).toEqual({ kind: 'edited', layer: others });
   });
 

@@ -9,7 +9,13 @@ import {
   type Exemption,
   type PolicyLayer,
 } from '../../../deprecation/policy/policy.ts';
-import { formatInstant, formatWindow, parseInstant, parseWindow, type Window } from '../../../lib/iso8601.ts';
+import {
+  formatInstant,
+  formatInterval,
+  parseInstant,
+  parseInterval,
+  type Interval,
+} from '../../../lib/iso8601.ts';
 import { printable } from '../../../lib/system/terminal.ts';
 import { adminCommand } from '../../command-line.ts';
 import type { AdminCommand } from '../command.ts';
@@ -31,7 +37,7 @@ const settings = {
 type Setting = keyof typeof settings;
 
 interface SetOptions extends Partial<Record<Setting, number | string>> {
-  brownout?: Window[];
+  brownout?: Interval[];
 }
 
 interface ClearOptions extends Partial<Record<Setting, true>> {
@@ -75,7 +81,7 @@ export function addDeprecation(program: AdminCommand): void {
     .option(
       '--brownout <period>',
       'brownout, during which calls are answered with 410: START/DURATION such as 2027-01-31T12:00:00Z/PT30M, or START/END; repeatable',
-      repeatable(argument(parseWindow)),
+      repeatable(argument(parseInterval)),
     );
   const exemptions = addExemptionOptions(set);
   set
@@ -114,7 +120,7 @@ export function addDeprecation(program: AdminCommand): void {
 /** A brownout or its start, as `clearInLayer` takes it. */
 function brownoutName(text: string): string {
   return text.includes('/')
-    ? formatWindow(argument(parseWindow)(text))
+    ? formatInterval(argument(parseInterval)(text))
     : formatInstant(argument(parseInstant)(text));
 }
 

@@ -1,5 +1,5 @@
 import type { PolicyLayer } from '../../../deprecation/policy/policy.ts';
-import { formatInstant, formatWindow } from '../../../lib/iso8601.ts';
+import { formatInstant, formatInterval } from '../../../lib/iso8601.ts';
 
 /**
  * The options of `deprecation set` that create this layer, for a POSIX shell. Brownouts and exemptions that are over at
@@ -14,7 +14,7 @@ export function setOptions(layer: PolicyLayer, now: number): string | undefined 
     ['--after-sunset', layer.afterSunset],
     ...(layer.brownouts ?? [])
       .filter(({ end }) => end > now)
-      .map((window) => ['--brownout', formatWindow(window)] as const),
+      .map((window) => ['--brownout', formatInterval(window)] as const),
     ...[...(layer.exemptOrganizations ?? []), ...(layer.exemptKeys ?? [])]
       .filter(({ until }) => until > now)
       .flatMap((exemption) => [

@@ -135,7 +135,7 @@ describe('deprecation set', () => {
     ['--successor ftp://kv.example/', 'not an http(s) URL'],
     ['--documentation javascript:alert(1)', 'not an http(s) URL'],
     ['--after-sunset maybe', 'Allowed choices are serve, gone'],
-    ['--brownout 2029-01-01T00:00:00Z', 'not a window'],
+    ['--brownout 2029-01-01T00:00:00Z', 'not an interval'],
     ['--brownout 2029-01-01T00:00:00Z/1h', 'not an ISO 8601 time'],
     ['--exempt-org acme', 'has no end: add --until'],
     ['--exempt-org a --until 2029-01-01 --exempt-key k_1', 'the exemption of key k_1 has no end'],
