@@ -53,7 +53,6 @@ export function createTraffic(options: TrafficOptions) {
   const mirror = { ...options, findings, inBackground, signal: stopping.signal };
   const checkRead = createReadCheck(mirror);
 
-  /** Runs work in the background that no response waits for. */
   function inBackground(work: () => Promise<void>): void {
     const running = work()
       .catch((error: unknown) => {

@@ -15,10 +15,7 @@ export function decodeReference(encoded: string): ObjectReference {
   return { datasourceId: encoded.slice(0, cut), objectDefinitionId: encoded.slice(cut + 1) };
 }
 
-/**
- * The image URL that an organization's template gives for a reference: `{datasourceId}` and
- * `{objectDefinitionId}` are replaced by the percent-encoded ids.
- */
+/** A template with `{datasourceId}` and `{objectDefinitionId}` replaced by the percent-encoded ids. */
 export function fillTemplate(template: string, reference: ObjectReference): string {
   return template.replace(/\{(datasourceId|objectDefinitionId)\}/g, (_, field: keyof ObjectReference) =>
     encodeURIComponent(reference[field]),
@@ -33,7 +30,7 @@ export function templateFault(template: string): string | undefined {
   return undefined;
 }
 
-/** A user's profile as stored. Unset fields are absent. */
+/** A user's profile, its URLs looked up. Unset fields are absent. */
 export interface Profile {
   username?: string;
   picture?: Picture;
@@ -54,8 +51,7 @@ export interface ReferencedImage {
 
 /**
  * How long an uploaded file may be pending, in ms, before a profile can no longer take it; and how long a pending or
- * orphaned file is kept before the sweep removes it. The second is longer than the first by far, so that the sweep
- * never removes a file that a profile is about to refer to.
+ * orphaned file is kept. The second is far longer, so that no sweep removes a file that a profile is about to take.
  */
 export const pendingGraceMs = 300_000;
 export const orphanGraceMs = 600_000;

@@ -9,8 +9,7 @@ import { decodePicture, type DecodedPicture } from './picture.ts';
 /*
  * The life of a picture file. It is *pending* from before it is written until a profile refers to it (profile/put.lua),
  * then *referenced*, then *orphaned* once that profile has another picture. Pending and orphaned files are listed in
- * Redis with the time they became so; the sweep removes those that stay there for too long. So whenever the process
- * dies, a file that no profile refers to is found and removed. The grace periods are in domain/profile.ts.
+ * Redis with the time they became so, and swept after a grace period (domain/profile.ts), also if the process dies.
  */
 
 export type StoredPicture = { kind: 'stored'; file: string } | Exclude<DecodedPicture, { kind: 'picture' }>;
@@ -62,15 +61,13 @@ export async function trackPending(
   await store.zadd(unreferencedPicturesKey(base), at, file);
 }
 
-/** Takes a removed file off the list. */
 export async function untrack(store: RedisClient, base: string, file: string): Promise<void> {
   await store.zrem(unreferencedPicturesKey(base), file);
 }
 
 /**
- * Removes an organization's files that have been pending or orphaned for longer than their grace period. A file that
- * cannot be removed does not keep others from it: the call rejects at the end, and a later one tries again. Ends early
- * on `signal`.
+ * Removes an organization's files that have been pending or orphaned for longer than their grace period. Rejects at the
+ * end if some could not be removed. Ends early on `signal`.
  */
 export async function removeOrphans(
   store: RedisClient,
@@ -106,8 +103,8 @@ export interface WatchedMedia {
 const testInterval = 15_000;
 
 /**
- * Watches whether pictures can be stored. A failure marks the media store as unavailable, a successful write as available
- * again; a small test file is written if nothing else is. Every change is logged once.
+ * Watches whether pictures can be stored: a failure marks the media store as unavailable, a successful write as
+ * available again. If nothing else is written in an interval (ms), a small test file is. Every change is logged once.
  */
 export function watchMedia(unwatched: MediaStore, log: Log, interval = testInterval): WatchedMedia {
   let available = true;

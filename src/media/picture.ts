@@ -25,8 +25,7 @@ sharp.unblock({
     'VipsForeignLoadNsgifBuffer',
   ],
 });
-// Every upload is decoded once, so a cache would only waste memory. One thread per picture leaves the other cores to
-// requests.
+// Every upload is decoded once. One thread per picture leaves the other cores to requests.
 sharp.cache(false);
 sharp.concurrency(1);
 
@@ -58,8 +57,7 @@ async function reencode(bytes: Buffer, extension: PictureExtension): Promise<Dec
   const input = {
     limitInputPixels: maxPixels,
     animated: true,
-    // Truncated pictures are refused. The stricter 'warning' would refuse photos as some phones write them
-    // (Samsung's "Invalid SOS parameters"), and makes nothing safer: only re-encoded pixels are kept.
+    // Refuses truncated pictures. 'warning' would refuse photos of some phones (Samsung's "Invalid SOS parameters").
     failOn: 'error',
   } as const;
   try {
@@ -132,11 +130,9 @@ export function createPictureDecoder(limits: DecodingLimits): (bytes: Buffer) =>
 }
 
 /**
- * Decodes an uploaded picture and encodes it again in the same format, so that only its pixels remain: orientation
- * applied, colours in sRGB, 8 bits, no metadata, the long side at most 2048 pixels (never enlarged), animations kept.
- * The format is detected from the bytes alone, and no input makes it throw. Limits: 40,000,000 pixels, all frames
- * counted, and 10 seconds. One core is left to other requests; a picture that would wait longer than 2.5 seconds is
- * `busy`, since overload is to be reported within 3 seconds.
+ * Decodes an uploaded picture, whatever its bytes, and encodes it again in the same format, so that only its pixels
+ * remain: orientation applied, colours in sRGB, the long side at most 2048 pixels, animations kept. One core is left to
+ * other requests, and overload is reported within 3 seconds.
  */
 export const decodePicture = createPictureDecoder({
   concurrency: Math.max(1, Math.min(2, availableParallelism() - 1)),

@@ -23,9 +23,9 @@ const operationTimeout = 2500;
 const connectionTimeout = 1000;
 
 /**
- * A bucket of any S3-compatible service, addressed by path. Opening it writes and removes a small object, so the
- * access key needs no permissions beyond those for pictures (get, put, delete). Rejects with one line that says what to
- * do if that fails. Without an access key the SDK's default sources apply, such as roles and profiles.
+ * A bucket of any S3-compatible service, addressed by path. Without an access key the SDK's default sources apply, such
+ * as roles and profiles. Rejects with one line and the remedy if a test object cannot be written and removed: the access
+ * key needs no permissions beyond those for pictures (get, put, delete), so nothing else is asked of the bucket.
  */
 export async function openBucket(
   address: BucketAddress,

@@ -31,12 +31,9 @@ export function pictureTypeOf(name: string): PictureType | undefined {
   return extension === undefined ? undefined : pictureTypes[extension as PictureExtension];
 }
 
-/**
- * Stores pictures under the immutable names of newPictureName. An unavailable store rejects with a
- * MediaUnavailableError, for a bucket after about 2.5 seconds at most. No file is ever saved partially.
- */
+/** Stores pictures. An unavailable store rejects with a MediaUnavailableError, within about 2.5 seconds. */
 export interface MediaStore {
-  /** Resolves once the whole file is durable and readable. A name not made by newPictureName is a TypeError. */
+  /** Saves the whole file durably, or nothing. A name not made by newPictureName is a TypeError. */
   save: (name: string, bytes: Buffer) => Promise<void>;
   /** Undefined for a name that is unknown or not made by newPictureName. */
   read: (name: string) => Promise<{ bytes: Buffer; type: PictureType } | undefined>;
@@ -69,10 +66,7 @@ const temporary = /^\.[A-Za-z0-9_.-]+\.tmp$/;
 /** Younger ones may belong to another instance that is saving right now, in ms; no save takes a minute. */
 const leftoverAfter = 60_000;
 
-/**
- * A folder of pictures, created if missing. Removes temporary files of crashed saves and writes a test file; rejects
- * with one line and the remedy if the folder cannot be written.
- */
+/** A folder of pictures, created if missing; rejects with one line and the remedy if it cannot be written. */
 export async function openFolder(folder: string): Promise<MediaStore> {
   const reach = async <T>(verb: string, work: () => Promise<T>): Promise<T> => {
     try {
@@ -133,7 +127,7 @@ async function sync(file: string): Promise<void> {
   }
 }
 
-/** Where a file is written before it is renamed. Derived from its name, so that removing a file finds both. */
+/** Where a file is written before it is renamed. */
 function temporaryPath(folder: string, name: string): string {
   return path.join(folder, `.${name}.tmp`);
 }

@@ -23,24 +23,20 @@ const findCaller = script<
   ['unknown'] | ['known', KeyReply, SettingsReply, username: JsonText, now: string]
 >('api_key/authenticate');
 
-/**
- * Why a script has not checked names: `stale`, their forms belong to another generation of the name index than the one
- * in force; `frozen`, the index is being rebuilt (lua/lib/names.lua, refused_generation).
- */
+/** Why a script has not checked names: refused_generation in lua/lib/names.lua. */
 export type GenerationRefusal = 'stale' | 'frozen';
 
 /**
- * What a write is checked against before its script runs. The script refuses as `stale` what was checked against an
- * index generation or a current name that no longer hold, so settings need no cache and names no lock.
+ * What a write is checked against before its script runs. The script refuses what was checked against an index
+ * generation or a current name that no longer hold, so settings need no cache and names no lock.
  */
 export interface WriteSnapshot {
   settings: OrganizationSettings;
-  /** The generation of the name index, which belongs to the settings' comparison. */
+  /** The generation of the name index. */
   index: string;
   /**
-   * The epoch under which the change is made (src/cutover): Redis refuses it as `OUTDATED` once a later switch has
-   * raised the organization's. For a request it is the one known when the change was admitted; by default the
-   * organization's.
+   * The epoch under which the change is made (src/cutover), by default the organization's: Redis refuses it as
+   * `OUTDATED` once a later switch has raised that.
    */
   epoch: number;
   /** The user's current username. */
@@ -83,7 +79,7 @@ export interface Queued {
   listing: Listing;
 }
 
-/** The arguments with which the scripts of a change begin (lua/lib/change.lua). */
+/** What the arguments of every change begin with (lua/lib/change.lua). */
 export type ChangeArguments = [epoch: number | string, index: string];
 
 /** Runs a script of a change. */
@@ -143,17 +139,12 @@ function orUndefined(value: JsonText | null): string | undefined {
   return value === false || value === null ? undefined : value;
 }
 
-/**
- * Whether a script has refused a change because too many wait for their replay (lua/lib/change.lua). If a request takes
- * several calls, the earlier ones have been made.
- */
+/** Whether a script has refused a change because too many wait for their replay; earlier calls have been made. */
 export function isBacklogFull(error: unknown): boolean {
   return /\bBACKLOGFULL /.test(String(error));
 }
 
-/**
- * Whether a switch has left the caller behind: Redis refuses its writes under an outdated epoch (lua/lib/change.lua).
- */
+/** Whether Redis has refused a change under an epoch that a later switch has ended. */
 export function isOutdated(error: unknown): boolean {
   return /\bOUTDATED /.test(String(error));
 }

@@ -2,10 +2,7 @@ import type { RedisClient } from './connection/client.ts';
 import { scanMembers } from './connection/scan.ts';
 import { layoutKey, localWritesKey, organizationBase, organizationsKey, settingsKey } from './keys.ts';
 
-/**
- * The version of what README.md describes. Raise it if a bridge of the previous version would
- * misread or damage what this one writes, and add the step to `steps`.
- */
+/** The version of what README.md describes; raise it as described there. */
 export const layoutVersion = 2;
 
 export type Layout =
@@ -18,7 +15,6 @@ export type Layout =
   /** An upgrade was begun and has not finished. */
   | { kind: 'upgrading'; from: number };
 
-/** Which layout the stored data has. */
 export async function readLayout(client: RedisClient, prefix: string): Promise<Layout> {
   const [text, organizations] = await Promise.all([
     client.get(layoutKey(prefix)),
@@ -67,10 +63,7 @@ interface UpgradeOptions {
   onProgress?: (organizations: number) => void;
 }
 
-/**
- * The steps from each layout to the next, for one organization. A step may be interrupted at any call and is then
- * repeated, also for organizations for which it was already done.
- */
+/** The steps from each layout to the next, for one organization. Each may be interrupted at any call and repeated. */
 const steps: Record<number, (client: RedisClient, base: string) => Promise<void>> = {
   1: async (client, base) => {
     // The record of local writes had another name, and a rebuild of the name index was marked in the settings.

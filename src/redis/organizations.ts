@@ -19,10 +19,9 @@ const save = script<(string | number)[], 'created' | 'changed' | 'min-above-max'
 );
 
 /**
- * Changes only the given settings, or creates the organization. The comparison of an existing one stays as it is:
- * changing it requires a rebuild of the name index (reindex/). The settings must be free of `settingsFaults`; a pattern
- * or template that is undefined or empty is unset. `min-above-max`: because of a concurrent change; nothing was
- * changed. `loading`: a migration is loading the organization; nothing was changed.
+ * Changes only the given settings, or creates the organization. The comparison of an existing one stays as it is
+ * (reindex/ changes it). The settings must be free of `settingsFaults`; a pattern or template that is undefined or
+ * empty is unset. Nothing was changed if a concurrent change led to `min-above-max`, or a migration is `loading` it.
  */
 export async function saveSettings(
   store: RedisClient,
@@ -44,7 +43,7 @@ export async function saveSettings(
   );
 }
 
-/** Must come first: scans of all organizations would miss one that is not registered. */
+/** Must come before anything is stored for it: scans of all organizations would miss it. */
 export async function registerOrganization(store: RedisClient, prefix: string, id: string): Promise<void> {
   await recordLayout(store, prefix);
   await register(store, organizationsKey(prefix), id);

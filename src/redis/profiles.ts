@@ -85,8 +85,8 @@ export async function readOwnProfile(store: RedisClient, base: string, sha256: s
 }
 
 /**
- * Creates or changes a user's profile, all of the change or nothing (contract 4.2). A change that repeats the user's
- * own current name leaves it alone, whatever the rules are.
+ * Creates or changes a user's profile, all of the change or nothing (contract 4.2). Repeating the user's own current
+ * name is always allowed.
  */
 export async function putProfile(
   store: RedisClient,
@@ -138,7 +138,7 @@ export async function putProfile(
   }
 }
 
-/** The username to set, its form, and the form of the current one, which is released. */
+/** The username to set, and normalized it and the current one, which is released. */
 function nameArguments(snapshot: WriteSnapshot, username: string | undefined): [string, string, string] {
   if (username === undefined) return ['', '', ''];
   const current =

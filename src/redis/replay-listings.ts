@@ -17,7 +17,6 @@ export interface ReplayListings {
   restore: (organizationId: string) => Promise<void>;
 }
 
-/** That an organization is on the list. */
 export interface Listing {
   /** The number under which it was listed last, as far as this process knows; else ''. */
   number: string;

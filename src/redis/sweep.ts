@@ -15,9 +15,8 @@ const pauseMs = 5;
 export type SweepJob = (base: string) => Promise<unknown>;
 
 /**
- * Runs the jobs for every organization, unless any process began a sweep less than ten minutes ago. Organizations are
- * visited a few at a time and with pauses, so that no request waits for a sweep. A failing job stops neither the other
- * jobs nor other organizations: the sweep rejects at its end, and the next one tries again. Ends early on `signal`.
+ * Runs the jobs for every organization, unless any process began a sweep less than ten minutes ago, a few at a time and
+ * with pauses, so that no request waits for it. Rejects at its end if any job failed. Ends early on `signal`.
  */
 export async function sweepOrganizations(
   store: RedisClient,

@@ -22,10 +22,7 @@ export type ComparedField = (typeof comparedFields)[number];
 /** A profile in the contract's shape (2.1); undefined if the user has none. */
 export type Shown = Profile | undefined;
 
-/**
- * The profile that the legacy service shows; `unreadable` if its response is not a profile. `body` is undefined if
- * it was too long or broke off.
- */
+/** `unreadable`: no profile. `body` is undefined if it was too long or broke off. */
 export async function shownByLegacy(
   { status, headers }: Pick<LegacyResponse, 'status' | 'headers'>,
   body: Buffer | undefined,

@@ -61,7 +61,6 @@ async function readOne(store: RedisClient, prefix: string, organizationId: strin
     different: count('different'),
     /** Responses that were not a profile. */
     unreadable: count('unreadable'),
-    /** How often each field differed. */
     fields,
     /** The comparisons of each UTC hour of the last two days in which there were any, the latest last. */
     hours: hoursIn(counts),
@@ -74,7 +73,6 @@ async function readOne(store: RedisClient, prefix: string, organizationId: strin
     adoptionFailures,
     /** Users whose name the legacy service shows for another user. */
     lostNames: await store.hlen(lostNamesKey(base)),
-    /** Why something may be missing here. */
     gaps: Object.entries(gaps).map(([reason, gap]) => ({
       reason: reason as Gap,
       ...(JSON.parse(gap) as { count: number; first: number; last: number }),
@@ -123,20 +121,17 @@ async function readMarks(store: RedisClient, key: string) {
     /** Users with a change that has been on its way for so long that it may never be adopted, and some of them. */
     unsettledUsers: isFlood ? unadopted - Number(onDenylist !== null) : users.length,
     unsettledExamples: users.slice(0, mostExamples),
-    /** Whether the denylist has such a change. */
     isDenylistUnsettled: onDenylist !== null && isUnsettled(onDenylist),
     /** Users, and the denylist, with any such change, those just under way included. */
     unadopted,
   };
 }
 
-/** Some of the recorded users. */
 async function examplesIn<Entry>(store: RedisClient, key: string): Promise<({ userId: string } & Entry)[]> {
   const some = Object.entries(await someOf(store, key)).slice(0, mostExamples);
   return some.map(([userId, entry]) => ({ userId, ...(JSON.parse(entry) as Entry) }));
 }
 
-/** Some of the fields of a hash. */
 async function someOf(store: RedisClient, key: string): Promise<Record<string, string>> {
   const [, found] = await store.hscan(key, 0, 'COUNT', mostExamples);
   return Object.fromEntries(pairsOf(found));

@@ -15,10 +15,7 @@ const decoders: Record<string, (bytes: Buffer) => Promise<Buffer>> = {
 
 const utf8 = new TextDecoder('utf-8', { fatal: true });
 
-/**
- * Passes a stream on, and at its end calls `onEnd` with all of it, or with nothing if it was longer than `longest`
- * bytes, broke off, or was not read to its end.
- */
+/** Passes a stream on; `onEnd` gets all of it, or nothing if it was too long, broke off or was not read to its end. */
 export async function* observed(
   source: AsyncIterable<Buffer>,
   longest: number,

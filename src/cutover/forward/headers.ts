@@ -17,10 +17,8 @@ const hopByHop = new Set([
 /** Headers that the bridge sets on every response itself, and those that would lead clients around it. */
 const ownInResponses = new Set(['alt-svc', 'cache-control', 'deprecation', 'sunset', 'x-request-id']);
 
-/** What is known about a request besides its headers. */
 export interface RequestContext {
   requestId: string;
-  /** The address of the client. */
   address: string | undefined;
   /** The length of the body that is sent along; undefined for none. */
   bodyBytes: number | undefined;
@@ -29,10 +27,7 @@ export interface RequestContext {
 /** Headers as a flat list: a name, its value, the next name … */
 type RawHeaders = readonly string[];
 
-/**
- * The headers of a request as the legacy service gets them: as they came, without those that concern the client's
- * connection, and with `Via` (RFC 9110 §7.6.3) and `X-Forwarded-For`.
- */
+/** The headers of a request as the legacy service gets them, with `Via` (RFC 9110 §7.6.3) and `X-Forwarded-For`. */
 export function requestHeaders(raw: RawHeaders, context: RequestContext): string[] {
   const dropped = new Set([...hopByHop, ...namedByConnection(raw), 'content-length', 'host', 'x-request-id']);
   const forwardedFor = valuesOf(raw, 'x-forwarded-for');
@@ -47,8 +42,7 @@ export function requestHeaders(raw: RawHeaders, context: RequestContext): string
 }
 
 /**
- * The headers of the legacy service's response as the client gets them, without those that concern the connection
- * between the two services, and those that the bridge decides: caching, deprecation and CORS.
+ * The headers of a response as the client gets them, without caching, deprecation and CORS, which the bridge decides.
  */
 export function responseHeaders(raw: RawHeaders): string[] {
   const dropped = new Set([...hopByHop, ...namedByConnection(raw), ...ownInResponses]);

@@ -13,7 +13,7 @@ export interface LegacyRequest {
   signal?: AbortSignal | undefined;
 }
 
-/** The legacy service's response, whose body is yet to be read, or destroyed. */
+/** The legacy service's response; its body has to be read to the end. */
 export interface LegacyResponse {
   status: number;
   /** A name, its value, the next name … */
@@ -21,21 +21,18 @@ export interface LegacyResponse {
   body: Readable;
 }
 
-/** The legacy service as a server to send requests to. */
 export interface Legacy {
   /** How long it may take, in ms. */
   timeoutMs: number;
   /**
-   * Sends one request. Throws a 502 `legacy-unavailable` or a 504 `legacy-timeout`; of a change it is then unknown
-   * whether it took effect. A GET whose connection was lost before the response began is sent once more: the legacy
-   * service may have closed an idle connection at that moment.
+   * Throws a 502 `legacy-unavailable` or a 504 `legacy-timeout`; whether a change took effect is then unknown. A GET is
+   * sent once more if its connection was lost before the response: it may have been closed as idle at that moment.
    */
   send: (request: LegacyRequest) => Promise<LegacyResponse>;
   /** Waits for the requests in progress. */
   close: () => Promise<void>;
 }
 
-/** Connections to the legacy service; further requests wait for one. */
 const connections = 128;
 
 /** `baseUrl` may include a path prefix; `timeoutMs` bounds the time to the response's headers, and each pause after. */

@@ -25,9 +25,8 @@ const cost = { N: 2 ** 15, r: 8, p: 1, maxmem: 64 * 1024 * 1024 };
 const derive = promisify<string, Buffer, number, typeof cost, Buffer>(scrypt);
 
 /**
- * Derives the keys from the secrets, and compares the secret with that of the other instances, of which Redis has a
- * check value. A different secret replaces it if it comes with the previous one, or if no instance can have used that
- * for a change that still waits.
+ * Compares the secret with the check value that the other instances left in Redis. A different one replaces it if it
+ * comes with the previous one, or if no change can wait that was sealed with that.
  */
 export async function openReplayCredentials(
   store: RedisClient,
@@ -74,10 +73,7 @@ export function createReplayCredentials(keys: readonly Buffer[]) {
       const sealed = Buffer.concat([sealing.update(apiKey, 'latin1'), sealing.final()]);
       return Buffer.concat([ownFingerprint, nonce, sealing.getAuthTag(), sealed]).toString('base64');
     },
-    /**
-     * The API key of a change; undefined if it was sealed by an instance with another secret, is not that of this
-     * caller, or was removed.
-     */
+    /** Undefined if it was sealed with another secret, is not that of this caller, or was removed. */
     open: ({ caller, sealedKey }: Pick<QueuedChange, 'caller' | 'sealedKey'>): string | undefined => {
       const bytes = Buffer.from(sealedKey, 'base64');
       let at = 0;

@@ -6,11 +6,9 @@ import { scanPairs } from '../../redis/connection/scan.ts';
 import { readWriteSnapshot } from '../../redis/changes.ts';
 import { yieldingChunks } from '../../lib/time-slices.ts';
 
-/** What a retry sends: the current state, whatever its change was. */
-
 /**
- * What a PUT has to contain to make the user's profile in the legacy service as it is here. A picture of which only the
- * legacy service's own URL is known is left as it is. Undefined if the user has no profile.
+ * What a PUT has to contain to make the profile there as it is here, except for a picture that only has the legacy URL.
+ * Undefined if the user has no profile.
  */
 export async function currentProfile(
   store: RedisClient,

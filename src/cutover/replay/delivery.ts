@@ -10,7 +10,6 @@ import type { ReplayQueue } from './queue/queue.ts';
 import { credentialHeaders, toLegacyRequest, type Demand } from './request.ts';
 import type { DeliveryOutcome } from './rules.ts';
 
-/** The outcome of a change that was sent. */
 export interface Delivered {
   outcome: DeliveryOutcome;
   /** The URL at which the legacy service shows the uploaded file. */
@@ -43,7 +42,6 @@ export type Delivery = ReturnType<typeof createDelivery>;
 export function createDelivery(options: DeliveryOptions) {
   const { store, keyPrefix, organizationHeader, legacy, media, queue } = options;
 
-  /** A retry sends the current state. */
   async function demandOf({ caller, change, isRetry }: QueuedChange): Promise<Demand | Unsendable> {
     const { organizationId, userId = '' } = caller;
     const base = organizationBase(keyPrefix, organizationId);
@@ -100,8 +98,8 @@ export function createDelivery(options: DeliveryOptions) {
       return { outcome: { kind: 'answered', status: response.status }, ...read(demand, response, answer) };
     },
     /**
-     * The status of a request that changes nothing, with the key of this change: a GET of the profile, or of an
-     * administrator, whose key may belong to no user, a ban of no names. Undefined where there was no response.
+     * The status of a request that changes nothing, with the key of this change; undefined where there was no response.
+     * An administrator, whose key may belong to no user, bans no names.
      */
     probe: async (queued: QueuedChange, apiKey: string): Promise<number | undefined> => {
       const headers = headersFor(queued, apiKey);
@@ -143,8 +141,8 @@ function read(
 }
 
 /**
- * The code that a refusal carries. The contract does not show the shape of errors (section 7): the first word under a
- * name that ends in "code" is taken for it; whatever else is there may be personal.
+ * The contract does not show the shape of errors (section 7): the first word under a name that ends in "code"; whatever
+ * else is there may be personal.
  */
 function codeIn(answer: unknown, depth = 0): string | undefined {
   if (typeof answer !== 'object' || answer === null || depth > 2) return undefined;

@@ -10,7 +10,6 @@ export interface RefusedKey extends KeyRefusal {
   code: string | undefined;
 }
 
-/** A waiting change, as far as its keys are concerned. */
 interface KeyHolder {
   queued: QueuedChange;
   /** Of a change of a profile. */
@@ -22,10 +21,7 @@ interface KeyHolder {
 /** How many keys are tried at most to see whether the legacy service accepts any. */
 const mostProbes = 10;
 
-/**
- * The API keys that are stored with the waiting changes of an organization. `changes`: all that wait. `onAccepted` is
- * called when the legacy service has accepted a key.
- */
+/** The API keys stored with the waiting `changes` of an organization. */
 export function organizationKeys(
   changes: () => Iterable<KeyHolder>,
   credentials: Pick<ReplayCredentials, 'open'>,

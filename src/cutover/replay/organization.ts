@@ -31,13 +31,11 @@ export interface ReplayContext {
   timeoutMs: number;
   /** What changes are marked with: a different one for each lease. */
   sender: string;
-  /** Whether this instance may send now. */
   maySend: () => boolean;
   /** Whether no other instance can have begun to replay. */
   hasLease: () => boolean;
   /** A monotonic clock, in ms. */
   now: () => number;
-  /** Called when a request has ended. */
   onProgress: () => void;
 }
 
@@ -133,10 +131,7 @@ export function replayOrganization(context: ReplayContext, organizationId: strin
     await settle(entry, delivered, key);
   }
 
-  /**
-   * The process was held up, and what it sent may have come after what another instance sent since. Nothing can keep a
-   * request from that once it has begun.
-   */
+  /** The process was held up: what it sent may have come after what another instance sent since. */
   async function repair(queued: QueuedChange): Promise<void> {
     for (;;) {
       try {

@@ -62,9 +62,7 @@ export type DeliveryOutcome =
 export interface Attempts {
   /** How often it has been sent, including the last time. */
   sent: number;
-  /** Whether it claims a username. */
   claimsName: boolean;
-  /** Whether something older of its organization waits. */
   hasOlder: boolean;
 }
 
@@ -74,14 +72,11 @@ export type Next =
   | { kind: 'retry'; afterMs: number }
   /** The key was refused: use another one of the user, or this one later. */
   | { kind: 'other-key' }
-  /** Pause the whole replay. */
   | { kind: 'pause'; reason: string }
   /** It will never be accepted: an operator decides. */
   | { kind: 'aside' };
 
-/**
- * After how long a change that keeps failing, or whose key is refused, is set aside if the change is the cause, in ms.
- */
+/** After how long a change that keeps failing, or whose key is refused, is set aside, in ms. */
 export const setAsideAfterMs = 600_000;
 
 /** How many different keys may be refused in a row before the replay pauses. */
@@ -119,8 +114,8 @@ export function nextAfter(outcome: DeliveryOutcome, attempts: Attempts, timeoutM
 }
 
 /**
- * Whether a probe (delivery.ts) shows by its status that the legacy service and the key work. 404 says that the user
- * has no profile; 400 and 422, that the service wants at least one name to ban.
+ * Whether a probe (delivery.ts) shows that the service and the key work: 404 says that the user has no profile; 400 and
+ * 422, that a ban needs a name.
  */
 export function isWell(status: number | undefined): boolean {
   if (status === undefined) return false;

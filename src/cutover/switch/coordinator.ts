@@ -20,7 +20,6 @@ export interface SwitchRequest {
   /** The command, for the record. */
   by: string;
   signal: AbortSignal;
-  /** Called with one line about each step. */
   onProgress: (line: string) => void;
   /** Organizations that migrations are loading and that are not yet on the list of all organizations. */
   beingLoaded: () => Promise<string[]>;
@@ -43,7 +42,6 @@ const lease = 3000;
 const pollInterval = 25;
 const organizationsAtOnce = 200;
 
-/** A switch that is withdrawn. */
 class Withdrawal extends Error {
   readonly outcome: SwitchOutcome;
 

@@ -37,7 +37,6 @@ export interface CutoverOptions {
   replay: boolean;
   /** Undefined: nothing is logged. */
   log?: Log;
-  /** Called when reads move to another mode. */
   onMode?: (mode: Mode) => void;
 }
 
@@ -45,17 +44,13 @@ export interface CutoverOptions {
 const interval = { usual: 500, switching: 50 };
 /** How often a waiting change checks whether it may go on, in ms. */
 const waitInterval = 20;
-/**
- * How long a change waits, in ms: for a store that cannot be reached, and for a switch to end, which with the usual
- * --hold takes no longer even if it is withdrawn late.
- */
+/** How long a change waits for a store that is away, and for a switch, even one withdrawn late, in ms. */
 const longestWait = { store: 3000, hold: 15_000 };
 /** After how long without a heartbeat the store counts as unavailable for waiting changes, in ms. */
 const storeAway = 1000;
 
 /**
- * Registers this process, and follows the mode from then on. Rejects with an Error of one line with the remedy if the
- * process must not serve in the stored mode.
+ * Registers this process, and follows the mode. Rejects with an Error of one line if it must not serve in that mode.
  */
 export async function joinCutover(store: RedisClient, options: CutoverOptions) {
   const { keyPrefix, kind, legacy, replay, log } = options;
@@ -66,11 +61,9 @@ export async function joinCutover(store: RedisClient, options: CutoverOptions) {
   let position = follow(await announced(true), 0);
   /** When the last heartbeat that was answered was sent. */
   let heardAt = performance.now();
-  /** Changes that have not ended. */
   let admitted = 0;
   /** What every change gets that is admitted now. */
   let admission = newAdmission(position);
-  /** What the last heartbeat acknowledged. */
   let acknowledged: Phase | undefined;
   let running: Promise<void> | undefined;
   let timer: NodeJS.Timeout | undefined;
@@ -85,20 +78,19 @@ export async function joinCutover(store: RedisClient, options: CutoverOptions) {
     /** Since when the stored mode holds, ms since 1970 by the store's clock; 0 if none was ever stored. */
     since: (): number => position.since,
     /**
-     * The mode for a read that begins now. A promise only during a switch, if this process has not heard from the
-     * store for a while; it rejects with `store-unavailable` if the store cannot be reached.
+     * The mode for a read that begins now. A promise only if a switch is under way and the store has not been heard of
+     * for a while; it rejects with `store-unavailable`.
      */
     readMode: (): Mode | Promise<Mode> => (isLapsed() ? refreshedMode() : position.reads),
     /**
-     * Admits a change whose body has arrived and whose caller is known. A promise only while a switch is under way: it
-     * resolves once changes are admitted again, and rejects with `store-unavailable` if the store is unavailable for
-     * three seconds, or the switch takes longer than fifteen.
+     * Admits a change whose body has arrived and whose caller is known. A promise only while a switch is under way; it
+     * rejects with `store-unavailable` after three seconds without the store, or fifteen of a switch.
      */
     admitChange: (): Admission | Promise<Admission> =>
       position.changes === undefined ? admitLater() : admitNow(),
     /**
-     * Whether a switch has gone on without this process, as while it was paused, and left an admitted change behind: it
-     * must not be acknowledged. Asks the store only if the process has not heard from it for a while.
+     * Whether a switch has gone on without this process, as while it was paused: then the change must not be
+     * acknowledged. Asks the store only if it has not been heard of for a while.
      */
     isLeftBehind: async (of: Pick<Admission, 'mode' | 'epoch'>): Promise<boolean> => {
       if (performance.now() - heardAt > readLease) await refresh();

@@ -15,7 +15,6 @@ export interface Announcement {
   epoch: number;
   /** ms since 1970; 0 if no mode was ever stored. */
   since: number;
-  /** The switch under way. */
   underWay?: { to: Mode; phase: Phase };
 }
 
@@ -49,15 +48,15 @@ export function follow({ mode, epoch, since, underWay }: Announcement, seen: num
 }
 
 /**
- * The phase that an instance may acknowledge now, given the number of unfinished changes: except for a withdrawal all
- * of them must have finished, or one could still reach the service that is no longer the authority.
+ * The phase that an instance may acknowledge. Except in a withdrawal all changes must have ended: one could still reach
+ * the service that is no longer the authority.
  */
 export function acknowledges({ phase }: Position, admitted: number): Phase | undefined {
   return phase === 'back' || admitted === 0 ? phase : undefined;
 }
 
 /**
- * How long an instance may serve reads during a switch by what it last heard, in ms: half of the time after which the
- * store goes on without it (`silent_after` in lua/lib/cutover.lua).
+ * How long an instance may serve reads by what it last heard during a switch, in ms: half of `silent_after` in
+ * lua/lib/cutover.lua.
  */
 export const readLease = 2000;

@@ -7,7 +7,7 @@ import type { RedisClient } from '../../redis/connection/client.ts';
 /** What verdicts are based on, and the results of comparing in each organization. */
 export type Evidence = Awaited<ReturnType<typeof readEvidence>>;
 
-/** Reads the evidence; registrations of processes that have certainly ended are removed first. */
+/** After removing the registrations of processes that have certainly ended. */
 export async function gatherEvidence(store: RedisClient, prefix: string): Promise<Evidence> {
   const { instances } = await readCutover(store, prefix);
   await removeEnded(store, prefix, instances);
@@ -39,7 +39,6 @@ export function countDifferences({ organizations, state }: Evidence): Map<string
   return counts;
 }
 
-/** What is known about all organizations together. */
 function totals(organizations: readonly ComparisonSummary[], since: number) {
   const sum = (some: readonly ComparisonSummary[], of: (one: ComparisonSummary) => number): number =>
     some.reduce((total, one) => total + of(one), 0);
@@ -48,19 +47,14 @@ function totals(organizations: readonly ComparisonSummary[], since: number) {
   return {
     compared: sum(current, (one) => one.compared),
     different: sum(current, (one) => one.different),
-    /** Users whose last comparison differed. */
     differingUsers: sum(current, (one) => one.differingUsers),
-    /** Keys that the legacy service accepts and Redis does not have. */
     unmappedKeys: sum(organizations, (one) => one.unmappedKeys.length),
-    /** Keys that Redis accepts and the legacy service refuses. */
     refusedKeys: sum(organizations, (one) => one.refusedKeys.length),
     /** Users, and denylists, with a change that was forwarded some seconds ago and not adopted yet. */
     unsettled: sum(organizations, (one) => one.unsettledUsers + Number(one.isDenylistUnsettled)),
     /** The same, including those whose change is still in progress. */
     unadopted: sum(organizations, (one) => one.unadopted),
-    /** Users with a change that could not be adopted. */
     failedAdoptions: sum(organizations, (one) => one.failedAdoptions),
-    /** Users whose name the legacy service shows for another user. */
     lostNames: sum(organizations, (one) => one.lostNames),
     /** When a change was last forwarded that may be missing here for good, ms; 0 if none was. */
     lastGapAt: Math.max(0, ...organizations.flatMap(({ gaps }) => gaps.map(({ last }) => last))),

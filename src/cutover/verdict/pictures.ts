@@ -30,10 +30,7 @@ export async function readLegacyPictures(
   return count === undefined ? undefined : { count: Number(count), at: Number(at) };
 }
 
-/**
- * Counts them again, unless another process has begun to recently. It reads every profile, slowly: some 10,000 a
- * second. So writes need not keep a count up to date, and a status reads only one key.
- */
+/** Counts them again, unless another process has begun to recently: slowly, some 10,000 profiles a second. */
 export async function countLegacyPictures(
   store: RedisClient,
   prefix: string,

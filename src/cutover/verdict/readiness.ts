@@ -11,11 +11,9 @@ export interface Finding {
   remedy: string;
 }
 
-/** Whether the step to a mode is safe. */
 export interface Verdict {
   to: Mode;
   ready: boolean;
-  /** What prevents the step. */
   reasons: Finding[];
   warnings: Finding[];
 }
@@ -30,18 +28,12 @@ export const silence = 3000;
 
 const fewComparisons = 100;
 
-/**
- * This few waiting changes can be replayed while a switch has changes on hold, if the oldest is not older than this, in
- * ms.
- */
+/** What can be replayed while a switch has changes on hold. */
 const smallBacklog = { entries: 100, ageMs: 10_000 };
 
 const applyAndVerify = 'run migrate apply, then migrate verify of all organizations and entities';
 
-/**
- * Judges the step to a mode by what is known now. Once changes have stopped, none is in progress any more: one that has
- * not been adopted by then is in doubt, however recent it is.
- */
+/** Judges the step to a mode. Once changes have stopped, one that has not been adopted is in doubt, however recent. */
 export function judge(evidence: Evidence, to: Mode, haveChangesStopped = false): Verdict {
   const reasons = [...reasonsAgainst(evidence, to, haveChangesStopped)];
   return { to, ready: reasons.length === 0, reasons, warnings: [...warningsFor(evidence, to)] };

@@ -16,9 +16,8 @@ export interface CleanVerify {
 }
 
 /**
- * Records that a verify of everything has found no difference, and removes what it has settled: gaps, changes in doubt,
- * failed adoptions, users who differ and lost names that were on record before its snapshot was opened. If no mode was
- * ever stored, there is no cut-over, and nothing is recorded.
+ * Records a verify that has found no difference, and removes what it has settled: everything on record from before its
+ * snapshot was opened. Where no mode was ever stored, nothing is recorded.
  */
 export async function recordVerified(
   store: RedisClient,

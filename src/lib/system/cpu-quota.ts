@@ -3,9 +3,8 @@ import { availableParallelism } from 'node:os';
 import { dirname, join } from 'node:path';
 
 /**
- * How many processes can run at the same time: the number of CPUs this process may use, or fewer where a CPU quota
- * (a container's `--cpus`, a Kubernetes limit, systemd's CPUQuota) allows less; at least 1. Node.js itself does not
- * consider quotas. `root` is where the kernel's file systems are mounted.
+ * How many CPUs this process may use, within the CPU quota (a container's `--cpus`, a Kubernetes limit, systemd's
+ * CPUQuota), which Node.js 20 itself does not consider; at least 1. `root` is where the kernel's file systems are.
  */
 export function availableCpus(root = '/'): number {
   return Math.max(1, Math.min(availableParallelism(), Math.floor(cpuQuota(root))));

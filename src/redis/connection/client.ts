@@ -4,10 +4,7 @@ import type { HostPort, RedisAddress } from './url.ts';
 export type RedisClient = Redis | Cluster;
 
 export interface ClientOptions {
-  /**
-   * For rediss:// only, in PEM: the authority to check the server's certificate against, and the client's own
-   * certificate.
-   */
+  /** For rediss:// only, in PEM: the authority of the server's certificate, and the client's own. */
   tls?: { ca?: string | undefined; cert?: string | undefined; key?: string | undefined };
   /** Instead of the URL's. */
   password?: string | undefined;
@@ -49,10 +46,7 @@ function createSingle(address: Exclude<RedisAddress, { kind: 'cluster' }>, commo
   return client;
 }
 
-/**
- * Reconnects if ioredis has ended by itself: if a failover is announced while it is asking a sentinel for the master's
- * address, it gives up for good.
- */
+/** ioredis gives up for good if a failover is announced while it asks a sentinel for the master's address. */
 function outliveAnnouncements(client: Redis): void {
   const disconnect = client.disconnect.bind(client);
   let isWanted = true;
@@ -69,7 +63,7 @@ function outliveAnnouncements(client: Redis): void {
   });
 }
 
-/** After a failover the address may lead to the new master. Tried again while it does not, but not at every command. */
+/** After a failover the address may lead to the new master; tried again while it does not, every two seconds. */
 function reconnectFromReplica(): (error: Error) => boolean {
   const pause = 2000;
   let last = -pause;
@@ -119,9 +113,8 @@ function placeOf(address: Exclude<RedisAddress, { kind: 'cluster' }>, common: Co
 }
 
 /**
- * ioredis' cluster refuses commands while a node's connection is being made unless its offline queue is on; and that
- * queue has no bound. So it is on, each command has its time limit from the start, and nothing is queued while the
- * whole cluster is unavailable.
+ * ioredis' cluster refuses commands while it connects to a node unless its offline queue is on, which has no bound. So
+ * each command has its time limit from the start, and nothing is queued while the whole cluster is unavailable.
  */
 function createCluster(nodes: HostPort[], common: CommonOptions): Cluster {
   const cluster = new Cluster(nodes, {
@@ -131,8 +124,7 @@ function createCluster(nodes: HostPort[], common: CommonOptions): Cluster {
     enableOfflineQueue: true,
     clusterRetryStrategy: backoff,
     maxRedirections: 8,
-    // TRYAGAIN is the answer while a slot moves, and commands to the same node would wait behind it: better a 503 for
-    // one organization.
+    // While a slot moves, commands to the same node would wait behind it: better a 503 for one organization.
     retryDelayOnTryAgain: 10,
     // Zero: it would send commands in flight on a lost connection a second time.
     retryDelayOnFailover: 0,

@@ -14,16 +14,14 @@ export interface ConnectOptions extends Partial<ClientOptions> {
 }
 
 /**
- * Connects to the store named by `url` (forms: see parseRedisUrl) and checks that it can serve the bridge: see
- * checkRequirements; in a cluster every master is checked. Resolves to a client that is ready; close it by
- * `closeRedis`. Rejects with an Error of one line with the remedy, without passwords.
+ * Connects to the store named by `url` (see parseRedisUrl) and checks that it, or every master of a cluster, meets the
+ * requirements (see checkRequirements). Close the client by `closeRedis`. Rejects with an Error of one line with the
+ * remedy, without passwords.
  *
- * From then on a lost connection is reopened for as long as it takes; meanwhile every command fails at once, with
- * an error that isStoreUnavailable recognizes. Nothing is queued and nothing is sent twice, so a write that failed
- * then does not happen later. A single command that gets no answer fails after
- * `commandTimeout` (default 1500 ms); in a cluster, where it may first have to wait for another one to fail,
- * after twice that at most. Commands of one turn of the event loop travel together. Do not send blocking commands
- * (BLPOP, XREAD BLOCK): they would delay all others.
+ * A lost connection is reopened for as long as it takes; meanwhile every command fails at once, with an error that
+ * isStoreUnavailable recognizes. Nothing is queued or sent twice, so a write that failed does not happen later. A
+ * command without an answer fails after `commandTimeout` (default 1500 ms), in a cluster after twice that at most.
+ * Blocking commands (BLPOP, XREAD BLOCK) would delay all others.
  */
 export async function connectRedis(url: string, options: ConnectOptions = {}): Promise<RedisClient> {
   const address = parseRedisUrl(url);
@@ -63,8 +61,7 @@ const unavailableCodes =
 
 /**
  * Whether this error of a command means that the store is unavailable, too slow, full, or takes no writes at the
- * moment (problem `store-unavailable`), rather than that something is broken. A write that fails with it has not
- * happened, or, where the connection broke before the answer, may have happened.
+ * moment (problem `store-unavailable`). The write has not happened, or, if the connection broke, may have happened.
  */
 export function isStoreUnavailable(error: unknown): boolean {
   if (!(error instanceof Error)) return false;

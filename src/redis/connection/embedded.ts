@@ -18,11 +18,10 @@ export interface Embedded {
 }
 
 /**
- * Starts a redis-server (or valkey-server) from the PATH on `dataDir`/redis: no TCP port, a socket only this
- * user can open, every write on disk before it is answered. Resolves once it answers; should it die, it is
- * started again. It ends with `close`, or with this process, even one killed by SIGKILL; a lock keeps it the
- * only one on its data. For an operator's tool it `joins` the running bridge's, if there is one. Rejects with an Error
- * of one line with the remedy.
+ * Starts a redis-server (or valkey-server) from the PATH on `dataDir`/redis: no TCP port, a socket only this user can
+ * open, every write on disk before it is answered. Should it die, it is started again. It ends with `close`, or with
+ * this process, even one killed by SIGKILL; a lock keeps it the only one on its data. An operator's tool `joins` that
+ * of a running bridge. Rejects with an Error of one line with the remedy.
  */
 export async function openEmbedded({ dataDir, log, joins = false }: EmbeddedOptions): Promise<Embedded> {
   const place = preparePlace(dataDir);

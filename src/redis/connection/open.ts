@@ -29,10 +29,7 @@ export interface StoreConfig {
   writeReplicas: number;
 }
 
-/**
- * Opens the configured store, or else the embedded one, which then runs as long as this process; `redisUrl` is where
- * other processes of the bridge find it.
- */
+/** Opens the configured store, or else the embedded one; `redisUrl` is where other processes of the bridge find it. */
 export async function openStore(
   config: StoreConfig,
   releasers: Releasers,
@@ -44,10 +41,7 @@ export async function openStore(
   return opened;
 }
 
-/**
- * Reaches the service's store for an operator's tool: the same URL, or the embedded Redis, whether or not the bridge is
- * running. A tool may wait longer for an answer than a request may.
- */
+/** Opens the same store for an operator's tool, whether or not the bridge is running. */
 export async function reachStore(
   config: StoreConfig,
   releasers: Releasers,
@@ -83,7 +77,6 @@ async function connect(
   return { store: client, redisUrl: url };
 }
 
-/** Reads the files. Throws one line with the remedy for one that cannot be read. */
 function readSecrets({ ca, cert, key, password }: SecretFiles): ConnectOptions {
   const read = (file: string | undefined): string | undefined => {
     if (file === undefined) return undefined;
@@ -104,7 +97,7 @@ function readSecrets({ ca, cert, key, password }: SecretFiles): ConnectOptions {
 /** How often to check that no newer version has taken over the data, in ms. */
 const layoutInterval = 3000;
 
-/** Stops using the store once a newer version of the bridge has changed its layout, or begun to: every request is 503. */
+/** Stops using the store once a newer version has changed its layout, or begun to: every request is 503. */
 function watchLayout(client: RedisClient, prefix: string, releasers: Releasers, log: Log): void {
   const check = async (): Promise<void> => {
     // A store that is unavailable is reported elsewhere.

@@ -4,10 +4,7 @@ import type { RedisClient } from './client.ts';
 
 const tryCommands = script<[], string[]>('connection/permissions');
 
-/**
- * Throws an Error of one line with the remedy if the Redis user lacks permissions that the bridge needs. A store that
- * accepts no writes at the moment is fine.
- */
+/** Throws an Error of one line with the remedy if the Redis user lacks permissions that the bridge needs. */
 export async function checkPermissions(client: RedisClient, prefix: string): Promise<void> {
   const refused = await tryCommands(client, permissionsKey(prefix)).catch((error: unknown) => {
     const { message } = error as Error;

@@ -1,9 +1,8 @@
 import { infoField } from './client.ts';
 
 /**
- * Why the bridge cannot use this server, according to its INFO, as one line with the remedy; undefined if it can.
- * Required are a master, Redis 7.0 or Valkey 7.2 (for scripts that declare their keys and flags), and a memory policy
- * that never evicts. CONFIG is not used, since managed services refuse it.
+ * Why the bridge cannot use this server, by its INFO (managed services refuse CONFIG), as one line with the remedy.
+ * Required are a master, Redis 7.0 or Valkey 7.2 (for scripts with flags), and a memory policy that never evicts.
  */
 export function checkRequirements(
   info: string,

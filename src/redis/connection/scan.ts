@@ -14,15 +14,14 @@ class KeysMovedError extends Error {
   }
 }
 
-/** Whether keys moved: as a walk has noticed, or the client, in the commands of one turn of the event loop. */
+/** Whether a scan, or the client in the commands of one turn, has noticed that keys moved. */
 export function isKeysMoved(error: unknown): boolean {
   return error instanceof KeysMovedError || String(error).includes('All keys in the pipeline should belong');
 }
 
 /**
- * All keys that begin with `start`, in batches, a cluster's masters one after the other. A key that exists throughout
- * is found, perhaps twice. Empty batches are yielded too, so that the caller can do what is due meanwhile. Throws a
- * KeysMovedError if that cannot be guaranteed.
+ * All keys that begin with `start`, in batches, some of them empty. A key that exists throughout is found, perhaps
+ * twice; throws a KeysMovedError if that cannot be guaranteed.
  */
 export async function* scanKeys(store: RedisClient, start: string): AsyncGenerator<string[]> {
   const pattern = `${start.replace(/[*?[\]\\^]/g, String.raw`\$&`)}*`;
@@ -33,10 +32,7 @@ export async function* scanKeys(store: RedisClient, start: string): AsyncGenerat
   if ((await keyDistribution(store)) !== before) throw new KeysMovedError();
 }
 
-/**
- * All fields and values of a hash, in batches; one that exists throughout is found, perhaps twice. Throws a
- * KeysMovedError if that cannot be guaranteed.
- */
+/** All fields and values of a hash, with the guarantees of `scanKeys`. */
 export async function* scanPairs(
   store: RedisClient,
   key: string,
@@ -46,7 +42,7 @@ export async function* scanPairs(
   }
 }
 
-/** All members of a set, with the guarantees of `scanPairs`. */
+/** All members of a set, with the guarantees of `scanKeys`. */
 export async function* scanMembers(store: RedisClient, key: string): AsyncGenerator<string[]> {
   yield* scanEntries(store, (cursor) => store.sscan(key, cursor, 'COUNT', scanCount));
 }
@@ -65,10 +61,7 @@ async function* scan(call: ScanCall): AsyncGenerator<string[]> {
   }
 }
 
-/**
- * A single call returns everything. With more calls, each server has its own order, and a cursor is only valid on its
- * server.
- */
+/** A cursor is only valid on its server; what a single call returns needs none. */
 async function* scanEntries(store: RedisClient, call: ScanCall): AsyncGenerator<string[]> {
   const [next, entries] = await call('0');
   if (next === '0') return yield entries;
@@ -80,8 +73,8 @@ async function* scanEntries(store: RedisClient, call: ScanCall): AsyncGenerator<
 const slotCount = 16_384;
 
 /**
- * Which server has which keys. If this text is the same before and after a scan, no key changed its server and no
- * server restarted meanwhile. While a slot is being moved, its keys may be on either side: a KeysMovedError.
+ * Which server has which keys: the same text before and after a scan means that no key moved and no server restarted.
+ * Throws a KeysMovedError while a slot is being moved.
  */
 async function keyDistribution(store: RedisClient): Promise<string> {
   const servers = await Promise.all(mastersOf(store).map((node) => describeServer(node, store)));

@@ -11,8 +11,8 @@ export type Script<Arguments extends unknown[], Reply> = (
 ) => Promise<Reply>;
 
 /**
- * The script of a file (see readScript) as a function. The file is read immediately, since an upgrade in place may
- * replace it while this version runs, and assembled when a client first runs it.
+ * The script of a file (see readScript) as a function. The file is read at once, since an upgrade in place may replace
+ * it while this version runs.
  */
 export function script<Arguments extends unknown[], Reply>(file: string): Script<Arguments, Reply> {
   const assemble = readScript(file);
@@ -58,20 +58,18 @@ function define(client: RedisClient, source: Source): Run {
 }
 
 /**
- * A script of an organization derives its keys from the base, and a cluster sees declared keys only. While a slot
- * moves from one node to another, its keys are on either side; with only the base declared, which never exists, the
- * script would be sent to the new side (ASK) and run there, treating whatever has not arrived yet as absent. So a
- * second key that never exists is declared too: of several keys not all there the new side says TRYAGAIN, and runs
- * nothing.
+ * While a slot moves from one node of a cluster to another, its keys are on either side. With only the base declared,
+ * which never exists, the script would be sent to the new side (ASK) and take what has not arrived yet for absent. Of
+ * two declared keys that are not there the new side says TRYAGAIN, and runs nothing.
  */
 function keysOf(key: string, { isOfOrganization }: Source): string[] {
   return isOfOrganization ? [key, `${key}-`] : [key];
 }
 
 /**
- * Sends a script by its digest, or in full if the server does not know it yet, in which case it has not run. Not as a
- * command that is added to the client: an automatic pipeline that was begun before does not have it, and gives the
- * replies of all that follows to the wrong callers.
+ * Sends a script by its digest, or in full if the server does not know it yet, which then has not run it. Not by
+ * `defineCommand`: an automatic pipeline that was begun before lacks that command, and gives the replies of all that
+ * follows to the wrong callers.
  */
 function sender(lua: string): <Reply>(send: Send<Reply>) => Promise<Reply> {
   const digest = createHash('sha1').update(lua).digest('hex');
@@ -94,16 +92,15 @@ function runner(client: RedisClient, source: Source): Run {
   };
 }
 
-/** Calls that leave in one write at most: enough that a write costs little, few enough that Redis begins early. */
+/** Calls that leave in one write at most. */
 const together = 16;
 
 const gatherers = new WeakMap<RedisClient, () => void>();
 
 /**
- * What lets the calls of one turn of the event loop leave together, so many at a time: Redis then works on the first
- * while this process makes the next ones, instead of each waiting for the other in turn. To be called before each. The
- * client's own auto-pipelining is slower: it needs several more promises for each command, sends all of a turn at once,
- * and sends nothing while a batch is unanswered. Connections to a cluster are the cluster's own.
+ * To be called before each call: lets those of one turn of the event loop leave together, so many at a time that Redis
+ * works on the first while this process makes the next ones. The client's own auto-pipelining is slower: it needs more
+ * promises, sends all of a turn at once, and nothing while a batch is unanswered. A cluster has its own connections.
  */
 function gathererOf(client: RedisClient): () => void {
   const known = gatherers.get(client);

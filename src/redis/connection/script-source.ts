@@ -10,16 +10,14 @@ export interface Source {
 }
 
 /**
- * Reads the script of a file, which is given by its path below lua/, without the extension; the result puts it together.
- * A file begins with its `#!lua` line, which makes the server refuse a key outside the script's slot, writes on a full
- * store, and writes by a script flagged `no-writes`. Then follow, where they apply:
+ * Reads the script of a file, given by its path below lua/ without the extension; the result puts it together. A file
+ * begins with its `#!lua` line (README.md). Then follow, where they apply:
  *
  *     -- @include NAME…   prepends lua/lib/NAME.lua, each file once, after what it includes itself
- *     -- @reply json      the reply travels as one JSON text, which clients read in a third of the time that many
- *                         parts take them; an absent value is `false` in it
+ *     -- @reply json      the reply travels as one JSON text, which is read in a third of the time
  *     -- @key any         KEYS[1] is a key outside every organization, and the only one
- *     -- @read master     it only reads, but is not flagged `no-writes`, so that a server that was demoted to a
- *                         replica refuses it; where a master takes no writes, it is run again with that flag
+ *     -- @read master     it only reads, but is not flagged `no-writes`, so that a replica refuses it; where a master
+ *                         takes no writes, it is run again with that flag
  *     -- @wait replicas   it is answered once as many replicas have the write as `waitForReplicas` says
  */
 export function readScript(file: string): () => Source {
@@ -42,7 +40,7 @@ export function readScript(file: string): () => Source {
 
 const partsRead = new Map<string, string>();
 
-/** What a file includes, ordered so that each part follows those that it needs. */
+/** What a file includes; each part follows those that it needs. */
 function includes(text: string, seen: Set<string>): string[] {
   const parts: string[] = [];
   for (const name of directive(text, 'include')?.split(' ') ?? []) {

@@ -28,10 +28,8 @@ const shape =
   /^(?<scheme>[a-z+]+):\/\/(?:(?<user>.*)@)?(?<hosts>[^@/?]*)(?<path>\/[^?]*)?(?:\?(?<query>.*))?$/i;
 
 /**
- * Reads a REDIS_URL: `redis[s]://`, `redis[s]+sentinel://h1,h2/NAME`, `redis[s]+cluster://h1,h2`, or
- * `unix:///path`, each with an optional `user:password@`; the sentinels' own credentials are
- * `?sentinelUsername=…&sentinelPassword=…`. Throws an Error of one line with the remedy, which never holds a
- * password.
+ * Reads a REDIS_URL: one of `forms`, with an optional `user:password@`; the sentinels' own credentials are
+ * `?sentinelUsername=…&sentinelPassword=…`. Throws an Error of one line with the remedy, without the password.
  */
 export function parseRedisUrl(url: string): RedisAddress {
   const parts = shape.exec(url)?.groups;
@@ -101,7 +99,7 @@ function readHosts(text: string, defaultPort: number, display: string): HostPort
   });
 }
 
-/** Clusters and many managed services have only database 0; KEY_PREFIX separates data everywhere. */
+/** Clusters and many managed services have only database 0. */
 function refuseDatabase(path: string, display: string): void {
   if (!/^\/?0?$/.test(path)) {
     throw new Error(

@@ -9,7 +9,7 @@ const makeRepair = script<[repair: string], 'repaired' | 'changed' | 'stale' | '
   'fsck/repair',
 );
 
-/** The faults that fsck can find; src/redis/README.md explains each. */
+/** README.md of src/redis explains each. */
 export type FaultKind =
   | 'unregistered-organization'
   | 'settings-missing'
@@ -37,7 +37,6 @@ export interface Fault {
   isRepaired: boolean;
 }
 
-/** How much was examined, at the beginning. */
 export const noCounts = {
   organizations: 0,
   profiles: 0,
@@ -63,13 +62,13 @@ export interface Repair {
   audit?: readonly string[];
 }
 
-/** `changed`, `stale`: the fault no longer existed (or another generation of the name index is in force). */
+/** `changed`, `stale`: the fault no longer existed, or another generation of the name index is in force. */
 type Reported = 'reported' | 'changed' | 'stale';
 
 /**
- * Reports a fault, after repairing it if that is requested and possible. What was seen of it is confirmed by a script,
- * so that nothing is reported, or repaired, that the running service was changing just then. A repair that is more than
- * one script returns whether there was something to repair.
+ * Reports a fault, after repairing it if that is requested and possible. A script first confirms what was seen, so that
+ * nothing is reported that the running service was changing just then. A repair that is more than one script returns
+ * whether there was something to repair.
  */
 export type Report = (
   kind: FaultKind,
@@ -88,7 +87,7 @@ export interface Check {
   report: Report;
 }
 
-/** Reads what names are checked by: again, where a script says that it is stale. */
+/** What names are checked by. */
 export async function readNaming(
   store: RedisClient,
   base: string,
@@ -97,7 +96,6 @@ export async function readNaming(
   return { snapshot, buckets: await store.hget(settingsKey(base), `n${snapshot.index}`) };
 }
 
-/** How faults of an organization are reported, and repaired where `repair` says so. */
 export function createReport(
   store: RedisClient,
   base: string,
@@ -109,7 +107,7 @@ export function createReport(
       if (!isRepairing) return 'confirmed';
       return (await repair()) ? 'repaired' : 'changed';
     }
-    // What is not UTF-8 was not read as it is: nothing can be compared with it.
+    // What is not UTF-8 was not read as it is, so it cannot be compared.
     if (repair === undefined || JSON.stringify(repair.expect).includes('\uFFFD')) return 'confirmed';
     return await (isRepairing ? makeRepair : confirm)(store, base, JSON.stringify(repair));
   };

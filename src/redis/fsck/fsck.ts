@@ -42,16 +42,15 @@ export type FsckOutcome =
 
 /** Faults remembered, so that one that is found twice is reported once. */
 const remembered = 100_000;
-/** The maximum number of scans of all keys, if they move between servers meanwhile. */
+/** Scans of all keys at most, if they move between servers meanwhile. */
 const attempts = 3;
-/** Keys examined at once: enough to keep Redis busy, and few enough that a request waits for milliseconds only. */
+/** Keys examined at once: a request waits for milliseconds only. */
 const atOnce = 100;
 
 /**
- * Checks that what the store holds is consistent: index and profiles agree both ways, the denylist is well-formed,
- * API keys and their list agree, references can be read, no picture in use is listed as unreferenced. With `repair`
- * it makes every repair that needs no guessing. The service may be running: a reported fault existed at one instant,
- * and each repair checks its conditions again in its script. Memory use does not grow with the store.
+ * Checks that what the store holds is consistent; with `repair` it makes every repair that needs no guessing. README.md
+ * has the table of faults. The service may be running: a reported fault existed at one instant, and each repair checks
+ * its conditions again in its script. Memory use does not grow with the store.
  */
 export async function fsck(store: RedisClient, prefix: string, options: FsckOptions): Promise<FsckOutcome> {
   const reported = new Set<string>();
@@ -74,7 +73,6 @@ export async function fsck(store: RedisClient, prefix: string, options: FsckOpti
   }
 }
 
-/** Examines every key once, as far as none moves to another server meanwhile. */
 async function walk(
   store: RedisClient,
   prefix: string,
@@ -86,7 +84,6 @@ async function walk(
   /** By the organization's base; undefined if it cannot be examined. */
   const checks = new Map<string, Promise<Check | undefined>>();
 
-  /** Examines the single keys of an organization. */
   const begin = async (id: string): Promise<Check | undefined> => {
     const base = organizationBase(prefix, id);
     const report = createReport(store, base, id, options);

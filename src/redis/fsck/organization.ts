@@ -48,7 +48,6 @@ async function checkSettings({ store, base, snapshot, buckets, report }: Check):
   }
 }
 
-/** A generation that is neither in force nor being built was left behind by a killed rebuild. */
 async function checkGenerations({ store, base, report }: Check): Promise<void> {
   for (const generation of await listGenerations(store, base)) {
     const { index } = await readWriteSnapshot(store, base);
@@ -58,7 +57,7 @@ async function checkGenerations({ store, base, report }: Check): Promise<void> {
   }
 }
 
-/** A denied name is stored under its form; the value is the name as given, '' if that is the form. */
+/** A denied name is stored under its normalized name, with the name as given, or '' if that is the same. */
 async function checkDenylist(check: Check): Promise<void> {
   const { store, base, snapshot, counts, report } = check;
   const generation = snapshot.index;

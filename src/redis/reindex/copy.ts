@@ -53,14 +53,14 @@ interface Name {
   username: string;
 }
 
-/** Buckets read at once: some 300 names, few enough that the script call for them takes a few milliseconds at most. */
+/** Buckets read at once: some 300 names, for a script call of a few milliseconds. */
 const bucketsAtOnce = 8;
 /** Denied names in one script call. */
 const deniedAtOnce = 300;
-/** Collisions that are reported: an operator needs the first few, and memory stays flat. */
+/** An operator needs the first few, and memory stays flat. */
 const reportedCollisions = 1000;
 
-/** Copies the names to the next generation, under their forms by the new comparison. */
+/** Copies the names to the next generation, normalized by the new comparison. */
 export async function copyNames(rebuild: Rebuild): Promise<Copied | Stopped | Collided> {
   const { store, base, token, lease, comparison, current, next, buckets, signal } = rebuild;
   const collisions = new Map<string, Name[]>();
@@ -143,7 +143,7 @@ export async function copyDenied(rebuild: Rebuild): Promise<Copied | Stopped> {
   return { kind: 'copied', count };
 }
 
-/** Marks of names that were denied or removed here, which a migration respects, are also set for their new forms. */
+/** Marks of names that were denied or removed here are also set for the names as the new comparison has them. */
 export async function copyDenylistWrites(rebuild: Rebuild): Promise<Copied | Stopped> {
   const { store, base, token, lease, comparison, next, signal } = rebuild;
   const key = denylistWritesKey(base);

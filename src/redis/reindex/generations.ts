@@ -10,10 +10,7 @@ export async function listGenerations(store: RedisClient, base: string): Promise
   return fields.flatMap((field) => /^n(\d+)$/.exec(field)?.[1] ?? []);
 }
 
-/**
- * Removes a generation of the name index and the denylist, which Redis frees in the background. One that is in force
- * or being built at that moment is kept, and the result is false.
- */
+/** Removes a generation of the name index and the denylist; false if it is in force or being built, and kept. */
 export async function dropGeneration(store: RedisClient, base: string, generation: string): Promise<boolean> {
   for (;;) {
     const outcome = await drop(store, base, generation);
@@ -21,7 +18,7 @@ export async function dropGeneration(store: RedisClient, base: string, generatio
   }
 }
 
-/** Removes every generation that is neither in force nor being built: the one before, and those of killed rebuilds. */
+/** Removes every generation that is neither in force nor being built. */
 export async function dropLeftovers(store: RedisClient, base: string): Promise<void> {
   for (const generation of await listGenerations(store, base)) await dropGeneration(store, base, generation);
 }

@@ -41,10 +41,9 @@ interface ReindexOptions {
 }
 
 /**
- * Changes how an organization compares names. Meanwhile names cannot change (writes that set one wait, then are refused
- * as busy); reads continue. The next generation of the index and the denylist is copied from the one in force, by its
- * own keys; if no two users' names would be the same and nothing is missing, a single step puts it in force. Killed at
- * any point, the freeze ends with its lease, the generation in force is untouched, and a later call starts over.
+ * Changes how an organization compares names ("Changing how names are compared" in README.md). Meanwhile reads
+ * continue, and writes that set a name wait, then are refused as busy. Killed at any point, the freeze ends with its
+ * lease, the generation in force is untouched, and a later call starts over.
  */
 export async function changeComparison(
   store: RedisClient,
@@ -67,7 +66,7 @@ export async function changeComparison(
     if (!(await commit(rebuild))) return { kind: 'lapsed' };
     return { kind: 'rebuilt', usernames: names.count, denied: denied.count };
   } finally {
-    // The next rebuild or fsck --repair removes what cannot be removed now.
+    // What cannot be removed now is left to the next rebuild or fsck --repair.
     await close(store, base, attempt.token)
       .then(async () => await dropLeftovers(store, base))
       .catch(() => {});
@@ -86,10 +85,7 @@ async function open(attempt: Omit<Rebuild, 'current' | 'next' | 'buckets'>) {
   }
 }
 
-/**
- * Whether the next generation is in force. If the reply is lost, it is asked again, since a generation in force stays
- * in force.
- */
+/** Whether the next generation is in force; asked again if the reply is lost. */
 async function commit({ store, base, token, next, comparison }: Rebuild): Promise<boolean> {
   const ask = () => putInForce(store, base, token, next, comparison);
   return (await ask().catch(ask)) === 'committed';

@@ -38,7 +38,6 @@ const sendEntryAgain = script<[listing: string, fields: string, sender: string],
 const discardEntries = script<[count: number], AcceptedChange['kind'][]>('cutover/replay/discard');
 const forgetKeys = script<[], number>('cutover/replay/forget_keys');
 
-/** What the legacy service has accepted with a change. */
 export interface Acceptance {
   /** The public id of the API key. */
   keyId: string;
@@ -46,7 +45,6 @@ export interface Acceptance {
   pictureUrl?: string | undefined;
 }
 
-/** For how long the legacy service has refused an API key. */
 export interface KeyRefusal {
   /** In ms, by the store's clock: since the first refusal, whichever instance met it. */
   forMs: number;
@@ -54,7 +52,6 @@ export interface KeyRefusal {
   isOtherAccepted: boolean;
 }
 
-/** What waits in one organization. */
 interface OrganizationBacklog {
   organizationId: string;
   entries: number;
@@ -73,7 +70,6 @@ export type ReplayQueue = ReturnType<typeof createReplayQueue>;
 /** What waits in all organizations, as of now. */
 export type ReplayState = Awaited<ReturnType<ReplayQueue['state']>>;
 
-/** The queue that the scripts of changes write to (lua/lib/change.lua). */
 export function createReplayQueue(store: RedisClient, prefix: string) {
   const listings = createReplayListings(store, prefix);
   const baseOf = (organizationId: string): string => organizationBase(prefix, organizationId);
@@ -137,7 +133,7 @@ export function createReplayQueue(store: RedisClient, prefix: string) {
     },
     /**
      * Records who is about to send an entry, unless another sender than the `known` one has begun to. Returns who is to
-     * send it now; undefined if the entry is no longer in the queue.
+     * send it; undefined if it is no longer in the queue.
      */
     mark: async (
       organizationId: string,
@@ -170,8 +166,8 @@ export function createReplayQueue(store: RedisClient, prefix: string) {
         retryEntry(store, baseOf(organizationId), listing, id),
       )) === 1,
     /**
-     * For a change that another sender may have completed while a request of this sender, which may have taken effect
-     * later, was in progress: queues sending the current state, for a denylist change the whole denylist.
+     * Queues sending the current state (the whole denylist for a change of it), for a request that may have taken
+     * effect after what another sender sent.
      */
     sendAgain: async ({ caller, sealedKey, change }: QueuedChange, sender: string): Promise<void> => {
       const { organizationId, keyId, role, userId = '' } = caller;
@@ -201,10 +197,7 @@ export function createReplayQueue(store: RedisClient, prefix: string) {
       }
       return counts;
     },
-    /**
-     * Removes the API keys from the changes that are set aside, and what is left of empty queues. For when the mode has
-     * left reverse.
-     */
+    /** After the mode has left reverse: removes the API keys of what is set aside, and what is left of empty queues. */
     forgetKeys: async (): Promise<void> => {
       for await (const ids of organizations()) {
         await Promise.all(ids.map((id) => forgetKeys(store, baseOf(id))));

@@ -8,8 +8,7 @@ import type { QueuedCaller } from './changes.ts';
 export type Queueing = (caller: QueuedCaller, apiKey: string) => Queued;
 
 /**
- * `most`: how many changes of an organization may wait; the scripts refuse further ones. Throws a 503
- * `replay-unavailable` where this instance cannot keep API keys for the replay.
+ * `most`: how many changes of an organization may wait. Throws a 503 `replay-unavailable` if this instance is unable.
  */
 export function createQueueing(
   ability: ReplayAbility,
