@@ -94,8 +94,7 @@ function readSecrets({ ca, cert, key, password }: SecretFiles): ConnectOptions {
   return { tls, password: read(password)?.replace(/\r?\n$/, '') };
 }
 
-/** How often to check that no newer version has taken over the data, in ms. */
-const layoutInterval = 3000;
+const layoutCheckMs = 3000;
 
 /** Stops using the store once a newer version has changed its layout, or begun to: every request is 503. */
 function watchLayout(client: RedisClient, prefix: string, releasers: Releasers, log: Log): void {
@@ -108,6 +107,5 @@ function watchLayout(client: RedisClient, prefix: string, releasers: Releasers, 
     log.error('the store is no longer used', { reason: fault });
     client.disconnect();
   };
-  const checking = repeat(check, layoutInterval);
-  releasers.onClose('layout check', checking.stop);
+  releasers.onClose('layout check', repeat(check, layoutCheckMs).stop);
 }

@@ -39,47 +39,38 @@ export function parseRedisUrl(url: string): RedisAddress {
   const path = decode(parts['path'] ?? '');
   const display = `${scheme}://${hosts}${parts['path'] ?? ''}`;
   const base = { display, ...credentials(parts['user']) };
-  const tls = scheme.startsWith('rediss');
-  switch (scheme) {
-    case 'unix':
-      if (hosts !== '' || path === '')
-        throw new Error(`REDIS_URL ${display}: write a socket as unix:///absolute/path`);
-      return { ...base, kind: 'socket', path };
-    case 'redis':
-    case 'rediss': {
-      const [at, ...more] = readHosts(hosts, 6379, display);
-      if (at === undefined || more.length > 0) {
-        throw new Error(
-          `REDIS_URL ${display} names several hosts: write redis+cluster:// or redis+sentinel://…/NAME`,
-        );
-      }
-      refuseDatabase(path, display);
-      return { ...base, kind: 'single', tls, at };
-    }
-    case 'redis+cluster':
-    case 'rediss+cluster':
-      refuseDatabase(path, display);
-      return { ...base, kind: 'cluster', tls, nodes: readHosts(hosts, 6379, display) };
-    case 'redis+sentinel':
-    case 'rediss+sentinel': {
-      const name = path.replace(/^\//, '');
-      if (name === '' || name.includes('/')) {
-        throw new Error(`REDIS_URL ${display} lacks the master's name: write ${scheme}://${hosts}/NAME`);
-      }
-      const query = new URLSearchParams(parts['query']);
-      return {
-        ...base,
-        kind: 'sentinel',
-        tls,
-        nodes: readHosts(hosts, 26379, display),
-        name,
-        sentinelUsername: query.get('sentinelUsername') ?? undefined,
-        sentinelPassword: query.get('sentinelPassword') ?? undefined,
-      };
-    }
-    default:
-      throw new Error(`REDIS_URL cannot start with ${scheme}://: write it as ${forms}`);
+  if (scheme === 'unix') {
+    if (hosts === '' && path !== '') return { ...base, kind: 'socket', path };
+    throw new Error(`REDIS_URL ${display}: write a socket as unix:///absolute/path`);
   }
+  const [protocol, mode = 'single'] = scheme.split('+', 2);
+  if (!/^rediss?(\+cluster|\+sentinel)?$/.test(scheme)) {
+    throw new Error(`REDIS_URL cannot start with ${scheme}://: write it as ${forms}`);
+  }
+  const tls = protocol === 'rediss';
+  const nodes = readHosts(hosts, mode === 'sentinel' ? 26379 : 6379, display);
+  if (mode === 'sentinel') {
+    const name = path.slice(1);
+    if (name === '' || name.includes('/')) {
+      throw new Error(`REDIS_URL ${display} lacks the master's name: write ${scheme}://${hosts}/NAME`);
+    }
+    const query = new URLSearchParams(parts['query']);
+    const sentinelUsername = query.get('sentinelUsername') ?? undefined;
+    const sentinelPassword = query.get('sentinelPassword') ?? undefined;
+    return { ...base, kind: mode, tls, nodes, name, sentinelUsername, sentinelPassword };
+  }
+  if (mode === 'cluster') {
+    refuseDatabase(path, display);
+    return { ...base, kind: mode, tls, nodes };
+  }
+  const [at, ...more] = nodes;
+  if (at === undefined || more.length > 0) {
+    throw new Error(
+      `REDIS_URL ${display} names several hosts: write redis+cluster:// or redis+sentinel://…/NAME`,
+    );
+  }
+  refuseDatabase(path, display);
+  return { ...base, kind: 'single', tls, at };
 }
 
 function credentials(text = ''): Pick<RedisAddress, 'username' | 'password'> {

@@ -233,6 +233,10 @@ describe('a store that the bridge cannot use', () => {
     await expect(connectRedis(`redis://127.0.0.1:${port}`)).rejects.toThrow(/NOAUTH.*user or password/);
   });
 
+  test('because its URL names several hosts is refused, naming the right forms', async () => {
+    await expect(connectRedis('redis://a,b/main')).rejects.toThrow(/write .*redis\+sentinel:\/\/…\/NAME/);
+  });
+
   test('because it is a replica is refused, naming its master', async () => {
     const master = await redis();
     const replica = await redis('--replicaof', '127.0.0.1', String(master.port));

@@ -96,7 +96,7 @@ test('opens a store behind TLS with a client certificate, an ACL user and a pass
   );
   expect(await store.acl('WHOAMI')).toBe('bridge');
   // What the scripts touch is all that this user may touch.
-  expect(await authenticate(store, 'pb:{demo}:', 'no such key')).toEqual(['unknown']);
+  expect(await authenticate(store, 'pb:{demo}:', 'no such key')).toEqual({ kind: 'unknown' });
   await expect(store.get('another:key')).rejects.toThrow(/NOPERM/);
 });
 
