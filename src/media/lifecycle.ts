@@ -99,14 +99,11 @@ export interface WatchedMedia {
   close: () => Promise<void>;
 }
 
-/** How often to test a media store that has not been written to in the meantime, in ms. */
-const testInterval = 15_000;
-
 /**
  * Watches whether pictures can be stored: a failure marks the media store as unavailable, a successful write as
  * available again. If nothing else is written in an interval (ms), a small test file is. Every change is logged once.
  */
-export function watchMedia(unwatched: MediaStore, log: Log, interval = testInterval): WatchedMedia {
+export function watchMedia(unwatched: MediaStore, log: Log, interval = 15_000): WatchedMedia {
   let available = true;
   let hasWritten = false;
 
@@ -140,6 +137,5 @@ export function watchMedia(unwatched: MediaStore, log: Log, interval = testInter
     // The failure has been noted already.
     if (isNeeded) await testWrite(media).catch(() => {});
   };
-  const testing = repeat(test, interval);
-  return { media, arePicturesAvailable: () => available, close: testing.stop };
+  return { media, arePicturesAvailable: () => available, close: repeat(test, interval).stop };
 }

@@ -48,25 +48,17 @@ function readBucket(url: URL, defaultRegion: string | undefined): BucketAddress 
       'has an unusable prefix; use letters, digits, "-", "_", "." and "/" such as prefix=bridge/media/',
     );
 
-  const endpointGiven = url.searchParams.get('endpoint');
   const region = url.searchParams.get('region') ?? defaultRegion ?? '';
   if (!/^[a-z0-9-]*$/.test(region))
     throw wrong('has an unusable region; write it such as region=eu-central-1');
-  if (endpointGiven === null) {
-    if (region === '')
-      throw wrong('has neither an endpoint nor a region; add &region=… (AWS) or &endpoint=…');
-    return { kind: 's3', bucket: url.host, endpoint: `https://s3.${region}.amazonaws.com`, region, prefix };
-  }
-  const endpoint = URL.canParse(endpointGiven) ? new URL(endpointGiven) : undefined;
-  if (endpoint === undefined || !/^https?:$/.test(endpoint.protocol) || /[?#@]/.test(endpointGiven))
+  const endpointGiven = url.searchParams.get('endpoint');
+  if (endpointGiven === null && region === '')
+    throw wrong('has neither an endpoint nor a region; add &region=… (AWS) or &endpoint=…');
+  const address = endpointGiven ?? `https://s3.${region}.amazonaws.com`;
+  if (!/^https?:[^?#@]+$/i.test(address) || !URL.canParse(address))
     throw wrong('has an endpoint that is not an http(s) address; write endpoint=https://HOST[:PORT]');
-  return {
-    kind: 's3',
-    bucket: url.host,
-    endpoint: endpoint.href.replace(/\/+$/, ''),
-    region: region === '' ? 'us-east-1' : region,
-    prefix,
-  };
+  const endpoint = new URL(address).href.replace(/\/+$/, '');
+  return { kind: 's3', bucket: url.host, endpoint, region: region || 'us-east-1', prefix };
 }
 
 function readFolder(text: string, dataDir: string): MediaAddress {

@@ -23,7 +23,7 @@ const xmp = '<x:xmpmeta xmlns:x="adobe:ns:meta/"><secret>SECRET-XMP</secret></x:
 
 describe('an uploaded file', () => {
   test.each(['jpeg', 'png', 'webp', 'gif'] as const)(
-    'a %s stays one, with its type and extension',
+    'of type %s keeps its type and extension',
     async (format) => {
       const result = await decoded(await halves().toFormat(format).toBuffer());
       expect(result.type).toBe(`image/${format}`);
@@ -40,7 +40,7 @@ describe('an uploaded file', () => {
     ],
     ['HTML', Buffer.from('<!doctype html><script>alert(1)</script>')],
     ['a PDF', Buffer.from('%PDF-1.7\n')],
-    ['no byte at all', Buffer.alloc(0)],
+    ['empty', Buffer.alloc(0)],
     ['a single byte', Buffer.from([0xff])],
     ['a RIFF file that is no WebP', Buffer.from('RIFF\x24\0\0\0WAVEfmt ', 'latin1')],
     ['a PPM', Buffer.from('P6 1 1 255\n\0\0\0', 'latin1')],
@@ -49,7 +49,7 @@ describe('an uploaded file', () => {
   });
 
   test.each(['tiff', 'avif'] as const)(
-    '%s is unsupported, though the library could read it',
+    'of type %s is unsupported, although the library could read it',
     async (format) => {
       expect(await decodePicture(await halves().toFormat(format).toBuffer())).toEqual({
         kind: 'unsupported',
@@ -66,7 +66,7 @@ describe('an uploaded file', () => {
   });
 
   test.each(['jpeg', 'png', 'webp', 'gif'] as const)(
-    'a truncated %s is invalid wherever it ends',
+    'of type %s is invalid if truncated, wherever it ends',
     async (format) => {
       const whole = await halves(300, 200).toFormat(format).toBuffer();
       for (const kept of [13, Math.floor(whole.length / 2), whole.length - 20])
@@ -78,7 +78,7 @@ describe('an uploaded file', () => {
   );
 
   test.each(['\xff\xd8\xff', '\x89PNG\r\n\x1a\n', 'GIF89a', 'RIFF\0\0\0\0WEBP'])(
-    'the first bytes %j with garbage behind them are invalid',
+    'with the first bytes %j and garbage behind them is invalid',
     async (head) => {
       const garbage = Buffer.concat([Buffer.from(head, 'latin1'), Buffer.alloc(500, 0xa5)]);
       expect(await decodePicture(garbage)).toEqual({ kind: 'invalid', reason: 'cannot be decoded' });

@@ -52,6 +52,7 @@ test.each([
   ['s3://pics?region=x&prefix=/root', 'prefix='],
   ['s3://pics?region=a b', 'region='],
   ['s3://pics?endpoint=minio:9000', 'endpoint=https://'],
+  ['s3://pics?region=x&endpoint=', 'endpoint=https://'],
   ['s3://pics?endpoint=https://user:pass@minio', 'endpoint=https://'],
 ])('%s is refused in one line with the remedy', (text, remedy) => {
   expect(() => read(text)).toThrow(remedy);
