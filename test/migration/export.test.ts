@@ -117,7 +117,7 @@ test('an export that is applied to an empty store verifies, and is exported agai
       const verified = await second.json('verify', '--source', backup);
       expect(verified).toMatchObject({ exitCode: 0, json: { differences: 0, changedHere: 0 } });
     }),
-    { numRuns: 12 },
+    { numRuns: 12, endOnFailure: true },
   );
 });
 
@@ -222,13 +222,18 @@ describe('an export', () => {
     const whole = readFileSync(path, 'utf8');
     const commands = ['plan', 'apply', 'verify'];
 
-    writeFileSync(path, whole.slice(0, whole.lastIndexOf('\n', whole.length - 2) + 1));
-    for (const command of commands) {
-      const call = await createTool().json(command, '--source', to);
-      expect(call).toMatchObject({
-        exitCode: 1,
-        err: expect.stringMatching(/^error: profiles\.ndjson is not as it was exported \(manifest\.json\): /),
-      });
+    const shorter = whole.slice(0, whole.lastIndexOf('\n', whole.length - 2) + 1);
+    for (const changed of [shorter, `\uFEFF${whole}`]) {
+      writeFileSync(path, changed);
+      for (const command of commands) {
+        const call = await createTool().json(command, '--source', to);
+        expect(call).toMatchObject({
+          exitCode: 1,
+          err: expect.stringMatching(
+            /^error: profiles\.ndjson is not as it was exported \(manifest\.json\): /,
+          ),
+        });
+      }
     }
     rmSync(path);
     for (const command of commands) {

@@ -91,9 +91,8 @@ function createTableReader<C extends Column>(database: Database<C>, table: Table
   /** Rows of the queries that were read to their end. */
   const counted = new Map<string, number>();
 
-  const keyOf = (cells: readonly Cell[]): Key => {
-    const key: string[] = [];
-    for (const index of table.key) {
+  const keyOf = (cells: readonly Cell[]): Key =>
+    table.key.map((index) => {
       const cell = cells[index];
       if (cell == null) {
         throw new SourceError(`${where}.key: ${names} is null in a row: choose columns that are never null`);
@@ -103,10 +102,8 @@ function createTableReader<C extends Column>(database: Database<C>, table: Table
           `${where}.key holds API keys, and reports show a row's key: identify the rows by another column`,
         );
       }
-      key.push(cell);
-    }
-    return key;
-  };
+      return cell;
+    });
 
   return async function* ({ size, since, organizationId }) {
     const select = selectSince(database, table, since);

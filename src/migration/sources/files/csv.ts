@@ -6,7 +6,7 @@ import { belongsTo, createBatchBuilder } from '../batches.ts';
 import { columnsOf, type Columns } from '../columns.ts';
 import { SourceError } from '../source.ts';
 import type { Reader, SourceRow } from '../source.ts';
-import { maxRowBytes, openBytes } from './file.ts';
+import { maxRowBytes, openText } from './file.ts';
 import type { DataFile } from './file.ts';
 
 /** What the parser gives: the cells of a record, or why there are none, with the line where that ends. */
@@ -70,7 +70,7 @@ async function readColumns(
 
 /** Comma, semicolon or tab: whichever the first line has most of outside quotes. */
 async function findDelimiter(file: DataFile): Promise<string> {
-  for await (const chunk of openBytes(file).chunks) {
+  for await (const chunk of openText(file).chunks) {
     const [line = ''] = chunk
       .toString('latin1')
       .replaceAll(/"[^"]*"/g, '')
@@ -103,7 +103,7 @@ function parseFile(
   file: DataFile,
   delimiter: string,
 ): { parsed: AsyncIterable<Parsed>; progress: () => number } {
-  const { chunks, progress } = openBytes(file);
+  const { chunks, progress } = openText(file);
   const parser = parse({
     delimiter,
     // Any of them ends a record, however they are mixed.
@@ -128,7 +128,7 @@ function parseFile(
       return undefined;
     },
   });
-  pipeline(Readable.from(withoutMark(chunks), { objectMode: false }), parser, () => {});
+  pipeline(Readable.from(chunks, { objectMode: false }), parser, () => {});
   return { parsed: withSourceErrors(file, parser), progress };
 }
 
@@ -137,14 +137,6 @@ async function* withSourceErrors(file: DataFile, parser: AsyncIterable<Parsed>):
     yield* parser;
   } catch (error) {
     throw error instanceof CsvError ? unreadableFrom(file, error) : error;
-  }
-}
-
-async function* withoutMark(chunks: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
-  let first = true;
-  for await (const chunk of chunks) {
-    yield first && chunk.subarray(0, 3).equals(Buffer.from([0xef, 0xbb, 0xbf])) ? chunk.subarray(3) : chunk;
-    first = false;
   }
 }
 

@@ -63,6 +63,23 @@ async function* readAll(file: DataFile, stream: AsyncIterable<Buffer>): AsyncGen
   }
 }
 
+const byteOrderMark = Buffer.from('\uFEFF');
+
+/** As `openBytes`, but without a byte order mark. */
+export function openText(file: DataFile): ReturnType<typeof openBytes> {
+  const { chunks, progress } = openBytes(file);
+  return { chunks: withoutMark(chunks), progress };
+}
+
+async function* withoutMark(chunks: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
+  let isFirst = true;
+  for await (const chunk of chunks) {
+    const isMarked = isFirst && chunk.subarray(0, byteOrderMark.length).equals(byteOrderMark);
+    yield isMarked ? chunk.subarray(byteOrderMark.length) : chunk;
+    isFirst = false;
+  }
+}
+
 /** Whether text begins with UTF-16's byte order mark, or has a zero in every other byte as ASCII then does. */
 function isUtf16([a = 1, b = 1, c = 1, d = 1]: Buffer): boolean {
   if ((a === 0xff && b === 0xfe) || (a === 0xfe && b === 0xff)) return true;

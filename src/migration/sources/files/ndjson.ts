@@ -3,7 +3,7 @@ import { isFields } from '../../records/shapes.ts';
 import { belongsTo, createBatchBuilder } from '../batches.ts';
 import { hugeText, wholeLines } from '../lines.ts';
 import type { Batch, ReadOptions, SourceRow } from '../source.ts';
-import { maxRowBytes, openBytes } from './file.ts';
+import { maxRowBytes, openText } from './file.ts';
 import type { DataFile } from './file.ts';
 
 const openingBrace = 123;
@@ -19,11 +19,11 @@ export async function* readNdjson(
   options: ReadOptions,
   project?: (row: unknown) => unknown,
 ): AsyncGenerator<Batch> {
-  const { chunks, progress } = openBytes(file);
+  const { chunks, progress } = openText(file);
   const batch = createBatchBuilder<number>(options.size, (number) => `${file.name}:${number}`);
   let line = 0;
   for await (const block of wholeLines(chunks, maxRowBytes)) {
-    for (const { row, bytes } of block === hugeText ? [hugeLine] : readLines(block, line === 0)) {
+    for (const { row, bytes } of block === hugeText ? [hugeLine] : readLines(block)) {
       line += 1;
       if (row === undefined) continue;
       const kept = project !== undefined && row.error === undefined ? { raw: project(row.raw) } : row;
@@ -49,7 +49,7 @@ const beyondAscii = /[\x80-\xff]/;
  * Decoding a whole block as Latin-1, where a character is a byte, and slicing its text costs a fraction of decoding
  * line by line; only lines that are not ASCII are decoded by themselves.
  */
-function* readLines(block: Buffer, isFirst: boolean): Generator<Line> {
+function* readLines(block: Buffer): Generator<Line> {
   const ascii = isAscii(block);
   const text = block.toString('latin1');
   for (let from = 0; from < text.length;) {
@@ -60,15 +60,14 @@ function* readLines(block: Buffer, isFirst: boolean): Generator<Line> {
     const bytes = to - from;
     if (bytes > maxRowBytes) yield hugeLine;
     else if (ascii || !beyondAscii.test(line)) yield { row: readLine(line, isOpen), bytes };
-    else yield { row: readUnicodeLine(block.subarray(from, to), isFirst && from === 0, isOpen), bytes };
+    else yield { row: readUnicodeLine(block.subarray(from, to), isOpen), bytes };
     from = to + 1;
   }
 }
 
-function readUnicodeLine(bytes: Buffer, first: boolean, open: boolean): SourceRow | undefined {
+function readUnicodeLine(bytes: Buffer, open: boolean): SourceRow | undefined {
   if (!isUtf8(bytes)) return { error: open ? cutShort : 'is not valid UTF-8' };
-  const line = bytes.toString('utf8');
-  return readLine(first && line.startsWith('\uFEFF') ? line.slice(1) : line, open);
+  return readLine(bytes.toString('utf8'), open);
 }
 
 /** One line as a row, or undefined for an empty one; an open line has no line feed and may be half-written. */
