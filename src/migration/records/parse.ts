@@ -1,71 +1,13 @@
 import { settingsFaults } from '../../domain/settings.ts';
-import { hashApiKey } from '../../redis/keys.ts';
-import type { Entity, OrganizationRecord, ProfileRecord, RecordOf } from './records.ts';
+import { shapes, type Entity, type RecordOf } from './records.ts';
 import { organizationSettings } from './stored.ts';
-import { defineShape, isFields, readFields, unknownIn } from './shapes.ts';
-import type { Fields, Shape } from './shapes.ts';
-import { count, flag, id, instant, oneOf, InvalidValue, secondsEnd, sha256, text, wallet } from './values.ts';
-import type { Rule } from './values.ts';
+import { isFields, unknownIn, type Fields, type Shape } from './shapes.ts';
+import { id, InvalidValue, secondsEnd } from './values.ts';
 
 /** A record in its stored form, or why the row is invalid. Neither ever holds an API key's plain text. */
 export type Parsed<E extends Entity = Entity> =
   | { readonly ok: true; readonly record: RecordOf[E]; readonly warnings?: readonly string[] }
   | { readonly ok: false; readonly reason: string };
-
-// Hashed where it is read, so that no later step can show the plain key.
-const hashedKey: Rule = (value) => {
-  const key = typeof value === 'number' ? id(value) : text(value);
-  return typeof key === 'string' ? hashApiKey(key) : key;
-};
-
-const allRequired = (fields: Record<string, Rule>): Shape => defineShape(fields, Object.keys(fields));
-const ids = { datasourceId: id, objectDefinitionId: id };
-const reference = allRequired(ids);
-const avatar = defineShape({ url: text, ...ids }, Object.keys(ids));
-
-const shapeOf: Readonly<Record<Entity, Shape>> = {
-  organizations: defineShape(
-    {
-      organizationId: id,
-      usernameMinLength: count,
-      usernameMaxLength: count,
-      usernamePattern: text,
-      usernameComparison: oneOf('exact', 'case-insensitive'),
-      objectImageUrlTemplate: text,
-      requireOwnership: flag,
-    },
-    ['organizationId'],
-  ),
-  'api-keys': defineShape(
-    {
-      organizationId: id,
-      apiKey: hashedKey,
-      apiKeySha256: sha256,
-      role: oneOf('player', 'admin'),
-      userId: id,
-      client: id,
-      expiresAt: instant,
-    },
-    ['organizationId', 'role'],
-  ),
-  objects: allRequired({ organizationId: id, ...ids, url: text }),
-  collections: allRequired({ organizationId: id, userId: id, ...ids }),
-  profiles: defineShape(
-    {
-      organizationId: id,
-      userId: id,
-      username: id,
-      profilePictureUrl: text,
-      profilePictureObjectDefinitionId: reference,
-      avatar,
-      evmWalletAddress: wallet,
-      evmWalletVerified: flag,
-      updatedAt: instant,
-    },
-    ['organizationId', 'userId'],
-  ),
-  denylist: allRequired({ organizationId: id, username: id }),
-};
 
 /**
  * Reads one row of a source as a record of the entity. Absent, null and "" are the same: none. Nested
@@ -73,7 +15,7 @@ const shapeOf: Readonly<Record<Entity, Shape>> = {
  */
 export function parseRecord<E extends Entity>(entity: E, raw: unknown): Parsed<E> {
   if (!isFields(raw)) return { ok: false, reason: 'is not an object with fields' };
-  const record = readFields(shapeOf[entity], raw);
+  const record = (shapes[entity] as Shape<Fields>).read(raw);
   if (record instanceof InvalidValue) return { ok: false, reason: record.reason };
   const warnings: string[] = [];
   if (typeof raw['username'] === 'number')
@@ -106,19 +48,19 @@ export function namesIn(raw: unknown): RecordNames {
 
 /** Every name under which a source may give a field of the entity, the dotted ones included. */
 export function fieldNames(entity: Entity): readonly string[] {
-  return [...shapeOf[entity].fields.keys()];
+  return [...shapes[entity].fields.keys()];
 }
 
 /** The fields without which no row of the entity can be a record; of the names in one group, one is enough. */
 export function requiredFields(entity: Entity): readonly (readonly string[])[] {
-  const groups: string[][] = shapeOf[entity].required.map((field) => [field]);
+  const groups: string[][] = shapes[entity].required.map((field) => [field]);
   if (entity === 'api-keys') groups.push(['apiKey', 'apiKeySha256']);
   return groups;
 }
 
 /** Describes a field that the entity does not have, with the one that was probably meant. */
 export function unknownField(entity: Entity, field: string): string {
-  return unknownIn(shapeOf[entity], field);
+  return unknownIn(shapes[entity], field);
 }
 
 /** The rules that bind several fields together; gives the reason of a refusal. */
@@ -127,12 +69,13 @@ function finish(entity: Entity, record: Fields, warnings: string[]): string | un
   else if (entity === 'api-keys') return finishApiKey(record);
   else if (entity === 'organizations')
     return (
-      settingsFaults(organizationSettings(record as unknown as OrganizationRecord)).join('; ') || undefined
+      settingsFaults(organizationSettings(record as unknown as RecordOf['organizations'])).join('; ') ||
+      undefined
     );
   return undefined;
 }
 
-function finishProfile(record: Partial<ProfileRecord>, warnings: string[]): void {
+function finishProfile(record: Partial<RecordOf['profiles']>, warnings: string[]): void {
   if (record.evmWalletAddress !== undefined) {
     record.evmWalletVerified ??= false;
   } else {

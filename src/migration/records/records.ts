@@ -1,4 +1,6 @@
-import type { ObjectReference } from '../../domain/profile.ts';
+import { hashApiKey } from '../../redis/keys.ts';
+import { defineShape, type RecordIn } from './shapes.ts';
+import { count, flag, id, instant, oneOf, sha256, text, wallet, type Rule } from './values.ts';
 
 /** What can be migrated, such that records refer only to records of earlier entities. */
 export const entityNames = [
@@ -16,59 +18,52 @@ export function isEntity(word: string): word is Entity {
   return (entityNames as readonly string[]).includes(word);
 }
 
-export interface OrganizationRecord {
-  organizationId: string;
-  usernameMinLength?: number;
-  usernameMaxLength?: number;
-  usernamePattern?: string;
-  usernameComparison?: 'exact' | 'case-insensitive';
-  objectImageUrlTemplate?: string;
-  requireOwnership?: boolean;
-}
+// Hashed where it is read, so that no later step can show the plain key.
+const hashedKey: Rule<string> = (value) => {
+  const key = typeof value === 'number' ? id(value) : text(value);
+  return typeof key === 'string' ? hashApiKey(key) : key;
+};
 
-/** A key is known by its SHA-256 alone (64 lower-case hexadecimal digits); expiresAt in epoch milliseconds. */
-export interface ApiKeyRecord {
-  organizationId: string;
-  apiKeySha256: string;
-  role: 'player' | 'admin';
-  userId?: string;
-  client?: string;
-  expiresAt?: number;
-}
+const reference = { datasourceId: id, objectDefinitionId: id };
 
-interface ObjectRecord extends ObjectReference {
-  organizationId: string;
-  url: string;
-}
+/** The fields of each entity's records, first those that every record has. */
+export const shapes = {
+  organizations: defineShape(
+    { organizationId: id },
+    {
+      usernameMinLength: count,
+      usernameMaxLength: count,
+      usernamePattern: text,
+      usernameComparison: oneOf('exact', 'case-insensitive'),
+      objectImageUrlTemplate: text,
+      requireOwnership: flag,
+    },
+  ),
+  'api-keys': defineShape(
+    { organizationId: id, role: oneOf('player', 'admin') },
+    { apiKey: hashedKey, apiKeySha256: sha256, userId: id, client: id, expiresAt: instant },
+  ),
+  objects: defineShape({ organizationId: id, ...reference, url: text }, {}),
+  collections: defineShape({ organizationId: id, userId: id, ...reference }, {}),
+  profiles: defineShape(
+    { organizationId: id, userId: id },
+    {
+      username: id,
+      profilePictureUrl: text,
+      profilePictureObjectDefinitionId: defineShape(reference, {}),
+      avatar: defineShape(reference, { url: text }),
+      evmWalletAddress: wallet,
+      /** In a record it is there exactly when the address is. */
+      evmWalletVerified: flag,
+      updatedAt: instant,
+    },
+  ),
+  denylist: defineShape({ organizationId: id, username: id }, {}),
+};
 
-interface CollectionRecord extends ObjectReference {
-  organizationId: string;
-  userId: string;
-}
+type Shapes = typeof shapes;
 
-/** updatedAt in epoch milliseconds. evmWalletVerified is there exactly when evmWalletAddress is. */
-export interface ProfileRecord {
-  organizationId: string;
-  userId: string;
-  username?: string;
-  profilePictureUrl?: string;
-  profilePictureObjectDefinitionId?: ObjectReference;
-  avatar?: ObjectReference & { url?: string };
-  evmWalletAddress?: string;
-  evmWalletVerified?: boolean;
-  updatedAt?: number;
-}
-
-interface DenylistRecord {
-  organizationId: string;
-  username: string;
-}
-
-export interface RecordOf {
-  organizations: OrganizationRecord;
-  'api-keys': ApiKeyRecord;
-  objects: ObjectRecord;
-  collections: CollectionRecord;
-  profiles: ProfileRecord;
-  denylist: DenylistRecord;
-}
+/** The records. A key is known by its SHA-256 alone, in lower-case hexadecimal; instants are in epoch milliseconds. */
+export type RecordOf = { [E in Exclude<Entity, 'api-keys'>]: RecordIn<Shapes[E]> } & {
+  'api-keys': Omit<RecordIn<Shapes['api-keys']>, 'apiKey' | 'apiKeySha256'> & { apiKeySha256: string };
+};

@@ -1,7 +1,7 @@
 import { decodeReference, encodeReference } from '../../domain/profile.ts';
 import { defaultSettings, type OrganizationSettings } from '../../domain/settings.ts';
 import { pictureTypeOf } from '../../media/store.ts';
-import type { ApiKeyRecord, OrganizationRecord, ProfileRecord } from './records.ts';
+import type { RecordOf } from './records.ts';
 
 /** Fields of a stored profile by their names in Redis (src/redis/README.md). */
 export type StoredProfile = ReadonlyMap<string, string>;
@@ -12,7 +12,7 @@ export type StoredProfile = ReadonlyMap<string, string>;
  * files begin with `pictureUrlPrefix`.
  */
 export function profileFields(
-  record: ProfileRecord,
+  record: RecordOf['profiles'],
   pictureUrlPrefix: string,
   fields: string[] = [],
 ): string[] {
@@ -43,29 +43,21 @@ export function profileRecord(
   userId: string,
   stored: StoredProfile,
   pictureUrlPrefix: string,
-): ProfileRecord {
-  const record: ProfileRecord = { organizationId, userId };
-  const username = stored.get('u');
-  if (username !== undefined) record.username = username;
-  const file = stored.get('pf');
-  const url = file === undefined ? stored.get('pu') : pictureUrlPrefix + file;
-  if (url !== undefined) record.profilePictureUrl = url;
-  const picture = stored.get('pr');
-  if (picture !== undefined) record.profilePictureObjectDefinitionId = decodeReference(picture);
-  const avatar = stored.get('ar');
-  if (avatar !== undefined) {
-    const avatarUrl = stored.get('au');
-    record.avatar =
-      avatarUrl === undefined ? decodeReference(avatar) : { url: avatarUrl, ...decodeReference(avatar) };
-  }
+): RecordOf['profiles'] {
+  const [file, picture, avatar] = ['pf', 'pr', 'ar'].map((field) => stored.get(field));
   const wallet = stored.get('w') ?? stored.get('wu');
-  if (wallet !== undefined) {
-    record.evmWalletAddress = wallet;
-    record.evmWalletVerified = stored.has('w');
-  }
   const changed = stored.get('t') ?? '';
-  if (changed !== '') record.updatedAt = Number(changed);
-  return record;
+  return {
+    organizationId,
+    userId,
+    username: stored.get('u'),
+    profilePictureUrl: file === undefined ? stored.get('pu') : pictureUrlPrefix + file,
+    profilePictureObjectDefinitionId: picture === undefined ? undefined : decodeReference(picture),
+    avatar: avatar === undefined ? undefined : { url: stored.get('au'), ...decodeReference(avatar) },
+    evmWalletAddress: wallet,
+    evmWalletVerified: wallet === undefined ? undefined : stored.has('w'),
+    updatedAt: changed === '' ? undefined : Number(changed),
+  };
 }
 
 /** The name of the bridge's own picture file at a URL; undefined for any other URL. */
@@ -76,7 +68,7 @@ function ownFile(url: string, pictureUrlPrefix: string): string | undefined {
 }
 
 /** An organization's settings, whole: what the record leaves out has its default. */
-export function organizationSettings(record: OrganizationRecord): OrganizationSettings {
+export function organizationSettings(record: RecordOf['organizations']): OrganizationSettings {
   return {
     comparison: record.usernameComparison ?? defaultSettings.comparison,
     minLength: record.usernameMinLength ?? defaultSettings.minLength,
@@ -103,16 +95,14 @@ export function settingsArguments(settings: OrganizationSettings): string[] {
 export function organizationRecord(
   organizationId: string,
   settings: OrganizationSettings,
-): OrganizationRecord {
+): RecordOf['organizations'] {
   return {
     organizationId,
     usernameMinLength: settings.minLength,
     usernameMaxLength: settings.maxLength,
-    ...(settings.pattern !== undefined && { usernamePattern: settings.pattern }),
+    usernamePattern: settings.pattern,
     usernameComparison: settings.comparison,
-    ...(settings.objectImageUrlTemplate !== undefined && {
-      objectImageUrlTemplate: settings.objectImageUrlTemplate,
-    }),
+    objectImageUrlTemplate: settings.objectImageUrlTemplate,
     requireOwnership: settings.requireOwnership,
   };
 }
@@ -122,13 +112,13 @@ export function apiKeyRecord(
   organizationId: string,
   apiKeySha256: string,
   { r, u, c, e }: Readonly<Record<string, string | undefined>>,
-): ApiKeyRecord {
+): RecordOf['api-keys'] {
   return {
     organizationId,
     apiKeySha256,
     role: r === 'admin' ? 'admin' : 'player',
-    ...(u !== undefined && { userId: u }),
-    ...(c !== undefined && { client: c }),
-    ...(e !== undefined && { expiresAt: Number(e) }),
+    userId: u,
+    client: c,
+    expiresAt: e === undefined ? undefined : Number(e),
   };
 }

@@ -14,7 +14,7 @@ export class InvalidValue {
 }
 
 /** A rule turns a present value (never null, undefined or "") into the record's form, or refuses it. */
-export type Rule = (value: unknown) => unknown;
+export type Rule<Value = unknown> = (value: unknown) => Value | InvalidValue;
 
 // Most names and ids are printable ASCII; for those one look is enough.
 const plainText = /^[ -~]{1,256}$/;
@@ -33,7 +33,7 @@ const noZone = new InvalidValue('has no time zone; add one to the date and time,
  * An id or a name: well-formed Unicode, no control characters, 1 to 256 code points; kept as given. A whole number
  * becomes a string, unless JSON has lost its last digits: converters from CSV to JSON may turn a name into a number.
  */
-export const id: Rule = (value) => {
+export const id: Rule<string> = (value) => {
   if (typeof value === 'number') return Number.isSafeInteger(value) ? String(value) : inexactNumber;
   if (typeof value !== 'string') return badText;
   const fault = plainText.test(value) ? undefined : nameFault(value);
@@ -41,13 +41,13 @@ export const id: Rule = (value) => {
 };
 
 /** Text of any length, kept as given; only what UTF-8 cannot represent is refused. */
-export const text: Rule = (value) => {
+export const text: Rule<string> = (value) => {
   if (typeof value !== 'string') return badText;
   return value.isWellFormed() ? value : badUnicode;
 };
 
 /** true or false, also in the spellings of CSV files and databases. */
-export const flag: Rule = (value) => {
+export const flag: Rule<boolean> = (value) => {
   if (typeof value === 'boolean') return value;
   if (value === 1 || value === '1') return true;
   if (value === 0 || value === '0') return false;
@@ -58,23 +58,23 @@ export const flag: Rule = (value) => {
 };
 
 /** A small whole number. */
-export const count: Rule = (value) => {
+export const count: Rule<number> = (value) => {
   const number = typeof value === 'string' && /^\d{1,9}$/.test(value) ? Number(value) : value;
   return typeof number === 'number' && Number.isSafeInteger(number) ? number : badCount;
 };
 
 /** Accepts only an EVM address, in the given spelling (its capitals may be a checksum). */
-export const wallet: Rule = (value) =>
+export const wallet: Rule<string> = (value) =>
   typeof value === 'string' && walletForm.test(value) ? value : badWallet;
 
 /** A SHA-256, to lower-case hexadecimal. */
-export const sha256: Rule = (value) =>
+export const sha256: Rule<string> = (value) =>
   typeof value === 'string' && /^[0-9a-fA-F]{64}$/.test(value) ? value.toLowerCase() : badHash;
 
 /** One of a few words. */
-export const oneOf = (...words: readonly string[]): Rule => {
+export const oneOf = <Word extends string>(...words: readonly Word[]): Rule<Word> => {
   const refusal = new InvalidValue(`must be ${words.join(' or ')}`);
-  return (value) => (typeof value === 'string' && words.includes(value) ? value : refusal);
+  return (value) => words.find((word) => word === value) ?? refusal;
 };
 
 /** From here on a number cannot mean seconds: it would be in the year 5138. */
@@ -86,7 +86,7 @@ const latest = 8.64e15;
  * An instant: epoch milliseconds, or ISO 8601 with a zone, as JSON, PostgreSQL or MySQL write it. Becomes epoch
  * milliseconds, rounded down.
  */
-export const instant: Rule = (value) => {
+export const instant: Rule<number> = (value) => {
   if (typeof value === 'number') return milliseconds(value);
   if (typeof value !== 'string') return badInstant;
   if (/^\d+(?:\.\d+)?$/.test(value)) return milliseconds(Number(value));

@@ -122,9 +122,19 @@ describe('a profile', () => {
   });
 
   test.each([{}, { datasourceId: null, objectDefinitionId: '' }, '{}', 'null'])(
-    'takes the nested object %p for none',
+    'treats the nested object %p as absent',
     (avatar) => {
       expect(profile({ avatar })).toStrictEqual({ organizationId: 'acme', userId: 'u1' });
+    },
+  );
+
+  test.each([{}, { url: null }, '{}', 'null'])(
+    'takes a nested object by its parts, if %p is given for the whole',
+    (avatar) => {
+      const parts = { 'avatar.datasourceId': 'd', 'avatar.objectDefinitionId': 'o' };
+      const read = { avatar: { datasourceId: 'd', objectDefinitionId: 'o' } };
+      expect(profile({ avatar, ...parts })).toMatchObject(read);
+      expect(profile({ ...parts, avatar })).toMatchObject(read);
     },
   );
 
@@ -170,7 +180,7 @@ describe('a profile', () => {
   });
 
   test.each(['2026-01-02T03:04:05', '2026-01-02 03:04:05.678', '2026-01-02T03:04'])(
-    'refuses updatedAt %p for want of a zone',
+    'refuses updatedAt %p, which has no zone',
     (updatedAt) => {
       expect(profile({ updatedAt })).toMatch(/^refused: updatedAt has no time zone; add one/);
     },
@@ -441,7 +451,7 @@ describe('objects, collections and the denylist', () => {
 });
 
 test.each(['organizations', 'api-keys', 'objects', 'collections', 'profiles', 'denylist'] as const)(
-  'whatever a row of %s is, reading it ends in a record or a reason, and never changes an object it should not',
+  'any row of %s gives a record or a reason, and changes no prototype',
   (entity) => {
     fc.assert(
       fc.property(
