@@ -22,70 +22,60 @@ const lineInterval = 5000;
 
 /** A bar with rate and time left on a terminal; elsewhere a line every few seconds. */
 export async function createProgress(output: Output, now: () => number = Date.now): Promise<Progress> {
-  return output.isTTY === true ? await createBar(output, now) : createLines(output, now);
-}
-
-/** Counts what is shown. */
-function createMeter(now: () => number) {
+  const display = output.isTTY === true ? await createBar(output) : createLines(output, now);
   let [pass, passes] = [0, 0];
-  let [phase, count, share, startedAt] = ['', 0, 0, now()];
+  let [phase, count, startedAt] = ['', 0, now()];
   return {
-    begin: (all: number): void => {
+    begin: (all) => {
       [pass, passes] = [0, all];
     },
-    next: (): void => {
+    next: () => {
       pass += 1;
     },
-    /** Whether another phase has begun. */
-    advance: (next: string, more: number, reached: number): boolean => {
-      const isNew = next !== phase;
-      if (isNew) [phase, count, startedAt] = [next, 0, now()];
+    advance: (next, more, share) => {
+      if (next !== phase) {
+        display.stop();
+        [phase, count, startedAt] = [next, 0, now()];
+      }
       count += more;
-      share = reached;
-      return isNew;
+      display.show(share, () => {
+        const seconds = Math.max(0.001, (now() - startedAt) / 1000);
+        return {
+          phase: passes > 1 ? `${phase} (pass ${pass} of ${passes})` : phase,
+          done: counted(count, 'record'),
+          rate: number(Math.round(count / seconds)),
+          left: share > 0 ? `${duration((seconds * (1 - share)) / share)} left` : 'time left unknown',
+        };
+      });
     },
-    read: () => {
-      const seconds = Math.max(0.001, (now() - startedAt) / 1000);
-      const left = share > 0 ? `${duration((seconds * (1 - share)) / share)} left` : 'time left unknown';
-      return {
-        phase: passes > 1 ? `${phase} (pass ${pass} of ${passes})` : phase,
-        done: counted(count, 'record'),
-        share,
-        rate: number(Math.round(count / seconds)),
-        left,
-      };
-    },
+    stop: display.stop,
   };
 }
 
-function createLines(output: Output, now: () => number): Progress {
-  const meter = createMeter(now);
+interface Display {
+  /** Shows the share that is done, 0 to 1, and the figures if they are due. */
+  show: (share: number, read: () => Record<'phase' | 'done' | 'rate' | 'left', string>) => void;
+  stop: () => void;
+}
+
+function createLines(output: Output, now: () => number): Display {
   let shownAt = now();
   return {
-    ...meter,
-    advance: (phase, count, share) => {
-      meter.advance(phase, count, share);
+    show: (share, read) => {
       if (now() - shownAt < lineInterval) return;
       shownAt = now();
-      const { phase: doing, done, share: reached, rate, left } = meter.read();
-      output.write(`${doing}: ${done}, ${Math.floor(100 * reached)} %, ${rate}/s, ${left}\n`);
+      const { phase, done, rate, left } = read();
+      output.write(`${phase}: ${done}, ${Math.floor(100 * share)} %, ${rate}/s, ${left}\n`);
     },
     stop: () => {},
   };
 }
 
-async function createBar(output: Output, now: () => number): Promise<Progress> {
+async function createBar(output: Output): Promise<Display> {
   const { SingleBar: Bar } = await import('cli-progress');
-  const meter = createMeter(now);
   let bar: SingleBar | undefined;
-  const stop = (): void => {
-    bar?.stop();
-    bar = undefined;
-  };
   return {
-    ...meter,
-    advance: (phase, count, share) => {
-      if (meter.advance(phase, count, share)) stop();
+    show: (share, read) => {
       if (bar === undefined) {
         bar = new Bar({
           format: '{bar} {percentage} % {phase}: {done}, {rate}/s, {left}',
@@ -94,11 +84,14 @@ async function createBar(output: Output, now: () => number): Promise<Progress> {
           clearOnComplete: true,
           gracefulExit: false,
         });
-        bar.start(1, 0, meter.read());
+        bar.start(1, 0, read());
       }
-      bar.update(share, meter.read());
+      bar.update(share, read());
     },
-    stop,
+    stop: () => {
+      bar?.stop();
+      bar = undefined;
+    },
   };
 }
 
