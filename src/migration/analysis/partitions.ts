@@ -1,5 +1,5 @@
-import { textOf } from '../../lib/utf8.ts';
-import type { Extent, Workspace } from './workspace.ts';
+import { createLineList } from './line-list.ts';
+import type { Workspace } from './workspace.ts';
 
 /** The number of partitions: of a hundred million lines, one partition fits into memory. */
 export const partitionCount = 256;
@@ -12,10 +12,7 @@ export function partitionFor(key: string): number {
   return (hash ^ (hash >>> 15)) & (partitionCount - 1);
 }
 
-/** Bytes of a partition that are held in memory. */
-const blockSize = 16 * 1024;
-
-/** Lines by partition, in memory or on disk. Lines hold no line feed and are well-formed Unicode. */
+/** Lines by partition, in memory or on disk. */
 export interface Partitions {
   /** `partition` is from 0 up to `partitionCount`. */
   add: (partition: number, line: string) => void;
@@ -23,49 +20,16 @@ export interface Partitions {
   all: () => Generator<string[]>;
 }
 
-/** No lines yet. What a partition holds in memory is outside the heap, since it is kept for long without being read. */
+/** No lines yet. */
 export function createPartitions(workspace: Workspace): Partitions {
-  const partitions = Array.from({ length: partitionCount }, () => createPartition(workspace));
+  const partitions = Array.from({ length: partitionCount }, () => createLineList(workspace));
   return {
     add: (partition, line) => partitions[partition]?.add(line),
     all: function* () {
       for (const partition of partitions) {
-        const lines = partition.lines();
+        const lines = ([] as string[]).concat(...partition.blocks());
         if (lines.length > 0) yield lines;
       }
-    },
-  };
-}
-
-const lineFeed = 10;
-
-function createPartition(workspace: Workspace) {
-  const extents: Extent[] = [];
-  let block: Buffer | undefined;
-  let used = 0;
-  return {
-    add: (line: string): void => {
-      // A character takes three bytes at most.
-      const most = line.length * 3 + 1;
-      if (block !== undefined && used + most > blockSize) {
-        extents.push(workspace.append(block.subarray(0, used)));
-        used = 0;
-      }
-      if (most > blockSize) {
-        extents.push(workspace.append(Buffer.from(`${line}\n`)));
-        return;
-      }
-      block ??= Buffer.allocUnsafeSlow(blockSize);
-      used += block.write(line, used);
-      block[used] = lineFeed;
-      used += 1;
-    },
-    lines: (): string[] => {
-      const parts = extents.map((extent) => workspace.read(extent));
-      if (block !== undefined) parts.push(block.subarray(0, used));
-      const lines = textOf(Buffer.concat(parts)).split('\n');
-      lines.pop();
-      return lines;
     },
   };
 }

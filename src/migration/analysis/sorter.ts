@@ -1,33 +1,29 @@
-import { textOf } from '../../lib/utf8.ts';
-import type { Extent, Workspace } from './workspace.ts';
+import { createLineList, type LineList } from './line-list.ts';
+import type { Workspace } from './workspace.ts';
 
 /** Separates the parts of a line; no text of a record contains it. */
 export const separator = '\u0001';
 
 /** Text held in memory before it goes to disk, in characters. */
 const memoryLimit = 4 * 1024 * 1024;
-/** Runs merged at once; some text of each is in memory. */
+/** Sorted lists merged at once; some text of each is in memory. */
 const mergeWidth = 64;
-const blockLength = 64 * 1024;
 
-/** Sorts lines, however many: an external merge sort. Lines hold no line feed and are well-formed Unicode. */
+/** Sorts lines, however many: an external merge sort. */
 export interface Sorter {
   add: (line: string) => void;
   /** All lines in code-unit order; can be called again. Nothing may be added while they are read. */
   sorted: () => Iterable<string>;
 }
 
-/** Sorted lines on disk. */
-type Run = readonly Extent[];
-
 export function createSorter(workspace: Workspace, limit = memoryLimit): Sorter {
   let lines: string[] = [];
   let length = 0;
   let isSorted = false;
-  const runs: Run[] = [];
+  const runs: LineList[] = [];
 
   const spill = (): void => {
-    runs.push(writeRun(workspace, lines.sort()));
+    runs.push(listOf(workspace, lines.sort()));
     lines = [];
     length = 0;
   };
@@ -47,9 +43,9 @@ export function createSorter(workspace: Workspace, limit = memoryLimit): Sorter 
       }
       if (lines.length > 0) spill();
       while (runs.length > mergeWidth) {
-        runs.push(writeRun(workspace, merge(workspace, runs.splice(0, mergeWidth))));
+        runs.push(listOf(workspace, merge(runs.splice(0, mergeWidth))));
       }
-      return merge(workspace, runs);
+      return merge(runs);
     },
   };
 }
@@ -60,23 +56,16 @@ export function byCodeUnits(one: string, other: string): number {
   return one < other ? -1 : 1;
 }
 
-function writeRun(workspace: Workspace, lines: Iterable<string>): Run {
-  const run: Extent[] = [];
-  let block = '';
-  for (const line of lines) {
-    block += `${line}\n`;
-    if (block.length < blockLength) continue;
-    run.push(workspace.append(Buffer.from(block)));
-    block = '';
-  }
-  if (block !== '') run.push(workspace.append(Buffer.from(block)));
-  return run;
+function listOf(workspace: Workspace, lines: Iterable<string>): LineList {
+  const list = createLineList(workspace);
+  for (const line of lines) list.add(line);
+  return list;
 }
 
-/** Lines of sorted runs, in order. */
-function* merge(workspace: Workspace, runs: readonly Run[]): Generator<string> {
-  const heads = runs.flatMap((run) => {
-    const lines = readRun(workspace, run);
+/** Lines of sorted lists, in order. */
+function* merge(lists: readonly LineList[]): Generator<string> {
+  const heads = lists.flatMap((list) => {
+    const lines = linesOf(list);
     const first = lines.next();
     return first.done === true ? [] : [{ line: first.value, lines }];
   });
@@ -89,10 +78,6 @@ function* merge(workspace: Workspace, runs: readonly Run[]): Generator<string> {
   }
 }
 
-function* readRun(workspace: Workspace, run: Run): Generator<string, undefined> {
-  for (const extent of run) {
-    const lines = textOf(workspace.read(extent)).split('\n');
-    lines.pop();
-    yield* lines;
-  }
+function* linesOf(list: LineList): Generator<string, undefined> {
+  for (const lines of list.blocks()) yield* lines;
 }
