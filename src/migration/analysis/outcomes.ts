@@ -1,36 +1,30 @@
+import { getOrInsert } from '../../lib/collections/get-or-insert.ts';
 import type { Entity } from '../records/records.ts';
 
-/** The effect of a record on Redis, actual or planned. */
-export type Outcome =
-  | 'created'
-  | 'updated'
+/** The effects of a record on Redis, actual or planned. */
+const outcomes = [
+  'created',
+  'updated',
   /** Redis already has it, field by field. */
-  | 'unchanged'
+  'unchanged',
   /** Changed through the bridge since: it is left as it is. */
-  | 'kept'
+  'kept',
   /** Redis has a later updatedAt, without a local write. */
-  | 'newer'
+  'newer',
   /** Another user has the username. */
-  | 'taken';
+  'taken',
+] as const;
+export type Outcome = (typeof outcomes)[number];
 
-/** The final outcome of a row of the source. */
-type Fate = Outcome | 'duplicate' | 'refused' | 'invalid';
+export function isOutcome(word: string | undefined): word is Outcome {
+  return (outcomes as readonly (string | undefined)[]).includes(word);
+}
+
+/** The final outcomes of a row of the source. */
+const fates = [...outcomes, 'duplicate', 'refused', 'invalid'] as const;
+type Fate = (typeof fates)[number];
 
 export type Tally = Record<Fate, number>;
-
-function emptyTally(): Tally {
-  return {
-    created: 0,
-    updated: 0,
-    unchanged: 0,
-    kept: 0,
-    newer: 0,
-    taken: 0,
-    duplicate: 0,
-    refused: 0,
-    invalid: 0,
-  };
-}
 
 /** Counts of the outcomes of rows, by entity and by organization. */
 export interface Tallies {
@@ -45,11 +39,8 @@ export interface Tallies {
 export function createTallies(): Tallies {
   const entities = new Map<Entity, Tally>();
   const organizations = new Map<string, Tally>();
-  const own = <Key>(all: Map<Key, Tally>, key: Key): Tally => {
-    let tally = all.get(key);
-    if (tally === undefined) all.set(key, (tally = emptyTally()));
-    return tally;
-  };
+  const emptyTally = (): Tally => Object.fromEntries(fates.map((fate) => [fate, 0])) as Tally;
+  const own = <Key>(all: Map<Key, Tally>, key: Key): Tally => getOrInsert(all, key, emptyTally);
   return {
     add: (entity, organizationId, fate) => {
       own(entities, entity)[fate] += 1;
