@@ -21,6 +21,19 @@ export interface Entry<E extends Entity = Entity> {
   readonly isRepeated?: boolean | undefined;
 }
 
+/** What a decision between entries needs to know of one. */
+export interface Summary extends Omit<Entry, 'record'> {
+  readonly organizationId: string;
+  readonly userId: string | undefined;
+  readonly username: string | undefined;
+  readonly updatedAt: number | undefined;
+}
+
+export function summaryOf({ record, ...entry }: Entry): Summary {
+  const { organizationId, userId, username, updatedAt } = record as RecordOf['profiles'];
+  return { ...entry, organizationId, userId, username, updatedAt };
+}
+
 /** The decision on an entry that is not simply written. */
 type Decision =
   /** Another record with the same identity supersedes it. */

@@ -128,7 +128,7 @@ test('values are read in groups by key, each group in order', () => {
   fc.assert(
     fc.property(fc.array(key, { maxLength: 50 }), (keys) => {
       const groups = createGroups<{ key: string; seq: number }>(workspace);
-      for (const [seq, each] of keys.entries()) groups.add(each, seq, { key: JSON.stringify(each), seq });
+      for (const [seq, each] of keys.entries()) groups.add(each, { key: JSON.stringify(each), seq });
       const expected = new Map<string, { key: string; seq: number }[]>();
       for (const [seq, each] of keys.entries()) {
         const name = JSON.stringify(each);
