@@ -1,43 +1,30 @@
-/** A change of username, with the comparison forms of both names; '' for none. */
-export interface RenameStep {
-  userId: string;
-  from: string;
-  fromForm: string;
-  to: string;
-  toForm: string;
-}
+import type { Rename } from './names.ts';
 
 /** Renames that wait for each other, each after the one whose old name it takes. */
 export interface Chain {
-  steps: readonly RenameStep[];
+  steps: readonly Rename[];
   /** Whether the first one takes the old name of the last one. */
   isCycle: boolean;
 }
 
 /** Orders one organization's renames so that a name is always free before it is taken. */
-export function orderRenames(renames: readonly RenameStep[]): Chain[] {
-  const byOldName = new Map<string, RenameStep>();
-  const byNewName = new Map<string, RenameStep>();
-  for (const rename of renames) {
-    if (rename.fromForm !== '') byOldName.set(rename.fromForm, rename);
-    if (rename.toForm !== '') byNewName.set(rename.toForm, rename);
-  }
+export function orderRenames(renames: readonly Rename[], normalize: (name: string) => string): Chain[] {
+  const oldNames = new Set(renames.map(({ from }) => normalize(from)));
+  const byNewName = new Map(renames.map((rename) => [normalize(rename.to), rename]));
+  // Who has or gets no name waits for nobody.
+  oldNames.delete('');
+  byNewName.delete('');
   const left = new Set(renames);
-  const follow = (start: RenameStep): RenameStep[] => {
-    const steps: RenameStep[] = [];
-    for (let next: RenameStep | undefined = start; next !== undefined && left.delete(next);) {
+  const chainFrom = (start: Rename, isCycle: boolean): Chain => {
+    const steps: Rename[] = [];
+    for (let next: Rename | undefined = start; next !== undefined && left.delete(next);) {
       steps.push(next);
-      next = next.fromForm === '' ? undefined : byNewName.get(next.fromForm);
+      next = byNewName.get(normalize(next.from));
     }
-    return steps;
+    return { steps, isCycle };
   };
-  const chains: Chain[] = [];
-  for (const rename of renames) {
-    if (byOldName.has(rename.toForm)) continue;
-    chains.push({ steps: follow(rename), isCycle: false });
-  }
-  for (const rename of renames) {
-    if (left.has(rename)) chains.push({ steps: follow(rename), isCycle: true });
-  }
+  const open = renames.filter(({ to }) => !oldNames.has(normalize(to)));
+  const chains = open.map((rename) => chainFrom(rename, false));
+  for (const rename of renames) if (left.has(rename)) chains.push(chainFrom(rename, true));
   return chains;
 }

@@ -1,6 +1,7 @@
 import { expect, test } from '@jest/globals';
 import fc from 'fast-check';
-import { orderRenames, type RenameStep } from '../../../src/migration/analysis/chains.ts';
+import { orderRenames } from '../../../src/migration/analysis/chains.ts';
+import type { Rename } from '../../../src/migration/analysis/names.ts';
 
 /** Users hold names 0 to count - 1, and each takes the name that the permutation gives, or a new or no name. */
 const renames = fc
@@ -14,12 +15,10 @@ const renames = fc
         { minLength: users.length },
       )
       .map((places) =>
-        users.flatMap(({ keeps, to }, at): RenameStep[] => {
+        users.flatMap(({ keeps, to }, at): Rename[] => {
           const name = to === 'none' ? '' : to === 'fresh' ? `new ${at}` : `name ${places[at] ?? 0}`;
           const from = `name ${at}`;
-          return keeps || name === from
-            ? []
-            : [{ userId: `u${at}`, from, fromForm: from, to: name, toForm: name }];
+          return keeps || name === from ? [] : [{ organizationId: 'acme', userId: `u${at}`, from, to: name }];
         }),
       ),
   );
@@ -27,7 +26,7 @@ const renames = fc
 test('every rename of a chain is made once, after its new name has become free', () => {
   fc.assert(
     fc.property(renames, (all) => {
-      const chains = orderRenames(all);
+      const chains = orderRenames(all, (name) => name.toLowerCase());
       expect(
         chains
           .flatMap(({ steps }) => steps)

@@ -1,5 +1,5 @@
 import { normalizedName } from '../../../domain/usernames.ts';
-import { orderRenames, type Chain, type RenameStep } from '../../analysis/chains.ts';
+import { orderRenames, type Chain } from '../../analysis/chains.ts';
 import type { Rename } from '../../analysis/names.ts';
 import { inBatches } from '../../../lib/collections/batches.ts';
 import { groupBy } from '../../../lib/collections/group-by.ts';
@@ -70,7 +70,7 @@ async function renameIn(
   organization: Organization,
   renames: readonly Rename[],
 ): Promise<number> {
-  const chains = orderRenames(renames.map((rename) => stepOf(organization, rename)));
+  const chains = orderRenames(renames, (name) => normalizedName(name, organization.settings.comparison));
   let left = renames.length;
   for (const { steps, isCycle } of chains) {
     for (const batch of inBatches(steps, { size: isCycle ? undefined : renamedAtOnce })) {
@@ -90,20 +90,14 @@ async function renameOnce(
 ): Promise<void> {
   await withCurrentIndex({ organizations, organization }, async () => {
     // The organization's comparison may have changed while this waited.
-    const rows = steps.map((step) => {
-      const { userId, from, fromForm, to, toForm } = stepOf(organization, step);
-      return [userId, from, fromForm, to, toForm];
-    });
+    const rows = steps.map(({ userId, from, to }) => [
+      userId,
+      from,
+      normalizedName(from, organization.settings.comparison),
+      to,
+      normalizedName(to, organization.settings.comparison),
+    ]);
     const { base, index } = organization;
     return await migrateRename(store, base, epoch, index, isCycle ? 'cycle' : 'chain', JSON.stringify(rows));
   });
-}
-
-function stepOf(
-  organization: Organization,
-  { userId, from, to }: Pick<Rename, 'userId' | 'from' | 'to'>,
-): RenameStep {
-  const form = (name: string): string =>
-    name === '' ? '' : normalizedName(name, organization.settings.comparison);
-  return { userId, from, fromForm: form(from), to, toForm: form(to) };
 }
