@@ -1,7 +1,7 @@
 import { counted, number } from '../../lib/numbers.ts';
 import { printable } from '../../lib/system/terminal.ts';
 import { shown } from '../../migration/engine/compare/differences.ts';
-import { makePlan, type Change } from '../../migration/engine/apply.ts';
+import { makePlan, type Change } from '../../migration/engine/plan.ts';
 import { problems } from '../../migration/engine/issues.ts';
 import type { SourceChoice } from '../../migration/engine/read/choose.ts';
 import type { PrunePlan } from '../../migration/engine/write/prune.ts';

@@ -1,7 +1,4 @@
-import { profileKey } from '../../redis/keys.ts';
-import { createTallies, type Outcome, type Tallies } from '../analysis/outcomes.ts';
-import type { Decided } from '../analysis/spool.ts';
-import type { Entity, RecordOf } from '../records/records.ts';
+import { createTallies, type Tallies } from '../analysis/outcomes.ts';
 import { lockRun } from '../runs/lock.ts';
 import {
   readRun,
@@ -12,125 +9,17 @@ import {
   type RoundState,
 } from '../runs/runs.ts';
 import type { Scope } from '../sources/scope.ts';
-import { assessSource, entriesToWrite, type AssessChoice, type Assessment } from './read/assess.ts';
+import { entriesToWrite, type Assessment } from './read/assess.ts';
 import type { Chosen } from './read/choose.ts';
 import type { MigrationContext } from './context.ts';
-import { differencesOf, type Difference } from './compare/differences.ts';
-import { createExtras } from './compare/extras.ts';
-import { UsageError } from './issues.ts';
 import { createLoad, rollBack, stagedOrganizations } from './load/load.ts';
-import { organizationsOf } from './organizations.ts';
+import { assess, countPlanned } from './plan.ts';
+import { nextRound, type RoundChoice } from './round.ts';
 import { createPacer } from './write/pacer.ts';
-import { planPrune, prune, type Pruned, type PrunePlan } from './write/prune.ts';
+import { prune, type Pruned, type PrunePlan } from './write/prune.ts';
 import { completeRenames, makeRenames } from './write/renames.ts';
 import { createRoundKeeper } from './round-keeper.ts';
 import { writeEntries } from './write/write.ts';
-
-export interface Plan {
-  assessment: Assessment;
-  /** What would become of the records. */
-  tallies: Tallies;
-  pruning: PrunePlan | undefined;
-  /** The first few records of each entity that would be changed, with the fields. */
-  changes: Change[];
-}
-
-export interface Change {
-  entity: Entity;
-  where: string;
-  organizationId: string;
-  userId?: string | undefined;
-  differences: readonly Difference[];
-}
-
-/** Changes of each entity that a plan shows. */
-const shownChanges = 5;
-
-interface PruneChoice {
-  prune?: boolean | undefined;
-  pruneAtMost?: number | undefined;
-}
-
-/** Reads everything and writes nothing: what is wrong with the source, and what an apply would do. */
-export async function makePlan(
-  { scope, run }: Chosen,
-  context: MigrationContext,
-  choice: PruneChoice,
-): Promise<Plan> {
-  context.progress.begin(choice.prune === true ? 2 : 1);
-  const { assessment, pruning } = await assess(scope, context, run, choice);
-  context.signal.throwIfAborted();
-  const { tallies } = assessment;
-  const sample = new Map<Entity, Decided[]>();
-  for (const entry of entriesToWrite(assessment, tallies)) {
-    const { entity } = entry;
-    const outcome = await countPlanned(context, tallies, entry);
-    const own = sample.get(entity) ?? [];
-    if (outcome !== 'created' && own.length < shownChanges) sample.set(entity, [...own, entry]);
-  }
-  const changes = await Promise.all([...sample].map(([entity, own]) => changesOf(context, entity, own)));
-  return { assessment, tallies, pruning, changes: changes.flat() };
-}
-
-/**
- * Counts what `apply` would make of an entry, and returns it. A username that somebody else has in Redis does not refuse
- * it: its holder gives the name up earlier in the same run.
- */
-async function countPlanned(
-  { store, organizations }: MigrationContext,
-  tallies: Tallies,
-  { entity, record, outcome }: Decided,
-): Promise<Outcome> {
-  let planned = outcome;
-  if (outcome === 'taken') {
-    const { organizationId, userId } = record as RecordOf['profiles'];
-    const { base } = await organizations.find(organizationId);
-    planned = (await store.exists(profileKey(base, userId))) === 1 ? 'updated' : 'created';
-  }
-  tallies.add(entity, record.organizationId, planned);
-  return planned;
-}
-
-async function changesOf(
-  context: MigrationContext,
-  entity: Entity,
-  entries: readonly Decided[],
-): Promise<Change[]> {
-  const differences = await differencesOf(context, entity, entries);
-  return entries.map(({ where, record }, position) => {
-    const { organizationId, userId } = record as RecordOf['collections'];
-    return { entity, where, organizationId, userId, differences: differences[position] ?? [] };
-  });
-}
-
-async function assess(
-  scope: Scope,
-  context: MigrationContext,
-  run: string,
-  {
-    prune: isPruning = false,
-    pruneAtMost,
-    ...loading
-  }: PruneChoice & Pick<AssessChoice, 'load' | 'tallies' | 'onAccepted'>,
-): Promise<{ assessment: Assessment; pruning: PrunePlan | undefined }> {
-  const extras = isPruning ? createExtras(context, scope.entities) : undefined;
-  const assessment = await assessSource(scope, context, {
-    phase: 'reading',
-    extras,
-    isPruning,
-    ...loading,
-  });
-  if (extras === undefined || context.signal.aborted) return { assessment, pruning: undefined };
-  context.progress.next();
-  const among = await organizationsOf(context, await runOrganizations(context, run), scope.organizationId);
-  return {
-    assessment,
-    pruning: await planPrune(context, assessment.reading, extras, among, pruneAtMost),
-  };
-}
-
-/** How far back a later round looks before what an earlier one has seen, in ms: clocks and transactions differ. */
-const overlap = 5 * 60_000;
 
 export interface Applied {
   /** Nothing was written where it was refused: for problems of records, or for what a prune would remove. */
@@ -151,13 +40,9 @@ export interface Applied {
   writingMs: number;
 }
 
-export interface ApplyChoice extends PruneChoice {
+export interface ApplyChoice extends RoundChoice {
   fresh?: boolean | undefined;
   rate?: number | undefined;
-  /** Reads everything again, however little has changed. */
-  everything?: boolean | undefined;
-  /** Reads everything, and prunes, only if that was last done so long ago (ms); other rounds read what has changed. */
-  fullEvery?: number | undefined;
   /** What a round that reads everything has to do once all records are there, before it counts as finished. */
   afterwards?: ((scope: Scope, context: MigrationContext) => Promise<void>) | undefined;
 }
@@ -292,50 +177,6 @@ async function prepareLoad(
 /** A write of 500 records takes its time; with a rate, fewer at once spread them evenly. */
 function sizeFor(size: number | undefined, rate: number | undefined): number | undefined {
   return rate === undefined ? size : Math.max(1, Math.min(size ?? 500, Math.ceil(rate / 4)));
-}
-
-function nextRound(
-  { source, scope, run, fingerprint, selection }: Chosen,
-  { everything = false, prune: isPruning = false, fullEvery }: ApplyChoice,
-  last: RoundState | undefined,
-): { round: RoundState; isResumed: boolean } {
-  if (last !== undefined && last.fingerprint !== fingerprint) {
-    throw new UsageError(
-      `run ${run} was begun with another source or mapping (${last.source}): give this one another name with --run, or start over with --fresh`,
-    );
-  }
-  const isSame = last?.selection === selection;
-  const isDue =
-    fullEvery === undefined ? everything || isPruning : Date.now() - (last?.fullAt ?? 0) >= fullEvery;
-  const readsAll = isDue || (last?.readAll ?? 0) > 0;
-  if (last !== undefined && isSame && last.finishedAt === undefined) {
-    const since = readsAll ? undefined : last.since;
-    const isSameRule = last.onConflict === scope.onConflict;
-    const loaded = isSameRule ? last.loaded : undefined;
-    return {
-      round: { ...last, onConflict: scope.onConflict, since, loaded, entities: {} },
-      isResumed: true,
-    };
-  }
-  const highWater = isSame ? last?.highWater : undefined;
-  // Rows that were refused may be fine by now, however old they are.
-  const retriesRefused = fullEvery === undefined && last?.refused !== 0;
-  const changedSince = readsAll || retriesRefused ? 0 : (highWater ?? 0) - overlap;
-  const since = changedSince > 0 ? changedSince : undefined;
-  const round: RoundState = {
-    source: source.name,
-    fingerprint,
-    selection,
-    onConflict: scope.onConflict,
-    startedAt: Date.now(),
-    refused: since === undefined ? 0 : (last?.refused ?? 0),
-    fullAt: isSame ? last?.fullAt : undefined,
-    highWater,
-    since,
-    readAll: last?.readAll ?? 0,
-    entities: {},
-  };
-  return { round, isResumed: false };
 }
 
 async function rememberOrganizations(

@@ -1,0 +1,117 @@
+import { profileKey } from '../../redis/keys.ts';
+import type { Outcome, Tallies } from '../analysis/outcomes.ts';
+import type { Decided } from '../analysis/spool.ts';
+import type { Entity, RecordOf } from '../records/records.ts';
+import { runOrganizations } from '../runs/runs.ts';
+import type { Scope } from '../sources/scope.ts';
+import { assessSource, entriesToWrite, type AssessChoice, type Assessment } from './read/assess.ts';
+import type { Chosen } from './read/choose.ts';
+import type { MigrationContext } from './context.ts';
+import { differencesOf, type Difference } from './compare/differences.ts';
+import { createExtras } from './compare/extras.ts';
+import { organizationsOf } from './organizations.ts';
+import { planPrune, type PrunePlan } from './write/prune.ts';
+
+export interface Plan {
+  assessment: Assessment;
+  /** What would become of the records. */
+  tallies: Tallies;
+  pruning: PrunePlan | undefined;
+  /** The first few records of each entity that would be changed, with the fields. */
+  changes: Change[];
+}
+
+export interface Change {
+  entity: Entity;
+  where: string;
+  organizationId: string;
+  userId?: string | undefined;
+  differences: readonly Difference[];
+}
+
+/** Changes of each entity that a plan shows. */
+const shownChanges = 5;
+
+export interface PruneChoice {
+  prune?: boolean | undefined;
+  pruneAtMost?: number | undefined;
+}
+
+/** Reads everything and writes nothing: what is wrong with the source, and what an apply would do. */
+export async function makePlan(
+  { scope, run }: Chosen,
+  context: MigrationContext,
+  choice: PruneChoice,
+): Promise<Plan> {
+  context.progress.begin(choice.prune === true ? 2 : 1);
+  const { assessment, pruning } = await assess(scope, context, run, choice);
+  context.signal.throwIfAborted();
+  const { tallies } = assessment;
+  const sample = new Map<Entity, Decided[]>();
+  for (const entry of entriesToWrite(assessment, tallies)) {
+    const { entity } = entry;
+    const outcome = await countPlanned(context, tallies, entry);
+    const own = sample.get(entity) ?? [];
+    if (outcome !== 'created' && own.length < shownChanges) sample.set(entity, [...own, entry]);
+  }
+  const changes = await Promise.all([...sample].map(([entity, own]) => changesOf(context, entity, own)));
+  return { assessment, tallies, pruning, changes: changes.flat() };
+}
+
+/**
+ * Counts what `apply` would make of an entry, and returns it. A username that somebody else has in Redis does not refuse
+ * it: its holder gives the name up earlier in the same run.
+ */
+export async function countPlanned(
+  { store, organizations }: MigrationContext,
+  tallies: Tallies,
+  { entity, record, outcome }: Decided,
+): Promise<Outcome> {
+  let planned = outcome;
+  if (outcome === 'taken') {
+    const { organizationId, userId } = record as RecordOf['profiles'];
+    const { base } = await organizations.find(organizationId);
+    planned = (await store.exists(profileKey(base, userId))) === 1 ? 'updated' : 'created';
+  }
+  tallies.add(entity, record.organizationId, planned);
+  return planned;
+}
+
+async function changesOf(
+  context: MigrationContext,
+  entity: Entity,
+  entries: readonly Decided[],
+): Promise<Change[]> {
+  const differences = await differencesOf(context, entity, entries);
+  return entries.map(({ where, record }, position) => {
+    const { organizationId, userId } = record as RecordOf['collections'];
+    return { entity, where, organizationId, userId, differences: differences[position] ?? [] };
+  });
+}
+
+/** Reads the source and decides what would become of its records, and what a prune would remove. */
+export async function assess(
+  scope: Scope,
+  context: MigrationContext,
+  run: string,
+  {
+    prune: isPruning = false,
+    pruneAtMost,
+    ...loading
+  }: PruneChoice & Pick<AssessChoice, 'load' | 'tallies' | 'onAccepted'>,
+): Promise<{ assessment: Assessment; pruning: PrunePlan | undefined }> {
+  const extras = isPruning ? createExtras(context, scope.entities) : undefined;
+  const assessment = await assessSource(scope, context, {
+    phase: 'reading',
+    extras,
+    isPruning,
+    ...loading,
+  });
+  if (extras === undefined || context.signal.aborted) return { assessment, pruning: undefined };
+  context.progress.next();
+  const among = await organizationsOf(context, await runOrganizations(context, run), scope.organizationId);
+  return {
+    assessment,
+    pruning: await planPrune(context, assessment.reading, extras, among, pruneAtMost),
+  };
+}

@@ -1,0 +1,59 @@
+import type { RoundState } from '../runs/runs.ts';
+import type { Chosen } from './read/choose.ts';
+import { UsageError } from './issues.ts';
+import type { PruneChoice } from './plan.ts';
+
+/** How far back a later round looks before what an earlier one has seen, in ms: clocks and transactions differ. */
+const overlap = 5 * 60_000;
+
+export interface RoundChoice extends PruneChoice {
+  /** Reads everything again, however little has changed. */
+  everything?: boolean | undefined;
+  /** Reads everything, and prunes, only if that was last done so long ago (ms); other rounds read what has changed. */
+  fullEvery?: number | undefined;
+}
+
+/** The round that an apply makes: `last` if that was broken off, otherwise a new one. */
+export function nextRound(
+  { source, scope, run, fingerprint, selection }: Chosen,
+  { everything = false, prune: isPruning = false, fullEvery }: RoundChoice,
+  last: RoundState | undefined,
+): { round: RoundState; isResumed: boolean } {
+  if (last !== undefined && last.fingerprint !== fingerprint) {
+    throw new UsageError(
+      `run ${run} was begun with another source or mapping (${last.source}): give this one another name with --run, or start over with --fresh`,
+    );
+  }
+  const isSame = last?.selection === selection;
+  const isDue =
+    fullEvery === undefined ? everything || isPruning : Date.now() - (last?.fullAt ?? 0) >= fullEvery;
+  const readsAll = isDue || (last?.readAll ?? 0) > 0;
+  if (last !== undefined && isSame && last.finishedAt === undefined) {
+    const since = readsAll ? undefined : last.since;
+    const isSameRule = last.onConflict === scope.onConflict;
+    const loaded = isSameRule ? last.loaded : undefined;
+    return {
+      round: { ...last, onConflict: scope.onConflict, since, loaded, entities: {} },
+      isResumed: true,
+    };
+  }
+  const highWater = isSame ? last?.highWater : undefined;
+  // Rows that were refused may be fine by now, however old they are.
+  const retriesRefused = fullEvery === undefined && last?.refused !== 0;
+  const changedSince = readsAll || retriesRefused ? 0 : (highWater ?? 0) - overlap;
+  const since = changedSince > 0 ? changedSince : undefined;
+  const round: RoundState = {
+    source: source.name,
+    fingerprint,
+    selection,
+    onConflict: scope.onConflict,
+    startedAt: Date.now(),
+    refused: since === undefined ? 0 : (last?.refused ?? 0),
+    fullAt: isSame ? last?.fullAt : undefined,
+    highWater,
+    since,
+    readAll: last?.readAll ?? 0,
+    entities: {},
+  };
+  return { round, isResumed: false };
+}
