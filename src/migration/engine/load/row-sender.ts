@@ -14,13 +14,15 @@ export interface RowSender {
   room: () => Promise<void>;
   /** Sends all collected rows, and resolves when they are acknowledged. Rejects when a call has failed. */
   flush: () => Promise<void>;
+  /** Resolves when nothing is unanswered, whatever became of it. */
+  settle: () => Promise<void>;
 }
 
 export function createRowSender(
   send: (organization: Organization, rows: string) => Promise<void>,
 ): RowSender {
   const waiting = new Map<Organization, { rows: (readonly string[])[]; length: number }>();
-  const calls: { answer: Promise<void>; length: number }[] = [];
+  const calls = new Set<Promise<void>>();
   let [allWaiting, unanswered] = [0, 0];
   let failure: { error: unknown } | undefined;
 
@@ -30,18 +32,24 @@ export function createRowSender(
     waiting.delete(organization);
     allWaiting -= own.length;
     unanswered += own.length;
-    const answer = send(organization, JSON.stringify(own.rows)).catch((error: unknown) => {
-      failure ??= { error };
-    });
-    calls.push({ answer, length: own.length });
+    const answer = send(organization, JSON.stringify(own.rows))
+      .catch((error: unknown) => {
+        failure ??= { error };
+      })
+      .finally(() => {
+        calls.delete(answer);
+        unanswered -= own.length;
+      });
+    calls.add(answer);
   };
   const settle = async (allowed: number): Promise<void> => {
-    while (unanswered > allowed) {
-      const first = calls.shift();
-      if (first === undefined) break;
-      await first.answer;
-      unanswered -= first.length;
+    for (const answer of calls) {
+      if (unanswered <= allowed) break;
+      await answer;
     }
+  };
+  const succeed = async (allowed: number): Promise<void> => {
+    await settle(allowed);
     if (failure !== undefined) throw failure.error;
   };
   const sendAll = (): void => {
@@ -60,11 +68,12 @@ export function createRowSender(
     },
     room: async () => {
       if (allWaiting > maxWaiting) sendAll();
-      await settle(maxUnanswered);
+      await succeed(maxUnanswered);
     },
     flush: async () => {
       sendAll();
-      await settle(0);
+      await succeed(0);
     },
+    settle: async () => await settle(0),
   };
 }
