@@ -5,7 +5,7 @@ const callLength = 32 * 1024;
 /** Text that waits for other rows of its organization, in characters. */
 const maxWaiting = 4 * 1024 * 1024;
 /** Text that Redis has not acknowledged yet, in characters. */
-const maxUnanswered = 1024 * 1024;
+const maxUnanswered = 512 * 1024;
 
 /** Collects rows, and sends those of one organization together, even if rows of many organizations alternate. */
 export interface RowSender {
