@@ -5,7 +5,7 @@ import { registerOrganization } from '../../redis/organizations.ts';
 import { readWriteSnapshot } from '../../redis/changes.ts';
 import { settingsArguments } from '../records/stored.ts';
 import type { RedisClient } from '../../redis/connection/client.ts';
-import { migrateOrganization } from './scripts.ts';
+import { migrateRecords } from './scripts.ts';
 
 /** What a record is checked against: its organization as it is in Redis, or will be once the source's is written. */
 export interface Organization {
@@ -66,16 +66,9 @@ export function createOrganizations(store: RedisClient, prefix: string, epoch: n
     ensure: async (organization) => {
       if (organization.exists || organization.isLoading) return;
       await registerOrganization(store, prefix, organization.id);
-      const [comparison = 'exact', ...rest] = settingsArguments(organization.settings);
-      await migrateOrganization(
-        store,
-        organization.base,
-        epoch,
-        '',
-        'write',
-        comparison,
-        ...(organization.isKnown ? rest : []),
-      );
+      const settings = settingsArguments(organization.settings);
+      const rows = JSON.stringify([organization.isKnown ? settings : settings.slice(0, 1)]);
+      await migrateRecords(store, organization.base, epoch, '', 'write', 'organizations', rows);
       await look(organization.id);
     },
     all: () => [...known.values()],

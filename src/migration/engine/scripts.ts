@@ -27,21 +27,13 @@ export const migrateDenylist = script<
   [GenerationRefusal] | ['applied', outcomes: Outcome[], used: number[]]
 >('migration/apply_denylist');
 
-export const migrateOrganization = script<[...under: Under, mode: WriteMode, ...settings: string[]], Outcome>(
-  'migration/apply_organization',
-);
+/** The entities that involve no usernames, and so no more than a script that takes their rows. */
+export type PlainEntity = Exclude<Entity, 'profiles' | 'denylist'>;
 
-export const migrateKeys = script<[...under: Under, mode: WriteMode, rows: string], Outcome[]>(
-  'migration/apply_keys',
-);
-
-export const migrateObjects = script<[...under: Under, mode: WriteMode, rows: string], Outcome[]>(
-  'migration/apply_objects',
-);
-
-export const migrateCollections = script<[...under: Under, mode: WriteMode, rows: string], Outcome[]>(
-  'migration/apply_collections',
-);
+export const migrateRecords = script<
+  [...under: Under, mode: WriteMode, entity: PlainEntity, rows: string],
+  Outcome[]
+>('migration/apply_records');
 
 export const migrateRename = script<
   [...under: Under, kind: 'chain' | 'cycle', rows: string],

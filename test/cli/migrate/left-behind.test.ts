@@ -3,15 +3,12 @@ import { switchMode } from '../../../src/cutover/switch/coordinator.ts';
 import { cutoverRaiseEpoch, cutoverRemove, readCutover } from '../../../src/cutover/switch/registry.ts';
 import { defaultSettings } from '../../../src/domain/settings.ts';
 import {
-  migrateCollections,
   migrateDenylist,
   migrateFinishLoad,
-  migrateKeys,
-  migrateObjects,
-  migrateOrganization,
   migratePicture,
   migrateProfiles,
   migratePrune,
+  migrateRecords,
   migrateRename,
 } from '../../../src/migration/engine/scripts.ts';
 import { organizationsBeingLoaded } from '../../../src/migration/runs/runs.ts';
@@ -45,11 +42,12 @@ describe('a migration script with an epoch from before the last switch', () => {
   const names = JSON.stringify([['ada', 'Ada', 'Ada', 'Eve', 'Eve']]);
   const profile = JSON.stringify([['ada', '', '', '', '', '', 'pu', 'https://x/1.png', 't', '']]);
   const scripts: Record<string, () => Promise<unknown>> = {
-    organizations: () => migrateOrganization(store, base, 1, '', 'write', 'exact', '3', '9', '', '', ''),
+    organizations: () =>
+      migrateRecords(store, base, 1, '', 'write', 'organizations', '[["exact","3","9","","",""]]'),
     'api-keys': () =>
-      migrateKeys(store, base, 1, '', 'write', JSON.stringify([['ab', 'id', 'player', '', '', '']])),
-    objects: () => migrateObjects(store, base, 1, '', 'write', JSON.stringify([['d\no', 'https://x']])),
-    collections: () => migrateCollections(store, base, 1, '', 'write', JSON.stringify([['ada', 'd\no']])),
+      migrateRecords(store, base, 1, '', 'write', 'api-keys', '[["ab","id","player","","",""]]'),
+    objects: () => migrateRecords(store, base, 1, '', 'write', 'objects', '[["d\\no","https://x"]]'),
+    collections: () => migrateRecords(store, base, 1, '', 'write', 'collections', '[["ada","d\\no"]]'),
     profiles: () => migrateProfiles(store, base, 1, '0', 'write', profile, 1, '', '', 0),
     denylist: () => migrateDenylist(store, base, 1, '0', 'write', '[["root","root"]]', '', 0),
     renames: () => migrateRename(store, base, 1, '0', 'chain', names),
@@ -72,7 +70,7 @@ describe('a migration script with an epoch from before the last switch', () => {
 });
 
 test('an organization created by a migration has the epoch in which it was created', async () => {
-  await migrateOrganization(store, base, 4, '', 'write', 'exact');
+  await migrateRecords(store, base, 4, '', 'write', 'organizations', '[["exact"]]');
   expect(await store.hget(`${base}settings`, 'epoch')).toBe('4');
   const loaded = organizationBase(prefix, 'loaded');
   await store.set(loadingKey(loaded), 'run\n5');

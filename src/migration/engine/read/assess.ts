@@ -6,7 +6,9 @@ import { namespaceOf } from '../../analysis/identity.ts';
 import { profileKey } from '../../../redis/keys.ts';
 import type { Entity, RecordOf } from '../../records/records.ts';
 import type { Scope } from '../../sources/scope.ts';
+import { organizationSettings } from '../../records/stored.ts';
 import type { MigrationContext } from '../context.ts';
+import { subjectOf } from '../issues.ts';
 import { isLoaded, type Load } from '../load/load.ts';
 import { readSource, type ReadHandlers, type ReadItem, type Reading } from './reading.ts';
 import type { Extras } from '../compare/extras.ts';
@@ -59,9 +61,10 @@ export async function assessSource(
     if (items.length === 0) return;
     for (const { item, organization } of items) extras?.note(entity, organization, item.record);
     const results = await compareWithRedis(context, entity, items);
-    for (const [position, { seq, item, isRepeated }] of items.entries()) {
+    for (const [position, read] of items.entries()) {
+      const { seq, item, isRepeated } = read;
       const result = results[position] ?? { outcome: 'created' };
-      reportResult(context, entity, item, result);
+      reportResult(context, entity, read, result);
       if (isSettled(result.outcome) && !isRepeated) {
         tallies.add(entity, item.record.organizationId, result.outcome);
         continue;
@@ -131,21 +134,23 @@ async function compareWithRedis(
 function reportResult(
   { issues }: MigrationContext,
   entity: Entity,
-  item: ReadItem['item'],
-  { isDenied, keepsComparison }: Result,
+  { item, organization }: ReadItem,
+  { isDenied }: Result,
 ): void {
-  const { organizationId, userId, username } = item.record as Partial<RecordOf['profiles']>;
+  const subject = subjectOf(item.record);
   if (isDenied === true) {
+    const name = JSON.stringify(subject.username);
     const detail =
       entity === 'profiles'
-        ? `username ${JSON.stringify(username)} is on the denylist: it is kept`
-        : `${JSON.stringify(username)} is denied, and a user's name: both are kept`;
-    const named = { organizationId, userId, username };
-    issues.add({ entity, reason: 'denied-name-in-use', where: item.where(), detail, ...named });
+        ? `username ${name} is on the denylist: it is kept`
+        : `${name} is denied, and a user's name: both are kept`;
+    issues.add({ entity, reason: 'denied-name-in-use', where: item.where(), detail, ...subject });
   }
-  if (keepsComparison === true) {
-    const detail = `organization ${JSON.stringify(organizationId)} goes on comparing names as it does: profile-bridge admin org set changes that`;
-    issues.add({ entity, reason: 'comparison-kept', where: item.where(), detail, organizationId });
+  if (entity === 'organizations' && organization.exists) {
+    const { comparison } = organizationSettings(item.record);
+    if (comparison === organization.settings.comparison) return;
+    const detail = `organization ${JSON.stringify(organization.id)} goes on comparing names as it does: profile-bridge admin org set changes that`;
+    issues.add({ entity, reason: 'comparison-kept', where: item.where(), detail, ...subject });
   }
 }
 

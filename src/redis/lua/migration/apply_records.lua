@@ -1,0 +1,84 @@
+#!lua
+-- @include local_writes change
+-- Writes records that involve no usernames. What was made, set or revoked here stays.
+--
+-- KEYS[1]  <prefix>{organization}:
+-- ARGV[1]  write | dry
+-- ARGV[2]  organizations | api-keys | objects | collections
+-- ARGV[3]  JSON, an array for each record, '' for an unset field:
+--          comparison (exact | case-insensitive, only set for a new organization), min, max, pattern, template,
+--          ownership as stored; or the comparison alone, where no more is known than that the organization is there |
+--          SHA-256 in hex, public id if it is new, role, user, client, expiry in ms | reference, URL | user, reference
+--
+-- a word for each record: created, updated, unchanged, kept (made, set or revoked here)
+local is_dry = ARGV[1] == 'dry'
+
+local function set_fields(key, fields, row, first)
+  for position, field in ipairs(fields) do
+    local value = row[first + position - 1]
+    if value == '' then
+      redis.call('HDEL', key, field)
+    elseif value then
+      redis.call('HSET', key, field, value)
+    end
+  end
+end
+
+local function is_same(have, row, first, last)
+  for position = first, last do
+    if (have[position - first + 1] or '') ~= row[position] then return false end
+  end
+  return true
+end
+
+local setting_fields = { 'min', 'max', 'pattern', 'template', 'ownership' }
+
+local apply = {
+  organizations = function(row)
+    local have = redis.call('HMGET', settings_key(), 'comparison', 'min', 'max', 'pattern', 'template', 'ownership', 'b')
+    local is_new = not have[1]
+    if not is_new then
+      if #row == 1 or is_same(have, row, 1, 6) then return 'unchanged' end
+      if have[7] then return 'kept' end
+    end
+    if not is_dry then
+      if is_new then redis.call('HSET', settings_key(), 'comparison', row[1], 'epoch', epoch) end
+      set_fields(settings_key(), setting_fields, row, 2)
+    end
+    return is_new and 'created' or 'updated'
+  end,
+  ['api-keys'] = function(row)
+    local record = api_key_key(row[1])
+    local have = redis.call('HMGET', record, 'r', 'u', 'c', 'e', 'x', 'b')
+    local is_new = not have[1]
+    if not is_new then
+      if have[5] then return 'kept' end
+      if is_same(have, row, 3, 6) then return 'unchanged' end
+      if have[6] then return 'kept' end
+    end
+    if not is_dry then
+      if is_new then
+        redis.call('HSET', record, 'i', row[2], 't', now_ms())
+        redis.call('HSET', api_key_ids_key(), row[2], row[1])
+      end
+      set_fields(record, { 'r', 'u', 'c', 'e' }, row, 3)
+    end
+    return is_new and 'created' or 'updated'
+  end,
+  objects = function(row)
+    local have = redis.call('HGET', objects_key(), row[1])
+    if have == row[2] then return 'unchanged' end
+    if have and is_local_write('o', row[1]) then return 'kept' end
+    if not is_dry then redis.call('HSET', objects_key(), row[1], row[2]) end
+    return have and 'updated' or 'created'
+  end,
+  collections = function(row)
+    local is_there = redis.call('SISMEMBER', collection_key(row[1]), row[2]) == 1
+    if not is_there and not is_dry then redis.call('SADD', collection_key(row[1]), row[2]) end
+    return is_there and 'unchanged' or 'created'
+  end,
+}
+
+local outcomes = {}
+for position, row in ipairs(cjson.decode(ARGV[3])) do outcomes[position] = apply[ARGV[2]](row) end
+return outcomes
