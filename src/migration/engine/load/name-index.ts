@@ -1,4 +1,4 @@
-import { bucketOf, placeOf } from '../../../redis/name-buckets.ts';
+import { bucketOf, placeLength, placeOf } from '../../../redis/name-buckets.ts';
 import { createPartitions, partitionCount } from '../../analysis/partitions.ts';
 import { separator } from '../../analysis/sorter.ts';
 import type { MigrationContext } from '../context.ts';
@@ -44,16 +44,17 @@ export function createNameIndex(
   sender: RowSender,
 ): NameIndex {
   const lines = createPartitions(workspace);
-  const owners: Organization[] = [];
-  const numbers = new Map<Organization, number>();
+  const owners = new Map<string, Organization>();
+  const numbers = new Map<Organization, string>();
   let added = 0;
   const add = (organization: Organization, place: string, form: string, rest: string): void => {
     let number = numbers.get(organization);
     if (number === undefined) {
-      number = owners.push(organization) - 1;
+      number = String(numbers.size);
       numbers.set(organization, number);
+      owners.set(number, organization);
     }
-    lines.add(partitionOf(place), `${number}:${form}${separator}${place}${separator}${rest}`);
+    lines.add(partitionOf(place), number + separator + form + separator + place + rest);
   };
   return {
     add: ({ organization, form, userId, seq, isWritten }) => {
@@ -99,32 +100,31 @@ interface Name {
 }
 
 /** Groups the lines about one name. */
-function namesIn(lines: readonly string[], owners: readonly Organization[]): Iterable<Name> {
+function namesIn(lines: readonly string[], owners: ReadonlyMap<string, Organization>): Iterable<Name> {
   const names = new Map<string, Name>();
   for (const line of lines) {
-    const keyEnd = line.indexOf(separator);
-    const placeEnd = line.indexOf(separator, keyEnd + 1);
-    const key = line.slice(0, keyEnd);
-    let name = names.get(key);
+    const numberEnd = line.indexOf(separator);
+    const formEnd = line.indexOf(separator, numberEnd + 1);
+    const placeEnd = formEnd + 1 + placeLength;
+    const form = line.slice(numberEnd + 1, formEnd);
+    const key = line.slice(0, formEnd);
+    const state = line[placeEnd];
+    const organization = owners.get(line.slice(0, numberEnd));
+    let claims: NameClaim[] = [];
+    if (state !== denied && organization !== undefined) {
+      const userEnd = line.indexOf(separator, placeEnd);
+      const userId = line.slice(placeEnd + 1, userEnd);
+      const seq = Number(line.slice(userEnd + 1));
+      claims = [{ organization, form, userId, seq, isWritten: state === written }];
+    }
+    const name = names.get(key);
     if (name === undefined) {
-      const form = key.slice(key.indexOf(':') + 1);
-      name = { form, place: line.slice(keyEnd + 1, placeEnd), isDenied: false, claims: [] };
-      names.set(key, name);
+      const place = line.slice(formEnd + 1, placeEnd);
+      names.set(key, { form, place, isDenied: state === denied, claims });
+    } else {
+      name.isDenied ||= state === denied;
+      name.claims.push(...claims);
     }
-    const state = line[placeEnd + 1];
-    const organization = owners[Number.parseInt(key, 10)];
-    if (state === denied || organization === undefined) {
-      name.isDenied = true;
-      continue;
-    }
-    const userEnd = line.indexOf(separator, placeEnd + 1);
-    name.claims.push({
-      organization,
-      form: name.form,
-      userId: line.slice(placeEnd + 2, userEnd),
-      seq: Number(line.slice(userEnd + 1)),
-      isWritten: state === written,
-    });
   }
   return names.values();
 }
