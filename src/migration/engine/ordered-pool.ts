@@ -5,24 +5,37 @@ export interface OrderedPool {
     work: Promise<Result>,
     onDone?: (result: Result) => Promise<void> | undefined | void,
   ) => Promise<void>;
-  /** Resolves when all are done. */
+  /** Resolves when all are done. Rejects when a task has failed. */
   drain: () => Promise<void>;
 }
 
-export function createOrderedPool(width: number): OrderedPool {
-  const ends: (() => Promise<void>)[] = [];
-  return {
-    add: async (work, onDone) => {
-      // A failure is reported when it is the task's turn.
-      work.catch(() => {});
-      ends.push(async () => {
-        const result = await work;
-        await onDone?.(result);
-      });
-      while (ends.length >= width) await ends.shift()?.();
-    },
-    drain: async () => {
-      while (ends.length > 0) await ends.shift()?.();
-    },
+/**
+ * Gives a pool to `start`. Resolves when all tasks are done; when one has failed, or `start` has, rejects once none is
+ * under way any more.
+ */
+export async function withOrderedPool(
+  width: number,
+  start: (pool: OrderedPool) => Promise<void>,
+): Promise<void> {
+  const tasks: { work: Promise<unknown>; end: () => Promise<void> }[] = [];
+  const shrinkTo = async (count: number): Promise<void> => {
+    while (tasks.length > count) await tasks.shift()?.end();
   };
+  const drain = async (): Promise<void> => await shrinkTo(0);
+  const add: OrderedPool['add'] = async (work, onDone) => {
+    // A failure is reported when it is the task's turn.
+    work.catch(() => {});
+    const end = async (): Promise<void> => {
+      const result = await work;
+      await onDone?.(result);
+    };
+    tasks.push({ work, end });
+    await shrinkTo(width - 1);
+  };
+  try {
+    await start({ add, drain });
+    await drain();
+  } finally {
+    await Promise.allSettled(tasks.map(({ work }) => work));
+  }
 }

@@ -11,7 +11,7 @@ import { describeDifferences, differencesOf, type Difference } from './differenc
 import { createExtras, type Extras } from './extras.ts';
 import { differing, problems, subjectOf, type Reason } from '../issues.ts';
 import { organizationsOf, type Organization } from '../organizations.ts';
-import { createOrderedPool } from '../ordered-pool.ts';
+import { withOrderedPool } from '../ordered-pool.ts';
 import { migrateReadNames } from '../scripts.ts';
 import { aboutStored } from '../stored/scan.ts';
 import { putRecords } from '../write/put.ts';
@@ -122,27 +122,27 @@ async function reportExtras(
 ): Promise<number> {
   const { issues } = context;
   let indexed = 0;
-  const buckets = createOrderedPool(bucketsAtOnce);
-  const onOtherKey = (organization: Organization, rest: string): Promise<void> | undefined => {
-    const [kind, bucket] = rest.split(':');
-    if (kind !== `n${organization.index}` || bucket === undefined) return undefined;
-    return buckets.add(verifyBucket(context, organization, bucket), (entries) => {
-      indexed += entries;
-    });
-  };
-  const withIndex = scope.entities.includes('profiles') ? onOtherKey : undefined;
-  for await (const extra of extras.find(among, withIndex)) {
-    const { entity, isLocal } = extra;
-    const mayBeInvalid = (invalid.get(entity) ?? 0) > 0;
-    const absent = `is not in the source${mayBeInvalid ? ', unless it is one of its invalid rows' : ''}`;
-    issues.add({
-      ...aboutStored(extra),
-      // A source need not describe the organizations of its records.
-      reason: isLocal || entity === 'organizations' ? 'changed-here' : 'extra',
-      detail: isLocal ? `was written here and ${absent}` : absent,
-    });
-  }
-  await buckets.drain();
+  await withOrderedPool(bucketsAtOnce, async (buckets) => {
+    const onOtherKey = (organization: Organization, rest: string): Promise<void> | undefined => {
+      const [kind, bucket] = rest.split(':');
+      if (kind !== `n${organization.index}` || bucket === undefined) return undefined;
+      return buckets.add(verifyBucket(context, organization, bucket), (entries) => {
+        indexed += entries;
+      });
+    };
+    const withIndex = scope.entities.includes('profiles') ? onOtherKey : undefined;
+    for await (const extra of extras.find(among, withIndex)) {
+      const { entity, isLocal } = extra;
+      const mayBeInvalid = (invalid.get(entity) ?? 0) > 0;
+      const absent = `is not in the source${mayBeInvalid ? ', unless it is one of its invalid rows' : ''}`;
+      issues.add({
+        ...aboutStored(extra),
+        // A source need not describe the organizations of its records.
+        reason: isLocal || entity === 'organizations' ? 'changed-here' : 'extra',
+        detail: isLocal ? `was written here and ${absent}` : absent,
+      });
+    }
+  });
   return indexed;
 }
 

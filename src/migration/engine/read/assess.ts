@@ -3,6 +3,7 @@ import { decideNames, type Rename } from '../../analysis/names.ts';
 import { createTallies, type Outcome, type Tallies } from '../../analysis/outcomes.ts';
 import { createSpool, type Decided, type Spool } from '../../analysis/spool.ts';
 import { namespaceOf } from '../../analysis/identity.ts';
+import { settleAll } from '../../../lib/collections/settle-all.ts';
 import { profileKey } from '../../../redis/keys.ts';
 import type { Entity, RecordOf } from '../../records/records.ts';
 import type { Scope } from '../../sources/scope.ts';
@@ -79,7 +80,7 @@ export async function assessSource(
     if (load === undefined || toLoad.length === 0) return compare(entity, items);
     if (toLoad.length === items.length) return load.take(entity, toLoad, spool);
     const others = items.filter(({ organization }) => !isLoaded(entity, organization));
-    return Promise.all([load.take(entity, toLoad, spool), compare(entity, others)]);
+    return settleAll([load.take(entity, toLoad, spool), compare(entity, others)]);
   };
   progress.next();
   const onInvalid = (entity: Entity): void => tallies.add(entity, undefined, 'invalid');

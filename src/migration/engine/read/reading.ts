@@ -8,7 +8,7 @@ import { organizationSettings } from '../../records/stored.ts';
 import { chunksOf, type Item, type Scope } from '../../sources/scope.ts';
 import type { MigrationContext } from '../context.ts';
 import { UsageError } from '../issues.ts';
-import { createOrderedPool } from '../ordered-pool.ts';
+import { withOrderedPool, type OrderedPool } from '../ordered-pool.ts';
 import type { Organization } from '../organizations.ts';
 
 /** A record of the source, as it is read. */
@@ -74,11 +74,10 @@ export async function readSource(
   const reportUnknown = createOrganizationCheck(context);
   const checkReferences = createReferenceCheck(context, reading.seen);
   let before = 0;
-  const readEntity = async (entity: Entity): Promise<void> => {
+  const readEntity = async (entity: Entity, pool: OrderedPool): Promise<void> => {
     let read = 0;
     let invalid = 0;
     let [lastId, place] = ['', ''];
-    const pool = createOrderedPool(context.concurrency);
     for await (const chunk of chunksOf(scope, entity)) {
       if (signal.aborted) break;
       progress.advance(`${phase} ${entity}`, chunk.read, chunk.progress);
@@ -121,12 +120,13 @@ export async function readSource(
       await pool.add(take(entity, items), () => onAccepted?.(rows, entity, share));
       if (items.some(({ isRepeated }) => isRepeated)) await pool.drain();
     }
-    await pool.drain();
     reading.read.set(entity, read);
     before += read;
   };
   try {
-    for (const entity of scope.entities) await readEntity(entity);
+    for (const entity of scope.entities) {
+      await withOrderedPool(context.concurrency, async (pool) => await readEntity(entity, pool));
+    }
   } catch (error) {
     if (!signal.aborted || error !== signal.reason) throw error;
   }

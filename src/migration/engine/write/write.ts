@@ -4,7 +4,7 @@ import type { Decided } from '../../analysis/spool.ts';
 import { entriesToWrite, type Assessment } from '../read/assess.ts';
 import type { MigrationContext } from '../context.ts';
 import { subjectOf } from '../issues.ts';
-import { createOrderedPool } from '../ordered-pool.ts';
+import { withOrderedPool } from '../ordered-pool.ts';
 import type { Pacer } from './pacer.ts';
 import { putRecords } from './put.ts';
 
@@ -32,7 +32,6 @@ export async function writeEntries(
 ): Promise<void> {
   const { signal, progress } = context;
   const total = Math.max(1, assessment.spool.size);
-  const pool = createOrderedPool(context.concurrency);
   const limits = {
     size,
     length: { of: (entry: Decided) => entry.length, most: maxBatchLength },
@@ -40,17 +39,18 @@ export async function writeEntries(
   };
   let passed = 0;
   let last: Decided['entity'] | undefined;
-  for (const batch of inBatches(entriesToWrite(assessment, tallies), limits)) {
-    const [{ entity }] = batch;
-    if (entity !== last) await pool.drain();
-    last = entity;
-    await pacer.wait(batch.length);
-    if (signal.aborted) break;
-    const share = Math.min(1, (passed += batch.length) / total);
-    progress.advance(`writing ${entity}`, batch.length, share);
-    await pool.add(writeBatch(context, batch, tallies), () => onWritten(share));
-  }
-  await pool.drain();
+  await withOrderedPool(context.concurrency, async (pool) => {
+    for (const batch of inBatches(entriesToWrite(assessment, tallies), limits)) {
+      const [{ entity }] = batch;
+      if (entity !== last) await pool.drain();
+      last = entity;
+      await pacer.wait(batch.length);
+      if (signal.aborted) break;
+      const share = Math.min(1, (passed += batch.length) / total);
+      progress.advance(`writing ${entity}`, batch.length, share);
+      await pool.add(writeBatch(context, batch, tallies), () => onWritten(share));
+    }
+  });
 }
 
 async function writeBatch(
