@@ -1,5 +1,6 @@
 import type { Tallies } from '../analysis/outcomes.ts';
 import { entityNames, type Entity } from '../records/records.ts';
+import type { RunLock } from '../runs/lock.ts';
 import { forgetLoaded, runKey, saveProgress, saveRound, type RoundState } from '../runs/runs.ts';
 import type { MigrationContext } from './context.ts';
 
@@ -20,7 +21,9 @@ export interface RoundKeeper {
   written: (share: number) => void;
   /** Saves now. */
   now: () => Promise<void>;
-  /** Stops saving. */
+  /** Saves the round as it is at its end. */
+  finish: (finished: RoundState) => Promise<void>;
+  /** Resolves when nothing is being saved any more. */
   drain: () => Promise<void>;
   /** Puts an earlier round's state back, or none, if the round was begun. What it had loaded is rolled back by then. */
   restore: (last: RoundState | undefined) => Promise<void>;
@@ -31,16 +34,18 @@ const saveInterval = 200;
 
 export function createRoundKeeper(
   context: Pick<MigrationContext, 'store' | 'prefix'>,
-  run: string,
+  lock: RunLock,
   round: RoundState,
   tallies: Tallies,
 ): RoundKeeper {
+  const { run } = lock;
   let beginning: Promise<void> | undefined;
   let last = Date.now();
   let running: Promise<void> = Promise.resolve();
   let failed: unknown;
 
   const save = async (): Promise<void> => {
+    await lock.check();
     for (const [entity, state] of Object.entries(round.entities)) state.tally = tallies.of(entity as Entity);
     await saveProgress(context, run, round);
   };
@@ -69,7 +74,7 @@ export function createRoundKeeper(
     round.entities[entity] = { read, tally, progress };
   };
   return {
-    begin: () => (beginning ??= saveRound(context, run, round)),
+    begin: () => (beginning ??= lock.check().then(async () => await saveRound(context, run, round))),
     loaded: (loaded, entity, share, flush) => {
       setProgress(entity, share);
       return isDue() ? saveLoad(loaded, flush) : undefined;
@@ -89,9 +94,15 @@ export function createRoundKeeper(
       if (failed !== undefined) throw failed;
       if (beginning !== undefined) await save();
     },
+    finish: async (finished) => {
+      await running;
+      await lock.check();
+      await saveRound(context, run, finished);
+    },
     drain: async () => await running,
     restore: async (state) => {
       if (beginning === undefined) return;
+      await lock.check();
       if (state === undefined) await context.store.del(runKey(context.prefix, run));
       else await saveRound(context, run, { ...state, loaded: undefined });
     },

@@ -57,3 +57,25 @@ export function nextRound(
   };
   return { round, isResumed: false };
 }
+
+/** The state of a round that has done everything. */
+export function finished(
+  round: RoundState,
+  { newest, refused, settledUntil }: { newest: number; refused: number; settledUntil: number },
+): RoundState {
+  const isFull = round.since === undefined;
+  const entities = Object.entries(round.entities).map(([entity, state]) => [
+    entity,
+    { ...state, progress: 1 },
+  ]);
+  return {
+    ...round,
+    finishedAt: Date.now(),
+    // What a round that reads what has changed does not see again is still refused.
+    refused: isFull ? refused : Math.max(round.refused, refused),
+    fullAt: isFull ? round.startedAt : round.fullAt,
+    highWater: Math.min(Math.max(newest, round.highWater ?? 0), round.startedAt, settledUntil),
+    loaded: undefined,
+    entities: Object.fromEntries(entities) as RoundState['entities'],
+  };
+}

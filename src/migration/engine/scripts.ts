@@ -40,12 +40,18 @@ export const migrateRename = script<
   [GenerationRefusal] | ['renamed', outcomes: ('renamed' | 'done' | 'changed' | 'taken')[]]
 >('migration/rename');
 
-export const migrateLoad = script<[run: string, kind: 'profiles' | 'names', rows: string], 'loaded' | 'lost'>(
-  'migration/run/load',
-);
+export const migrateBeginLoad = script<
+  [run: string, epoch: number, token: string],
+  ['begun'] | ['held', run: string] | ['exists']
+>('migration/run/begin_load');
+
+export const migrateLoad = script<
+  [loader: string, kind: 'profiles' | 'names', rows: string],
+  'loaded' | 'lost'
+>('migration/run/load');
 
 export const migrateFinishLoad = script<
-  [...under: Under, run: string, buckets: number, ...settings: string[]],
+  [...under: Under, loader: string, buckets: number, ...settings: string[]],
   'finished' | 'lost'
 >('migration/run/finish_load');
 

@@ -2,11 +2,11 @@ import { scanKeys } from '../../redis/connection/scan.ts';
 import { coverageKey } from '../../deprecation/ledger/keys.ts';
 import type { MigrationContext } from '../engine/context.ts';
 import { MigrationError } from '../engine/issues.ts';
-import { rollBack } from '../engine/load/load.ts';
+import { rollBack } from '../engine/load/stage.ts';
 import { lockRun } from './lock.ts';
 import { runKey, runOrganizationsKey, runsKey } from './runs.ts';
 
-type Place = Pick<MigrationContext, 'store' | 'prefix' | 'signal'>;
+type Rehearsal = Pick<MigrationContext, 'store' | 'prefix' | 'signal'>;
 
 /**
  * Removes the state of a run from Redis, and rolls back organizations that it was loading when it was killed, but
@@ -16,7 +16,7 @@ export async function forgetRun(context: MigrationContext, run: string): Promise
   const { store, prefix } = context;
   const lock = await lockRun(context, run);
   try {
-    await rollBack(context, run);
+    await rollBack(context, lock);
     await store.unlink(runKey(prefix, run));
     await store.unlink(runOrganizationsKey(prefix, run));
     await store.srem(runsKey(prefix), run);
@@ -26,7 +26,7 @@ export async function forgetRun(context: MigrationContext, run: string): Promise
 }
 
 /** Counts the keys of a prefix. Throws if a service uses or has used them, also under a longer prefix. */
-export async function countRehearsal({ store, prefix, signal }: Place): Promise<number> {
+export async function countRehearsal({ store, prefix, signal }: Rehearsal): Promise<number> {
   const usedBy = coverageKey('', '');
   const found = new Set<string>();
   let count = 0;
@@ -43,7 +43,7 @@ export async function countRehearsal({ store, prefix, signal }: Place): Promise<
 }
 
 /** Removes every key of a prefix, and returns their number. */
-export async function removeRehearsal({ store, prefix, signal }: Place): Promise<number> {
+export async function removeRehearsal({ store, prefix, signal }: Rehearsal): Promise<number> {
   let count = 0;
   for await (const keys of scanKeys(store, prefix)) {
     signal.throwIfAborted();

@@ -1,24 +1,26 @@
 import { randomUUID } from 'node:crypto';
 import { repeat } from '../../lib/repeat.ts';
 import { hasEnded, thisProcess, type ProcessIdentity } from '../../lib/system/process-identity.ts';
-import type { MigrationContext } from '../engine/context.ts';
 import { MigrationError } from '../engine/issues.ts';
-import { runsKey } from './runs.ts';
+import { runsKey, type RunStore } from './runs.ts';
 import { migrateLock } from '../engine/scripts.ts';
 
 function lockKey(prefix: string, run: string): string {
   return `${prefix}migration:lock:${run}`;
 }
 
-type Place = Pick<MigrationContext, 'store' | 'prefix'>;
-
 interface Owner extends ProcessIdentity {
   token: string;
 }
 
 export interface RunLock {
+  readonly run: string;
+  /** Another one for each process that has the lock. */
+  readonly token: string;
   /** Aborted when the lock is lost, with a MigrationError. */
   readonly lost: AbortSignal;
+  /** Rejects if the lock is lost, without waiting for the signal. */
+  check: () => Promise<void>;
   release: () => Promise<void>;
 }
 
@@ -28,9 +30,10 @@ const lease = 15_000;
  * Prevents a second apply of a run. A lock is taken over immediately if its process is known to have ended, and
  * otherwise after its lease.
  */
-export async function lockRun({ store, prefix }: Place, run: string): Promise<RunLock> {
+export async function lockRun({ store, prefix }: RunStore, run: string): Promise<RunLock> {
   const key = lockKey(prefix, run);
-  const own = JSON.stringify({ token: randomUUID(), ...thisProcess() } satisfies Owner);
+  const token = randomUUID();
+  const own = JSON.stringify({ token, ...thisProcess() } satisfies Owner);
   for (let held = ''; ;) {
     const now = await migrateLock(store, key, held, own, lease);
     if (now === '') break;
@@ -53,7 +56,12 @@ export async function lockRun({ store, prefix }: Place, run: string): Promise<Ru
     }
   }, lease / 4);
   return {
+    run,
+    token,
     lost: lost.signal,
+    check: async () => {
+      if ((await store.get(key)) !== own) throw lockLost(run);
+    },
     release: async () => {
       await renewing.stop();
       await migrateLock(store, key, own, '', lease);
@@ -63,13 +71,13 @@ export async function lockRun({ store, prefix }: Place, run: string): Promise<Ru
 
 function lockLost(run: string): MigrationError {
   return new MigrationError(
-    `another process has taken over run ${run}, because this one was paused for too long: see status, then run the same command again if needed`,
+    `another process has taken over run ${run}, because this one was paused for too long: see profile-bridge migrate status, then run the same command again if needed`,
   );
 }
 
 /** The process that is applying the run now, if any. */
 export async function whoApplies(
-  { store, prefix }: Place,
+  { store, prefix }: RunStore,
   run: string,
 ): Promise<{ pid: number; host: string } | undefined> {
   const held = await store.get(lockKey(prefix, run));

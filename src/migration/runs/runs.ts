@@ -8,7 +8,7 @@ import type { Tally } from '../analysis/outcomes.ts';
 import type { RedisClient } from '../../redis/connection/client.ts';
 
 /** Where a migration keeps its state. */
-type RunStore = Pick<MigrationContext, 'store' | 'prefix'>;
+export type RunStore = Pick<MigrationContext, 'store' | 'prefix'>;
 
 /** The keys of a migration's state are documented in src/migration/README.md. */
 export function runKey(prefix: string, run: string): string {

@@ -223,39 +223,68 @@ test('a resumed apply does not miss rows added to a file after it was read', asy
   expect(await tool.json('verify', '--source', source, '--run', 'r')).toMatchObject({ exitCode: 0 });
 });
 
-test('an apply that is stopped has nothing under way any more when it gives its run back', async () => {
-  const { env, prefix } = createTool();
-  const objects = Array.from({ length: 50 }, (_, at) => {
-    return {
-      organizationId: 'acme',
-      datasourceId: 'd',
-      objectDefinitionId: `o${at}`,
-      url: 'https://x.example',
-    };
-  });
-  const chosen = await openChosen({ source: writeSource({ objects }), batch: 10, run: 'r' }, env);
+/** A connection that takes its time with objects whose URL is this one; how many calls with them are in progress. */
+async function openSlowStore(url: string) {
   const slow = await openTestStore();
   const evalsha = slow.evalsha.bind(slow) as (...call: unknown[]) => Promise<unknown>;
   let underWay = 0;
   slow.evalsha = async (...call: unknown[]) => {
-    if (!call.join().includes('https://x.example')) return await evalsha(...call);
+    if (!call.join().includes(url)) return await evalsha(...call);
     underWay += 1;
     await sleep(200);
     return await evalsha(...call).finally(() => (underWay -= 1));
   };
-  const stop = new AbortController();
-  let chunks = 0;
-  const advance = (): void => {
-    // The third is about to be written.
-    if (++chunks === 3) stop.abort();
+  return { slow, underWay: () => underWay };
+}
+
+describe('an apply releases its run only once nothing is in progress', () => {
+  const objectIn = (organizationId: string, at: number, url: string): object => {
+    return { organizationId, datasourceId: 'd', objectDefinitionId: `o${at}`, url };
   };
-  const context = createTestContext(slow, prefix, { advance, signal: stop.signal });
-  try {
-    expect(await applyRun(chosen, context, {})).toMatchObject({ kind: 'interrupted' });
-    expect(underWay).toBe(0);
-  } finally {
-    await chosen.source.close();
-    context.workspace.close();
-    await closeRedis(slow);
-  }
+  const slowUrl = 'https://slow.example';
+  const slowObjects = Array.from({ length: 50 }, (_, at) => objectIn('acme', at, slowUrl));
+
+  test('when it is stopped', async () => {
+    const { env, prefix } = createTool();
+    const source = writeSource({ objects: slowObjects });
+    const chosen = await openChosen({ source, batch: 10, run: 'r' }, env);
+    const { slow, underWay } = await openSlowStore(slowUrl);
+    const stop = new AbortController();
+    let chunks = 0;
+    const advance = (): void => {
+      // The third is about to be written.
+      if (++chunks === 3) stop.abort();
+    };
+    const context = createTestContext(slow, prefix, { advance, signal: stop.signal });
+    try {
+      expect(await applyRun(chosen, context, {})).toMatchObject({ kind: 'interrupted' });
+      expect(underWay()).toBe(0);
+    } finally {
+      await chosen.source.close();
+      context.workspace.close();
+      await closeRedis(slow);
+    }
+  });
+
+  test.each<[string, object[]]>([
+    ['the first load', []],
+    ['an organization that exists', [{ organizationId: 'acme' }, { organizationId: 'bad' }]],
+  ])('when a chunk fails in %s', async (_, organizations) => {
+    const tool = createTool();
+    await tool.json('apply', '--source', writeSource({ organizations }));
+    await store.set(`${tool.prefix}{bad}:objects`, 'no hash');
+    const bad = Array.from({ length: 10 }, (__, at) => objectIn('bad', at, 'https://fast.example'));
+    const source = writeSource({ organizations, objects: [...bad, ...slowObjects] });
+    const chosen = await openChosen({ source, batch: 10, run: 'r' }, tool.env);
+    const { slow, underWay } = await openSlowStore(slowUrl);
+    const context = createTestContext(slow, tool.prefix);
+    try {
+      await expect(applyRun(chosen, context, {})).rejects.toThrow('WRONGTYPE');
+      expect(underWay()).toBe(0);
+    } finally {
+      await chosen.source.close();
+      context.workspace.close();
+      await closeRedis(slow);
+    }
+  });
 });

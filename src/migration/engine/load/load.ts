@@ -5,21 +5,20 @@ import { createPlaces } from './places.ts';
 import type { Seen } from '../../analysis/seen.ts';
 import type { Spool } from '../../analysis/spool.ts';
 import { groupBy } from '../../../lib/collections/group-by.ts';
-import { cutoverKey, loadingKey, profileKey } from '../../../redis/keys.ts';
 import { registerOrganization } from '../../../redis/organizations.ts';
-import { scanKeys } from '../../../redis/connection/scan.ts';
 import type { Entity, RecordOf } from '../../records/records.ts';
 import { profileFields, settingsArguments } from '../../records/stored.ts';
-import { forgetLoaded, stagedKey } from '../../runs/runs.ts';
+import type { RunLock } from '../../runs/lock.ts';
+import { stagedKey } from '../../runs/runs.ts';
 import type { MigrationContext } from '../context.ts';
-import { MigrationError } from '../issues.ts';
 import { bucketCount, createNameIndex, type NameClaim } from './name-index.ts';
-import { type Organization } from '../organizations.ts';
+import type { Organization } from '../organizations.ts';
 import type { Pacer } from '../write/pacer.ts';
 import { putRecords } from '../write/put.ts';
 import type { ReadItem } from '../read/reading.ts';
 import { createRowSender } from './row-sender.ts';
 import { migrateFinishLoad, migrateLoad } from '../scripts.ts';
+import { loaderOf, reportLost, stage } from './stage.ts';
 import { readRecords } from '../stored/read.ts';
 
 /**
@@ -39,6 +38,8 @@ export interface Load {
   index: (repeated: Seen, aside: Spool) => Promise<void>;
   /** Puts the organizations into service. */
   finish: () => Promise<void>;
+  /** Resolves when nothing is being written any more, whatever became of it. */
+  settle: () => Promise<void>;
 }
 
 /** Entities that are written while they are read. Settings and API keys are written when all else is in place. */
@@ -52,7 +53,7 @@ export function isLoaded(entity: Entity, { isLoading }: Organization): boolean {
 }
 
 export interface LoadOptions {
-  run: string;
+  lock: RunLock;
   tallies: Tallies;
   /** Rows of the source that an earlier attempt has loaded. */
   resumeAt: number;
@@ -65,47 +66,26 @@ export interface LoadOptions {
 
 export function createLoad(
   context: MigrationContext,
-  { run, tallies, resumeAt, pacer, onBegin, onDiscard }: LoadOptions,
+  { lock, tallies, resumeAt, pacer, onBegin, onDiscard }: LoadOptions,
 ): Load {
   const { store, prefix, epoch, issues, pictureUrlPrefix, organizations, workspace, signal } = context;
+  const loader = loaderOf(context, lock);
   const load = async (
     { id, base }: Organization,
     kind: 'profiles' | 'names',
     rows: string,
   ): Promise<void> => {
-    if ((await migrateLoad(store, base, loader, kind, rows)) !== 'loaded') throw await lost(id);
-  };
-  const refuseOutdated = async (): Promise<void> => {
-    const current = Number(await store.hget(cutoverKey(prefix), 'epoch'));
-    if (epoch < current)
-      throw new Error(`OUTDATED the load was begun under epoch ${epoch}, now it is ${current}`);
-  };
-  const lost = async (id: string): Promise<MigrationError> => {
-    await refuseOutdated();
-    return changedByOther(id);
+    if ((await migrateLoad(store, base, loader, kind, rows)) === 'lost') await reportLost(context, lock, id);
   };
   const profiles = createRowSender((organization, rows) => load(organization, 'profiles', rows));
   const buckets = createRowSender((organization, rows) => load(organization, 'names', rows));
   const names = createNameIndex(context, buckets);
   const places = createPlaces(workspace);
-  const loader = `${run}\n${epoch}`;
   const loading = () => organizations.all().filter(({ isLoading }) => isLoading);
 
   const begin = async (organization: Organization): Promise<void> => {
     await onBegin();
-    await store.sadd(stagedKey(prefix, run), organization.id);
-    const key = loadingKey(organization.base);
-    const isNew = await store.set(key, loader, 'NX');
-    const owner = isNew === 'OK' ? run : runOf(await store.get(key));
-    if (owner === run) await store.set(key, loader);
-    // From here on a switch of the mode takes the organization away (lua/cutover/raise_epoch.lua).
-    await refuseOutdated();
-    if (owner !== run) {
-      await store.srem(stagedKey(prefix, run), organization.id);
-      throw new MigrationError(
-        `organization ${JSON.stringify(organization.id)} is being loaded by run ${String(owner)}: wait for its end, or finish it by its own apply`,
-      );
-    }
+    await stage(context, lock, organization);
     organization.isLoading = true;
   };
 
@@ -145,11 +125,11 @@ export function createLoad(
       const organization = await organizations.find(id);
       const users = own.map(({ userId }) => userId);
       const found = await readRecords(context, 'profiles', organization, users);
-      await store.unlink(...users.map((userId) => profileKey(organization.base, userId)));
+      await load(organization, 'profiles', JSON.stringify(users.map((userId) => [userId])));
       for (const [position, { seq }] of own.entries()) {
         const where = places.where(seq);
         const record = found[position];
-        if (record === undefined) throw changedByOther(id);
+        if (record === undefined) return await reportLost(context, lock, id);
         aside.add({ seq, entity: 'profiles', where, outcome: 'created', record });
         tallies.undo('profiles', id, 'created');
       }
@@ -157,6 +137,7 @@ export function createLoad(
   };
 
   const takeOthers = async (entity: Entity, items: readonly ReadItem[]): Promise<void> => {
+    await lock.check();
     const fresh = items.filter(({ seq }) => seq >= resumeAt);
     const results = await putRecords(
       context,
@@ -229,61 +210,15 @@ export function createLoad(
           comparison,
           ...(isKnown ? rest : []),
         );
-        if (outcome === 'lost') throw await lost(id);
+        if (outcome === 'lost') await reportLost(context, lock, id);
         organization.isLoading = false;
         await organizations.refresh(id);
-        await store.srem(stagedKey(prefix, run), id);
+        await store.srem(stagedKey(prefix, lock.run), id);
       }
     },
+    settle: async () => {
+      await profiles.settle();
+      await buckets.settle();
+    },
   };
-}
-
-/** The run that is loading an organization (loadingKey). */
-function runOf(loader: string | null): string | undefined {
-  return loader?.split('\n')[0];
-}
-
-function changedByOther(id: string): MigrationError {
-  return new MigrationError(
-    `organization ${JSON.stringify(id)} was changed by another tool while it was loaded: run the same command again`,
-  );
-}
-
-/** The organizations that a run has begun to load and not finished. */
-export async function stagedOrganizations(
-  { store, prefix }: Pick<MigrationContext, 'store' | 'prefix'>,
-  run: string,
-): Promise<string[]> {
-  return await store.smembers(stagedKey(prefix, run));
-}
-
-/** Removes everything of the organizations that a run has begun to load. Once begun, it is not interrupted. */
-export async function rollBack(
-  { store, prefix, organizations, progress }: MigrationContext,
-  run: string,
-): Promise<void> {
-  await forgetLoaded({ store, prefix }, run);
-  const bases = new Map<string, Organization>();
-  for (const id of await stagedOrganizations({ store, prefix }, run)) {
-    const organization = await organizations.find(id);
-    const owner = runOf(await store.get(loadingKey(organization.base)));
-    // An organization that exists is not staged any more.
-    if (owner === run && !organization.exists) bases.set(organization.base, organization);
-  }
-  const [only] = bases.size === 1 ? [...bases.keys()] : [];
-  if (bases.size > 0) {
-    for await (const keys of scanKeys(store, only ?? `${prefix}{`)) {
-      const own = keys.filter((key) => {
-        const base = key.slice(0, key.indexOf('}:', prefix.length) + 2);
-        return bases.has(base) && key !== loadingKey(base);
-      });
-      progress.advance('rolling back', own.length, 0);
-      await Promise.all(own.map(async (key) => await store.unlink(key)));
-    }
-  }
-  for (const [base, organization] of bases) {
-    await store.del(loadingKey(base));
-    organization.isLoading = false;
-  }
-  await store.del(stagedKey(prefix, run));
 }

@@ -1,0 +1,97 @@
+import { cutoverKey, loadingKey } from '../../../redis/keys.ts';
+import { scanKeys } from '../../../redis/connection/scan.ts';
+import type { RunLock } from '../../runs/lock.ts';
+import { forgetLoaded, stagedKey } from '../../runs/runs.ts';
+import type { MigrationContext } from '../context.ts';
+import { MigrationError } from '../issues.ts';
+import type { Organization } from '../organizations.ts';
+import { migrateBeginLoad } from '../scripts.ts';
+
+type StageContext = Pick<MigrationContext, 'store' | 'prefix' | 'epoch'>;
+
+/** What the loading key of an organization holds while this attempt loads it (lua/migration/run/begin_load.lua). */
+export function loaderOf({ epoch }: StageContext, { run, token }: RunLock): string {
+  return `${run}\n${epoch}\n${token}`;
+}
+
+/**
+ * Makes an organization that Redis does not know this attempt's to load, until a later attempt of the run takes it over
+ * or a switch of the mode takes it away (lua/cutover/raise_epoch.lua).
+ */
+export async function stage(context: StageContext, lock: RunLock, { id, base }: Organization): Promise<void> {
+  const { store, prefix, epoch } = context;
+  const { run, token } = lock;
+  await lock.check();
+  await store.sadd(stagedKey(prefix, run), id);
+  const [outcome, owner] = await migrateBeginLoad(store, base, run, epoch, token);
+  if (outcome === 'begun') {
+    // A process that has taken over, or a switch of the mode, may not have found it begun.
+    await lock.check();
+    return await refuseOutdated(context);
+  }
+  if (outcome === 'exists') return await reportLost(context, lock, id);
+  await store.srem(stagedKey(prefix, run), id);
+  throw new MigrationError(
+    `organization ${JSON.stringify(id)} is being loaded by run ${owner}: wait for its end, or finish it by its own apply`,
+  );
+}
+
+/** Throws the reason why an organization is not this attempt's to load any more. */
+export async function reportLost(context: StageContext, lock: RunLock, id: string): Promise<never> {
+  await refuseOutdated(context);
+  await lock.check();
+  throw new MigrationError(
+    `organization ${JSON.stringify(id)} was changed by another tool while it was loaded: run the same command again`,
+  );
+}
+
+async function refuseOutdated({ store, prefix, epoch }: StageContext): Promise<void> {
+  const current = Number(await store.hget(cutoverKey(prefix), 'epoch'));
+  if (epoch < current)
+    throw new Error(`OUTDATED the load was begun under epoch ${epoch}, now it is ${current}`);
+}
+
+/**
+ * Takes over the organizations that the run has begun to load and not finished: no earlier attempt, however long it was
+ * paused, writes into them from now on.
+ */
+export async function takeOver(
+  { store, prefix, epoch, organizations }: StageContext & Pick<MigrationContext, 'organizations'>,
+  { run, token }: RunLock,
+): Promise<Organization[]> {
+  const taken: Organization[] = [];
+  for (const id of await store.smembers(stagedKey(prefix, run))) {
+    const organization = await organizations.find(id);
+    const [outcome] = await migrateBeginLoad(store, organization.base, run, epoch, token);
+    if (outcome === 'begun') taken.push(organization);
+  }
+  return taken;
+}
+
+/** Removes everything of the organizations that a run has begun to load. Once begun, it is not interrupted. */
+export async function rollBack(
+  context: Pick<MigrationContext, 'store' | 'prefix' | 'epoch' | 'organizations' | 'progress'>,
+  lock: RunLock,
+): Promise<void> {
+  const { store, prefix, progress } = context;
+  await lock.check();
+  await forgetLoaded(context, lock.run);
+  const taken = await takeOver(context, lock);
+  const bases = new Set(taken.map(({ base }) => base));
+  if (bases.size > 0) {
+    const [only = ''] = bases;
+    for await (const keys of scanKeys(store, bases.size === 1 ? only : `${prefix}{`)) {
+      const own = keys.filter((key) => {
+        const base = key.slice(0, key.indexOf('}:', prefix.length) + 2);
+        return bases.has(base) && key !== loadingKey(base);
+      });
+      progress.advance('rolling back', own.length, 0);
+      await Promise.all(own.map(async (key) => await store.unlink(key)));
+    }
+  }
+  for (const organization of taken) {
+    await store.del(loadingKey(organization.base));
+    organization.isLoading = false;
+  }
+  await store.del(stagedKey(prefix, lock.run));
+}
