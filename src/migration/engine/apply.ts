@@ -85,7 +85,7 @@ async function applyLocked(
   const tallies = createTallies();
   const keeper = createRoundKeeper(context, lock, round, tallies);
   const pacer = createPacer(choice.rate, signal);
-  let pendingRenames = await completeRenames(context, await runOrganizations(context, run));
+  let pendingRenames = await completeRenames(context, lock, await runOrganizations(context, run));
   const load = createLoad(context, {
     lock,
     tallies,
@@ -137,11 +137,11 @@ async function applyLocked(
     await keeper.begin();
     await load.finish();
     progress.next();
-    pendingRenames = await makeRenames(context, assessment.renames);
-    await writeEntries(context, assessment, tallies, { size, pacer, onWritten: keeper.written });
+    pendingRenames = await makeRenames(context, lock, assessment.renames);
+    await writeEntries(context, assessment, tallies, { size, pacer, lock, onWritten: keeper.written });
     if (!signal.aborted && pruning !== undefined) {
       progress.next();
-      pruned = await prune(context, pruning);
+      pruned = await prune(context, pruning, lock);
     }
     if (!signal.aborted && afterwards !== undefined) {
       progress.next();

@@ -85,4 +85,18 @@ describe('an apply that was paused until another one took over', () => {
     expect(await contents()).toEqual(before);
     await expectWhole(source, paused);
   });
+
+  test('writes nothing into an organization that exists', async () => {
+    const withPicture = (picture: string): object[] =>
+      profiles(600, 'user').map((each) => ({ ...each, profilePictureUrl: `https://x.example/${picture}` }));
+    const source = writeSource({ profiles: withPicture('first') });
+    await tool.json('apply', '--source', source, '--run', 'r');
+    const pictureOf = async (user: string) => await store.hget(`${tool.prefix}{acme}:p:${user}`, 'pu');
+    writeSource({ profiles: withPicture('second') }, source);
+    const isWriting = async () => (await pictureOf('user-100')) === 'https://x.example/second';
+    const { goOn } = await pausedApply(source, isWriting, '--rate', '200');
+    writeSource({ profiles: withPicture('third') }, source);
+    expect(await tool.json('apply', '--source', source, '--run', 'r')).toMatchObject({ exitCode: 0 });
+    await expectWhole(source, await goOn());
+  });
 });

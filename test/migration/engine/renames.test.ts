@@ -6,6 +6,7 @@ import {
   makeRenames,
 } from '../../../src/migration/engine/write/renames.ts';
 import { createOrganizations } from '../../../src/migration/engine/organizations.ts';
+import { lockRun, type RunLock } from '../../../src/migration/runs/lock.ts';
 import { closeRedis } from '../../../src/redis/connection/connect.ts';
 import { fsck } from '../../../src/redis/fsck/fsck.ts';
 import { openTestStore, startBridge } from '../../support/bridge.ts';
@@ -15,12 +16,15 @@ import type { RedisClient } from '../../../src/redis/connection/client.ts';
 import { until } from '../../support/until.ts';
 
 let store: RedisClient;
+let lock: RunLock;
 
 beforeAll(async () => {
   store = await openTestStore();
+  lock = await lockRun({ store, prefix: freshPrefix() }, 'r');
 });
 
 afterAll(async () => {
+  await lock.release();
   await closeRedis(store);
 });
 
@@ -95,7 +99,7 @@ describe('renames that depend on each other', () => {
       to: `name-${at + 1}`,
     }));
     const stopped = contextFor(tool.prefix, 1);
-    expect(await makeRenames(stopped, renames)).toBe(300);
+    expect(await makeRenames(stopped, lock, renames)).toBe(300);
     expect(await countPendingRenames(stopped, ['acme'])).toBe(300);
     const names = await namesOf(tool.prefix, count);
     expect(new Set(names).size).toBe(count);
@@ -105,7 +109,7 @@ describe('renames that depend on each other', () => {
 
     // A change of anything but the name does not keep a name that somebody waits for.
     await store.hset(`${tool.prefix}{acme}:p:u5`, 'b', '1');
-    expect(await completeRenames(contextFor(tool.prefix), ['acme'])).toBe(0);
+    expect(await completeRenames(contextFor(tool.prefix), lock, ['acme'])).toBe(0);
     expect(await namesOf(tool.prefix, count)).toEqual(renames.map(({ to }) => to));
     expect(await countPendingRenames(contextFor(tool.prefix), ['acme'])).toBe(0);
   });
@@ -148,7 +152,7 @@ describe('renames that depend on each other', () => {
         to: `name-${to}`,
       });
       // A cycle that is none any more.
-      await makeRenames(contextFor(tool.prefix), [rename(0, 1), rename(1, 2), rename(2, 0)]);
+      await makeRenames(contextFor(tool.prefix), lock, [rename(0, 1), rename(1, 2), rename(2, 0)]);
       expect(await namesOf(tool.prefix, 3)).toEqual(['name-1', 'chosen', 'name-0']);
       expect(await fsck(store, tool.prefix, { repair: false, onFault: () => {} })).toMatchObject({
         found: 0,
@@ -187,7 +191,7 @@ describe('renames that depend on each other', () => {
           expect(await tool.json('verify', ...args)).toMatchObject({ exitCode: 0 });
         },
       ),
-      { numRuns: 8 },
+      { numRuns: 8, endOnFailure: true },
     );
   });
 });

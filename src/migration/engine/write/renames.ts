@@ -6,7 +6,8 @@ import { groupBy } from '../../../lib/collections/group-by.ts';
 import { pendingRenamesKey } from '../../../redis/keys.ts';
 import type { MigrationContext } from '../context.ts';
 import { withCurrentIndex } from '../current-index.ts';
-import { type Organization } from '../organizations.ts';
+import type { Organization } from '../organizations.ts';
+import type { RunLock } from '../../runs/lock.ts';
 import { migrateRename } from '../scripts.ts';
 
 /** Renames of one call: some milliseconds of work at most. */
@@ -14,6 +15,7 @@ const renamedAtOnce = 200;
 const recordedAtOnce = 1000;
 
 type RenameContext = Pick<MigrationContext, 'store' | 'organizations' | 'epoch' | 'progress' | 'signal'>;
+type Lock = Pick<RunLock, 'check'>;
 
 /**
  * Makes renames that depend on each other. All of an organization's are recorded in Redis before the first one is made,
@@ -21,22 +23,28 @@ type RenameContext = Pick<MigrationContext, 'store' | 'organizations' | 'epoch' 
  * one completes the rest. A cycle is one script; a longer chain is made from its free end, where every user has the old
  * or the new name at any time. Returns how many are left because of the signal.
  */
-export async function makeRenames(context: RenameContext, renames: readonly Rename[]): Promise<number> {
+export async function makeRenames(
+  context: RenameContext,
+  lock: Lock,
+  renames: readonly Rename[],
+): Promise<number> {
   const { store, organizations } = context;
   const groups = groupBy(renames, ({ organizationId }) => organizationId);
   for (const [id, own] of groups) {
     const { base } = await organizations.find(id);
     for (const batch of inBatches(own, { size: recordedAtOnce })) {
+      await lock.check();
       const record = batch.map(({ userId, from, to }) => [userId, JSON.stringify([from, to])] as const);
       await store.hset(pendingRenamesKey(base), new Map(record));
     }
   }
-  return await completeRenames(context, [...groups.keys()]);
+  return await completeRenames(context, lock, [...groups.keys()]);
 }
 
 /** Makes the renames that are on record; how many are left, because the signal came. */
 export async function completeRenames(
   context: RenameContext,
+  lock: Lock,
   organizationIds: readonly string[],
 ): Promise<number> {
   const { store, organizations } = context;
@@ -48,7 +56,7 @@ export async function completeRenames(
       const [from, to] = JSON.parse(record) as [string, string];
       return { organizationId: id, userId, from, to };
     });
-    left += await renameIn(context, organization, renames);
+    left += await renameIn(context, lock, organization, renames);
   }
   return left;
 }
@@ -67,6 +75,7 @@ export async function countPendingRenames(
 
 async function renameIn(
   context: RenameContext,
+  lock: Lock,
   organization: Organization,
   renames: readonly Rename[],
 ): Promise<number> {
@@ -75,6 +84,7 @@ async function renameIn(
   for (const { steps, isCycle } of chains) {
     for (const batch of inBatches(steps, { size: isCycle ? undefined : renamedAtOnce })) {
       if (context.signal.aborted) return left;
+      await lock.check();
       await renameOnce(context, organization, { steps: batch, isCycle });
       left -= batch.length;
       context.progress.advance('renaming users', batch.length, 1 - left / renames.length);

@@ -1,6 +1,7 @@
 import { inBatches } from '../../../lib/collections/batches.ts';
 import type { Tallies } from '../../analysis/outcomes.ts';
 import type { Decided } from '../../analysis/spool.ts';
+import type { RunLock } from '../../runs/lock.ts';
 import { entriesToWrite, type Assessment } from '../read/assess.ts';
 import type { MigrationContext } from '../context.ts';
 import { subjectOf } from '../issues.ts';
@@ -16,6 +17,7 @@ export interface WriteOptions {
   /** Records in one call at most. */
   size?: number | undefined;
   pacer: Pacer;
+  lock: RunLock;
   /** Called after every batch, with the share of the entries that has been written, 0 to 1. */
   onWritten: (share: number) => void;
 }
@@ -28,7 +30,7 @@ export async function writeEntries(
   context: MigrationContext,
   assessment: Assessment,
   tallies: Tallies,
-  { size = usualBatchSize, pacer, onWritten }: WriteOptions,
+  { size = usualBatchSize, pacer, lock, onWritten }: WriteOptions,
 ): Promise<void> {
   const { signal, progress } = context;
   const total = Math.max(1, assessment.spool.size);
@@ -39,6 +41,10 @@ export async function writeEntries(
   };
   let passed = 0;
   let last: Decided['entity'] | undefined;
+  const write = async (batch: [Decided, ...Decided[]]): Promise<void> => {
+    await lock.check();
+    await writeBatch(context, batch, tallies);
+  };
   await withOrderedPool(context.concurrency, async (pool) => {
     for (const batch of inBatches(entriesToWrite(assessment, tallies), limits)) {
       const [{ entity }] = batch;
@@ -48,7 +54,7 @@ export async function writeEntries(
       if (signal.aborted) break;
       const share = Math.min(1, (passed += batch.length) / total);
       progress.advance(`writing ${entity}`, batch.length, share);
-      await pool.add(writeBatch(context, batch, tallies), () => onWritten(share));
+      await pool.add(write(batch), () => onWritten(share));
     }
   });
 }
