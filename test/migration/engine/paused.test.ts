@@ -99,4 +99,23 @@ describe('an apply that was paused until another one took over', () => {
     expect(await tool.json('apply', '--source', source, '--run', 'r')).toMatchObject({ exitCode: 0 });
     await expectWhole(source, await goOn());
   });
+
+  test('gives no user a name that the source had before', async () => {
+    const count = 2000;
+    const own = profiles(count, 'user');
+    const swapped = own.map((each, at) => ({ ...each, username: `user-${at ^ 1}` }));
+    const source = writeSource({ profiles: own });
+    await tool.json('apply', '--source', source, '--run', 'r');
+    writeSource({ profiles: swapped }, source);
+    let recorded = 0;
+    const isRenaming = async () => {
+      const before = recorded;
+      recorded = await store.hlen(`${tool.prefix}{acme}:renames`);
+      return recorded < before;
+    };
+    const { goOn } = await pausedApply(source, isRenaming);
+    writeSource({ profiles: own }, source);
+    expect(await tool.json('apply', '--source', source, '--run', 'r')).toMatchObject({ exitCode: 0 });
+    await expectWhole(source, await goOn());
+  });
 });

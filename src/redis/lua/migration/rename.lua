@@ -1,7 +1,8 @@
 #!lua
 -- @include change
 -- Makes renames that depend on each other, in the order given, and takes each off the record of pending renames. A
--- recorded rename is made even if the bridge has changed the profile since, unless it has changed its username.
+-- recorded rename is made even if the bridge has changed the profile since, unless it has changed its username. One
+-- that is not on record any more was made by another process, which has taken over: it is not made again.
 --
 -- KEYS[1]  <prefix>{organization}:
 -- ARGV[1]  chain | cycle: in a cycle the first user takes the old name of the last one
@@ -9,7 +10,7 @@
 --
 -- {'stale'} {'frozen'}    nothing was done: look again, and retry
 -- {'renamed', outcomes}   a word for each rename: renamed, done (it had been made), changed (the user has another name
---                         by now, or is gone), taken (somebody else has the new name)
+--                         by now, or is gone; or another process has made it), taken (somebody else has the new name)
 local is_cycle = ARGV[1] == 'cycle'
 local refused = names_refused()
 if refused then return { refused } end
@@ -19,10 +20,16 @@ local function has_name(user, name, form)
   return redis.call('HGET', profile_key(user), 'u') == name and holder_of(index, form) == user
 end
 
+local function is_recorded(user, from, to)
+  local record = redis.call('HGET', pending_renames_key(), user)
+  local names = record and cjson.decode(record) or {}
+  return names[1] == from and names[2] == to
+end
+
 local is_whole = is_cycle
 for _, row in ipairs(rows) do
   if row[4] ~= '' and is_staged(row[5]) then return { 'frozen' } end
-  is_whole = is_whole and has_name(row[1], row[2], row[3])
+  is_whole = is_whole and is_recorded(row[1], row[2], row[4]) and has_name(row[1], row[2], row[3])
 end
 if is_whole then release(index, rows[#rows][3]) end
 
@@ -40,7 +47,11 @@ end
 
 local outcomes = {}
 for position, row in ipairs(rows) do
-  outcomes[position] = rename(unpack(row))
-  redis.call('HDEL', pending_renames_key(), row[1])
+  if is_recorded(row[1], row[2], row[4]) then
+    outcomes[position] = rename(unpack(row))
+    redis.call('HDEL', pending_renames_key(), row[1])
+  else
+    outcomes[position] = 'changed'
+  end
 end
 return { 'renamed', outcomes }
