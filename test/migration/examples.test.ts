@@ -2,7 +2,7 @@ import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { describeWithMariadb, describeWithPostgres } from '../support/servers/describe-with.ts';
-import { runMariadb, startMariadb } from '../support/servers/mariadb.ts';
+import { loadTimeZone, runMariadb, startMariadb } from '../support/servers/mariadb.ts';
 import { runPostgres, startPostgres } from '../support/servers/postgres.ts';
 import type { PrivateServer } from '../support/servers/private-server.ts';
 import { LEGACY_TABLES } from './sources/databases/legacy-tables.ts';
@@ -25,6 +25,55 @@ function blocks(language: string): string[] {
   return [...runbook.matchAll(/^```(\w+)\n(.*?)^```$/gms)].flatMap(([, of, text = '']) =>
     of === language ? [text] : [],
   );
+}
+
+/** The runbook's expressions for `updatedAt`, each with what it is for and the type of its columns. */
+function updatedAts(database: 'PostgreSQL' | 'MySQL', usualType: string): [string, string, string][] {
+  const rows = runbook.matchAll(/^\| (\w+), (.*?) +\| `(.*?)`/gm);
+  return [...rows]
+    .filter(([, of]) => of === database)
+    .map(([, , source = '', updatedAt = '']) => [
+      source,
+      updatedAt,
+      /`(\w+)`/.exec(source)?.[1] ?? usualType,
+    ]);
+}
+
+/** Profiles with avatars in a table of their own, and what is joined to them. */
+const joined = (updatedAt: string, quote: string): string =>
+  `SELECT 'acme' AS organizationId, p.id AS userId, 'shop' AS \`avatar.datasourceId\`, 'hat' AS \`avatar.objectDefinitionId\`, a.url AS \`avatar.url\`, ${updatedAt} AS updatedAt FROM p LEFT JOIN a ON a.id = p.id`
+    .replaceAll('`', quote)
+    .replaceAll(/AS (\w+Id|updatedAt)/g, `AS ${quote}$1${quote}`);
+
+/**
+ * Applies, changes one row of the 100 that are read (the joined one, where there is one), and applies again: only what
+ * has changed is read then, and nothing is missed.
+ */
+async function expectDelta(
+  url: string,
+  query: string,
+  change: (at: string) => Promise<void>,
+  hours: number,
+): Promise<void> {
+  const mapping = join(newFolder(), 'map.yaml');
+  writeFileSync(mapping, JSON.stringify({ entities: { profiles: { query, key: ['userId'] } } }));
+  const tool = createTool();
+  const args = ['--source', url, '--mapping', mapping, '--run', 'r'];
+  const exported = async (): Promise<string> => (await tool.contents())['profiles.ndjson'] ?? '';
+  const at = (day: number): string => `2026-03-0${day} 12:00:00`;
+  const instant = (day: number): string => `"updatedAt":${Date.UTC(2026, 2, day, 12 - hours)}}`;
+
+  expect(await tool.json('apply', ...args)).toMatchObject({
+    exitCode: 0,
+    json: { created: 100, warnings: 2 },
+  });
+  expect(await exported()).toContain(instant(1));
+  await change(at(2));
+  expect(await tool.json('apply', ...args)).toMatchObject({ json: { updated: 1 } });
+  await change(at(3));
+  expect(await tool.json('apply', ...args)).toMatchObject({ exitCode: 0, json: { read: 1, updated: 1 } });
+  expect(await exported()).toContain(instant(3));
+  expect(await tool.json('verify', ...args)).toMatchObject({ exitCode: 0 });
 }
 
 describe('the sample line of a profile', () => {
@@ -78,6 +127,28 @@ describeWithPostgres('the worked example for PostgreSQL', () => {
     expect(JSON.stringify(calls)).not.toContain('secret');
   });
 
+  test.each(updatedAts('PostgreSQL', 'timestamptz'))(
+    '%s: a delta by %s misses nothing',
+    async (source, updatedAt, type) => {
+      await runPostgres(
+        url,
+        'DROP TABLE IF EXISTS p, a',
+        `CREATE TABLE p (id int PRIMARY KEY, updated_at ${type})`,
+        `CREATE TABLE a (id int PRIMARY KEY, url text, updated_at ${type})`,
+        "INSERT INTO p SELECT n, '2026-03-01 12:00:00Z' FROM generate_series(1, 100) AS n",
+        "INSERT INTO a SELECT n, 'https://x.example/1', '2026-03-01 12:00:00Z' FROM generate_series(1, 50) AS n",
+      );
+      const changed = source.includes('joined') ? 'a' : 'p';
+      const change = async (at: string): Promise<void> =>
+        await runPostgres(
+          url,
+          `UPDATE a SET url = 'https://x.example/${at.slice(9, 10)}' WHERE id = 7`,
+          `UPDATE ${changed} SET updated_at = '${at}Z' WHERE id = 7`,
+        );
+      await expectDelta(url, joined(updatedAt, '"'), change, 0);
+    },
+  );
+
   test('asks only for changed rows in a later apply, and misses none with a shared timestamp', async () => {
     await runPostgres(
       url,
@@ -122,7 +193,31 @@ describeWithMariadb('the worked example for MySQL', () => {
   beforeAll(async () => {
     server = await startMariadb();
     await runMariadb(server.url('mysql'), 'CREATE DATABASE legacy CHARACTER SET utf8mb4');
+    await loadTimeZone(server, 'Europe/Berlin');
   });
+
+  test.each(updatedAts('MySQL', 'TIMESTAMP'))(
+    '%s: a delta by %s misses nothing',
+    async (source, updatedAt, type) => {
+      const url = server.url('legacy');
+      const run = async (...statements: string[]): Promise<void> =>
+        await runMariadb(url, "SET time_zone = '+00:00'", ...statements);
+      await run(
+        'DROP TABLE IF EXISTS p, a',
+        `CREATE TABLE p (id int PRIMARY KEY, updated_at ${type} NULL)`,
+        `CREATE TABLE a (id int PRIMARY KEY, url text, updated_at ${type} NULL)`,
+        "INSERT INTO p SELECT seq, '2026-03-01 12:00:00' FROM seq_1_to_100",
+        "INSERT INTO a SELECT seq, 'https://x.example/1', '2026-03-01 12:00:00' FROM seq_1_to_50",
+      );
+      const changed = source.includes('joined') ? 'a' : 'p';
+      const change = async (at: string): Promise<void> =>
+        await run(
+          `UPDATE a SET url = 'https://x.example/${at.slice(9, 10)}' WHERE id = 7`,
+          `UPDATE ${changed} SET updated_at = '${at}' WHERE id = 7`,
+        );
+      await expectDelta(url, joined(updatedAt, '`'), change, source.includes('another zone') ? 1 : 0);
+    },
+  );
 
   afterAll(async () => {
     await server.stop();

@@ -13,6 +13,7 @@ function findProgram(name: string): string | undefined {
 
 const server = findProgram('mariadbd');
 const install = findProgram('mariadb-install-db');
+const timeZones = findProgram('mariadb-tzinfo-to-sql');
 
 /** Defined where MariaDB is installed. */
 export const mariadbPrograms = server && install;
@@ -70,4 +71,11 @@ export async function runMariadb(url: string, ...statements: readonly string[]):
   } finally {
     await connection.end();
   }
+}
+
+/** Makes a time zone known to the server by its name. */
+export async function loadTimeZone({ url }: PrivateServer, zone: string): Promise<void> {
+  if (timeZones === undefined) throw new Error('the client programs of MariaDB are not installed');
+  const tables = execFileSync(timeZones, [`/usr/share/zoneinfo/${zone}`, zone]).toString();
+  await runMariadb(`${url('mysql')}?multipleStatements=true`, tables);
 }
