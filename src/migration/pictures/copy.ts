@@ -1,6 +1,7 @@
 import { pendingGraceMs } from '../../domain/profile.ts';
 import { newPictureName, type MediaStore } from '../../media/store.ts';
 import { decodePicture, type DecodedPicture } from '../../media/picture.ts';
+import { settleAll } from '../../lib/collections/settle-all.ts';
 import { profileKey } from '../../redis/keys.ts';
 import { storeTime } from '../../redis/connection/client.ts';
 import { trackPending, untrack } from '../../media/lifecycle.ts';
@@ -52,7 +53,7 @@ export async function copyPictures(
         await copyOne(context, options, item, counts);
       }
     };
-    await Promise.all(Array.from({ length: atOnce }, work));
+    await settleAll(Array.from({ length: atOnce }, work));
     if (context.signal.aborted) return counts;
     context.progress.advance('copying pictures', wanted.length, chunk.progress);
   }
