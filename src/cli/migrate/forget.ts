@@ -5,6 +5,7 @@ import type { MigrationContext } from '../../migration/engine/context.ts';
 import { MigrationError, UsageError } from '../../migration/engine/issues.ts';
 import { countRehearsal, forgetRun, removeRehearsal } from '../../migration/runs/forget.ts';
 import { readRun, runOrganizations } from '../../migration/runs/runs.ts';
+import { migrateCommand } from '../command-line.ts';
 import type { CommandResult } from './report/command-result.ts';
 import { withSession, type CliEnvironment } from './session.ts';
 
@@ -35,7 +36,7 @@ async function forgetOne(
   choice: ForgetChoice,
 ): Promise<CommandResult> {
   const state = await readRun(context, run);
-  if (state === undefined) throw new MigrationError(`there is no run ${run}: see status`);
+  if (state === undefined) throw new MigrationError(`there is no run ${run}: see ${migrateCommand} status`);
   const renames = await countPendingRenames(context, await runOrganizations(context, run));
   if (renames > 0) {
     throw new MigrationError(

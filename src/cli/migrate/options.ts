@@ -3,30 +3,25 @@ import { nameFault } from '../../domain/usernames.ts';
 import { readInstant } from '../../lib/iso8601.ts';
 import { entityNames, isEntity, type Entity } from '../../migration/records/records.ts';
 
-/** Which source, and what of it. */
+/** Which source, what of it, and how it is read. */
 export function addSourceOptions(command: Command): Command {
-  return command
-    .requiredOption('--source <place>', 'a folder, one file, or the URL of a PostgreSQL or MySQL database')
-    .option('--mapping <file>', 'YAML file that maps the source to records; required for databases')
-    .option(
-      '--entities <list>',
-      `only these entities, separated by commas: ${entityNames.join(', ')}`,
-      parseEntities,
-    )
-    .option('--org <organization>', 'only this organization', parseOrganization)
-    .option(
-      '--as-of <time>',
-      'for files, during a cut-over: when their export began, such as 2026-01-31T18:00:00Z; what the bridge has taken over from the legacy service since is left alone',
-      parsePastInstant,
-    )
-    .addOption(runOption())
-    .option('--json', 'print JSON, for machines');
-}
-
-/** How it is read. */
-export function addReadingOptions(command: Command): Command {
   return (
     command
+      .requiredOption('--source <place>', 'a folder, one file, or the URL of a PostgreSQL or MySQL database')
+      .option('--mapping <file>', 'YAML file that maps the source to records; required for databases')
+      .option(
+        '--entities <list>',
+        `only these entities, separated by commas: ${entityNames.join(', ')}`,
+        parseEntities,
+      )
+      .option('--org <organization>', 'only this organization', parseOrganization)
+      .option(
+        '--as-of <time>',
+        'for files, during a cut-over: when their export began, such as 2026-01-31T18:00:00Z; what the bridge has taken over from the legacy service since is left alone',
+        parsePastInstant,
+      )
+      .addOption(runOption())
+      .option('--json', 'print JSON, for machines')
       // More at once would hold Redis for longer than other requests should wait.
       .option('--batch <rows>', 'records per call to Redis (default: 500)', wholeNumber(1, 2000))
       .option('--concurrency <calls>', 'calls to Redis in progress at once (default: 4)', wholeNumber(1, 64))
@@ -34,21 +29,17 @@ export function addReadingOptions(command: Command): Command {
   );
 }
 
-/** What to do about problems. */
-export function addConflictOption(command: Command): Command {
-  return command.addOption(
-    new Option(
-      '--on-conflict <rule>',
-      'if records have problems: write nothing, skip those records, or drop only their usernames',
-    )
-      .choices(['abort', 'skip', 'drop-username'])
-      .default('abort'),
-  );
-}
-
-/** What to do about records that the source no longer has, or that are newer in Redis. */
-export function addPruneOptions(command: Command): Command {
+/** What to do about problems, and about records that the source no longer has, or that are newer in Redis. */
+export function addWriteOptions(command: Command): Command {
   return command
+    .addOption(
+      new Option(
+        '--on-conflict <rule>',
+        'if records have problems: write nothing, skip those records, or drop only their usernames',
+      )
+        .choices(['abort', 'skip', 'drop-username'])
+        .default('abort'),
+    )
     .option('--prune', 'remove what is no longer in the source, except what was written through the bridge')
     .option(
       '--prune-at-most <records>',

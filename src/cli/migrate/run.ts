@@ -14,10 +14,8 @@ import { verify } from './verify.ts';
 import { status } from './status.ts';
 import { describeError, examplesText, migrateCommand, configureErrorsAndHelp } from '../command-line.ts';
 import {
-  addConflictOption,
-  addPruneOptions,
-  addReadingOptions,
   addSourceOptions,
+  addWriteOptions,
   parseDuration,
   parseEntities,
   runOption,
@@ -73,7 +71,7 @@ function createProgram(tool: Shell, onExit: (code: number) => void): Command {
     'read everything, write nothing: show problems in the source and what apply would change',
     ['plan --source ./legacy', 'plan --source postgres://reader@db/game --mapping map.yaml'],
   ).action(does(plan));
-  addPruneOptions(addConflictOption(addReadingOptions(addSourceOptions(planning))));
+  addWriteOptions(addSourceOptions(planning));
 
   const applying = add(
     'apply',
@@ -104,14 +102,14 @@ function createProgram(tool: Shell, onExit: (code: number) => void): Command {
     )
     .addHelpText('after', followHelp)
     .action(does(applyOrFollow));
-  addPruneOptions(addConflictOption(addReadingOptions(addSourceOptions(applying))));
+  addWriteOptions(addSourceOptions(applying));
 
   const verifying = add(
     'verify',
     'compare the source with Redis in both directions, field by field; exit 1 on any difference',
     ['verify --source ./legacy', 'verify --source ./legacy --report differences.ndjson'],
   ).action(does(verify));
-  addReadingOptions(addSourceOptions(verifying));
+  addSourceOptions(verifying);
 
   add('status', 'show the state of each run, including killed ones', [
     'status',

@@ -12,10 +12,7 @@ import { withSession, type CliEnvironment } from './session.ts';
 /** The state of a run; `reading` is before its first write, or before the first write of its next round. */
 type Phase = 'reading' | 'running' | 'interrupted' | 'finished';
 
-interface Owner {
-  pid: number;
-  host: string;
-}
+type Owner = NonNullable<Awaited<ReturnType<typeof whoApplies>>>;
 
 interface RunStatus {
   name: string;

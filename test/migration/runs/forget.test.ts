@@ -39,7 +39,7 @@ test('a run is forgotten once its operator agrees, and its records stay', async 
   expect(await tool.contents()).toEqual(before);
   expect(await tool.json('forget', '--run', 'first', '--yes')).toMatchObject({
     exitCode: 1,
-    err: 'error: there is no run first: see status\n',
+    err: 'error: there is no run first: see profile-bridge migrate status\n',
   });
 });
 
