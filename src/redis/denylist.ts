@@ -55,25 +55,19 @@ interface BanFailure {
   reason: 'replacement-in-use' | 'replacement-denied';
 }
 
-/** `busy`: another operation held the names for longer than a request may wait. Repeating the request is harmless. */
+/** `busy`: another operation held the names for longer than a request may wait. Sending it again is harmless. */
 export type BanOutcome = { kind: 'banned'; failures: BanFailure[] } | { kind: 'busy' };
 export type RemoveOutcome = { kind: 'removed'; deleted: string[]; inUse: string[] } | { kind: 'busy' };
 export type OverwriteOutcome =
   { kind: 'overwritten' } | { kind: 'in-use'; usernames: string[] } | { kind: 'busy' };
 
-/**
- * Names in one script call: few enough that it takes about half a millisecond, since reads of other clients wait for
- * it. A request has one call under way at a time.
- */
+/** Names in one script call, which takes about half a millisecond: reads of other clients wait for it. */
 const namesAtOnce = { ban: 60, remove: 60, stage: 120 };
 
 /** How long a stage is valid after the last call of an owner that died, in ms. */
 const stageLease = 5000;
 
-/**
- * Denies each name and renames its user, per name both or neither (contract 4.3). Of two entries that want the
- * same replacement the first gets it.
- */
+/** Denies each name and renames its user, per name both or neither (contract 4.3). */
 export async function banUsernames(
   context: DenylistContext,
   replacements: ReadonlyMap<string, string>,
@@ -82,18 +76,18 @@ export async function banUsernames(
   const budget = createRetryBudget();
   const failures: BanFailure[] = [];
   let snapshot = context.snapshot;
-  // A replacement that this very request denies is refused, whatever the order.
+  // A replacement that this request denies is refused, whatever the order.
   let denied = await normalizedNames(snapshot, replacements.keys());
 
   for await (const chunk of yieldingChunks(replacements, namesAtOnce.ban)) {
     for (let rest = chunk; rest.length > 0;) {
       const asked = rest.flatMap(([username, replacement]) => {
-        const form = normalizedName(replacement, snapshot.settings.comparison);
+        const normalized = normalizedName(replacement, snapshot.settings.comparison);
         return [
           username,
           normalizedName(username, snapshot.settings.comparison),
           replacement,
-          denied.has(form) ? '' : form,
+          denied.has(normalized) ? '' : normalized,
         ];
       });
       const reply = await runChange(ban, store, base, snapshot, keyId, ...asked);
@@ -120,8 +114,8 @@ export async function banUsernames(
 }
 
 /**
- * A replacement that this request was to deny but could not is checked against the result: it is not denied but still
- * in use, which is why it could not be denied. That does not apply to a name that was to replace itself.
+ * A replacement that this request was to deny but could not is in use rather than denied, unless it was to replace
+ * itself.
  */
 async function judgeByResult(
   snapshot: WriteSnapshot,
@@ -137,8 +131,11 @@ async function judgeByResult(
       if (!failed.has(name)) notDenied.delete(normalizedName(name, snapshot.settings.comparison));
   }
   for (const failure of failures) {
-    const form = normalizedName(failure.replacement, snapshot.settings.comparison);
-    if (notDenied.has(form) && form !== normalizedName(failure.username, snapshot.settings.comparison)) {
+    const normalized = normalizedName(failure.replacement, snapshot.settings.comparison);
+    if (
+      notDenied.has(normalized) &&
+      normalized !== normalizedName(failure.username, snapshot.settings.comparison)
+    ) {
       failure.reason = 'replacement-in-use';
     }
   }
@@ -152,10 +149,7 @@ async function normalizedNames(snapshot: WriteSnapshot, names: Iterable<string>)
   return normalized;
 }
 
-/**
- * Removes names from the denylist, except those in use (contract 4.4). The outcome is in the request's order and
- * spelling.
- */
+/** Removes names from the denylist, except those in use, in the request's order and spelling (contract 4.4). */
 export async function removeDenied(
   context: DenylistContext,
   usernames: Iterable<string>,
@@ -173,10 +167,10 @@ export async function removeDenied(
       const reply = await runChange(remove, store, base, snapshot, keyId, ...pairs.flat());
       if (reply[0] === 'removed') {
         for (const [position, outcome] of reply[1].entries()) {
-          const [name, form] = pairs[position] ?? ['', ''];
-          if (!seen.has(form) && outcome === 'deleted') deleted.push(name);
-          if (!seen.has(form) && outcome === 'in-use') inUse.push(name);
-          seen.add(form);
+          const [name, normalized] = pairs[position] ?? ['', ''];
+          if (!seen.has(normalized) && outcome === 'deleted') deleted.push(name);
+          if (!seen.has(normalized) && outcome === 'in-use') inUse.push(name);
+          seen.add(normalized);
         }
         budget.restart();
         break;
@@ -190,9 +184,8 @@ export async function removeDenied(
 
 /**
  * Replaces the whole denylist, or leaves it as it was when a given name is in use (contract 4.5). The list is staged in
- * parts, and no staged name can be claimed; so what was found unused is still unused when the stage becomes the
- * denylist in one step. A stage whose owner died is ignored once its lease is over; the next overwrite or sweep removes
- * it.
+ * parts, and no staged name can be claimed, until the stage becomes the denylist in one step. Once the lease of a dead
+ * owner is over its stage is ignored; the next overwrite or sweep removes it.
  */
 export async function overwriteDenylist(
   context: DenylistContext,
@@ -225,7 +218,7 @@ async function fillStage(
   snapshot: WriteSnapshot,
   usernames: Iterable<string>,
 ): Promise<{ kind: 'staged'; names: number } | { kind: 'in-use'; usernames: string[] } | { kind: 'again' }> {
-  /** By form, in the spelling that came first. */
+  /** By normalized name, in the spelling that came first. */
   const inUse = new Map<string, string>();
   let names = 0;
   for await (const chunk of yieldingChunks(usernames, namesAtOnce.stage)) {
@@ -234,8 +227,8 @@ async function fillStage(
     if (reply[0] !== 'staged') return { kind: 'again' };
     names += reply[1];
     for (const position of reply[2]) {
-      const [name, form] = pairs[position] ?? ['', ''];
-      if (!inUse.has(form)) inUse.set(form, name);
+      const [name, normalized] = pairs[position] ?? ['', ''];
+      if (!inUse.has(normalized)) inUse.set(normalized, name);
     }
   }
   return inUse.size === 0 ? { kind: 'staged', names } : { kind: 'in-use', usernames: [...inUse.values()] };

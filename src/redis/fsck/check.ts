@@ -55,8 +55,8 @@ export interface Repair {
   generation?: string;
   /** The reply that each command must still give, false for none. */
   expect: (readonly [reply: CommandPart | false, ...command: CommandPart[]])[];
-  /** Who gets a form in the name index. */
-  claim?: readonly [form: string, userId: string];
+  /** Who gets a normalized name in the name index. */
+  claim?: readonly [normalized: string, userId: string];
   commands: (readonly CommandPart[])[];
   /** Fields and values of an entry in the audit trail. */
   audit?: readonly string[];

@@ -46,13 +46,12 @@ export async function checkUsername(check: Check, user: NamedUser): Promise<void
 /** How often a name that is changing all the time is looked at. */
 const attempts = 10;
 
-/** Whether all is well with the index, or the fault is reported; otherwise something has changed just now. */
 async function checkIndexed(check: Check, user: NamedUser): Promise<'settled' | 'changed'> {
   const { store, base, snapshot, report } = check;
   const { userId, username } = user;
-  const form = normalizedName(username, snapshot.settings.comparison);
-  const bucket = namesBucketKey(base, snapshot.index, String(numberOfBucket(check, form)));
-  const rival = (await ofRightType(store.hget(bucket, form))) ?? null;
+  const normalized = normalizedName(username, snapshot.settings.comparison);
+  const bucket = namesBucketKey(base, snapshot.index, String(numberOfBucket(check, normalized)));
+  const rival = (await ofRightType(store.hget(bucket, normalized))) ?? null;
   if (rival === userId) return 'settled';
   const [rivalName = null, rivalChangedAt = null] =
     (rival !== null && (await ofRightType(store.hmget(profileKey(base, rival), 'u', 't')))) || [];
@@ -60,23 +59,27 @@ async function checkIndexed(check: Check, user: NamedUser): Promise<'settled' | 
     generation: snapshot.index,
     expect: [
       [username, 'hget', profileKey(base, userId), 'u'],
-      [rival ?? false, 'holder', form],
+      [rival ?? false, 'holder', normalized],
       ...(rival === null ? [] : [[rivalName ?? false, 'hget', profileKey(base, rival), 'u'] as const]),
     ],
-    claim: [form, userId],
+    claim: [normalized, userId],
     commands: [],
   };
   let reported;
   if (
     rival !== null &&
     rivalName !== null &&
-    normalizedName(rivalName, snapshot.settings.comparison) === form
+    normalizedName(rivalName, snapshot.settings.comparison) === normalized
   ) {
     const detail = `users ${quote(userId)} and ${quote(rival)} have the same name, ${quote(username)}: with --repair the profile that was changed last keeps it`;
     const other = { userId: rival, username: rivalName, changedAt: rivalChangedAt };
     const [keeper, loser] = changeTime(user) > changeTime(other) ? [user, other] : [other, user];
     const loss = await lossOfName(check, loser, keeper);
-    reported = await report('username-shared', detail, { ...repair, ...loss, claim: [form, keeper.userId] });
+    reported = await report('username-shared', detail, {
+      ...repair,
+      ...loss,
+      claim: [normalized, keeper.userId],
+    });
   } else {
     const instead = rival === null ? '' : `, which has user ${quote(rival)} instead`;
     const detail = `username ${quote(username)} of user ${quote(userId)} is not in the index${instead}`;
@@ -87,7 +90,6 @@ async function checkIndexed(check: Check, user: NamedUser): Promise<'settled' | 
 
 const changeTime = ({ changedAt }: NamedUser): number => Number(changedAt) || 0;
 
-/** How a user loses a name that another keeps. */
 async function lossOfName(
   { store, base }: Check,
   { userId, username }: NamedUser,
@@ -112,35 +114,35 @@ export async function checkBucket(check: Check, number: string): Promise<void> {
   if (!(await hasType(check, key, 'hash', remove))) return;
   for await (const page of scanPairs(check.store, key)) {
     for await (const chunk of yieldingChunks(page, 50)) {
-      await Promise.all(chunk.map(([form, user]) => checkEntry(check, number, form, user)));
+      await Promise.all(chunk.map(([normalized, user]) => checkEntry(check, number, normalized, user)));
     }
   }
 }
 
-async function checkEntry(check: Check, number: string, form: string, user: string): Promise<void> {
+async function checkEntry(check: Check, number: string, normalized: string, user: string): Promise<void> {
   const { store, base, snapshot, buckets, report } = check;
   const { index } = snapshot;
   const username = (await ofRightType(store.hget(profileKey(base, user), 'u'))) ?? null;
-  const isTheirs = username !== null && normalizedName(username, snapshot.settings.comparison) === form;
-  if (isTheirs && numberOfBucket(check, form) === Number(number)) return;
+  const isTheirs = username !== null && normalizedName(username, snapshot.settings.comparison) === normalized;
+  if (isTheirs && numberOfBucket(check, normalized) === Number(number)) return;
   const key = namesBucketKey(base, index, number);
   const instead = username === null ? 'has no username' : `is ${quote(username)}`;
   const detail = isTheirs
-    ? `the index has ${quote(form)} in bucket ${number}, where no lookup finds it`
-    : `the index gives ${quote(form)} to user ${quote(user)}, who ${instead}`;
+    ? `the index has ${quote(normalized)} in bucket ${number}, where no lookup finds it`
+    : `the index gives ${quote(normalized)} to user ${quote(user)}, who ${instead}`;
   // Where the whole generation has been replaced, the profiles are compared with the next one.
   await report('index-entry-stale', detail, {
     generation: index,
     expect: [
-      [user, 'hget', key, form],
+      [user, 'hget', key, normalized],
       [username ?? false, 'hget', profileKey(base, user), 'u'],
       // With another number of buckets, lookups may find it.
       ...(isTheirs ? [[buckets ?? false, 'hget', settingsKey(base), `n${index}`] as const] : []),
     ],
-    commands: [['hdel', key, form]],
+    commands: [['hdel', key, normalized]],
   });
 }
 
-/** The bucket that has a form; where there are more buckets by now, what is seen in it is confirmed by a script. */
-const numberOfBucket = ({ buckets }: Check, form: string): number =>
-  bucketOf(placeOf(form), Number(buckets ?? 1));
+/** There may be more buckets by now: `report` confirms what was seen. */
+const numberOfBucket = ({ buckets }: Check, normalized: string): number =>
+  bucketOf(placeOf(normalized), Number(buckets ?? 1));

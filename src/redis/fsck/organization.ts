@@ -44,7 +44,10 @@ async function checkSettings({ store, base, snapshot, buckets, report }: Check):
     faults.push('the number of buckets of the name index is not a positive number');
   }
   for (const fault of faults) {
-    await report('settings-invalid', `${fault}: correct it with org set, or in ${quote(key)}`);
+    await report(
+      'settings-invalid',
+      `${fault}: correct it with profile-bridge admin org set, or in ${quote(key)}`,
+    );
   }
 }
 
@@ -66,9 +69,9 @@ async function checkDenylist(check: Check): Promise<void> {
     counts.deniedNames += page.length;
     for (const [field, value] of page) {
       const name = value === '' ? field : value;
-      const form = normalizedName(name, snapshot.settings.comparison);
+      const normalized = normalizedName(name, snapshot.settings.comparison);
       const fault = nameFault(name);
-      if (form === field && fault === undefined) continue;
+      if (normalized === field && fault === undefined) continue;
       const denied = `denied name ${quote(name)}`;
       const reported =
         fault === undefined
@@ -80,7 +83,7 @@ async function checkDenylist(check: Check): Promise<void> {
                 expect: [[value, 'hget', key, field]],
                 commands: [
                   ['hdel', key, field],
-                  ['hsetnx', key, form, form === name ? '' : name],
+                  ['hsetnx', key, normalized, normalized === name ? '' : name],
                 ],
               },
             )

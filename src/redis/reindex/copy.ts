@@ -70,18 +70,19 @@ export async function copyNames(rebuild: Rebuild): Promise<Copied | Stopped | Co
     if (signal?.aborted === true) return { kind: 'interrupted' };
     const names = await readNames(rebuild, keys);
     if (names === undefined) return { kind: 'inconsistent' };
-    const forms = names.map(({ username }) => normalizedName(username, comparison));
-    const pairs = names.flatMap(({ userId }, position) => [userId, forms[position] ?? '']);
+    const normalizedNames = names.map(({ username }) => normalizedName(username, comparison));
+    const pairs = names.flatMap(({ userId }, position) => [userId, normalizedNames[position] ?? '']);
     const reply = await addNames(store, base, token, lease, next, ...pairs);
     if (reply[0] === 'lapsed') return { kind: 'lapsed' };
     count += names.length;
     for (const [position, holder] of reply[1]) {
-      const [name, form] = [names[position], forms[position]];
-      if (name === undefined || form === undefined) continue;
-      const group = collisions.get(form);
+      const [name, normalized] = [names[position], normalizedNames[position]];
+      if (name === undefined || normalized === undefined) continue;
+      const group = collisions.get(normalized);
       if (group !== undefined) group.push(name);
       else if (collisions.size >= reportedCollisions) isComplete = false;
-      else collisions.set(form, [{ userId: holder, username: await usernameOf(rebuild, holder) }, name]);
+      else
+        collisions.set(normalized, [{ userId: holder, username: await usernameOf(rebuild, holder) }, name]);
     }
   }
   if (collisions.size > 0) return { kind: 'collisions', collisions: [...collisions.values()], isComplete };
@@ -98,9 +99,9 @@ async function readNames(rebuild: Rebuild, keys: readonly string[]): Promise<Nam
   const read = await Promise.all(keys.map((key) => store.hgetall(key)));
   const snapshot = await readWriteSnapshot(store, base);
   const names = await Promise.all(
-    read.flatMap(Object.entries<string>).map(async ([form, userId]) => {
+    read.flatMap(Object.entries<string>).map(async ([normalized, userId]) => {
       const username = await usernameOf(rebuild, userId);
-      return normalizedName(username, snapshot.settings.comparison) === form
+      return normalizedName(username, snapshot.settings.comparison) === normalized
         ? { userId, username }
         : undefined;
     }),
@@ -131,8 +132,8 @@ export async function copyDenied(rebuild: Rebuild): Promise<Copied | Stopped> {
   for await (const page of scanPairs(store, denylistKey(base, current))) {
     for await (const chunk of yieldingChunks(page, deniedAtOnce)) {
       if (signal?.aborted === true) return { kind: 'interrupted' };
-      const pairs = chunk.flatMap(([form, given]) => {
-        const name = given === '' ? form : given;
+      const pairs = chunk.flatMap(([normalized, given]) => {
+        const name = given === '' ? normalized : given;
         return [name, normalizedName(name, comparison)];
       });
       const reply = await addDenied(store, base, token, lease, next, ...pairs);
@@ -151,12 +152,12 @@ export async function copyDenylistWrites(rebuild: Rebuild): Promise<Copied | Sto
   for await (const page of denylistWrites(store, base)) {
     if (signal?.aborted === true) return { kind: 'interrupted' };
     for await (const chunk of yieldingChunks(page, deniedAtOnce)) {
-      const forms = chunk.map(([form]) => normalizedName(form, comparison));
-      const have = await store.hmget(key, ...forms);
+      const normalizedNames = chunk.map(([normalized]) => normalizedName(normalized, comparison));
+      const have = await store.hmget(key, ...normalizedNames);
       const marks = new Map<string, number>();
-      for (const [position, form] of forms.entries()) {
-        const numbers = [have[position] ?? 0, chunk[position]?.[1] ?? 0, marks.get(form) ?? 0];
-        marks.set(form, Math.max(...numbers.map(Number)));
+      for (const [position, normalized] of normalizedNames.entries()) {
+        const numbers = [have[position] ?? 0, chunk[position]?.[1] ?? 0, marks.get(normalized) ?? 0];
+        marks.set(normalized, Math.max(...numbers.map(Number)));
       }
       count += await store.hset(key, marks);
     }
@@ -169,7 +170,7 @@ export async function copyDenylistWrites(rebuild: Rebuild): Promise<Copied | Sto
 async function* denylistWrites(
   store: RedisClient,
   base: string,
-): AsyncGenerator<(readonly [form: string, number: string])[]> {
+): AsyncGenerator<(readonly [normalized: string, number: string])[]> {
   yield* scanPairs(store, denylistWritesKey(base));
   const mark = 'd\n';
   for await (const page of scanMembers(store, localWritesKey(base)))

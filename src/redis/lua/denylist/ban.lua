@@ -3,10 +3,8 @@
 -- @include audit local_writes change
 -- Contract 4.3, for a part of the request: denies each name and renames its user, both or neither.
 --
--- KEYS[1]  <prefix>{organization}:
--- ARGV[1]  public id of the caller's key, for the audit trail
--- ARGV[2…] four for each name: name, form, replacement, replacement's form ('' if this same request denies
---          the replacement, whatever the order of its properties)
+-- ARGV[2…] four for each name: name, normalized name, replacement, normalized replacement ('' if this same request
+--          denies the replacement, whatever the order of its properties)
 --
 -- {'stale'} {'frozen'}              nothing was done: read the settings again and retry
 -- {'banned', outcomes}              one for each name: added | skipped | replacement-in-use |
@@ -19,35 +17,35 @@ if refused then return { refused } end
 local outcomes, denied, renamed = {}, {}, {}
 local now = now_ms()
 for i = 2, #ARGV, 4 do
-  local name, form, replacement, new_form = ARGV[i], ARGV[i + 1], ARGV[i + 2], ARGV[i + 3]
+  local name, normalized_name, replacement, normalized_replacement = ARGV[i], ARGV[i + 1], ARGV[i + 2], ARGV[i + 3]
   local outcome = 'added'
   local user = false
   -- "A name that is already denied is skipped." (contract 4.3.3)
-  if is_denied(index, form) then
+  if is_denied(index, normalized_name) then
     outcome = 'skipped'
   else
-    user = holder_of(index, form)
+    user = holder_of(index, normalized_name)
     if user then
-      if new_form == '' or is_denied(index, new_form) then
+      if normalized_replacement == '' or is_denied(index, normalized_replacement) then
         outcome = 'replacement-denied'
-      elseif is_staged(new_form) then
+      elseif is_staged(normalized_replacement) then
         break
-      elseif holder_of(index, new_form) then
+      elseif holder_of(index, normalized_replacement) then
         outcome = 'replacement-in-use'
       end
     end
   end
   if outcome == 'added' then
-    redis.call('HSET', denylist_key(index), form, form == name and '' or name)
-    mark_denylist_write(form, epoch)
+    redis.call('HSET', denylist_key(index), normalized_name, normalized_name == name and '' or name)
+    mark_denylist_write(normalized_name, epoch)
     denied[#denied + 1] = { name, replacement }
     audit('ban', key_id, 'username', name)
     -- "If a name is in use, its user gets the replacement instead." (contract 4.3.2)
     if user then
       local profile = profile_key(user)
       local from = redis.call('HGET', profile, 'u') or name
-      release(index, form)
-      claim(index, new_form, user)
+      release(index, normalized_name)
+      claim(index, normalized_replacement, user)
       redis.call('HSET', profile, 'u', replacement, 't', now, 'b', epoch)
       renamed[#renamed + 1] = user
       audit('rename', key_id, 'from', from, 'to', replacement, 'user', user)

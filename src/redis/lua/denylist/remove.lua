@@ -3,10 +3,7 @@
 -- @include audit local_writes change
 -- Contract 4.4, for a part of the request: removes names from the denylist, except those in use.
 --
--- KEYS[1]  <prefix>{organization}:
--- ARGV[1]  public id of the caller's key, for the audit trail
--- ARGV[2…] two for each name: name, form
---
+-- ARGV[2…]                          two for each name: name, normalized name
 -- {'stale'} {'frozen'}              nothing was done: read the settings again and retry
 -- {'removed', outcomes}             one for each name: deleted | in-use | absent
 local key_id = ARGV[1]
@@ -15,15 +12,15 @@ if refused then return { refused } end
 
 local outcomes, deleted = {}, {}
 for i = 2, #ARGV, 2 do
-  local name, form = ARGV[i], ARGV[i + 1]
+  local name, normalized_name = ARGV[i], ARGV[i + 1]
   local outcome = 'absent'
   -- "A username in use cannot be removed; it is skipped and returned." (contract 4.4.1)
-  if holder_of(index, form) then
+  if holder_of(index, normalized_name) then
     outcome = 'in-use'
-  elseif redis.call('HDEL', denylist_key(index), form) == 1 then
+  elseif redis.call('HDEL', denylist_key(index), normalized_name) == 1 then
     outcome = 'deleted'
     deleted[#deleted + 1] = name
-    mark_denylist_write(form, epoch)
+    mark_denylist_write(normalized_name, epoch)
     audit('remove', key_id, 'username', name)
   end
   outcomes[#outcomes + 1] = outcome

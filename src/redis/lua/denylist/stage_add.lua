@@ -4,30 +4,27 @@
 -- Contract 4.5, second step, for a part of the list: from here on nobody can claim these names, so what is
 -- found unused stays unused until the stage is committed or dropped.
 --
--- KEYS[1]  <prefix>{organization}:
--- ARGV[1]  token of this overwrite
--- ARGV[2]  lease in ms
--- ARGV[3…] two for each name: name, form
---
+-- ARGV[3…]                          two for each name: name, normalized name
 -- {'lapsed'}                        the stage is not this overwrite's any more: start again
 -- {'stale'} {'frozen'}              nothing was done: read the settings again and retry
 -- {'staged', added, positions}      how many names are new to the stage; those in use, counted from 0
+local token, lease_ms = unpack(ARGV, 1, 2)
 local stage = stage_key()
-if redis.call('GET', stage_owner_key()) ~= ARGV[1] then return { 'lapsed' } end
+if redis.call('GET', stage_owner_key()) ~= token then return { 'lapsed' } end
 local refused = names_refused()
 if refused then return { refused } end
 
 local added, in_use, names = 0, {}, {}
 for i = 3, #ARGV, 2 do
-  local name, form = ARGV[i], ARGV[i + 1]
-  added = added + redis.call('HSET', stage, form, form == name and '' or name)
+  local name, normalized_name = ARGV[i], ARGV[i + 1]
+  added = added + redis.call('HSET', stage, normalized_name, normalized_name == name and '' or name)
   names[#names + 1] = name
-  if holder_of(index, form) then in_use[#in_use + 1] = (i - 3) / 2 end
+  if holder_of(index, normalized_name) then in_use[#in_use + 1] = (i - 3) / 2 end
 end
-redis.call('PEXPIRE', stage_owner_key(), ARGV[2])
+redis.call('PEXPIRE', stage_owner_key(), lease_ms)
 if queued then
   -- Kept for the replay once the overwrite is committed.
-  redis.call('RPUSH', replay_list_key(ARGV[1]), cjson.encode(names))
-  redis.call('PEXPIRE', replay_list_key(ARGV[1]), ARGV[2])
+  redis.call('RPUSH', replay_list_key(token), cjson.encode(names))
+  redis.call('PEXPIRE', replay_list_key(token), lease_ms)
 end
 return { 'staged', added, in_use }

@@ -3,7 +3,6 @@
 -- Adds one batch of counted calls to an organization's ledger, once, however often it is sent.
 -- README.md of src/deprecation describes the keys.
 --
--- KEYS[1]  <prefix>{organization}:
 -- ARGV[1]  the instance that counted
 -- ARGV[2]  number of the batch, growing per instance
 -- ARGV[3]  seconds that the number of the last batch, and what is known of a key, are kept

@@ -4,9 +4,8 @@
 -- Makes a repair, unless what it is based on has changed since fsck saw it: an optimistic transaction, as WATCH and
 -- MULTI make one, but on a connection that others share.
 --
--- KEYS[1]  <prefix>{organization}:
 -- ARGV[1]  JSON: what was seen (lib/sightings.lua), and the repair:
---            claim      [form, user]: the index gives the form to this user, whoever had it; may be absent
+--            claim      [normalized name, user]: the index gives it to this user, whoever had it; may be absent
 --            commands   [[command, argument…]…]
 --            audit      [field, value…]: what the audit trail keeps of it; absent for no entry
 --
@@ -17,12 +16,12 @@ if changed then return changed end
 local index = sighting.generation
 if index and check_generation(index) then return 'frozen' end
 if sighting.claim then
-  local form, user = unpack(sighting.claim)
-  if is_staged(form) then return 'staged' end
-  local key = bucket(index, form)
+  local normalized_name, user = unpack(sighting.claim)
+  if is_staged(normalized_name) then return 'staged' end
+  local key = bucket(index, normalized_name)
   if not is_type(key, 'hash') then redis.call('UNLINK', key) end
-  release(index, form)
-  claim(index, form, user)
+  release(index, normalized_name)
+  claim(index, normalized_name, user)
 end
 for _, command in ipairs(sighting.commands) do redis.call(unpack(command)) end
 if sighting.audit then audit('repair', 'operator', unpack(sighting.audit)) end

@@ -37,9 +37,9 @@ local function settle(user, settled, due)
 end
 
 -- Takes a name away from the user who has it here; this is recorded until an adoption or a migration repairs it.
-local function take_name(index, form, from, by)
-  release(index, form)
+local function take_name(index, normalized_name, from, by)
+  release(index, normalized_name)
   redis.call('HDEL', profile_key(from), 'u', 'b')
   redis.call('HSET', profile_key(from), 't', '')
-  redis.call('HSET', lost_names_key(), from, now_ms() .. '\n' .. form .. '\n' .. by)
+  redis.call('HSET', lost_names_key(), from, now_ms() .. '\n' .. normalized_name .. '\n' .. by)
 end

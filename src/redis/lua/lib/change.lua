@@ -8,7 +8,7 @@
 --   epoch     in the mode reverse followed by a space, the listing of the organization (lib/replay.lua), a space, and
 --             JSON {key, role, user, sealed, most}: what the change is queued with for the legacy service, and how many
 --             entries may wait. Beyond that, or under another listing, nothing is changed.
---   index     the generation of the name index that the script's forms belong to, '' if it has none
+--   index     the generation of the name index that the script's normalized names belong to, '' if it has none
 local epoch, index = table.remove(ARGV, 1), table.remove(ARGV, 1)
 -- Set if the change is to be queued, by the script that makes it, so that none can be accepted without being queued.
 local queued

@@ -9,21 +9,21 @@ local function is_local_write(kind, what)
   return redis.call('SISMEMBER', local_writes_key(), kind .. '\n' .. what) == 1
 end
 
--- Of names that were denied or removed, by their form, and of the whole denylist ('') it does so until the authority
--- changes: each mark is the epoch under which it was made, and one below `marks_from` does not count.
-local function mark_denylist_write(form, epoch)
-  if form == '' then
+-- Of names that were denied or removed, by their normalized name, and of the whole denylist ('') it does so until the
+-- authority changes: each mark is the epoch under which it was made, and one below `marks_from` does not count.
+local function mark_denylist_write(normalized_name, epoch)
+  if normalized_name == '' then
     redis.call('UNLINK', denylist_writes_key())
   elseif redis.call('HGET', denylist_writes_key(), '') == tostring(epoch) then
     -- Once the whole denylist was written here, no mark for a single name of it says more.
     return
   end
-  redis.call('HSET', denylist_writes_key(), form, epoch)
+  redis.call('HSET', denylist_writes_key(), normalized_name, epoch)
 end
 
-local function is_denylist_write(form, marks_from)
-  local epoch = redis.call('HGET', denylist_writes_key(), form)
+local function is_denylist_write(normalized_name, marks_from)
+  local epoch = redis.call('HGET', denylist_writes_key(), normalized_name)
   if epoch then return tonumber(epoch) >= marks_from end
   -- From before marks had numbers.
-  return marks_from == 0 and is_local_write('d', form)
+  return marks_from == 0 and is_local_write('d', normalized_name)
 end

@@ -3,7 +3,7 @@
 --
 --   generation   of the name index that must be in force; absent if it does not matter
 --   expect       [[reply, command, argument…]…]: what these commands must still reply, false for nothing. One is not
---                Redis' own: 'holder', form, who the index says has it
+--                Redis' own: 'holder', normalized name, who the index says has it
 local sighting = cjson.decode(ARGV[1])
 
 local function reply_of(command)

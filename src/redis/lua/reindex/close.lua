@@ -3,11 +3,9 @@
 -- @include store
 -- Ends a rebuild: names may change again, and a commit of this rebuild that is still under way is refused.
 --
--- KEYS[1]  <prefix>{organization}:
--- ARGV[1]  token of this rebuild
---
 -- 'closed'      it had not been committed, and never will be
 -- 'lapsed'      it does not hold the lease: it was committed, closed, or held up for too long
-if redis.call('GET', rebuild_key()) ~= ARGV[1] then return 'lapsed' end
+local token = ARGV[1]
+if redis.call('GET', rebuild_key()) ~= token then return 'lapsed' end
 redis.call('DEL', rebuild_key())
 return 'closed'

@@ -2,10 +2,7 @@
 -- @wait replicas
 -- @include store
 -- Removes a generation of the name index and the denylist, a part of it with each call, unless it is in force or being
--- built. The caller's view may be long out of date, so that is decided here, by the current state.
---
--- KEYS[1]  <prefix>{organization}:
--- ARGV[1]  generation
+-- built by now.
 --
 -- 'in-use'      it is in force or being built: nothing was removed
 -- 'more'        call again

@@ -6,5 +6,7 @@
 -- ARGV[1]  user
 -- ARGV[2]  the change's number, '' for none
 -- ARGV[3]  when the read was drawn, ms: marks due by then are removed as well; 0 for none
+--
+-- 'settled'
 settle(ARGV[1], ARGV[2], tonumber(ARGV[3]))
 return 'settled'

@@ -1,7 +1,7 @@
 #!lua
 -- @include store
--- Removes the API keys from changes that are set aside, which keys were refused, and an empty queue. For an organization whose changes are not
--- queued any more.
+-- Removes the API keys from changes that are set aside, which keys were refused, and an empty queue. For an
+-- organization whose changes are not queued any more.
 --
 -- KEYS[1]  <prefix>{organization}:
 --
