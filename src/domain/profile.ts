@@ -33,20 +33,15 @@ export function templateFault(template: string): string | undefined {
 /** A user's profile, its URLs looked up. Unset fields are absent. */
 export interface Profile {
   username?: string;
-  picture?: Picture;
-  avatar?: ReferencedImage;
-  /** The linked wallet's address; the contract shows it only if it is verified. */
+  /** An uploaded picture. */
+  pictureFile?: string;
+  /** The URL of any other picture: of an object, or from legacy data. */
+  pictureUrl?: string;
+  /** A reference, encoded. */
+  avatar?: string;
+  avatarUrl?: string;
+  /** The address of the linked wallet, if it is verified. */
   wallet?: string;
-}
-
-/** A picture is an uploaded file, an object of the user's collection, or a URL from legacy data. */
-export type Picture =
-  { kind: 'file'; name: string } | ({ kind: 'reference' } & ReferencedImage) | { kind: 'url'; url: string };
-
-/** A reference with the URL that it resolves to, if any. */
-export interface ReferencedImage {
-  reference: ObjectReference;
-  url?: string;
 }
 
 /**

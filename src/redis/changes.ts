@@ -6,21 +6,15 @@ import type { RedisClient } from './connection/client.ts';
 import { script, type Script } from './connection/script-loader.ts';
 import { whileListed, type Listing } from './replay-listings.ts';
 
-/** A value in a reply that travels as JSON: what is absent is false. */
-export type JsonText = string | false;
-
-/** An API key in a reply (credentials in lua/lib/store.lua). */
-export type KeyReply = [id: string, role: string, user: JsonText, client: JsonText];
-
-/** The fields of an organization's settings that a write is checked against, as in api_key/authenticate.lua. */
+// As in api_key/authenticate.lua.
 const settingsFields = ['comparison', 'min', 'max', 'pattern', 'template', 'ownership', 'index', 'epoch'];
 
-/** Their values: what is unset is false in a script's reply, and null in a command's. */
-type SettingsReply = (JsonText | null)[];
+/** An unset field is false in a script's reply, and null in a command's. */
+type Stored = string | false | null;
 
 const findCaller = script<
   [sha256: string],
-  ['unknown'] | ['known', KeyReply, SettingsReply, username: JsonText, now: string]
+  { kind: 'unknown' } | { kind: 'known'; caller: Caller; settings: Stored[]; username: Stored; at: string }
 >('api_key/authenticate');
 
 /** Why a script has not checked names: refused_generation in lua/lib/names.lua. */
@@ -59,17 +53,9 @@ export async function authenticate(
   sha256: string,
 ): Promise<AuthenticationOutcome> {
   const reply = await findCaller(store, base, sha256);
-  if (reply[0] === 'unknown') return { kind: 'unknown' };
-  const [kind, key, settings, username, now] = reply;
-  return { kind, caller: toCaller(key), snapshot: toWriteSnapshot(settings, username), at: Number(now) };
-}
-
-/** The caller that an API key in a reply identifies. */
-export function toCaller([keyId, role, user, client]: KeyReply): Caller {
-  const caller: Caller = { keyId, role: role === 'admin' ? 'admin' : 'player' };
-  if (user !== false) caller.userId = user;
-  if (client !== false) caller.client = client;
-  return caller;
+  if (reply.kind === 'unknown') return reply;
+  const { kind, caller, settings, username, at } = reply;
+  return { kind, caller, snapshot: toWriteSnapshot(settings, username), at: Number(at) };
 }
 
 /** What a change is queued with for its replay (lua/lib/change.lua). */
@@ -118,7 +104,7 @@ export async function readAgain(
   return { ...(await readWriteSnapshot(store, base, userId)), epoch, queued };
 }
 
-function toWriteSnapshot(reply: SettingsReply, username: JsonText | null): WriteSnapshot {
+function toWriteSnapshot(reply: Stored[], username: Stored): WriteSnapshot {
   const [comparison, min, max, pattern, template, ownership, index, epoch] = reply.map(orUndefined);
   return {
     settings: {
@@ -135,7 +121,7 @@ function toWriteSnapshot(reply: SettingsReply, username: JsonText | null): Write
   };
 }
 
-function orUndefined(value: JsonText | null): string | undefined {
+function orUndefined(value: Stored): string | undefined {
   return value === false || value === null ? undefined : value;
 }
 

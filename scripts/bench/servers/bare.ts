@@ -7,7 +7,7 @@ import { profileKey } from '../../../src/redis/keys.ts';
 import { baseOf, playerKey, userId } from '../load/seed.ts';
 import { script } from '../../../src/redis/connection/script-loader.ts';
 
-const putProfile = script<(string | number)[], [string]>('profile/put');
+const putProfile = script<(string | number)[], { kind: string }>('profile/put');
 const banUsernames = script<(string | number)[], [string]>('denylist/ban');
 
 const store = new Redis(process.env['REDIS_URL'] ?? '', { enableAutoPipelining: true });
@@ -38,8 +38,9 @@ async function rename(request: IncomingMessage, response: ServerResponse): Promi
   const from = names.get(user) ?? (await store.hget(profileKey(base, user), 'u')) ?? '';
   const nothing = ['keep', '', 'keep', ''];
   const reply = await putProfile(store, base, 0, '0', user, from, username, username, from, ...nothing);
-  if (reply[0] === 'put') names.set(user, username);
-  answer(response, JSON.stringify({ username }), reply[0] === 'put' ? 200 : 500);
+  const isPut = reply.kind === 'put';
+  if (isPut) names.set(user, username);
+  answer(response, JSON.stringify({ username }), isPut ? 200 : 500);
 }
 
 async function ban(request: IncomingMessage, response: ServerResponse): Promise<void> {

@@ -43,7 +43,7 @@ export async function compare(
   const view = profile && toGetView(profile, fileUrl);
   const fields = differingFields(legacy, view);
   const { userId } = here.caller;
-  const isCopy = fields.includes('profilePictureUrl') && profile?.picture?.kind === 'file';
+  const isCopy = fields.includes('profilePictureUrl') && profile?.pictureFile !== undefined;
   if (!isCopy || userId === undefined) return fields;
   const copiedFrom = await store.hget(profileKey(base, userId), 'po');
   return differingFields(legacy, view, copiedFrom ?? undefined);
@@ -52,25 +52,15 @@ export async function compare(
 /** The fields in which two profiles differ. `copiedFrom`: the URL that the picture here was copied from, if it was. */
 export function differingFields(legacy: Shown, here: Shown, copiedFrom?: string): ComparedField[] {
   if ((legacy === undefined) !== (here === undefined)) return ['profile'];
-  return comparedFields.filter(
-    (field) => !isHarmless(field, valueOf(legacy, field), valueOf(here, field), copiedFrom),
-  );
+  return comparedFields.filter((field) => {
+    const [there, stored] = [valueOf(legacy, field), valueOf(here, field)];
+    // Of a picture that was copied here, the legacy service still shows the URL that it was copied from.
+    const isCopy = field === 'profilePictureUrl' && stored !== '' && there === copiedFrom;
+    return there !== stored && !isCopy;
+  });
 }
 
-/**
- * The differences that mean nothing. A field that is absent, null or empty is unset, whichever way a service says so;
- * and of a picture that was copied here, the legacy service still shows the URL that it was copied from.
- */
-function isHarmless(
-  field: ComparedField,
-  legacy: string,
-  here: string,
-  copiedFrom: string | undefined,
-): boolean {
-  return legacy === here || (field === 'profilePictureUrl' && here !== '' && legacy === copiedFrom);
-}
-
-/** Empty for what is unset. */
+/** Empty for what is unset: absent, null or empty, whichever way a service says so. */
 function valueOf(profile: Shown, field: ComparedField): string {
   if (field === 'profile') return '';
   const [name, part] = field.split('.') as [keyof Profile, string?];

@@ -35,6 +35,15 @@ describe('GET profile', () => {
     });
   });
 
+  test('answers without the URL of a reference that cannot be read', async () => {
+    const organization = await bridge.newOrganization({
+      objectImageUrlTemplate: 'https://i.example/{datasourceId}',
+    });
+    await bridge.store.hset(`${organization.base}p:u1`, { u: 'ada', pr: 'images', t: '1' });
+    const answer = await (await organization.player('u1')).request('GET', '/api/profile');
+    expect([answer.status, answer.body]).toEqual([200, { username: 'ada' }]);
+  });
+
   test('shows a wallet only when it is verified', async () => {
     const organization = await bridge.newOrganization();
     await bridge.store.hset(`${organization.base}p:u1`, { wu: '0xabc', t: '1' });

@@ -1,5 +1,5 @@
 import { readdirSync, readFileSync } from 'node:fs';
-import { expect, test } from '@jest/globals';
+import { describe, expect, test } from '@jest/globals';
 
 const folder = new URL('../../../src/redis/lua/', import.meta.url).pathname;
 const files = readdirSync(folder, { recursive: true, encoding: 'utf8' }).filter((file) =>
@@ -11,12 +11,21 @@ test('keys are spelled in lua/lib/store.lua alone', () => {
   expect(spelling).toEqual(['lib/store.lua']);
 });
 
-test('a script names the parts that it includes, and says in its header what it takes and returns', () => {
-  for (const file of files.filter((name) => !name.startsWith('lib/'))) {
-    const text = readFileSync(`${folder}${file}`, 'utf8');
-    expect({ file, text }).toMatchObject({
-      text: expect.stringMatching(/^#!lua( flags=(no-writes|allow-oom))?\n/),
-    });
-    expect({ file, text }).toMatchObject({ text: expect.stringMatching(/^-- KEYS\[1\] +<prefix>/m) });
-  }
+describe.each(files.filter((file) => !file.startsWith('lib/')))('the script %s', (file) => {
+  const text = readFileSync(`${folder}${file}`, 'utf8');
+  const header = text.replace(/^[^-#\n][\s\S]*/m, '');
+
+  test('begins with its flags, and says which key it takes if that is not the base of an organization', () => {
+    expect(header).toMatch(/^#!lua( flags=(no-writes|allow-oom))?\n/);
+    if (header.includes('\n-- @key any\n')) expect(header).toMatch(/^-- KEYS\[1\] +\S/m);
+  });
+
+  test('names its arguments', () => {
+    if (text.includes('ARGV')) expect(text).toMatch(/^-- ARGV\[|^local .*= .*ARGV/m);
+  });
+
+  test('describes every reply in its header', () => {
+    const replies = text.slice(header.length).matchAll(/\b(?:return (?:\{ )?|kind = )'([\w-]+)'/g);
+    for (const [, word = ''] of replies) expect(header).toMatch(new RegExp(String.raw`\b${word}\b`));
+  });
 });

@@ -4,16 +4,19 @@
 -- @include store
 -- Who is calling, and what a write has to be checked against.
 --
--- KEYS[1]  <prefix>{organization}:
--- ARGV[1]  SHA-256 of the API key, hex
---
--- {'unknown'}                       no such key
--- {'known', key, settings, name, ms} key as lib/store.lua returns it; settings {comparison, min, max, pattern,
---                                   template, ownership, index, epoch}, false where unset; name the user's current
---                                   username or false; ms the time
-local key = credentials(ARGV[1])
-if not key then return { 'unknown' } end
-local settings = redis.call('HMGET', settings_key(), 'comparison', 'min', 'max', 'pattern', 'template', 'ownership', 'index',
-  'epoch')
-local name = key[3] and redis.call('HGET', profile_key(key[3]), 'u') or false
-return { 'known', key, settings, name, now_ms() }
+-- {kind = unknown}
+-- {kind = known, caller, settings, username, at}
+--   settings   comparison, min, max, pattern, template, ownership, index, epoch: false where unset
+--   username   the user's current one, false if there is none
+--   at         the time, ms, as text: cjson takes longer for numbers
+local sha256 = ARGV[1]
+local caller = find_caller(sha256)
+if not caller then return { kind = 'unknown' } end
+return {
+  kind = 'known',
+  caller = caller,
+  settings = redis.call('HMGET', settings_key(), 'comparison', 'min', 'max', 'pattern', 'template', 'ownership', 'index',
+    'epoch'),
+  username = caller.userId and redis.call('HGET', profile_key(caller.userId), 'u') or false,
+  at = now_ms(),
+}

@@ -1,5 +1,5 @@
--- What most scripts need: the store's clock, how the keys of an organization are spelled, and how an API key and a
--- profile are read.
+-- What most scripts need: the store's clock, how an organization's keys are spelled, how a caller and a profile are
+-- read.
 
 -- The store's clock, in milliseconds: one clock for all instances. As text, as Redis stores it.
 local function now_ms()
@@ -51,29 +51,45 @@ local function replay_refusals_key() return KEYS[1] .. 'cutover:replay-refusals'
 -- The epoch that the last switch has raised here (lib/change.lua), for what its operator changes.
 local function epoch_in_force() return redis.call('HGET', settings_key(), 'epoch') or '0' end
 
--- Looks a key up by its SHA-256. Returns {id, role, user|false, client|false}, or nil if the key is
--- unknown, revoked or expired: callers cannot tell these apart, nor should they.
-local function credentials(sha256)
+-- The caller that an API key identifies (domain/caller.ts); nil if the key is unknown, revoked or expired, which
+-- callers must not be able to tell apart.
+local function find_caller(sha256)
   local key = redis.call('HMGET', api_key_key(sha256), 'i', 'r', 'u', 'c', 'x', 'e')
-  if not key[1] or key[5] then return nil end
-  if key[6] and tonumber(key[6]) <= tonumber(now_ms()) then return nil end
-  return { key[1], key[2], key[3], key[4] }
+  if not key[1] or key[5] or (key[6] and tonumber(key[6]) <= tonumber(now_ms())) then return nil end
+  local role = key[2] == 'admin' and 'admin' or 'player'
+  return { keyId = key[1], role = role, userId = key[3] or nil, client = key[4] or nil }
 end
 
--- What a reader needs of a profile, or nil if the user has none:
--- {username, picture file, picture reference, picture url, avatar reference, avatar url, wallet,
---  catalogue url of the picture, catalogue url of the avatar, url template}, false if unset.
--- The template is looked up only where a reference has no URL without it.
+-- Percent-encodes as JavaScript's encodeURIComponent does.
+local function encoded(text)
+  return (string.gsub(text, "[^%w%-_.!~*'()]", function(byte) return string.format('%%%02X', string.byte(byte)) end))
+end
+
+-- The URL of a reference: the catalogue's, else the one kept with it, else by the organization's template; or nil.
+local function url_of(reference, kept)
+  local url = redis.call('HGET', objects_key(), reference) or kept
+  if url then return url end
+  local template = redis.call('HGET', settings_key(), 'template')
+  if not template then return nil end
+  local datasource, object = string.match(reference, '^([^\n]*)\n(.*)$')
+  -- fsck reports a reference that is not two ids; who reads the profile must not fail for it.
+  if not datasource then return nil end
+  local ids = { datasourceId = encoded(datasource), objectDefinitionId = encoded(object) }
+  return (string.gsub(template, '{(%a+)}', ids))
+end
+
+-- A user's profile (domain/profile.ts), or nil if there is none. An unverified wallet (wu) is never shown.
 local function read_profile(user)
   local p = redis.call('HMGET', profile_key(user), 'u', 'pf', 'pr', 'pu', 'ar', 'au', 'w', 't')
   if not p[8] then return nil end
-  p[8] = false
-  p[9] = false
-  p[10] = false
-  if p[3] then p[8] = redis.call('HGET', objects_key(), p[3]) end
-  if p[5] then p[9] = redis.call('HGET', objects_key(), p[5]) end
-  if (p[3] and not p[8] and not p[4]) or (p[5] and not p[9] and not p[6]) then
-    p[10] = redis.call('HGET', settings_key(), 'template')
-  end
-  return p
+  local picture_url
+  if not p[2] then picture_url = p[3] and url_of(p[3], p[4]) or p[4] or nil end
+  return {
+    username = p[1] or nil,
+    pictureFile = p[2] or nil,
+    pictureUrl = picture_url,
+    avatar = p[5] or nil,
+    avatarUrl = p[5] and url_of(p[5], p[6]) or nil,
+    wallet = p[7] or nil,
+  }
 end

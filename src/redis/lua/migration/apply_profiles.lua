@@ -1,5 +1,5 @@
 #!lua
--- @include references change
+-- @include change
 -- Writes profiles of the source, each whole or not at all; index and profile change together. What the bridge itself
 -- has written since stays, and so does what is newer here, unless the source is trusted.
 --

@@ -4,39 +4,30 @@
 -- @include change
 -- Contract 4.2: creates or changes a profile, all of it or nothing; index and profile change together.
 --
--- KEYS[1]   <prefix>{organization}:
--- ARGV[1]   user
--- ARGV[2]   the user's current username as the caller saw it, '' for none
--- ARGV[3]   the username to set, '' to leave it
--- ARGV[4]   its comparison form
--- ARGV[5]   the comparison form of the current one, where another is set
--- ARGV[6]   picture: keep | unset | file | reference
--- ARGV[7]   the file's name or the reference
--- ARGV[8]   avatar: keep | unset | reference
--- ARGV[9]   the reference
--- ARGV[10]  how long a picture file may be pending, in ms
---
--- {'put', file, profile}            file: the picture file that nothing refers to any more, or false
--- {'stale'} {'frozen'}              the name cannot be judged: read the snapshot again and retry (lib/names.lua)
--- {'staged'}                        a denylist overwrite has not decided about the name yet: retry
--- {'denied'} {'taken'}
--- {'object-not-found', field} {'object-not-in-collection', field}    field: picture | avatar
--- {'lapsed'}                        the picture file has been pending for too long: the sweep may remove it
-local user, from, name, form, from_form = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5]
-local picture, avatar = ARGV[6], ARGV[8]
+-- {kind = put, profile, unusedFile}     the picture file that nothing refers to any more
+-- {kind = retry}                        nothing was done: the current name is another, names cannot be judged
+--                                       (lib/names.lua), or a denylist overwrite has not decided about this one yet
+-- {kind = denied | taken}
+-- {kind = object-not-found | object-not-in-collection, field = picture | avatar}
+-- {kind = lapsed}                       the picture file has been pending for too long: the sweep may remove it
+
+-- The user, their current username as the caller saw it ('' for none), the one to set ('' to leave it), and both of
+-- them normalized.
+local user, from, name, normalized_name, normalized_from = unpack(ARGV, 1, 5)
+-- keep | unset | file | reference, and the name of the file or the reference.
+local picture, picture_value, avatar, avatar_value = unpack(ARGV, 6, 9)
+local most_pending_ms = tonumber(ARGV[10])
+
 local profile = profile_key(user)
-if name ~= '' then
-  local refused = names_refused()
-  if refused then return { refused } end
-end
 local before = redis.call('HMGET', profile, 'u', 'pf')
-if (before[1] or '') ~= from then return { 'stale' } end
+if (before[1] or '') ~= from then return { kind = 'retry' } end
 
 if name ~= '' then
-  if is_denied(index, form) then return { 'denied' } end
-  if is_staged(form) then return { 'staged' } end
-  local holder = holder_of(index, form)
-  if holder and holder ~= user then return { 'taken' } end
+  if names_refused() then return { kind = 'retry' } end
+  if is_denied(index, normalized_name) then return { kind = 'denied' } end
+  if is_staged(normalized_name) then return { kind = 'retry' } end
+  local holder = holder_of(index, normalized_name)
+  if holder and holder ~= user then return { kind = 'taken' } end
 end
 
 local function object_refused(reference)
@@ -46,25 +37,25 @@ local function object_refused(reference)
   end
 end
 if picture == 'reference' then
-  local refused = object_refused(ARGV[7])
-  if refused then return { refused, 'picture' } end
+  local refused = object_refused(picture_value)
+  if refused then return { kind = refused, field = 'picture' } end
 end
 if avatar == 'reference' then
-  local refused = object_refused(ARGV[9])
-  if refused then return { refused, 'avatar' } end
+  local refused = object_refused(avatar_value)
+  if refused then return { kind = refused, field = 'avatar' } end
 end
 local now = now_ms()
 if picture == 'file' then
-  local pending_since = redis.call('ZSCORE', unreferenced_pictures_key(), ARGV[7])
-  if not pending_since or now - pending_since > tonumber(ARGV[10]) then return { 'lapsed' } end
+  local pending_since = redis.call('ZSCORE', unreferenced_pictures_key(), picture_value)
+  if not pending_since or now - pending_since > most_pending_ms then return { kind = 'lapsed' } end
 end
 
 -- Nothing below refuses.
 -- "PUT creates the user's profile if there is none, and updates it otherwise." (contract 3.1)
 local set = { 't', now, 'b', epoch }
 if name ~= '' then
-  if from ~= '' and from_form ~= form then release(index, from_form) end
-  claim(index, form, user)
+  if from ~= '' and normalized_from ~= normalized_name then release(index, normalized_from) end
+  claim(index, normalized_name, user)
   set[5], set[6] = 'u', name
 end
 
@@ -75,22 +66,22 @@ if picture ~= 'keep' then
   redis.call('HDEL', profile, 'pf', 'pr', 'pu', 'po')
   if unused then redis.call('ZADD', unreferenced_pictures_key(), now, unused) end
   if picture == 'file' then
-    redis.call('ZREM', unreferenced_pictures_key(), ARGV[7])
-    if queued then redis.call('SADD', replay_files_key(), ARGV[7]) end
+    redis.call('ZREM', unreferenced_pictures_key(), picture_value)
+    if queued then redis.call('SADD', replay_files_key(), picture_value) end
   end
-  if picture ~= 'unset' then set[#set + 1], set[#set + 2] = picture == 'file' and 'pf' or 'pr', ARGV[7] end
+  if picture ~= 'unset' then set[#set + 1], set[#set + 2] = picture == 'file' and 'pf' or 'pr', picture_value end
 end
 if avatar ~= 'keep' then
   redis.call('HDEL', profile, 'ar', 'au')
-  if avatar == 'reference' then set[#set + 1], set[#set + 2] = 'ar', ARGV[9] end
+  if avatar == 'reference' then set[#set + 1], set[#set + 2] = 'ar', avatar_value end
 end
 redis.call('HSET', profile, unpack(set))
 if queued then
   enqueue('put', {
     username = name ~= '' and name or nil,
     released = name ~= '' and from ~= '' and from or nil,
-    picture = picture ~= 'keep' and { picture, ARGV[7] } or nil,
-    avatar = avatar ~= 'keep' and { avatar, ARGV[9] } or nil,
+    picture = picture ~= 'keep' and { picture, picture_value } or nil,
+    avatar = avatar ~= 'keep' and { avatar, avatar_value } or nil,
   })
 end
-return { 'put', unused, read_profile(user) }
+return { kind = 'put', profile = read_profile(user), unusedFile = unused or nil }

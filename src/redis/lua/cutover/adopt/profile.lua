@@ -1,5 +1,5 @@
 #!lua
--- @include adoptions references change
+-- @include adoptions change
 -- Makes a profile say what the legacy service shows of it. What the legacy service cannot show is kept: an unverified
 -- wallet, and a picture or reference whose URL is the one shown. The legacy service decides about names: settings and
 -- denylist are not asked, and a name that another user has here is taken from that user.
