@@ -2,6 +2,7 @@ import { defaultSettings, type OrganizationSettings } from '../domain/settings.t
 import {
   apiKeyIdsKey,
   denylistKey,
+  loadingKey,
   objectsKey,
   organizationBase,
   organizationsKey,
@@ -57,6 +58,11 @@ const fields = {
   objectImageUrlTemplate: 'template',
   requireOwnership: 'ownership',
 } as const;
+
+/** Whether an organization exists, or is being loaded by a migration, which writes its settings last. */
+export async function organizationExists(store: RedisClient, base: string): Promise<boolean> {
+  return (await store.exists(settingsKey(base), loadingKey(base))) > 0;
+}
 
 /** The organization's settings; undefined if it does not exist. */
 export async function findSettings(

@@ -1,5 +1,5 @@
 import { hash } from 'node:crypto';
-import type { ObjectReference } from '../../../src/domain/profile.ts';
+import { encodeReference, type ObjectReference } from '../../../src/domain/profile.ts';
 import { defaultSettings } from '../../../src/domain/settings.ts';
 import { organizationBase, profileKey } from '../../../src/redis/keys.ts';
 import { setObject } from '../../../src/redis/operator/profile-data.ts';
@@ -51,8 +51,8 @@ export async function seedOrganization(store: RedisClient, organization: string)
   const newKey = (key: string, id: string, role: string, user: string) =>
     createKey(store, base, hash('sha256', key), id, role, user, 'bench', '');
   await newKey(adminKey, 'k_admin', 'admin', '');
-  await setObject(store, base, avatar, avatarUrl);
-  await setObject(store, base, otherAvatar, avatarUrl);
+  await setObject(store, base, encodeReference(avatar), avatarUrl);
+  await setObject(store, base, encodeReference(otherAvatar), avatarUrl);
   await Promise.all(
     Array.from({ length: users }, async (_, user) => {
       await newKey(playerKey.replace('{user}', String(user)), `k_${user}`, 'player', userId(user));

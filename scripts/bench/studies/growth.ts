@@ -1,4 +1,5 @@
 import { hash } from 'node:crypto';
+import { encodeReference } from '../../../src/domain/profile.ts';
 import { defaultSettings } from '../../../src/domain/settings.ts';
 import { createReleasers } from '../../../src/lib/releasers.ts';
 import { closeRedis, connectRedis } from '../../../src/redis/connection/connect.ts';
@@ -93,7 +94,7 @@ async function loaded(crowd: Crowd): Promise<[bytes: number, url: string]> {
 async function addCallers(store: RedisClient, profiles: number): Promise<void> {
   const base = baseOf(organization);
   await saveSettings(store, 'pb:', organization, defaultSettings);
-  await setObject(store, base, avatar, avatarUrl);
+  await setObject(store, base, encodeReference(avatar), avatarUrl);
   await Promise.all(
     Array.from({ length: users }, async (_, n) => {
       const key = hash('sha256', playerKey.replace('{user}', String(n)));

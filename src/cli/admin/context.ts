@@ -40,6 +40,11 @@ export type Report =
   | { kind: 'usage'; message: string }
   | { kind: 'interrupted'; message: string };
 
+/** A report with exit code 0. */
+export function done(json: unknown, text: string): Report {
+  return { kind: 'done', json, text };
+}
+
 /** A report with exit code 1: one line with the remedy, and what else to print. */
 export function problem(message: string, output: { json?: unknown; text?: string } = {}): Report {
   return { kind: 'problem', message, ...output };

@@ -1,7 +1,8 @@
+import { encodeReference } from '../../domain/profile.ts';
 import { printable } from '../../lib/system/terminal.ts';
 import { addToCollection, setObject, setWallet } from '../../redis/operator/profile-data.ts';
 import type { AdminCommand } from './command.ts';
-import { requireOrganization, type AdminContext, type Report } from './context.ts';
+import { done, requireOrganization, type AdminContext, type Report } from './context.ts';
 import { organizationOption, parseHttpUrl, parseWallet, requiredId } from './options.ts';
 
 /*
@@ -39,12 +40,9 @@ async function runSetObject(
 ): Promise<Report> {
   const { store, base } = await context.organization(org);
   const reference = { datasourceId: datasource, objectDefinitionId: object };
-  requireOrganization(org, await setObject(store, base, reference, url));
-  return {
-    kind: 'done',
-    json: { organizationId: org, ...reference, url },
-    text: `Object ${printable(object)} of ${printable(datasource)} has the URL ${url}.`,
-  };
+  requireOrganization(org, await setObject(store, base, encodeReference(reference), url));
+  const text = `Object ${printable(object)} of ${printable(datasource)} has the URL ${url}.`;
+  return done({ organizationId: org, ...reference, url }, text);
 }
 
 /** `admin collection …`: what users own. */
@@ -70,12 +68,14 @@ async function runAddToCollection(
 ): Promise<Report> {
   const { store, base } = await context.organization(org);
   const reference = { datasourceId: datasource, objectDefinitionId: object };
-  const outcome = requireOrganization(org, await addToCollection(store, base, user, reference));
-  return {
-    kind: 'done',
-    json: { organizationId: org, userId: user, ...reference },
-    text: `${printable(user)} ${outcome === 'present' ? 'already had' : 'now has'} object ${printable(object)} of ${printable(datasource)}.`,
-  };
+  const outcome = requireOrganization(
+    org,
+    await addToCollection(store, base, user, encodeReference(reference)),
+  );
+  return done(
+    { organizationId: org, userId: user, ...reference },
+    `${printable(user)} ${outcome === 'present' ? 'already had' : 'now has'} object ${printable(object)} of ${printable(datasource)}.`,
+  );
 }
 
 interface WalletOptions {
@@ -107,10 +107,9 @@ async function runSetWallet(
   { org, user, address, unverified = false }: WalletOptions,
 ): Promise<Report> {
   const { store, base } = await context.organization(org);
-  requireOrganization(org, await setWallet(store, base, user, { address, isVerified: !unverified }));
-  return {
-    kind: 'done',
-    json: { organizationId: org, userId: user, address, verified: !unverified },
-    text: `${printable(user)} has the ${unverified ? 'unverified' : 'verified'} wallet ${address}.`,
-  };
+  requireOrganization(org, await setWallet(store, base, user, address, unverified ? 'wu' : 'w'));
+  return done(
+    { organizationId: org, userId: user, address, verified: !unverified },
+    `${printable(user)} has the ${unverified ? 'unverified' : 'verified'} wallet ${address}.`,
+  );
 }

@@ -10,7 +10,7 @@ import {
   profileKey,
   settingsKey,
 } from '../keys.ts';
-import { listOrganizations, registerOrganization } from '../organizations.ts';
+import { listOrganizations, organizationExists, registerOrganization } from '../organizations.ts';
 import { yieldingChunks } from '../../lib/time-slices.ts';
 import { checkKeyRecord } from './api-keys.ts';
 import { createReport, noCounts, readNaming, type Check, type Counts, type Fault } from './check.ts';
@@ -90,9 +90,13 @@ async function walk(
     const settings = settingsKey(base);
     const type = await store.type(settings);
     if (type === 'none' && (await store.exists(loadingKey(base))) === 1) loading.push(id);
-    else if (type === 'none') await report('settings-missing', 'there are no settings: run org set');
+    else if (type === 'none')
+      await report('settings-missing', 'there are no settings: run profile-bridge admin org set');
     else if (type !== 'hash') {
-      await report('wrong-type', `"${settings}" is not a hash: remove it, then run org set`);
+      await report(
+        'wrong-type',
+        `"${settings}" is not a hash: remove it, then run profile-bridge admin org set`,
+      );
     }
     if (type !== 'hash') return undefined;
     if (!registered.has(id)) {
@@ -129,8 +133,7 @@ async function walk(
 
   if (organizationId !== undefined && !registered.has(organizationId)) {
     const base = organizationBase(prefix, organizationId);
-    if ((await store.exists(settingsKey(base), loadingKey(base))) === 0)
-      return { kind: 'unknown-organization' };
+    if (!(await organizationExists(store, base))) return { kind: 'unknown-organization' };
   }
   for (const id of organizationId === undefined ? registered : [organizationId]) {
     if (signal?.aborted === true) return { kind: 'interrupted' };

@@ -10,7 +10,7 @@ const create = script<string[], 'created' | 'unknown-organization' | 'exists'>('
 /** Revokes a key by its public id, for every instance and from its next request on; `already`: it was before. */
 export const revokeApiKey = script<[keyId: string], 'revoked' | 'already' | 'unknown'>('api_key/revoke');
 
-/** The properties of a new API key. `expiresAt` in ms. */
+/** `expiresAt` in ms. */
 export interface NewApiKey {
   role: Caller['role'];
   userId?: string | undefined;

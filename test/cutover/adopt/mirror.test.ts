@@ -106,7 +106,7 @@ describe('an accepted change of a profile', () => {
   test('keeps what GET does not show: an unverified wallet, a copied picture', async () => {
     const { store } = here.bridge;
     const { base } = here.organization;
-    await setWallet(store, base, userId, { address: '0x1', isVerified: false });
+    await setWallet(store, base, userId, '0x1', 'wu');
     there.save(userId, { profilePictureUrl: 'https://legacy/1.png' });
     await store.hset(profileKey(base, userId), {
       pf: 'AAAAAAAAAAAAAAAAAAAAAA.png',
@@ -297,7 +297,7 @@ test('a change that a withdrawn switch has overtaken is adopted in the new epoch
 });
 
 test('a profile that only Redis has is never deleted', async () => {
-  await setWallet(here.bridge.store, here.organization.base, userId, { address: '0x2', isVerified: true });
+  await setWallet(here.bridge.store, here.organization.base, userId, '0x2', 'w');
   expect(await get()).toBe(404);
   const { store } = here.bridge;
   await until(() => store.hexists(differingUsersKey(here.organization.base), userId));

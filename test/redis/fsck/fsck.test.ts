@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, jest, test } from '@jest/globals';
+import { encodeReference } from '../../../src/domain/profile.ts';
 import { defaultSettings } from '../../../src/domain/settings.ts';
 import { createApiKey, revokeApiKey } from '../../../src/redis/operator/api-keys.ts';
 import { closeRedis } from '../../../src/redis/connection/connect.ts';
@@ -45,8 +46,8 @@ const context = async () => ({ store, base, keyId: 'k_1', snapshot: await readWr
 /** An organization with something of everything. */
 async function fill(on = store): Promise<void> {
   await saveSettings(on, prefix, organizationId, defaultSettings);
-  await setObject(on, base, hat, 'https://cdn.example/hat.png');
-  await addToCollection(on, base, 'ada', hat);
+  await setObject(on, base, encodeReference(hat), 'https://cdn.example/hat.png');
+  await addToCollection(on, base, 'ada', encodeReference(hat));
   await put('ada', 'Ada', on);
   await put('bob', 'bob', on);
   await put('bob', 'Bo\u0301b', on);
@@ -58,7 +59,7 @@ async function fill(on = store): Promise<void> {
     { picture: { file }, avatar: hat },
     await readWriteSnapshot(on, base, 'ada'),
   );
-  await setWallet(on, base, 'carol', { address: `0x${'0'.repeat(40)}`, isVerified: true });
+  await setWallet(on, base, 'carol', `0x${'0'.repeat(40)}`, 'w');
   await createApiKey(on, base, { role: 'player', userId: 'ada' });
 }
 

@@ -1,4 +1,5 @@
 import { beforeEach, describe, expect, test } from '@jest/globals';
+import { encodeReference } from '../../../src/domain/profile.ts';
 import { defaultSettings } from '../../../src/domain/settings.ts';
 import { organizationBase } from '../../../src/redis/keys.ts';
 import { addToCollection, setObject, setWallet } from '../../../src/redis/operator/profile-data.ts';
@@ -9,6 +10,7 @@ import { freshPrefix } from '../../support/redis.ts';
 import { useTestStore } from '../../support/use-store.ts';
 
 const hat = { datasourceId: 'hats', objectDefinitionId: 'top hat' };
+const reference = encodeReference(hat);
 const address = `0x${'aB'.repeat(20)}`;
 
 const store = await useTestStore();
@@ -31,36 +33,34 @@ const profile = async () => {
 describe('an object of the catalogue', () => {
   test('can be used once it exists and is in the collection, and its URL follows the catalogue', async () => {
     expect(await wear()).toEqual({ kind: 'object-not-found', field: 'avatar' });
-    expect(await setObject(store, base, hat, 'https://cdn.example/1.png')).toBe('set');
+    expect(await setObject(store, base, reference, 'https://cdn.example/1.png')).toBe('set');
     expect(await wear()).toEqual({ kind: 'object-not-in-collection', field: 'avatar' });
-    expect(await addToCollection(store, base, 'ada', hat)).toBe('added');
-    expect(await addToCollection(store, base, 'ada', hat)).toBe('present');
-    expect(await wear()).toMatchObject({ profile: { avatar: { url: 'https://cdn.example/1.png' } } });
-    await setObject(store, base, hat, 'https://cdn.example/2.png');
-    expect(await wear()).toMatchObject({ profile: { avatar: { url: 'https://cdn.example/2.png' } } });
+    expect(await addToCollection(store, base, 'ada', reference)).toBe('added');
+    expect(await addToCollection(store, base, 'ada', reference)).toBe('present');
+    expect(await wear()).toMatchObject({ profile: { avatarUrl: 'https://cdn.example/1.png' } });
+    await setObject(store, base, reference, 'https://cdn.example/2.png');
+    expect(await wear()).toMatchObject({ profile: { avatarUrl: 'https://cdn.example/2.png' } });
   });
 
   test('needs an organization', async () => {
     const nowhere = organizationBase(prefix, 'nowhere');
-    expect(await setObject(store, nowhere, hat, 'https://cdn.example/')).toBe('unknown-organization');
-    expect(await addToCollection(store, nowhere, 'ada', hat)).toBe('unknown-organization');
-    expect(await setWallet(store, nowhere, 'ada', { address, isVerified: true })).toBe(
-      'unknown-organization',
-    );
+    expect(await setObject(store, nowhere, reference, 'https://cdn.example/')).toBe('unknown-organization');
+    expect(await addToCollection(store, nowhere, 'ada', reference)).toBe('unknown-organization');
+    expect(await setWallet(store, nowhere, 'ada', address, 'w')).toBe('unknown-organization');
     expect(await store.exists(`${nowhere}objects`, `${nowhere}c:ada`, `${nowhere}p:ada`)).toBe(0);
   });
 });
 
 describe('a wallet', () => {
   test('is shown where it is verified, and gives a profile to a user without one', async () => {
-    expect(await setWallet(store, base, 'ada', { address, isVerified: true })).toBe('set');
+    expect(await setWallet(store, base, 'ada', address, 'w')).toBe('set');
     expect(Number(await store.hget(`${base}p:ada`, 't'))).toBeGreaterThan(Date.now() - 60_000);
     expect(await profile()).toEqual({ wallet: address });
   });
 
   test('replaces a verified one even if it is not verified', async () => {
-    await setWallet(store, base, 'ada', { address, isVerified: true });
-    await setWallet(store, base, 'ada', { address, isVerified: false });
+    await setWallet(store, base, 'ada', address, 'w');
+    await setWallet(store, base, 'ada', address, 'wu');
     expect(await profile()).toEqual({});
     expect(await store.hget(`${base}p:ada`, 'wu')).toBe(address);
   });
