@@ -6,16 +6,7 @@ const closeListing = script<[], number>('cutover/replay/listing/close');
 const unlist = script<[organizationId: string, number: number], number>('cutover/replay/listing/remove');
 
 /** The list of the organizations in which changes wait for their replay (lua/lib/replay.lua). */
-export interface ReplayListings {
-  /** The listing under which something may be queued. */
-  of: (organizationId: string) => Listing;
-  /** All organizations in which something waits; there may be others among them. */
-  all: () => Promise<string[]>;
-  /** Takes an organization off the list, unless something waits; whether it did. */
-  close: (organizationId: string) => Promise<boolean>;
-  /** Puts an organization in which something waits on the list again, which a failover may have lost. */
-  restore: (organizationId: string) => Promise<void>;
-}
+export type ReplayListings = ReturnType<typeof createReplayListings>;
 
 export interface Listing {
   /** The number under which it was listed last, as far as this process knows; else ''. */
@@ -23,7 +14,7 @@ export interface Listing {
   renew: (number: string) => Promise<void>;
 }
 
-export function createReplayListings(store: RedisClient, prefix: string): ReplayListings {
+export function createReplayListings(store: RedisClient, prefix: string) {
   const key = replayWaitingKey(prefix);
   const known = new Map<string, Listing>();
 
@@ -33,7 +24,8 @@ export function createReplayListings(store: RedisClient, prefix: string): Replay
   }
 
   return {
-    of: (organizationId) => {
+    /** The listing under which something may be queued. */
+    of: (organizationId: string): Listing => {
       const found = known.get(organizationId);
       if (found !== undefined) return found;
       const listing: Listing = {
@@ -46,14 +38,17 @@ export function createReplayListings(store: RedisClient, prefix: string): Replay
       known.set(organizationId, listing);
       return listing;
     },
+    /** All organizations in which something waits; there may be others among them. */
     all: () => store.zrange(key, '0', '-1'),
-    close: async (organizationId) => {
+    /** Takes an organization off the list, unless something waits; whether it did. */
+    close: async (organizationId: string): Promise<boolean> => {
       const ended = await closeListing(store, organizationBase(prefix, organizationId));
       if (ended < 0) return false;
       await unlist(store, key, organizationId, ended);
       return true;
     },
-    restore: async (organizationId) => {
+    /** Puts an organization in which something waits on the list again, which a failover may have lost. */
+    restore: async (organizationId: string): Promise<void> => {
       const number = await store.get(replayListingKey(organizationBase(prefix, organizationId)));
       await list(organizationId, number ?? '0');
     },

@@ -34,23 +34,23 @@ export async function openReplayCredentials(
   { secret, previous }: ReplaySecrets,
 ): Promise<ReplayAbility> {
   if (secret === undefined) return { kind: 'unable', reason: 'REPLAY_SECRET is not set' };
-  const place = replaySecretKey(prefix);
-  await store.hsetnx(place, 'salt', randomBytes(sizes.salt).toString('base64'));
-  const salt = Buffer.from((await store.hget(place, 'salt')) ?? '', 'base64');
+  const stored = replaySecretKey(prefix);
+  await store.hsetnx(stored, 'salt', randomBytes(sizes.salt).toString('base64'));
+  const salt = Buffer.from((await store.hget(stored, 'salt')) ?? '', 'base64');
   const current = await deriveKey(secret, salt);
   const keys = previous === undefined ? [current] : [current, await deriveKey(previous, salt)];
 
-  await store.hsetnx(place, 'check', checkValue(current));
-  const check = await store.hget(place, 'check');
-  if (check !== checkValue(current)) {
-    if (!keys.some((key) => checkValue(key) === check) && (await isInUse(store, prefix))) {
+  await store.hsetnx(stored, 'check', fingerprint(current));
+  const check = await store.hget(stored, 'check');
+  if (check !== fingerprint(current)) {
+    if (!keys.some((key) => fingerprint(key) === check) && (await isInUse(store, prefix))) {
       return {
         kind: 'unable',
         reason:
           'REPLAY_SECRET differs from that of the other instances: set the same one, or, to change it, the one before as REPLAY_SECRET_PREVIOUS',
       };
     }
-    await store.hset(place, 'check', checkValue(current));
+    await store.hset(stored, 'check', fingerprint(current));
   }
   return { kind: 'able', credentials: createReplayCredentials(keys) };
 }
@@ -62,8 +62,8 @@ export type ReplayCredentials = ReturnType<typeof createReplayCredentials>;
 export function createReplayCredentials(keys: readonly Buffer[]) {
   const [current] = keys;
   if (current === undefined) throw new TypeError('there must be a key');
-  const byFingerprint = new Map(keys.map((key) => [fingerprint(key).toString('hex'), key]));
-  const ownFingerprint = fingerprint(current);
+  const byFingerprint = new Map(keys.map((key) => [fingerprint(key), key]));
+  const ownFingerprint = Buffer.from(fingerprint(current), 'hex');
   return {
     /** The key (the bytes of its header, in Latin-1), which can only be decrypted together with its owner. */
     seal: (caller: QueuedCaller, apiKey: string): string => {
@@ -103,13 +103,10 @@ async function deriveKey(secret: string, salt: Buffer): Promise<Buffer> {
   return await derive(secret, salt, sizes.key, cost);
 }
 
-/** Distinguishes keys without revealing anything about them. */
-function fingerprint(key: Buffer): Buffer {
-  return createHmac('sha256', key).update('profile-bridge replay').digest().subarray(0, sizes.fingerprint);
-}
-
-function checkValue(key: Buffer): string {
-  return fingerprint(key).toString('hex');
+/** Distinguishes keys without revealing anything about them; in hex. */
+function fingerprint(key: Buffer): string {
+  const digest = createHmac('sha256', key).update('profile-bridge replay').digest();
+  return digest.toString('hex', 0, sizes.fingerprint);
 }
 
 /** Whether changes may wait that were sealed with the secret known so far, or another instance seals with it. */

@@ -1,20 +1,16 @@
 import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Log } from '../../log.ts';
-import { replayLookKey, replayPauseKey } from '../../redis/keys.ts';
+import { replayerKey, replayLookKey, replayPauseKey } from '../../redis/keys.ts';
+import { claimLease, type Lease } from '../lease.ts';
 import type { Cutover } from '../switch/instance.ts';
 import type { ReplayCredentials } from './credentials.ts';
 import { createDelivery, type DeliveryOptions } from './delivery.ts';
 import { createGate } from './gate.ts';
-import { claimLease, leaseHolder, leaseMs, type ReplayerLease } from './lease.ts';
 import { replayOrganization } from './organization.ts';
 import type { ReplayQueue } from './queue/queue.ts';
 
-/** Replays waiting changes to the legacy service while the mode is reverse and no other instance does. */
-export interface Replayer {
-  /** Waits for the requests in progress, and lets another instance take over at once. */
-  close: () => Promise<void>;
-}
+export type Replayer = ReturnType<typeof startReplayer>;
 
 export interface ReplayerOptions extends Omit<DeliveryOptions, 'queue'> {
   queue: ReplayQueue;
@@ -36,7 +32,8 @@ const pauseShownMs = 180_000;
 
 type OrganizationReplay = ReturnType<typeof replayOrganization>;
 
-export function startReplayer(options: ReplayerOptions): Replayer {
+/** Replays waiting changes to the legacy service while the mode is reverse and no other instance does. */
+export function startReplayer(options: ReplayerOptions) {
   const { store, keyPrefix, queue, cutover, legacy, log, now = () => performance.now() } = options;
   const delivery = createDelivery(options);
   const stopping = new AbortController();
@@ -48,8 +45,9 @@ export function startReplayer(options: ReplayerOptions): Replayer {
       await sleep(lookInterval, undefined, { signal, ref: false }).catch(() => {});
       if (signal.aborted || cutover.mode() !== 'reverse') continue;
       try {
-        if ((await leaseHolder(store, keyPrefix)) !== undefined || !(await isAnyWaiting())) continue;
-        const lease = await claimLease(store, keyPrefix, cutover.id);
+        const key = replayerKey(keyPrefix);
+        if ((await store.exists(key)) === 1 || (await listed()).length === 0) continue;
+        const lease = await claimLease(store, key, cutover.id);
         if (lease !== undefined) await replayUnder(lease);
         isFailing = false;
       } catch (error) {
@@ -59,23 +57,15 @@ export function startReplayer(options: ReplayerOptions): Replayer {
     }
   }
 
-  async function isAnyWaiting(): Promise<boolean> {
-    await restoreListWhenDue();
-    return (await queue.listed()).length > 0;
-  }
-
-  /** One instance at a time. */
-  async function restoreListWhenDue(): Promise<void> {
+  /** The organizations on the list, which one instance at a time restores before. */
+  async function listed(): Promise<string[]> {
     const isDue = await store.set(replayLookKey(keyPrefix), cutover.id, 'PX', restoreInterval, 'NX');
     if (isDue !== null) await queue.restoreList();
+    return await queue.listed();
   }
 
   /** Replays until nothing waits, the lease is lost, or the mode is another one. */
-  async function replayUnder(lease: ReplayerLease): Promise<void> {
-    const renewing = setInterval(() => {
-      // While Redis is away, the lease holds as long as it did before.
-      lease.renew().catch(() => {});
-    }, leaseMs / 5);
+  async function replayUnder(lease: Lease): Promise<void> {
     const gate = createGate(log, now, (reason) => void showPause(reason));
     let wake = (): void => {};
     const maySend = (): boolean => lease.isHeld() && cutover.mode() === 'reverse' && !signal.aborted;
@@ -111,7 +101,6 @@ export function startReplayer(options: ReplayerOptions): Replayer {
       }
     } finally {
       await Promise.all([...organizations.values()].map((one) => one.settled()));
-      clearInterval(renewing);
       await lease.release();
     }
   }
@@ -123,7 +112,6 @@ export function startReplayer(options: ReplayerOptions): Replayer {
     organizations: Map<string, OrganizationReplay>,
     open: (organizationId: string) => OrganizationReplay,
   ): Promise<number> {
-    await restoreListWhenDue();
     for (const [id, one] of organizations) {
       if (one.waiting() > 0) continue;
       await one.settled();
@@ -131,7 +119,7 @@ export function startReplayer(options: ReplayerOptions): Replayer {
       // What was queued meanwhile, or was not read, is read again.
       organizations.delete(id);
     }
-    for (const id of await queue.listed()) if (!organizations.has(id)) organizations.set(id, open(id));
+    for (const id of await listed()) if (!organizations.has(id)) organizations.set(id, open(id));
     return organizations.size;
   }
 
@@ -148,7 +136,8 @@ export function startReplayer(options: ReplayerOptions): Replayer {
 
   const running = run();
   return {
-    close: async () => {
+    /** Waits for the requests in progress, and lets another instance take over at once. */
+    close: async (): Promise<void> => {
       stopping.abort();
       await running;
     },

@@ -110,7 +110,7 @@ const untilReplayed = () =>
   });
 
 test.each(['gate', 'answerGate'] as const)(
-  'a replayer that is killed while the legacy service has a change (%s): another one sends it again, and goes on',
+  'after a replayer was killed while the legacy service had a change (%s), another one sends the change again and goes on',
   async (gate) => {
     let open = (): void => {};
     legacy.behaviour[gate] = new Promise<void>((resolve) => (open = resolve));
@@ -141,7 +141,7 @@ test.each<[string, first: (by: Server) => Promise<number>, second: (by: Server) 
     (by) => denylist(by, 'DELETE', ['denied name']),
   ],
 ])(
-  'a replayer that is stopped beyond its lease, while a request is on its way that takes effect after later ones (%s): the present state is sent once more',
+  'after a replayer was paused beyond its lease, and its request took effect after later ones (%s), the current state is sent again',
   async (text, first, second) => {
     let open = (): void => {};
     const opened = new Promise<void>((resolve) => (open = resolve));

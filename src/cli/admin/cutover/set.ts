@@ -1,7 +1,6 @@
 import { Argument } from 'commander';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { authorityOf, modes, ruleOf, type Mode } from '../../../cutover/modes.ts';
-import { leaseHolder } from '../../../cutover/replay/lease.ts';
 import { createReplayQueue, type ReplayQueue } from '../../../cutover/replay/queue/queue.ts';
 import { switchMode, type SwitchOutcome } from '../../../cutover/switch/coordinator.ts';
 import { readCutover, cutoverRemove } from '../../../cutover/switch/registry.ts';
@@ -13,7 +12,7 @@ import {
   type Finding,
   type Verdict,
 } from '../../../cutover/verdict/readiness.ts';
-import { cutoverKey } from '../../../redis/keys.ts';
+import { cutoverKey, replayerKey } from '../../../redis/keys.ts';
 import { organizationsBeingLoaded } from '../../../migration/runs/runs.ts';
 import { counted, number } from '../../../lib/numbers.ts';
 import type { AdminCommand } from '../command.ts';
@@ -126,11 +125,11 @@ async function untilReplayed(store: RedisClient, keyPrefix: string, queue: Repla
   const deadline = performance.now() + longestReplay;
   for (;;) {
     // First: whoever has the lease may still queue a change again.
-    const holder = await leaseHolder(store, keyPrefix);
+    const holder = await store.get(replayerKey(keyPrefix));
     const isLate = performance.now() >= deadline;
-    if (isLate || (holder === undefined && (await queue.listed()).length === 0)) {
+    if (isLate || (holder === null && (await queue.listed()).length === 0)) {
       const { entries } = await queue.state();
-      if (entries === 0 && holder === undefined) return [];
+      if (entries === 0 && holder === null) return [];
       if (isLate) {
         return entries > 0
           ? [`${counted(entries, 'change')} could not be replayed to the legacy service in time`]

@@ -1,13 +1,10 @@
+import type { Caller } from '../../../domain/caller.ts';
 import { decodeReference, type ProfileChange } from '../../../domain/profile.ts';
 import { pairsOf } from '../../../lib/collections/pairs.ts';
 
 /** Whose API key a change was made with. */
-export interface QueuedCaller {
+export interface QueuedCaller extends Omit<Caller, 'client'> {
   organizationId: string;
-  /** The key's public id. */
-  keyId: string;
-  role: 'player' | 'admin';
-  userId?: string;
 }
 
 /** What was changed here, as far as it has to be replayed to the legacy service. */
@@ -39,16 +36,15 @@ export interface QueuedChange {
   isRetry: boolean;
 }
 
-/** Why the legacy service's response made a change be set aside. */
-export interface Refusal {
-  /** Its HTTP status; 0 where it never answered. */
+/** Why a change is set aside. */
+export interface AsideReason {
+  /** The HTTP status of the legacy service's answer; 0 where it never answered. */
   status: number;
   /** In one line; without values and keys. */
   reason: string;
 }
 
-/** A change that the legacy service has refused. */
-export interface SetAsideChange extends Omit<QueuedChange, 'sender' | 'isRetry'>, Refusal {
+export interface SetAsideChange extends Omit<QueuedChange, 'sender' | 'isRetry'>, AsideReason {
   /** When it was set aside, ms by the store's clock. */
   setAsideAt: number;
 }
@@ -60,6 +56,11 @@ export function timeOf(id: string): number {
 
 /** An entry of the queue: its id, who has begun to send it or '', and its fields (lua/lib/replay.lua). */
 export type EntryReply = [id: string, sender: string, fields: string[]];
+
+/** Those fields of an entry that say whose change it is (lua/lib/replay.lua). */
+export function callerFields({ keyId, role, userId = '' }: QueuedCaller, sealed: string) {
+  return { key: keyId, role, user: userId, sealed };
+}
 
 /** The fields of an entry (lua/lib/replay.lua). */
 type Fields = Record<'key' | 'role' | 'user' | 'sealed' | 'kind' | 'change' | 'retry', string>;

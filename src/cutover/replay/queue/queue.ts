@@ -11,13 +11,14 @@ import {
 import { createReplayListings, whileListed } from '../../../redis/replay-listings.ts';
 import {
   byId,
+  callerFields,
   timeOf,
   toQueuedChange,
   toSetAsideChange,
   type AcceptedChange,
+  type AsideReason,
   type EntryReply,
   type QueuedChange,
-  type Refusal,
   type SetAsideChange,
 } from './changes.ts';
 
@@ -73,6 +74,8 @@ export type ReplayState = Awaited<ReturnType<ReplayQueue['state']>>;
 export function createReplayQueue(store: RedisClient, prefix: string) {
   const listings = createReplayListings(store, prefix);
   const baseOf = (organizationId: string): string => organizationBase(prefix, organizationId);
+  const queueListed = <Reply>(id: string, run: (base: string, listing: string) => Promise<Reply>) =>
+    whileListed(listings.of(id), (listing) => run(baseOf(id), listing));
 
   async function* organizations(): AsyncGenerator<string[]> {
     yield* yieldingChunks(await store.smembers(organizationsKey(prefix)), organizationsAtOnce);
@@ -153,7 +156,7 @@ export function createReplayQueue(store: RedisClient, prefix: string) {
       return { forMs, isOtherAccepted: isOtherAccepted === 1 };
     },
     /** Takes an entry out of the queue for the operator to decide about; false if it is not in the queue. */
-    setAside: async (organizationId: string, id: string, { status, reason }: Refusal): Promise<boolean> =>
+    setAside: async (organizationId: string, id: string, { status, reason }: AsideReason): Promise<boolean> =>
       (await setEntryAside(store, baseOf(organizationId), id, status, reason)) === 1,
     /** The changes set aside in an organization, in the order in which they were accepted. */
     listSetAside: async (organizationId: string): Promise<SetAsideChange[]> => {
@@ -162,22 +165,19 @@ export function createReplayQueue(store: RedisClient, prefix: string) {
     },
     /** Puts a change that waits, or was set aside, at the end of the queue as a retry; false if there is none. */
     retry: async (organizationId: string, id: string): Promise<boolean> =>
-      (await whileListed(listings.of(organizationId), (listing) =>
-        retryEntry(store, baseOf(organizationId), listing, id),
-      )) === 1,
+      (await queueListed(organizationId, (base, listing) => retryEntry(store, base, listing, id))) === 1,
     /**
      * Queues sending the current state (the whole denylist for a change of it), for a request that may have taken
      * effect after what another sender sent.
      */
     sendAgain: async ({ caller, sealedKey, change }: QueuedChange, sender: string): Promise<void> => {
-      const { organizationId, keyId, role, userId = '' } = caller;
       const what =
         change.kind === 'put'
           ? { kind: change.kind, change: '{}' }
           : { kind: 'overwrite', change: JSON.stringify({ list: '' }) };
-      const fields = JSON.stringify({ key: keyId, role, user: userId, sealed: sealedKey, ...what });
-      await whileListed(listings.of(organizationId), (listing) =>
-        sendEntryAgain(store, baseOf(organizationId), listing, fields, sender),
+      const fields = JSON.stringify({ ...callerFields(caller, sealedKey), ...what });
+      await queueListed(caller.organizationId, (base, listing) =>
+        sendEntryAgain(store, base, listing, fields, sender),
       );
     },
     /** Discards a change that was set aside; false if there is none. */

@@ -2,7 +2,7 @@ import { ProblemError } from '../../../contract/problems.ts';
 import type { ReplayAbility } from '../credentials.ts';
 import type { ReplayListings } from '../../../redis/replay-listings.ts';
 import type { Queued } from '../../../redis/changes.ts';
-import type { QueuedCaller } from './changes.ts';
+import { callerFields, type QueuedCaller } from './changes.ts';
 
 /** With what the scripts queue a caller's change (lua/lib/change.lua). */
 export type Queueing = (caller: QueuedCaller, apiKey: string) => Queued;
@@ -22,14 +22,7 @@ export function createQueueing(
         'This instance cannot record changes for the legacy service.',
       );
     }
-    const { keyId, role, userId = '' } = caller;
-    const fields = JSON.stringify({
-      key: keyId,
-      role,
-      user: userId,
-      sealed: ability.credentials.seal(caller, apiKey),
-      most,
-    });
-    return { fields, listing: listings.of(caller.organizationId) };
+    const fields = callerFields(caller, ability.credentials.seal(caller, apiKey));
+    return { fields: JSON.stringify({ ...fields, most }), listing: listings.of(caller.organizationId) };
   };
 }

@@ -9,7 +9,6 @@ import { createQueueing } from '../../../../src/cutover/replay/queue/queueing.ts
 import type { AcceptedChange } from '../../../../src/cutover/replay/queue/changes.ts';
 import { currentProfile } from '../../../../src/cutover/replay/current-state.ts';
 import { createReplayQueue, type ReplayQueue } from '../../../../src/cutover/replay/queue/queue.ts';
-import { claimLease, leaseHolder } from '../../../../src/cutover/replay/lease.ts';
 import { defaultSettings } from '../../../../src/domain/settings.ts';
 import { closeRedis } from '../../../../src/redis/connection/connect.ts';
 import { banUsernames, overwriteDenylist, removeDenied } from '../../../../src/redis/denylist.ts';
@@ -422,26 +421,3 @@ async function toCommands(change: AcceptedChange, user: string): Promise<Command
     }
   }
 }
-
-describe('the lease of the instance that replays', () => {
-  test('belongs to one instance at a time, until it is released', async () => {
-    const mine = await claimLease(store, prefix, 'one');
-    expect(mine?.isHeld()).toBe(true);
-    expect(await claimLease(store, prefix, 'two')).toBeUndefined();
-    expect(await leaseHolder(store, prefix)).toBe('one');
-    expect(await mine?.renew()).toBe(true);
-    await mine?.release();
-    expect(mine?.isHeld()).toBe(false);
-    expect((await claimLease(store, prefix, 'two'))?.isHeld()).toBe(true);
-  });
-
-  test('is not renewed or released by an instance that has lost it', async () => {
-    const lost = await claimLease(store, prefix, 'one');
-    await store.del(`${prefix}cutover:replayer`);
-    await claimLease(store, prefix, 'two');
-    expect(await lost?.renew()).toBe(false);
-    expect(lost?.isHeld()).toBe(false);
-    await lost?.release();
-    expect(await leaseHolder(store, prefix)).toBe('two');
-  });
-});

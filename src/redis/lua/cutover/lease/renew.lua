@@ -1,7 +1,7 @@
 #!lua
 -- @key any
--- KEYS[1]  <prefix>cutover:replayer
--- ARGV[1]  the instance that has the lease
+-- KEYS[1]  the lease
+-- ARGV[1]  who has it
 -- ARGV[2]  lease in ms
 --
 -- 1, or 0 if it is lost

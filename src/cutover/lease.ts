@@ -1,0 +1,51 @@
+import { repeat } from '../lib/repeat.ts';
+import type { RedisClient } from '../redis/connection/client.ts';
+import { script } from '../redis/connection/script-loader.ts';
+
+const renewLease = script<[holder: string, leaseMs: number], number>('cutover/lease/renew');
+const releaseLease = script<[holder: string], number>('cutover/lease/release');
+
+/** How long a lease holds without being renewed, in ms. */
+export const leaseMs = 5000;
+/** How much earlier its holder considers it ended than Redis does, since clocks differ in speed, in ms. */
+const margin = 500;
+
+/** A key in Redis that one holder has at a time, and renews. */
+export type Lease = ReturnType<typeof keepLease>;
+
+/** Takes a lease; undefined while another holder has it. */
+export async function claimLease(
+  store: RedisClient,
+  key: string,
+  holder: string,
+): Promise<Lease | undefined> {
+  const sentAt = performance.now();
+  if ((await store.set(key, holder, 'PX', leaseMs, 'NX')) === null) return undefined;
+  return keepLease(store, key, holder, sentAt);
+}
+
+/** Renews a lease that was taken by a request sent at `sentAt`, by the monotonic clock: Redis starts to count later. */
+export function keepLease(store: RedisClient, key: string, holder: string, sentAt: number) {
+  let heldUntil = sentAt + leaseMs - margin;
+  const renewing = repeat(async () => {
+    const at = performance.now();
+    try {
+      const isOurs = (await renewLease(store, key, holder, leaseMs)) === 1;
+      heldUntil = isOurs ? at + leaseMs - margin : 0;
+    } catch {
+      // While Redis is away, the lease holds as long as it did before.
+    }
+  }, leaseMs / 5);
+  return {
+    /** Whether it is certainly held now; to be checked immediately before each request. */
+    isHeld: (): boolean => performance.now() < heldUntil,
+    /** Renews it no more. */
+    stop: renewing.stop,
+    /** Lets another holder take it at once. */
+    release: async (): Promise<void> => {
+      await renewing.stop();
+      heldUntil = 0;
+      await releaseLease(store, key, holder);
+    },
+  };
+}
