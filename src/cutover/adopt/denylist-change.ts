@@ -4,17 +4,18 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { ProblemError } from '../../contract/problems.ts';
 import { yieldingChunks } from '../../lib/time-slices.ts';
 import { script } from '../../redis/connection/script-loader.ts';
+import { denylistChangeKey } from '../../redis/keys.ts';
 import { readWriteSnapshot } from '../../redis/changes.ts';
 import type { Gap } from '../compare/findings.ts';
 import type { Change, Credentials } from '../forward/calls.ts';
 import { readJson } from '../forward/content.ts';
+import { keepLease, leaseMs } from '../lease.ts';
 import { outcomeDelay, visibleAfter, type MarkedChange, type MirrorOptions } from './mirrored-change.ts';
 
 const beginChange = script<
   [epoch: number, index: '', token: string, leaseMs: number, waitMs: number],
   number
 >('cutover/adopt/begin_denylist_change');
-const renewChange = script<[token: string, leaseMs: number], number>('cutover/adopt/renew_denylist_change');
 const endChange = script<[token: string, number: number], 'ended' | 'lapsed'>(
   'cutover/adopt/end_denylist_change',
 );
@@ -30,21 +31,15 @@ const applyRows = script<
   'stale' | 'frozen' | 'lapsed' | 'applied'
 >('cutover/adopt/denylist');
 
-/** How long other changes wait for an instance that died, in ms. */
-const lease = 5000;
-/** How long a change waits for its turn, in ms. */
-const longestWait = 10_000;
+const longestWaitMs = 10_000;
 const pause = 25;
 /** Names in one call of the script. */
 const namesAtOnce = 60;
 
 /** A name, and its replacement if it is banned. */
-type Row = readonly [name: string, replacement?: string];
+type ListedName = readonly [name: string, replacement?: string];
 
-/**
- * Begins a denylist change, the only one of its organization until it has ended. It waits for the one under way, 10 s
- * at most; then it is refused with `overloaded`.
- */
+/** Begins a denylist change, one at a time in its organization; `overloaded` if its turn does not come in 10 s. */
 export async function beginDenylistChange(
   { store, legacy, findings }: MirrorOptions,
   { organizationId, base }: Credentials,
@@ -52,21 +47,20 @@ export async function beginDenylistChange(
 ): Promise<MarkedChange> {
   const { epoch } = admission;
   const token = randomUUID();
-  const deadline = performance.now() + longestWait;
-  const begin = () => beginChange(store, base, epoch, '', token, lease, visibleAfter(legacy));
+  const deadline = performance.now() + longestWaitMs;
   await findings.register(organizationId);
-  let number = await begin();
-  while (number === 0) {
+  let sentAt: number;
+  let number: number;
+  for (;;) {
+    sentAt = performance.now();
+    number = await beginChange(store, base, epoch, '', token, leaseMs, visibleAfter(legacy));
+    if (number > 0) break;
     if (performance.now() > deadline) {
       throw new ProblemError('overloaded', 'Another change of this denylist is under way.');
     }
     await sleep(pause);
-    number = await begin();
   }
-  const renewing = setInterval(() => {
-    // The next call notices a lost lease.
-    renewChange(store, base, token, lease).catch(() => {});
-  }, lease / 4);
+  const lease = keepLease(store, denylistChangeKey(base), token, sentAt);
 
   /**
    * Applies an accepted change as the legacy service answered it; returns the gap that is left if that is not possible.
@@ -78,42 +72,37 @@ export async function beginDenylistChange(
         const notAdded = answer === undefined ? [] : namesNotAdded(answer);
         if (notAdded === undefined) return 'denylist-response-unreadable';
         const refused = new Set(notAdded);
-        const replacements = [...((await readBody()) as ReadonlyMap<string, string>)];
-        return await applyAll(
+        const replacements = (await readBody()) as ReadonlyMap<string, string>;
+        await applyAll(
           'ban',
-          replacements.filter(([name]) => !refused.has(name)),
+          [...replacements].filter(([name]) => !refused.has(name)),
         );
+        return undefined;
       }
       case 'removeDeniedUsernames': {
         const deleted = stringsIn(answer, 'usernamesDeleted');
-        return deleted === undefined
-          ? 'denylist-response-unreadable'
-          : await applyAll('remove', toRows(deleted));
+        if (deleted === undefined) return 'denylist-response-unreadable';
+        await applyAll('remove', toRows(deleted));
+        return undefined;
       }
-      default: {
-        const usernames = (await readBody()) as readonly string[];
-        return (
-          (await applyPart('stage', [])) ??
-          (await applyAll('stage', toRows(usernames))) ??
-          (await applyPart('commit', []))
-        );
-      }
+      default:
+        await applyPart('stage', []);
+        await applyAll('stage', toRows((await readBody()) as readonly string[]));
+        await applyPart('commit', []);
+        return undefined;
     }
   }
 
   /** Applies names in parts, each under the comparison in force by then. */
-  async function applyAll(what: 'ban' | 'remove' | 'stage', names: Iterable<Row>): Promise<Gap | undefined> {
-    for await (const part of yieldingChunks(names, namesAtOnce)) {
-      const gap = await applyPart(what, part);
-      if (gap !== undefined) return gap;
-    }
-    return undefined;
+  async function applyAll(what: Parameters<typeof applyPart>[0], names: Iterable<ListedName>): Promise<void> {
+    for await (const part of yieldingChunks(names, namesAtOnce)) await applyPart(what, part);
   }
 
+  /** Throws if the lease is lost. */
   async function applyPart(
     what: 'ban' | 'remove' | 'stage' | 'commit',
-    part: readonly Row[],
-  ): Promise<Gap | undefined> {
+    part: readonly ListedName[],
+  ): Promise<void> {
     for (;;) {
       const snapshot = await readWriteSnapshot(store, base);
       const rows = part.map(([name, replacement]) => [
@@ -125,8 +114,8 @@ export async function beginDenylistChange(
       ]);
       const { index } = snapshot;
       const reply = await applyRows(store, base, epoch, index, token, number, what, JSON.stringify(rows));
-      if (reply === 'applied') return undefined;
-      if (reply === 'lapsed') return 'denylist-change-interrupted';
+      if (reply === 'applied') return;
+      if (reply === 'lapsed') throw new Error('the lease of a denylist change was lost');
       await sleep(pause);
     }
   }
@@ -137,7 +126,7 @@ export async function beginDenylistChange(
       findings.gap(organizationId, gap, outcomeDelay(legacy));
       await findings.flush();
     }
-    clearInterval(renewing);
+    await lease.stop();
     await endChange(store, base, token, number);
   }
 
@@ -154,20 +143,16 @@ export async function beginDenylistChange(
   };
 }
 
-function* toRows(names: Iterable<string>): Generator<Row, void> {
+function* toRows(names: Iterable<string>): Generator<ListedName, void> {
   for (const name of names) yield [name];
 }
 
-/** The strings under this name; undefined if there is no such list. */
 function stringsIn(answer: unknown, name: string): string[] | undefined {
   const list = (answer as Record<string, unknown> | null | undefined)?.[name];
   return isStrings(list) ? list : undefined;
 }
 
-/**
- * The names that a ban could not add; undefined if an answer has no such list. The contract does not show its shape
- * (4.3.5): any list of strings is taken for it.
- */
+/** The names that a ban could not add: any list of strings, since the contract does not show its shape (4.3.5). */
 export function namesNotAdded(answer: unknown): string[] | undefined {
   if (isStrings(answer)) return answer;
   if (typeof answer !== 'object' || answer === null) return undefined;
