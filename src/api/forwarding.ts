@@ -4,13 +4,13 @@ import type { Request, Response } from 'express';
 import type { Operation } from '../contract/operations.ts';
 import type { Credentials } from '../cutover/forward/calls.ts';
 import { requestHeaders, responseHeaders } from '../cutover/forward/headers.ts';
-import type { LegacyRequest } from '../cutover/forward/legacy.ts';
+import type { LegacyRequest, LegacyResponse } from '../cutover/forward/legacy.ts';
 import { spool, type SpooledBody } from '../cutover/forward/spool.ts';
 import { authorityOf } from '../cutover/modes.ts';
 import type { Admission, Cutover } from '../cutover/switch/instance.ts';
-import type { Forwarded, Traffic } from '../cutover/traffic.ts';
+import type { Traffic } from '../cutover/traffic.ts';
 import type { Caller } from '../domain/caller.ts';
-import { authenticate } from '../redis/changes.ts';
+import { authenticate, type AuthenticationOutcome } from '../redis/changes.ts';
 import { findCredentials, type AuthenticationOptions } from './authentication.ts';
 import { callOf } from './call.ts';
 import type { LoadShedding } from './middleware/load-shedding.ts';
@@ -57,52 +57,41 @@ export function createForwarding(options: ForwardingOptions): Forwarding {
       return undefined;
     }
     const credentials = credentialsOf(request);
-    const caller = await knownCaller(credentials);
+    const found = await lookUp(credentials);
+    const caller = found?.kind === 'known' ? found.caller : undefined;
     // Otherwise a client that makes up keys could use up the limit of all others.
     const sender = caller?.keyId ?? request.ip ?? '';
     const body = await receive(row.operation, sender, request, response);
-    const admission = await admit(body);
+    let release = (): void => {};
     const end = async (): Promise<void> => {
-      admission.release();
+      release();
       await body.discard();
     };
-    if (authorityOf(admission.mode) === 'redis') {
-      try {
-        return await serveHere(row, replayed(request, body), response, admission);
-      } finally {
-        await end();
-      }
-    }
-    callOf(response).organizationId = credentials?.organizationId;
     let isForwarded = false;
     try {
+      const admission = await cutover.admitChange();
+      release = admission.release;
+      if (authorityOf(admission.mode) === 'redis')
+        return await serveHere(row, replayed(request, body), response, admission);
+      callOf(response).organizationId = credentials?.organizationId;
       await holdingSlot(async () => {
         isForwarded = true;
-        const forwarded = await traffic.change({
+        const answered = await traffic.change({
           operation: row.operation,
           credentials,
-          caller,
+          found,
           request: toLegacyRequest(request, response, body),
           readBody: async () => await row.body?.(replayed(request, body), response),
           admission,
           end,
         });
-        await relay(response, forwarded);
+        await relay(response, answered, caller);
       });
+      return undefined;
     } finally {
       if (!isForwarded) await end();
     }
-    return undefined;
   };
-
-  async function admit(body: SpooledBody): Promise<Admission> {
-    try {
-      return await cutover.admitChange();
-    } catch (error) {
-      await body.discard();
-      throw error;
-    }
-  }
 
   async function holdingSlot(work: () => Promise<void>): Promise<void> {
     load.slots.enter();
@@ -131,12 +120,11 @@ export function createForwarding(options: ForwardingOptions): Forwarding {
     }
   }
 
-  /** Whose key this is; undefined where Redis does not know it, or is away: the legacy service answers all the same. */
-  async function knownCaller(credentials: Credentials | undefined): Promise<Caller | undefined> {
+  /** Undefined if Redis is away: the legacy service answers all the same. */
+  async function lookUp(credentials: Credentials | undefined): Promise<AuthenticationOutcome | undefined> {
     if (credentials === undefined) return undefined;
     try {
-      const found = await authenticate(options.store, credentials.base, credentials.sha256);
-      return found.kind === 'known' ? found.caller : undefined;
+      return await authenticate(options.store, credentials.base, credentials.sha256);
     } catch {
       return undefined;
     }
@@ -151,7 +139,8 @@ export function createForwarding(options: ForwardingOptions): Forwarding {
     const credentials = credentialsOf(request);
     callOf(response).organizationId = credentials?.organizationId;
     const { signal } = abandoned;
-    await relay(response, await traffic.read(credentials, { ...toLegacyRequest(request, response), signal }));
+    const answered = await traffic.read(credentials, { ...toLegacyRequest(request, response), signal });
+    await relay(response, answered.response, answered.caller);
   }
 
   function credentialsOf(request: Request): Credentials | undefined {
@@ -181,7 +170,11 @@ function toLegacyRequest(request: Request, response: Response, body?: SpooledBod
  * Relays a response as it comes in, no faster than the client reads it. It is read to its end even if the client has
  * left, since its outcome is adopted in any case.
  */
-async function relay(response: Response, { status, headers, body, caller }: Forwarded): Promise<void> {
+async function relay(
+  response: Response,
+  { status, headers, body }: LegacyResponse,
+  caller: Caller | Promise<Caller | undefined> | undefined,
+): Promise<void> {
   const call = callOf(response);
   if (!response.destroyed) response.writeHead(status, [...call.headers, ...responseHeaders(headers)]);
   try {
@@ -194,7 +187,7 @@ async function relay(response: Response, { status, headers, body, caller }: Forw
     response.destroy();
   }
   if (!response.destroyed) response.end();
-  // For the ledger; it has been looked up meanwhile.
+  // For the ledger; that of a read has been looked up meanwhile.
   call.caller = await caller;
 }
 

@@ -1,24 +1,17 @@
 import { setMaxListeners } from 'node:events';
 import type { FileUrl } from '../contract/views.ts';
-import type { Caller } from '../domain/caller.ts';
 import type { Log } from '../log.ts';
 import { readOwnProfile } from '../redis/profiles.ts';
-import { authenticate } from '../redis/changes.ts';
 import type { RedisClient } from '../redis/connection/client.ts';
 import { beginDenylistChange } from './adopt/denylist-change.ts';
 import { forwardMirrored } from './adopt/mirrored-change.ts';
 import { markProfileChange } from './adopt/profile-change.ts';
 import { createReadCheck } from './adopt/read-check.ts';
-import { createFindings, judgeKey } from './compare/findings.ts';
-import type { Change, Credentials, Relayed } from './forward/calls.ts';
+import { createFindings } from './compare/findings.ts';
+import type { Change, Credentials } from './forward/calls.ts';
 import { observed } from './forward/content.ts';
-import type { Legacy, LegacyRequest } from './forward/legacy.ts';
+import type { Legacy, LegacyRequest, LegacyResponse } from './forward/legacy.ts';
 import type { Cutover } from './switch/instance.ts';
-
-/** What is relayed to a client, and the caller as Redis knows it, which never rejects. */
-export interface Forwarded extends Relayed {
-  caller: Promise<Caller | undefined>;
-}
 
 /** Requests while the legacy service is the authority. */
 export type Traffic = ReturnType<typeof createTraffic>;
@@ -64,11 +57,13 @@ export function createTraffic(options: TrafficOptions) {
   }
 
   return {
-    read: async (credentials: Credentials | undefined, request: LegacyRequest): Promise<Forwarded> => {
-      const lookup = quietly(credentials && readOwnProfile(store, credentials.base, credentials.sha256));
+    /** `caller`, as Redis knows it, never rejects. */
+    read: async (credentials: Credentials | undefined, request: LegacyRequest) => {
+      // The legacy service answers, whatever Redis does.
+      const lookup = credentials && readOwnProfile(store, credentials.base, credentials.sha256).catch(ignore);
       const response = await legacy.send(request);
-      const caller = lookup.then(callerOf);
-      if (credentials === undefined || request.method !== 'GET') return { ...response, caller };
+      const caller = lookup?.then((here) => (here && 'caller' in here ? here.caller : undefined));
+      if (credentials === undefined || request.method !== 'GET') return { response, caller };
       const body = observed(response.body, longestProfile, (whole) => {
         if (underWay.size >= mostComparisons) return;
         inBackground(async () => {
@@ -76,20 +71,18 @@ export function createTraffic(options: TrafficOptions) {
           if (here !== undefined) await checkRead(credentials, response, whole, here);
         });
       });
-      return { ...response, body, caller };
+      return { response: { ...response, body }, caller };
     },
-    change: async (change: Change): Promise<Forwarded> => {
-      const { credentials, caller, admission } = change;
-      const lookup = caller
-        ? Promise.resolve({ kind: 'known', caller })
-        : quietly(credentials && authenticate(store, credentials.base, credentials.sha256));
+    change: async (change: Change): Promise<LegacyResponse> => {
+      const { credentials, found, admission } = change;
       // Without credentials there is nobody whose change it could be.
       const response =
         credentials !== undefined && admission.mode === 'mirror'
-          ? await mirrored(change, credentials, lookup)
+          ? await mirrored(change, credentials)
           : await passed(change);
-      if (credentials !== undefined) inBackground(() => judge(credentials, response.status, lookup));
-      return { ...response, caller: lookup.then(callerOf) };
+      if (credentials !== undefined && found !== undefined)
+        findings.judgedKey(credentials, response.status, found.kind);
+      return response;
     },
     /** Waits for background work that outlives the responses. */
     close: async (): Promise<void> => {
@@ -103,7 +96,7 @@ export function createTraffic(options: TrafficOptions) {
     },
   };
 
-  async function passed({ request, end }: Change): Promise<Relayed> {
+  async function passed({ request, end }: Change): Promise<LegacyResponse> {
     try {
       const response = await legacy.send(request);
       return { ...response, body: observed(response.body, 0, () => void end()) };
@@ -113,38 +106,19 @@ export function createTraffic(options: TrafficOptions) {
     }
   }
 
-  async function mirrored(change: Change, credentials: Credentials, lookup: Lookup): Promise<Relayed> {
-    return await forwardMirrored(mirror, credentials.organizationId, change, async () => {
-      if (change.operation !== 'putProfile') return await beginDenylistChange(mirror, credentials, change);
-      const here = await lookup;
-      if (here === undefined) return 'unmarked-change';
-      const userId = here.caller?.userId;
-      if (userId === undefined) return 'unknown-key';
-      return await markProfileChange(mirror, credentials, userId, change);
+  async function mirrored(change: Change, credentials: Credentials): Promise<LegacyResponse> {
+    return await forwardMirrored(mirror, credentials, change, async () => {
+      const { operation, found } = change;
+      if (operation !== 'putProfile') return await beginDenylistChange(mirror, credentials, change);
+      if (found === undefined) return 'unmarked-change';
+      const userId = found.kind === 'known' ? found.caller.userId : undefined;
+      return userId === undefined
+        ? 'unknown-key'
+        : await markProfileChange(mirror, credentials, userId, change);
     });
   }
-
-  /** Records which services accepted the key of a change. */
-  async function judge(credentials: Credentials, status: number, lookup: Lookup): Promise<void> {
-    const here = await lookup;
-    const finding = here && judgeKey(status, here.kind);
-    const { organizationId, sha256, userAgent } = credentials;
-    if (finding !== undefined) findings.judgedKey(organizationId, finding, sha256, userAgent);
-  }
 }
 
-/** What is known here of a caller; undefined if Redis is away, or there is nothing to look up. */
-type Lookup = Promise<{ kind: string; caller?: Caller } | undefined>;
-
-/** The legacy service answers, whatever a look-up finds. */
-async function quietly<Found>(lookup: Promise<Found> | undefined): Promise<Found | undefined> {
-  try {
-    return await lookup;
-  } catch {
-    return undefined;
-  }
-}
-
-function callerOf(found: { kind: string; caller?: Caller } | undefined): Caller | undefined {
-  return found?.caller;
+function ignore(): undefined {
+  return undefined;
 }

@@ -44,9 +44,7 @@ const storeAdopted = script<
   'stale' | 'frozen' | 'again' | 'superseded' | 'adopted' | 'conflict'
 >('cutover/adopt/profile');
 
-/** Makes Redis agree with the legacy service about a user. */
 export interface Adoption {
-  /** The credentials with which the profile is read from the legacy service. */
   credentials: Pick<Credentials, 'base' | 'headers'>;
   userId: string;
   epoch: number;
@@ -56,10 +54,7 @@ export interface Adoption {
   isExpected: (shown: Shown) => boolean;
 }
 
-/**
- * `absent`: the legacy service has no profile of the user; what is here stays, and counts as a difference. If an
- * adoption fails, marks of unsettled changes stay.
- */
+/** `absent`: the legacy service has no such profile; what is here stays, and counts as a difference. */
 export type AdoptionOutcome =
   | 'adopted'
   | 'superseded'

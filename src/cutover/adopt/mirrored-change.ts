@@ -3,7 +3,7 @@ import { isStoreUnavailable } from '../../redis/connection/connect.ts';
 import type { RedisClient } from '../../redis/connection/client.ts';
 import { isOutdated } from '../../redis/changes.ts';
 import type { Findings, Gap } from '../compare/findings.ts';
-import type { Change, Relayed } from '../forward/calls.ts';
+import type { Change, Credentials } from '../forward/calls.ts';
 import { bodyOf, longestResponse, observed } from '../forward/content.ts';
 import type { Legacy, LegacyResponse } from '../forward/legacy.ts';
 import type { Cutover } from '../switch/instance.ts';
@@ -39,10 +39,10 @@ export interface MarkedChange {
 /** Forwards a change that `mark` has marked, and adopts its result. */
 export async function forwardMirrored(
   { legacy, findings, cutover, inBackground }: MirrorOptions,
-  organizationId: string,
+  { organizationId }: Credentials,
   { request, admission, end }: Change,
   mark: () => Promise<MarkedChange | Gap>,
-): Promise<Relayed> {
+): Promise<LegacyResponse> {
   const marked = await markedOrGap();
   let response: LegacyResponse;
   try {
@@ -71,29 +71,27 @@ export async function forwardMirrored(
   });
   return { ...response, body };
 
-  /**
-   * If Redis is unavailable, the legacy service is the authority, and its clients notice nothing. An instance that a
-   * switch has left behind, however, must not forward the change, which then ends here.
-   */
+  /** Where Redis is away the change is forwarded all the same; one that a switch has left behind ends here. */
   async function markedOrGap(): Promise<MarkedChange> {
     try {
-      const begun = await mark();
+      const begun = await mark().catch((error: unknown): Gap => {
+        if (isStoreUnavailable(error) && !isOutdated(error)) return 'unmarked-change';
+        throw error;
+      });
       return typeof begun === 'string' ? unmarked(begun) : begun;
     } catch (error) {
-      if (isStoreUnavailable(error) && !isOutdated(error)) return unmarked('unmarked-change');
       await end();
       throw error;
     }
   }
 
   function unmarked(gap: Gap): MarkedChange {
-    const noteFor = (pendingMs: number) => async () => findings.gap(organizationId, gap, pendingMs);
-    const atOnce = noteFor(0);
+    const record = async (): Promise<void> => findings.gap(organizationId, gap, 0);
     return {
-      accepted: atOnce,
+      accepted: record,
       refused: () => Promise.resolve(),
-      unknown: noteFor(outcomeDelay(legacy)),
-      leftBehind: atOnce,
+      unknown: async () => findings.gap(organizationId, gap, outcomeDelay(legacy)),
+      leftBehind: record,
     };
   }
 

@@ -3,13 +3,12 @@ import type { FileUrl } from '../../contract/views.ts';
 import { readOwnProfile, type ReadOutcome } from '../../redis/profiles.ts';
 import { unsettledKey } from '../../redis/keys.ts';
 import { compare, differingFields, shownByLegacy, type Shown } from '../compare/compare.ts';
-import { judgeKey } from '../compare/findings.ts';
 import type { Credentials } from '../forward/calls.ts';
 import type { LegacyResponse } from '../forward/legacy.ts';
 import { adoptProfile, drawAdoption, readFromLegacy, settleChange } from './adoption.ts';
 import type { MirrorOptions } from './mirrored-change.ts';
 
-/** The maximum of users that are read again at a time; the next read of one that is left out starts over. */
+/** How many users are read again at a time; the next read of one that is left out starts over. */
 const mostLooks = 64;
 
 /** Compares what the legacy service has answered to a GET with what Redis would have said. In mirror, repairs Redis. */
@@ -31,8 +30,8 @@ export function createReadCheck(options: MirrorOptions & { fileUrl: FileUrl }): 
   }
 
   /**
-   * Adopts the user unless another read matches. Marks whose outcome must be visible by then, as those of an instance
-   * that was killed, are removed by either. `isMatch`: the last read matched, and nothing else is left to do.
+   * Adopts the user unless another read matches; either removes the marks of changes that must be visible by then.
+   * `isMatch`: the last read matched, and nothing else is left to do.
    */
   async function lookAgain(credentials: Credentials, userId: string, isMatch: boolean): Promise<void> {
     const { organizationId, base } = credentials;
@@ -78,9 +77,8 @@ export function createReadCheck(options: MirrorOptions & { fileUrl: FileUrl }): 
   }
 
   return async (credentials, response, body, here) => {
-    const { organizationId, base, sha256, userAgent } = credentials;
-    const finding = judgeKey(response.status, here.kind);
-    if (finding !== undefined) findings.judgedKey(organizationId, finding, sha256, userAgent);
+    const { organizationId, base } = credentials;
+    const finding = findings.judgedKey(credentials, response.status, here.kind);
     if (finding !== 'agreed' || here.kind === 'unknown') return;
     const { userId } = here.caller;
     if (userId === undefined) return;

@@ -1,6 +1,7 @@
 import { repeat } from '../../lib/repeat.ts';
 import type { Log } from '../../log.ts';
 import { forwardedOrganizationsKey, organizationBase } from '../../redis/keys.ts';
+import type { Credentials } from '../forward/calls.ts';
 import type { ComparedField } from './compare.ts';
 import type { RedisClient } from '../../redis/connection/client.ts';
 import { script } from '../../redis/connection/script-loader.ts';
@@ -44,10 +45,10 @@ export const adoptionFailureTexts: Record<AdoptionFailure, string> = {
 };
 
 /** Who accepted an API key: only the legacy service, only Redis, or both. */
-export type KeyFinding = 'unmapped' | 'refused' | 'agreed';
+type KeyFinding = 'unmapped' | 'refused' | 'agreed';
 
-/** How the two judge a key, by what the legacy service answered; undefined if that does not tell. */
-export function judgeKey(status: number, here: string): KeyFinding | undefined {
+/** Undefined if the status does not tell. */
+function judgeKey(status: number, here: string): KeyFinding | undefined {
   const isKnownHere = here !== 'unknown' && here !== 'no-user';
   if (status < 300 || status === 404) return isKnownHere ? 'agreed' : 'unmapped';
   return status === 401 && isKnownHere ? 'refused' : undefined;
@@ -168,13 +169,15 @@ export function createFindings(store: RedisClient, prefix: string, log: Log) {
       if (comparison.kind !== 'unreadable') setBounded(users, comparison.userId, fields);
     },
     judgedKey: (
-      organizationId: string,
-      finding: KeyFinding,
-      sha256: string,
-      userAgent: string | undefined,
-    ): void => {
+      { organizationId, sha256, userAgent }: Pick<Credentials, 'organizationId' | 'sha256' | 'userAgent'>,
+      status: number,
+      here: string,
+    ): KeyFinding | undefined => {
+      const finding = judgeKey(status, here);
+      if (finding === undefined) return undefined;
       const entry = JSON.stringify({ userAgent: (userAgent ?? '').slice(0, 200), at: Date.now() });
       setBounded(pendingOf(organizationId).keys, sha256, { finding, entry });
+      return finding;
     },
     /** `number`: of the change; an adoption with a higher one has repaired the failure. */
     adoptionFailed: (organizationId: string, userId: string, number: number, reason: AdoptionFailure): void =>

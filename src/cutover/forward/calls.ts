@@ -1,7 +1,7 @@
 import type { Operation } from '../../contract/operations.ts';
-import type { Caller } from '../../domain/caller.ts';
+import type { AuthenticationOutcome } from '../../redis/changes.ts';
 import type { Admission } from '../switch/instance.ts';
-import type { LegacyRequest, LegacyResponse } from './legacy.ts';
+import type { LegacyRequest } from './legacy.ts';
 
 /** What a request authenticates with. */
 export interface Credentials {
@@ -20,17 +20,12 @@ export interface Credentials {
 export interface Change {
   operation: Operation;
   credentials: Credentials | undefined;
-  /** Where it is known already; it is looked up otherwise. */
-  caller: Caller | undefined;
+  /** What Redis knows of their key; undefined if it was away. */
+  found: AuthenticationOutcome | undefined;
   request: LegacyRequest;
   /** What its body says by the rules of the contract; rejects if it follows none. */
   readBody: () => Promise<unknown>;
   admission: Pick<Admission, 'mode' | 'epoch'>;
   /** Called once, when the change has been adopted or nothing has to be done; must not reject. */
   end: () => Promise<void>;
-}
-
-/** The legacy service's response on its way to the client; its body has to be read to the end. */
-export interface Relayed extends Omit<LegacyResponse, 'body'> {
-  body: AsyncIterable<Buffer>;
 }

@@ -39,13 +39,12 @@ export async function* observed(
 
 /** A response's whole body; undefined if it is too long. */
 export async function bodyOf({ body }: Pick<LegacyResponse, 'body'>): Promise<Buffer | undefined> {
-  const parts: Buffer[] = [];
-  let bytes = 0;
-  for await (const part of body as AsyncIterable<Buffer>) {
-    bytes += part.length;
-    if (bytes <= longestResponse) parts.push(part);
-  }
-  return bytes <= longestResponse ? Buffer.concat(parts, bytes) : undefined;
+  let whole: Buffer | undefined;
+  const reading = observed(body, longestResponse, (read) => {
+    whole = read;
+  });
+  while ((await reading.next()).done !== true);
+  return whole;
 }
 
 /** The JSON value that a response's body is; undefined if it is none, or too long. */

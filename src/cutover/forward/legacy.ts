@@ -18,7 +18,7 @@ export interface LegacyResponse {
   status: number;
   /** A name, its value, the next name … */
   headers: string[];
-  body: Readable;
+  body: AsyncIterable<Buffer>;
 }
 
 export interface Legacy {

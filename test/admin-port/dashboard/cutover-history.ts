@@ -52,7 +52,8 @@ export async function writeCutover(
   findings.compared('acme', since, { kind: 'same', userId: 'u1' });
   findings.compared('acme', since, { kind: 'different', userId: 'u2', fields: ['username', 'avatar.url'] });
   findings.compared('acme', since, { kind: 'different', userId: 'u2', fields: ['username'] });
-  findings.judgedKey('acme', 'unmapped', 'a'.repeat(64), 'game/7');
+  const unmapped = { organizationId: 'acme', sha256: 'a'.repeat(64), userAgent: 'game/7' };
+  findings.judgedKey(unmapped, 200, 'unknown');
   findings.adoptionFailed('acme', 'u3', 1, 'profile-not-shown');
   await findings.close();
   await client.set(legacyPicturesKey(keyPrefix), `1204 ${Date.now()}`);
