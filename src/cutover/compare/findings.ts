@@ -1,3 +1,4 @@
+import { setImmediate as nextPhase } from 'node:timers/promises';
 import { repeat } from '../../lib/repeat.ts';
 import type { Log } from '../../log.ts';
 import { forwardedOrganizationsKey, organizationBase } from '../../redis/keys.ts';
@@ -10,7 +11,6 @@ const recordComparisons = script<[since: number, findings: string], 'recorded' |
   'cutover/record_comparisons',
 );
 
-/** What became of one comparison. */
 type Comparison =
   | { kind: 'same'; userId: string }
   | { kind: 'different'; userId: string; fields: readonly ComparedField[] }
@@ -19,10 +19,7 @@ type Comparison =
   /** The legacy service's response was not a profile, or too long. */
   | { kind: 'unreadable' };
 
-/**
- * Why something that the legacy service has may be missing here: a change could not be marked as unsettled while Redis
- * was unavailable; the caller's key is unknown here; or the outcome of a denylist change is unknown.
- */
+/** Why something that the legacy service has may be missing here. */
 export type Gap =
   | 'unmarked-change'
   | 'unknown-key'
@@ -30,13 +27,9 @@ export type Gap =
   | 'denylist-response-unreadable'
   | 'denylist-change-interrupted';
 
-/**
- * Why a change that the legacy service accepted could not be adopted: it did not show the profile; denylist changes or
- * a rebuild of the name index kept interfering; Redis was unavailable; or the mode had been switched by then.
- */
+/** Why a change that the legacy service accepted could not be adopted. */
 export type AdoptionFailure = 'profile-not-shown' | 'overtaken' | 'store-unavailable' | 'mode-switched';
 
-/** The same in words. */
 export const adoptionFailureTexts: Record<AdoptionFailure, string> = {
   'profile-not-shown': 'the legacy service did not show the profile',
   overtaken: 'other changes kept coming between',
@@ -62,9 +55,17 @@ interface Pending {
   counts: Map<string, number>;
   /** In which fields they differ; in none if they match. */
   users: Map<string, readonly ComparedField[]>;
-  failures: Map<string, { number: number; reason: AdoptionFailure }>;
+  failed: Map<string, { number: number; reason: AdoptionFailure }>;
   keys: Map<string, { finding: KeyFinding; entry: string }>;
-  gaps: Map<Gap, { count: number; first: number; pending: number }>;
+  gaps: Map<Gap, NotedGap>;
+}
+
+interface NotedGap {
+  count: number;
+  /** ms since 1970 */
+  first: number;
+  /** For how many ms more a change may take effect. */
+  pending: number;
 }
 
 const flushInterval = 1000;
@@ -72,16 +73,17 @@ const flushInterval = 1000;
 /** Users and keys that one call of the script takes. */
 const partSize = 200;
 
-/** Users and keys that wait for the store at most; beyond, findings are only counted. */
+/** Users and keys that wait for the store at most; beyond, findings are only counted. Also organizations with gaps. */
 const mostPending = 20_000;
 
 /**
- * Collects the results of comparisons, and saves them once a second: no request waits for it, and only the last result
- * for a user or a key counts. Records contain neither values of profiles nor API keys.
+ * Collects what comparing finds and saves it once a second, without values of profiles or API keys: no request waits
+ * for it, and only the last result for a user or a key counts.
  */
 export function createFindings(store: RedisClient, prefix: string, log: Log) {
   let pending = new Map<string, Pending>();
-  let unsavedGaps = 0;
+  /** How many there are in each organization. */
+  const unsavedGaps = new Map<string, number>();
   const registered = new Set<string>();
 
   function pendingOf(organizationId: string): Pending {
@@ -89,7 +91,7 @@ export function createFindings(store: RedisClient, prefix: string, log: Log) {
       since: 0,
       counts: new Map(),
       users: new Map(),
-      failures: new Map(),
+      failed: new Map(),
       keys: new Map(),
       gaps: new Map(),
     };
@@ -98,14 +100,20 @@ export function createFindings(store: RedisClient, prefix: string, log: Log) {
   }
 
   /** A gap is never dropped: it is kept until the store is back. */
-  function note(organizationId: string, gap: Gap, count: number, first: number, pendingMs: number): void {
+  function note(organizationId: string, gap: Gap, noted: NotedGap): void {
     const { gaps } = pendingOf(organizationId);
-    const known = gaps.get(gap);
+    const known = gaps.get(gap) ?? { ...noted, count: 0 };
     gaps.set(gap, {
-      count: count + (known?.count ?? 0),
-      first: Math.min(first, known?.first ?? first),
-      pending: Math.max(pendingMs, known?.pending ?? 0),
+      count: known.count + noted.count,
+      first: Math.min(known.first, noted.first),
+      pending: Math.max(known.pending, noted.pending),
     });
+  }
+
+  function countUnsaved(organizationId: string, more: number): void {
+    const count = (unsavedGaps.get(organizationId) ?? 0) + more;
+    if (count > 0) unsavedGaps.set(organizationId, count);
+    else unsavedGaps.delete(organizationId);
   }
 
   /** Puts an organization on the list of those whose requests are forwarded, before anything is recorded of it. */
@@ -116,38 +124,35 @@ export function createFindings(store: RedisClient, prefix: string, log: Log) {
   }
 
   async function save(organizationId: string, found: Pending): Promise<void> {
-    const { since, counts, gaps } = found;
+    const { since, ...maps } = found;
     await register(organizationId);
     const base = organizationBase(prefix, organizationId);
-    const [users, failures, keys] = [[...found.users], [...found.failures], [...found.keys]];
-    const longest = Math.max(users.length, failures.length, keys.length);
+    const longest = Math.max(...Object.values(maps).map(({ size }) => size));
     for (let at = 0; at === 0 || at < longest; at += partSize) {
-      const findings = {
-        counts: Object.fromEntries(at === 0 ? counts : []),
-        users: Object.fromEntries(users.slice(at, at + partSize)),
-        failed: Object.fromEntries(failures.slice(at, at + partSize)),
-        keys: Object.fromEntries(keys.slice(at, at + partSize)),
-        gaps: Object.fromEntries(at === 0 ? gaps : []),
-      };
-      await recordComparisons(store, base, since, JSON.stringify(findings));
+      const parts = Object.entries(maps).map(
+        ([name, map]) => [name, Object.fromEntries([...map].slice(at, at + partSize))] as const,
+      );
+      await recordComparisons(store, base, since, JSON.stringify(Object.fromEntries(parts)));
     }
   }
 
-  /** Saves what has been found so far. */
   async function flush(): Promise<void> {
     const saving = pending;
     pending = new Map();
+    let reason: string | undefined;
     for (const [organizationId, found] of saving) {
       try {
         await save(organizationId, found);
-        for (const { count } of found.gaps.values()) unsavedGaps -= count;
+        for (const { count } of found.gaps.values()) countUnsaved(organizationId, -count);
       } catch (error) {
-        for (const [gap, { count, first, pending: pendingMs }] of found.gaps)
-          note(organizationId, gap, count, first, pendingMs);
-        log.warn('the findings of comparisons with the legacy service could not be saved', {
-          reason: String(error),
-        });
+        for (const [gap, noted] of found.gaps) note(organizationId, gap, noted);
+        reason ??= String(error);
+        // A store that is away fails so fast that nothing else would get its turn.
+        await nextPhase();
       }
+    }
+    if (reason !== undefined) {
+      log.warn('the findings of comparisons with the legacy service could not be saved', { reason });
     }
   }
 
@@ -168,6 +173,7 @@ export function createFindings(store: RedisClient, prefix: string, log: Log) {
       }
       if (comparison.kind !== 'unreadable') setBounded(users, comparison.userId, fields);
     },
+    /** Whether the two agree about a key, by the status with which the legacy service answered its request. */
     judgedKey: (
       { organizationId, sha256, userAgent }: Pick<Credentials, 'organizationId' | 'sha256' | 'userAgent'>,
       status: number,
@@ -181,14 +187,16 @@ export function createFindings(store: RedisClient, prefix: string, log: Log) {
     },
     /** `number`: of the change; an adoption with a higher one has repaired the failure. */
     adoptionFailed: (organizationId: string, userId: string, number: number, reason: AdoptionFailure): void =>
-      setBounded(pendingOf(organizationId).failures, userId, { number, reason }),
+      setBounded(pendingOf(organizationId).failed, userId, { number, reason }),
     /** `pendingMs`: for how long the change may still take effect in the legacy service. */
     gap: (organizationId: string, gap: Gap, pendingMs: number): void => {
-      unsavedGaps += 1;
-      note(organizationId, gap, 1, Date.now(), pendingMs);
+      countUnsaved(organizationId, 1);
+      note(organizationId, gap, { count: 1, first: Date.now(), pending: pendingMs });
     },
-    /** Whether a gap is not recorded yet. */
-    hasUnsavedGaps: (): boolean => unsavedGaps > 0,
+    hasUnsavedGaps: (): boolean => unsavedGaps.size > 0,
+    /** Whether a gap of one more organization can be kept until the store is back. */
+    hasRoomFor: (organizationId: string): boolean =>
+      unsavedGaps.size < mostPending || unsavedGaps.has(organizationId),
     register,
     flush,
     close: async (): Promise<void> => {

@@ -8,6 +8,7 @@ import {
   forwardedOrganizationsKey,
   gapsKey,
   lostNamesKey,
+  organizationBase,
   profileKey,
   settingsKey,
   unsettledKey,
@@ -345,6 +346,27 @@ test('an accepted change with a key that Redis does not have leaves a gap on rec
   expect(await put({ username: 'Unknown' }, 'only-there')).toBe(200);
   const gaps = () => here.bridge.store.hgetall(gapsKey(here.organization.base));
   await until(async () => (await gaps())['unknown-key'] !== undefined);
+});
+
+test('changes for an organization that exists nowhere leave nothing behind', async () => {
+  const { store, config } = here.bridge;
+  const send = async (organization: string, method: string, path: string, body: string): Promise<number> => {
+    const headers = { 'x-platform-organization-id': organization, 'content-type': 'application/json' };
+    return (await here.send('made-up', method, path, { body, headers })).status;
+  };
+  for (const failWith of [undefined, 503]) {
+    here.legacy.behaviour.failWith = failWith;
+    const status = failWith ?? 401;
+    expect(await send('nowhere', 'PUT', '/api/profile/', '{"username":"Ada"}')).toBe(status);
+    expect(await send('nowhere', 'POST', '/api/profile/username/deny/', '{"a":"b"}')).toBe(status);
+    expect(await send('nowhere', 'PUT', '/api/profile/username/denylist/', '["a"]')).toBe(status);
+  }
+  // Of an organization that exists it is on record, in the same turn or a later one.
+  const existing = await here.bridge.newOrganization();
+  await send(existing.id, 'PUT', '/api/profile/', '{"username":"Ada"}');
+  await until(() => store.hexists(gapsKey(existing.base), 'unknown-key'));
+  expect(await store.keys(`${organizationBase(config.keyPrefix, 'nowhere')}*`)).toEqual([]);
+  expect(await store.smembers(forwardedOrganizationsKey(config.keyPrefix))).not.toContain('nowhere');
 });
 
 test('index and profiles agree after all changes of this file', async () => {

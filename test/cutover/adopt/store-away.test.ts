@@ -1,0 +1,75 @@
+import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import { forwardMirrored } from '../../../src/cutover/adopt/mirrored-change.ts';
+import { createFindings } from '../../../src/cutover/compare/findings.ts';
+import { connectLegacy } from '../../../src/cutover/forward/legacy.ts';
+import { joinCutover } from '../../../src/cutover/switch/instance.ts';
+import { createLog } from '../../../src/log.ts';
+import type { RedisClient } from '../../../src/redis/connection/client.ts';
+import { closeRedis, connectRedis } from '../../../src/redis/connection/connect.ts';
+import { organizationBase } from '../../../src/redis/keys.ts';
+import { startLegacy, type Legacy } from '../../legacy/legacy.ts';
+import { startRedis } from '../../support/redis.ts';
+
+const keyPrefix = 'away:';
+let store: RedisClient;
+let legacy: Legacy;
+
+beforeAll(async () => {
+  legacy = await startLegacy();
+  legacy.behaviour.failWith = 503;
+});
+afterAll(() => legacy.close());
+
+test('while Redis and the legacy service fail, only so many organizations can be made up', async () => {
+  const redis = await startRedis();
+  store = await connectRedis(redis.url, { allowEviction: true });
+  const findings = createFindings(store, keyPrefix, createLog('silent'));
+  const cutover = await joinCutover(store, { keyPrefix, kind: 'bridge', legacy: true, replay: true });
+  const there = connectLegacy(legacy.url, 5000);
+  await redis.stop();
+  const work: Promise<void>[] = [];
+  const options = {
+    store,
+    legacy: there,
+    findings,
+    cutover,
+    inBackground: (one: () => Promise<void>) => void work.push(one()),
+    signal: new AbortController().signal,
+  };
+  let ended = 0;
+  const change = async (organizationId: string): Promise<number> => {
+    const base = organizationBase(keyPrefix, organizationId);
+    const headers = ['x-api-key', 'any', 'x-platform-organization-id', organizationId];
+    const credentials = { organizationId, base, apiKey: 'any', sha256: '', headers, userAgent: undefined };
+    const { status, body } = await forwardMirrored(
+      options,
+      credentials,
+      {
+        operation: 'putProfile',
+        credentials,
+        found: undefined,
+        request: { method: 'PUT', path: '/api/profile/', headers, body: Buffer.from('{}') },
+        readBody: () => Promise.resolve({}),
+        admission: { mode: 'mirror', epoch: 1 },
+        end: async () => void ended++,
+      },
+      () => Promise.resolve('unmarked-change'),
+    );
+    for await (const part of body) expect(part.length).toBeGreaterThan(0);
+    await Promise.all(work);
+    return status;
+  };
+
+  expect(await change('first')).toBe(503);
+  for (let n = 1; n < 20_000; n++) findings.gap(`made-up-${n}`, 'unmarked-change', 0);
+  legacy.received.length = 0;
+  await expect(change('one-more')).rejects.toMatchObject({ code: 'store-unavailable' });
+  expect(legacy.received).toEqual([]);
+  expect(await change('first')).toBe(503);
+  expect(ended).toBe(3);
+
+  await cutover.close();
+  await findings.close();
+  await there.close();
+  await closeRedis(store);
+});
