@@ -110,11 +110,17 @@ export function createForwarding(options: ForwardingOptions): Forwarding {
   ): Promise<SpooledBody> {
     const limit = operation === 'putProfile' ? maxProfileBytes : maxListBytes;
     const rules: BodyRules = { limit, unreadable: 'malformed-request' };
+    let spooling: Promise<SpooledBody> | undefined;
     load.openBodies.enter(sender, request);
     try {
-      return await whileReceiving(request, response, rules, () =>
-        spool(request.iterator({ destroyOnReturn: false }), limit, () => tooLarge(rules)),
-      );
+      return await whileReceiving(request, response, rules, async () => {
+        spooling = spool(request.iterator({ destroyOnReturn: false }), limit, () => tooLarge(rules));
+        return await spooling;
+      });
+    } catch (error) {
+      // The rest of a body that was too slow may still arrive.
+      spooling?.then((body) => body.discard()).catch(() => {});
+      throw error;
     } finally {
       load.openBodies.leave(sender, request);
     }

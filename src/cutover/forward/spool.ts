@@ -18,9 +18,8 @@ export interface SpooledBody {
 const inMemory = 1024 * 1024;
 
 /**
- * Receives the bytes of a body as they are, and throws `tooLarge` beyond `limit` bytes. Long bodies go to a temporary
- * file, so that they take little memory however many of them arrive at a time. The file is unlinked once it is open, so
- * nothing is left of it after a kill.
+ * Receives a body, and throws `tooLarge` beyond `limit` bytes. Most of a long one goes to a temporary file, which is
+ * unlinked once it is open, so that a kill leaves nothing behind.
  */
 export async function spool(
   source: AsyncIterable<Buffer>,

@@ -1,7 +1,10 @@
+import { spawnSync } from 'node:child_process';
 import { createHash, randomBytes } from 'node:crypto';
 import { once } from 'node:events';
 import { Agent, request as httpRequest, type IncomingMessage } from 'node:http';
 import { connect } from 'node:net';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { runInThisContext } from 'node:vm';
 import { gunzipSync } from 'node:zlib';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from '@jest/globals';
 import { unusedPort } from '../../support/redis.ts';
@@ -170,7 +173,31 @@ describe('in shadow mode', () => {
     expect(here.legacy.received).toEqual([]);
   });
 
-  test('an address that makes keys up does not take the room for large bodies from known keys', async () => {
+  test('a body that is complete only after it was refused as too slow leaves no file open', async () => {
+    const openFiles = (): number =>
+      spawnSync('ls', ['-l', `/proc/${process.pid}/fd`])
+        .stdout.toString()
+        .split('/profile-bridge-').length - 1;
+    const warnings: string[] = [];
+    // The process that Jest shows to tests gets none.
+    const outside = runInThisContext('process') as NodeJS.Process;
+    outside.on('warning', ({ message }) => warnings.push(message));
+    const { hostname, port } = new URL(here.bridge.url);
+    const headers = { ...credentials(), 'content-length': 1_500_000 };
+    const put = httpRequest({ hostname, port, method: 'PUT', path: '/api/profile/', headers });
+    put.write(Buffer.alloc(1_200_000));
+    const [response] = (await once(put, 'response')) as [IncomingMessage];
+    expect(response.statusCode).toBe(408);
+    response.resume();
+    put.end(Buffer.alloc(300_000));
+    await Promise.race([until(() => openFiles() === 0), sleep(2000)]);
+    expect(openFiles()).toBe(0);
+    // It was not the garbage collector that closed it.
+    await sleep(500);
+    expect(warnings).toEqual([]);
+  }, 40_000);
+
+  test('invented keys do not use up the room for large bodies of known keys', async () => {
     const { port } = new URL(here.bridge.url);
     const head = (key: string, length: number): string =>
       `PUT /api/profile/ HTTP/1.1\r\nHost: x\r\nX-Platform-Organization-Id: ${here.organization.id}\r\n` +

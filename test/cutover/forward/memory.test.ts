@@ -14,7 +14,12 @@ const adminKeys = new Map<string, string>();
 
 beforeAll(async () => {
   legacy = await startLegacy({ recording: false });
-  const environment = { LEGACY_BASE_URL: legacy.url, MAX_LIST_BYTES: String(100 * mebibyte) };
+  // Sending and reading 240 MiB counts as the legacy service's time to respond.
+  const environment = {
+    LEGACY_BASE_URL: legacy.url,
+    LEGACY_TIMEOUT: '120',
+    MAX_LIST_BYTES: String(100 * mebibyte),
+  };
   deployment = await openDeployment({ store: 'single', environment });
   for (const id of organizations) {
     const config = { keyPrefix, organizationHeader: 'x-platform-organization-id' };
