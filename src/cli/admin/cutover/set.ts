@@ -15,6 +15,7 @@ import {
 import { cutoverKey, replayerKey } from '../../../redis/keys.ts';
 import { organizationsBeingLoaded } from '../../../migration/runs/runs.ts';
 import { counted, number } from '../../../lib/numbers.ts';
+import { adminCommand } from '../../command-line.ts';
 import type { AdminCommand } from '../command.ts';
 import { problem, type AdminContext, type Report } from '../context.ts';
 import { parseId, parseWholeNumber, repeatable } from '../options.ts';
@@ -72,9 +73,6 @@ async function set(context: AdminContext, to: Mode, options: SetOptions): Promis
   if (holds && options.dryRun !== true) {
     return { kind: 'done', json: { switched: false, from, to }, text: `The mode is ${to} already.` };
   }
-  const blocking = verdict.reasons.filter((finding) => options.force !== true || blocksEvenForced(finding));
-  const isFree = ruleOf(from, to).kind === 'free';
-  const isRefused = isFree ? blocking.some(blocksEvenForced) : blocking.length > 0;
   if (options.dryRun === true) {
     return {
       kind: 'done',
@@ -88,7 +86,9 @@ async function set(context: AdminContext, to: Mode, options: SetOptions): Promis
       ].join('\n'),
     };
   }
-  if (isRefused) return refusal(from, verdict, blocking);
+  const isForced = options.force === true || ruleOf(from, to).kind === 'free';
+  const blocking = verdict.reasons.filter((finding) => !isForced || blocksEvenForced(finding));
+  if (blocking.length > 0) return notSwitched(from, verdict, blocking);
 
   for (const { reason } of verdict.reasons) context.err(`warning: ${reason}\n`);
   const by = `cutover set ${to}${options.force === true ? ' --force' : ''}`;
@@ -179,7 +179,7 @@ async function removeAssumed(
   const { instances } = await readCutover(store, prefix);
   for (const id of assumeStopped) {
     const instance = instances.find((one) => one.id === id);
-    if (instance === undefined) return `there is no instance ${id}: see cutover status`;
+    if (instance === undefined) return `there is no instance ${id}: see ${adminCommand} cutover status`;
     if (instance.silentMs < silence) return `instance ${id} responded a moment ago: stop it first`;
     if (dryRun !== true)
       await cutoverRemove(store, cutoverKey(prefix), id, `${id} was assumed to have stopped`);
@@ -187,12 +187,14 @@ async function removeAssumed(
   return undefined;
 }
 
-function refusal(from: Mode, verdict: Verdict, blocking: readonly Finding[]): Report {
-  const canForce = !blocking.some(blocksEvenForced);
-  return problem(
-    `not switched from ${from} to ${verdict.to}: ${blocking.map(({ reason }) => reason).join('; ')}${canForce ? ' (--force switches anyway)' : ''}`,
-    { json: { switched: false, from, ...verdict }, text: findingLines(verdict).join('\n') },
-  );
+function notSwitched(from: Mode, verdict: Verdict, blocking: readonly Finding[]): Report {
+  const why = blocking.map(({ reason, remedy }) => `${reason}: ${remedy}`).join('; ');
+  const hint = blocking.some(blocksEvenForced) ? '' : ' (--force switches anyway)';
+  const others = verdict.reasons.filter((finding) => !blocking.includes(finding));
+  return problem(`not switched from ${from} to ${verdict.to}: ${why}${hint}`, {
+    json: { switched: false, from, ...verdict },
+    text: findingLines({ ...verdict, reasons: others }).join('\n'),
+  });
 }
 
 function report(outcome: SwitchOutcome, from: Mode, to: Mode, { hold }: SetOptions): Report {

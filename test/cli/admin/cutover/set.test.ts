@@ -50,6 +50,7 @@ describe('cutover set', () => {
     expect(await run('set mirror')).toMatchObject({
       code: 0,
       out: expect.stringMatching(/^The mode is mirror. Changes were on hold for \d\.\d s.\n$/),
+      err: expect.stringContaining('epoch 1 is in force in 1 organization\n'),
     });
     await until(() => one.mode() === 'mirror' && other.mode() === 'mirror');
     expect(await one.admitChange()).toMatchObject({ mode: 'mirror', epoch: 1 });
@@ -74,6 +75,8 @@ describe('cutover set', () => {
       code: 1,
       err: expect.stringMatching(/^error: not switched from shadow to native: .*skips mirror.*--force/),
     });
+    // Each reason is printed once.
+    expect(refused.out).not.toContain('skips mirror');
     expect(await readCutover(store, prefix)).toMatchObject({ mode: 'shadow', epoch: 0 });
     expect(await run('set native --force')).toMatchObject({ code: 0 });
     expect(await readCutover(store, prefix)).toMatchObject({ mode: 'native', epoch: 1 });
@@ -153,7 +156,7 @@ describe('cutover set', () => {
     });
     expect(await run('set mirror --assume-stopped web-8')).toMatchObject({
       code: 1,
-      err: expect.stringContaining('there is no instance web-8'),
+      err: expect.stringContaining('there is no instance web-8: see profile-bridge admin cutover status'),
     });
     expect(await run('set mirror --assume-stopped web-9')).toMatchObject({ code: 0 });
     expect((await readCutover(store, prefix)).gap?.reason).toBe('web-9 was assumed to have stopped');
