@@ -41,9 +41,9 @@ export function layoutFault(layout: Layout): string | undefined {
     case 'current':
       return undefined;
     case 'older':
-      return `the stored data has layout ${layout.version}, this version of Profile Bridge needs ${layoutVersion}: stop every instance, run admin upgrade, then start this version`;
+      return `the stored data has layout ${layout.version}, this version of Profile Bridge needs ${layoutVersion}: stop every instance, run profile-bridge admin upgrade, then start this version`;
     case 'upgrading':
-      return `the stored data is being upgraded from layout ${layout.from} to ${layoutVersion}: wait until admin upgrade has ended, or run it again if it was interrupted`;
+      return `the stored data is being upgraded from layout ${layout.from} to ${layoutVersion}: wait until profile-bridge admin upgrade has ended, or run it again if it was interrupted`;
     case 'newer':
       return `the stored data has layout ${layout.version}, which is newer than this version of Profile Bridge (${layoutVersion}): start the newer version`;
   }

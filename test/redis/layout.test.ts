@@ -42,10 +42,12 @@ describe('the layout of the stored data', () => {
 
   test('that is older keeps the service and the tools from starting, and is upgraded', async () => {
     const [base = ''] = await storeOldData(3);
-    await expect(start()).rejects.toThrow(/layout 1, this version .* needs 2: .* run admin upgrade/);
+    await expect(start()).rejects.toThrow(
+      /layout 1, this version .* needs 2: .* run profile-bridge admin upgrade/,
+    );
     expect(await runTool(env(), 'org list')).toMatchObject({
       code: 1,
-      err: expect.stringContaining('run admin upgrade'),
+      err: expect.stringContaining('run profile-bridge admin upgrade'),
     });
     expect(await runTool(env(), 'upgrade')).toMatchObject({
       code: 0,

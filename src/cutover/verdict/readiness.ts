@@ -31,7 +31,8 @@ const fewComparisons = 100;
 /** What can be replayed while a switch has changes on hold. */
 const smallBacklog = { entries: 100, ageMs: 10_000 };
 
-const applyAndVerify = 'run migrate apply, then migrate verify of all organizations and entities';
+const applyAndVerify =
+  'run profile-bridge migrate apply, then profile-bridge migrate verify of all organizations and entities';
 
 /** Judges the step to a mode. Once changes have stopped, one that has not been adopted is in doubt, however recent. */
 export function judge(evidence: Evidence, to: Mode, haveChangesStopped = false): Verdict {
@@ -108,7 +109,7 @@ function* unmappedKeys({ unmappedKeys: count }: Evidence['comparisons']): Genera
   yield {
     code: 'unmapped-keys',
     reason: `${counted(count, 'API key')} that the legacy service accepts ${count === 1 ? 'is' : 'are'} unknown here`,
-    remedy: 'import them with migrate apply --entities api-keys; status --json lists their fingerprints',
+    remedy: `import ${count === 1 ? 'it' : 'them'} with profile-bridge migrate apply --entities api-keys; profile-bridge admin cutover status --json lists the fingerprints`,
   };
 }
 
@@ -121,7 +122,8 @@ function* beforeTakingAuthority(
     yield {
       code: 'refused-keys',
       reason: `${counted(refusedKeys, 'API key')} that the legacy service refuses would be accepted here`,
-      remedy: 'revoke them with key revoke; status --json lists their fingerprints',
+      remedy:
+        'revoke them with profile-bridge admin key revoke; profile-bridge admin cutover status --json lists their fingerprints',
     };
   }
   const inDoubt = haveChangesStopped ? comparisons.unadopted : comparisons.unsettled;
@@ -136,7 +138,7 @@ function* beforeTakingAuthority(
     yield {
       code: 'failed-adoptions',
       reason: `${counted(failedAdoptions, 'user')} ${failedAdoptions === 1 ? 'has' : 'have'} a change that could not be brought over`,
-      remedy: `wait for their next calls, which retry it (status --json says whose and why), or ${applyAndVerify}`,
+      remedy: `wait for their next calls, which retry it (profile-bridge admin cutover status --json says whose and why), or ${applyAndVerify}`,
     };
   }
   if (differingUsers > 0) {
@@ -160,7 +162,7 @@ function* beforeTakingAuthority(
       reason:
         gap?.at === lastGapAt
           ? `what an instance was about is in doubt since the last verify: ${gap.reason}`
-          : 'since the last verify some changes may not have reached Redis (status --json: gaps)',
+          : 'since the last verify some changes may not have reached Redis (gaps in profile-bridge admin cutover status --json)',
       remedy: applyAndVerify,
     };
   }
@@ -184,7 +186,7 @@ function* beforeLeavingReverse({ state, replay }: Evidence, to: Mode): Generator
     yield {
       code: 'set-aside',
       reason: `${counted(setAside, 'change')} that the legacy service refused would be undone here`,
-      remedy: 'see cutover aside list; then cutover aside retry or drop',
+      remedy: 'see profile-bridge admin cutover aside list; then cutover aside retry or drop',
     };
   }
 }
@@ -200,14 +202,15 @@ function* warningsFor(
     yield {
       code: 'set-aside',
       reason: `${counted(replay.setAside, 'change')} that the legacy service refused will never reach it`,
-      remedy: 'see cutover aside list',
+      remedy: 'see profile-bridge admin cutover aside list',
     };
   }
   if (isLettingGo && unsettled > 0) {
     yield {
       code: 'unsettled',
       reason: `${counted(unsettled, 'user')} made a change before reverse that the legacy service may have, and Redis does not`,
-      remedy: 'they were told that the outcome is unknown, and can make it again (status --json says whose)',
+      remedy:
+        'they were told that the outcome is unknown, and can make it again (profile-bridge admin cutover status --json says whose)',
     };
   }
   if (isTaking && lostNames > 0) {

@@ -44,7 +44,7 @@ test('the page shows differences, and what prevents the next step, with the reme
   expect(text).toContain('Differences by field username 2 avatar.url 1');
   expect(text).toContain('Next step: mirror not ready');
   expect(text).toContain(
-    '1 API key that the legacy service accepts is unknown here import them with migrate apply --entities api-keys',
+    '1 API key that the legacy service accepts is unknown here import it with profile-bridge migrate apply --entities api-keys',
   );
   expect(text).toMatch(/Instances .*-\d+-[0-9a-f]{6} bridge \d+\.\d s ago responding/);
 });

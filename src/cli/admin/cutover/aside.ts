@@ -3,6 +3,7 @@ import type { SetAsideChange } from '../../../cutover/replay/queue/changes.ts';
 import { createReplayQueue, type ReplayQueue } from '../../../cutover/replay/queue/queue.ts';
 import { formatInstant } from '../../../lib/iso8601.ts';
 import { counted } from '../../../lib/numbers.ts';
+import { adminCommand } from '../../command-line.ts';
 import type { AdminCommand } from '../command.ts';
 import { problem, type AdminContext, type Report } from '../context.ts';
 import { idOption } from '../options.ts';
@@ -99,7 +100,10 @@ async function decide(
   const json = { [act === 'retry' ? 'retried' : 'dropped']: done, unknown: [...wanted] };
   const text = `${counted(done, 'change')} ${did}.`;
   if (wanted.size === 0) return { kind: 'done', json, text };
-  return problem(`not set aside: ${[...wanted].join(', ')} (see cutover aside list)`, { json, text });
+  return problem(`not set aside: ${[...wanted].join(', ')} (see ${adminCommand} cutover aside list)`, {
+    json,
+    text,
+  });
 }
 
 async function openQueue(context: AdminContext): Promise<ReplayQueue> {

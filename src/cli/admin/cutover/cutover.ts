@@ -1,6 +1,6 @@
 import { authorityOf } from '../../../cutover/modes.ts';
 import { readCutover, type CutoverState } from '../../../cutover/switch/registry.ts';
-import { gatherEvidence } from '../../../cutover/verdict/evidence.ts';
+import { gatherEvidence, type Evidence } from '../../../cutover/verdict/evidence.ts';
 import { judge, nextMode } from '../../../cutover/verdict/readiness.ts';
 import { formatInstant } from '../../../lib/iso8601.ts';
 import type { AdminCommand } from '../command.ts';
@@ -96,7 +96,7 @@ function modeJson({ mode, isStored, epoch, since, by, underWay }: CutoverState) 
   };
 }
 
-function replayJson({ state, replay }: Awaited<ReturnType<typeof gatherEvidence>>) {
+function replayJson({ state, replay }: Evidence) {
   const { entries, oldestAt, setAside, pausedBecause, organizations } = replay;
   return {
     entries,
