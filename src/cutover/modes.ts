@@ -21,29 +21,23 @@ export function authorityOf(mode: Mode): Authority {
 
 /** What `cutover set` requires for a step from one mode to another. */
 export type StepRule =
-  /** Allowed if the checks for the new mode pass, or with --force. */
-  | { kind: 'checked' }
-  /** Always allowed. */
-  | { kind: 'free' }
-  /** Allowed with --force only. */
-  | { kind: 'forced'; reason: string }
-  | { kind: 'impossible'; reason: string };
+  /** Allowed if the checks for the new mode pass, or with --force; or always. */
+  | { kind: 'checked' | 'free' }
+  /** Allowed with --force only, or not at all. */
+  | { kind: 'forced' | 'impossible'; reason: string };
 
 export function ruleOf(from: Mode, to: Mode): StepRule {
   const forward = modes.indexOf(to) - modes.indexOf(from);
   if (forward === 0) return { kind: 'impossible', reason: `the mode is ${to} already` };
   if (from === 'native') {
-    return to === 'shadow'
-      ? {
-          kind: 'forced',
-          reason:
-            'the legacy service has none of the changes made since the mode is native: import a migrate export into it first',
-        }
-      : {
-          kind: 'impossible',
-          reason:
-            'the only way back from native is to shadow, after importing a migrate export into the legacy service',
-        };
+    const lacking = 'the legacy service has none of the changes made since the mode is native';
+    if (to === 'shadow')
+      return { kind: 'forced', reason: `${lacking}: import a migrate export into it first` };
+    const back = 'the only way back from native is to shadow';
+    return {
+      kind: 'impossible',
+      reason: `${back}, after importing a migrate export into the legacy service`,
+    };
   }
   if (from === 'mirror' && to === 'shadow') return { kind: 'free' };
   if (Math.abs(forward) === 1) return { kind: 'checked' };

@@ -1,16 +1,10 @@
 import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { counted } from '../../lib/numbers.ts';
 import { infoField, mastersOf, type RedisClient } from '../../redis/connection/client.ts';
 import { cutoverKey, organizationBase, organizationsKey } from '../../redis/keys.ts';
 import type { Mode } from '../modes.ts';
-import {
-  readCutover,
-  removeEnded,
-  cutoverAdvance,
-  cutoverBegin,
-  cutoverRaiseEpoch,
-  cutoverWithdraw,
-} from './registry.ts';
+import { cutoverAdvance, cutoverBegin, cutoverRaiseEpoch, cutoverWithdraw, removeEnded } from './registry.ts';
 
 export interface SwitchRequest {
   from: Mode;
@@ -28,8 +22,7 @@ export interface SwitchRequest {
 }
 
 export type SwitchOutcome =
-  | { kind: 'switched'; epoch: number; organizations: number; heldMs: number }
-  /** Another switch is under way. */
+  | { kind: 'switched'; epoch: number; heldMs: number }
   | { kind: 'busy'; to: string }
   /** The mode is not the one that the switch was to start from. */
   | { kind: 'changed'; mode: string }
@@ -69,7 +62,7 @@ export async function switchMode(
   const token = randomUUID();
   const replicas = (await countReplicas(store)) > 0 ? 1 : 0;
 
-  await removeEnded(store, prefix, (await readCutover(store, prefix)).instances);
+  await removeEnded(store, prefix);
   const begun = await cutoverBegin(store, key, token, from, to, lease);
   if (begun[0] === 'busy') return { kind: 'busy', to: begun[1] };
   if (begun[0] === 'changed') return { kind: 'changed', mode: begun[1] };
@@ -80,7 +73,7 @@ export async function switchMode(
     onProgress('changes are on hold; waiting for those under way');
     await acknowledged('stop', 0);
     const organizations = await raiseEpochs();
-    onProgress(`epoch ${epoch} is in force in ${organizations} organizations`);
+    onProgress(`epoch ${epoch} is in force in ${counted(organizations, 'organization')}`);
     // Only now: before, an instance that was wrongly assumed to have ended could still have made a change.
     const reasons = await obstacles();
     if (reasons.length > 0) throw withdrawn(reasons);
@@ -99,7 +92,8 @@ export async function switchMode(
   const heldMs = Math.round(performance.now() - startedAt);
   if (!(await isReplicated())) onProgress('warning: no replica has confirmed the switch yet');
   // Once more: organizations may have been created meanwhile.
-  return { kind: 'switched', epoch, organizations: await raiseEpochs(from, to), heldMs };
+  await raiseEpochs(from, to);
+  return { kind: 'switched', epoch, heldMs };
 
   /** Waits until every instance has acknowledged a phase, and with `goOn` takes the switch to the next one. */
   async function acknowledged(phase: 'stop' | 'reads', goOn: 0 | 1): Promise<void> {
@@ -116,12 +110,7 @@ export async function switchMode(
           reply[1],
         );
       }
-      const { instances } = await readCutover(store, prefix);
-      await removeEnded(
-        store,
-        prefix,
-        instances.filter(({ id }) => reply[1].includes(id)),
-      );
+      await removeEnded(store, prefix, reply[1]);
       await sleep(pollInterval);
     }
   }

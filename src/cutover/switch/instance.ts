@@ -7,12 +7,12 @@ import type { Mode } from '../modes.ts';
 import { acknowledges, follow, readLease, type Announcement, type Phase, type Position } from './protocol.ts';
 import {
   newRegistration,
-  readCutover,
   removeEnded,
   toAnnouncement,
   cutoverHeartbeat,
   cutoverRemove,
   type HeartbeatReply,
+  type Registration,
 } from './registry.ts';
 
 /** A change that the service has accepted to make. */
@@ -28,14 +28,8 @@ export interface Admission {
 /** This process as a participant in the cut-over. */
 export type Cutover = Awaited<ReturnType<typeof joinCutover>>;
 
-export interface CutoverOptions {
+export interface CutoverOptions extends Pick<Registration, 'kind' | 'legacy' | 'replay'> {
   keyPrefix: string;
-  kind: 'bridge' | 'migrate';
-  /** Whether LEGACY_BASE_URL is set; true for a migration, which need not reach the legacy service. */
-  legacy: boolean;
-  /** Whether this instance can seal and open the API keys of waiting changes (REPLAY_SECRET); true for a migration. */
-  replay: boolean;
-  /** Undefined: nothing is logged. */
   log?: Log;
   onMode?: (mode: Mode) => void;
 }
@@ -53,11 +47,11 @@ const storeAway = 1000;
  * Registers this process, and follows the mode. Rejects with an Error of one line if it must not serve in that mode.
  */
 export async function joinCutover(store: RedisClient, options: CutoverOptions) {
-  const { keyPrefix, kind, legacy, replay, log } = options;
+  const { keyPrefix, log } = options;
   const key = cutoverKey(keyPrefix);
-  const { id, registration } = newRegistration({ kind, legacy, replay });
+  const { id, registration } = newRegistration(options);
 
-  await removeEnded(store, keyPrefix, (await readCutover(store, keyPrefix)).instances);
+  await removeEnded(store, keyPrefix);
   let position = follow(await announced(true), 0);
   /** When the last heartbeat that was answered was sent. */
   let heardAt = performance.now();
@@ -124,7 +118,7 @@ export async function joinCutover(store: RedisClient, options: CutoverOptions) {
       isFirst ? '-' : (acknowledged ?? '-'),
       Number(isFirst),
     );
-    if (reply.kind !== 'ok') throw new Error(refusal(reply));
+    if (reply.kind !== 'ok') throw new Error(whyNotServing(reply));
     return toAnnouncement(reply);
   }
 
@@ -225,13 +219,13 @@ function unavailable(detail: string): ProblemError {
   return new ProblemError('store-unavailable', detail);
 }
 
-function refusal(reply: Exclude<HeartbeatReply, { kind: 'ok' }>): string {
+function whyNotServing(reply: Exclude<HeartbeatReply, { kind: 'ok' }>): string {
   switch (reply.kind) {
     case 'needs-replay':
       return 'the mode of the cut-over is reverse, in which every instance records changes for the legacy service: set REPLAY_SECRET to the same secret as the other instances';
     case 'needs-legacy':
-      return `the mode of the cut-over is ${reply.mode}, which needs the legacy service: set LEGACY_BASE_URL to its address, or switch to native first (admin cutover set native)`;
+      return `the mode of the cut-over is ${reply.mode}, which needs the legacy service: set LEGACY_BASE_URL to its address, or switch to native first (profile-bridge admin cutover set native)`;
     case 'native-instances':
-      return `LEGACY_BASE_URL is set, but instances without it already serve from this store (${reply.ids.join(', ')}): stop them first, or run admin cutover set native to keep Redis the authority`;
+      return `LEGACY_BASE_URL is set, but instances without it already serve from this store (${reply.ids.join(', ')}): stop them first, or run profile-bridge admin cutover set native to keep Redis the authority`;
   }
 }

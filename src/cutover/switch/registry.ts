@@ -62,32 +62,26 @@ const cutoverRead = script<
 /** What an instance reports about itself when it registers. */
 export interface Registration extends ProcessIdentity {
   kind: 'bridge' | 'migrate';
-  /** Whether it can reach the legacy service (LEGACY_BASE_URL); true for tools, which need not. */
+  /** Whether LEGACY_BASE_URL is set; true for a migration, which need not reach the legacy service. */
   legacy: boolean;
-  /** Whether it can replay changes to it (REPLAY_SECRET). */
+  /** Whether it can replay changes to it (REPLAY_SECRET); true for a migration. */
   replay: boolean;
 }
 
 /** A registration of this process, with an id by which an operator can recognize it. */
-export function newRegistration(of: Pick<Registration, 'kind' | 'legacy' | 'replay'>): {
-  id: string;
-  registration: Registration;
-} {
-  const process = thisProcess();
-  const id = `${process.host}-${process.pid}-${randomBytes(3).toString('hex')}`;
-  return { id, registration: { ...process, ...of } };
+export function newRegistration({ kind, legacy, replay }: Pick<Registration, 'kind' | 'legacy' | 'replay'>) {
+  const registration: Registration = { ...thisProcess(), kind, legacy, replay };
+  const { host, pid } = registration;
+  return { id: `${host}-${pid}-${randomBytes(3).toString('hex')}`, registration };
 }
 
 /** The state of the cut-over, for people; times in ms by the store's clock. */
 export type CutoverState = Awaited<ReturnType<typeof readCutover>>;
 
-/** An instance as the store knows it. */
 export type Instance = CutoverState['instances'][number];
 
-/** A mode of the past or the present. */
 interface ModePeriod {
   mode: Mode;
-  /** The epoch under which it was set. */
   epoch: number;
   /** ms */
   since: number;
@@ -158,18 +152,18 @@ export function lastChangeOfAuthority(history: readonly ModePeriod[]): ModePerio
 }
 
 /**
- * Removes the registrations of processes that have certainly ended, and returns their ids. The changes of such an
- * instance are in doubt, and are recorded as a gap; a migration resumes where it stopped once it is run again.
+ * Removes the registrations, of all or of some, whose processes have certainly ended. The changes of such an instance
+ * are in doubt: a gap. A migration resumes where it stopped once it is run again.
  */
 export async function removeEnded(
   store: RedisClient,
   prefix: string,
-  instances: readonly Instance[],
-): Promise<string[]> {
-  const ended = instances.filter(hasEnded);
-  for (const { id, kind } of ended) {
+  some?: readonly string[],
+): Promise<void> {
+  for (const instance of (await readCutover(store, prefix)).instances) {
+    const { id, kind } = instance;
+    if (some?.includes(id) === false || !hasEnded(instance)) continue;
     const reason = kind === 'migrate' ? '' : `${id} ended without stopping`;
     await cutoverRemove(store, cutoverKey(prefix), id, reason);
   }
-  return ended.map(({ id }) => id);
 }

@@ -9,8 +9,7 @@ export type Evidence = Awaited<ReturnType<typeof readEvidence>>;
 
 /** After removing the registrations of processes that have certainly ended. */
 export async function gatherEvidence(store: RedisClient, prefix: string): Promise<Evidence> {
-  const { instances } = await readCutover(store, prefix);
-  await removeEnded(store, prefix, instances);
+  await removeEnded(store, prefix);
   return await readEvidence(store, prefix);
 }
 
