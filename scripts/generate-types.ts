@@ -19,7 +19,7 @@ function isForbidden(value: unknown): value is { not: object } {
 
 /** One exported type per schema. The compiler needs a root that reaches them all; it is cut off again. */
 async function generate(): Promise<string> {
-  const definitions = definitionsOf(contractDocument.components.schemas);
+  const definitions = definitionsOf(contractDocument().components.schemas);
   const properties = Object.fromEntries(
     Object.keys(definitions).map((name) => [name, { $ref: `#/definitions/${name}` }]),
   );

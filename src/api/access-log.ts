@@ -38,25 +38,14 @@ export function createAccessLog(log: Log): (record: AccessRecord) => void {
  * client's address is logged if there is no key.
  */
 function describe(record: AccessRecord): object {
-  const {
-    requestId,
-    operation,
-    organizationId,
-    caller,
-    address,
-    status,
-    seconds,
-    code,
-    failure,
-    traceparent,
-  } = record;
+  const { requestId, operation, status, code, caller, address, traceparent, failure } = record;
   return {
     requestId,
     operation,
     status,
-    ms: Math.round(seconds * 10_000) / 10,
+    ms: Math.round(record.seconds * 10_000) / 10,
     ...(code !== undefined && { code }),
-    ...(caller !== undefined && { organizationId, keyId: caller.keyId }),
+    ...(caller !== undefined && { organizationId: record.organizationId, keyId: caller.keyId }),
     ...(address !== undefined && (status === 429 || status === 503) && { address }),
     ...(traceparent !== undefined && traceContext.test(traceparent) && { traceparent }),
     ...(failure !== undefined && { failure }),

@@ -1,7 +1,7 @@
 import cors from 'cors';
 import express, { Router, type Express, type RequestHandler } from 'express';
 import { contractText } from '../contract/document.ts';
-import { problem } from '../contract/problems.ts';
+import { ProblemError } from '../contract/problems.ts';
 import { deprecationHeaderNames } from '../deprecation/policy/headers.ts';
 import type { MediaStore } from '../media/store.ts';
 import { callOf, trackCalls, type AccessRecord } from './call.ts';
@@ -39,7 +39,10 @@ export function createApp(options: AppOptions): Express {
   app.use(trackCalls(options.onSettled));
   if (corsOrigins.length > 0) app.use(allowOrigins(corsOrigins, [organizationHeader, ...corsHeaders]));
   app.use(createPipeline(createOperations(options), options));
-  app.use(setRequestId);
+  app.use((_request, response, next) => {
+    response.setHeader('X-Request-Id', callOf(response).requestId);
+    next();
+  });
   app.use(
     readOnlyRouter({
       '/livez': livez,
@@ -50,16 +53,14 @@ export function createApp(options: AppOptions): Express {
     }),
   );
   app.use((request, response) => {
-    sendProblem(response, problem('not-found', `There is nothing at this path for ${request.method}.`));
+    sendProblem(
+      response,
+      new ProblemError('not-found', `There is nothing at this path for ${request.method}.`),
+    );
   });
   app.use(answerErrors);
   return app;
 }
-
-const setRequestId: RequestHandler = (_request, response, next) => {
-  response.setHeader('X-Request-Id', callOf(response).requestId);
-  next();
-};
 
 /** Read-only routes: each path answers GET and HEAD, in both forms, and 405 to every other method. */
 function readOnlyRouter(pages: Record<string, RequestHandler<{ file: string }>>): Router {

@@ -19,13 +19,6 @@ export interface AuthenticationOptions {
 /** The result of looking up a key: unknown, or a caller and further data. */
 type Found = { kind: 'unknown' } | { kind: string; caller: Caller };
 
-/** Looks a caller up by the SHA-256 of their key, in one round trip. */
-type Authenticate<Outcome = AuthenticationOutcome> = (
-  store: RedisClient,
-  base: string,
-  sha256: string,
-) => Promise<Outcome>;
-
 /** An authenticated caller. */
 export interface Session<Outcome = AuthenticationOutcome> {
   /** What the organization's keys in Redis begin with. */
@@ -35,7 +28,8 @@ export interface Session<Outcome = AuthenticationOutcome> {
 
 /** What an operation requires of its caller. */
 export interface Demands<Outcome = AuthenticationOutcome> {
-  authenticate: Authenticate<Outcome>;
+  /** Looks a caller up by the SHA-256 of their key, in one round trip. */
+  authenticate: (store: RedisClient, base: string, sha256: string) => Promise<Outcome>;
   /** The denylist operations are for admin keys (contract 5); any other operation is for every key. */
   role: 'admin' | 'any';
   /** Whether it acts on the profile of the key's user. */
@@ -52,13 +46,21 @@ export async function openSession<Outcome extends Found>(
   response: Response,
   options: AuthenticationOptions,
 ): Promise<Session<Outcome>> {
-  const { base, sha256 } = readCredentials(request, response, options);
+  const { organizationHeader } = options;
+  const call = callOf(response);
+  const credentials = findCredentials(request, options);
+  call.organizationId = credentials?.organizationId ?? claimedOrganization(request, organizationHeader);
+  if (credentials === undefined) {
+    if (!request.headers['x-api-key']) throw missing('x-api-key');
+    throw request.headers[organizationHeader] ? invalidApiKey() : missing(organizationHeader);
+  }
+  const { base, sha256 } = credentials;
   const found = await authenticate(options.store, base, sha256);
   if (!('caller' in found)) {
     await options.countFailure?.(request, response);
     throw invalidApiKey();
   }
-  callOf(response).caller = found.caller;
+  call.caller = found.caller;
   return { base, found: found as Session<Outcome>['found'] };
 }
 
@@ -91,7 +93,7 @@ export function claimedOrganization(request: Request, organizationHeader: string
 export function findCredentials(
   request: Request,
   options: Pick<AuthenticationOptions, 'keyPrefix' | 'organizationHeader'>,
-): { organizationId: string; apiKey: string; base: string; sha256: string } | undefined {
+) {
   const apiKey = request.headers['x-api-key'];
   const organizationId = claimedOrganization(request, options.organizationHeader);
   if (typeof apiKey !== 'string' || apiKey === '' || organizationId === undefined) return undefined;
@@ -100,26 +102,9 @@ export function findCredentials(
   return { organizationId, apiKey, base, sha256: hashApiKey(Buffer.from(apiKey, 'latin1')) };
 }
 
-/** Reads both headers (contract 5); a missing one is a 401 `missing-credentials`. */
-function readCredentials(
-  request: Request,
-  response: Response,
-  options: AuthenticationOptions,
-): { base: string; sha256: string } {
-  const { organizationHeader } = options;
-  const credentials = findCredentials(request, options);
-  callOf(response).organizationId =
-    credentials?.organizationId ?? claimedOrganization(request, organizationHeader);
-  if (credentials !== undefined) return credentials;
-  if (!request.headers['x-api-key']) throw missing('x-api-key');
-  throw request.headers[organizationHeader] ? invalidApiKey() : missing(organizationHeader);
-}
-
 function invalidApiKey(): ProblemError {
-  return new ProblemError(
-    'invalid-api-key',
-    'The API key is not valid for this organization, or no longer valid.',
-  );
+  const detail = 'The API key is not valid for this organization, or no longer valid.';
+  return new ProblemError('invalid-api-key', detail);
 }
 
 function missing(header: string): ProblemError {

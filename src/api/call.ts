@@ -58,8 +58,8 @@ interface Connection {
 const maxUnsettled = 100;
 
 /**
- * Requests of all connections that may wait. Node.js reads up to 2,500 requests at once, which take 200 times the
- * memory of their bytes: with many connections they could fill all of it.
+ * Requests of all connections that may wait; a connection with one more is closed. Node.js reads up to 2,500 at once,
+ * which take 200 times the memory of their bytes.
  */
 const maxWaiting = 10_000;
 
@@ -70,10 +70,8 @@ const givenRequestId = /^[\w.-]{1,64}$/;
 
 /**
  * Starts a call for every request, and passes it to `onSettled` exactly once: when its handler has ended and its
- * response was sent or its connection lost. Neither implies the other. A client may disconnect while its request is
- * authenticated; and only the first of several pipelined requests has a response with a socket, so the others get no
- * `close` event when the connection is lost. At most 100 requests of a connection are served at the same time. A
- * connection with more of them is closed if too many wait already.
+ * response was sent or its connection lost. Neither implies the other: a client may disconnect during authentication.
+ * Of pipelined requests only the first has a response with a socket; the others get no `close` event when it is lost.
  */
 export function trackCalls(onSettled: (record: AccessRecord) => void): RequestHandler {
   function begin(response: WithCall, connection: Connection, next: () => void): void {

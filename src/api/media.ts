@@ -45,15 +45,11 @@ function sendBytes(request: Request, response: Response, bytes: Buffer, entityTa
   const isCurrent = [undefined, entityTag].includes(request.get('If-Range'));
   const ranges =
     isCurrent && request.method === 'GET' ? request.range(bytes.length, { combine: true }) : undefined;
+  const [range, ...others] = Array.isArray(ranges) && ranges.type === 'bytes' ? ranges : [];
   if (ranges === -1) {
     response.status(416).set('Content-Range', `bytes */${bytes.length}`).end();
-  } else if (
-    Array.isArray(ranges) &&
-    ranges.type === 'bytes' &&
-    ranges[0] !== undefined &&
-    ranges.length === 1
-  ) {
-    const { start, end } = ranges[0];
+  } else if (range !== undefined && others.length === 0) {
+    const { start, end } = range;
     response.status(206).set('Content-Range', `bytes ${start}-${end}/${bytes.length}`);
     response.send(bytes.subarray(start, end + 1));
   } else {

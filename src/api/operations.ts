@@ -4,7 +4,7 @@ import { readOwnProfile } from '../redis/profiles.ts';
 import { authenticate, type AuthenticationOutcome } from '../redis/changes.ts';
 import type { Demands, Session } from './authentication.ts';
 import { createDenylistHandlers } from './denylist/handlers.ts';
-import { createListReader } from './denylist/list-body.ts';
+import { parseReplacements, parseUsernames, readList } from './denylist/list-body.ts';
 import { createProfileHandlers, readProfileBody, type ProfileOptions } from './profile/handlers.ts';
 import type { Answer } from './respond.ts';
 
@@ -26,7 +26,7 @@ export interface OperationOptions extends ProfileOptions {
 
 /** Every operation of the contract is a row. */
 export function createOperations(options: OperationOptions): Row[] {
-  const lists = createListReader(options.maxListBytes);
+  const { maxListBytes } = options;
   const profile = createProfileHandlers(options);
   const denylist = createDenylistHandlers(options.store);
   return [
@@ -58,7 +58,7 @@ export function createOperations(options: OperationOptions): Row[] {
       role: 'admin',
       needsUser: false,
       authenticate,
-      body: lists.replacements,
+      body: readList(parseReplacements, maxListBytes),
       handler: denylist.banUsernames,
     }),
     row({
@@ -68,7 +68,7 @@ export function createOperations(options: OperationOptions): Row[] {
       role: 'admin',
       needsUser: false,
       authenticate,
-      body: lists.usernames,
+      body: readList(parseUsernames, maxListBytes),
       handler: denylist.removeDeniedUsernames,
     }),
     row({
@@ -78,7 +78,7 @@ export function createOperations(options: OperationOptions): Row[] {
       role: 'admin',
       needsUser: false,
       authenticate,
-      body: lists.usernames,
+      body: readList(parseUsernames, maxListBytes),
       handler: denylist.overwriteDenylist,
     }),
   ];

@@ -1,8 +1,6 @@
 import { setImmediate as nextPhase } from 'node:timers/promises';
 import type { Request, RequestHandler, Response } from 'express';
 import type { Queueing } from '../cutover/replay/queue/queueing.ts';
-import type { Queued } from '../redis/changes.ts';
-import type { Caller } from '../domain/caller.ts';
 import type { PolicyInForce } from '../deprecation/policy/policy-store.ts';
 import type { Admission, Cutover } from '../cutover/switch/instance.ts';
 import { openSession, requireRole, type AuthenticationOptions, type Session } from './authentication.ts';
@@ -80,13 +78,6 @@ export function createPipeline(rows: readonly Row[], options: PipelineOptions): 
     }
   }
 
-  /** With what the scripts queue a change of this caller for the legacy service. */
-  function queuedBy({ keyId, role, userId }: Caller, request: Request, response: Response): Queued {
-    const { organizationId = '' } = callOf(response);
-    const caller = { organizationId, keyId, role, ...(userId !== undefined && { userId }) };
-    return queueing(caller, String(request.headers['x-api-key']));
-  }
-
   /**
    * The stages after the gate, in order, when Redis is the authority. A problem that ends them early is thrown. A
    * change is made under the given admission, or else under its own.
@@ -128,8 +119,11 @@ export function createPipeline(rows: readonly Row[], options: PipelineOptions): 
           if ('snapshot' in session.found) {
             const { snapshot } = session.found;
             snapshot.epoch = admission.epoch;
-            if (admission.mode === 'reverse')
-              snapshot.queued = queuedBy(session.found.caller, request, response);
+            if (admission.mode === 'reverse') {
+              const { organizationId = '' } = callOf(response);
+              const caller = { ...session.found.caller, organizationId };
+              snapshot.queued = queueing(caller, String(request.headers['x-api-key']));
+            }
           }
           return await row.handler(session, body);
         } finally {

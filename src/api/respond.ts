@@ -1,5 +1,5 @@
 import type { ErrorRequestHandler, Express, Response } from 'express';
-import { problem, ProblemError, renderProblem, type Problem } from '../contract/problems.ts';
+import { ProblemError } from '../contract/problems.ts';
 import { MediaUnavailableError } from '../media/store.ts';
 import { isStoreUnavailable } from '../redis/connection/connect.ts';
 import { isBacklogFull } from '../redis/changes.ts';
@@ -12,28 +12,22 @@ export type Answer =
   /** A JSON object of lists, which may be long. */
   | { kind: 'lists'; lists: Record<string, readonly unknown[]> }
   | { kind: 'no-content' }
-  | { kind: 'problem'; problem: Problem };
+  | ProblemError;
 
 const json = 'application/json; charset=utf-8';
 
-export function methodNotAllowed(methods: readonly string[]): Problem {
-  return problem('method-not-allowed', `This path answers ${methods.join(', ')} only.`, { allow: methods });
+export function methodNotAllowed(methods: readonly string[]): ProblemError {
+  return new ProblemError('method-not-allowed', `This path answers ${methods.join(', ')} only.`, {
+    allow: methods,
+  });
 }
 
 /** Sends a handler's answer; synchronously unless it is made of lists. */
 export function sendAnswer(response: Response, answer: Answer): Promise<void> | undefined {
-  switch (answer.kind) {
-    case 'json':
-      send(response, 200, json, JSON.stringify(answer.body));
-      break;
-    case 'lists':
-      return sendLists(response, answer.lists);
-    case 'no-content':
-      sendNoContent(response);
-      break;
-    case 'problem':
-      sendProblem(response, answer.problem);
-  }
+  if (answer instanceof ProblemError) sendProblem(response, answer);
+  else if (answer.kind === 'lists') return sendLists(response, answer.lists);
+  else if (answer.kind === 'json') send(response, 200, json, JSON.stringify(answer.body));
+  else sendNoContent(response);
   return undefined;
 }
 
@@ -58,14 +52,14 @@ export function baseUrlOf(app: Pick<Express, 'locals'>): string {
 }
 
 /** Answers with a problem (RFC 9457). */
-export function sendProblem(response: Response, carried: Problem): void {
+export function sendProblem(response: Response, problem: ProblemError): void {
   const call = callOf(response);
-  call.code = carried.code;
+  call.code = problem.code;
   // A client that waits for 100 Continue might otherwise send its body as the next request.
   if (response.req.headers.expect !== undefined && !response.req.complete) response.shouldKeepAlive = false;
-  for (const [name, value] of Object.entries(carried.headers)) response.setHeader(name, value);
-  const body = renderProblem(carried, call.requestId, baseUrlOf(response.app));
-  send(response, carried.status, 'application/problem+json', JSON.stringify(body));
+  for (const [name, value] of Object.entries(problem.headers)) response.setHeader(name, value);
+  const body = problem.toBody(call.requestId, baseUrlOf(response.app));
+  send(response, problem.status, 'application/problem+json', JSON.stringify(body));
 }
 
 /** Answers 204. */
@@ -85,13 +79,13 @@ export const answerErrors: ErrorRequestHandler = (error: unknown, _request, resp
 };
 
 /** An unexpected error is a bug in this service: it is logged, and the client gets only the request's id. */
-function toProblem(error: unknown, call: Call): Problem {
-  if (error instanceof ProblemError) return error.problem;
+function toProblem(error: unknown, call: Call): ProblemError {
+  if (error instanceof ProblemError) return error;
   // Express decodes the parameters of a path.
-  if (error instanceof URIError) return problem('not-found', 'There is nothing at this path.');
+  if (error instanceof URIError) return new ProblemError('not-found', 'There is nothing at this path.');
   if (isStoreUnavailable(error) || error instanceof MediaUnavailableError) {
     call.failure = String(error);
-    return problem(
+    return new ProblemError(
       'store-unavailable',
       'The store could not be reached or did not answer in time. If the request was to change something, it is ' +
         'unknown how much of it took effect; sending the same request again is safe.',
@@ -99,14 +93,17 @@ function toProblem(error: unknown, call: Call): Problem {
   }
   if (isBacklogFull(error)) {
     call.failure = String(error);
-    return problem(
+    return new ProblemError(
       'replay-unavailable',
       'Too many changes of this organization wait for the legacy service. This one was not made; of a long list of ' +
         'usernames a part may have been. Sending the same request again is safe.',
     );
   }
   call.failure = error instanceof Error ? error.stack : String(error);
-  return problem('internal-error', 'The request could not be served because of a bug in the service.');
+  return new ProblemError(
+    'internal-error',
+    'The request could not be served because of a bug in the service.',
+  );
 }
 
 function send(response: Response, status: number, type: string, text: string | Buffer): void {

@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { parse } from 'yaml';
+import type { ProblemCode } from './types.gen.ts';
 
 /** The parts of JSON Schema (2020-12) that the documentation shows. */
 export interface Schema {
@@ -50,6 +51,8 @@ export interface Operation {
   deprecated?: boolean;
   /** ISO 8601 times, and links, which may be relative to the deployment. */
   'x-deprecation'?: Record<'deprecatedAt' | 'sunsetAt' | 'successor' | 'documentation', string>;
+  /** The keys in Redis that replace it, `{org}` as in src/redis/README.md, and how to use them. */
+  'x-successor'?: { keys: string[]; note: string };
   security?: Record<string, string[]>[];
   parameters?: { name: string }[];
   requestBody?: { required?: boolean; content: Record<string, MediaType> };
@@ -70,6 +73,7 @@ export interface ContractDocument {
   paths: Record<string, PathItem>;
   components: {
     schemas: Record<string, Schema>;
+    'x-problems': Record<ProblemCode, { status: number; title: string; when: string; remedy: string }>;
     headers: Record<string, Header>;
     responses: Record<string, Response>;
     securitySchemes: Record<string, { type: string; in: string; name: string; description: string }>;
@@ -79,8 +83,13 @@ export interface ContractDocument {
 /** openapi.yaml as it is served. It is at the top level of the project, and of dist/. */
 export const contractText: string = readFileSync(new URL('../../openapi.yaml', import.meta.url), 'utf8');
 
-/** openapi.yaml, read once: the single source of the HTTP contract. */
-export const contractDocument = parse(contractText) as ContractDocument;
+let parsed: ContractDocument | undefined;
+
+/** openapi.yaml: the single source of the HTTP contract. Parsed when first needed, since most commands do not need it. */
+export function contractDocument(): ContractDocument {
+  parsed ??= parse(contractText) as ContractDocument;
+  return parsed;
+}
 
 /** Resolves a local reference (`#/components/…`); anything else is returned unchanged. */
 export function resolve<T extends object>(document: ContractDocument, node: T | Reference): T {

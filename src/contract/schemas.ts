@@ -1,11 +1,8 @@
-import { Ajv2020, type ErrorObject, type ValidateFunction } from 'ajv/dist/2020.js';
+import { Ajv2020, type ErrorObject } from 'ajv/dist/2020.js';
 import formats from 'ajv-formats';
 import { maxNameLength, nameFault } from '../domain/usernames.ts';
 import { contractDocument } from './document.ts';
-import type { BodyError, ProfileChange } from './types.gen.ts';
-
-/** The outcome of validating a body against its schema. There are 1 to 20 errors. */
-export type Validated<T> = { ok: true; value: T } | { ok: false; errors: BodyError[] };
+import type { BodyError } from './types.gen.ts';
 
 /** An answer lists at most this many errors. */
 export const maxErrors = 20;
@@ -14,18 +11,15 @@ const maxPointerPart = 64;
 const ajv = new Ajv2020({ allErrors: true, verbose: true, strict: true, validateSchema: false });
 formats.default(ajv);
 // The document itself is not a schema; its schemas are reached through it.
-ajv.addVocabulary(Object.keys(contractDocument));
-ajv.addSchema(contractDocument, 'contract');
-const validatorOf = <T>(name: string): ValidateFunction<T> =>
-  ajv.compile<T>({ $ref: `contract#/components/schemas/${name}` });
+ajv.addVocabulary(Object.keys(contractDocument()));
+ajv.addSchema(contractDocument(), 'contract');
+const isProfileChange = ajv.compile({ $ref: 'contract#/components/schemas/ProfileChange' });
+const isUsername = ajv.compile({ $ref: 'contract#/components/schemas/Username' });
 
-const isProfileChange = validatorOf<ProfileChange>('ProfileChange');
-const isUsername = validatorOf<string>('Username');
-
-/** Validates a JSON body of PUT profile (contract 4.2), or the text parts of an upload, against its schema. */
-export function validateProfileChange(body: unknown): Validated<ProfileChange> {
-  if (isProfileChange(body)) return { ok: true, value: body };
-  return { ok: false, errors: bodyErrors(isProfileChange.errors ?? []).slice(0, maxErrors) };
+/** What is wrong with a JSON body of PUT profile (contract 4.2), or the text parts of an upload. */
+export function profileChangeErrors(body: unknown): BodyError[] {
+  if (isProfileChange(body)) return [];
+  return bodyErrors(isProfileChange.errors ?? []).slice(0, maxErrors);
 }
 
 /**

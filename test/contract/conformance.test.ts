@@ -2,7 +2,7 @@ import { createServer, type Server } from 'node:http';
 import { once } from 'node:events';
 import type { AddressInfo } from 'node:net';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
-import { problem, renderProblem, type ProblemCode } from '../../src/contract/problems.ts';
+import { ProblemError, type ProblemCode } from '../../src/contract/problems.ts';
 import { createClient, type Client } from '../support/client.ts';
 
 interface Canned {
@@ -25,11 +25,11 @@ const json = (value: unknown, status = 200): Canned => ({
   body: JSON.stringify(value),
 });
 const refusal = (code: ProblemCode, headers: Record<string, string> = STANDARD): Canned => {
-  const carried = problem(code, 'Because.', code === 'method-not-allowed' ? { allow: ['GET'] } : {});
+  const carried = new ProblemError(code, 'Because.', code === 'method-not-allowed' ? { allow: ['GET'] } : {});
   return {
     status: carried.status,
     headers: { ...headers, ...lowerCased(carried.headers), 'content-type': 'application/problem+json' },
-    body: JSON.stringify(renderProblem(carried, 'r1')),
+    body: JSON.stringify(carried.toBody('r1')),
   };
 };
 const without = (canned: Canned, name: string): Canned => ({

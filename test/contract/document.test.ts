@@ -12,12 +12,15 @@ import {
 import { createOperations, type OperationOptions } from '../../src/api/operations.ts';
 import { schemaFaults } from '../support/conformance.ts';
 
-const { components } = contractDocument;
-const operations = operationsOf(contractDocument);
+const { components } = contractDocument();
+const operations = operationsOf(contractDocument());
 const ofTheContract = operations.filter(({ path }) => path.startsWith('/api/'));
 
 function responsesOf(statuses: Record<string, Response | { $ref: string }>): [string, Response][] {
-  return Object.entries(statuses).map(([status, response]) => [status, resolve(contractDocument, response)]);
+  return Object.entries(statuses).map(([status, response]) => [
+    status,
+    resolve(contractDocument(), response),
+  ]);
 }
 
 /** Validates the examples against their schema and returns how many there are. */
@@ -49,7 +52,7 @@ describe('openapi.yaml', () => {
   });
 
   test('documents the deprecation headers for every response of the contract, and for no other', () => {
-    const { MalformedRequest, HeadersTooLarge } = contractDocument.components.responses;
+    const { MalformedRequest, HeadersTooLarge } = contractDocument().components.responses;
     for (const { path, operation } of operations) {
       for (const [, response] of responsesOf(operation.responses)) {
         // Whoever is answered like this has not said which path they mean.
@@ -73,7 +76,7 @@ describe('openapi.yaml', () => {
       for (const [status, { headers = {} }] of responsesOf(operation.responses)) {
         const name = required[status];
         const header = name === undefined ? undefined : headers[name];
-        if (name !== undefined) expect(header && resolve(contractDocument, header).required).toBe(true);
+        if (name !== undefined) expect(header && resolve(contractDocument(), header).required).toBe(true);
       }
     }
   });

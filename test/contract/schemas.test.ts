@@ -1,16 +1,10 @@
 import { describe, expect, test } from '@jest/globals';
 import * as fc from 'fast-check';
-import {
-  nameErrors,
-  replacementErrors,
-  validateProfileChange,
-  type Validated,
-} from '../../src/contract/schemas.ts';
+import { nameErrors, profileChangeErrors, replacementErrors } from '../../src/contract/schemas.ts';
 import { nameFault } from '../../src/domain/usernames.ts';
 
-const errorsOf = (validated: Validated<unknown>): Record<string, string> =>
-  validated.ok ? {} : Object.fromEntries(validated.errors.map(({ path, message }) => [path, message]));
-const changeErrors = (body: unknown) => errorsOf(validateProfileChange(body));
+const changeErrors = (body: unknown): Record<string, string> =>
+  Object.fromEntries(profileChangeErrors(body).map(({ path, message }) => [path, message]));
 
 describe('a name', () => {
   test.each([
@@ -89,7 +83,7 @@ describe('a profile change', () => {
       { avatarObjectDefinitionId: { datasourceId: 'd', objectDefinitionId: 'o', x: 1 } },
     ],
   ])('may hold %s', (_, body) => {
-    expect(validateProfileChange(body)).toEqual({ ok: true, value: body });
+    expect(profileChangeErrors(body)).toEqual([]);
   });
 
   test.each([
@@ -132,9 +126,9 @@ describe('a profile change', () => {
   });
 
   test('treats __proto__ as an ordinary property', () => {
-    const body: unknown = JSON.parse('{"__proto__": {"username": "Eve", "profilePicture": 1}}');
-    const validated = validateProfileChange(body);
-    expect(validated.ok && validated.value.username).toBeUndefined();
+    const body = JSON.parse('{"__proto__": {"username": 7, "profilePicture": 1}}') as { username?: unknown };
+    expect(profileChangeErrors(body)).toEqual([]);
+    expect(body.username).toBeUndefined();
   });
 });
 

@@ -51,8 +51,8 @@ const ajv = new Ajv2020({
   validateSchema: false,
 });
 formats.default(ajv);
-ajv.addVocabulary(Object.keys(contractDocument));
-ajv.addSchema(contractDocument, 'contract');
+ajv.addVocabulary(Object.keys(contractDocument()));
+ajv.addSchema(contractDocument(), 'contract');
 
 const compiled = new Map<Schema, ValidateFunction>();
 
@@ -92,7 +92,7 @@ function answerFaults(method: string, path: string, answer: Answer): string[] {
 }
 
 function pathItem(path: string): PathItem | undefined {
-  for (const [template, item] of Object.entries(contractDocument.paths)) {
+  for (const [template, item] of Object.entries(contractDocument().paths)) {
     const [head = '', ...rest] = template.replace(/\/$/, '').split(/\{\w+\}/);
     if (rest.length === 0 ? path.replace(/\/$/, '') === head : path.startsWith(head)) return item;
   }
@@ -101,7 +101,7 @@ function pathItem(path: string): PathItem | undefined {
 
 function documentedResponse(method: string, path: string, status: number): Response | string {
   const item = pathItem(path);
-  const { responses } = contractDocument.components;
+  const { responses } = contractDocument().components;
   if (item === undefined) {
     return (status === 404 && responses.NotFound) || `an unknown path answers 404, not ${status}`;
   }
@@ -111,16 +111,16 @@ function documentedResponse(method: string, path: string, status: number): Respo
     const response = operation.responses[String(status)];
     return response === undefined
       ? `${operation.operationId} has no status ${status}`
-      : resolve(contractDocument, response);
+      : resolve(contractDocument(), response);
   }
   if (refusal === undefined) return 'the path documents no answer to other methods';
-  return status === 405 ? resolve(contractDocument, refusal) : `status ${status}, not 405`;
+  return status === 405 ? resolve(contractDocument(), refusal) : `status ${status}, not 405`;
 }
 
 function headerFaults(response: Response, { headers }: Answer): string[] {
   const documented = new Map<string, Header>();
   for (const [name, header] of Object.entries(response.headers ?? {})) {
-    documented.set(name.toLowerCase(), resolve(contractDocument, header));
+    documented.set(name.toLowerCase(), resolve(contractDocument(), header));
   }
   const faults: string[] = [];
   for (const [name, { required, schema }] of documented) {
@@ -162,8 +162,8 @@ function problemFaults({ status, headers, body }: Answer): string[] {
   if (!headers['content-type']?.startsWith('application/problem+json') || body === undefined) return [];
   const problem = body as ProblemBody;
   // An unknown code breaks the schema, which says so.
-  if (!(problem.code in problemKinds)) return [];
-  const kind = problemKinds[problem.code];
+  if (!(problem.code in problemKinds())) return [];
+  const kind = problemKinds()[problem.code];
   const faults: string[] = [];
   const expect = (holds: boolean, fault: string): void => {
     if (!holds) faults.push(fault);

@@ -1,4 +1,4 @@
-import { problem, type Problem } from '../../contract/problems.ts';
+import { ProblemError } from '../../contract/problems.ts';
 import {
   banUsernames as ban,
   overwriteDenylist as overwrite,
@@ -21,9 +21,8 @@ export function createDenylistHandlers(store: RedisClient) {
     /** Contract 4.3. */
     banUsernames: async (session: Session, replacements: ReadonlyMap<string, string>): Promise<Answer> => {
       const outcome = await ban(contextOf(session), replacements);
-      if (outcome.kind === 'busy') return busy;
-      // "The request may succeed in part; the response then lists the usernames that could not be added." (contract
-      // 4.3.5)
+      if (outcome.kind === 'busy') return busy();
+      // "The request may succeed in part; the response then lists the usernames that could not be added." (4.3.5)
       const { failures } = outcome;
       if (failures.length === 0) return { kind: 'no-content' };
       const usernamesNotAdded = failures.map(({ username }) => username);
@@ -32,7 +31,7 @@ export function createDenylistHandlers(store: RedisClient) {
     /** Contract 4.4. */
     removeDeniedUsernames: async (session: Session, usernames: readonly string[]): Promise<Answer> => {
       const outcome = await remove(contextOf(session), usernames);
-      if (outcome.kind === 'busy') return busy;
+      if (outcome.kind === 'busy') return busy();
       return { kind: 'lists', lists: { usernamesDeleted: outcome.deleted, usernamesInUse: outcome.inUse } };
     },
     /** Contract 4.5. */
@@ -43,25 +42,19 @@ export function createDenylistHandlers(store: RedisClient) {
           return { kind: 'no-content' };
         // "If any of its names is in use, nothing changes, and the response lists those names." (contract 4.5.2)
         case 'in-use':
-          return refused(
-            problem('usernames-in-use', 'Some of these usernames are in use; the denylist was not changed.', {
-              usernamesInUse: outcome.usernames,
-            }),
+          return new ProblemError(
+            'usernames-in-use',
+            'Some of these usernames are in use; the denylist was not changed.',
+            { usernamesInUse: outcome.usernames },
           );
         case 'busy':
-          return busy;
+          return busy();
       }
     },
   };
 }
 
-function refused(reason: Problem): Answer {
-  return { kind: 'problem', problem: reason };
+function busy(): ProblemError {
+  const detail = 'Another change of this denylist is in progress. Sending this request again is safe.';
+  return new ProblemError('overloaded', detail);
 }
-
-const busy = refused(
-  problem(
-    'overloaded',
-    'Another change of this denylist is in progress. Sending this request again is safe.',
-  ),
-);

@@ -7,26 +7,14 @@ import type { BodyError } from '../../contract/types.gen.ts';
 import { yieldingChunks } from '../../lib/time-slices.ts';
 import { invalidBody, invalidJson, receiveJson } from '../middleware/json-body.ts';
 
-/** Reads the bodies of the denylist operations. */
-export interface ListReader {
-  usernames: (request: Request, response: Response) => Promise<readonly string[]>;
-  /**
-   * In the order of the body, which decides between two bans with the same replacement. A property that is given twice
-   * counts once: at its first position, with its last value, as in JSON.parse.
-   */
-  replacements: (request: Request, response: Response) => Promise<ReadonlyMap<string, string>>;
-}
-
 /**
- * Reads lists of at most `limit` bytes, parsed in time slices: parsing 200,000 properties in one go would block all
- * other requests for up to 0.9 s. Reading stops at the twentieth error.
+ * Reads the body of a denylist operation, of at most `limit` bytes, by one of the functions below. They parse it in time
+ * slices: parsing 200,000 properties in one go would block all other requests for up to 0.9 s. They stop at the
+ * twentieth error.
  */
-export function createListReader(limit: number): ListReader {
-  return {
-    usernames: async (request, response) => await parseUsernames(await receiveJson(request, response, limit)),
-    replacements: async (request, response) =>
-      await parseReplacements(await receiveJson(request, response, limit)),
-  };
+export function readList<List>(parse: (bytes: Buffer) => Promise<List>, limit: number) {
+  return async (request: Request, response: Response): Promise<List> =>
+    await parse(await receiveJson(request, response, limit));
 }
 
 /** Parses a JSON array of names (contract 4.4 and 4.5). */
@@ -42,7 +30,11 @@ export async function parseUsernames(bytes: Buffer): Promise<readonly string[]> 
   return names;
 }
 
-/** Parses a JSON object of names and their replacements (contract 4.3). Every own property is a name. */
+/**
+ * Parses a JSON object of names and their replacements (contract 4.3). Every own property is a name. Their order decides
+ * between two bans with the same replacement. A property that is given twice counts once: at its first position, with
+ * its last value, as in JSON.parse.
+ */
 export async function parseReplacements(bytes: Buffer): Promise<ReadonlyMap<string, string>> {
   const replacements = new Map<string, string>();
   const errors = new Map<string, BodyError[]>();

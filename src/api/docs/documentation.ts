@@ -14,7 +14,7 @@ export function documentation(policyInForce: () => DeprecationPolicy, baseUrl?: 
     const policy = policyInForce();
     const now = Date.now();
     if (rendered?.policy !== policy || now - rendered.at > staleAfter) {
-      const text = renderDocs(contractDocument, policy, baseUrl);
+      const text = renderDocs(contractDocument(), policy, baseUrl);
       const serve = staticText('text/html; charset=utf-8', text, docsContentSecurityPolicy);
       rendered = { policy, at: now, serve };
     }

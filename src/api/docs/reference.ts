@@ -39,7 +39,7 @@ export function errorsSection(): Html {
       Errors are <code>application/problem+json</code>; their shape is <a href="#schema-Problem">Problem</a>.
       Branch on <code>code</code>, never on the text.
     </p>
-    ${Object.entries(problemKinds).map(
+    ${Object.entries(problemKinds()).map(
       ([code, { status, title, when, remedy }]) =>
         html`<section id="problem-${code}" class="entry problem">
           <h3>

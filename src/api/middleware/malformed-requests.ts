@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { STATUS_CODES, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { Duplex } from 'node:stream';
 import type { Response } from 'express';
-import { problem, renderProblem, type Problem } from '../../contract/problems.ts';
+import { ProblemError } from '../../contract/problems.ts';
 import { sendProblem } from '../respond.ts';
 import { hasCall } from '../call.ts';
 
@@ -33,11 +33,11 @@ export function refuseUnreadable(server: Server, baseUrl: string): void {
 /** Refuses a request that does not have exactly one Host header, and closes its connection. */
 export function refuseForHost({ headers }: IncomingMessage, response: ServerResponse, baseUrl: string): void {
   const detail = `The request has ${headers.host === undefined ? 'no' : 'more than one'} Host header.`;
-  const { head, body } = render(problem('malformed-request', detail), baseUrl);
+  const { head, body } = render(new ProblemError('malformed-request', detail), baseUrl);
   response.writeHead(400, { ...head, Connection: 'close' }).end(body);
 }
 
-function refuse(carried: Problem, socket: Duplex, baseUrl: string): void {
+function refuse(problem: ProblemError, socket: Duplex, baseUrl: string): void {
   // The response in progress; Node has no public name for it.
   const { _httpMessage: response } = socket as { _httpMessage?: Response | null };
   const end = (): void => {
@@ -52,37 +52,37 @@ function refuse(carried: Problem, socket: Duplex, baseUrl: string): void {
   } else if (response && hasCall(response)) {
     response.once('finish', end);
     response.shouldKeepAlive = false;
-    sendProblem(response, carried);
+    sendProblem(response, problem);
   } else {
-    const { head, body } = render(carried, baseUrl);
+    const { head, body } = render(problem, baseUrl);
     const lines = Object.entries({ ...head, Date: new Date().toUTCString(), Connection: 'close' });
     socket.write(
-      `HTTP/1.1 ${carried.status} ${STATUS_CODES[carried.status]}\r\n` +
+      `HTTP/1.1 ${problem.status} ${STATUS_CODES[problem.status]}\r\n` +
         `${lines.map((line) => line.join(': ')).join('\r\n')}\r\n\r\n${body}`,
     );
     end();
   }
 }
 
-function problemOf({ code }: NodeJS.ErrnoException): Problem {
+function problemOf({ code }: NodeJS.ErrnoException): ProblemError {
   switch (code) {
     case 'HPE_HEADER_OVERFLOW':
-      return problem('headers-too-large', 'The headers exceed 16 KiB.');
+      return new ProblemError('headers-too-large', 'The headers exceed 16 KiB.');
     case 'HPE_CHUNK_EXTENSIONS_OVERFLOW':
-      return problem('payload-too-large', 'The extensions of a chunk exceed 16 KiB.');
+      return new ProblemError('payload-too-large', 'The extensions of a chunk exceed 16 KiB.');
     case 'ERR_HTTP_REQUEST_TIMEOUT':
-      return problem('request-timeout', 'The request did not arrive in time.');
+      return new ProblemError('request-timeout', 'The request did not arrive in time.');
     default:
-      return problem('malformed-request', 'The bytes received are not a valid HTTP request.');
+      return new ProblemError('malformed-request', 'The bytes received are not a valid HTTP request.');
   }
 }
 
 /** The headers and the body of a problem for a request that never reached the app. */
-function render(carried: Problem, baseUrl: string): { head: Record<string, string>; body: string } {
+function render(problem: ProblemError, baseUrl: string): { head: Record<string, string>; body: string } {
   const requestId = randomUUID();
-  const body = JSON.stringify(renderProblem(carried, requestId, baseUrl));
+  const body = JSON.stringify(problem.toBody(requestId, baseUrl));
   const head = {
-    ...carried.headers,
+    ...problem.headers,
     'X-Request-Id': requestId,
     'Content-Type': 'application/problem+json',
     'Content-Length': String(Buffer.byteLength(body)),

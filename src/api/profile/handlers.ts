@@ -1,6 +1,7 @@
 import type { Request, Response } from 'express';
-import { problem, type Problem } from '../../contract/problems.ts';
-import { validateProfileChange } from '../../contract/schemas.ts';
+import { ProblemError } from '../../contract/problems.ts';
+import { profileChangeErrors } from '../../contract/schemas.ts';
+import type { ProfileChange as ChangeBody } from '../../contract/types.gen.ts';
 import { toGetView, toPutView, type FileUrl } from '../../contract/views.ts';
 import type { ProfileChange } from '../../domain/profile.ts';
 import type { Pictures, StoredPicture } from '../../media/lifecycle.ts';
@@ -36,9 +37,9 @@ function isUpload(request: Request): boolean {
 }
 
 function toChange(body: unknown): ProfileChange {
-  const checked = validateProfileChange(body);
-  if (!checked.ok) throw invalidBody(checked.errors);
-  const { username, profilePictureObjectDefinitionId, avatarObjectDefinitionId } = checked.value;
+  const errors = profileChangeErrors(body);
+  if (errors.length > 0) throw invalidBody(errors);
+  const { username, profilePictureObjectDefinitionId, avatarObjectDefinitionId } = body as ChangeBody;
   const change: ProfileChange = {};
   if (username !== undefined) change.username = username;
   if (profilePictureObjectDefinitionId !== undefined) {
@@ -62,7 +63,7 @@ export function createProfileHandlers(options: ProfileOptions) {
     getProfile: ({ found }: Session<ReadOutcome>): Answer =>
       found.kind === 'profile'
         ? { kind: 'json', body: toGetView(found.profile, fileUrl) }
-        : refused(problem('profile-not-found', 'You have no profile yet.')),
+        : new ProblemError('profile-not-found', 'You have no profile yet.'),
     putProfile: (session: Session, body: ProfileBody) => putProfile(options, session, body),
   };
 }
@@ -83,7 +84,7 @@ async function putProfile(
   if (file === undefined) return await toAnswer(options, base, await apply(change));
 
   const stored = await pictures.store(base, file, at);
-  if (stored.kind !== 'stored') return refused(pictureProblem(stored));
+  if (stored.kind !== 'stored') return pictureProblem(stored);
   const picture = { file: stored.file };
   const outcome = await apply({ ...change, picture }).catch(async (error: unknown) => {
     if (isBacklogFull(error)) await pictures.discard(base, stored.file);
@@ -98,47 +99,46 @@ async function toAnswer(
   base: string,
   outcome: PutOutcome,
 ): Promise<Answer> {
-  if (outcome.kind !== 'put') return refused(outcomeProblem(outcome));
+  if (outcome.kind !== 'put') return outcomeProblem(outcome);
   if (outcome.unusedFile !== undefined) await pictures.discard(base, outcome.unusedFile);
   return { kind: 'json', body: toPutView(outcome.profile, fileUrl) };
 }
 
-function refused(reason: Problem): Answer {
-  return { kind: 'problem', problem: reason };
-}
-
-function pictureProblem(picture: Exclude<StoredPicture, { kind: 'stored' }>): Problem {
+function pictureProblem(picture: Exclude<StoredPicture, { kind: 'stored' }>): ProblemError {
   switch (picture.kind) {
     case 'unsupported':
-      return problem(
+      return new ProblemError(
         'unsupported-media-type',
         'By its bytes the file is not a JPEG, PNG, WebP or GIF picture.',
       );
     case 'invalid':
-      return problem('invalid-image', `The picture ${picture.reason}.`);
+      return new ProblemError('invalid-image', `The picture ${picture.reason}.`);
     case 'busy':
-      return problem('overloaded', 'Too many pictures are being decoded.');
+      return new ProblemError('overloaded', 'Too many pictures are being decoded.');
   }
 }
 
-function outcomeProblem(outcome: Exclude<PutOutcome, { kind: 'put' }>): Problem {
+function outcomeProblem(outcome: Exclude<PutOutcome, { kind: 'put' }>): ProblemError {
   switch (outcome.kind) {
     case 'not-allowed':
-      return problem('username-not-allowed', `The username ${outcome.reason}.`);
+      return new ProblemError('username-not-allowed', `The username ${outcome.reason}.`);
     case 'denied':
-      return problem('username-denied', 'This username is on the denylist of the organization.');
+      return new ProblemError('username-denied', 'This username is on the denylist of the organization.');
     case 'taken':
-      return problem('username-taken', 'Another user of the organization has this username.');
+      return new ProblemError('username-taken', 'Another user of the organization has this username.');
     case 'object-not-found':
-      return problem('object-not-found', `The object referred to as the ${outcome.field} does not exist.`);
+      return new ProblemError(
+        'object-not-found',
+        `The object referred to as the ${outcome.field} does not exist.`,
+      );
     case 'object-not-in-collection':
-      return problem(
+      return new ProblemError(
         'object-not-in-collection',
         `The object referred to as the ${outcome.field} is not in your collection.`,
       );
     case 'busy':
-      return problem('overloaded', 'Usernames of this organization are being changed in bulk.');
+      return new ProblemError('overloaded', 'Usernames of this organization are being changed in bulk.');
     case 'lapsed':
-      return problem('overloaded', 'The picture took too long to store.');
+      return new ProblemError('overloaded', 'The picture took too long to store.');
   }
 }

@@ -1,16 +1,18 @@
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import { parseReplacements, parseUsernames } from '../../../src/api/denylist/list-body.ts';
-import { ProblemError, type Problem } from '../../../src/contract/problems.ts';
+import { ProblemError, type ProblemBody } from '../../../src/contract/problems.ts';
 import { nameFault } from '../../../src/domain/usernames.ts';
 
 /** The list or map that a text holds, or the problem it is refused with. */
-async function outcomeOf<Value>(reading: Promise<Value>): Promise<Value | Pick<Problem, 'code' | 'errors'>> {
+async function outcomeOf<Value>(
+  reading: Promise<Value>,
+): Promise<Value | Pick<ProblemBody, 'code' | 'errors'>> {
   try {
     return await reading;
   } catch (error) {
     if (!(error instanceof ProblemError)) throw error;
-    const { code, errors } = error.problem;
+    const { code, errors } = error.toBody('r1');
     return { code, ...(errors && { errors }) };
   }
 }

@@ -175,7 +175,7 @@ describe('a long list', () => {
     ['PUT', denylist, (names: string[]) => `["${names.join('","')}",""]`, `/${count}`],
     ['POST', deny, (names: string[]) => `{"${names.join('":"x","')}":""}`, `/rude-${count - 1}`],
   ] as const)(
-    'with one wrong name at its end changes nothing, and says which: %s',
+    'with one invalid name at its end changes nothing, and the response says which: %s',
     async (method, path, write, where) => {
       const { base, admin } = await bridge.newOrganization();
       const answer = await (

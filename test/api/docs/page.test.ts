@@ -7,7 +7,7 @@ import { readContractPolicy } from '../../../src/deprecation/policy/contract-pol
 import { layerPolicy, type PolicyLayer } from '../../../src/deprecation/policy/policy.ts';
 import { problemKinds, problemType, type ProblemCode } from '../../../src/contract/problems.ts';
 
-const render = (layer: PolicyLayer = {}, document = contractDocument): string =>
+const render = (layer: PolicyLayer = {}, document = contractDocument()): string =>
   renderDocs(document, layerPolicy(readContractPolicy(), layer));
 const page = render();
 const found = (pattern: RegExp, text = page): string[] =>
@@ -17,23 +17,23 @@ const ids = found(/\sid="([^"]*)"/g);
 /** The contract with `text` in place of every description, summary, title and example text. */
 function defaced(text: string): ContractDocument {
   const replaced = new Set(['description', 'summary', 'title', 'version', 'username', 'usernamesNotAdded']);
-  return JSON.parse(JSON.stringify(contractDocument), (key, value: unknown) =>
+  return JSON.parse(JSON.stringify(contractDocument()), (key, value: unknown) =>
     replaced.has(key) && typeof value === 'string' ? text : value,
   ) as ContractDocument;
 }
 
 describe('the documentation page', () => {
   test('has an anchor for every problem type', () => {
-    for (const code of Object.keys(problemKinds) as ProblemCode[]) {
+    for (const code of Object.keys(problemKinds()) as ProblemCode[]) {
       expect(ids).toContain(problemType(code).replace('/docs/#', ''));
     }
   });
 
   test('shows every operation and every schema under an anchor of its own', () => {
-    for (const { method, operation } of operationsOf(contractDocument)) {
+    for (const { method, operation } of operationsOf(contractDocument())) {
       if (method !== 'head' && method !== 'options') expect(ids).toContain(operation.operationId);
     }
-    for (const name of Object.keys(contractDocument.components.schemas))
+    for (const name of Object.keys(contractDocument().components.schemas))
       expect(ids).toContain(`schema-${name}`);
     expect(new Set(ids).size).toBe(ids.length);
   });
@@ -84,7 +84,7 @@ describe('the documentation page', () => {
   });
 
   test('shows for every operation what replaces it', () => {
-    const operations = operationsOf(contractDocument)
+    const operations = operationsOf(contractDocument())
       .filter(({ method }) => method !== 'head' && method !== 'options')
       .filter(({ operation }) => operation.deprecated === true)
       .map(({ operation }) => operation.operationId);

@@ -56,7 +56,7 @@ function expectProblem(answer: string, status: string, code: string) {
     connection: 'close',
   });
   const problem = JSON.parse(body) as Record<string, unknown>;
-  expect(schemaFaults(contractDocument.components.schemas['Problem'] ?? {}, problem)).toEqual([]);
+  expect(schemaFaults(contractDocument().components.schemas['Problem'] ?? {}, problem)).toEqual([]);
   expect(problem).toMatchObject({ code, requestId: headers['x-request-id'] });
   return headers;
 }

@@ -138,7 +138,8 @@ describe('an instance', () => {
     await until(() => mustWait(one));
     process.kill(redis.pid, 'SIGSTOP');
     await expect(one.admitChange()).rejects.toMatchObject({
-      problem: { status: 503, code: 'store-unavailable' },
+      status: 503,
+      code: 'store-unavailable',
     });
     process.kill(redis.pid, 'SIGCONT');
     await one.close();
