@@ -54,7 +54,6 @@ export interface Operation {
   /** The keys in Redis that replace it, `{org}` as in src/redis/README.md, and how to use them. */
   'x-successor'?: { keys: string[]; note: string };
   security?: Record<string, string[]>[];
-  parameters?: { name: string }[];
   requestBody?: { required?: boolean; content: Record<string, MediaType> };
   responses: Record<string, Response | Reference>;
 }

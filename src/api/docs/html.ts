@@ -2,10 +2,8 @@ import { html, type Content, type Html } from '../../lib/html.ts';
 
 /** Renders the subset of Markdown that descriptions use: paragraphs, `code` and **strong**. */
 export function prose(text: string): Html {
-  return html`${text
-    .trim()
-    .split(/\n\s*\n/)
-    .map((paragraph) => html`<p>${phrase(paragraph)}</p>`)}`;
+  const paragraphs = text.trim().split(/\n\s*\n/);
+  return html`${paragraphs.map((paragraph) => html`<p>${phrase(paragraph)}</p>`)}`;
 }
 
 /** Renders one paragraph of that Markdown. */
@@ -23,6 +21,14 @@ export function breakable(name: string): Html {
   return html`${name.split(/(?<=[a-z])(?=[A-Z])|(?<=[/.])/).map((part, i) => (i === 0 ? part : html`<wbr />${part}`))}`;
 }
 
+export function methodLabel(method: string): Html {
+  return html`<span class="method ${method}">${method.toUpperCase()}</span>`;
+}
+
+export function statusLabel(status: string | number): Html {
+  return html`<span class="status s${String(status)[0]}">${status}</span>`;
+}
+
 /** A block of code that can be scrolled by keyboard. */
 export function codeBlock(label: string, code: Content): Html {
   return html`<figure class="code">
@@ -31,24 +37,9 @@ export function codeBlock(label: string, code: Content): Html {
   </figure>`;
 }
 
-/** A JSON value, indented, its names and literals marked for colour. */
-export function jsonCode(value: unknown): Html {
-  const parts = JSON.stringify(value, null, 2).split(/("(?:[^"\\]|\\.)*")/);
-  return html`${parts.map((part, index) => {
-    if (!part.startsWith('"')) return part;
-    const kind = parts[index + 1]?.startsWith(':') === true ? 'name' : 'string';
-    return html`<span class="${kind}">${part}</span>`;
-  })}`;
-}
-
 /** A table of two columns; the caption is for screen readers. */
-export function table(
-  caption: string,
-  heads: [string, string],
-  rows: [Content, Content][],
-  className = '',
-): Html {
-  return html`<table class="${className}">
+export function table(caption: string, heads: [string, string], rows: [Content, Content][]): Html {
+  return html`<table>
     <caption class="unseen">
       ${caption}
     </caption>

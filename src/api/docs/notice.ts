@@ -7,21 +7,21 @@ export function deprecationSection(policy: DeprecationPolicy, baseUrl: string): 
   const absolute = (url: string): string => (url.startsWith('/') ? baseUrl + url : url);
   const brownouts = policy.brownouts
     .filter(({ end }) => end > Date.now())
-    .toSorted((a, b) => a.start - b.start)
     .map(({ start, end }) => html`<span class="window">${minuteFormat.formatRange(start, end)} UTC</span>`);
-  const facts: [string, Content][] = [];
-  if (deprecatedAt !== undefined) facts.push(['Deprecated since', day(deprecatedAt)]);
-  if (sunsetAt !== undefined) facts.push(['Sunset', day(sunsetAt)]);
-  if (brownouts.length > 0) facts.push(['Brownouts', brownouts]);
-  if (successorUrl !== undefined) facts.push(['Successor', link(absolute(successorUrl))]);
-  if (documentationUrl !== undefined && !documentationUrl.endsWith('#deprecation')) {
-    facts.push(['Read more', link(absolute(documentationUrl))]);
-  }
+  const readMore = documentationUrl?.endsWith('#deprecation') ? undefined : documentationUrl;
+  const facts: [string, Content][] = [
+    ['Deprecated since', deprecatedAt !== undefined && day(deprecatedAt)],
+    ['Sunset', sunsetAt !== undefined && day(sunsetAt)],
+    ['Brownouts', brownouts.length > 0 && brownouts],
+    ['Successor', successorUrl !== undefined && link(absolute(successorUrl))],
+    ['Read more', readMore !== undefined && link(absolute(readMore))],
+  ];
   return html`<section id="deprecation" class="notice" aria-labelledby="deprecation-title">
     <h2 id="deprecation-title">This API is deprecated</h2>
     <dl>
       ${facts.map(
         ([name, value]) =>
+          value !== false &&
           html`<div>
             <dt>${name}</dt>
             <dd>${value}</dd>

@@ -8,7 +8,7 @@ import {
   type Schema,
 } from '../../contract/document.ts';
 import { html, type Content, type Html } from '../../lib/html.ts';
-import { breakable, codeBlock, jsonCode, phrase, prose, table } from './html.ts';
+import { breakable, codeBlock, methodLabel, phrase, prose, statusLabel, table } from './html.ts';
 import { fieldsOf, typeOf } from './schemas.ts';
 
 export interface Placed {
@@ -20,33 +20,38 @@ export interface Placed {
 /** One operation: what it does, its requests and responses, with examples. */
 export function operationSection(document: ContractDocument, placed: Placed): Html {
   const { path, method, operation } = placed;
+  const { operationId, summary, description = '' } = operation;
   const bodies = Object.entries(operation.requestBody?.content ?? {});
-  return html`<section id="${operation.operationId}" class="operation">
+  const responses = Object.entries(operation.responses).map(
+    ([status, reference]) => [status, resolve(document, reference)] as const,
+  );
+  return html`<section id="${operationId}" class="operation">
     <div>
-      <h3><a class="self" href="#${operation.operationId}">${operation.summary}</a></h3>
+      <h3><a class="self" href="#${operationId}">${summary}</a></h3>
       <p class="address">
-        <span class="method ${method}">${method.toUpperCase()}</span>
-        <code>${breakable(path)}</code>
-        ${operation.deprecated === true ? html`<a class="chip" href="#deprecation">deprecated</a>` : undefined}
+        ${methodLabel(method)} <code>${breakable(path)}</code>
+        ${operation.deprecated === true && html`<a class="chip" href="#deprecation">deprecated</a>`}
       </p>
-      ${prose(operation.description ?? '')}
+      ${prose(description)}
       ${bodies.map(
-        ([type, media]) =>
+        ([type, { schema }]) =>
           html`<h4>Body, <code>${type}</code></h4>
-            ${bodyOf(document, media.schema, `Fields of the ${type} body`)}`,
+            ${bodyOf(document, schema, `Fields of the ${type} body`)}`,
       )}
       <h4>Responses</h4>
-      ${responsesTable(document, operation)}
+      ${table(
+        `Responses of ${operationId}`,
+        ['Status', 'Meaning'],
+        responses.map(([status, response]) => [
+          statusLabel(status),
+          [phrase(response.description), ' ', contentOf(response)],
+        ]),
+      )}
     </div>
     <div class="examples">
-      ${
-        bodies.length === 0
-          ? codeBlock('Request', curl(document, placed))
-          : bodies.map(([type, media]) => codeBlock(`Request, ${type}`, curl(document, placed, type, media)))
-      }
-      ${Object.entries(operation.responses).map(([status, response]) =>
-        responseExamples(status, resolve(document, response)),
-      )}
+      ${bodies.length === 0 && codeBlock('Request', curl(document, placed))}
+      ${bodies.map(([type, media]) => codeBlock(`Request, ${type}`, curl(document, placed, type, media)))}
+      ${responses.map(([status, response]) => examplesOf(status, response))}
     </div>
   </section>`;
 }
@@ -58,45 +63,29 @@ function bodyOf(document: ContractDocument, schema: Schema, caption: string): Ht
     : html`<p><span class="type">${typeOf(schema)}</span> ${phrase(target.description ?? '')}</p>`;
 }
 
-function responsesTable(document: ContractDocument, operation: Operation): Html {
-  const rows = Object.entries(operation.responses).map(([status, reference]): [Content, Content] => {
-    const response = resolve(document, reference);
-    return [
-      html`<span class="status s${status[0]}">${status}</span>`,
-      [phrase(response.description), ' ', contentOf(response)],
-    ];
-  });
-  return table(`Responses of ${operation.operationId}`, ['Status', 'Meaning'], rows, 'answers');
-}
-
 /** The body of a response: a schema, or the codes of its problem. */
 function contentOf({ content = {} }: Response): Content {
   return Object.entries(content).map(([type, { schema }]) => {
     if (type !== 'application/problem+json') {
       return html`<span class="type">${schema.$ref === undefined ? type : typeOf(schema)}</span>`;
     }
+    const codes = (schema.allOf ?? []).flatMap(({ properties }) => properties?.['code'] ?? []);
     return html`<span class="codes"
-      >${codesOf(schema).map((code) => html`<a href="#problem-${code}">${code}</a> `)}</span
+      >${codes
+        .flatMap((code) => code.enum ?? [code.const])
+        .map((code) => html`<a href="#problem-${String(code)}">${String(code)}</a> `)}</span
     >`;
   });
 }
 
-function codesOf(schema: Schema): string[] {
-  return (schema.allOf ?? []).flatMap(({ properties }) => {
-    const code = properties?.['code'];
-    return code === undefined ? [] : (code.enum ?? [code.const]).map(String);
-  });
-}
-
-function responseExamples(status: string, { content = {} }: Response): Content {
-  // Problems are all alike; each is described once, under Errors.
+/** Examples of a success. Problems are all alike; each is described once, under Errors. */
+function examplesOf(status: string, { content = {} }: Response): Content {
   if (!status.startsWith('2')) return undefined;
-  return Object.values(content).map(({ examples = {} }) =>
-    Object.values(examples).map(({ summary, value }) =>
-      codeBlock(
-        summary === undefined ? `Response ${status}` : `Response ${status}: ${summary}`,
-        jsonCode(value),
-      ),
+  const examples = Object.values(content).flatMap((media) => Object.values(media.examples ?? {}));
+  return examples.map(({ summary, value }) =>
+    codeBlock(
+      `Response ${status}${summary === undefined ? '' : `: ${summary}`}`,
+      JSON.stringify(value, null, 2),
     ),
   );
 }
@@ -104,26 +93,17 @@ function responseExamples(status: string, { content = {} }: Response): Content {
 /** The request as a command for a POSIX shell. */
 function curl(document: ContractDocument, placed: Placed, type?: string, media?: MediaType): string {
   const { path, method, operation } = placed;
-  const credentials = operation.security?.length === 0 ? [] : credentialHeaders(document);
-  const file = operation.parameters?.[0]?.name;
-  const address = file === undefined ? path : path.replace(`{${file}}`, `$${file.toUpperCase()}`);
-  const example = Object.values(media?.examples ?? {})[0];
-  const lines = [
-    `curl ${method === 'get' ? '' : `-X ${method.toUpperCase()} `}"$BASE_URL${address}"`,
-    ...credentials.map((header) => `-H "${header}"`),
-  ];
+  const { apiKey, organization } = document.components.securitySchemes;
+  const address = path.replace(/\{(\w+)\}/, (_, name: string) => `$${name.toUpperCase()}`);
+  const lines = [`curl ${method === 'get' ? '' : `-X ${method.toUpperCase()} `}"$BASE_URL${address}"`];
+  if (operation.security?.length !== 0) {
+    lines.push(`-H "${apiKey?.name}: $API_KEY"`, `-H "${organization?.name}: $ORGANIZATION_ID"`);
+  }
   if (type === 'multipart/form-data') lines.push('-F "profilePicture=@picture.png"');
   else if (type !== undefined) {
-    lines.push(
-      `-H "content-type: ${type}"`,
-      `-d '${JSON.stringify(example?.value).replaceAll("'", `'\\''`)}'`,
-    );
+    const [example] = Object.values(media?.examples ?? {});
+    const text = JSON.stringify(example?.value).replaceAll("'", `'\\''`);
+    lines.push(`-H "content-type: ${type}"`, `-d '${text}'`);
   }
   return lines.join(' \\\n  ');
-}
-
-/** The credentials as header lines, with shell variables as their values. */
-export function credentialHeaders({ components }: ContractDocument): string[] {
-  const { apiKey, organization } = components.securitySchemes;
-  return [`${apiKey?.name ?? ''}: $API_KEY`, `${organization?.name ?? ''}: $ORGANIZATION_ID`];
 }

@@ -3,11 +3,11 @@ import { readFileSync } from 'node:fs';
 import { operationsOf, type ContractDocument } from '../../contract/document.ts';
 import type { DeprecationPolicy } from '../../deprecation/policy/policy.ts';
 import { baseStyle, html, link, renderPage, type Html } from '../../lib/html.ts';
-import { phrase, prose } from './html.ts';
+import { methodLabel, phrase, prose } from './html.ts';
 import { movingSection } from './moving.ts';
 import { deprecationSection } from './notice.ts';
 import { operationSection } from './operations.ts';
-import { credentials, errorsSection, headersSection } from './reference.ts';
+import { credentialsTable, errorsSection } from './reference.ts';
 import { schemaSections } from './schemas.ts';
 
 const style = baseStyle + readFileSync(new URL('style.css', import.meta.url), 'utf8');
@@ -53,16 +53,13 @@ export function renderDocs(document: ContractDocument, policy: DeprecationPolicy
                 ${group.operations.map(
                   ({ method, operation }) =>
                     html`<li>
-                      <a href="#${operation.operationId}"
-                        ><span class="method ${method}">${method.toUpperCase()}</span> ${operation.summary}</a
-                      >
+                      <a href="#${operation.operationId}">${methodLabel(method)} ${operation.summary}</a>
                     </li>`,
                 )}
               </ul>
             </li>`,
         )}
         <li><a href="#moving">Moving away</a></li>
-        <li><a href="#headers">Headers</a></li>
         <li><a href="#errors">Errors</a></li>
         <li><a href="#schemas">Schemas</a></li>
       </ul>
@@ -76,7 +73,7 @@ export function renderDocs(document: ContractDocument, policy: DeprecationPolicy
       ${deprecationSection(policy, baseUrl)}
       <section id="start">
         <h2>Getting started</h2>
-        ${prose(info.description)} ${credentials(document)}
+        ${prose(info.description)} ${credentialsTable(document)}
       </section>
       ${groups.map(
         (group) =>
@@ -86,8 +83,7 @@ export function renderDocs(document: ContractDocument, policy: DeprecationPolicy
             ${group.operations.map((placed) => operationSection(document, placed))}
           </section>`,
       )}
-      ${movingSection(document, operations)} ${headersSection(document, operations[0]?.operation)}
-      ${errorsSection()}
+      ${movingSection(document, operations)} ${errorsSection(document)}
       <section id="schemas">
         <h2>Schemas</h2>
         ${schemaSections(document)}

@@ -1,5 +1,5 @@
 import type { ContractDocument, Schema } from '../../contract/document.ts';
-import { html, type Html } from '../../lib/html.ts';
+import { html, type Content, type Html } from '../../lib/html.ts';
 import { breakable, phrase, table } from './html.ts';
 
 /** The name of the schema a reference points to. */
@@ -26,17 +26,17 @@ function limitsOf({ minLength, maxLength }: Schema): string {
   return maxLength === undefined ? '' : `, ${minLength ?? 0} to ${maxLength} code points`;
 }
 
-interface Row {
-  name: string;
-  schema: Schema;
-  required: boolean;
-}
-
-/** Nested fields are listed below their parent, by dotted names. */
-function rowsOf(schema: Schema, prefix = ''): Row[] {
-  return Object.entries(schema.properties ?? {}).flatMap(([name, property]) => [
-    { name: prefix + name, schema: property, required: schema.required?.includes(name) ?? false },
-    ...rowsOf(property, `${prefix}${name}.`),
+/** A row per field; nested fields are listed below their parent, by dotted names. */
+function rowsOf({ properties = {}, required }: Schema, prefix = ''): [Content, Content][] {
+  return Object.entries(properties).flatMap(([name, field]) => [
+    [
+      [
+        html`<code>${breakable(prefix + name)}</code>`,
+        required?.includes(name) && html` <span class="required">required</span>`,
+      ],
+      html`<span class="type">${typeOf(field)}</span> ${phrase(field.description ?? '')}`,
+    ],
+    ...rowsOf(field, `${prefix}${name}.`),
   ]);
 }
 
@@ -44,14 +44,7 @@ function rowsOf(schema: Schema, prefix = ''): Row[] {
 export function fieldsOf(schema: Schema, caption: string): Html {
   const rows = rowsOf(schema);
   if (rows.length === 0) return html`<p class="type">${typeOf(schema)}</p>`;
-  return table(
-    caption,
-    ['Field', 'Meaning'],
-    rows.map(({ name, schema: field, required }) => [
-      [html`<code>${breakable(name)}</code>`, required ? html` <span class="required">required</span>` : ''],
-      html`<span class="type">${typeOf(field)}</span> ${phrase(field.description ?? '')}`,
-    ]),
-  );
+  return table(caption, ['Field', 'Meaning'], rows);
 }
 
 /** Every schema of the document, each under the anchor `schema-<name>`. */
