@@ -25,7 +25,7 @@ export function usage(store: RedisClient, keyPrefix: string, now: () => number):
         title: 'Invalid query',
         detail: read.reasons.join('; '),
         remedy:
-          'Example: /usage?from=2027-01-01&to=2027-01-31&organization=ID&group=client,status&format=csv. Every parameter is optional. The groups are day, organization, client, operation and status; the formats json and csv.',
+          'Example: /usage?from=2026-11-01&to=2026-11-30&organization=ID&group=client,status&format=csv. Every parameter is optional. The groups are day, organization, client, operation and status; the formats json and csv.',
       });
       return;
     }

@@ -6,7 +6,7 @@ import { reportCsv, reportLines } from '../../deprecation/reports/report-text.ts
 import { groups, readUsageQuery } from '../../deprecation/reports/usage-query.ts';
 import { printable } from '../../lib/system/terminal.ts';
 import type { AdminCommand } from './command.ts';
-import { problem, type AdminContext, type Report } from './context.ts';
+import { done, problem, type AdminContext, type Report } from './context.ts';
 import { idOption, parseTime, parseWholeNumber } from './options.ts';
 
 interface UsageOptions {
@@ -29,7 +29,7 @@ export function addUsage(program: AdminCommand): void {
     .addOption(new Option('--csv', 'print CSV, for spreadsheets').conflicts('json'))
     .examples(
       'usage',
-      'usage --from 2027-01-01 --to 2027-01-31 --org acme --group operation',
+      'usage --from 2026-11-01 --to 2026-11-30 --org acme --group operation',
       'usage --group client,operation,status',
       'usage --group day --csv > calls.csv',
       'usage retire-check --days 60',
@@ -50,7 +50,7 @@ export function addUsage(program: AdminCommand): void {
     .runs(checkRetirement);
 }
 
-/** Checks a time, which the query reads as it is written. */
+/** Refuses what is not a time, an empty text, too; the query reads it as it is written. */
 function checkTime(text: string): string {
   parseTime(text);
   return text;
@@ -73,7 +73,7 @@ async function showUsage(
   if (org !== undefined) await context.existingOrganization(org);
   const report = await reportUsage(store, keyPrefix, read.query, now);
   if (csv) context.out(reportCsv(report));
-  return { kind: 'done', json: report, text: csv ? '' : reportLines(report).join('\n') };
+  return done(report, csv ? '' : reportLines(report).join('\n'));
 }
 
 async function checkRetirement(
@@ -83,6 +83,6 @@ async function checkRetirement(
   const { store, keyPrefix } = await context.open();
   const check = await retireCheck(store, keyPrefix, { organizationId: org, days, now: Date.now() });
   const text = retireCheckLines(check).join('\n');
-  if (check.retirable) return { kind: 'done', json: check, text };
+  if (check.retirable) return done(check, text);
   return problem(printable(`cannot be retired yet: ${check.reasons.join('; ')}`), { json: check, text });
 }

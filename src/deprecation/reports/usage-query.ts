@@ -32,16 +32,17 @@ export function readUsageQuery(
   found: readonly string[] = [],
 ): ReadQuery<UsageQuery> {
   const reasons = [...found];
-  const day = (text: string | undefined): number | undefined => {
-    if (text === undefined || text === '') return undefined;
+  const day = (name: 'from' | 'to'): number | undefined => {
+    const text = fields[name] ?? '';
+    if (text === '') return undefined;
     const instant = parseInstant(text);
     if (instant.kind === 'ok') return dayOf(instant.value);
-    reasons.push(instant.reason);
+    reasons.push(`${name}: ${instant.reason}`);
     return undefined;
   };
   const today = dayOf(now);
-  const lastDay = Math.min(day(fields.to) ?? today, today);
-  const firstDay = day(fields.from) ?? lastDay - defaultDays + 1;
+  const lastDay = Math.min(day('to') ?? today, today);
+  const firstDay = day('from') ?? lastDay - defaultDays + 1;
   if (firstDay > today) reasons.push(`from ${dayName(firstDay)} is after today (${dayName(today)})`);
   else if (firstDay > lastDay) reasons.push(`from ${dayName(firstDay)} is after to ${dayName(lastDay)}`);
   // Each day costs a read from Redis, whether or not the ledger can still have it.

@@ -214,6 +214,7 @@ describe('usage', () => {
 
   test.each([
     ['--from tomorrow', 'not an ISO 8601 time'],
+    ['--from=', 'not an ISO 8601 time'],
     ['--from 2030-01-02', 'is after today'],
     ['--from 2020-01-01', 'reaches back at most'],
     ['--group user', 'group is one or more of day, organization, client, operation, status'],
