@@ -1,4 +1,9 @@
-import { readPolicyFields, type PolicyFields, type PolicyLayer } from './deprecation/policy/policy.ts';
+import {
+  readSettings,
+  type PolicyLayer,
+  type Setting,
+  type WrittenSettings,
+} from './deprecation/policy/policy.ts';
 import { readSecretFiles } from './lib/files/secret-files.ts';
 import type { BucketCredentials } from './media/s3.ts';
 import { readMediaUrl } from './media/url.ts';
@@ -31,12 +36,12 @@ const secrets = [
   'REPLAY_SECRET_PREVIOUS',
 ];
 
-const policyVariables: Record<keyof PolicyFields, string> = {
+const policyVariables: Record<Setting, string> = {
   deprecatedAt: 'DEPRECATED_AT',
   sunsetAt: 'SUNSET_AT',
-  successor: 'SUCCESSOR_URL',
-  documentation: 'DEPRECATION_URL',
-  sunsetDocumentation: 'SUNSET_URL',
+  successorUrl: 'SUCCESSOR_URL',
+  documentationUrl: 'DEPRECATION_URL',
+  sunsetUrl: 'SUNSET_URL',
   afterSunset: 'AFTER_SUNSET',
 };
 
@@ -156,9 +161,9 @@ export function readConfig(environment: NodeJS.ProcessEnv) {
 
 /** The environment's layer of the deprecation policy. */
 function readPolicyLayer(env: NodeJS.ProcessEnv, mistakes: string[]): PolicyLayer {
-  const given = Object.entries(policyVariables).map(([field, name]) => [field, env[name] || undefined]);
-  const policy = readPolicyFields(Object.fromEntries(given) as PolicyFields);
+  const given = Object.entries(policyVariables).map(([setting, name]) => [setting, env[name] || undefined]);
+  const policy = readSettings(Object.fromEntries(given) as WrittenSettings);
   if (policy.kind === 'ok') return policy.layer;
-  mistakes.push(...policy.mistakes.map(({ field, reason }) => `${policyVariables[field]}: ${reason}`));
+  mistakes.push(...policy.mistakes.map(({ setting, reason }) => `${policyVariables[setting]}: ${reason}`));
   return {};
 }

@@ -1,6 +1,6 @@
 import { request } from 'node:http';
 import { createMetrics } from '../../src/deprecation/metrics.ts';
-import type { DeprecationPolicy } from '../../src/deprecation/policy/policy.ts';
+import { layerPolicy, type PolicyLayer } from '../../src/deprecation/policy/policy.ts';
 import { listen } from '../../src/api/server.ts';
 import { createLog } from '../../src/log.ts';
 import { createAdminApp } from '../../src/admin-port/app.ts';
@@ -34,7 +34,7 @@ interface Options {
   store: RedisClient;
   keyPrefix: string;
   token?: string;
-  policy?: Partial<DeprecationPolicy>;
+  policy?: PolicyLayer;
   now?: () => number;
 }
 
@@ -46,13 +46,7 @@ export async function startAdminPort({
   policy,
   now,
 }: Options): Promise<TestAdminPort> {
-  const inForce: DeprecationPolicy = {
-    afterSunset: 'gone',
-    brownouts: [],
-    exemptOrganizations: [],
-    exemptKeys: [],
-    ...policy,
-  };
+  const inForce = layerPolicy({ afterSunset: 'gone', ...policy });
   const app = createAdminApp({
     store,
     keyPrefix,

@@ -1,7 +1,7 @@
 import type { Evidence } from '../../cutover/verdict/evidence.ts';
-import type { DeprecationPolicy } from '../../deprecation/policy/policy.ts';
+import { daysToSunset, type DeprecationPolicy } from '../../deprecation/policy/policy.ts';
 import { groups } from '../../deprecation/reports/usage-query.ts';
-import { dayMs, dayName } from '../../lib/days.ts';
+import { dayName } from '../../lib/days.ts';
 import { html, type Html } from '../../lib/html.ts';
 import { counted } from '../../lib/numbers.ts';
 import type { AdminProblem } from '../problem.ts';
@@ -82,8 +82,8 @@ function bar(signedIn: boolean, updated?: Html): Html {
     </header>`;
 }
 
-function titleOf({ sunsetAt }: DeprecationPolicy, now: number): string {
-  const days = sunsetAt === undefined ? 0 : Math.ceil((sunsetAt - now) / dayMs);
+function titleOf(policy: DeprecationPolicy, now: number): string {
+  const days = daysToSunset(policy, now) ?? 0;
   return days > 0 ? `${counted(days, 'day')} to sunset · Profile Bridge` : 'Deprecation · Profile Bridge';
 }
 
@@ -103,7 +103,7 @@ function filters(query: DashboardQuery, organizations: readonly string[]): Html 
           .sort()
           .map(
             (id) =>
-              html`<option value="${id}" ${id === organizationId && 'selected'}>${shortened(id)}</option>`,
+              html`<option value="${id}" ${id === organizationId && 'selected'}>${visible(id)}</option>`,
           )}
       </select>
       ${days === undefined ? [field('from', from), field('to', to)] : field('days', days)}
@@ -129,12 +129,4 @@ function filters(query: DashboardQuery, organizations: readonly string[]): Html 
       </form>
     </details>
   </div>`;
-}
-
-const letters = new Intl.Segmenter('en');
-
-/** An id, shortened to fit an option. */
-function shortened(id: string): string {
-  const characters = Array.from(letters.segment(visible(id)), ({ segment }) => segment);
-  return characters.length > 40 ? `${characters.slice(0, 39).join('')}…` : characters.join('');
 }

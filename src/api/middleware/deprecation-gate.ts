@@ -18,25 +18,18 @@ export type Gate = (request: Request, response: Response) => Promise<void>;
  * first only if an exemption may apply to them; a caller who fails to authenticate is not exempt.
  */
 export function createGate(policy: () => DeprecationPolicy, options: AuthenticationOptions): Gate {
-  const refuseUnlessExempt = async (
-    request: Request,
-    response: Response,
-    verdict: Exclude<Verdict, 'serve'>,
-    now: number,
-  ): Promise<void> => {
-    const claimed = claimedOrganization(request, options.organizationHeader);
-    if (claimed !== undefined) callOf(response).organizationId = claimed;
-    const known =
-      requiresAuthentication(policy(), now, claimed) && (await isAuthentic(request, response, options));
-    const { organizationId, caller } = callOf(response);
-    if (!known || verdictAt(policy(), now, { organizationId, keyId: caller?.keyId }) !== 'serve') {
-      throw gone(verdict, now);
-    }
-  };
   return async (request, response) => {
     const now = Date.now();
     const verdict = verdictAt(policy(), now, {});
-    if (verdict !== 'serve') await refuseUnlessExempt(request, response, verdict, now);
+    if (verdict === 'serve') return;
+    const call = callOf(response);
+    const claimed = claimedOrganization(request, options.organizationHeader);
+    if (claimed !== undefined) call.organizationId = claimed;
+    if (requiresAuthentication(policy(), now, claimed) && (await isAuthentic(request, response, options))) {
+      const exempt = { organizationId: call.organizationId, keyId: call.caller?.keyId };
+      if (verdictAt(policy(), now, exempt) === 'serve') return;
+    }
+    throw gone(verdict, now);
   };
 }
 
@@ -58,11 +51,6 @@ function gone(verdict: Exclude<Verdict, 'serve'>, now: number): ProblemError {
   if (verdict.gone === 'sunset') {
     return new ProblemError('sunset', 'This API has been retired. The Link header names its successor.');
   }
-  return new ProblemError(
-    'brownout',
-    'This deprecated API is switched off temporarily, so that remaining callers notice.',
-    {
-      retryAfterSeconds: (verdict.until - now) / 1000,
-    },
-  );
+  const detail = 'This deprecated API is switched off temporarily, so that remaining callers notice.';
+  return new ProblemError('brownout', detail, { retryAfterSeconds: (verdict.until - now) / 1000 });
 }

@@ -1,11 +1,12 @@
 import { contractDocument, operationsOf } from '../../contract/document.ts';
-import { readPolicyFields, type PolicyLayer } from './policy.ts';
+import { readSettings, type PolicyLayer } from './policy.ts';
 
 /** The lowest layer of the policy: `x-deprecation` of the operations in openapi.yaml. */
 export function readContractPolicy(): PolicyLayer {
-  const facts = operationsOf(contractDocument()).find(({ operation }) => operation['x-deprecation']);
-  const policy = readPolicyFields({ ...facts?.operation['x-deprecation'] });
+  const described = operationsOf(contractDocument()).find(({ operation }) => operation['x-deprecation']);
+  const { successor, documentation, ...dates } = described?.operation['x-deprecation'] ?? {};
+  const policy = readSettings({ ...dates, successorUrl: successor, documentationUrl: documentation });
   if (policy.kind === 'ok') return policy.layer;
-  const reasons = policy.mistakes.map(({ field, reason }) => `${field}: ${reason}`);
+  const reasons = policy.mistakes.map(({ setting, reason }) => `${setting}: ${reason}`);
   throw new Error(`openapi.yaml, x-deprecation: ${reasons.join('; ')}`);
 }

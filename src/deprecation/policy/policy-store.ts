@@ -6,7 +6,7 @@ import type { Edit } from './policy-edits.ts';
 import { layerPolicy, servesAllUntil, type DeprecationPolicy, type PolicyLayer } from './policy.ts';
 import { repeat } from '../../lib/repeat.ts';
 import { script } from '../../redis/connection/script-loader.ts';
-import { emptyPolicy, readStored, type StoredPolicy } from './stored-layer.ts';
+import { emptyPolicy, readStored, toStored, type OperatorPolicy } from './stored-layer.ts';
 
 const replacePolicy = script<[read: string, next: string], 'replaced' | 'changed'>(
   'deprecation/replace_policy',
@@ -73,7 +73,10 @@ export async function watchPolicy(
     }
     const stored = text === known ? 'known' : readStored(text);
     if (stored === undefined) {
-      warnOnce('the stored deprecation policy is invalid (deprecation clear removes it)', policyKey(prefix));
+      warnOnce(
+        'the stored deprecation policy is invalid (profile-bridge admin deprecation clear removes it)',
+        policyKey(prefix),
+      );
       return;
     }
     hasTrouble = false;
@@ -88,7 +91,7 @@ export async function watchPolicy(
 }
 
 /** The operator's own layer, as stored. An invalid one counts as empty. */
-export async function readOperatorLayer(store: RedisClient, prefix: string): Promise<StoredPolicy> {
+export async function readOperatorLayer(store: RedisClient, prefix: string): Promise<OperatorPolicy> {
   return readStored(await store.get(policyKey(prefix))) ?? emptyPolicy;
 }
 
@@ -115,9 +118,9 @@ export async function changePolicy(
     const stored = readStored(text) ?? emptyPolicy;
     const edited = edit(stored.layer, defaults, now);
     if (edited.kind === 'refused') return edited;
-    const next: StoredPolicy = { version: stored.version + 1, changedAt: now, layer: edited.layer };
+    const next: OperatorPolicy = { version: stored.version + 1, changedAt: now, layer: edited.layer };
     attempt = {
-      text: JSON.stringify(next),
+      text: toStored(next),
       changed: { kind: 'changed', policy: layerPolicy(...defaults, edited.layer), version: next.version },
     };
     if ((await replacePolicy(store, key, text ?? '', attempt.text)) === 'replaced') return attempt.changed;

@@ -1,3 +1,4 @@
+import { dayMs } from '../../lib/days.ts';
 import {
   formatInstant,
   formatInterval,
@@ -16,64 +17,61 @@ export interface DeprecationPolicy {
   /** Where `rel="sunset"` points; the deprecation document when absent. */
   sunsetUrl?: string;
   afterSunset: 'serve' | 'gone';
+  /** By their start. */
   brownouts: Interval[];
-  exemptOrganizations: OrganizationExemption[];
-  exemptKeys: KeyExemption[];
+  exemptions: Exemption[];
 }
 
-interface OrganizationExemption {
-  organizationId: string;
-  until: number;
-}
+/** Whom brownouts and the sunset spare: an organization, or a key by its public id. */
+export type Exempt = { organizationId: string } | { keyId: string };
+export type Exemption = Exempt & { until: number };
 
-interface KeyExemption {
-  keyId: string;
-  until: number;
+export function describeExempt(exempt: Exempt): string {
+  return 'keyId' in exempt ? `key ${exempt.keyId}` : `organization ${JSON.stringify(exempt.organizationId)}`;
 }
-
-export type Exemption = OrganizationExemption | KeyExemption;
 
 /** One source of the policy. Settings that it leaves out come from the layer below. */
 export type PolicyLayer = Partial<DeprecationPolicy>;
 
 /** Merges the layers, lowest first: openapi.yaml's `x-deprecation`, environment, operator. */
 export function layerPolicy(...layers: readonly PolicyLayer[]): DeprecationPolicy {
-  const nothing = { afterSunset: 'serve', brownouts: [], exemptOrganizations: [], exemptKeys: [] } as const;
-  return Object.assign({}, nothing, ...layers) as DeprecationPolicy;
+  const settings: { afterSunset: 'serve' | 'gone' } = Object.assign({ afterSunset: 'serve' }, ...layers);
+  const brownouts = layers.flatMap((layer) => layer.brownouts ?? []);
+  return {
+    ...settings,
+    brownouts: brownouts.toSorted((a, b) => a.start - b.start),
+    exemptions: layers.flatMap((layer) => layer.exemptions ?? []),
+  };
 }
 
-/** Settings as openapi.yaml's `x-deprecation`, the environment and the command line write them. */
-export type PolicyFields = Partial<
-  Record<
-    'deprecatedAt' | 'sunsetAt' | 'successor' | 'documentation' | 'sunsetDocumentation' | 'afterSunset',
-    string | undefined
-  >
->;
+/** How settings are written in openapi.yaml, in the environment and on the command line. */
+export const settingParsers = {
+  deprecatedAt: parseInstant,
+  sunsetAt: parseInstant,
+  successorUrl: parseLink,
+  documentationUrl: parseLink,
+  sunsetUrl: parseLink,
+  afterSunset: parseAfterSunset,
+} satisfies { [Name in keyof PolicyLayer]: (text: string) => Parsed<PolicyLayer[Name]> };
+
+export type Setting = keyof typeof settingParsers;
+export type WrittenSettings = Partial<Record<Setting, string | undefined>>;
 
 type ReadLayer =
-  | { kind: 'ok'; layer: PolicyLayer }
-  | { kind: 'invalid'; mistakes: { field: keyof PolicyFields; reason: string }[] };
+  { kind: 'ok'; layer: PolicyLayer } | { kind: 'invalid'; mistakes: { setting: Setting; reason: string }[] };
 
-/** Reads settings as they are written, as a layer: ISO 8601 times, links as `parseLink` takes them, serve|gone. */
-export function readPolicyFields(fields: PolicyFields): ReadLayer {
-  const mistakes: { field: keyof PolicyFields; reason: string }[] = [];
-  const read = <T>(field: keyof PolicyFields, parse: (text: string) => Parsed<T>): T | undefined => {
-    const text = fields[field];
-    const parsed = text === undefined ? undefined : parse(text);
-    if (parsed?.kind === 'invalid') mistakes.push({ field, reason: parsed.reason });
-    return parsed?.kind === 'ok' ? parsed.value : undefined;
-  };
-  const layer: { [Name in keyof PolicyLayer]: PolicyLayer[Name] | undefined } = {
-    deprecatedAt: read('deprecatedAt', parseInstant),
-    sunsetAt: read('sunsetAt', parseInstant),
-    successorUrl: read('successor', parseLink),
-    documentationUrl: read('documentation', parseLink),
-    sunsetUrl: read('sunsetDocumentation', parseLink),
-    afterSunset: read('afterSunset', parseAfterSunset),
-  };
-  if (mistakes.length > 0) return { kind: 'invalid', mistakes };
-  const given = Object.entries(layer).filter(([, value]) => value !== undefined);
-  return { kind: 'ok', layer: Object.fromEntries(given) };
+/** Reads settings as they are written, as a layer. */
+export function readSettings(written: WrittenSettings): ReadLayer {
+  const layer: PolicyLayer = {};
+  const mistakes: { setting: Setting; reason: string }[] = [];
+  for (const setting of Object.keys(settingParsers) as Setting[]) {
+    const text = written[setting];
+    if (text === undefined) continue;
+    const parsed = settingParsers[setting](text);
+    if (parsed.kind === 'ok') Object.assign(layer, { [setting]: parsed.value });
+    else mistakes.push({ setting, reason: parsed.reason });
+  }
+  return mistakes.length > 0 ? { kind: 'invalid', mistakes } : { kind: 'ok', layer };
 }
 
 function parseAfterSunset(text: string): Parsed<'serve' | 'gone'> {
@@ -81,49 +79,54 @@ function parseAfterSunset(text: string): Parsed<'serve' | 'gone'> {
   return { kind: 'invalid', reason: `"${text}" is neither serve nor gone` };
 }
 
-/**
- * What is wrong with a policy at `now` (ms): a sunset before the deprecation, or windows that overlap, end before they
- * begin or are wholly in the past. A window may have begun already.
- */
+/** What is wrong with a policy at `now` (ms): a sunset before the deprecation, or brownouts that overlap. */
 export function checkPolicy(policy: DeprecationPolicy, now: number): string[] {
-  const reasons: string[] = [];
   const { deprecatedAt, sunsetAt } = policy;
+  const reasons: string[] = [];
   if (deprecatedAt !== undefined && sunsetAt !== undefined && sunsetAt < deprecatedAt) {
     reasons.push(
       `the sunset (${formatInstant(sunsetAt)}) is before the deprecation (${formatInstant(deprecatedAt)})`,
     );
   }
-  const windows = policy.brownouts.toSorted((a, b) => a.start - b.start || a.end - b.end);
-  let previous: Interval | undefined;
-  for (const window of windows) {
-    if (window.end <= window.start) reasons.push(`brownout ${formatInterval(window)} ends before it begins`);
-    else if (window.end <= now) reasons.push(`brownout ${formatInterval(window)} is wholly in the past`);
-    if (previous !== undefined && window.start < previous.end) {
-      reasons.push(`brownouts ${formatInterval(previous)} and ${formatInterval(window)} overlap`);
+  const coming = policy.brownouts.filter(({ end }) => end > now);
+  for (const [i, brownout] of coming.entries()) {
+    const other = coming.slice(0, i).find(({ end }) => brownout.start < end);
+    if (other !== undefined) {
+      reasons.push(`brownouts ${formatInterval(other)} and ${formatInterval(brownout)} overlap`);
     }
-    if (previous === undefined || window.end > previous.end) previous = window;
   }
   return reasons;
 }
 
 /**
- * `none` (nothing announced), `announced`, `brownout` (a window is open), or `sunset` (the date has passed, whether or
- * not the API is still served).
+ * `none` (nothing announced), `announced`, `brownout` (one is under way), or `sunset` (the date has passed, whether
+ * or not the API is still served).
  */
 export const phases = ['none', 'announced', 'brownout', 'sunset'] as const;
 export type Phase = (typeof phases)[number];
 
 /** The phase at `now` (ms). */
 export function phaseAt(policy: DeprecationPolicy, now: number): Phase {
-  const past = policy.sunsetAt !== undefined && now >= policy.sunsetAt;
-  if (past && policy.afterSunset === 'gone') return 'sunset';
-  if (openWindow(policy, now) !== undefined) return 'brownout';
-  if (past) return 'sunset';
-  const announced = policy.deprecatedAt !== undefined || policy.sunsetAt !== undefined;
-  return announced || policy.brownouts.length > 0 ? 'announced' : 'none';
+  const { deprecatedAt, sunsetAt, brownouts } = policy;
+  const verdict = generalVerdict(policy, now);
+  if (verdict !== 'serve') return verdict.gone;
+  if (sunsetAt !== undefined && now >= sunsetAt) return 'sunset';
+  const isAnnounced = deprecatedAt !== undefined || sunsetAt !== undefined || brownouts.length > 0;
+  return isAnnounced ? 'announced' : 'none';
 }
 
-/** Whether a call is served or refused with 410: until the end of a window (ms), or for good. */
+/** Whole days to the sunset, rounded up, and 0 from then on; undefined if there is none. */
+export function daysToSunset({ sunsetAt }: DeprecationPolicy, now: number): number | undefined {
+  return sunsetAt === undefined ? undefined : Math.max(0, Math.ceil((sunsetAt - now) / dayMs));
+}
+
+/** Where a brownout stands at `now` (ms). */
+export function stateAt({ start, end }: Interval, now: number): 'past' | 'open' | 'planned' {
+  if (end <= now) return 'past';
+  return start <= now ? 'open' : 'planned';
+}
+
+/** Whether a call is served or refused with 410: until the end of a brownout (ms), or for good. */
 export type Verdict = 'serve' | { gone: 'brownout'; until: number } | { gone: 'sunset' };
 
 /** Who may claim an exemption. */
@@ -149,9 +152,8 @@ export function requiresAuthentication(
   claimedOrganizationId: string | undefined,
 ): boolean {
   if (generalVerdict(policy, now) === 'serve') return false;
-  return (
-    policy.exemptKeys.some(({ until }) => now < until) ||
-    isExempt(policy, now, { organizationId: claimedOrganizationId })
+  return policy.exemptions.some(
+    (e) => now < e.until && ('keyId' in e || e.organizationId === claimedOrganizationId),
   );
 }
 
@@ -165,18 +167,12 @@ function generalVerdict(policy: DeprecationPolicy, now: number): Verdict {
   if (policy.sunsetAt !== undefined && now >= policy.sunsetAt && policy.afterSunset === 'gone') {
     return { gone: 'sunset' };
   }
-  const window = openWindow(policy, now);
-  return window === undefined ? 'serve' : { gone: 'brownout', until: window.end };
-}
-
-function openWindow(policy: DeprecationPolicy, now: number): Interval | undefined {
-  return policy.brownouts.find(({ start, end }) => start <= now && now < end);
+  const brownout = policy.brownouts.find(({ start, end }) => start <= now && now < end);
+  return brownout === undefined ? 'serve' : { gone: 'brownout', until: brownout.end };
 }
 
 function isExempt(policy: DeprecationPolicy, now: number, { organizationId, keyId }: Claimant): boolean {
-  return (
-    (organizationId !== undefined &&
-      policy.exemptOrganizations.some((e) => e.organizationId === organizationId && now < e.until)) ||
-    (keyId !== undefined && policy.exemptKeys.some((e) => e.keyId === keyId && now < e.until))
+  return policy.exemptions.some(
+    (e) => now < e.until && ('keyId' in e ? e.keyId === keyId : e.organizationId === organizationId),
   );
 }

@@ -1,12 +1,17 @@
 import { Ajv2020 } from 'ajv/dist/2020.js';
 import { parseLink } from './links.ts';
-import type { PolicyLayer } from './policy.ts';
+import type { Exemption, PolicyLayer } from './policy.ts';
 
-/** The operator's settings as Redis holds them. The version grows by one with each change. */
-export interface StoredPolicy {
+/** The operator's settings. The version grows by one with each change. */
+export interface OperatorPolicy {
   version: number;
   changedAt: number;
   layer: PolicyLayer;
+}
+
+/** The same as Redis holds it: with a list of exemptions of each kind. */
+interface StoredPolicy extends OperatorPolicy {
+  layer: Omit<PolicyLayer, 'exemptions'> & { exemptOrganizations?: Exemption[]; exemptKeys?: Exemption[] };
 }
 
 const time = { type: 'number', minimum: -8.64e15, maximum: 8.64e15 };
@@ -15,7 +20,7 @@ const listOf = (properties: Record<string, object>) => ({
   type: 'array',
   items: { type: 'object', required: Object.keys(properties), properties },
 });
-const layer: Record<keyof PolicyLayer, object> = {
+const layerProperties: Record<keyof StoredPolicy['layer'], object> = {
   deprecatedAt: time,
   sunsetAt: time,
   successorUrl: link,
@@ -35,20 +40,30 @@ const isStored = new Ajv2020({
   properties: {
     version: time,
     changedAt: time,
-    layer: { type: 'object', additionalProperties: false, properties: layer },
+    layer: { type: 'object', additionalProperties: false, properties: layerProperties },
   },
 });
 
 /** What holds before the operator has set anything. */
-export const emptyPolicy: StoredPolicy = { version: 0, changedAt: 0, layer: {} };
+export const emptyPolicy: OperatorPolicy = { version: 0, changedAt: 0, layer: {} };
 
 /** Reads the JSON that Redis holds (null: never set); undefined for anything that is not a policy. */
-export function readStored(text: string | null): StoredPolicy | undefined {
+export function readStored(text: string | null): OperatorPolicy | undefined {
   if (text === null) return emptyPolicy;
   try {
     const stored: unknown = JSON.parse(text);
-    return isStored(stored) ? stored : undefined;
+    if (!isStored(stored)) return undefined;
+    const { exemptOrganizations = [], exemptKeys = [], ...layer } = stored.layer;
+    return { ...stored, layer: { ...layer, exemptions: [...exemptOrganizations, ...exemptKeys] } };
   } catch {
     return undefined;
   }
+}
+
+/** The text that `readStored` reads. */
+export function toStored(policy: OperatorPolicy): string {
+  const { exemptions = [], ...layer } = policy.layer;
+  const exemptOrganizations = exemptions.filter((exemption) => 'organizationId' in exemption);
+  const exemptKeys = exemptions.filter((exemption) => 'keyId' in exemption);
+  return JSON.stringify({ ...policy, layer: { ...layer, exemptOrganizations, exemptKeys } });
 }

@@ -35,7 +35,7 @@ describeInBrowser('the dashboard in a browser', () => {
       { start: now + 20 * dayMs, end: now + 20 * dayMs + 3_600_000 },
       { start: now + 100 * dayMs, end: now + 102 * dayMs },
     ],
-    exemptOrganizations: [{ organizationId: 'acme', until: now + 150 * dayMs }],
+    exemptions: [{ organizationId: 'acme', until: now + 150 * dayMs }],
   };
 
   beforeAll(async () => {

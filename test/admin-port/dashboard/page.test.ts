@@ -88,7 +88,7 @@ describe('the status of the deprecation', () => {
     [
       'exemptions that still hold',
       {
-        exemptOrganizations: [
+        exemptions: [
           { organizationId: 'acme', until: now + dayMs },
           { organizationId: 'over', until: now },
         ],

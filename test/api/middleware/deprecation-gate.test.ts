@@ -56,7 +56,7 @@ describe('after the sunset', () => {
     const bridge = await start({
       ...past,
       afterSunset: 'gone',
-      exemptOrganizations: [{ organizationId: 'exempt', until }],
+      exemptions: [{ organizationId: 'exempt', until }],
     });
     const [exempt, other] = [await bridge.newOrganization({}, 'exempt'), await bridge.newOrganization()];
     const [friend, stranger] = [await exempt.player('u1'), await other.player('u1')];
@@ -73,7 +73,7 @@ test('a request that is looked up for its exemption counts once against the rate
   const bridge = await startBridge({
     deprecation: {
       brownouts: [{ start: 0, end: until }],
-      exemptOrganizations: [{ organizationId: 'exempt', until }],
+      exemptions: [{ organizationId: 'exempt', until }],
     },
     rateLimit: { requests: 2, seconds: 60 },
   });

@@ -58,7 +58,7 @@ describe('failed authentications of an address', () => {
   test('are still refused with 410 while the API is switched off', async () => {
     const until = Date.now() + 3_600_000;
     const bridge = await start({
-      deprecation: { brownouts: [{ start: 0, end: until }], exemptKeys: [{ keyId: 'k', until }] },
+      deprecation: { brownouts: [{ start: 0, end: until }], exemptions: [{ keyId: 'k', until }] },
     });
     expect(await fail(bridge, 5)).toEqual([410, 410, 410, 410, 410]);
   });

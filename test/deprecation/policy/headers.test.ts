@@ -1,7 +1,7 @@
 import { describe, expect, test } from '@jest/globals';
 import * as fc from 'fast-check';
 import { deprecationHeaders } from '../../../src/deprecation/policy/headers.ts';
-import { layerPolicy, readPolicyFields, type PolicyLayer } from '../../../src/deprecation/policy/policy.ts';
+import { layerPolicy, readSettings, type PolicyLayer } from '../../../src/deprecation/policy/policy.ts';
 
 const headersOf = (layer: PolicyLayer) => Object.fromEntries(deprecationHeaders(layerPolicy(layer)));
 
@@ -63,8 +63,8 @@ describe('the deprecation headers', () => {
       },
     );
     fc.assert(
-      fc.property(time, time, url, url, (deprecatedAt, sunsetAt, successor, documentation) => {
-        const read = readPolicyFields({ successor, documentation });
+      fc.property(time, time, url, url, (deprecatedAt, sunsetAt, successorUrl, documentationUrl) => {
+        const read = readSettings({ successorUrl, documentationUrl });
         fc.pre(read.kind === 'ok');
         const links = read.kind === 'ok' ? read.layer : {};
         const headers = headersOf({ deprecatedAt, sunsetAt, ...links });
@@ -77,7 +77,7 @@ describe('the deprecation headers', () => {
           expect(sunset).toMatch(/^[A-Z][a-z]{2}, \d{2} [A-Z][a-z]{2} \d{4} \d{2}:\d{2}:\d{2} GMT$/);
           expect(Date.parse(sunset)).toBe(Math.floor(sunsetAt / 1000) * 1000);
         }
-        const expectedLinks = (documentation === undefined ? 0 : 2) + (successor === undefined ? 0 : 1);
+        const expectedLinks = (documentationUrl === undefined ? 0 : 2) + (successorUrl === undefined ? 0 : 1);
         const parsed = (headers['Link'] ?? '').match(/<[!-;=?-~]+>; rel="[a-z-]+"(?:, |$)/g) ?? [];
         expect(parsed.join('')).toBe(headers['Link'] ?? '');
         expect(parsed).toHaveLength(expectedLinks);

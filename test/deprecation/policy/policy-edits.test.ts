@@ -2,14 +2,14 @@ import { describe, expect, test } from '@jest/globals';
 import { formatInterval } from '../../../src/lib/iso8601.ts';
 import { clearInLayer, setInLayer, type Removals } from '../../../src/deprecation/policy/policy-edits.ts';
 import type { PolicyLayer } from '../../../src/deprecation/policy/policy.ts';
-import { readStored } from '../../../src/deprecation/policy/stored-layer.ts';
+import { readStored, toStored } from '../../../src/deprecation/policy/stored-layer.ts';
 
 const at = (text: string) => Date.parse(text);
 const NOW = at('2027-03-01T12:00:00Z');
 const defaults: PolicyLayer[] = [{ deprecatedAt: at('2026-11-01T00:00:00Z') }];
 const set = (layer: PolicyLayer, given: PolicyLayer) => setInLayer(given)(layer, defaults, NOW);
 const clear = (layer: PolicyLayer, removals: Removals) => clearInLayer(removals)(layer, defaults, NOW);
-const window = (start: string, end: string) => ({ start: at(start), end: at(end) });
+const interval = (start: string, end: string) => ({ start: at(start), end: at(end) });
 const hour = (start: string) => ({ start: at(start), end: at(start) + 3_600_000 });
 
 describe('setting', () => {
@@ -17,13 +17,15 @@ describe('setting', () => {
     const before: PolicyLayer = {
       sunsetAt: at('2027-06-01T00:00:00Z'),
       brownouts: [hour('2027-03-02T12:00:00Z')],
-      exemptOrganizations: [{ organizationId: 'acme', until: at('2027-04-01') }],
+      exemptions: [{ organizationId: 'acme', until: at('2027-04-01') }],
     };
     const given: PolicyLayer = {
       sunsetAt: at('2027-07-01'),
-      brownouts: [window('2027-03-01T12:00:00Z', '2027-03-01T12:30:00Z')],
-      exemptOrganizations: [{ organizationId: 'acme', until: at('2027-05-01') }],
-      exemptKeys: [{ keyId: 'k_1', until: at('2027-05-02') }],
+      brownouts: [interval('2027-03-01T12:00:00Z', '2027-03-01T12:30:00Z')],
+      exemptions: [
+        { organizationId: 'acme', until: at('2027-05-01') },
+        { keyId: 'k_1', until: at('2027-05-02') },
+      ],
     };
     expect(set(before, given)).toEqual({
       kind: 'edited',
@@ -32,7 +34,7 @@ describe('setting', () => {
   });
 
   test('a brownout that is already set changes nothing', () => {
-    const layer = { brownouts: [hour('2027-04-01T00:00:00Z')] };
+    const layer = { brownouts: [hour('2027-04-01T00:00:00Z')], exemptions: [] };
     expect(set(layer, { brownouts: [hour('2027-04-01T00:00:00Z')] })).toEqual({ kind: 'edited', layer });
   });
 
@@ -46,14 +48,14 @@ describe('setting', () => {
   test.each<[PolicyLayer, string]>([
     [{ brownouts: [hour('2027-02-01T00:00:00Z')] }, 'is wholly in the past'],
     [{ brownouts: [hour('2027-04-01T00:00:00Z'), hour('2027-04-01T00:30:00Z')] }, 'overlap'],
-    [{ exemptKeys: [{ keyId: 'k_1', until: at('2027-01-01') }] }, 'of "k_1" ends in the past'],
-    [{ exemptOrganizations: [{ organizationId: 'acme', until: NOW }] }, 'of "acme" ends in the past'],
+    [{ exemptions: [{ keyId: 'k_1', until: at('2027-01-01') }] }, 'of key k_1 ends in the past'],
+    [{ exemptions: [{ organizationId: 'acme', until: NOW }] }, 'of organization "acme" ends in the past'],
   ])('refuses %j with the reason', (given, reason) => {
     expect(set({}, given)).toEqual({ kind: 'refused', reasons: [expect.stringContaining(reason)] });
   });
 
   test('a brownout that has passed since it was set does not prevent the next change', () => {
-    const past = { brownouts: [hour('2027-02-01T00:00:00Z')] };
+    const past = { brownouts: [hour('2027-02-01T00:00:00Z')], exemptions: [] };
     expect(set(past, { successorUrl: 'https://kv.example/' })).toEqual({
       kind: 'edited',
       layer: { ...past, successorUrl: 'https://kv.example/' },
@@ -66,25 +68,35 @@ describe('clearing', () => {
     sunsetAt: at('2027-07-01T00:00:00Z'),
     successorUrl: 'https://kv.example/',
     brownouts: [hour('2027-03-02T12:00:00Z'), hour('2027-03-03T12:00:00Z')],
-    exemptKeys: [{ keyId: 'k_1', until: at('2027-05-02T00:00:00Z') }],
+    exemptions: [{ keyId: 'k_1', until: at('2027-05-02T00:00:00Z') }],
   };
 
   test('removes only what is named, a brownout by its start or as a whole', () => {
     expect(
-      clear(layer, { settings: ['sunsetAt'], brownouts: ['2027-03-02T12:00:00Z'], exemptKeys: ['k_1'] }),
+      clear(layer, {
+        settings: ['sunsetAt'],
+        brownouts: ['2027-03-02T12:00:00Z'],
+        exemptions: [{ keyId: 'k_1' }],
+      }),
     ).toEqual({
       kind: 'edited',
-      layer: { successorUrl: 'https://kv.example/', brownouts: layer.brownouts?.slice(1) },
+      layer: {
+        successorUrl: 'https://kv.example/',
+        brownouts: layer.brownouts?.slice(1),
+        exemptions: [],
+      },
     });
-    const { brownouts, ...others } = layer;
-    const names = (brownouts ?? []).map(formatInterval);
-    expect(clear(layer, { brownouts: names })).toEqual({ kind: 'edited', layer: others });
+    const names = (layer.brownouts ?? []).map(formatInterval);
+    expect(clear(layer, { brownouts: names })).toEqual({
+      kind: 'edited',
+      layer: { ...layer, brownouts: [] },
+    });
   });
 
   test('refuses to remove an exemption that is not set', () => {
-    expect(clear(layer, { exemptOrganizations: ['acme'] })).toEqual({
+    expect(clear(layer, { exemptions: [{ organizationId: 'acme' }] })).toEqual({
       kind: 'refused',
-      reasons: ['"acme" is not set: see deprecation show'],
+      reasons: ['organization "acme" is not set: see profile-bridge admin deprecation show'],
     });
   });
 
@@ -96,9 +108,17 @@ describe('clearing', () => {
 
 describe('a stored policy', () => {
   test('has a list of exemptions of each kind, and is read as it was stored', () => {
-    const layer = { sunsetAt: at('2027-07-01'), brownouts: [window('2027-04-01', '2027-04-02')] };
-    const stored = { version: 3, changedAt: NOW, layer };
-    expect(readStored(JSON.stringify(stored))).toEqual(stored);
+    const organization = { organizationId: 'acme', until: at('2027-05-01') };
+    const key = { keyId: 'k_1', until: at('2027-05-02') };
+    const settings = { sunsetAt: at('2027-07-01'), brownouts: [interval('2027-04-01', '2027-04-02')] };
+    const policy = { version: 3, changedAt: NOW, layer: { ...settings, exemptions: [organization, key] } };
+    const text = toStored(policy);
+    expect(JSON.parse(text)).toEqual({
+      version: 3,
+      changedAt: NOW,
+      layer: { ...settings, exemptOrganizations: [organization], exemptKeys: [key] },
+    });
+    expect(readStored(text)).toEqual(policy);
   });
 
   test.each([

@@ -5,7 +5,7 @@ import {
   layerPolicy,
   requiresAuthentication,
   phaseAt,
-  readPolicyFields,
+  readSettings,
   servesAllUntil,
   verdictAt,
   type DeprecationPolicy,
@@ -29,18 +29,17 @@ describe('the layers of the policy', () => {
       documentationUrl: 'https://docs.example/',
       afterSunset: 'gone',
       brownouts: [],
-      exemptOrganizations: [],
-      exemptKeys: [],
+      exemptions: [],
     });
   });
 
   test('settings are parsed into a layer, without the absent ones', () => {
     expect(
-      readPolicyFields({
+      readSettings({
         deprecatedAt: '2027-01-01',
         sunsetAt: undefined,
-        successor: 'https://kv.example/v2',
-        documentation: '/docs/#deprecation',
+        successorUrl: 'https://kv.example/v2',
+        documentationUrl: '/docs/#deprecation',
         afterSunset: 'gone',
       }),
     ).toEqual({
@@ -55,15 +54,17 @@ describe('the layers of the policy', () => {
   });
 
   test('every mistake in the settings is reported at once', () => {
-    const read = readPolicyFields({
+    const read = readSettings({
       sunsetAt: 'soon',
-      successor: 'javascript:alert(1)',
-      documentation: 'https://user:secret@docs.example/',
+      successorUrl: 'javascript:alert(1)',
+      documentationUrl: 'https://user:secret@docs.example/',
       afterSunset: 'maybe',
     });
     expect(read).toMatchObject({
       kind: 'invalid',
-      mistakes: ['sunsetAt', 'successor', 'documentation', 'afterSunset'].map((field) => ({ field })),
+      mistakes: ['sunsetAt', 'successorUrl', 'documentationUrl', 'afterSunset'].map((setting) => ({
+        setting,
+      })),
     });
   });
 });
@@ -76,7 +77,7 @@ describe('an invalid policy is refused with the reason', () => {
       'the sunset (2027-03-01T11:00:00Z) is before the deprecation (2027-03-01T12:00:00Z)',
     ],
     [
-      'windows that overlap',
+      'brownouts that overlap',
       {
         brownouts: [
           { start: NOON + HOUR, end: NOON + 3 * HOUR },
@@ -84,16 +85,6 @@ describe('an invalid policy is refused with the reason', () => {
         ],
       },
       'brownouts 2027-03-01T12:00:00Z/2027-03-01T13:00:00.001Z and 2027-03-01T13:00:00Z/2027-03-01T15:00:00Z overlap',
-    ],
-    [
-      'a window wholly in the past',
-      { brownouts: [{ start: NOON - HOUR, end: NOON }] },
-      'brownout 2027-03-01T11:00:00Z/2027-03-01T12:00:00Z is wholly in the past',
-    ],
-    [
-      'a window that ends before it begins',
-      { brownouts: [{ start: NOON + HOUR, end: NOON }] },
-      'brownout 2027-03-01T13:00:00Z/2027-03-01T12:00:00Z ends before it begins',
     ],
   ])('%s', (_name, layer, reason) => {
     expect(checkPolicy(policyWith(layer), NOON)).toEqual([reason]);
@@ -178,9 +169,10 @@ describe('exemptions', () => {
   const gone = policyWith({
     sunsetAt: NOON,
     afterSunset: 'gone',
-    exemptOrganizations: [{ organizationId: 'acme', until: NOON + HOUR }],
+    exemptions: [{ organizationId: 'acme', until: NOON + HOUR }],
   });
-  const withKey = { ...gone, exemptKeys: [{ keyId: 'k_1', until: NOON + HOUR }] };
+  const exemptions = [...gone.exemptions, { keyId: 'k_1', until: NOON + HOUR }];
+  const withKey = { ...gone, exemptions };
 
   test('let exempt callers through until they end, and nobody else', () => {
     expect(verdictAt(gone, NOON, { organizationId: 'acme' })).toBe('serve');
@@ -206,8 +198,9 @@ describe('exemptions', () => {
       sunsetAt: time,
       afterSunset: fc.constantFrom<'serve' | 'gone'>('serve', 'gone'),
       brownouts: fc.array(fc.record({ start: time, end: time })),
-      exemptOrganizations: fc.array(fc.record({ organizationId: id, until: time })),
-      exemptKeys: fc.array(fc.record({ keyId: id, until: time })),
+      exemptions: fc.array(
+        fc.oneof(fc.record({ organizationId: id, until: time }), fc.record({ keyId: id, until: time })),
+      ),
     });
     fc.assert(
       fc.property(policies, time, id, id, (policy, now, organizationId, keyId) => {

@@ -1,10 +1,11 @@
 import {
+  daysToSunset,
   phaseAt,
+  stateAt,
   verdictAt,
   type DeprecationPolicy,
   type Phase,
 } from '../../../deprecation/policy/policy.ts';
-import { dayMs } from '../../../lib/days.ts';
 import { html, link, type Html } from '../../../lib/html.ts';
 import { number } from '../../../lib/numbers.ts';
 import { date, label, moment, span, svgLength } from '../components/text.ts';
@@ -57,7 +58,7 @@ function summaryOf(
     deprecatedAt !== undefined &&
     html`Deprecated ${deprecatedAt <= now ? 'since' : 'from'} ${date(deprecatedAt)}.`;
   if (sunsetAt !== undefined) {
-    const days = Math.ceil((sunsetAt - now) / dayMs);
+    const days = daysToSunset(policy, now) ?? 0;
     return {
       headline: html`<strong>${number(days)}</strong> ${days === 1 ? 'day' : 'days'} to sunset`,
       sentence: html`${since} After ${moment(sunsetAt)} UTC, ${after}.`,
@@ -71,6 +72,8 @@ function summaryOf(
   };
 }
 
+const brownoutNames = { past: 'Past brownout', open: 'Current brownout', planned: 'Brownout' };
+
 /** The policy's dates and today, in order. */
 function milestonesOf({ deprecatedAt, sunsetAt, brownouts }: DeprecationPolicy, now: number) {
   const point = (kind: string, name: string, at: number | undefined) =>
@@ -79,7 +82,7 @@ function milestonesOf({ deprecatedAt, sunsetAt, brownouts }: DeprecationPolicy, 
     ...point('deprecated', 'Deprecated', deprecatedAt),
     ...brownouts.map(({ start, end }) => ({
       kind: 'brownout',
-      name: end <= now ? 'Past brownout' : start <= now ? 'Current brownout' : 'Brownout',
+      name: brownoutNames[stateAt({ start, end }, now)],
       start,
       end,
       when: span(start, end),
@@ -103,18 +106,14 @@ function linksOf({ successorUrl, documentationUrl }: DeprecationPolicy): Html | 
   );
 }
 
-function exemptionsOf({ exemptOrganizations, exemptKeys }: DeprecationPolicy, now: number): Html | false {
-  const active = [
-    ...exemptOrganizations.map((e) => ({ ...e, who: html`organization ${label(e.organizationId)}` })),
-    ...exemptKeys.map((e) => ({ ...e, who: html`key ${label(e.keyId)}` })),
-  ].filter(({ until }) => now < until);
-  return (
-    active.length > 0 &&
-    html`<p class="exempt">
-      Exempt from brownouts and sunset:
-      ${active.map(({ who, until }, i) => html`${i > 0 && '; '}${who} until ${moment(until)}`)}
-    </p>`
-  );
+function exemptionsOf({ exemptions }: DeprecationPolicy, now: number): Html | false {
+  const active = exemptions
+    .filter(({ until }) => now < until)
+    .map((e, i) => {
+      const who = 'keyId' in e ? html`key ${label(e.keyId)}` : html`organization ${label(e.organizationId)}`;
+      return html`${i > 0 && '; '}${who} until ${moment(e.until)}`;
+    });
+  return active.length > 0 && html`<p class="exempt">Exempt from brownouts and sunset: ${active}</p>`;
 }
 
 /** The narrowest mark that can be seen, as a share of the line. */

@@ -134,7 +134,7 @@ describe('deprecation set', () => {
     ['--sunset 2027-01-01T12:00:00', 'with a zone'],
     ['--successor ftp://kv.example/', 'not an http(s) URL'],
     ['--documentation javascript:alert(1)', 'not an http(s) URL'],
-    ['--after-sunset maybe', 'Allowed choices are serve, gone'],
+    ['--after-sunset maybe', 'neither serve nor gone'],
     ['--brownout 2029-01-01T00:00:00Z', 'not an interval'],
     ['--brownout 2029-01-01T00:00:00Z/1h', 'not an ISO 8601 time'],
     ['--exempt-org acme', 'has no end: add --until'],
