@@ -81,8 +81,7 @@ export async function serve(resources: Resources, { ledger, metrics, load }: Cou
       if (operation === undefined) return;
       const { keyId, client } = caller ?? {};
       ledger.record({ organizationId, keyId, client, operation, status, userAgent });
-      // Only a valid key proves the organization; without one, anybody could add values to the label.
-      metrics.observe({ operation, status, seconds, organizationId: caller && organizationId, code });
+      metrics.observe({ organizationId, keyId, operation, status, seconds, code });
     },
     load,
     cutover,

@@ -12,15 +12,11 @@ import {
 import { dayMs } from '../lib/days.ts';
 import { getOrInsert } from '../lib/collections/get-or-insert.ts';
 import { version } from '../version.ts';
+import type { Call } from './ledger/tally.ts';
 import { phaseAt, phases, type DeprecationPolicy } from './policy/policy.ts';
 
-/** An answered call of the contract. */
-interface Observed {
-  operation: string;
-  status: number;
+interface Observed extends Pick<Call, 'operation' | 'status' | 'organizationId' | 'keyId'> {
   seconds: number;
-  /** Only if the call was authenticated, so that nobody else can add values to the label. */
-  organizationId?: string | undefined;
   /** The code of the problem, if the call was refused. */
   code?: string | undefined;
 }
@@ -197,17 +193,19 @@ export function createMetrics({ policy, ping, now = Date.now, ...values }: Metri
   });
 
   const named = new Set<string>();
+  /** Only for calls with a valid key: without one, anybody could add values to the label. */
   const nameOf = (organizationId: string): string => {
     if (named.size < mostOrganizations) named.add(organizationId);
     return named.has(organizationId) ? organizationId : 'other';
   };
 
   return {
-    observe: ({ operation, status, seconds, organizationId, code }) => {
+    observe: ({ operation, status, seconds, organizationId, keyId, code }) => {
       if (code !== undefined) refusals.inc({ operation, code });
       durations.observe({ operation, status: String(status) }, seconds);
       const calls = getOrInsert(counted, operation, () => new Map());
-      const organization = organizationId === undefined ? 'unattributed' : nameOf(organizationId);
+      const isProven = keyId !== undefined && organizationId !== undefined;
+      const organization = isProven ? nameOf(organizationId) : 'unattributed';
       calls.set(organization, (calls.get(organization) ?? 0) + 1);
     },
     text: () => registry.metrics(),

@@ -25,9 +25,11 @@ async function read(metrics: ReturnType<typeof metricsWith>): Promise<Map<string
 describe('the metrics', () => {
   test('time requests by operation and status, and count them by operation and organization', async () => {
     const metrics = metricsWith();
-    metrics.observe({ operation: 'getProfile', status: 200, seconds: 0.002, organizationId: 'acme' });
-    metrics.observe({ operation: 'getProfile', status: 200, seconds: 0.2, organizationId: 'acme' });
-    metrics.observe({ operation: 'getProfile', status: 401, seconds: 0.001 });
+    const call = { organizationId: 'acme', keyId: 'k_1', operation: 'getProfile', status: 200 };
+    metrics.observe({ ...call, seconds: 0.002 });
+    metrics.observe({ ...call, seconds: 0.2 });
+    // Anybody can claim an organization.
+    metrics.observe({ ...call, keyId: undefined, status: 401, seconds: 0.001 });
     const series = await read(metrics);
     const duration = 'profile_bridge_request_duration_seconds';
     expect(series.get(`${duration}_bucket{le="0.0025",operation="getProfile",status="200"}`)).toBe(1);
@@ -46,7 +48,7 @@ describe('the metrics', () => {
 
   test('count requests slower than the last bucket, and are cumulative', async () => {
     const metrics = metricsWith();
-    const slow = { operation: 'putProfile', status: 200, seconds: 60, organizationId: 'acme' };
+    const slow = { operation: 'putProfile', status: 200, seconds: 60, organizationId: 'acme', keyId: 'k_1' };
     metrics.observe(slow);
     await read(metrics);
     metrics.observe(slow);
@@ -61,7 +63,8 @@ describe('the metrics', () => {
   test('have a series for each of the first 100 organizations, and count the rest as other', async () => {
     const metrics = metricsWith();
     for (let i = 0; i < 150; i += 1) {
-      metrics.observe({ operation: 'getProfile', status: 200, seconds: 0, organizationId: `org-${i}` });
+      const key = { organizationId: `org-${i}`, keyId: 'k_1' };
+      metrics.observe({ ...key, operation: 'getProfile', status: 200, seconds: 0 });
     }
     const series = await read(metrics);
     const requests = 'profile_bridge_deprecated_requests_total';

@@ -4,7 +4,7 @@ import { formatInstant } from '../../lib/iso8601.ts';
 import type { Series } from '../ledger/ledger-reader.ts';
 import { moreKeys, unattributedKey } from '../ledger/tally.ts';
 import { rangeOf, type Group } from './usage-query.ts';
-import { measuredIn, sum, trendOf, type Measured, type Trend, type Usage } from './usage.ts';
+import { measuredIn, sum, trendOf, type Measured, type Usage } from './usage.ts';
 
 /** One field for each group of the report; a client comes with its organization. */
 interface Names {
@@ -17,29 +17,7 @@ interface Names {
 }
 
 /** A row of a report. Times are ISO 8601, or null if the ledger does not record them for this grouping. */
-export interface ReportRow extends Names {
-  /** null if there were none and nothing was measured. */
-  calls: number | null;
-  /** Of all calls in the range, 0 to 1. */
-  share: number;
-  attributed: number;
-  unattributed: number;
-  measured: Measured;
-  /** Calls on each day of the range; empty in a row about one day. */
-  daily: number[];
-  trend: Trend | null;
-  firstSeen: string | null;
-  lastSeen: string | null;
-  /** The last call, if it was a day ago or more. */
-  quietSince: string | null;
-  /** Whether the time since then was measured throughout. */
-  quietMeasured: boolean | null;
-  operations: Record<string, number>;
-  /** The number of keys that the calls came with, and the public ids of some. */
-  keys: number;
-  keyIds: string[];
-  userAgents: { userAgent: string; lastSeen: string }[];
-}
+export type ReportRow = ReturnType<typeof rowsOf>[number];
 
 /** How a caller is named: the client label of its key, or else the key's public id. */
 export function clientName(keyId: string, label: string | undefined): string {
@@ -154,7 +132,7 @@ function namer(usage: Usage, groupBy: readonly Group[]): (series: Omit<Series, '
   });
 }
 
-function rowsOf(usage: Usage, groups: readonly GroupTotals[], offset: number): ReportRow[] {
+function rowsOf(usage: Usage, groups: readonly GroupTotals[], offset: number) {
   const total = groups.reduce((calls, group) => calls + callsOf(group), 0);
   const wholeRange = measuredIn(usage, rangeOf(usage.query));
   const ofDays = new Map<number, Measured>();
@@ -168,18 +146,23 @@ function rowsOf(usage: Usage, groups: readonly GroupTotals[], offset: number): R
     const quiet = usage.now - last >= dayMs && lastSeen !== null;
     return {
       ...group.names,
+      /** null if there were none and nothing was measured. */
       calls: calls === 0 && measured === 'no' ? null : calls,
+      /** Of all calls in the range, 0 to 1. */
       share: total === 0 ? 0 : calls / total,
       attributed: group.attributed,
       unattributed: group.unattributed,
       measured,
+      /** Calls on each day of the range; empty in a row about one day. */
       daily: [...daily.subarray(offset)],
       trend: day === undefined ? trendOf(usage, daily) : null,
       firstSeen: first === Infinity ? null : formatInstant(first),
       lastSeen,
+      /** The last call, if it was a day ago or more, and whether the time since then was measured throughout. */
       quietSince: quiet ? lastSeen : null,
       quietMeasured: quiet ? measuredIn(usage, { start: last, end: usage.now }) === 'yes' : null,
       operations: Object.fromEntries(group.operations),
+      /** The number of keys that the calls came with, and the public ids of some. */
       keys: group.keyIds.size,
       keyIds: [...group.keyIds].slice(0, maxListed),
       userAgents: Array.from(group.agents)

@@ -40,7 +40,7 @@ export async function retireCheck(
     organizationId !== undefined &&
     (await store.sismember(organizationsKey(prefix), organizationId)) === 0
   ) {
-    reasons.push(`there is no organization "${organizationId}": see org list`);
+    reasons.push(`there is no organization "${organizationId}": see profile-bridge admin org list`);
   }
   const span = days === 1 ? 'day' : `${days} days`;
   const clients = new Set(callers.map((caller) => `${caller.organization ?? ''}\n${caller.client}`)).size;

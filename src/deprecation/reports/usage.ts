@@ -52,8 +52,6 @@ export function gapsIn({ gaps }: Pick<Usage, 'gaps'>, { start, end }: Interval):
     .map((gap) => ({ start: Math.max(gap.start, start), end: Math.min(gap.end, end) }));
 }
 
-export type Trend = ReturnType<typeof trendOf>;
-
 /** The last seven days of the range compared with the seven before, by calls per day up to the end of the range. */
 export function trendOf(usage: Usage, daily: Float64Array) {
   const last7Days = sum(daily.subarray(-7));
