@@ -1,36 +1,11 @@
 import type { Request } from 'express';
 import { ProblemError } from '../../contract/problems.ts';
 
-/**
- * Refuses work beyond what this process can handle at once, so that the rest is answered in time: a 503 is cheap, an
- * ever-growing queue is not. Each `enter` needs exactly one `leave`, unless it throws a 503 `overloaded` because the
- * limit is reached.
- */
-export interface LoadShedding {
-  /** For requests in progress. */
-  slots: { enter: () => void; leave: () => void; inUse: () => number };
-  /** For bodies that are being received. They wait for their client, and take memory and a socket, but no slot. */
-  openBodies: {
-    enter: (keyId: string, request: Request) => void;
-    leave: (keyId: string, request: Request) => void;
-    inUse: () => number;
-  };
-  /** Whether a request was refused in the last seconds. */
-  isOverloaded: () => boolean;
-}
-
-interface LoadLimits {
-  slots: number;
-  /** Bodies above 64 KiB in this process: each may hold a whole picture or list in memory. */
-  largeBodies: number;
-  /** Bodies of one API key, or of one address without a known key, so that no single sender can use up the limit. */
-  largeBodiesPerKey: number;
-  smallBodiesPerKey: number;
-}
-
-const defaultLimits: LoadLimits = {
+const defaultLimits = {
   slots: 2000,
+  /** Bodies above 64 KiB in this process: each may hold a whole picture or list in memory. */
   largeBodies: 64,
+  /** Bodies of one API key, or of one address without a known key, so that no single sender can use up the limit. */
   largeBodiesPerKey: 16,
   smallBodiesPerKey: 256,
 };
@@ -38,7 +13,14 @@ const defaultLimits: LoadLimits = {
 /** How long after a refusal this process counts as overloaded, in ms. */
 const overloadedMs = 5000;
 
-export function createLoadShedding(limits = defaultLimits): LoadShedding {
+export type LoadShedding = ReturnType<typeof createLoadShedding>;
+
+/**
+ * Refuses work beyond what this process can handle at once, so that the rest is answered in time: a 503 is cheap, an
+ * ever-growing queue is not. Each `enter` needs exactly one `leave`, unless it throws a 503 `overloaded` because the
+ * limit is reached.
+ */
+export function createLoadShedding(limits = defaultLimits) {
   let refusedAt = -Infinity;
   const refuse = (detail: string): never => {
     refusedAt = performance.now();
@@ -46,49 +28,51 @@ export function createLoadShedding(limits = defaultLimits): LoadShedding {
   };
 
   let slotsInUse = 0;
-  let bodies = 0;
-  let largeBodies = 0;
-  const byKey = { large: new Map<string, number>(), small: new Map<string, number>() };
+  const bodies = {
+    large: { limit: limits.largeBodies, perKey: limits.largeBodiesPerKey, open: 0, byKey: countsByKey() },
+    small: { limit: Infinity, perKey: limits.smallBodiesPerKey, open: 0, byKey: countsByKey() },
+  };
 
   return {
+    /** For requests in progress. */
     slots: {
-      enter: () => {
+      enter: (): void => {
         if (slotsInUse >= limits.slots) refuse('This instance has too many concurrent requests.');
         slotsInUse++;
       },
-      leave: () => {
+      leave: (): void => {
         slotsInUse--;
       },
       inUse: () => slotsInUse,
     },
+    /** For bodies that are being received. They wait for their client, and take memory and a socket, but no slot. */
     openBodies: {
-      enter: (keyId, request) => {
-        const size = sizeOf(request);
-        const ofKey = byKey[size].get(keyId) ?? 0;
-        if (size === 'large' && largeBodies >= limits.largeBodies) {
-          refuse('This instance is receiving too many large bodies.');
-        }
-        if (ofKey >= (size === 'large' ? limits.largeBodiesPerKey : limits.smallBodiesPerKey)) {
+      enter: (keyId: string, request: Request): void => {
+        const ofSize = bodies[sizeOf(request)];
+        const ofKey = ofSize.byKey.get(keyId) ?? 0;
+        if (ofSize.open >= ofSize.limit) refuse('This instance is receiving too many large bodies.');
+        if (ofKey >= ofSize.perKey) {
           // This is not overload: only this key has reached its limit.
           throw new ProblemError('overloaded', 'This sender is sending too many bodies at the same time.');
         }
-        byKey[size].set(keyId, ofKey + 1);
-        bodies++;
-        if (size === 'large') largeBodies++;
+        ofSize.byKey.set(keyId, ofKey + 1);
+        ofSize.open++;
       },
-      leave: (keyId, request) => {
-        const size = sizeOf(request);
-        const ofKey = byKey[size].get(keyId) ?? 0;
-        if (ofKey > 1) byKey[size].set(keyId, ofKey - 1);
-        else byKey[size].delete(keyId);
-        bodies--;
-        if (size === 'large') largeBodies--;
+      leave: (keyId: string, request: Request): void => {
+        const ofSize = bodies[sizeOf(request)];
+        const ofKey = ofSize.byKey.get(keyId) ?? 0;
+        if (ofKey > 1) ofSize.byKey.set(keyId, ofKey - 1);
+        else ofSize.byKey.delete(keyId);
+        ofSize.open--;
       },
-      inUse: () => bodies,
+      inUse: () => bodies.large.open + bodies.small.open,
     },
+    /** Whether a request was refused in the last seconds. */
     isOverloaded: () => performance.now() - refusedAt < overloadedMs,
   };
 }
+
+const countsByKey = (): Map<string, number> => new Map();
 
 const smallBytes = 64 * 1024;
 

@@ -21,11 +21,9 @@ export type Limiter = (response: Response, base: string, keyId: string) => Promi
 
 /** One limit per API key across all instances, counted in Redis with the organization's other keys. */
 export function createLimiter(store: RedisClient, limit: RateLimit): Limiter {
-  const limiter = new RateLimiterRedis(inRedis(store, limit));
-  return async (response, base, keyId) => {
-    const detail = `This API key may send ${limit.requests} requests in ${limit.seconds} s.`;
-    await consume(limiter, `${base}rate:${keyId}`, { response, name: 'key', limit, detail });
-  };
+  const detail = `This API key may send ${limit.requests} requests in ${limit.seconds} s.`;
+  const count = countWith(new RateLimiterRedis(inRedis(store, limit)), 'key', limit, detail);
+  return async (response, base, keyId) => await count(response, `${base}rate:${keyId}`);
 }
 
 /** Counts a failed authentication from a client address; throws a 429 `rate-limited` if it is above the limit. */
@@ -45,40 +43,32 @@ export function createFailureLimiter(
     inMemoryBlockOnConsumed: limit.requests + 1,
     insuranceLimiter: new RateLimiterMemory({ points: limit.requests, duration: limit.seconds }),
   });
-  return async (request, response) => {
-    const key = authFailuresKey(keyPrefix, networkOf(request.ip));
-    const detail = 'Too many authentications from this address failed.';
-    await consume(limiter, key, { response, name: 'address', limit, detail });
-  };
+  const detail = 'Too many authentications from this address failed.';
+  const count = countWith(limiter, 'address', limit, detail);
+  return async (request, response) =>
+    await count(response, authFailuresKey(keyPrefix, networkOf(request.ip)));
 }
 
 function inRedis(storeClient: RedisClient, { requests, seconds }: RateLimit) {
   return { storeClient, points: requests, duration: seconds, keyPrefix: '', useRedisPackage: false };
 }
 
-interface Report {
-  response: Response;
-  name: string;
-  limit: RateLimit;
-  /** For the client that is above the limit. */
-  detail: string;
-}
-
 /**
- * Counts one, and sets the fields of draft-ietf-httpapi-ratelimit-headers, which say how much of the limit is left.
- * Throws a 429 `rate-limited` above it.
+ * Counts one for a key, and sets the fields of draft-ietf-httpapi-ratelimit-headers, which say how much of the limit is
+ * left. Throws a 429 `rate-limited` with this detail above it.
  */
-async function consume(limiter: RateLimiterAbstract, key: string, report: Report): Promise<void> {
-  const { response, name, limit, detail } = report;
-  const [result, isAbove] = await limiter.consume(key).then(
-    (consumed) => [consumed, false] as const,
-    (error: unknown) => [error, true] as const,
-  );
-  if (!(result instanceof RateLimiterRes)) throw result;
-  const reset = Math.max(1, Math.ceil(result.msBeforeNext / 1000));
-  response.setHeader('RateLimit-Policy', `"${name}";q=${limit.requests};w=${limit.seconds}`);
-  response.setHeader('RateLimit', `"${name}";r=${Math.max(0, result.remainingPoints)};t=${reset}`);
-  if (isAbove) throw new ProblemError('rate-limited', detail, { retryAfterSeconds: reset });
+function countWith(limiter: RateLimiterAbstract, name: string, limit: RateLimit, detail: string) {
+  return async (response: Response, key: string): Promise<void> => {
+    const [result, isAbove] = await limiter.consume(key).then(
+      (consumed) => [consumed, false] as const,
+      (error: unknown) => [error, true] as const,
+    );
+    if (!(result instanceof RateLimiterRes)) throw result;
+    const reset = Math.max(1, Math.ceil(result.msBeforeNext / 1000));
+    response.setHeader('RateLimit-Policy', `"${name}";q=${limit.requests};w=${limit.seconds}`);
+    response.setHeader('RateLimit', `"${name}";r=${Math.max(0, result.remainingPoints)};t=${reset}`);
+    if (isAbove) throw new ProblemError('rate-limited', detail, { retryAfterSeconds: reset });
+  };
 }
 
 /** What counts as one client: an IPv4 address, or the /64 network of an IPv6 address, which one client usually has. */

@@ -62,14 +62,16 @@ export async function whileReceiving<Result>(
   const refusal = new Promise<never>((_resolve, fail) => {
     reject = fail;
   });
-  refusal.catch(() => {});
   let seen = socket.bytesRead;
   let elapsedMs = 0;
   const watch = setInterval(() => {
     elapsedMs += slowest.periodMs;
     if (request.complete) return;
-    if (socket.bytesRead - seen < slowest.bytes) reject(tooSlow());
-    if (elapsedMs >= longestMs) reject(tooLong());
+    const { bytes, periodMs } = slowest;
+    if (socket.bytesRead - seen < bytes) {
+      reject(tooSlow(`arrived at less than ${bytes} bytes in ${periodMs / 1000} seconds`));
+    }
+    if (elapsedMs >= longestMs) reject(tooSlow(`took longer than ${longestMs / 1000} seconds`));
     seen = socket.bytesRead;
   }, slowest.periodMs);
   let size = 0;
@@ -156,14 +158,6 @@ function decoderOf({ headers }: Request): Transform | undefined {
 
 const incomplete = 'ended before its announced length';
 
-function tooSlow(): ProblemError {
-  const { bytes, periodMs } = slowest;
-  return new ProblemError(
-    'request-timeout',
-    `The body arrived at less than ${bytes} bytes in ${periodMs / 1000} seconds.`,
-  );
-}
-
-function tooLong(): ProblemError {
-  return new ProblemError('request-timeout', `The body took longer than ${longestMs / 1000} seconds.`);
+function tooSlow(reason: string): ProblemError {
+  return new ProblemError('request-timeout', `The body ${reason}.`);
 }
