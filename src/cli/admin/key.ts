@@ -10,7 +10,7 @@ import {
 import { printable, table } from '../../lib/system/terminal.ts';
 import { adminCommand } from '../command-line.ts';
 import type { AdminCommand } from './command.ts';
-import { problem, UnknownOrganizationError, type AdminContext, type Report } from './context.ts';
+import { done, problem, UnknownOrganizationError, type AdminContext, type Report } from './context.ts';
 import { idOption, organizationOption, parseFutureInstant, parseId } from './options.ts';
 
 interface CreateOptions {
@@ -76,33 +76,17 @@ async function createKey(
       ? ['It acts for no user, so profile requests with it are refused: create one with --user.']
       : []),
   ];
-  return { kind: 'done', json: { apiKey, keyId }, text: `${apiKey}\n\n${notes.join('\n')}` };
+  return done({ apiKey, keyId }, `${apiKey}\n\n${notes.join('\n')}`);
 }
 
 async function listKeys(context: AdminContext, { org }: { org: string }): Promise<Report> {
   const { store, base } = await context.existingOrganization(org);
   const keys = (await listApiKeys(store, base)).map(describeKey);
   if (keys.length === 0) {
-    return {
-      kind: 'done',
-      json: [],
-      text: `${printable(org)} has no API keys: create one with ${adminCommand} key create.`,
-    };
+    return done([], `${printable(org)} has no API keys: create one with ${adminCommand} key create.`);
   }
-  const rows = keys.map((key) => [
-    key.keyId,
-    key.role,
-    key.userId,
-    key.client,
-    key.createdAt,
-    key.expiresAt,
-    key.state,
-  ]);
-  return {
-    kind: 'done',
-    json: keys,
-    text: table(['key', 'role', 'user', 'client', 'created', 'expires', 'state'], rows),
-  };
+  const rows = keys.map((k) => [k.keyId, k.role, k.userId, k.client, k.createdAt, k.expiresAt, k.state]);
+  return done(keys, table(['key', 'role', 'user', 'client', 'created', 'expires', 'state'], rows));
 }
 
 function describeKey({ keyId, role, userId, client, createdAt, expiresAt, revokedAt }: ApiKeyRecord) {
@@ -127,9 +111,8 @@ async function revokeKey(context: AdminContext, keyId: string, { org }: { org: s
       `${JSON.stringify(org)} has no key ${JSON.stringify(keyId)}: see ${adminCommand} key list for the public ids`,
     );
   }
-  return {
-    kind: 'done',
-    json: { keyId, revoked: true },
-    text: outcome === 'already' ? `Key ${keyId} was already revoked.` : `Key ${keyId} is revoked.`,
-  };
+  return done(
+    { keyId, revoked: true },
+    outcome === 'already' ? `Key ${keyId} was already revoked.` : `Key ${keyId} is revoked.`,
+  );
 }

@@ -6,9 +6,9 @@ import type { UsernameComparison } from '../../domain/usernames.ts';
 import { organizationRecord } from '../../migration/records/stored.ts';
 import { countHoldings, findSettings, listOrganizations, saveSettings } from '../../redis/organizations.ts';
 import { changeComparison, type ReindexOutcome } from '../../redis/reindex/reindex.ts';
-import { adminCommand } from '../command-line.ts';
+import { adminCommand, migrateCommand } from '../command-line.ts';
 import type { AdminCommand } from './command.ts';
-import { problem, UnknownOrganizationError, type AdminContext, type Report } from './context.ts';
+import { done, problem, UnknownOrganizationError, type AdminContext, type Report } from './context.ts';
 import { parseId, parseWholeNumber } from './options.ts';
 
 interface SetOptions {
@@ -87,7 +87,7 @@ async function setOrganization(context: AdminContext, id: string, options: SetOp
   const saved = await saveSettings(store, keyPrefix, id, given);
   if (saved === 'loading') {
     return problem(
-      `organization ${JSON.stringify(id)} is being loaded by a migration: finish the migration with migrate apply, then run this again`,
+      `organization ${JSON.stringify(id)} is being loaded by a migration: finish the migration with ${migrateCommand} apply, then run this again`,
     );
   }
   if (saved === 'min-above-max') {
@@ -96,11 +96,8 @@ async function setOrganization(context: AdminContext, id: string, options: SetOp
     );
   }
   const settings = (await findSettings(store, keyPrefix, id)) ?? defaultSettings;
-  return {
-    kind: 'done',
-    json: organizationRecord(id, settings),
-    text: `Organization ${printable(id)} ${saved}${rebuilt}.\n\n${describeSettings(settings)}`,
-  };
+  const text = `Organization ${printable(id)} ${saved}${rebuilt}.\n\n${describeSettings(settings)}`;
+  return done(organizationRecord(id, settings), text);
 }
 
 /** Only the given settings: another command may be changing the others. */
@@ -155,15 +152,12 @@ function describeRefusal(outcome: ReindexOutcome, id: string): Report | undefine
 async function showOrganization(context: AdminContext, id: string): Promise<Report> {
   const { store, base, settings } = await context.existingOrganization(id);
   const holdings = await countHoldings(store, base);
-  return {
-    kind: 'done',
-    json: { ...organizationRecord(id, settings), ...holdings },
-    text: describeSettings(settings, [
-      ['denied usernames', String(holdings.deniedUsernames)],
-      ['objects', String(holdings.objects)],
-      ['API keys', String(holdings.apiKeys)],
-    ]),
-  };
+  const text = describeSettings(settings, [
+    ['denied usernames', String(holdings.deniedUsernames)],
+    ['objects', String(holdings.objects)],
+    ['API keys', String(holdings.apiKeys)],
+  ]);
+  return done({ ...organizationRecord(id, settings), ...holdings }, text);
 }
 
 async function listAll(context: AdminContext): Promise<Report> {
@@ -175,7 +169,7 @@ async function listAll(context: AdminContext): Promise<Report> {
     })),
   );
   if (found.length === 0) {
-    return { kind: 'done', json: [], text: `No organization yet: create one with ${adminCommand} org set.` };
+    return done([], `No organization yet: create one with ${adminCommand} org set.`);
   }
   const rows = found.map(({ id, settings }) => [
     id,
@@ -183,11 +177,10 @@ async function listAll(context: AdminContext): Promise<Report> {
     settings.comparison,
     String(settings.requireOwnership),
   ]);
-  return {
-    kind: 'done',
-    json: found.map(({ id, settings }) => organizationRecord(id, settings)),
-    text: table(['organization', 'username length', 'username comparison', 'ownership required'], rows),
-  };
+  return done(
+    found.map(({ id, settings }) => organizationRecord(id, settings)),
+    table(['organization', 'username length', 'username comparison', 'ownership required'], rows),
+  );
 }
 
 function describeSettings(settings: OrganizationSettings, more: (readonly [string, string])[] = []): string {

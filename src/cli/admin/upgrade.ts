@@ -1,7 +1,7 @@
 import { counted } from '../../lib/numbers.ts';
 import { layoutFault, layoutVersion, upgradeLayout } from '../../redis/layout.ts';
 import type { AdminCommand } from './command.ts';
-import { problem, type AdminContext, type Report } from './context.ts';
+import { done, problem, type AdminContext, type Report } from './context.ts';
 
 /** `admin upgrade`: converts the stored data to the layout of this version. */
 export function addUpgrade(program: AdminCommand): void {
@@ -24,17 +24,15 @@ async function upgrade(context: AdminContext, { json = false }: { json?: boolean
   });
   switch (outcome.kind) {
     case 'upgraded':
-      return {
-        kind: 'done',
-        json: { from: outcome.from, to: layoutVersion, organizations: outcome.organizations },
-        text: `Upgraded from layout ${outcome.from} to ${layoutVersion}: ${counted(outcome.organizations, 'organization')}.`,
-      };
+      return done(
+        { from: outcome.from, to: layoutVersion, organizations: outcome.organizations },
+        `Upgraded from layout ${outcome.from} to ${layoutVersion}: ${counted(outcome.organizations, 'organization')}.`,
+      );
     case 'current':
-      return {
-        kind: 'done',
-        json: { from: layoutVersion, to: layoutVersion, organizations: 0 },
-        text: `The stored data already has layout ${layoutVersion}.`,
-      };
+      return done(
+        { from: layoutVersion, to: layoutVersion, organizations: 0 },
+        `The stored data already has layout ${layoutVersion}.`,
+      );
     case 'newer':
       return problem(layoutFault(outcome.layout) ?? '');
     case 'interrupted':

@@ -211,7 +211,7 @@ test('objects, collections and wallets take effect on profiles', async () => {
   });
   const snapshot = await readWriteSnapshot(store, base, 'ada');
   const worn = await putProfile(store, base, 'ada', { avatar: hat }, snapshot);
-  expect(worn).toMatchObject({ profile: { wallet, avatar: { url } } });
+  expect(worn).toMatchObject({ profile: { wallet, avatarUrl: url } });
   await adminJson(`wallet set --org acme --user ada --address ${wallet} --unverified`);
   expect(await store.hgetall(`${base}p:ada`)).toMatchObject({ wu: wallet });
   expect(await store.hexists(`${base}p:ada`, 'w')).toBe(0);
