@@ -1,7 +1,7 @@
 import { nameIn, type ReportRow } from '../../../deprecation/reports/group-usage.ts';
 import type { UsageQuery } from '../../../deprecation/reports/usage-query.ts';
 import { html, type Html } from '../../../lib/html.ts';
-import { counted, number } from '../../../lib/numbers.ts';
+import { counted } from '../../../lib/numbers.ts';
 import { ago, callsText, date, label } from '../components/text.ts';
 import { quietDays, type DashboardData } from '../dashboard-data.ts';
 import { addressOf, type DashboardQuery } from '../query.ts';
@@ -54,24 +54,20 @@ export function quietSection({ quiet, now }: DashboardData, query: DashboardQuer
 }
 
 /** Calls without a valid key, by the organization they claimed. */
-export function unattributedSection({ unattributed, days, now }: DashboardData): Html {
+export function unattributedSection(data: DashboardData): Html {
+  const { unattributed, days } = data;
+  const { calls, lastCall } = usageColumns(data);
+  const organization: Column<ReportRow> = {
+    title: 'Organization',
+    cell: (row) => (row.organization == null ? 'unknown organizations' : label(row.organization)),
+  };
+  const columns = [organization, calls, lastCall];
   const rows = unattributed.filter((row) => (row.calls ?? 0) > 0);
   const none = days.measured === 'no' ? 'Not measured.' : 'None: every call counted had a valid key.';
   return section(
     'unattributed',
     'Unattributed calls',
-    rows.length === 0
-      ? html`<p class="none">${none}</p>`
-      : html`<ul>
-          ${rows.map(
-            (row) =>
-              html`<li>
-                <span>${row.organization == null ? 'unknown organizations' : label(row.organization)}</span>
-                <span class="number">${number(row.calls ?? 0)}</span>
-                <small>last call ${ago(row.lastSeen, now)}</small>
-              </li>`,
-          )}
-        </ul>`,
+    table('Unattributed calls, by organization', columns, rows, { none }),
     'Calls without a valid key, by the organization they claimed.',
   );
 }
