@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { Command, InvalidArgumentError, Option } from 'commander';
 import { counted, number } from '../../src/lib/numbers.ts';
 import { table } from '../../src/lib/system/terminal.ts';
+import { notesAndExamples, runProgram, say, wholeNumberFrom } from '../program.ts';
 import { drillCutover } from './cutover/drill.ts';
 import { describeCutoverResults } from './cutover/results.ts';
 import { drillFuzz } from './fuzz/drill.ts';
@@ -11,35 +12,50 @@ import { describeResults, drillHistories } from './history/drill.ts';
 import { faults } from './history/faults.ts';
 import { describeToolResults, drillTools } from './tools/drill.ts';
 
-const program = new Command('npm run drills --').description(
-  'Breaks bridges, Redis servers and tools that it starts itself, and checks that nothing is lost. Exits 1 on a violation.',
-);
+const atLeastOne = wholeNumberFrom(1);
+const exitCodes = 'Exit codes: 0 nothing violated, 1 a violation, 2 wrong usage.';
+const program = new Command('npm run drills --')
+  .description('Break bridges, Redis servers and tools on purpose, and check that nothing is lost.')
+  .addHelpText(
+    'after',
+    notesAndExamples(
+      `Each drill starts what it breaks, on free ports of 127.0.0.1. Without a command, history is run.
+${exitCodes}`,
+      [
+        'drills',
+        'drills -- tools',
+        'drills -- cutover --switch "mirror -> reverse"',
+        'drills -- fuzz --attacks 1000',
+      ],
+    ),
+  );
 
 program
   .command('history', { isDefault: true })
-  .description('injects faults while clients call, and checks that what they saw is linearizable')
-  .option('--rounds <n>', 'how many rounds, shared among the faults', wholeNumber, 100)
-  .option('--seed <n>', 'what calls and faults follow from', wholeNumber, 1)
+  .description('inject faults while clients call, and check that what they saw is linearizable')
+  .option('--rounds <n>', 'number of rounds, shared among the faults', atLeastOne, 100)
+  .option('--seed <n>', 'seed of the calls and faults', wholeNumberFrom(0), 1)
   .addOption(choice('--fault <pattern>', 'only the faults whose names match'))
   .addHelpText(
     'after',
-    `
-Faults:
-${faults.map(({ name }) => `  ${name}`).join('\n')}
+    notesAndExamples(
+      `Faults:
+${faults.map((fault) => `  ${fault.name}`).join('\n')}
 
 In each round ten clients call two organizations of four users and eight names, through two bridges on one Redis. What
 was answered 503, or not at all, may have taken effect or not. "lost writes" were acknowledged and are gone: only a
 failover without WRITE_REPLICAS may lose any.
-
-Examples:
-  $ npm run drills
-  $ npm run drills -- --rounds 20 --fault killed
-  $ npm run drills -- history --fault "slots move$" --rounds 4 --seed 7`,
+${exitCodes}`,
+      [
+        'drills',
+        'drills -- history --rounds 20 --fault killed',
+        'drills -- history --fault "slots move$" --rounds 4 --seed 7',
+      ],
+    ),
   )
   .action(async ({ rounds, seed, fault }: { rounds: number; seed: number; fault: RegExp }) => {
-    const chosen = faults.filter(({ name }) => fault.test(name));
-    if (chosen.length === 0)
-      program.error(`error: no fault matches ${String(fault)}: see --help`, { exitCode: 2 });
+    const chosen = faults.filter((one) => fault.test(one.name));
+    if (chosen.length === 0) nothingMatches();
     const results = await drillHistories(chosen, { rounds, seed, say });
     finish(
       describeResults(results),
@@ -49,24 +65,24 @@ Examples:
 
 program
   .command('tools')
-  .description("interrupts the operator's tools at every command they send to Redis, and checks what is left")
-  .option('--step <n>', 'only every n-th command', wholeNumber, 1)
-  .option('--first <n>', 'the command to begin at', wholeNumber, 1)
+  .description("interrupt the operator's tools at every command they send to Redis, and check what is left")
+  .option('--step <n>', 'only every n-th command', atLeastOne, 1)
+  .option('--first <n>', 'begin at this command', atLeastOne, 1)
   .addOption(choice('--tool <pattern>', 'only the tools whose names match'))
   .addOption(choice('--fault <pattern>', 'only the faults whose names match'))
   .addHelpText(
     'after',
-    `
-At its n-th command a tool is killed, or loses the reply, or has a second run of the same tool beside it, or is stalled
+    notesAndExamples(
+      `At its n-th command a tool is killed, loses the reply, has a second run of the same tool beside it, or is stalled
 until its lease is over while others go on. Then index and profiles must agree, nothing may be lost, and the same
 command, run again, must end as if nothing had happened.
-
-Examples:
-  $ npm run drills -- tools
-  $ npm run drills -- tools --tool "org set" --fault stalled --first 9 --step 1000`,
+${exitCodes}`,
+      ['drills -- tools', 'drills -- tools --tool "org set" --fault stalled --first 9 --step 1000'],
+    ),
   )
   .action(async ({ step, first, tool, fault }: ToolOptions) => {
     const results = await drillTools({ tools: tool, faults: fault, step, first, say });
+    if (results.length === 0) nothingMatches();
     finish(
       describeToolResults(results),
       results.some(({ violations }) => violations.length > 0),
@@ -76,27 +92,30 @@ Examples:
 program
   .command('cutover')
   .description(
-    'stops an instance, the tool or Redis at every step of a switch of the mode, and checks what clients see',
+    'stop a bridge, the tool or Redis at every step of a switch of the mode, and check what clients see',
   )
-  .option('--commands <n>', 'at how many commands of each step at most', wholeNumber, 1)
-  .option('--first <n>', 'the command of each step to begin at', wholeNumber, 1)
-  .addOption(choice('--switch <pattern>', 'only the switches that match, as "mirror -> native"'))
+  .option('--commands <n>', 'at how many commands of each step at most', atLeastOne, 1)
+  .option('--first <n>', 'begin at this command of each step', atLeastOne, 1)
+  .addOption(choice('--switch <pattern>', 'only the switches that match, such as "mirror -> native"'))
   .addOption(choice('--step <pattern>', 'only the steps that match'))
   .addOption(choice('--stop <pattern>', 'only what matches is stopped'))
   .addHelpText(
     'after',
-    `
-Two bridges stand in front of a stand-in legacy service, while clients change and read profiles and an administrator
-bans names. \`admin cutover set\` runs as a process; at each command that it sends to Redis a bridge, the tool or Redis
-is paused for six seconds, or killed. No request may fail, except on the connections of what was stopped; there must
-never be two authorities; and the switch must be made or withdrawn.
-
-Examples:
-  $ npm run drills -- cutover
-  $ npm run drills -- cutover --switch "mirror -> native" --step "move reads" --stop "tool killed" --commands 3`,
+    notesAndExamples(
+      `Two bridges run in front of a stand-in for the legacy service, while clients change and read profiles and an
+administrator bans names. "admin cutover set" runs as a process; at each command that it sends to Redis, a bridge, the
+tool or Redis is paused for six seconds, or killed. No request may fail, except on the connections of what was stopped;
+there must never be two authorities; and the switch must be made or withdrawn.
+${exitCodes}`,
+      [
+        'drills -- cutover',
+        'drills -- cutover --switch "mirror -> native" --step "move reads" --stop "tool killed" --commands 3',
+      ],
+    ),
   )
   .action(async ({ commands, first, switch: switches, step, stop }: CutoverOptions) => {
     const results = await drillCutover({ switches, steps: step, stops: stop, commands, first, say });
+    if (results.length === 0) nothingMatches();
     finish(
       describeCutoverResults(results),
       results.some(({ violations }) => violations.length > 0),
@@ -105,19 +124,18 @@ Examples:
 
 program
   .command('fuzz')
-  .description('attacks a bridge over raw sockets, and checks that it stays whole')
-  .option('--attacks <n>', 'how many random attacks follow the known ones', wholeNumber, 100_000)
-  .option('--first <n>', 'the number of the first random attack', wholeNumber, 0)
-  .option('--seed <n>', 'what the random attacks follow from', wholeNumber, 1)
+  .description('attack a bridge over raw sockets, and check that it stays whole')
+  .option('--attacks <n>', 'number of random attacks, after the known ones', wholeNumberFrom(0), 100_000)
+  .option('--first <n>', 'number of the first random attack', wholeNumberFrom(0), 0)
+  .option('--seed <n>', 'seed of the random attacks', wholeNumberFrom(0), 1)
   .addHelpText(
     'after',
-    `
-No answer may be a 5xx, and the bridge may not end, keep sockets or slots, or grow. An attack that is answered 503 is
-repeated: on a busy machine Redis may respond too late.
-
-Examples:
-  $ npm run drills -- fuzz
-  $ npm run drills -- fuzz --attacks 1 --first 4711 --seed 1`,
+    notesAndExamples(
+      `No response may be a 5xx, and the bridge may not end, keep sockets or slots, or grow. An attack that is answered
+503 is repeated: on a busy machine Redis may respond too late.
+${exitCodes}`,
+      ['drills -- fuzz', 'drills -- fuzz --attacks 1 --first 4711 --seed 1'],
+    ),
   )
   .action(async (options: { attacks: number; first: number; seed: number }) => {
     const { attacks, answers, repeated, memory, violations } = await drillFuzz({ ...options, say });
@@ -146,8 +164,8 @@ interface CutoverOptions {
   stop: RegExp;
 }
 
-function say(line: string): void {
-  process.stderr.write(`${line}\n`);
+function nothingMatches(): never {
+  return program.error('error: nothing to drill matches these options');
 }
 
 function finish(text: string, isViolated: boolean): void {
@@ -168,14 +186,8 @@ function pattern(text: string): RegExp {
   }
 }
 
-function wholeNumber(text: string): number {
-  const value = Number(text);
-  if (!Number.isSafeInteger(value) || value < 0) throw new InvalidArgumentError('It must be a whole number.');
-  return value;
-}
-
 // What killed processes leave behind goes with the folder.
 const folder = mkdtempSync(join(tmpdir(), 'drills-'));
 process.env['TMPDIR'] = folder;
 process.once('exit', () => rmSync(folder, { recursive: true, force: true }));
-await program.parseAsync();
+await runProgram(program);

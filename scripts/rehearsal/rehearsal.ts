@@ -1,5 +1,6 @@
 import { fileURLToPath } from 'node:url';
-import { Command, InvalidArgumentError } from 'commander';
+import { Command } from 'commander';
+import { notesAndExamples, runProgram, wholeNumberFrom } from '../program.ts';
 import { rehearse } from './rehearse.ts';
 import { describeRehearsal, eventLine } from './report.ts';
 
@@ -13,36 +14,38 @@ interface Options {
 /** As built and shipped. */
 const program = [fileURLToPath(new URL('../../dist/scripts/profile-bridge.js', import.meta.url))];
 
+const atLeastOne = wholeNumberFrom(1);
 const rehearsal = new Command('npm run rehearsal --')
   .description(
-    'Takes over from a stand-in for the legacy service, with a return, while clients call and two bridges are killed at random moments. Exits 1 if a request fails, an acknowledged change is lost, or the two sides differ in the end.',
+    'Go through a whole cut-over, with a return, from a stand-in for the legacy service, while clients call and two bridges are killed at random moments.',
   )
-  .option('--users <n>', 'how many users have a profile', wholeNumber, 5000)
-  .option('--rate <n>', 'requests per second', wholeNumber, 200)
-  .option('--seconds <n>', 'how long clients call at least before each step', wholeNumber, 15)
-  .option('--seed <n>', 'what requests and kills follow from', wholeNumber, 1)
+  .option('--users <n>', 'number of users with a profile', atLeastOne, 5000)
+  .option('--rate <n>', 'requests per second', atLeastOne, 200)
+  .option('--seconds <n>', 'let clients call for at least this long before each step', atLeastOne, 15)
+  .option('--seed <n>', 'seed of the requests and kills', atLeastOne, 1)
   .addHelpText(
     'after',
-    `
-Everything is started by the rehearsal itself, on free ports of 127.0.0.1. What is sent follows from --seed; when it
-arrives does not.
-
-Examples:
-  $ npm run rehearsal
-  $ npm run rehearsal -- --users 500 --seconds 5 --seed 7`,
+    notesAndExamples(
+      `It starts everything itself, on free ports of 127.0.0.1. The seed determines what is sent, but not when it arrives.
+Exit codes: 0 done, 1 a request failed, an acknowledged change was lost or the two sides differ in the end, 2 wrong
+usage.`,
+      ['rehearsal', 'rehearsal -- --users 500 --seconds 5 --seed 7'],
+    ),
   )
   .action(async ({ users, rate, seconds, seed }: Options) => {
-    const say = (at: number, line: string): void => void process.stdout.write(`${eventLine(at, line)}\n`);
-    const rehearsed = await rehearse({ program, users, rate, seconds, seed, pause: [3, 30], kills: 2, say });
+    const report = (at: number, line: string): void => void process.stdout.write(`${eventLine(at, line)}\n`);
+    const rehearsed = await rehearse({
+      program,
+      users,
+      rate,
+      seconds,
+      seed,
+      pause: [3, 30],
+      kills: 2,
+      say: report,
+    });
     process.stdout.write(`\n${describeRehearsal(rehearsed)}\n`);
     if (rehearsed.violations.length > 0) process.exitCode = 1;
   });
 
-function wholeNumber(text: string): number {
-  const value = Number(text);
-  if (!Number.isSafeInteger(value) || value < 1)
-    throw new InvalidArgumentError('It must be a whole number above 0.');
-  return value;
-}
-
-await rehearsal.parseAsync();
+await runProgram(rehearsal);

@@ -1,6 +1,7 @@
 import { once } from 'node:events';
 import { connect, createServer, type AddressInfo, type Socket } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { Command } from 'commander';
 import { Redis } from 'ioredis';
 import { defaultSettings } from '../../../src/domain/settings.ts';
 import { table } from '../../../src/lib/system/terminal.ts';
@@ -12,10 +13,11 @@ import { startRedis } from '../../../test/support/redis.ts';
 import { openTestStore } from '../../../test/support/store.ts';
 import { startBridgeProcess } from '../../drills/processes.ts';
 
-/*
- * How many acknowledged writes a failover loses. Eight clients replace their avatars as fast as they can; then the
- * master and its link to the replica are lost at the same instant, and the replica takes over.
- */
+new Command('npx tsx scripts/bench/studies/failover-loss.ts')
+  .description(
+    'Measure how many acknowledged writes a failover loses: eight clients replace their avatars as fast as they can; then the master and its link to the replica are lost at the same instant, and the replica takes over.',
+  )
+  .parse();
 
 const users = Array.from({ length: 8 }, (_, index) => `u${index}`);
 const rounds = 5;

@@ -1,4 +1,5 @@
 import { hash } from 'node:crypto';
+import { Command } from 'commander';
 import { encodeReference } from '../../../src/domain/profile.ts';
 import { defaultSettings } from '../../../src/domain/settings.ts';
 import { createReleasers } from '../../../src/lib/releasers.ts';
@@ -8,6 +9,7 @@ import { saveSettings } from '../../../src/redis/organizations.ts';
 import { usedMemory } from '../resources.ts';
 import { startRedis } from '../../../test/support/redis.ts';
 import { load, users, type Workload } from '../load/load.ts';
+import { wholeNumberFrom } from '../../program.ts';
 import { pipeProfiles, type Crowd } from '../pipe.ts';
 import { avatar, avatarUrl, baseOf, playerKey, userId } from '../load/seed.ts';
 import { serveBridge, type Served } from '../servers/serve.ts';
@@ -17,11 +19,16 @@ import { script } from '../../../src/redis/connection/script-loader.ts';
 
 const createKey = script<(string | number)[], unknown>('api_key/create');
 
-// Does the cost of a call grow with what is stored? Two bridges, each on a Redis of its own, one with few profiles
-// and one with many, measured in turn. Build first (npm run build); then:
-//   npx tsx scripts/bench/studies/growth.ts [MANY=3000000] [FEW=3000] [ROUNDS=5] [SECONDS=2]
-
-const [many = 3_000_000, few = 3000, rounds = 5, seconds = 2] = process.argv.slice(2).map(Number);
+const program = new Command('npx tsx scripts/bench/studies/growth.ts')
+  .description(
+    'Compare the cost of a request with few and with many profiles, by two bridges, each on a Redis of its own. Run "npm run build" first.',
+  )
+  .argument('[many]', 'number of profiles of one bridge', wholeNumberFrom(1), 3_000_000)
+  .argument('[few]', 'number of profiles of the other one', wholeNumberFrom(1), 3000)
+  .argument('[rounds]', 'measure both this many times, in turn', wholeNumberFrom(1), 5)
+  .argument('[seconds]', 'length of one measurement', wholeNumberFrom(1), 2)
+  .parse();
+const [many = 0, few = 0, rounds = 0, seconds = 0] = program.processedArgs as number[];
 const organization = 'bridge';
 
 const get: Workload = { method: 'GET', path: '/api/profile/', organization, apiKey: playerKey };

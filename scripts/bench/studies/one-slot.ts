@@ -1,5 +1,6 @@
 import { execFileSync } from 'node:child_process';
 import { hash } from 'node:crypto';
+import { Command } from 'commander';
 import { createReleasers } from '../../../src/lib/releasers.ts';
 import { closeRedis, connectRedis } from '../../../src/redis/connection/connect.ts';
 import { startRedis } from '../../../test/support/redis.ts';
@@ -12,9 +13,11 @@ const readProfile = script<(string | number)[], unknown>('profile/read');
 const authenticate = script<(string | number)[], unknown>('api_key/authenticate');
 const putProfile = script<(string | number)[], unknown>('profile/put');
 
-// What one Redis process, and so one organization, can do at most: redis-benchmark sends the real scripts to one
-// slot, without the bridge.
-//   npx tsx scripts/bench/studies/one-slot.ts
+new Command('npx tsx scripts/bench/studies/one-slot.ts')
+  .description(
+    'Measure what one Redis process, and so one organization, can do at most: redis-benchmark sends the real scripts to one slot, without the bridge.',
+  )
+  .parse();
 
 const base = baseOf('bridge');
 const releasers = createReleasers();

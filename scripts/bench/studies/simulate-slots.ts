@@ -1,12 +1,21 @@
+import { Command } from 'commander';
 import { organizationBase } from '../../../src/redis/keys.ts';
+import { wholeNumberFrom } from '../../program.ts';
 
-// How unevenly organizations burden the masters of a cluster, when their sizes follow Zipf's law (the n-th largest
-// has 1/n^s of the largest), as sizes of customers do. Compared: slots dealt out in equal ranges, as
-// `redis-cli --cluster create` does; whole slots moved to even out their weight, as an operator can; and, to see
-// whether it would be worth building, the largest organizations split over several slots on top.
-//   npx tsx scripts/bench/studies/simulate-slots.ts [ORGANIZATIONS=10000] [S=1]
+/*
+ * Compared are slots dealt out in equal ranges, as `redis-cli --cluster create` does; whole slots moved to even out
+ * their weight, as an operator can; and, to see whether it would be worth building, the largest organizations split
+ * over several slots on top.
+ */
 
-const [organizations = 10_000, s = 1] = process.argv.slice(2).map(Number);
+const program = new Command('npx tsx scripts/bench/studies/simulate-slots.ts')
+  .description(
+    "Simulate how unevenly organizations load the masters of a cluster if their sizes follow Zipf's law, as those of customers do.",
+  )
+  .argument('[organizations]', 'number of organizations', wholeNumberFrom(1), 10_000)
+  .argument('[s]', 'the n-th largest has 1/n^s of the largest', Number, 1)
+  .parse();
+const [organizations = 0, s = 0] = program.processedArgs as number[];
 const slotCount = 16_384;
 const splitInto = 16;
 

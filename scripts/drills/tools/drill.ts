@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { isDeepStrictEqual } from 'node:util';
-import { number } from '../../../src/lib/numbers.ts';
+import { counted, number } from '../../../src/lib/numbers.ts';
 import { table } from '../../../src/lib/system/terminal.ts';
 import { closeRedis, connectRedis } from '../../../src/redis/connection/connect.ts';
 import { putProfile } from '../../../src/redis/profiles.ts';
@@ -68,6 +68,7 @@ export async function drillTools(options: ToolDrillOptions): Promise<ToolResult[
   };
   const results: ToolResult[] = [];
   const points: (() => Promise<void>)[] = [];
+  let done = 0;
   try {
     for (const tool of (await createTools()).filter(({ name }) => tools.test(name))) {
       const template = await makeTemplate(site, tool);
@@ -84,6 +85,7 @@ export async function drillTools(options: ToolDrillOptions): Promise<ToolResult[
         for (let position = first; position <= commands; position += step) {
           points.push(async () => {
             const { isInjected, violations } = await drillPoint(site, template, tool, fault, position);
+            if (++done % 100 === 0) say(`${done} of ${points.length} faults injected`);
             if (isInjected) result.injected++;
             if (violations.length === 0) return;
             result.violations.push(summary(tool, fault, position, violations));
@@ -92,7 +94,7 @@ export async function drillTools(options: ToolDrillOptions): Promise<ToolResult[
         }
       }
     }
-    say(`${points.length} faults to inject`);
+    say(`${counted(points.length, 'fault')} to inject`);
     await inLanes(points);
   } finally {
     await closeRedis(store);
