@@ -38,7 +38,7 @@ const storeAdopted = script<
     time: number,
     settles: number | '',
     username: string,
-    form: string,
+    normalizedName: string,
     profile: string,
   ],
   'stale' | 'frozen' | 'again' | 'superseded' | 'adopted' | 'conflict'
@@ -114,13 +114,13 @@ async function adoptOnce(
     if (settles !== undefined) await settleChange(store, base, userId, settles, 0);
     return shown ?? 'absent';
   }
-  const form = (name: string): string => normalizedName(name, drawn.comparison);
+  const normalized = (name: string): string => normalizedName(name, drawn.comparison);
   const name = text(shown.username);
   const { avatar } = shown;
   const [datasourceId, objectDefinitionId] = [text(avatar?.datasourceId), text(avatar?.objectDefinitionId)];
   const profile = {
     name,
-    form: name && form(name),
+    normalizedName: name && normalized(name),
     picture: text(shown.profilePictureUrl),
     avatar: datasourceId && objectDefinitionId && encodeReference({ datasourceId, objectDefinitionId }),
     avatarUrl: text(avatar?.url),
@@ -137,7 +137,7 @@ async function adoptOnce(
     time,
     settles ?? '',
     username,
-    form(username),
+    normalized(username),
     JSON.stringify(profile),
   );
 }

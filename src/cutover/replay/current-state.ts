@@ -45,8 +45,8 @@ export async function deniedAmong(
   const snapshot = await readWriteSnapshot(store, base);
   const denied = new Set<string>();
   for await (const part of yieldingChunks(names, namesAtOnce)) {
-    const forms = part.map((name) => normalizedName(name, snapshot.settings.comparison));
-    const found = await store.hmget(denylistKey(base, snapshot.index), ...forms);
+    const normalizedNames = part.map((name) => normalizedName(name, snapshot.settings.comparison));
+    const found = await store.hmget(denylistKey(base, snapshot.index), ...normalizedNames);
     for (const [at, name] of part.entries()) if (found[at] !== null) denied.add(name);
   }
   return denied;
@@ -57,8 +57,8 @@ export async function* currentDenylist(store: RedisClient, base: string): AsyncG
   const { index } = await readWriteSnapshot(store, base);
   const seen = new Set<string>();
   for await (const page of scanPairs(store, denylistKey(base, index))) {
-    const fresh = page.filter(([form]) => !seen.has(form));
-    for (const [form] of fresh) seen.add(form);
-    yield fresh.map(([form, spelling]) => (spelling === '' ? form : spelling));
+    const fresh = page.filter(([normalized]) => !seen.has(normalized));
+    for (const [normalized] of fresh) seen.add(normalized);
+    yield fresh.map(([normalized, spelling]) => (spelling === '' ? normalized : spelling));
   }
 }

@@ -5,7 +5,7 @@
 --
 -- KEYS[1]  <prefix>{organization}:
 -- ARGV[1]  write | dry
--- ARGV[2]  JSON, an array for each name: name, form
+-- ARGV[2]  JSON, an array for each name: name, normalized name
 -- ARGV[3]  when the source's snapshot was opened, ms; '' if unknown. Where a denylist change of the legacy service
 --          was adopted later, or at all where this is unknown, the list is newer than the source says and stays
 -- ARGV[4]  epoch below which marks of what was written here do not count (lib/local_writes.lua)
@@ -21,18 +21,18 @@ local marks_from = tonumber(ARGV[4])
 local is_all_ours = is_denylist_newer(ARGV[3]) or is_denylist_write('', marks_from)
 local outcomes, used = {}, {}
 for position, row in ipairs(cjson.decode(ARGV[2])) do
-  local name, form = row[1], row[2]
-  local value = form == name and '' or name
-  local have = redis.call('HGET', list, form)
+  local name, normalized_name = row[1], row[2]
+  local value = normalized_name == name and '' or name
+  local have = redis.call('HGET', list, normalized_name)
   local outcome = have and 'updated' or 'created'
   if have == value then
     outcome = 'unchanged'
-  elseif is_all_ours or is_denylist_write(form, marks_from) then
+  elseif is_all_ours or is_denylist_write(normalized_name, marks_from) then
     outcome = 'kept'
   elseif not is_dry then
-    redis.call('HSET', list, form, value)
+    redis.call('HSET', list, normalized_name, value)
   end
-  if outcome ~= 'kept' and holder_of(index, form) then used[#used + 1] = position - 1 end
+  if outcome ~= 'kept' and holder_of(index, normalized_name) then used[#used + 1] = position - 1 end
   outcomes[position] = outcome
 end
 return { 'applied', outcomes, used }

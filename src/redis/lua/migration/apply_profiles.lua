@@ -5,9 +5,9 @@
 --
 -- KEYS[1]  <prefix>{organization}:
 -- ARGV[1]  write | dry: dry returns the same outcomes and changes nothing
--- ARGV[2]  JSON, an array for each profile: user, form of its username ('' for none), last change in ms ('' where
---          unknown), the current username as the caller saw it ('' for none), that one's form, picture file ('' for
---          none), then the fields as stored, name and value in turn, t last
+-- ARGV[2]  JSON, an array for each profile: user, normalized name of its username ('' for none), last change in ms
+--          ('' where unknown), the current username as the caller saw it ('' for none), that one's normalized name,
+--          picture file ('' for none), then the fields as stored, name and value in turn, t last
 -- ARGV[3]  how many names the source has for the organization, so that an index still empty gets room for them
 -- ARGV[4]  trust-source | '': whether to overwrite profiles that are newer here
 -- ARGV[5]  when the source's snapshot was opened, ms; '' if unknown. What was adopted from the legacy service later,
@@ -20,7 +20,8 @@
 --            created, updated, unchanged
 --            kept     the bridge has changed it since, or adopted it from the legacy service
 --            newer    newer here than in the source: nothing was done
---            renamed  the current username is another one than the caller saw: nothing was done; retry with its form
+--            renamed  the current username is another one than the caller saw: nothing was done; retry
+--                     with its normalized name
 --            taken    another user has the username: nothing was done
 --            staged   a denylist overwrite has yet to decide about the username: nothing was done; retry
 --          names: for each renamed the current username, for each taken the user who has it, in order
@@ -34,12 +35,12 @@ local rows = cjson.decode(ARGV[2])
 local outcomes, names, denied = {}, {}, {}
 
 -- All in one call: most organizations deny few names, or none.
-local forms_denied = {}
+local is_denied_at = {}
 if redis.call('EXISTS', denylist_key(index)) == 1 then
-  local forms = {}
-  for position, row in ipairs(rows) do forms[position] = row[2] end
-  for position, name in ipairs(redis.call('HMGET', denylist_key(index), unpack(forms))) do
-    forms_denied[position] = name and true
+  local normalized_names = {}
+  for position, row in ipairs(rows) do normalized_names[position] = row[2] end
+  for position, name in ipairs(redis.call('HMGET', denylist_key(index), unpack(normalized_names))) do
+    is_denied_at[position] = name and true
   end
 end
 
@@ -105,23 +106,23 @@ local function pick(fields, name)
 end
 
 -- Takes the username, unless this is dry. Returns 'taken' or 'staged' where that cannot be done now.
-local function claim_for(user, form)
-  if not is_dry and not has_stage and claim(index, form, user) then return end
-  local holder = holder_of(index, form)
+local function claim_for(user, normalized_name)
+  if not is_dry and not has_stage and claim(index, normalized_name, user) then return end
+  local holder = holder_of(index, normalized_name)
   if holder == user then return end
   if holder then
     names[#names + 1] = holder
     return 'taken'
   end
-  if has_stage and is_staged(form) then return 'staged' end
-  if not is_dry then claim(index, form, user) end
+  if has_stage and is_staged(normalized_name) then return 'staged' end
+  if not is_dry then claim(index, normalized_name, user) end
 end
 
 -- Takes the row's username, if it has one. Returns why that is impossible, or nil.
-local function refuse_name(user, form, position)
-  if form == '' then return end
-  local refused = claim_for(user, form)
-  if not refused and forms_denied[position] then denied[#denied + 1] = position - 1 end
+local function refuse_name(user, normalized_name, position)
+  if normalized_name == '' then return end
+  local refused = claim_for(user, normalized_name)
+  if not refused and is_denied_at[position] then denied[#denied + 1] = position - 1 end
   return refused
 end
 
@@ -146,10 +147,12 @@ local function create(row, position, profile)
 end
 
 local function update(row, position, profile, old)
-  local user, form, have = row[1], row[2], {}
+  local user, normalized_name, have = row[1], row[2], {}
   for i = 1, #old, 2 do have[old[i]] = old[i + 1] end
   local fields = fields_of(row, have)
-  if is_same(have, #old / 2, fields) and (form == '' or holder_of(index, form) == user) then return 'unchanged' end
+  if is_same(have, #old / 2, fields) and (normalized_name == '' or holder_of(index, normalized_name) == user) then
+    return 'unchanged'
+  end
   if is_ours(have) or is_adopted_since(have) then return 'kept' end
   local is_newer = not have.b and have.t and have.t ~= '' and tonumber(have.t) > (tonumber(row[3]) or -1)
   if is_newer and ARGV[4] == '' then return 'newer' end
@@ -157,11 +160,11 @@ local function update(row, position, profile, old)
     names[#names + 1] = have.u
     return 'renamed'
   end
-  local refused = refuse_name(user, form, position)
+  local refused = refuse_name(user, normalized_name, position)
   if refused then return refused end
   if is_dry then return 'updated' end
 
-  if have.u and have.u == row[4] and row[5] ~= form and holder_of(index, row[5]) == user then release(index, row[5]) end
+  if have.u == row[4] and row[5] ~= normalized_name and holder_of(index, row[5]) == user then release(index, row[5]) end
   local file = pick(fields, 'pf')
   if have.pf and have.pf ~= file then redis.call('ZADD', unreferenced_pictures_key(), now_ms(), have.pf) end
   if have.po and have.pf == file then fields[#fields + 1], fields[#fields + 2] = 'po', have.po end

@@ -6,7 +6,8 @@
 -- KEYS[1]  <prefix>{organization}:
 -- ARGV[1]  write | dry
 -- ARGV[2]  profiles | denylist | api-keys | objects | collections | organizations
--- ARGV[3]  JSON, an array for each record: user, username, form | form | SHA-256 | reference | user, reference | ''
+-- ARGV[3]  JSON, an array for each record: user, username, normalized name | normalized name | SHA-256 |
+--          reference | user, reference | ''
 -- ARGV[4]  when the source's snapshot was opened, ms; '' if unknown. Where a denylist change of the legacy service
 --          was adopted later, the whole list stays
 -- ARGV[5]  epoch below which marks of what was written here do not count (lib/local_writes.lua)
@@ -19,19 +20,19 @@ if refused then return { refused } end
 local marks_from = tonumber(ARGV[5])
 
 local prune = {
-  profiles = function(user, name, form)
+  profiles = function(user, name, normalized_name)
     local profile = profile_key(user)
     local now = redis.call('HMGET', profile, 'u', 'b', 'pf', 't', 'at')
     if (now[2] and tonumber(now[2]) >= marks_from) or now[5] or not now[4] or (now[1] or '') ~= name then return false end
     if is_dry then return true end
-    if name ~= '' and holder_of(index, form) == user then release(index, form) end
+    if name ~= '' and holder_of(index, normalized_name) == user then release(index, normalized_name) end
     if now[3] then redis.call('ZADD', unreferenced_pictures_key(), now_ms(), now[3]) end
     return redis.call('DEL', profile) == 1
   end,
-  denylist = function(form)
+  denylist = function(normalized_name)
     if is_denylist_newer(ARGV[4]) then return false end
-    if is_denylist_write('', marks_from) or is_denylist_write(form, marks_from) then return false end
-    return is_dry or redis.call('HDEL', denylist_key(index), form) == 1
+    if is_denylist_write('', marks_from) or is_denylist_write(normalized_name, marks_from) then return false end
+    return is_dry or redis.call('HDEL', denylist_key(index), normalized_name) == 1
   end,
   ['api-keys'] = function(sha256)
     local record = api_key_key(sha256)

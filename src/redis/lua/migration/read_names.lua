@@ -6,8 +6,8 @@
 -- ARGV[1]  generation of the name index
 -- ARGV[2]  number of the bucket
 --
--- {count, others}  how many entries the bucket has; others: for each whose user has not exactly the form as username,
---                  {form, user, username or false}
+-- {count, others}  how many entries the bucket has; others: for each whose user has another username than exactly the
+--                  normalized name, {normalized name, user, username or false}
 local entries = redis.call('HGETALL', names_key(ARGV[1], ARGV[2]))
 local others = {}
 for i = 1, #entries, 2 do

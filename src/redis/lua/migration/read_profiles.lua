@@ -3,11 +3,11 @@
 -- Profiles as they are stored, with who has their usernames. A call ends early if they are large.
 --
 -- KEYS[1]  <prefix>{organization}:
--- ARGV[1]  generation of the name index that the forms belong to
--- ARGV[2]  JSON, an array for each profile: user, form ('' to ask for nobody)
+-- ARGV[1]  generation of the name index that the normalized names belong to
+-- ARGV[2]  JSON, an array for each profile: user, normalized name ('' to ask for nobody)
 --
--- for each, or for the first ones only, {fields, holder}: fields as HGETALL gives them, empty where there is no profile; holder of the form or
--- false
+-- for each, or for the first ones only, {fields, holder}: fields as HGETALL gives them, empty where there is no
+-- profile; holder of the normalized name or false
 local enough = 256 * 1024
 local found, length = {}, 0
 for position, row in ipairs(cjson.decode(ARGV[2])) do

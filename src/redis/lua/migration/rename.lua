@@ -6,7 +6,8 @@
 --
 -- KEYS[1]  <prefix>{organization}:
 -- ARGV[1]  chain | cycle: in a cycle the first user takes the old name of the last one
--- ARGV[2]  JSON, an array for each rename: user, old name, its form, new name, its form; '' for none
+-- ARGV[2]  JSON, an array for each rename: user, old name, its normalized name, new name, its normalized name; '' for
+--          none
 --
 -- {'stale'} {'frozen'}    nothing was done: look again, and retry
 -- {'renamed', outcomes}   a word for each rename: renamed, done (it had been made), changed (the user has another name
@@ -16,8 +17,8 @@ local refused = names_refused()
 if refused then return { refused } end
 local rows = cjson.decode(ARGV[2])
 
-local function has_name(user, name, form)
-  return redis.call('HGET', profile_key(user), 'u') == name and holder_of(index, form) == user
+local function has_name(user, name, normalized_name)
+  return redis.call('HGET', profile_key(user), 'u') == name and holder_of(index, normalized_name) == user
 end
 
 local function is_recorded(user, from, to)
@@ -33,14 +34,16 @@ for _, row in ipairs(rows) do
 end
 if is_whole then release(index, rows[#rows][3]) end
 
-local function rename(user, from, from_form, to, to_form)
+local function rename(user, from, normalized_from, to, normalized_to)
   local profile = profile_key(user)
   if redis.call('EXISTS', profile) == 0 then return 'changed' end
   local now = redis.call('HGET', profile, 'u') or ''
   if now == to then return 'done' end
   if now ~= from then return 'changed' end
-  if to ~= '' and holder_of(index, to_form) ~= user and not claim(index, to_form, user) then return 'taken' end
-  if from ~= '' and from_form ~= to_form and holder_of(index, from_form) == user then release(index, from_form) end
+  if to ~= '' and holder_of(index, normalized_to) ~= user and not claim(index, normalized_to, user) then return 'taken' end
+  if from ~= '' and normalized_from ~= normalized_to and holder_of(index, normalized_from) == user then
+    release(index, normalized_from)
+  end
   if to == '' then redis.call('HDEL', profile, 'u') else redis.call('HSET', profile, 'u', to) end
   return 'renamed'
 end

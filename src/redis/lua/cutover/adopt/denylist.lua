@@ -6,7 +6,8 @@
 -- ARGV[1]  token of this change
 -- ARGV[2]  its number
 -- ARGV[3]  ban | remove | stage | commit
--- ARGV[4]  JSON, an array for each name: name, form, and for a ban the replacement and its form
+-- ARGV[4]  JSON, an array for each name: name, normalized name, and for a ban the replacement and its normalized
+--          name
 --
 -- 'stale' 'frozen'     nothing was done: look again, and retry
 -- 'lapsed'             the lease is lost: nothing was done
@@ -19,20 +20,22 @@ local refused = names_refused()
 if refused then return refused end
 local rows = cjson.decode(ARGV[4])
 
-local function deny(key, name, form) redis.call('HSET', key, form, form == name and '' or name) end
+local function deny(key, name, normalized_name)
+  redis.call('HSET', key, normalized_name, normalized_name == name and '' or name)
+end
 
 if ARGV[3] == 'ban' then
   for _, row in ipairs(rows) do
-    local name, form, replacement, new_form = unpack(row)
+    local name, normalized_name, replacement, normalized_replacement = unpack(row)
     -- "A name that is already denied is skipped." (contract 4.3.3)
-    if not is_denied(index, form) then
-      deny(list, name, form)
-      local user = holder_of(index, form)
+    if not is_denied(index, normalized_name) then
+      deny(list, name, normalized_name)
+      local user = holder_of(index, normalized_name)
       if user then
-        release(index, form)
-        local holder = holder_of(index, new_form)
-        if holder and holder ~= user then take_name(index, new_form, holder, user) end
-        claim(index, new_form, user)
+        release(index, normalized_name)
+        local holder = holder_of(index, normalized_replacement)
+        if holder and holder ~= user then take_name(index, normalized_replacement, holder, user) end
+        claim(index, normalized_replacement, user)
         redis.call('HDEL', profile_key(user), 'b')
         redis.call('HSET', profile_key(user), 'u', replacement, 't', '', 'as', number, 'at', now_ms())
       end

@@ -10,8 +10,9 @@
 -- ARGV[3]  when it was drawn, ms
 -- ARGV[4]  number of the change that it settles, '' for none
 -- ARGV[5]  current username as the caller saw it, '' for none
--- ARGV[6]  its form
--- ARGV[7]  JSON of the profile shown {name, form, picture, avatar, avatarUrl, wallet}, false if unset
+-- ARGV[6]  its normalized name
+-- ARGV[7]  JSON of the profile shown {name, normalizedName, picture, avatar, avatarUrl, wallet}, false if
+--          unset
 --
 -- 'stale' 'frozen'     nothing was done: draw again, and retry
 -- 'again'              a denylist change came between: draw and read again
@@ -39,18 +40,18 @@ end
 
 local has_conflict = false
 if shown.name then
-  local holder = holder_of(index, shown.form)
+  local holder = holder_of(index, shown.normalizedName)
   if holder and holder ~= user then
     local lost = redis.call('HGET', lost_names_key(), user) or ''
-    has_conflict = string.match(lost, '^%d+\n(.*)$') == shown.form .. '\n' .. holder
-    if not has_conflict then take_name(index, shown.form, holder, user) end
+    has_conflict = string.match(lost, '^%d+\n(.*)$') == shown.normalizedName .. '\n' .. holder
+    if not has_conflict then take_name(index, shown.normalizedName, holder, user) end
   end
 end
 local name = not has_conflict and shown.name
-if have.u and (not name or ARGV[6] ~= shown.form) and holder_of(index, ARGV[6]) == user then
+if have.u and (not name or ARGV[6] ~= shown.normalizedName) and holder_of(index, ARGV[6]) == user then
   release(index, ARGV[6])
 end
-if name then claim(index, shown.form, user) end
+if name then claim(index, shown.normalizedName, user) end
 set('u', name)
 
 local is_kept = shown.picture and (
