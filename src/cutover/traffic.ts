@@ -1,7 +1,6 @@
 import { setMaxListeners } from 'node:events';
 import type { FileUrl } from '../contract/views.ts';
 import type { Log } from '../log.ts';
-import { organizationExists } from '../redis/organizations.ts';
 import { readOwnProfile } from '../redis/profiles.ts';
 import type { RedisClient } from '../redis/connection/client.ts';
 import { beginDenylistChange } from './adopt/denylist-change.ts';
@@ -110,12 +109,11 @@ export function createTraffic(options: TrafficOptions) {
   async function mirrored(change: Change, credentials: Credentials): Promise<LegacyResponse> {
     return await forwardMirrored(mirror, credentials, change, async () => {
       const { operation, found } = change;
-      // Otherwise anybody could leave keys behind, by making up organizations.
-      if (found?.kind === 'unknown' && !(await organizationExists(store, credentials.base)))
-        return 'unknown-key';
+      // Otherwise anybody could hold up others, and leave keys behind by making up organizations.
+      if (found?.kind === 'unknown') return 'unknown-key';
       if (operation !== 'putProfile') return await beginDenylistChange(mirror, credentials, change);
       if (found === undefined) return 'unmarked-change';
-      const userId = found.kind === 'known' ? found.caller.userId : undefined;
+      const { userId } = found.caller;
       return userId === undefined
         ? 'unknown-key'
         : await markProfileChange(mirror, credentials, userId, change);

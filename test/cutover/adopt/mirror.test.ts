@@ -4,6 +4,7 @@ import { closeRedis } from '../../../src/redis/connection/connect.ts';
 import {
   comparisonsKey,
   cutoverKey,
+  denylistChangeKey,
   differingUsersKey,
   forwardedOrganizationsKey,
   gapsKey,
@@ -331,6 +332,23 @@ describe('a denylist change', () => {
     await until(async () => (await deniedHere()).join() === wanted);
     await until(async () => !(await unsettled()).includes(''));
     expect((await deniedHere()).join()).toBe([...there.denied].join());
+  });
+
+  test('with a key that Redis does not have waits for no other change, and holds up none', async () => {
+    const { store } = here.bridge;
+    const { id, base } = await here.bridge.newOrganization();
+    here.legacy.addKey('admin-only-there', { organization: id, role: 'admin' });
+    const send = async (apiKey: string): Promise<number> => {
+      const headers = { 'x-platform-organization-id': id, 'content-type': 'application/json' };
+      const url = '/api/profile/username/denylist/';
+      return (await here.send(apiKey, 'PUT', url, { body: '["Rude"]', headers })).status;
+    };
+    await store.set(denylistChangeKey(base), 'another change', 'PX', 60_000);
+    expect(await send('made-up')).toBe(401);
+    expect(await store.exists(gapsKey(base))).toBe(0);
+    // What the legacy service accepts is on record: the key has to be imported, and everything verified.
+    expect(await send('admin-only-there')).toBe(204);
+    await until(() => store.hexists(gapsKey(base), 'unknown-key'));
   });
 
   test('whose outcome is unknown leaves a gap on record', async () => {
