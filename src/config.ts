@@ -4,7 +4,7 @@ import {
   type Setting,
   type WrittenSettings,
 } from './deprecation/policy/policy.ts';
-import { readSecretFiles } from './lib/files/secret-files.ts';
+import { readSecretFile, readSecretFiles } from './lib/files/secret-files.ts';
 import type { BucketCredentials } from './media/s3.ts';
 import { readMediaUrl } from './media/url.ts';
 import { isLoopback } from './lib/hosts.ts';
@@ -64,6 +64,10 @@ export function readConfig(environment: NodeJS.ProcessEnv) {
   };
   /** A text whose mistakes are found below, by messages that do not contain it. */
   const takeSecret = (name: string): string | undefined => env[name]?.trim() || undefined;
+  const takeFile = (name: string): string | undefined => {
+    const file = takeSecret(name);
+    return file && readSecretFile(name, file, mistakes);
+  };
 
   const config = {
     port: take('PORT', 8080, formats.portNumber),
@@ -75,12 +79,14 @@ export function readConfig(environment: NodeJS.ProcessEnv) {
     adminToken: takeSecret('ADMIN_TOKEN'),
     /** Undefined: the bridge runs a Redis of its own under `dataDir`. */
     redisUrl: take('REDIS_URL', undefined, formats.anyText),
-    /** Files with certificates for TLS, and with the password. */
+    /** Certificates and key in PEM, and a password: what only files may contain. */
     redisSecrets: {
-      ca: take('REDIS_CA_FILE', undefined, formats.anyText),
-      cert: take('REDIS_CERT_FILE', undefined, formats.anyText),
-      key: take('REDIS_KEY_FILE', undefined, formats.anyText),
-      password: take('REDIS_PASSWORD_FILE', undefined, formats.anyText),
+      tls: {
+        ca: takeFile('REDIS_CA_FILE'),
+        cert: takeFile('REDIS_CERT_FILE'),
+        key: takeFile('REDIS_KEY_FILE'),
+      },
+      password: takeFile('REDIS_PASSWORD_FILE'),
     },
     allowEviction: take('ALLOW_EVICTION', false, formats.flag),
     /** How many replicas must have a write before it is answered. */

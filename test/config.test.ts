@@ -152,6 +152,11 @@ describe('a secret', () => {
       () => ({ ADMIN_TOKEN_FILE: '/nowhere' }),
       /^ADMIN_TOKEN_FILE: \/nowhere .*ENOENT/,
     ],
+    [
+      'the file of a certificate is missing',
+      () => ({ REDIS_CA_FILE: '/nowhere' }),
+      /^REDIS_CA_FILE: \/nowhere .*ENOENT/,
+    ],
     ['the file is empty', () => ({ ADMIN_TOKEN_FILE: file('\n') }), /^ADMIN_TOKEN_FILE: .* is empty$/],
     [
       'it is given twice',

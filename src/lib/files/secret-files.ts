@@ -14,18 +14,21 @@ export function readSecretFiles(
     const variable = `${name}_FILE`;
     const file = env[variable]?.trim();
     if (file === undefined || file === '') continue;
-    if ((env[name]?.trim() ?? '') !== '') {
-      mistakes.push(`${variable}: ${name} is set as well; set only one of them`);
-      continue;
-    }
-    try {
-      resolved[name] = readFileSync(file, 'utf8').replace(/\r?\n$/, '');
-    } catch (error) {
-      const { code } = error as NodeJS.ErrnoException;
-      mistakes.push(`${variable}: ${file} cannot be read (${code}); check the path and its permissions`);
-      continue;
-    }
-    if (resolved[name]?.trim() === '') mistakes.push(`${variable}: ${file} is empty`);
+    if ((env[name]?.trim() ?? '') === '') resolved[name] = readSecretFile(variable, file, mistakes);
+    else mistakes.push(`${variable}: ${name} is set as well; set only one of them`);
   }
   return { env: resolved, mistakes };
+}
+
+/** The content of the file that a variable names, without its final line break; adds a line to `mistakes` instead. */
+export function readSecretFile(variable: string, file: string, mistakes: string[]): string | undefined {
+  try {
+    const secret = readFileSync(file, 'utf8').replace(/\r?\n$/, '');
+    if (secret.trim() !== '') return secret;
+    mistakes.push(`${variable}: ${file} is empty`);
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException;
+    mistakes.push(`${variable}: ${file} cannot be read (${code}); check the path and its permissions`);
+  }
+  return undefined;
 }

@@ -1,4 +1,3 @@
-import { readFileSync } from 'node:fs';
 import type { Releasers } from '../../lib/releasers.ts';
 import { repeat } from '../../lib/repeat.ts';
 import type { Log } from '../../log.ts';
@@ -9,20 +8,13 @@ import { layoutFault, readLayout, recordLayout } from '../layout.ts';
 import { checkPermissions } from './permissions.ts';
 import { waitForReplicas } from './script-loader.ts';
 
-/** Files with secrets that should not be in a URL or the environment: PEM files and a password. */
-interface SecretFiles {
-  ca?: string | undefined;
-  cert?: string | undefined;
-  key?: string | undefined;
-  password?: string | undefined;
-}
-
 /** Where the store is. */
 export interface StoreConfig {
   /** Undefined: the embedded Redis under `dataDir`. */
   redisUrl: string | undefined;
   allowEviction: boolean;
-  redisSecrets: SecretFiles;
+  /** What should not be in a URL. */
+  redisSecrets: Pick<ConnectOptions, 'tls' | 'password'>;
   dataDir: string;
   keyPrefix: string;
   /** How many replicas a write waits for. */
@@ -63,7 +55,7 @@ async function connect(
     url = embedded.url;
   }
   const open = async (at: string): Promise<RedisClient> => {
-    const client = await connectRedis(at, { ...readSecrets(redisSecrets), ...options, allowEviction });
+    const client = await connectRedis(at, { ...redisSecrets, ...options, allowEviction });
     releasers.onClose('Redis connection', () => closeRedis(client));
     return client;
   };
@@ -75,23 +67,6 @@ async function connect(
     waitForReplicas(client, { connection: await open(url), count: writeReplicas });
   }
   return { store: client, redisUrl: url };
-}
-
-function readSecrets({ ca, cert, key, password }: SecretFiles): ConnectOptions {
-  const read = (file: string | undefined): string | undefined => {
-    if (file === undefined) return undefined;
-    try {
-      return readFileSync(file, 'utf8');
-    } catch (error) {
-      const { code } = error as NodeJS.ErrnoException;
-      throw new Error(`${file} cannot be read (${code}): let this user read it, or name another file`, {
-        cause: error,
-      });
-    }
-  };
-  const tls = { ca: read(ca), cert: read(cert), key: read(key) };
-  // Editors add a line break at the end, which is not part of a password.
-  return { tls, password: read(password)?.replace(/\r?\n$/, '') };
 }
 
 const layoutCheckMs = 3000;
