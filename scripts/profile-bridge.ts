@@ -1,7 +1,6 @@
 #!/usr/bin/env node
-import { Command, CommanderError } from 'commander';
-import { configureErrorsAndHelp } from '../src/cli/command-line.ts';
-import { runFromShell, type Shell } from '../src/cli/shell.ts';
+import { Command } from 'commander';
+import { runFromShell, runProgram, type Shell } from '../src/cli/shell.ts';
 import { version } from '../src/version.ts';
 
 const program = new Command('profile-bridge')
@@ -68,16 +67,6 @@ function addTool(
     });
 }
 
-// As by `… --help | head`.
+// The service outlives the reader of its log; the tools see to it themselves.
 process.stdout.on('error', () => {});
-configureErrorsAndHelp(
-  program,
-  (text) => process.stdout.write(text),
-  (text) => process.stderr.write(text),
-);
-try {
-  await program.parseAsync();
-} catch (error) {
-  if (!(error instanceof CommanderError)) throw error;
-  process.exitCode = error.exitCode === 0 ? 0 : 2;
-}
+await runProgram(program);

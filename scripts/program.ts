@@ -1,16 +1,10 @@
-import { CommanderError, InvalidArgumentError, type Command } from 'commander';
-import { configureErrorsAndHelp } from '../src/cli/command-line.ts';
+import { InvalidArgumentError, type Command } from 'commander';
+import { exitWithReader, runProgram } from '../src/cli/shell.ts';
 
-/** Runs a program on the arguments of this process; wrong usage is one line and exit code 2, as for admin and migrate. */
-export async function runProgram(program: Command): Promise<void> {
-  const out = (text: string): void => void process.stdout.write(text);
-  configureErrorsAndHelp(program, out, say);
-  try {
-    await program.parseAsync();
-  } catch (error) {
-    if (!(error instanceof CommanderError)) throw error;
-    process.exitCode = error.exitCode === 0 ? 0 : 2;
-  }
+/** Runs a developer's tool as a command line tool of the product runs: quiet without a reader, 2 for wrong usage. */
+export async function runTool(program: Command): Promise<void> {
+  exitWithReader();
+  await runProgram(program);
 }
 
 /** The end of a help text. */

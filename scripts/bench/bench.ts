@@ -2,7 +2,7 @@ import { spawnSync } from 'node:child_process';
 import { writeFileSync } from 'node:fs';
 import { availableParallelism, cpus } from 'node:os';
 import { Command } from 'commander';
-import { notesAndExamples, runProgram, say, wholeNumberFrom } from '../program.ts';
+import { notesAndExamples, runTool, say, wholeNumberFrom } from '../program.ts';
 import { openResources, type Plan } from './resources.ts';
 import { generator } from './load/load.ts';
 import type { Row, Section } from './report/section.ts';
@@ -79,4 +79,4 @@ async function run(chosen: string[], options: Plan & { output: string }): Promis
   );
 }
 
-await runProgram(program);
+await runTool(program);

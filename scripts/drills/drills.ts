@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { Command, InvalidArgumentError, Option } from 'commander';
 import { counted, number } from '../../src/lib/numbers.ts';
 import { table } from '../../src/lib/system/terminal.ts';
-import { notesAndExamples, runProgram, say, wholeNumberFrom } from '../program.ts';
+import { notesAndExamples, runTool, say, wholeNumberFrom } from '../program.ts';
 import { drillCutover } from './cutover/drill.ts';
 import { describeCutoverResults } from './cutover/results.ts';
 import { drillFuzz } from './fuzz/drill.ts';
@@ -190,4 +190,4 @@ function pattern(text: string): RegExp {
 const folder = mkdtempSync(join(tmpdir(), 'drills-'));
 process.env['TMPDIR'] = folder;
 process.once('exit', () => rmSync(folder, { recursive: true, force: true }));
-await runProgram(program);
+await runTool(program);

@@ -1,6 +1,6 @@
 import { fileURLToPath } from 'node:url';
 import { Command } from 'commander';
-import { notesAndExamples, runProgram, wholeNumberFrom } from '../program.ts';
+import { notesAndExamples, runTool, wholeNumberFrom } from '../program.ts';
 import { rehearse } from './rehearse.ts';
 import { describeRehearsal, eventLine } from './report.ts';
 
@@ -48,4 +48,4 @@ usage.`,
     if (rehearsed.violations.length > 0) process.exitCode = 1;
   });
 
-await runProgram(rehearsal);
+await runTool(rehearsal);

@@ -1,4 +1,6 @@
 import { createInterface } from 'node:readline/promises';
+import { CommanderError, type Command } from 'commander';
+import { configureErrorsAndHelp } from './command-line.ts';
 
 /** What a command-line tool takes from the process that runs it. */
 export interface Shell {
@@ -14,7 +16,7 @@ export interface Shell {
 
 /**
  * Runs a command-line tool and sets the exit code of this process. The first SIGINT or SIGTERM aborts `signal`, the
- * second one ends the process at once. Exits quietly if standard output is closed early, as by `… | head`.
+ * second one ends the process at once.
  */
 export async function runFromShell(run: (shell: Shell) => Promise<number>): Promise<void> {
   const interrupt = new AbortController();
@@ -24,7 +26,7 @@ export async function runFromShell(run: (shell: Shell) => Promise<number>): Prom
       interrupt.abort();
     });
   }
-  process.stdout.on('error', () => process.exit(0));
+  exitWithReader();
 
   process.exitCode = await run({
     env: process.env,
@@ -33,6 +35,26 @@ export async function runFromShell(run: (shell: Shell) => Promise<number>): Prom
     signal: interrupt.signal,
     ask: process.stdin.isTTY ? askAtTerminal : undefined,
   });
+}
+
+/** Runs a program on the arguments of this process; wrong usage is one line and exit code 2. */
+export async function runProgram(program: Command): Promise<void> {
+  configureErrorsAndHelp(
+    program,
+    (text) => process.stdout.write(text),
+    (text) => process.stderr.write(text),
+  );
+  try {
+    await program.parseAsync();
+  } catch (error) {
+    if (!(error instanceof CommanderError)) throw error;
+    process.exitCode = error.exitCode === 0 ? 0 : 2;
+  }
+}
+
+/** Ends this process quietly as soon as nobody reads its standard output any more, as by `… | head`. */
+export function exitWithReader(): void {
+  process.stdout.on('error', () => process.exit());
 }
 
 async function askAtTerminal(question: string): Promise<string> {

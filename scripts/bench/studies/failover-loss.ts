@@ -12,12 +12,13 @@ import { createClient, type Client } from '../../../test/support/client.ts';
 import { startRedis } from '../../../test/support/redis.ts';
 import { openTestStore } from '../../../test/support/store.ts';
 import { startBridgeProcess } from '../../drills/processes.ts';
+import { runTool } from '../../program.ts';
 
-new Command('npx tsx scripts/bench/studies/failover-loss.ts')
+const program = new Command('npx tsx scripts/bench/studies/failover-loss.ts')
   .description(
     'Measure how many acknowledged writes a failover loses: eight clients replace their avatars as fast as they can; then the master and its link to the replica are lost at the same instant, and the replica takes over.',
   )
-  .parse();
+  .action(study);
 
 const users = Array.from({ length: 8 }, (_, index) => `u${index}`);
 const rounds = 5;
@@ -119,21 +120,25 @@ async function failOver(delay: number, writeReplicas: number): Promise<Loss> {
   }
 }
 
-const rows: string[][] = [];
-for (const writeReplicas of [0, 1]) {
-  for (const delay of [0, 20, 200]) {
-    const losses: Loss[] = [];
-    for (let round = 0; round < rounds; round++) losses.push(await failOver(delay, writeReplicas));
-    const sum = (figure: keyof Loss): number => losses.reduce((total, loss) => total + loss[figure], 0);
-    const window = Math.max(...losses.map((loss) => loss.window));
-    rows.push([
-      String(writeReplicas),
-      `${delay} ms`,
-      String(sum('acknowledged')),
-      String(sum('lost')),
-      `${Math.round(window)} ms`,
-    ]);
+async function study(): Promise<void> {
+  const rows: string[][] = [];
+  for (const writeReplicas of [0, 1]) {
+    for (const delay of [0, 20, 200]) {
+      const losses: Loss[] = [];
+      for (let round = 0; round < rounds; round++) losses.push(await failOver(delay, writeReplicas));
+      const sum = (figure: keyof Loss): number => losses.reduce((total, loss) => total + loss[figure], 0);
+      const window = Math.max(...losses.map((loss) => loss.window));
+      rows.push([
+        String(writeReplicas),
+        `${delay} ms`,
+        String(sum('acknowledged')),
+        String(sum('lost')),
+        `${Math.round(window)} ms`,
+      ]);
+    }
   }
+  const figures = ['acknowledged', 'lost', 'oldest lost write'];
+  process.stdout.write(`${table(['WRITE_REPLICAS', 'replica behind by', ...figures], rows, figures)}\n`);
 }
-const figures = ['acknowledged', 'lost', 'oldest lost write'];
-process.stdout.write(`${table(['WRITE_REPLICAS', 'replica behind by', ...figures], rows, figures)}\n`);
+
+await runTool(program);

@@ -9,7 +9,7 @@ import { saveSettings } from '../../../src/redis/organizations.ts';
 import { usedMemory } from '../resources.ts';
 import { startRedis } from '../../../test/support/redis.ts';
 import { load, users, type Workload } from '../load/load.ts';
-import { wholeNumberFrom } from '../../program.ts';
+import { runTool, wholeNumberFrom } from '../../program.ts';
 import { pipeProfiles, type Crowd } from '../pipe.ts';
 import { avatar, avatarUrl, baseOf, playerKey, userId } from '../load/seed.ts';
 import { serveBridge, type Served } from '../servers/serve.ts';
@@ -27,8 +27,7 @@ const program = new Command('npx tsx scripts/bench/studies/growth.ts')
   .argument('[few]', 'number of profiles of the other one', wholeNumberFrom(1), 3000)
   .argument('[rounds]', 'measure both this many times, in turn', wholeNumberFrom(1), 5)
   .argument('[seconds]', 'length of one measurement', wholeNumberFrom(1), 2)
-  .parse();
-const [many = 0, few = 0, rounds = 0, seconds = 0] = program.processedArgs as number[];
+  .action(study);
 const organization = 'bridge';
 
 const get: Workload = { method: 'GET', path: '/api/profile/', organization, apiKey: playerKey };
@@ -39,43 +38,48 @@ const put: Workload = {
 };
 
 const releasers = createReleasers();
-try {
-  const spread = { organizations: numbered(1000), profilesEach: few };
-  const [memoryFew] = await loaded({ organizations: [organization], profilesEach: few });
-  const [memoryMany, urlMany] = await loaded({ organizations: [organization], profilesEach: many });
-  say(`memory per profile: ${memoryFew} bytes in an organization of ${few}, ${memoryMany} in one of ${many}`);
-  if (many >= few * 1000) {
-    const [memorySpread] = await loaded(spread);
-    say(`memory per profile: ${memorySpread} bytes in 1000 organizations of ${few} each`);
-  }
-  const [, urlFew] = await loaded({ organizations: [organization], profilesEach: few });
-  const bridges = { few: await opened(urlFew), many: await opened(urlMany) };
-  say(
-    `ready after: ${Math.round(bridges.few.readyMs)} ms with ${few} profiles, ` +
-      `${Math.round(bridges.many.readyMs)} ms with ${many}`,
-  );
 
-  for (const [what, work] of Object.entries({ get, put })) {
-    const rates = { few: [] as number[], many: [] as number[] };
-    for (let round = 0; round <= rounds; round++) {
-      for (const size of ['few', 'many'] as const) {
-        const { requestsPerSecond } = await load(bridges[size].url, work, round === 0 ? 1 : seconds);
-        if (round > 0) rates[size].push(requestsPerSecond);
-      }
-    }
-    const ratios = rates.many.map((rate, round) => rate / (rates.few[round] ?? Number.NaN));
+async function study(many: number, few: number, rounds: number, seconds: number): Promise<void> {
+  try {
+    const spread = { organizations: numbered(1000), profilesEach: few };
+    const [memoryFew] = await loaded({ organizations: [organization], profilesEach: few });
+    const [memoryMany, urlMany] = await loaded({ organizations: [organization], profilesEach: many });
     say(
-      `${what.toUpperCase()}: ${Math.round(median(rates.few))} requests/s with ${few} profiles, ` +
-        `${Math.round(median(rates.many))} with ${many}: ratio ${median(ratios).toFixed(2)} ` +
-        `(${Math.min(...ratios).toFixed(2)}..${Math.max(...ratios).toFixed(2)})`,
+      `memory per profile: ${memoryFew} bytes in an organization of ${few}, ${memoryMany} in one of ${many}`,
     );
+    if (many >= few * 1000) {
+      const [memorySpread] = await loaded(spread);
+      say(`memory per profile: ${memorySpread} bytes in 1000 organizations of ${few} each`);
+    }
+    const [, urlFew] = await loaded({ organizations: [organization], profilesEach: few });
+    const bridges = { few: await opened(urlFew), many: await opened(urlMany) };
+    say(
+      `ready after: ${Math.round(bridges.few.readyMs)} ms with ${few} profiles, ` +
+        `${Math.round(bridges.many.readyMs)} ms with ${many}`,
+    );
+
+    for (const [what, work] of Object.entries({ get, put })) {
+      const rates = { few: [] as number[], many: [] as number[] };
+      for (let round = 0; round <= rounds; round++) {
+        for (const size of ['few', 'many'] as const) {
+          const { requestsPerSecond } = await load(bridges[size].url, work, round === 0 ? 1 : seconds);
+          if (round > 0) rates[size].push(requestsPerSecond);
+        }
+      }
+      const ratios = rates.many.map((rate, round) => rate / (rates.few[round] ?? Number.NaN));
+      say(
+        `${what.toUpperCase()}: ${Math.round(median(rates.few))} requests/s with ${few} profiles, ` +
+          `${Math.round(median(rates.many))} with ${many}: ratio ${median(ratios).toFixed(2)} ` +
+          `(${Math.min(...ratios).toFixed(2)}..${Math.max(...ratios).toFixed(2)})`,
+      );
+    }
+    say(
+      `resident under load: ${bridges.few.residentMiB()} MiB with ${few} profiles, ` +
+        `${bridges.many.residentMiB()} MiB with ${many}`,
+    );
+  } finally {
+    await releasers.close();
   }
-  say(
-    `resident under load: ${bridges.few.residentMiB()} MiB with ${few} profiles, ` +
-      `${bridges.many.residentMiB()} MiB with ${many}`,
-  );
-} finally {
-  await releasers.close();
 }
 
 /** A Redis with these profiles; the bytes that each takes, and the address. */
@@ -127,3 +131,5 @@ function numbered(count: number): string[] {
 function say(line: string): void {
   process.stdout.write(`${line}\n`);
 }
+
+await runTool(program);

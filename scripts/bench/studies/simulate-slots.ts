@@ -1,6 +1,6 @@
-import { Command } from 'commander';
+import { Command, InvalidArgumentError } from 'commander';
 import { organizationBase } from '../../../src/redis/keys.ts';
-import { wholeNumberFrom } from '../../program.ts';
+import { runTool, wholeNumberFrom } from '../../program.ts';
 
 /*
  * Compared are slots dealt out in equal ranges, as `redis-cli --cluster create` does; whole slots moved to even out
@@ -13,40 +13,47 @@ const program = new Command('npx tsx scripts/bench/studies/simulate-slots.ts')
     "Simulate how unevenly organizations load the masters of a cluster if their sizes follow Zipf's law, as those of customers do.",
   )
   .argument('[organizations]', 'number of organizations', wholeNumberFrom(1), 10_000)
-  .argument('[s]', 'the n-th largest has 1/n^s of the largest', Number, 1)
-  .parse();
-const [organizations = 0, s = 0] = program.processedArgs as number[];
+  .argument('[s]', 'the n-th largest has 1/n^s of the largest', exponent, 1)
+  .action(study);
 const slotCount = 16_384;
 const splitInto = 16;
 
-const sizes = Array.from({ length: organizations }, (_, rank) => (rank + 1) ** -s);
-const total = sizes.reduce((sum, size) => sum + size, 0);
-const shares = sizes.map((size) => size / total);
+function study(organizations: number, s: number): void {
+  const sizes = Array.from({ length: organizations }, (_, rank) => (rank + 1) ** -s);
+  const total = sizes.reduce((sum, size) => sum + size, 0);
+  const shares = sizes.map((size) => size / total);
 
-const whole = new Float64Array(slotCount);
-const split = new Float64Array(slotCount);
-for (const [rank, share] of shares.entries()) {
-  add(whole, `organization-${rank}`, share);
-  const parts = rank < 10 ? splitInto : 1;
-  for (let part = 0; part < parts; part++) add(split, `organization-${rank}/${part}`, share / parts);
-}
+  const whole = new Float64Array(slotCount);
+  const split = new Float64Array(slotCount);
+  for (const [rank, share] of shares.entries()) {
+    add(whole, `organization-${rank}`, share);
+    const parts = rank < 10 ? splitInto : 1;
+    for (let part = 0; part < parts; part++) add(split, `organization-${rank}/${part}`, share / parts);
+  }
 
-print(
-  `${organizations} organizations, s = ${s}: the largest has ${percent(shares[0] ?? 0)} of all, ` +
-    `the ten largest ${percent(shares.slice(0, 10).reduce((sum, share) => sum + share, 0))}\n`,
-);
-print(
-  "The fullest master, as a multiple of an even share (1.00), and what of the cluster's power is usable:",
-);
-print('masters  equal ranges  slots evened out  ten largest split in 16, slots evened out');
-for (const masters of [3, 6, 12, 24, 48, 96]) {
-  const columns = [equalRanges(whole, masters), evenedOut(whole, masters), evenedOut(split, masters)];
-  const cells = columns.map(
-    (fullest) => `${(fullest * masters).toFixed(2)} (${percent(1 / (fullest * masters))})`,
+  print(
+    `${organizations} organizations, s = ${s}: the largest has ${percent(shares[0] ?? 0)} of all, ` +
+      `the ten largest ${percent(shares.slice(0, 10).reduce((sum, share) => sum + share, 0))}\n`,
   );
   print(
-    `${String(masters).padStart(7)}  ${cells.map((cell, n) => cell.padEnd([12, 16, 0][n] ?? 0)).join('  ')}`,
+    "The fullest master, as a multiple of an even share (1.00), and what of the cluster's power is usable:",
   );
+  print('masters  equal ranges  slots evened out  ten largest split in 16, slots evened out');
+  for (const masters of [3, 6, 12, 24, 48, 96]) {
+    const columns = [equalRanges(whole, masters), evenedOut(whole, masters), evenedOut(split, masters)];
+    const cells = columns.map(
+      (fullest) => `${(fullest * masters).toFixed(2)} (${percent(1 / (fullest * masters))})`,
+    );
+    print(
+      `${String(masters).padStart(7)}  ${cells.map((cell, n) => cell.padEnd([12, 16, 0][n] ?? 0)).join('  ')}`,
+    );
+  }
+}
+
+function exponent(text: string): number {
+  const value = Number.parseFloat(text);
+  if (!(value >= 0)) throw new InvalidArgumentError('It must be a number of at least 0.');
+  return value;
 }
 
 /** The share of the fullest master. */
@@ -92,3 +99,5 @@ function percent(share: number): string {
 function print(line: string): void {
   process.stdout.write(`${line}\n`);
 }
+
+await runTool(program);
