@@ -21,7 +21,7 @@ export interface Schema {
   contentMediaType?: string;
 }
 
-export interface Reference {
+export interface DocumentReference {
   $ref: string;
 }
 
@@ -39,7 +39,7 @@ export interface MediaType {
 
 export interface Response {
   description: string;
-  headers?: Record<string, Header | Reference>;
+  headers?: Record<string, Header | DocumentReference>;
   content?: Record<string, MediaType>;
 }
 
@@ -55,14 +55,14 @@ export interface Operation {
   'x-successor'?: { keys: string[]; note: string };
   security?: Record<string, string[]>[];
   requestBody?: { required?: boolean; content: Record<string, MediaType> };
-  responses: Record<string, Response | Reference>;
+  responses: Record<string, Response | DocumentReference>;
 }
 
 const methods = ['get', 'head', 'put', 'post', 'delete', 'options'] as const;
 export type Method = (typeof methods)[number];
 
 export type PathItem = Partial<Record<Method, Operation>> & {
-  'x-method-not-allowed'?: Response | Reference;
+  'x-method-not-allowed'?: Response | DocumentReference;
 };
 
 export interface ContractDocument {
@@ -91,7 +91,7 @@ export function contractDocument(): ContractDocument {
 }
 
 /** Resolves a local reference (`#/components/…`); anything else is returned unchanged. */
-export function resolve<T extends object>(document: ContractDocument, node: T | Reference): T {
+export function resolve<T extends object>(document: ContractDocument, node: T | DocumentReference): T {
   if (!('$ref' in node) || typeof node.$ref !== 'string') return node as T;
   let target: unknown = document;
   for (const part of node.$ref.slice(2).split('/')) target = (target as Record<string, unknown>)[part];

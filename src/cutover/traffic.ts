@@ -8,7 +8,7 @@ import { forwardMirrored } from './adopt/mirrored-change.ts';
 import { markProfileChange } from './adopt/profile-change.ts';
 import { createReadCheck } from './adopt/read-check.ts';
 import { createFindings } from './compare/findings.ts';
-import type { Change, Credentials } from './forward/calls.ts';
+import type { ForwardedChange, Credentials } from './forward/calls.ts';
 import { observed } from './forward/content.ts';
 import type { Legacy, LegacyRequest, LegacyResponse } from './forward/legacy.ts';
 import type { Cutover } from './switch/instance.ts';
@@ -73,7 +73,7 @@ export function createTraffic(options: TrafficOptions) {
       });
       return { response: { ...response, body }, caller };
     },
-    change: async (change: Change): Promise<LegacyResponse> => {
+    change: async (change: ForwardedChange): Promise<LegacyResponse> => {
       const { credentials, found, admission } = change;
       // Without credentials there is nobody whose change it could be.
       const response =
@@ -96,7 +96,7 @@ export function createTraffic(options: TrafficOptions) {
     },
   };
 
-  async function passed({ request, end }: Change): Promise<LegacyResponse> {
+  async function passed({ request, end }: ForwardedChange): Promise<LegacyResponse> {
     try {
       const response = await legacy.send(request);
       return { ...response, body: observed(response.body, 0, () => void end()) };
@@ -106,7 +106,7 @@ export function createTraffic(options: TrafficOptions) {
     }
   }
 
-  async function mirrored(change: Change, credentials: Credentials): Promise<LegacyResponse> {
+  async function mirrored(change: ForwardedChange, credentials: Credentials): Promise<LegacyResponse> {
     return await forwardMirrored(mirror, credentials, change, async () => {
       const { operation, found } = change;
       // Otherwise anybody could hold up others, and leave keys behind by making up organizations.

@@ -14,11 +14,9 @@ export const dashboardParameters = ['organization', 'days', 'from', 'to', 'group
 export const periods = [7, 30, 90, 365] as const;
 const defaultGroup = 'client,status';
 
-type Fields = Partial<Record<(typeof dashboardParameters)[number], string>>;
-
 /** Reads a dashboard's address; by default it shows 30 days of all organizations. */
 export function readDashboardQuery(
-  fields: Fields,
+  fields: Partial<Record<(typeof dashboardParameters)[number], string>>,
   now: number,
   found: readonly string[],
 ): ReadQuery<DashboardQuery> {

@@ -4,7 +4,7 @@ import {
   requiresAuthentication,
   verdictAt,
   type DeprecationPolicy,
-  type Verdict,
+  type CallVerdict,
 } from '../../deprecation/policy/policy.ts';
 import { authenticate } from '../../redis/changes.ts';
 import { claimedOrganization, openSession, type AuthenticationOptions } from '../authentication.ts';
@@ -47,7 +47,7 @@ async function isAuthentic(
   }
 }
 
-function gone(verdict: Exclude<Verdict, 'serve'>, now: number): ProblemError {
+function gone(verdict: Exclude<CallVerdict, 'serve'>, now: number): ProblemError {
   if (verdict.gone === 'sunset') {
     return new ProblemError('sunset', 'This API has been retired. The Link header names its successor.');
   }

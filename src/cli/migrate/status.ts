@@ -10,13 +10,13 @@ import type { CommandResult } from './report/command-result.ts';
 import { withSession, type CliEnvironment } from './session.ts';
 
 /** The state of a run; `reading` is before its first write, or before the first write of its next round. */
-type Phase = 'reading' | 'running' | 'interrupted' | 'finished';
+type RunPhase = 'reading' | 'running' | 'interrupted' | 'finished';
 
 type Owner = NonNullable<Awaited<ReturnType<typeof whoApplies>>>;
 
 interface RunStatus {
   name: string;
-  phase: Phase;
+  phase: RunPhase;
   /** What it, or its last round, has done so far. */
   state: RoundState | undefined;
   owner: Owner | undefined;
@@ -66,7 +66,7 @@ async function readRuns(context: MigrationContext): Promise<RunStatus[]> {
   return (await Promise.all(runs)).flat();
 }
 
-function phaseOf(state: RoundState | undefined, owner: Owner | undefined): Phase {
+function phaseOf(state: RoundState | undefined, owner: Owner | undefined): RunPhase {
   const isDone = state === undefined || state.finishedAt !== undefined;
   if (owner !== undefined) return isDone ? 'reading' : 'running';
   return isDone ? 'finished' : 'interrupted';

@@ -7,7 +7,7 @@ import { script } from '../../redis/connection/script-loader.ts';
 import { denylistChangeKey } from '../../redis/keys.ts';
 import { readWriteSnapshot } from '../../redis/changes.ts';
 import type { Gap } from '../compare/findings.ts';
-import type { Change, Credentials } from '../forward/calls.ts';
+import type { ForwardedChange, Credentials } from '../forward/calls.ts';
 import { readJson } from '../forward/content.ts';
 import { keepLease, leaseMs } from '../lease.ts';
 import { outcomeDelay, visibleAfter, type MarkedChange, type MirrorOptions } from './mirrored-change.ts';
@@ -43,7 +43,7 @@ type ListedName = readonly [name: string, replacement?: string];
 export async function beginDenylistChange(
   { store, legacy, findings }: MirrorOptions,
   { organizationId, base }: Credentials,
-  { operation, admission, readBody }: Change,
+  { operation, admission, readBody }: ForwardedChange,
 ): Promise<MarkedChange> {
   const { epoch } = admission;
   const token = randomUUID();

@@ -4,7 +4,7 @@ import { isStoreUnavailable } from '../../redis/connection/connect.ts';
 import type { RedisClient } from '../../redis/connection/client.ts';
 import { isOutdated } from '../../redis/changes.ts';
 import type { Findings, Gap } from '../compare/findings.ts';
-import type { Change, Credentials } from '../forward/calls.ts';
+import type { ForwardedChange, Credentials } from '../forward/calls.ts';
 import { bodyOf, longestResponse, observed } from '../forward/content.ts';
 import type { Legacy, LegacyResponse } from '../forward/legacy.ts';
 import type { Cutover } from '../switch/instance.ts';
@@ -41,7 +41,7 @@ export interface MarkedChange {
 export async function forwardMirrored(
   { store, legacy, findings, cutover, inBackground }: MirrorOptions,
   { organizationId, base }: Credentials,
-  { request, admission, end }: Change,
+  { request, admission, end }: ForwardedChange,
   mark: () => Promise<MarkedChange | Gap>,
 ): Promise<LegacyResponse> {
   const marked = await markedOrGap();

@@ -4,7 +4,7 @@ import { isStoreUnavailable } from '../../redis/connection/connect.ts';
 import { script } from '../../redis/connection/script-loader.ts';
 import { isOutdated } from '../../redis/changes.ts';
 import { differingFields, type Shown } from '../compare/compare.ts';
-import type { Change, Credentials } from '../forward/calls.ts';
+import type { ForwardedChange, Credentials } from '../forward/calls.ts';
 import { readJson } from '../forward/content.ts';
 import type { Admission } from '../switch/instance.ts';
 import { adoptProfile, settleChange, type AdoptionOutcome } from './adoption.ts';
@@ -19,7 +19,7 @@ export async function markProfileChange(
   options: MirrorOptions,
   credentials: Credentials,
   userId: string,
-  { admission }: Change,
+  { admission }: ForwardedChange,
 ): Promise<MarkedChange> {
   const { store, legacy, findings, cutover, inBackground, signal } = options;
   const { organizationId, base } = credentials;

@@ -17,7 +17,7 @@ export interface Credentials {
 }
 
 /** A change to forward, with what is needed to adopt it afterwards. */
-export interface Change {
+export interface ForwardedChange {
   operation: Operation;
   credentials: Credentials | undefined;
   /** What Redis knows of their key; undefined if it was away. */

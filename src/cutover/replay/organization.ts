@@ -5,7 +5,7 @@ import { organizationBase } from '../../redis/keys.ts';
 import type { ReplayCredentials } from './credentials.ts';
 import { currentProfile } from './current-state.ts';
 import type { Delivered, Delivery } from './delivery.ts';
-import type { Gate } from './gate.ts';
+import type { Throttle } from './throttle.ts';
 import type { QueuedChange } from './queue/changes.ts';
 import type { Acceptance, ReplayQueue } from './queue/queue.ts';
 import { organizationKeys, type RefusedKey } from './organization-keys.ts';
@@ -25,7 +25,7 @@ export interface ReplayContext {
   queue: ReplayQueue;
   delivery: Delivery;
   credentials: Pick<ReplayCredentials, 'open'>;
-  gate: Gate;
+  throttle: Throttle;
   log: Log;
   /** How long the legacy service may take to respond, in ms. */
   timeoutMs: number;
@@ -63,11 +63,11 @@ const repairInterval = 1000;
 
 /** The replay of one organization's changes, while this instance has the lease. */
 export function replayOrganization(context: ReplayContext, organizationId: string) {
-  const { store, keyPrefix, queue, delivery, credentials, gate, log, timeoutMs, sender, maySend, now } =
+  const { store, keyPrefix, queue, delivery, credentials, throttle, log, timeoutMs, sender, maySend, now } =
     context;
   const base = organizationBase(keyPrefix, organizationId);
   const entries = new Map<string, Entry>();
-  const keys = organizationKeys(() => entries.values(), credentials, delivery, gate.answered);
+  const keys = organizationKeys(() => entries.values(), credentials, delivery, throttle.answered);
   const underWay = new Set<Promise<void>>();
   let lastRead: string | undefined;
 
@@ -157,7 +157,7 @@ export function replayOrganization(context: ReplayContext, organizationId: strin
     } else if (entry.queued.sealedKey === '') {
       await setAside(entry, 0, 'its API key is no longer stored');
     } else {
-      gate.pause('an API key cannot be decrypted: set REPLAY_SECRET_PREVIOUS to the secret used before');
+      throttle.pause('an API key cannot be decrypted: set REPLAY_SECRET_PREVIOUS to the secret used before');
     }
   }
 
@@ -179,13 +179,13 @@ export function replayOrganization(context: ReplayContext, organizationId: strin
     const hasOlder = entries.keys().next().value !== id;
     const next = nextAfter(outcome, { sent, claimsName, hasOlder }, timeoutMs);
     const status = outcome.kind === 'answered' ? outcome.status : 0;
-    if (next.kind === 'pause') return gate.pause(next.reason);
+    if (next.kind === 'pause') return throttle.pause(next.reason);
     if (next.kind === 'other-key') {
       const refused = await queue.refuse(organizationId, key.keyId);
       entry.refusals.set(key.keyId, { ...refused, status, code: remark });
-      return gate.refused(key.keyId);
+      return throttle.refused(key.keyId);
     }
-    if (outcome.kind === 'answered') gate.answered();
+    if (outcome.kind === 'answered') throttle.answered();
     if (next.kind === 'done' && remark === undefined) {
       return await complete(entry, { keyId: key.keyId, pictureUrl });
     }
@@ -232,7 +232,7 @@ export function replayOrganization(context: ReplayContext, organizationId: strin
   }
 
   function begin(entry: Entry): void {
-    const leave = gate.enter();
+    const leave = throttle.enter();
     entry.isUnderWay = true;
     const running = send(entry)
       .catch((error: unknown) => {
@@ -253,7 +253,7 @@ export function replayOrganization(context: ReplayContext, organizationId: strin
     /** Reads new changes, and starts to send those that may be sent; returns how many requests were started. */
     step: async (): Promise<number> => {
       await readNew();
-      const some = sendable(entries.values(), isHeld, gate.free());
+      const some = sendable(entries.values(), isHeld, throttle.free());
       for (const entry of some) begin(entry);
       return some.length;
     },

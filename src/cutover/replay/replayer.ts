@@ -6,7 +6,7 @@ import { claimLease, type Lease } from '../lease.ts';
 import type { Cutover } from '../switch/instance.ts';
 import type { ReplayCredentials } from './credentials.ts';
 import { createDelivery, type DeliveryOptions } from './delivery.ts';
-import { createGate } from './gate.ts';
+import { createThrottle } from './throttle.ts';
 import { replayOrganization } from './organization.ts';
 import type { ReplayQueue } from './queue/queue.ts';
 
@@ -66,13 +66,13 @@ export function startReplayer(options: ReplayerOptions) {
 
   /** Replays until nothing waits, the lease is lost, or the mode is another one. */
   async function replayUnder(lease: Lease): Promise<void> {
-    const gate = createGate(log, now, (reason) => void showPause(reason));
+    const throttle = createThrottle(log, now, (reason) => void showPause(reason));
     let wake = (): void => {};
     const maySend = (): boolean => lease.isHeld() && cutover.mode() === 'reverse' && !signal.aborted;
     const context = {
       ...options,
       delivery,
-      gate,
+      throttle,
       timeoutMs: legacy.timeoutMs,
       sender: `${cutover.id}/${randomUUID()}`,
       maySend,

@@ -4,7 +4,14 @@ import type { Log } from '../../log.ts';
 import type { RedisClient } from '../../redis/connection/client.ts';
 import { cutoverKey } from '../../redis/keys.ts';
 import type { Mode } from '../modes.ts';
-import { acknowledges, follow, readLease, type Announcement, type Phase, type Position } from './protocol.ts';
+import {
+  acknowledges,
+  follow,
+  readLease,
+  type Announcement,
+  type SwitchPhase,
+  type Position,
+} from './protocol.ts';
 import {
   newRegistration,
   removeEnded,
@@ -58,7 +65,7 @@ export async function joinCutover(store: RedisClient, options: CutoverOptions) {
   let admitted = 0;
   /** What every change gets that is admitted now. */
   let admission = newAdmission(position);
-  let acknowledged: Phase | undefined;
+  let acknowledged: SwitchPhase | undefined;
   let running: Promise<void> | undefined;
   let timer: NodeJS.Timeout | undefined;
   let isClosed = false;

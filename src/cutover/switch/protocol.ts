@@ -6,7 +6,7 @@ import type { Mode } from '../modes.ts';
  */
 
 /** The phases of a switch that instances acknowledge (lua/lib/cutover.lua). */
-export type Phase = 'stop' | 'reads' | 'back';
+export type SwitchPhase = 'stop' | 'reads' | 'back';
 
 /** What the store says of the mode. */
 export interface Announcement {
@@ -15,7 +15,7 @@ export interface Announcement {
   epoch: number;
   /** ms since 1970; 0 if no mode was ever stored. */
   since: number;
-  underWay?: { to: Mode; phase: Phase };
+  underWay?: { to: Mode; phase: SwitchPhase };
 }
 
 /** How an instance serves requests. */
@@ -28,7 +28,7 @@ export interface Position {
   /** When the stored mode came into force, ms since 1970. */
   since: number;
   /** The phase that the instance has to acknowledge. */
-  phase: Phase | undefined;
+  phase: SwitchPhase | undefined;
   /** Whether the store has returned to an earlier state, as after a failover. */
   isRegressed: boolean;
 }
@@ -51,7 +51,7 @@ export function follow({ mode, epoch, since, underWay }: Announcement, seen: num
  * The phase that an instance may acknowledge. Except in a withdrawal all changes must have ended: one could still reach
  * the service that is no longer the authority.
  */
-export function acknowledges({ phase }: Position, admitted: number): Phase | undefined {
+export function acknowledges({ phase }: Position, admitted: number): SwitchPhase | undefined {
   return phase === 'back' || admitted === 0 ? phase : undefined;
 }
 

@@ -4,7 +4,7 @@ import type { RedisClient } from '../../redis/connection/client.ts';
 import { script } from '../../redis/connection/script-loader.ts';
 import { cutoverKey } from '../../redis/keys.ts';
 import { authorityOf, isMode, type Authority, type Mode } from '../modes.ts';
-import type { Announcement, Phase } from './protocol.ts';
+import type { Announcement, SwitchPhase } from './protocol.ts';
 
 /** The mode, and the switch under way, as scripts reply them; what there is not is empty. */
 interface StoredMode {
@@ -100,7 +100,7 @@ export async function readCutover(store: RedisClient, prefix: string) {
     silentMs: Math.max(0, now - at),
     /** The highest epoch that it has seen, and the phase of a switch that it has acknowledged. */
     epoch,
-    acknowledged: phase === '-' ? undefined : (phase as Phase),
+    acknowledged: phase === '-' ? undefined : (phase as SwitchPhase),
   }));
   return {
     ...toAnnouncement(stored),
@@ -124,7 +124,7 @@ export function toAnnouncement({ mode, epoch, since, to, phase }: StoredMode): A
     mode: isMode(mode) ? mode : 'native',
     epoch,
     since: Number(since),
-    ...(isMode(to) && { underWay: { to, phase: phase as Phase } }),
+    ...(isMode(to) && { underWay: { to, phase: phase as SwitchPhase } }),
   };
 }
 

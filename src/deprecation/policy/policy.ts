@@ -127,7 +127,7 @@ export function stateAt({ start, end }: Interval, now: number): 'past' | 'open' 
 }
 
 /** Whether a call is served or refused with 410: until the end of a brownout (ms), or for good. */
-export type Verdict = 'serve' | { gone: 'brownout'; until: number } | { gone: 'sunset' };
+export type CallVerdict = 'serve' | { gone: 'brownout'; until: number } | { gone: 'sunset' };
 
 /** Who may claim an exemption. */
 interface Claimant {
@@ -136,7 +136,7 @@ interface Claimant {
 }
 
 /** The verdict on a call at `now` (ms), which an exemption of its organization or key can change to `serve`. */
-export function verdictAt(policy: DeprecationPolicy, now: number, claimant: Claimant): Verdict {
+export function verdictAt(policy: DeprecationPolicy, now: number, claimant: Claimant): CallVerdict {
   const verdict = generalVerdict(policy, now);
   return verdict === 'serve' || isExempt(policy, now, claimant) ? 'serve' : verdict;
 }
@@ -163,7 +163,7 @@ export function servesAllUntil({ brownouts, sunsetAt, afterSunset }: Deprecation
   return Math.min(sunset ?? Infinity, ...brownouts.map(({ start }) => start));
 }
 
-function generalVerdict(policy: DeprecationPolicy, now: number): Verdict {
+function generalVerdict(policy: DeprecationPolicy, now: number): CallVerdict {
   if (policy.sunsetAt !== undefined && now >= policy.sunsetAt && policy.afterSunset === 'gone') {
     return { gone: 'sunset' };
   }

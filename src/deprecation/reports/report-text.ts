@@ -3,7 +3,7 @@ import { counted } from '../../lib/numbers.ts';
 import { printable, table } from '../../lib/system/terminal.ts';
 import { toCsv } from './csv.ts';
 import { nameIn, type ReportRow } from './group-usage.ts';
-import { minutesOf, type Gap, type UsageReport } from './report.ts';
+import { minutesOf, type UnmeasuredGap, type UsageReport } from './report.ts';
 import { groups } from './usage-query.ts';
 
 interface Column {
@@ -144,7 +144,7 @@ export function reportLines(report: UsageReport): string[] {
 const shownGaps = 10;
 
 /** Gaps as lines for a terminal; only the first ten are listed. */
-export function gapLines(gaps: readonly Gap[]): string[] {
+export function gapLines(gaps: readonly UnmeasuredGap[]): string[] {
   return [
     `not measured: ${durationText(minutesOf(gaps) * minuteMs)} in ${counted(gaps.length, 'gap')} (UTC)`,
     ...gaps.slice(0, shownGaps).map(({ from, to }) => `  ${minute(from)} to ${minute(to)}`),

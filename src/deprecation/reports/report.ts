@@ -43,10 +43,10 @@ export function reportOf(usage: Usage, groupBy: readonly Group[]) {
   };
 }
 
-export type Gap = ReturnType<typeof toGap>;
+export type UnmeasuredGap = ReturnType<typeof toGap>;
 
 /** The minutes of all gaps together. */
-export function minutesOf(gaps: readonly Gap[]): number {
+export function minutesOf(gaps: readonly UnmeasuredGap[]): number {
   return gaps.reduce((sum, gap) => sum + gap.minutes, 0);
 }
 

@@ -16,7 +16,7 @@ export type Script<Arguments extends unknown[], Reply> = (
  */
 export function script<Arguments extends unknown[], Reply>(file: string): Script<Arguments, Reply> {
   const assemble = readScript(file);
-  const defined = new WeakMap<RedisClient, Run>();
+  const defined = new WeakMap<RedisClient, RunScript>();
   return (client, key, ...rest) => {
     let run = defined.get(client);
     if (run === undefined) {
@@ -41,9 +41,9 @@ export function waitForReplicas(client: RedisClient, replicas: Replicas): void {
   awaited.set(client, replicas);
 }
 
-type Run = (key: string, rest: readonly unknown[]) => Promise<unknown>;
+type RunScript = (key: string, rest: readonly unknown[]) => Promise<unknown>;
 
-function define(client: RedisClient, source: Source): Run {
+function define(client: RedisClient, source: Source): RunScript {
   const { lua, isJson, readsMaster, waits } = source;
   const replicas = waits ? awaited.get(client) : undefined;
   let run = replicas === undefined ? runner(client, source) : confirming(replicas, source);
@@ -82,7 +82,7 @@ function sender(lua: string): <Reply>(send: Send<Reply>) => Promise<Reply> {
 
 type Send<Reply> = (command: 'evalsha' | 'eval', script: string) => Promise<Reply>;
 
-function runner(client: RedisClient, source: Source): Run {
+function runner(client: RedisClient, source: Source): RunScript {
   const sent = sender(source.lua);
   const gather = gathererOf(client);
   return (key, rest) => {
@@ -134,7 +134,7 @@ function createGatherer(client: Redis): () => void {
 }
 
 /** A master that cannot save its data, or lacks replicas, still serves reads. */
-function readingMaster(asWrite: Run, asRead: Run): Run {
+function readingMaster(asWrite: RunScript, asRead: RunScript): RunScript {
   return (key, rest) =>
     asWrite(key, rest).catch((error: unknown) => {
       if (!/\b(MISCONF|NOREPLICAS)\b/.test(String(error))) throw error;
@@ -145,7 +145,7 @@ function readingMaster(asWrite: Run, asRead: Run): Run {
 /** How long a write waits for its replicas, in ms: less than a command may take. */
 const replicaTimeout = 1000;
 
-function confirming({ connection, count }: Replicas, source: Source): Run {
+function confirming({ connection, count }: Replicas, source: Source): RunScript {
   const sent = sender(source.lua);
   return (key, rest) => {
     const keys = keysOf(key, source);

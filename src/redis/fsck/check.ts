@@ -70,7 +70,7 @@ type Reported = 'reported' | 'changed' | 'stale';
  * nothing is reported that the running service was changing just then. A repair that is more than one script returns
  * whether there was something to repair.
  */
-export type Report = (
+export type ReportFault = (
   kind: FaultKind,
   detail: string,
   repair?: Repair | (() => Promise<boolean>),
@@ -84,7 +84,7 @@ export interface Check {
   /** How many buckets the name index has; null where the settings do not say, and then it has one. */
   buckets: string | null;
   counts: Counts;
-  report: Report;
+  report: ReportFault;
 }
 
 /** What names are checked by. */
@@ -101,8 +101,8 @@ export function createReport(
   base: string,
   organizationId: string,
   { repair: isRepairing, onFault }: { repair: boolean; onFault: (fault: Fault) => void },
-): Report {
-  const attempt = async (repair: Parameters<Report>[2]) => {
+): ReportFault {
+  const attempt = async (repair: Parameters<ReportFault>[2]) => {
     if (typeof repair === 'function') {
       if (!isRepairing) return 'confirmed';
       return (await repair()) ? 'repaired' : 'changed';

@@ -3,7 +3,7 @@ import {
   acknowledges,
   follow,
   type Announcement,
-  type Phase,
+  type SwitchPhase,
   type Position,
 } from '../../../src/cutover/switch/protocol.ts';
 import { explore, Violation, type Explored } from '../../support/explore.ts';
@@ -272,7 +272,7 @@ function* toolSteps(world: World, scenario: Scenario): Generator<[string, World]
       }
     }
   }
-  const advanced = (phase: Phase, goOn: boolean, next: Tool['at']): [string, World][] => {
+  const advanced = (phase: SwitchPhase, goOn: boolean, next: Tool['at']): [string, World][] => {
     const { state, reply } = advance(store, tool.token, phase, goOn);
     if (reply === 'waiting') return [];
     if (reply === 'lost') return [['tool: finds it withdrawn', go('withdraw', { store: state })]];

@@ -1,7 +1,7 @@
 import { expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import type { Mode } from '../../../src/cutover/modes.ts';
-import type { Phase } from '../../../src/cutover/switch/protocol.ts';
+import type { SwitchPhase } from '../../../src/cutover/switch/protocol.ts';
 import {
   newRegistration,
   readCutover,
@@ -22,7 +22,7 @@ const { registration } = newRegistration({ kind: 'bridge', legacy: true, replay:
 const instance = fc.constantFrom('a', 'b');
 const token = fc.constantFrom('t1', 't2');
 const mode = fc.constantFrom<Mode>('shadow', 'mirror');
-const phase = fc.constantFrom<Phase>('stop', 'reads', 'back');
+const phase = fc.constantFrom<SwitchPhase>('stop', 'reads', 'back');
 
 const step = fc.oneof(
   {

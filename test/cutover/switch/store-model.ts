@@ -1,5 +1,5 @@
 import type { Mode } from '../../../src/cutover/modes.ts';
-import type { Announcement, Phase } from '../../../src/cutover/switch/protocol.ts';
+import type { Announcement, SwitchPhase } from '../../../src/cutover/switch/protocol.ts';
 
 /*
  * The store's side of a switch, as src/redis/lua/cutover/ has it: exploration.test.ts explores it, and
@@ -8,7 +8,7 @@ import type { Announcement, Phase } from '../../../src/cutover/switch/protocol.t
 
 interface Beat {
   epoch: number;
-  phase: Phase | '-';
+  phase: SwitchPhase | '-';
   /** Whether it is so long ago that a withdrawal does not wait for the instance. */
   isSilent: boolean;
 }
@@ -16,7 +16,7 @@ interface Beat {
 export interface StoreState {
   mode: Mode;
   epoch: number;
-  underWay?: { to: Mode; phase: Phase; token: string; isExpired: boolean };
+  underWay?: { to: Mode; phase: SwitchPhase; token: string; isExpired: boolean };
   /** The token of the last switch that was made. */
   done: string;
   beats: Record<string, Beat>;
@@ -53,7 +53,7 @@ export function heartbeat(
   before: StoreState,
   id: string,
   seen: number,
-  phase: Phase | '-',
+  phase: SwitchPhase | '-',
   isFirst: boolean,
 ): StoreState {
   const state = settled(before);
@@ -83,7 +83,7 @@ export function begin(
 export function advance(
   state: StoreState,
   token: string,
-  phase: Phase,
+  phase: SwitchPhase,
   goOn: boolean,
 ): { state: StoreState; reply: 'waiting' | 'ready' | 'lost' } {
   const { underWay, ...rest } = state;

@@ -63,10 +63,10 @@ export function callerFields({ keyId, role, userId = '' }: QueuedCaller, sealed:
 }
 
 /** The fields of an entry (lua/lib/replay.lua). */
-type Fields = Record<'key' | 'role' | 'user' | 'sealed' | 'kind' | 'change' | 'retry', string>;
+type EntryFields = Record<'key' | 'role' | 'user' | 'sealed' | 'kind' | 'change' | 'retry', string>;
 
 export function toQueuedChange(organizationId: string, [id, sender, fields]: EntryReply): QueuedChange {
-  const entry = Object.fromEntries(pairsOf(fields)) as Fields;
+  const entry = Object.fromEntries(pairsOf(fields)) as EntryFields;
   return {
     ...common(organizationId, id, entry),
     ...(sender !== '' && { sender }),
@@ -75,12 +75,12 @@ export function toQueuedChange(organizationId: string, [id, sender, fields]: Ent
 }
 
 export function toSetAsideChange(organizationId: string, [id, row]: [string, string]): SetAsideChange {
-  const { status, reason, at, ...entry } = JSON.parse(row) as Fields &
+  const { status, reason, at, ...entry } = JSON.parse(row) as EntryFields &
     Record<'status' | 'reason' | 'at', string>;
   return { ...common(organizationId, id, entry), status: Number(status), reason, setAsideAt: Number(at) };
 }
 
-function common(organizationId: string, id: string, { key, role, user, sealed, kind, change }: Fields) {
+function common(organizationId: string, id: string, { key, role, user, sealed, kind, change }: EntryFields) {
   const caller: QueuedCaller = { organizationId, keyId: key, role: role === 'admin' ? role : 'player' };
   if (user !== '') caller.userId = user;
   return { id, at: timeOf(id), caller, sealedKey: sealed, change: toChange(kind, change) };

@@ -2,13 +2,13 @@ import type { Log } from '../../log.ts';
 import { delayAfter, mostRefusedKeys } from './rules.ts';
 
 /** Limits that all organizations of a replay share: how much is sent at a time, and whether anything is sent at all. */
-export type Gate = ReturnType<typeof createGate>;
+export type Throttle = ReturnType<typeof createThrottle>;
 
 /** Requests in progress. Each may have a picture in memory. */
 const mostRequests = 16;
 
 /** `now` is a monotonic clock, in ms. `onPause` is called at each pause with the reason, and when it is over. */
-export function createGate(log: Log, now: () => number, onPause: (reason: string | undefined) => void) {
+export function createThrottle(log: Log, now: () => number, onPause: (reason: string | undefined) => void) {
   const refusedKeys = new Set<string>();
   let underWay = 0;
   let closedUntil = 0;
