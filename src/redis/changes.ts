@@ -139,25 +139,16 @@ export function isOutdated(error: unknown): boolean {
 const retryBudgetMs = 1500;
 const pause = 25;
 
-interface RetryBudget {
-  /** Waits a moment; false, at once, if the time is up. */
-  wait: () => Promise<boolean>;
-  /** The call succeeded: the next wait gets the whole time again. */
-  restart: () => void;
-}
-
-/** The time one request may spend on retries after `frozen`, `staged` or `stale`. */
-export function createRetryBudget(): RetryBudget {
-  let end = 0;
-  return {
-    wait: async () => {
-      if (end === 0) end = performance.now() + retryBudgetMs;
-      if (performance.now() >= end) return false;
-      await sleep(pause);
-      return true;
-    },
-    restart: () => {
-      end = 0;
-    },
+/**
+ * The time that one call may be retried for after `frozen`, `staged` or `stale`: waits a moment, or returns false at
+ * once if the time is up. It begins with the first wait.
+ */
+export function createRetryBudget(): () => Promise<boolean> {
+  let end: number | undefined;
+  return async () => {
+    end ??= performance.now() + retryBudgetMs;
+    if (performance.now() >= end) return false;
+    await sleep(pause);
+    return true;
   };
 }

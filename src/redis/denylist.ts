@@ -73,22 +73,18 @@ export async function banUsernames(
   replacements: ReadonlyMap<string, string>,
 ): Promise<BanOutcome> {
   const { store, base, keyId } = context;
-  const budget = createRetryBudget();
   const failures: BanFailure[] = [];
   let snapshot = context.snapshot;
+  const normalized = (name: string): string => normalizedName(name, snapshot.settings.comparison);
   // A replacement that this request denies is refused, whatever the order.
   let denied = await normalizedNames(snapshot, replacements.keys());
 
   for await (const chunk of yieldingChunks(replacements, namesAtOnce.ban)) {
+    let waitToRetry = createRetryBudget();
     for (let rest = chunk; rest.length > 0;) {
       const asked = rest.flatMap(([username, replacement]) => {
-        const normalized = normalizedName(replacement, snapshot.settings.comparison);
-        return [
-          username,
-          normalizedName(username, snapshot.settings.comparison),
-          replacement,
-          denied.has(normalized) ? '' : normalized,
-        ];
+        const other = normalized(replacement);
+        return [username, normalized(username), replacement, denied.has(other) ? '' : other];
       });
       const reply = await runChange(ban, store, base, snapshot, keyId, ...asked);
       if (reply[0] === 'banned') {
@@ -99,10 +95,10 @@ export async function banUsernames(
           }
         }
         rest = rest.slice(reply[1].length);
-        if (reply[1].length > 0) budget.restart();
         if (rest.length === 0) break;
+        if (reply[1].length > 0) waitToRetry = createRetryBudget();
       }
-      if (!(await budget.wait())) return { kind: 'busy' };
+      if (!(await waitToRetry())) return { kind: 'busy' };
       if (reply[0] === 'stale') {
         snapshot = await readAgain(store, base, snapshot);
         denied = await normalizedNames(snapshot, replacements.keys());
@@ -123,21 +119,16 @@ async function judgeByResult(
   failures: readonly BanFailure[],
 ): Promise<void> {
   if (failures.length === 0) return;
-  const names = failures.map(({ username }) => username);
-  const notDenied = await normalizedNames(snapshot, names);
-  const failed = new Set(names);
+  const normalized = (name: string): string => normalizedName(name, snapshot.settings.comparison);
+  const failed = new Set(failures.map(({ username }) => username));
+  const notDenied = await normalizedNames(snapshot, failed);
   for await (const chunk of yieldingChunks(replacements.keys())) {
-    for (const name of chunk)
-      if (!failed.has(name)) notDenied.delete(normalizedName(name, snapshot.settings.comparison));
+    for (const name of chunk) if (!failed.has(name)) notDenied.delete(normalized(name));
   }
   for (const failure of failures) {
-    const normalized = normalizedName(failure.replacement, snapshot.settings.comparison);
-    if (
-      notDenied.has(normalized) &&
-      normalized !== normalizedName(failure.username, snapshot.settings.comparison)
-    ) {
+    const replacement = normalized(failure.replacement);
+    if (notDenied.has(replacement) && replacement !== normalized(failure.username))
       failure.reason = 'replacement-in-use';
-    }
   }
 }
 
@@ -155,13 +146,13 @@ export async function removeDenied(
   usernames: Iterable<string>,
 ): Promise<RemoveOutcome> {
   const { store, base, keyId } = context;
-  const budget = createRetryBudget();
   const deleted: string[] = [];
   const inUse: string[] = [];
   const seen = new Set<string>();
   let snapshot = context.snapshot;
 
   for await (const chunk of yieldingChunks(usernames, namesAtOnce.remove)) {
+    const waitToRetry = createRetryBudget();
     for (;;) {
       const pairs = chunk.map((name) => [name, normalizedName(name, snapshot.settings.comparison)] as const);
       const reply = await runChange(remove, store, base, snapshot, keyId, ...pairs.flat());
@@ -172,10 +163,9 @@ export async function removeDenied(
           if (!seen.has(normalized) && outcome === 'in-use') inUse.push(name);
           seen.add(normalized);
         }
-        budget.restart();
         break;
       }
-      if (!(await budget.wait())) return { kind: 'busy' };
+      if (!(await waitToRetry())) return { kind: 'busy' };
       snapshot = await readAgain(store, base, snapshot);
     }
   }
@@ -192,12 +182,12 @@ export async function overwriteDenylist(
   usernames: Iterable<string>,
 ): Promise<OverwriteOutcome> {
   const { store, base, keyId } = context;
-  const budget = createRetryBudget();
+  const waitToRetry = createRetryBudget();
   let snapshot = context.snapshot;
   for (;;) {
     const token = randomUUID();
     while ((await runChange(stageOpen, store, base, snapshot, token, stageLease)) === 'busy') {
-      if (!(await budget.wait())) return { kind: 'busy' };
+      if (!(await waitToRetry())) return { kind: 'busy' };
     }
     const staged = await fillStage(store, base, token, snapshot, usernames);
     if (staged.kind === 'staged') {
@@ -206,7 +196,7 @@ export async function overwriteDenylist(
     }
     await stageDrop(store, base, token);
     if (staged.kind === 'in-use') return staged;
-    if (!(await budget.wait())) return { kind: 'busy' };
+    if (!(await waitToRetry())) return { kind: 'busy' };
     snapshot = await readAgain(store, base, snapshot);
   }
 }

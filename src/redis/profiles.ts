@@ -49,7 +49,7 @@ export async function putProfile(
   change: ProfileChange,
   known: WriteSnapshot,
 ): Promise<PutOutcome> {
-  const budget = createRetryBudget();
+  const waitToRetry = createRetryBudget();
   let snapshot = known;
   for (;;) {
     const username = change.username === snapshot.username ? undefined : change.username;
@@ -69,7 +69,7 @@ export async function putProfile(
       String(pendingGraceMs),
     );
     if (reply.kind !== 'retry') return reply;
-    if (!(await budget.wait())) return { kind: 'busy' };
+    if (!(await waitToRetry())) return { kind: 'busy' };
     snapshot = await readAgain(store, base, known, userId);
   }
 }
