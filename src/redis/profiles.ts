@@ -64,8 +64,8 @@ export async function putProfile(
       userId,
       snapshot.username ?? '',
       ...nameArguments(snapshot, username),
-      ...pictureArguments(change.picture),
-      ...avatarArguments(change.avatar),
+      ...imageArguments(change.picture),
+      ...imageArguments(change.avatar && { reference: change.avatar }),
       String(pendingGraceMs),
     );
     if (reply.kind !== 'retry') return reply;
@@ -82,13 +82,8 @@ function nameArguments(snapshot: WriteSnapshot, username: string | undefined): [
   return [username, normalizedName(username, snapshot.settings.comparison), current];
 }
 
-function pictureArguments(picture: ProfileChange['picture']): [string, string] {
-  if (picture === undefined) return ['keep', ''];
-  if (picture === null) return ['unset', ''];
-  return 'file' in picture ? ['file', picture.file] : ['reference', encodeReference(picture.reference)];
-}
-
-function avatarArguments(avatar: ProfileChange['avatar']): [string, string] {
-  if (avatar === undefined) return ['keep', ''];
-  return avatar === null ? ['unset', ''] : ['reference', encodeReference(avatar)];
+function imageArguments(image: ProfileChange['picture']): [string, string] {
+  if (image === undefined) return ['keep', ''];
+  if (image === null) return ['unset', ''];
+  return 'file' in image ? ['file', image.file] : ['reference', encodeReference(image.reference)];
 }

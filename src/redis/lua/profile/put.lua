@@ -30,20 +30,17 @@ if name ~= '' then
   if holder and holder ~= user then return { kind = 'taken' } end
 end
 
-local function object_refused(reference)
-  if not settings.template and redis.call('HEXISTS', objects_key(), reference) == 0 then return 'object-not-found' end
+local function object_refused(field, becomes, reference)
+  if becomes ~= 'reference' then return nil end
+  if not settings.template and redis.call('HEXISTS', objects_key(), reference) == 0 then
+    return { kind = 'object-not-found', field = field }
+  end
   if settings.needs_ownership and redis.call('SISMEMBER', collection_key(user), reference) == 0 then
-    return 'object-not-in-collection'
+    return { kind = 'object-not-in-collection', field = field }
   end
 end
-if picture == 'reference' then
-  local refused = object_refused(picture_value)
-  if refused then return { kind = refused, field = 'picture' } end
-end
-if avatar == 'reference' then
-  local refused = object_refused(avatar_value)
-  if refused then return { kind = refused, field = 'avatar' } end
-end
+local refused = object_refused('picture', picture, picture_value) or object_refused('avatar', avatar, avatar_value)
+if refused then return refused end
 local now = now_ms()
 if picture == 'file' then
   local pending_since = redis.call('ZSCORE', unreferenced_pictures_key(), picture_value)
