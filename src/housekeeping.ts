@@ -15,14 +15,14 @@ export function startHousekeeping({ config, log, releasers, store, media }: Reso
   const start = (failure: string, work: (signal: AbortSignal) => Promise<void>): void => {
     const stopping = new AbortController();
     const { signal } = stopping;
-    const repeating = repeat(async () => {
+    const stop = repeat(async () => {
       await work(signal).catch((error: unknown) => {
         if (!signal.aborted) log.warn(failure, { reason: String(error) });
       });
     }, interval);
     releasers.onClose('housekeeping', async () => {
       stopping.abort();
-      await repeating.stop();
+      await stop();
     });
   };
 

@@ -12,21 +12,17 @@ import { createQueueing } from './cutover/replay/queue/queueing.ts';
 import { startReplayer } from './cutover/replay/replayer.ts';
 import { joinCutover, type Cutover } from './cutover/switch/instance.ts';
 import { createTraffic } from './cutover/traffic.ts';
-import { createLedger, type Ledger } from './deprecation/ledger/ledger.ts';
-import { createMetrics, type Metrics } from './deprecation/metrics.ts';
+import { createLedger } from './deprecation/ledger/ledger.ts';
+import { createMetrics } from './deprecation/metrics.ts';
 import { serverUrl } from './lib/hosts.ts';
 import { createPictures } from './media/lifecycle.ts';
 import { createReplayListings } from './redis/replay-listings.ts';
 import type { Resources } from './resources.ts';
 
 /** What measures the requests that this process serves. */
-interface Counters {
-  ledger: Ledger;
-  metrics: Metrics;
-  load: LoadShedding;
-}
+type Counters = ReturnType<typeof startCounters>;
 
-export function startCounters(resources: Resources): Counters {
+export function startCounters(resources: Resources) {
   const { config, log, releasers, store, arePicturesAvailable, deprecation } = resources;
   const ledger = createLedger(store, config.keyPrefix, { log });
   releasers.onClose('ledger', ledger.close);

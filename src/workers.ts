@@ -2,26 +2,15 @@ import cluster, { type Address, type Worker } from 'node:cluster';
 import { once } from 'node:events';
 import type { Log } from './log.ts';
 
-export interface Workers {
-  /** The port that the workers share. */
-  port: number;
-  /** Lets every worker answer its pending requests and exit. */
-  close: () => Promise<void>;
-}
-
 /** How long a worker may take to exit after the drain delay before it is killed, in ms. */
 const drainTimeout = 7000;
 
 /**
  * Starts `count` processes of this program, which share one port, and replaces each one that exits unexpectedly.
- * Rejects if they cannot start; the reason is on standard error. If this process dies, its workers exit too.
+ * Rejects if they cannot start; the reason is on standard error. If this process dies, its workers exit too. `close`
+ * lets every worker answer its pending requests and exit.
  */
-export async function startWorkers(
-  count: number,
-  env: NodeJS.ProcessEnv,
-  drainDelay: number,
-  log: Log,
-): Promise<Workers> {
+export async function startWorkers(count: number, env: NodeJS.ProcessEnv, drainDelay: number, log: Log) {
   let closing = false;
   let delay = 0;
 

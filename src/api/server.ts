@@ -6,18 +6,6 @@ import express, { type Express } from 'express';
 import { refuseForHost, refuseUnreadable } from './middleware/malformed-requests.ts';
 import { baseUrlOf } from './respond.ts';
 
-export interface BridgeServer {
-  /** The port it listens on. */
-  port: number;
-  /** Whether it is about to stop: it still answers requests, but is not ready for new ones. */
-  isDraining: () => boolean;
-  /**
-   * Answers the requests that were sent, each with `Connection: close`, and stops. New connections are still accepted
-   * for a moment, since load balancers need time to notice.
-   */
-  drain: () => Promise<void>;
-}
-
 /** How long a draining server still accepts connections, and then waits for requests on idle ones, in ms. */
 const drainPause = 300;
 /** How long a draining server waits for requests in progress before it closes their connections, in ms. */
@@ -60,7 +48,7 @@ export async function listen(
     drainDelay = 0,
     timeout = inactivityTimeout,
   }: { prefix?: '' | 'ADMIN_'; drainDelay?: number; timeout?: number } = {},
-): Promise<BridgeServer> {
+) {
   let draining = false;
   const answer: RequestListener = (request, response) => {
     // This connection is closing: requests after the last response are discarded.
@@ -118,8 +106,13 @@ export async function listen(
   };
   return {
     port: address.port,
-    isDraining: () => draining,
-    drain: async () => {
+    /** Whether it is about to stop: it still answers requests, but is not ready for new ones. */
+    isDraining: (): boolean => draining,
+    /**
+     * Answers the requests that were sent, each with `Connection: close`, and stops. New connections are still accepted
+     * for a moment, since load balancers need time to notice.
+     */
+    drain: async (): Promise<void> => {
       drained ??= drain();
       await drained;
     },

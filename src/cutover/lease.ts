@@ -27,7 +27,7 @@ export async function claimLease(
 /** Renews a lease that was taken by a request sent at `sentAt`, by the monotonic clock: Redis starts to count later. */
 export function keepLease(store: RedisClient, key: string, holder: string, sentAt: number) {
   let heldUntil = sentAt + leaseMs - margin;
-  const renewing = repeat(async () => {
+  const stop = repeat(async () => {
     const at = performance.now();
     try {
       const isOurs = (await renewLease(store, key, holder, leaseMs)) === 1;
@@ -40,10 +40,10 @@ export function keepLease(store: RedisClient, key: string, holder: string, sentA
     /** Whether it is certainly held now; to be checked immediately before each request. */
     isHeld: (): boolean => performance.now() < heldUntil,
     /** Renews it no more. */
-    stop: renewing.stop,
+    stop,
     /** Lets another holder take it at once. */
     release: async (): Promise<void> => {
-      await renewing.stop();
+      await stop();
       heldUntil = 0;
       await releaseLease(store, key, holder);
     },

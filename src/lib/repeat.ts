@@ -1,16 +1,11 @@
 import { setTimeout } from 'node:timers/promises';
 
-/** Work that is repeated in the background until it is stopped. */
-export interface Repeating {
-  /** Resolves once the current run has ended; no further run begins. */
-  stop: () => Promise<void>;
-}
-
 /**
  * Runs `work` (which must not throw) again and again, starting each run `ms` after the end of the one before, so that
- * runs never overlap. Does not keep the process alive.
+ * runs never overlap. Does not keep the process alive. Returns what stops it: that resolves once the current run has
+ * ended, and no further run begins.
  */
-export function repeat(work: () => Promise<void>, ms: number): Repeating {
+export function repeat(work: () => Promise<void>, ms: number): () => Promise<void> {
   const stopping = new AbortController();
   const running = (async () => {
     for (;;) {
@@ -22,10 +17,8 @@ export function repeat(work: () => Promise<void>, ms: number): Repeating {
       await work();
     }
   })();
-  return {
-    stop: async () => {
-      stopping.abort();
-      await running;
-    },
+  return async () => {
+    stopping.abort();
+    await running;
   };
 }

@@ -14,14 +14,10 @@ import { decodePicture, type DecodedPicture } from './picture.ts';
 
 export type StoredPicture = { kind: 'stored'; file: string } | Exclude<DecodedPicture, { kind: 'picture' }>;
 
-export interface Pictures {
-  /** Decodes a picture and stores it as pending since `at` (ms). Where it throws, no file is left behind. */
-  store: (base: string, bytes: Buffer, at: number) => Promise<StoredPicture>;
-  /** Removes a file that no profile refers to. A failure is logged, and the file left to the sweep. */
-  discard: (base: string, file: string) => Promise<void>;
-}
+export type Pictures = ReturnType<typeof createPictures>;
 
-export function createPictures(store: RedisClient, media: MediaStore, log: Log): Pictures {
+export function createPictures(store: RedisClient, media: MediaStore, log: Log) {
+  /** Removes a file that no profile refers to. A failure is logged, and the file left to the sweep. */
   const discard = async (base: string, file: string): Promise<void> => {
     try {
       await media.remove(file);
@@ -35,7 +31,8 @@ export function createPictures(store: RedisClient, media: MediaStore, log: Log):
   };
   return {
     discard,
-    store: async (base, bytes, at) => {
+    /** Decodes a picture and stores it as pending since `at` (ms). Where it throws, no file is left behind. */
+    store: async (base: string, bytes: Buffer, at: number): Promise<StoredPicture> => {
       const picture = await decodePicture(bytes);
       if (picture.kind !== 'picture') return picture;
       const file = newPictureName(picture.extension);
@@ -91,19 +88,11 @@ export async function removeOrphans(
   if (failures.length > 0) throw failures[0];
 }
 
-export interface WatchedMedia {
-  /** The media store, whose failures and successes are observed. */
-  media: MediaStore;
-  /** Whether pictures can be stored, according to the latest attempt. */
-  arePicturesAvailable: () => boolean;
-  close: () => Promise<void>;
-}
-
 /**
  * Watches whether pictures can be stored: a failure marks the media store as unavailable, a successful write as
  * available again. If nothing else is written in an interval (ms), a small test file is. Every change is logged once.
  */
-export function watchMedia(unwatched: MediaStore, log: Log, interval = 15_000): WatchedMedia {
+export function watchMedia(unwatched: MediaStore, log: Log, interval = 15_000) {
   let available = true;
   let hasWritten = false;
 
@@ -137,5 +126,11 @@ export function watchMedia(unwatched: MediaStore, log: Log, interval = 15_000): 
     // The failure has been noted already.
     if (isNeeded) await testWrite(media).catch(() => {});
   };
-  return { media, arePicturesAvailable: () => available, close: repeat(test, interval).stop };
+  return {
+    /** The media store, whose failures and successes are observed. */
+    media,
+    /** Whether pictures can be stored, according to the latest attempt. */
+    arePicturesAvailable: (): boolean => available,
+    close: repeat(test, interval),
+  };
 }

@@ -156,7 +156,7 @@ export function createFindings(store: RedisClient, prefix: string, log: Log) {
     }
   }
 
-  const flushing = repeat(flush, flushInterval);
+  const stopFlushing = repeat(flush, flushInterval);
   return {
     /** `since`: since when the mode in which the comparison was made has been in force. */
     compared: (organizationId: string, since: number, comparison: Comparison): void => {
@@ -200,7 +200,7 @@ export function createFindings(store: RedisClient, prefix: string, log: Log) {
     register,
     flush,
     close: async (): Promise<void> => {
-      await flushing.stop();
+      await stopFlushing();
       await flush();
     },
   };

@@ -23,8 +23,6 @@ const recordUsage = script<
   'recorded' | 'already'
 >('deprecation/record_usage');
 
-export type Ledger = ReturnType<typeof createLedger>;
-
 export interface LedgerOptions {
   log: Log;
   /** ms */
@@ -155,7 +153,7 @@ export function createLedger(store: RedisClient, prefix: string, options: Ledger
   };
   let writing: Promise<void> = Promise.resolve();
   const flush = (closed = false): Promise<void> => (writing = attempt(writing, closed));
-  const flushing = repeat(() => flush(), flushMs);
+  const stopFlushing = repeat(() => flush(), flushMs);
 
   return {
     /** Counts one answered call in memory, in well under a microsecond; never throws. */
@@ -167,7 +165,7 @@ export function createLedger(store: RedisClient, prefix: string, options: Ledger
     /** Writes the rest and records that this instance was shut down in order; gives up after `closeMs`. */
     close: async (): Promise<void> => {
       const givenUp = new Promise<void>((resolve) => setTimeout(resolve, closeMs).unref());
-      await Promise.race([flushing.stop().then(() => flush(true)), givenUp]);
+      await Promise.race([stopFlushing().then(() => flush(true)), givenUp]);
       const left = tally.calls() + (outbox?.calls ?? 0);
       if (left > 0)
         log.error('calls were counted but could not be written; coverage shows a gap', { calls: left });

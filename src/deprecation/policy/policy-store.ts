@@ -86,8 +86,7 @@ export async function watchPolicy(
   };
   const watch = { current: inForce({}), refresh };
   await refresh();
-  const polling = repeat(refresh, pollMs);
-  return Object.assign(watch, { close: polling.stop });
+  return Object.assign(watch, { close: repeat(refresh, pollMs) });
 }
 
 /** The operator's own layer, as stored. An invalid one counts as empty. */

@@ -6,11 +6,7 @@ export class WriteError extends Error {
 }
 
 /** A file that text is written to. Both calls throw WriteErrors. */
-export interface TextFile {
-  write: (text: string) => void;
-  /** Flushes the text to the disk and closes the file. Safe to call twice. */
-  close: () => void;
-}
+export type TextFile = ReturnType<typeof createTextFile>;
 
 /** Characters collected before they are written. */
 const blockLength = 64 * 1024;
@@ -31,7 +27,7 @@ export function attemptWrite<Result>(path: string, remedy: string, work: () => R
 }
 
 /** Creates a file that only this user can read, or empties an existing one; `remedy` as for `attemptWrite`. */
-export function createTextFile(path: string, remedy: string): TextFile {
+export function createTextFile(path: string, remedy: string) {
   const attempt = <Result>(work: () => Result): Result => attemptWrite(path, remedy, work);
   let file: number | undefined = attempt(() => openSync(path, 'w', 0o600));
   let text = '';
@@ -41,11 +37,12 @@ export function createTextFile(path: string, remedy: string): TextFile {
     if (file !== undefined) writeFileSync(file, block);
   };
   return {
-    write: (more) => {
+    write: (more: string): void => {
       text += more;
       if (text.length >= blockLength) attempt(flush);
     },
-    close: () => {
+    /** Flushes the text to the disk and closes the file. Safe to call twice. */
+    close: (): void => {
       if (file === undefined) return;
       const open = file;
       try {

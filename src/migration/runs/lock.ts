@@ -48,7 +48,7 @@ export async function lockRun({ store, prefix }: RunStore, run: string): Promise
   // From now on status shows the run, although the first reading may take long.
   await store.sadd(runsKey(prefix), run);
   const lost = new AbortController();
-  const renewing = repeat(async () => {
+  const stopRenewing = repeat(async () => {
     try {
       if ((await migrateLock(store, key, own, own, lease)) !== '') lost.abort(lockLost(run));
     } catch {
@@ -63,7 +63,7 @@ export async function lockRun({ store, prefix }: RunStore, run: string): Promise
       if ((await store.get(key)) !== own) throw lockLost(run);
     },
     release: async () => {
-      await renewing.stop();
+      await stopRenewing();
       await migrateLock(store, key, own, '', lease);
     },
   };

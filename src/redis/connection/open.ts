@@ -82,5 +82,5 @@ function watchLayout(client: RedisClient, prefix: string, releasers: Releasers, 
     log.error('the store is no longer used', { reason: fault });
     client.disconnect();
   };
-  releasers.onClose('layout check', repeat(check, layoutCheckMs).stop);
+  releasers.onClose('layout check', repeat(check, layoutCheckMs));
 }
