@@ -127,15 +127,10 @@ function outcomeProblem(outcome: Exclude<PutOutcome, { kind: 'put' }>): ProblemE
     case 'taken':
       return new ProblemError('username-taken', 'Another user of the organization has this username.');
     case 'object-not-found':
-      return new ProblemError(
-        'object-not-found',
-        `The object referred to as the ${outcome.field} does not exist.`,
-      );
-    case 'object-not-in-collection':
-      return new ProblemError(
-        'object-not-in-collection',
-        `The object referred to as the ${outcome.field} is not in your collection.`,
-      );
+    case 'object-not-in-collection': {
+      const fault = outcome.kind === 'object-not-found' ? 'does not exist' : 'is not in your collection';
+      return new ProblemError(outcome.kind, `The object referred to as the ${outcome.field} ${fault}.`);
+    }
     case 'busy':
       return new ProblemError('overloaded', 'Usernames of this organization are being changed in bulk.');
     case 'lapsed':

@@ -1,15 +1,11 @@
 import { Cluster, type Redis } from 'ioredis';
 import { infoField, mastersOf, type RedisClient } from './client.ts';
 
-export interface StoreHealth {
-  /** Whether at least one master can be read from. */
-  isReadable: boolean;
-  /** What does not work: store-unavailable, store-partly-unavailable, store-read-only, store-full. */
-  faults: string[];
-}
-
-/** Reads from every master that the client is connected to; never rejects. */
-export async function checkHealth(client: RedisClient): Promise<StoreHealth> {
+/**
+ * Reads from every master that the client is connected to: whether at least one can be read from, and what does not
+ * work. Never rejects.
+ */
+export async function checkHealth(client: RedisClient) {
   const servers = await Promise.allSettled(mastersOf(client).map(probe));
   const answers = servers.flatMap((server) => (server.status === 'fulfilled' ? [server.value] : []));
   const masters = answers.filter(({ isReplica }) => !isReplica);

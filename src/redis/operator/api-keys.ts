@@ -5,7 +5,7 @@ import { scanPairs } from '../connection/scan.ts';
 import type { RedisClient } from '../connection/client.ts';
 import { script } from '../connection/script-loader.ts';
 
-const create = script<string[], 'created' | 'unknown-organization' | 'exists'>('api_key/create');
+const create = script<string[], 'created' | 'unknown-organization'>('api_key/create');
 
 /** Revokes a key by its public id, for every instance and from its next request on; `already`: it was before. */
 export const revokeApiKey = script<[keyId: string], 'revoked' | 'already' | 'unknown'>('api_key/revoke');
@@ -25,20 +25,13 @@ export interface ApiKeyRecord extends NewApiKey {
   revokedAt?: number | undefined;
 }
 
-export type CreateKeyOutcome =
-  { kind: 'created'; apiKey: string; keyId: string } | { kind: 'unknown-organization' };
-
 /** A new public id, which reveals nothing about the key. */
 export function newKeyId(): string {
   return `k_${randomBytes(8).toString('hex')}`;
 }
 
 /** Creates a key of 256 random bits and stores its SHA-256; only the caller ever sees the key itself. */
-export async function createApiKey(
-  store: RedisClient,
-  base: string,
-  key: NewApiKey,
-): Promise<CreateKeyOutcome> {
+export async function createApiKey(store: RedisClient, base: string, key: NewApiKey) {
   const apiKey = `pb_${randomBytes(32).toString('base64url')}`;
   const keyId = newKeyId();
   const outcome = await create(
@@ -52,8 +45,7 @@ export async function createApiKey(
     key.expiresAt === undefined ? '' : String(key.expiresAt),
   );
   if (outcome === 'unknown-organization') return { kind: outcome };
-  if (outcome === 'exists') throw new Error('the same 256 random bits were drawn twice');
-  return { kind: 'created', apiKey, keyId };
+  return { kind: outcome, apiKey, keyId };
 }
 
 /** All keys of an organization, revoked and expired ones too, oldest first. */

@@ -3,13 +3,12 @@
 -- @include store
 -- Stores an API key of the organization. It counts as made here (b), so that no later migration changes it.
 --
--- 'created', 'unknown-organization' or 'exists'
+-- 'created' or 'unknown-organization'
 local sha256, key_id, role = unpack(ARGV)
 -- The others are '' for none; the expiry is in ms.
 local optional = { u = ARGV[4], c = ARGV[5], e = ARGV[6] }
 local record = api_key_key(sha256)
 if redis.call('EXISTS', settings_key()) == 0 then return 'unknown-organization' end
-if redis.call('EXISTS', record) == 1 then return 'exists' end
 redis.call('HSET', record, 'i', key_id, 'r', role, 't', now_ms(), 'b', '1')
 for field, value in pairs(optional) do
   if value ~= '' then redis.call('HSET', record, field, value) end
