@@ -37,10 +37,15 @@ export async function checkUsername(check: Check, user: NamedUser): Promise<void
     if ((await checkIndexed(check, current)) === 'settled') return;
     // Changed meanwhile, perhaps by another repair of this very check: it is looked at again.
     Object.assign(check, await readNaming(store, base));
-    const [name = null, changedAt = null] =
-      (await ofRightType(store.hmget(profileKey(base, userId), 'u', 't'))) ?? [];
-    current = name === null ? undefined : { userId, username: name, changedAt };
+    current = await readNamedUser(check, userId);
   }
+}
+
+/** Undefined for a user without a username. */
+async function readNamedUser({ store, base }: Check, userId: string): Promise<NamedUser | undefined> {
+  const found = await ofRightType(store.hmget(profileKey(base, userId), 'u', 't'));
+  const [username = null, changedAt = null] = found ?? [];
+  return username === null ? undefined : { userId, username, changedAt };
 }
 
 /** How often a name that is changing all the time is looked at. */
@@ -49,39 +54,33 @@ const attempts = 10;
 async function checkIndexed(check: Check, user: NamedUser): Promise<'settled' | 'changed'> {
   const { store, base, snapshot, report } = check;
   const { userId, username } = user;
-  const normalized = normalizedName(username, snapshot.settings.comparison);
-  const bucket = namesBucketKey(base, snapshot.index, String(numberOfBucket(check, normalized)));
-  const rival = (await ofRightType(store.hget(bucket, normalized))) ?? null;
-  if (rival === userId) return 'settled';
-  const [rivalName = null, rivalChangedAt = null] =
-    (rival !== null && (await ofRightType(store.hmget(profileKey(base, rival), 'u', 't')))) || [];
+  const { index, settings } = snapshot;
+  const normalized = normalizedName(username, settings.comparison);
+  const bucket = namesBucketKey(base, index, String(numberOfBucket(check, normalized)));
+  const holder = (await ofRightType(store.hget(bucket, normalized))) ?? null;
+  if (holder === userId) return 'settled';
+  const rival = holder === null ? undefined : await readNamedUser(check, holder);
   const repair: Repair = {
-    generation: snapshot.index,
+    generation: index,
     expect: [
       [username, 'hget', profileKey(base, userId), 'u'],
-      [rival ?? false, 'holder', normalized],
-      ...(rival === null ? [] : [[rivalName ?? false, 'hget', profileKey(base, rival), 'u'] as const]),
+      [holder ?? false, 'holder', normalized],
+      ...(holder === null
+        ? []
+        : [[rival?.username ?? false, 'hget', profileKey(base, holder), 'u'] as const]),
     ],
     claim: [normalized, userId],
     commands: [],
   };
   let reported;
-  if (
-    rival !== null &&
-    rivalName !== null &&
-    normalizedName(rivalName, snapshot.settings.comparison) === normalized
-  ) {
-    const detail = `users ${quote(userId)} and ${quote(rival)} have the same name, ${quote(username)}: with --repair the profile that was changed last keeps it`;
-    const other = { userId: rival, username: rivalName, changedAt: rivalChangedAt };
-    const [keeper, loser] = changeTime(user) > changeTime(other) ? [user, other] : [other, user];
+  if (rival !== undefined && normalizedName(rival.username, settings.comparison) === normalized) {
+    const detail = `users ${quote(userId)} and ${quote(rival.userId)} have the same name, ${quote(username)}: with --repair the profile that was changed last keeps it`;
+    const [keeper, loser] = changeTime(user) > changeTime(rival) ? [user, rival] : [rival, user];
     const loss = await lossOfName(check, loser, keeper);
-    reported = await report('username-shared', detail, {
-      ...repair,
-      ...loss,
-      claim: [normalized, keeper.userId],
-    });
+    const claim = [normalized, keeper.userId] as const;
+    reported = await report('username-shared', detail, { ...repair, ...loss, claim });
   } else {
-    const instead = rival === null ? '' : `, which has user ${quote(rival)} instead`;
+    const instead = holder === null ? '' : `, which has user ${quote(holder)} instead`;
     const detail = `username ${quote(username)} of user ${quote(userId)} is not in the index${instead}`;
     reported = await report('username-not-indexed', detail, repair);
   }

@@ -14,7 +14,7 @@ import {
 import { dropGeneration, listGenerations } from '../reindex/generations.ts';
 import { readWriteSnapshot } from '../changes.ts';
 import { checkKeyList } from './api-keys.ts';
-import { hasType, quote, readNaming, removeField, type Check } from './check.ts';
+import { hasType, quote, readNaming, removeField, type Check, type Repair } from './check.ts';
 import { checkObjects } from './references.ts';
 
 /** Checks what an organization has in single keys: settings, denylist, list of keys, catalogue, unreferenced files. */
@@ -72,26 +72,19 @@ async function checkDenylist(check: Check): Promise<void> {
       const normalized = normalizedName(name, snapshot.settings.comparison);
       const fault = nameFault(name);
       if (normalized === field && fault === undefined) continue;
-      const denied = `denied name ${quote(name)}`;
-      const reported =
+      const refile: Repair = {
+        expect: [[value, 'hget', key, field]],
+        commands: [
+          ['hdel', key, field],
+          ['hsetnx', key, normalized, normalized === name ? '' : name],
+        ],
+      };
+      const [what, repair] =
         fault === undefined
-          ? await report(
-              'denied-name-misfiled',
-              `${denied} is stored under ${quote(field)}, where no lookup finds it`,
-              {
-                generation,
-                expect: [[value, 'hget', key, field]],
-                commands: [
-                  ['hdel', key, field],
-                  ['hsetnx', key, normalized, normalized === name ? '' : name],
-                ],
-              },
-            )
-          : await report('denied-name-misfiled', `${denied} ${fault}, so nobody can have it`, {
-              generation,
-              ...removeField(key, field, value),
-            });
-      if (reported !== 'stale') continue;
+          ? [`is stored under ${quote(field)}, where no lookup finds it`, refile]
+          : [`${fault}, so nobody can have it`, removeField(key, field, value)];
+      const detail = `denied name ${quote(name)} ${what}`;
+      if ((await report('denied-name-misfiled', detail, { generation, ...repair })) !== 'stale') continue;
       // The comparison has been changed meanwhile, and with it the list.
       Object.assign(check, await readNaming(store, base));
       return await checkDenylist(check);

@@ -10,14 +10,8 @@ export async function checkProfile(check: Check, userId: string): Promise<void> 
   const key = profileKey(base, userId);
   if (!(await hasType(check, key, 'hash'))) return;
   counts.profiles++;
-  const [username = null, t = null, file = null, picture = null, avatar = null] = await store.hmget(
-    key,
-    'u',
-    't',
-    'pf',
-    'pr',
-    'ar',
-  );
+  const found = await store.hmget(key, 'u', 't', 'pf', 'pr', 'ar');
+  const [username = null, t = null, file = null, picture = null, avatar = null] = found;
   const user = `user ${quote(userId)}`;
   // Empty where a migration's source does not say when.
   if (t === null || !/^\d*$/.test(t)) {
