@@ -1,4 +1,4 @@
-import { fillTemplate, type ObjectReference } from '../../src/domain/profile.ts';
+import type { ObjectReference } from '../../src/domain/profile.ts';
 import type { Random } from '../drills/random.ts';
 import type { SeenProfile } from './expected.ts';
 
@@ -9,6 +9,11 @@ export interface ProfileChange {
 }
 
 export const objectImageUrlTemplate = 'https://images.example.com/{datasourceId}/{objectDefinitionId}.png';
+
+/** What the template makes of a reference; its ids need no percent-encoding. */
+function imageUrl({ datasourceId, objectDefinitionId }: ObjectReference): string {
+  return `https://images.example.com/${datasourceId}/${objectDefinitionId}.png`;
+}
 
 /** A picture of one pixel. */
 const pixel = Buffer.from(
@@ -32,10 +37,7 @@ export function randomChange(random: Random, newName: string, otherName: string)
   if (what <= 70) return json({ avatarObjectDefinitionId: null }, { avatar: '' });
   if (what <= 85) {
     const picture = reference('picture');
-    return json(
-      { profilePictureObjectDefinitionId: picture },
-      { picture: fillTemplate(objectImageUrlTemplate, picture) },
-    );
+    return json({ profilePictureObjectDefinitionId: picture }, { picture: imageUrl(picture) });
   }
   if (what <= 90) return json({ profilePictureObjectDefinitionId: null }, { picture: '' });
   if (what <= 95) {

@@ -15,16 +15,9 @@ export function decodeReference(encoded: string): ObjectReference {
   return { datasourceId: encoded.slice(0, cut), objectDefinitionId: encoded.slice(cut + 1) };
 }
 
-/** A template with `{datasourceId}` and `{objectDefinitionId}` replaced by the percent-encoded ids. */
-export function fillTemplate(template: string, reference: ObjectReference): string {
-  return template.replace(/\{(datasourceId|objectDefinitionId)\}/g, (_, field: keyof ObjectReference) =>
-    encodeURIComponent(reference[field]),
-  );
-}
-
-/** Why a template cannot be used, or undefined. */
+/** Why a template of URLs cannot be used, or undefined. lua/lib/store.lua fills it in. */
 export function templateFault(template: string): string | undefined {
-  const probe = fillTemplate(template, { datasourceId: 'd', objectDefinitionId: 'o' });
+  const probe = template.replace(/\{(datasourceId|objectDefinitionId)\}/g, 'id');
   if (!URL.canParse(probe)) return 'must be an absolute URL';
   if (!/^https?:$/.test(new URL(probe).protocol)) return 'must be an http or https URL';
   return undefined;
