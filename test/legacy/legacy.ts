@@ -4,7 +4,8 @@ import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { gzipSync } from 'node:zlib';
-import { LegacyError, LegacyOrganization, type LegacyChange } from './organization.ts';
+import { operate, type LegacyKey, type Received } from './operations.ts';
+import { LegacyOrganization } from './organization.ts';
 
 /** How the service behaves from now on. A test changes it between requests. */
 interface Behaviour {
@@ -26,21 +27,6 @@ interface Behaviour {
   gate: Promise<unknown> | ((request: Received) => Promise<unknown> | undefined) | undefined;
   /** Holds responses, after the requests have taken effect. */
   answerGate: Promise<unknown> | undefined;
-}
-
-/** A request as it arrived. */
-interface Received {
-  method: string;
-  url: string;
-  rawHeaders: readonly string[];
-  headers: IncomingMessage['headers'];
-  body: Buffer;
-}
-
-interface LegacyKey {
-  organization: string;
-  role: 'player' | 'admin';
-  user?: string;
 }
 
 export interface Legacy {
@@ -99,61 +85,10 @@ export async function startLegacy({ port = 0, prefix = '', recording = true } = 
       await pipeline(Readable.from(behaviour.override.chunks), response).catch(() => {});
       return;
     }
-    const { status, answer } = await answerTo(request, path, body);
+    const reply = await operate({ keys, organization }, arrived, path.slice(prefix.length), behaviour.lagMs);
     if (behaviour.answerGate !== undefined) await behaviour.answerGate;
     if (behaviour.reset === 'after') return void request.socket.resetAndDestroy();
-    send(response, status, answer);
-  }
-
-  async function answerTo(request: IncomingMessage, path: string, body: Buffer) {
-    try {
-      return await operate(request, path, body);
-    } catch (error) {
-      if (!(error instanceof LegacyError)) throw error;
-      return {
-        status: error.status,
-        answer: { error: { legacyCode: error.legacyCode, text: error.message } },
-      };
-    }
-  }
-
-  async function operate(request: IncomingMessage, path: string, body: Buffer) {
-    const { method = '', headers } = request;
-    const key = keys.get(String(headers['x-api-key']));
-    const claimed = Buffer.from(String(headers['x-platform-organization-id']), 'latin1').toString();
-    if (key === undefined || key.organization !== claimed)
-      throw new LegacyError(401, 'E_KEY', 'who are you?');
-    const here = organization(key.organization);
-    const route = `${method} ${(path.slice(prefix.length).split('?')[0] ?? '').replace(/\/?$/, '/')}`;
-    if (route.endsWith('/api/profile/')) {
-      const { user } = key;
-      if (user === undefined) throw new LegacyError(403, 'E_NO_USER', 'this key is nobody');
-      if (method === 'PUT') {
-        const { username, profilePictureUrl, avatar } = here.put(user, await changeIn(headers, body));
-        const { url: _url, ...avatarObjectDefinitionId } = avatar ?? {};
-        return {
-          status: 200,
-          answer: { username, profilePictureUrl, ...(avatar && { avatarObjectDefinitionId }) },
-        };
-      }
-      const profile = here.read(user, behaviour.lagMs);
-      if (profile === undefined) throw new LegacyError(404, 'E_NO_PROFILE', 'nothing here');
-      return { status: 200, answer: profile };
-    }
-    if (key.role !== 'admin') throw new LegacyError(403, 'E_ADMIN', 'admins only');
-    switch (route) {
-      case 'POST /api/profile/username/deny/': {
-        const notAdded = here.ban(parse(body) as Record<string, string>);
-        return notAdded.length === 0 ? { status: 204, answer: undefined } : { status: 200, answer: notAdded };
-      }
-      case 'DELETE /api/profile/username/deny/':
-        return { status: 200, answer: here.undeny(parse(body) as string[]) };
-      case 'PUT /api/profile/username/denylist/':
-        here.overwrite(parse(body) as string[]);
-        return { status: 204, answer: undefined };
-      default:
-        throw new LegacyError(404, 'E_PATH', 'no such path');
-    }
+    send(response, reply.status, reply.answer);
   }
 
   function send(response: ServerResponse, status: number, answer: unknown): void {
@@ -198,27 +133,4 @@ async function readAll(request: IncomingMessage): Promise<Buffer> {
   const chunks: Buffer[] = [];
   for await (const chunk of request) chunks.push(chunk as Buffer);
   return Buffer.concat(chunks);
-}
-
-function parse(body: Buffer): unknown {
-  try {
-    return JSON.parse(body.toString()) as unknown;
-  } catch {
-    throw new LegacyError(400, 'E_JSON', 'unreadable');
-  }
-}
-
-async function changeIn(headers: IncomingMessage['headers'], body: Buffer): Promise<LegacyChange> {
-  const type = headers['content-type'] ?? '';
-  if (!type.startsWith('multipart/form-data')) return parse(body) as LegacyChange;
-  const form = await new Response(new Uint8Array(body), { headers: { 'content-type': type } }).formData();
-  const change: LegacyChange = {};
-  for (const [name, value] of form) {
-    if (typeof value !== 'string')
-      change.profilePicture = { bytes: new Uint8Array(await value.arrayBuffer()) };
-    else if (name === 'username') change.username = value;
-    else if (name.endsWith('ObjectDefinitionId'))
-      Object.assign(change, { [name]: JSON.parse(value) as unknown });
-  }
-  return change;
 }
