@@ -2,8 +2,7 @@ import { execFileSync } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { createConnection } from 'mysql2/promise';
-import { unusedPort } from '../redis.ts';
-import { accountFor, privateFolder, startServer } from './private-server.ts';
+import { placeFor, startServer } from './private-server.ts';
 import type { PrivateServer } from './private-server.ts';
 
 function findProgram(name: string): string | undefined {
@@ -21,9 +20,8 @@ export const mariadbPrograms = server && install;
 /** Starts a MariaDB of this test file's own, user root with the password "secret". */
 export async function startMariadb(): Promise<PrivateServer> {
   if (server === undefined || install === undefined) throw new Error('MariaDB is not installed');
-  const account = accountFor('mysql');
-  const folder = privateFolder('mariadb', account);
-  const port = await unusedPort();
+  const place = await placeFor('mysql');
+  const { account, folder, port } = place;
   const data = join(folder, 'data');
   const quick = [
     '--innodb-log-file-size=8M',
@@ -51,8 +49,7 @@ export async function startMariadb(): Promise<PrivateServer> {
   const stop = await startServer({
     command: server,
     args,
-    account,
-    folder,
+    ...place,
     ready: /ready for connections/,
     signal: 'SIGTERM',
   });

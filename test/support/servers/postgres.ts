@@ -2,8 +2,7 @@ import { execFileSync } from 'node:child_process';
 import { existsSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { Client } from 'pg';
-import { unusedPort } from '../redis.ts';
-import { accountFor, privateFolder, startServer } from './private-server.ts';
+import { placeFor, startServer } from './private-server.ts';
 import type { PrivateServer } from './private-server.ts';
 
 /** The folder of the newest PostgreSQL's programs: Debian's, or the one on the PATH. */
@@ -23,9 +22,8 @@ export const postgresPrograms = findPostgres();
 /** Starts a PostgreSQL of this test file's own, superuser postgres with the password "secret". */
 export async function startPostgres(): Promise<PrivateServer> {
   if (postgresPrograms === undefined) throw new Error('PostgreSQL is not installed');
-  const account = accountFor('postgres');
-  const folder = privateFolder('postgres', account);
-  const port = await unusedPort();
+  const place = await placeFor('postgres');
+  const { account, folder, port } = place;
   const data = join(folder, 'data');
   const init = [
     '-D',
@@ -54,8 +52,7 @@ export async function startPostgres(): Promise<PrivateServer> {
       String(port),
       ...['fsync=off', 'synchronous_commit=off', 'full_page_writes=off'].flatMap((set) => ['-c', set]),
     ],
-    account,
-    folder,
+    ...place,
     ready: /ready to accept connections/,
     signal: 'SIGINT',
   });

@@ -4,6 +4,7 @@ import { chownSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { once } from 'node:events';
+import { unusedPort } from '../redis.ts';
 
 /** A database server that belongs to one test file. */
 export interface PrivateServer {
@@ -12,31 +13,31 @@ export interface PrivateServer {
   stop: () => Promise<void>;
 }
 
-/** Who a server process runs as: database servers refuse to run as root. */
-export interface Account {
-  uid: number;
-  gid: number;
+/** What a server process needs. */
+export interface Place {
+  /** Who it runs as, since database servers refuse to run as root: undefined is this process's own user. */
+  account: { uid: number; gid: number } | undefined;
+  /** A new one that the account owns. */
+  folder: string;
+  port: number;
 }
 
-/** The account to start a server under: the named system user when this process is root, else this process's own. */
-export function accountFor(user: string): Account | undefined {
-  if (process.getuid?.() !== 0) return undefined;
+/** A place for a server that root starts as this system user. */
+export async function placeFor(user: string): Promise<Place> {
+  const folder = mkdtempSync(join(tmpdir(), `${user}-`));
+  const port = await unusedPort();
+  if (process.getuid?.() !== 0) return { account: undefined, folder, port };
   const ask = (flag: string): number => Number(execFileSync('id', [flag, user], { encoding: 'utf8' }));
-  return { uid: ask('-u'), gid: ask('-g') };
-}
-
-/** A new folder that the account owns. */
-export function privateFolder(name: string, account: Account | undefined): string {
-  const folder = mkdtempSync(join(tmpdir(), `${name}-`));
-  if (account !== undefined) chownSync(folder, account.uid, account.gid);
-  return folder;
+  const account = { uid: ask('-u'), gid: ask('-g') };
+  chownSync(folder, account.uid, account.gid);
+  return { account, folder, port };
 }
 
 /** Starts a server and resolves once its standard error says it is ready; its end removes the folder. */
 export async function startServer(options: {
   command: string;
   args: readonly string[];
-  account: Account | undefined;
+  account: Place['account'];
   folder: string;
   ready: RegExp;
   signal: NodeJS.Signals;
