@@ -1,6 +1,7 @@
 import type { TestBridge, TestOrganization } from '../support/bridge.ts';
 import type { Answer, Client } from '../support/client.ts';
 import { until } from '../support/until.ts';
+import { startStopwatch } from '../support/stopwatch.ts';
 
 /** One player of an organization, who changes and reads the same profile over and over. */
 export interface Caller {
@@ -102,10 +103,10 @@ async function checkName(caller: Caller): Promise<void> {
 }
 
 async function call(caller: Caller, method: string, options?: { json: unknown }): Promise<Answer> {
-  const begun = performance.now();
+  const elapsed = startStopwatch();
   const answer = await caller.player.request(method, '/api/profile/', options);
   const { status, text } = answer;
-  caller.slowest = Math.max(caller.slowest, performance.now() - begun);
+  caller.slowest = Math.max(caller.slowest, elapsed());
   caller.statuses.set(status, (caller.statuses.get(status) ?? 0) + 1);
   if (status !== 200 && status !== 503) caller.wrong.push(`${status} ${text}`);
   return answer;
