@@ -1,21 +1,18 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
-import type { RedisClient } from '../../src/redis/connection/client.ts';
-import { closeRedis, connectRedis } from '../../src/redis/connection/connect.ts';
 import { startAdminPort, TOKEN, type TestAdminPort } from '../support/admin-port.ts';
-import { freshPrefix, testRedisUrl } from '../support/redis.ts';
+import { freshPrefix } from '../support/redis.ts';
+import { useTestStore } from '../support/use-store.ts';
 
-let store: RedisClient;
+const store = await useTestStore();
 let open: TestAdminPort;
 let guarded: TestAdminPort;
 
 beforeAll(async () => {
-  store = await connectRedis(testRedisUrl(), { allowEviction: true });
   open = await startAdminPort({ store, keyPrefix: freshPrefix() });
   guarded = await startAdminPort({ store, keyPrefix: freshPrefix(), token: TOKEN });
 });
 afterAll(async () => {
   await Promise.all([open.close(), guarded.close()]);
-  await closeRedis(store);
 });
 
 const bearer = (token: string) => ({ authorization: `Bearer ${token}` });

@@ -1,26 +1,21 @@
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
+import { afterAll, beforeEach, describe, expect, test } from '@jest/globals';
 import { createSessions, sessionSeconds } from '../../src/admin-port/sessions.ts';
-import type { RedisClient } from '../../src/redis/connection/client.ts';
-import { closeRedis, connectRedis } from '../../src/redis/connection/connect.ts';
 import { startAdminPort, TOKEN, type TestAdminPort } from '../support/admin-port.ts';
-import { freshPrefix, testRedisUrl } from '../support/redis.ts';
+import { freshPrefix } from '../support/redis.ts';
+import { useTestStore } from '../support/use-store.ts';
 
-let store: RedisClient;
+const store = await useTestStore();
 let now = Date.now();
 /** One for each test, because wrong tokens are limited by address. */
 let port: TestAdminPort;
 const opened: TestAdminPort[] = [];
 
-beforeAll(async () => {
-  store = await connectRedis(testRedisUrl(), { allowEviction: true });
-});
 beforeEach(async () => {
   port = await startAdminPort({ store, keyPrefix: freshPrefix(), token: TOKEN, now: () => now });
   opened.push(port);
 });
 afterAll(async () => {
   await Promise.all(opened.map((one) => one.close()));
-  await closeRedis(store);
 });
 
 const html = { accept: 'text/html' };

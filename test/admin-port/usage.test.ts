@@ -1,17 +1,17 @@
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { dayMs, dayName, dayOf } from '../../src/lib/days.ts';
-import type { RedisClient } from '../../src/redis/connection/client.ts';
-import { closeRedis, connectRedis } from '../../src/redis/connection/connect.ts';
+import { closeRedis } from '../../src/redis/connection/connect.ts';
 import { startAdminPort, type TestAdminPort } from '../support/admin-port.ts';
-import { freshPrefix, startRedis, testRedisUrl } from '../support/redis.ts';
+import { freshPrefix, startRedis } from '../support/redis.ts';
 import { writeHistory } from './usage-history.ts';
+import { useTestStore } from '../support/use-store.ts';
+import { openTestStore } from '../support/store.ts';
 
 const now = Date.UTC(2027, 2, 31, 12);
-let store: RedisClient;
+const store = await useTestStore();
 let port: TestAdminPort;
 
 beforeAll(async () => {
-  store = await connectRedis(testRedisUrl(), { allowEviction: true });
   const keyPrefix = freshPrefix();
   const ios = { organizationId: 'acme', keyId: 'k_ios', client: 'ios-4.2', operation: 'getProfile' };
   await writeHistory(
@@ -30,7 +30,6 @@ beforeAll(async () => {
 });
 afterAll(async () => {
   await port.close();
-  await closeRedis(store);
 });
 
 test('/usage reports the last 30 days by client by default', async () => {
@@ -127,7 +126,7 @@ test('/usage answers an invalid query with all its mistakes and an example', asy
 
 test('without Redis, /usage answers 503 with the remedy and /metrics still works', async () => {
   const redis = await startRedis();
-  const lost = await connectRedis(redis.url, { allowEviction: true });
+  const lost = await openTestStore(redis.url);
   const alone = await startAdminPort({ store: lost, keyPrefix: freshPrefix() });
   await redis.stop();
   const answer = await alone.ask('/usage');

@@ -15,7 +15,7 @@ let traffic: Traffic;
 
 beforeAll(async () => {
   cluster = await startCluster({ replicas: true });
-  bridge = await startBridge({ redisUrl: cluster.url });
+  bridge = await startBridge({ redisUrl: cluster.url, redisTimeouts: {} });
   traffic = await startTraffic(bridge, 30);
 });
 afterAll(async () => {

@@ -24,6 +24,7 @@ beforeAll(async () => {
   await store.hset(cutoverKey(keyPrefix), { mode: 'reverse', epoch: 1, since: Date.now(), by: 'test' });
   await closeRedis(store);
   bridge = await startBridge({
+    redisTimeouts: {},
     redisUrl: cluster.url,
     keyPrefix,
     legacyBaseUrl: legacy.url,

@@ -2,9 +2,10 @@ import { once } from 'node:events';
 import { connect, createServer, type AddressInfo, type Server } from 'node:net';
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import type { RedisClient } from '../../src/redis/connection/client.ts';
-import { closeRedis, connectRedis } from '../../src/redis/connection/connect.ts';
+import { closeRedis } from '../../src/redis/connection/connect.ts';
 import { startRedis, type RedisProcess } from '../support/redis.ts';
 import { startSentinels } from './sentinels.ts';
+import { openTestStore } from '../support/store.ts';
 
 let master: RedisProcess;
 let replica: RedisProcess;
@@ -21,7 +22,7 @@ beforeAll(async () => {
   proxies = await Promise.all(sentinels.map(({ port }) => startProxy(port)));
   const hosts = proxies.map((proxy) => `127.0.0.1:${(proxy.address() as AddressInfo).port}`);
   // Each question takes two round trips through the proxies.
-  client = await connectRedis(`redis+sentinel://${hosts.join(',')}/main`, { commandTimeout: 10_000 });
+  client = await openTestStore(`redis+sentinel://${hosts.join(',')}/main`);
 });
 afterAll(async () => {
   await closeRedis(client);

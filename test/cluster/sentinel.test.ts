@@ -17,7 +17,7 @@ beforeAll(async () => {
   replica = await startRedis(['--replicaof', '127.0.0.1', String(master.port)]);
   sentinels = await startSentinels(master);
   const url = `redis+sentinel://${sentinels.map(({ port }) => `127.0.0.1:${port}`).join(',')}/main`;
-  bridge = await startBridge({ redisUrl: url });
+  bridge = await startBridge({ redisUrl: url, redisTimeouts: {} });
   traffic = await startTraffic(bridge, 5);
 });
 afterAll(async () => {

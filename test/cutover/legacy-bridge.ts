@@ -1,10 +1,15 @@
-import type { Config } from '../../src/config.ts';
 import { closeRedis } from '../../src/redis/connection/connect.ts';
 import { cutoverKey } from '../../src/redis/keys.ts';
 import type { Mode } from '../../src/cutover/modes.ts';
 import { startLegacy, type Legacy } from '../legacy/legacy.ts';
 import { freshPrefix } from '../support/redis.ts';
-import { openTestStore, startBridge, type TestBridge, type TestOrganization } from '../support/bridge.ts';
+import {
+  openTestStore,
+  startBridge,
+  type Overrides,
+  type TestBridge,
+  type TestOrganization,
+} from '../support/bridge.ts';
 
 export interface LegacyBridge {
   bridge: TestBridge;
@@ -27,7 +32,7 @@ export interface LegacyBridge {
 
 /** Starts a bridge in front of a legacy service that nobody else uses; the mode is shadow, or else as given. */
 export async function startLegacyBridge(
-  overrides: Partial<Config> = {},
+  overrides: Overrides = {},
   legacyOptions: Parameters<typeof startLegacy>[0] = {},
   mode: Mode = 'shadow',
 ): Promise<LegacyBridge> {

@@ -1,23 +1,19 @@
 import { readFileSync } from 'node:fs';
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { problemKinds } from '../../src/contract/problems.ts';
-import { closeRedis } from '../../src/redis/connection/connect.ts';
 import { freshPrefix } from '../support/redis.ts';
-import { openTestStore } from '../support/store.ts';
 import { startAdminPort, type TestAdminPort } from '../support/admin-port.ts';
-import type { RedisClient } from '../../src/redis/connection/client.ts';
+import { useTestStore } from '../support/use-store.ts';
 
 const read = (file: string): string => readFileSync(`scripts/deploy/${file}`, 'utf8');
 
-let store: RedisClient;
+const store = await useTestStore();
 let port: TestAdminPort;
 beforeAll(async () => {
-  store = await openTestStore();
   port = await startAdminPort({ store, keyPrefix: freshPrefix() });
 });
 afterAll(async () => {
   await port.close();
-  await closeRedis(store);
 });
 
 test.each(['prometheus/rules.yaml', 'grafana-dashboard.json'])(

@@ -108,7 +108,6 @@ describe('an apply', () => {
         differences: 0,
       });
     },
-    60_000,
   );
 
   test('interrupted by SIGINT finishes its batch, says how to go on, and goes on there', async () => {

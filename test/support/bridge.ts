@@ -11,8 +11,9 @@ import { organizationBase } from '../../src/redis/keys.ts';
 import { saveSettings } from '../../src/redis/organizations.ts';
 import { createClient, type Client } from './client.ts';
 import { freshPrefix, testRedisUrl } from './redis.ts';
-import { openTestStore } from './store.ts';
+import { openTestStore, patient } from './store.ts';
 import type { RedisClient } from '../../src/redis/connection/client.ts';
+import type { StoreConfig } from '../../src/redis/connection/open.ts';
 
 export { openTestStore } from './store.ts';
 
@@ -36,12 +37,18 @@ export interface TestOrganization {
   admin: () => Promise<Client>;
 }
 
+/** What a test sets of the configuration. */
+export type Overrides = Partial<Config> & Pick<StoreConfig, 'redisTimeouts'>;
+
 let organizations = 0;
 
-/** Starts the whole bridge in this process, on the run's Redis and a port and key prefix of its own. */
-export async function startBridge(overrides: Partial<Config> = {}): Promise<TestBridge> {
+/**
+ * Starts the whole bridge in this process, on the run's Redis and a port and key prefix of its own. It waits for Redis
+ * and the legacy service as long as it takes, unless a test sets its own limits.
+ */
+export async function startBridge(overrides: Overrides = {}): Promise<TestBridge> {
   const dataDir = await mkdtemp(join(tmpdir(), 'bridge-'));
-  const config: Config = {
+  const config: Config & Overrides = {
     ...readConfig({
       REDIS_URL: testRedisUrl(),
       KEY_PREFIX: freshPrefix(),
@@ -50,6 +57,8 @@ export async function startBridge(overrides: Partial<Config> = {}): Promise<Test
       DATA_DIR: dataDir,
     }),
     logLevel: 'error',
+    legacyTimeout: 30_000,
+    redisTimeouts: patient,
     ...overrides,
   };
   const bridge = await assemble(config, createLog(config.logLevel));

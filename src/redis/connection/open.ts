@@ -19,6 +19,8 @@ export interface StoreConfig {
   keyPrefix: string;
   /** How many replicas a write waits for. */
   writeReplicas: number;
+  /** How long the service waits for Redis, if not as connectRedis says. */
+  redisTimeouts?: Pick<ConnectOptions, 'commandTimeout' | 'startTimeout'>;
 }
 
 /** Opens the configured store, or else the embedded one; `redisUrl` is where other processes of the bridge find it. */
@@ -27,7 +29,7 @@ export async function openStore(
   releasers: Releasers,
   log: Log,
 ): Promise<{ store: RedisClient; redisUrl: string }> {
-  const opened = await connect(config, releasers, { log });
+  const opened = await connect(config, releasers, { log, ...config.redisTimeouts });
   await recordLayout(opened.store, config.keyPrefix);
   watchLayout(opened.store, config.keyPrefix, releasers, log);
   return opened;

@@ -3,12 +3,13 @@ import type { Browser, BrowserContextOptions } from 'playwright-core';
 import { dayMs } from '../../../src/lib/days.ts';
 import type { DeprecationPolicy } from '../../../src/deprecation/policy/policy.ts';
 import type { RedisClient } from '../../../src/redis/connection/client.ts';
-import { closeRedis, connectRedis } from '../../../src/redis/connection/connect.ts';
+import { closeRedis } from '../../../src/redis/connection/connect.ts';
 import { describeInBrowser, expectAccessible, launchBrowser, openPage, type Watched } from './browser.ts';
 import { writeCutover } from './cutover-history.ts';
 import { startAdminPort, TOKEN, type TestAdminPort } from '../../support/admin-port.ts';
-import { freshPrefix, startRedis, testRedisUrl } from '../../support/redis.ts';
+import { freshPrefix, startRedis } from '../../support/redis.ts';
 import { everydayCalls, writeHistory, type PastCall } from '../usage-history.ts';
+import { openTestStore } from '../../support/store.ts';
 
 const hostileLabels = [
   '<script>document.title="hacked"</script>',
@@ -40,7 +41,7 @@ describeInBrowser('the dashboard in a browser', () => {
 
   beforeAll(async () => {
     browser = await launchBrowser();
-    store = await connectRedis(testRedisUrl(), { allowEviction: true });
+    store = await openTestStore();
   });
   afterAll(async () => {
     await browser.close();
@@ -124,28 +125,20 @@ describeInBrowser('the dashboard in a browser', () => {
     ['hostile labels', hostile, [light, phone]],
     ['empty', () => serve([], { stretches: [] }), [dark, phone]],
     ['cut-over', cutover, [light, dark, phone]],
-  ])(
-    'is accessible by WCAG AA, obeys its own policy and fits the screen: %s',
-    async (_name, open, looks) => {
-      const port = await open();
-      for (const options of looks) {
-        const watched = await visit(`${port.url}/?days=30`, options);
-        const { page, context, complaints } = watched;
-        // With everything unfolded, so that all of it is looked at.
-        await page.evaluate(
-          'for (const details of document.querySelectorAll("details")) details.open = true',
-        );
-        await expectAccessible(watched);
-        expect(await page.evaluate('document.documentElement.scrollWidth - innerWidth')).toBeLessThanOrEqual(
-          0,
-        );
-        expect(await page.title()).toBe('201 days to sunset · Profile Bridge');
-        expect(complaints).toEqual([]);
-        await context.close();
-      }
-    },
-    60_000,
-  );
+  ])('is accessible by WCAG AA, obeys its own policy and fits the screen: %s', async (_name, open, looks) => {
+    const port = await open();
+    for (const options of looks) {
+      const watched = await visit(`${port.url}/?days=30`, options);
+      const { page, context, complaints } = watched;
+      // With everything unfolded, so that all of it is looked at.
+      await page.evaluate('for (const details of document.querySelectorAll("details")) details.open = true');
+      await expectAccessible(watched);
+      expect(await page.evaluate('document.documentElement.scrollWidth - innerWidth')).toBeLessThanOrEqual(0);
+      expect(await page.title()).toBe('201 days to sunset · Profile Bridge');
+      expect(complaints).toEqual([]);
+      await context.close();
+    }
+  });
 
   test('draws a bar for each day, with its figures as a tooltip', async () => {
     const port = await everyday();
@@ -238,7 +231,7 @@ describeInBrowser('the dashboard in a browser', () => {
 
   test('reports when the figures are out of date, and why', async () => {
     const redis = await startRedis();
-    const client = await connectRedis(redis.url, { allowEviction: true });
+    const client = await openTestStore(redis.url);
     const port = await serve([{ at: now - 2000, organizationId: 'acme', keyId: 'k_1', client: 'ios' }], {
       client,
     });

@@ -3,23 +3,20 @@ import { dayMs } from '../../../src/lib/days.ts';
 import { sparkline } from '../../../src/admin-port/dashboard/components/sparkline.ts';
 import { visible } from '../../../src/admin-port/dashboard/components/text.ts';
 import { html } from '../../../src/lib/html.ts';
-import type { RedisClient } from '../../../src/redis/connection/client.ts';
-import { closeRedis, connectRedis } from '../../../src/redis/connection/connect.ts';
+import { closeRedis } from '../../../src/redis/connection/connect.ts';
 import { startAdminPort, type TestAdminPort } from '../../support/admin-port.ts';
-import { freshPrefix, startRedis, testRedisUrl } from '../../support/redis.ts';
+import { freshPrefix, startRedis } from '../../support/redis.ts';
 import { everydayCalls, writeHistory, type PastCall } from '../usage-history.ts';
+import { useTestStore } from '../../support/use-store.ts';
+import { openTestStore } from '../../support/store.ts';
 
 const now = Date.UTC(2027, 2, 31, 12);
 const ios = { organizationId: 'acme', keyId: 'k_ios', client: 'ios-4.2', userAgent: 'App/4.2' };
-let store: RedisClient;
+const store = await useTestStore();
 const opened: TestAdminPort[] = [];
 
-beforeAll(async () => {
-  store = await connectRedis(testRedisUrl(), { allowEviction: true });
-});
 afterAll(async () => {
   await Promise.all(opened.map((one) => one.close()));
-  await closeRedis(store);
 });
 
 type Options = Partial<Parameters<typeof startAdminPort>[0]>;
@@ -254,7 +251,7 @@ test('labels from clients cannot inject markup', async () => {
 
 test('without Redis the page still shows the policy, and the remedy', async () => {
   const redis = await startRedis();
-  const lost = await connectRedis(redis.url, { allowEviction: true });
+  const lost = await openTestStore(redis.url);
   const port = await startAdminPort({
     store: lost,
     keyPrefix: 'pb:',
@@ -283,7 +280,7 @@ test('the page shows the latest 50 of 500 clients, and all of them on request', 
 
 test('many requests for the same page read Redis once', async () => {
   const redis = await startRedis();
-  const own = await connectRedis(redis.url, { allowEviction: true });
+  const own = await openTestStore(redis.url);
   const port = await startAdminPort({ store: own, keyPrefix: 'pb:', now: () => now });
   const commands = async () => Number(/total_commands_processed:(\d+)/.exec(await own.info('stats'))?.[1]);
   const before = await commands();

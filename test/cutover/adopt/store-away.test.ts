@@ -5,10 +5,11 @@ import { connectLegacy } from '../../../src/cutover/forward/legacy.ts';
 import { joinCutover } from '../../../src/cutover/switch/instance.ts';
 import { createLog } from '../../../src/log.ts';
 import type { RedisClient } from '../../../src/redis/connection/client.ts';
-import { closeRedis, connectRedis } from '../../../src/redis/connection/connect.ts';
+import { closeRedis } from '../../../src/redis/connection/connect.ts';
 import { organizationBase } from '../../../src/redis/keys.ts';
 import { startLegacy, type Legacy } from '../../legacy/legacy.ts';
 import { startRedis } from '../../support/redis.ts';
+import { openTestStore } from '../../support/store.ts';
 
 const keyPrefix = 'away:';
 let store: RedisClient;
@@ -22,7 +23,7 @@ afterAll(() => legacy.close());
 
 test('while Redis and the legacy service fail, only so many organizations can be made up', async () => {
   const redis = await startRedis();
-  store = await connectRedis(redis.url, { allowEviction: true });
+  store = await openTestStore(redis.url);
   const findings = createFindings(store, keyPrefix, createLog('silent'));
   const cutover = await joinCutover(store, { keyPrefix, kind: 'bridge', legacy: true, replay: true });
   const there = connectLegacy(legacy.url, 5000);

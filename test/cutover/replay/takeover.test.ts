@@ -2,7 +2,6 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { pause, resume, startBridgeProcess, type Server } from '../../../scripts/drills/processes.ts';
 import { createReplayQueue, type ReplayQueue } from '../../../src/cutover/replay/queue/queue.ts';
-import { closeRedis } from '../../../src/redis/connection/connect.ts';
 import {
   cutoverKey,
   denylistKey,
@@ -13,9 +12,8 @@ import {
 import { startLegacy, type Legacy } from '../../legacy/legacy.ts';
 import { createTestOrganization } from '../../support/bridge.ts';
 import { freshPrefix, testRedisUrl } from '../../support/redis.ts';
-import { openTestStore } from '../../support/store.ts';
-import type { RedisClient } from '../../../src/redis/connection/client.ts';
 import { until } from '../../support/until.ts';
+import { useTestStore } from '../../support/use-store.ts';
 
 /*
  * Two real bridges in mode reverse. The one that replays is killed: while the legacy service has a change that has not
@@ -26,7 +24,7 @@ const organizationId = 'acme';
 const prefix = freshPrefix();
 const users = Array.from({ length: 8 }, (_, n) => `user-${n}`);
 let legacy: Legacy;
-let store: RedisClient;
+const store = await useTestStore();
 let queue: ReplayQueue;
 let keys: string[];
 let adminKey: string;
@@ -34,7 +32,6 @@ let bridges: Server[];
 
 beforeAll(async () => {
   legacy = await startLegacy();
-  store = await openTestStore();
   queue = createReplayQueue(store, prefix);
   await store.hset(cutoverKey(prefix), { mode: 'reverse', epoch: 1, since: Date.now(), by: 'test' });
   const config = { keyPrefix: prefix, organizationHeader: 'x-platform-organization-id' };
@@ -60,7 +57,6 @@ beforeAll(async () => {
 });
 afterAll(async () => {
   for (const bridge of bridges) await bridge.stop();
-  await closeRedis(store);
   await legacy.close();
 });
 

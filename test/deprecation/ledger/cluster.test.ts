@@ -7,9 +7,10 @@ import { reportUsage } from '../../../src/deprecation/reports/report.ts';
 import { retireCheck } from '../../../src/deprecation/reports/retire-check.ts';
 import { readUsageQuery } from '../../../src/deprecation/reports/usage-query.ts';
 import type { RedisClient } from '../../../src/redis/connection/client.ts';
-import { closeRedis, connectRedis } from '../../../src/redis/connection/connect.ts';
+import { closeRedis } from '../../../src/redis/connection/connect.ts';
 import { organizationsKey } from '../../../src/redis/keys.ts';
 import { startCluster, type RedisCluster } from '../../support/servers/redis-cluster.ts';
+import { openTestStore } from '../../support/store.ts';
 
 const NOW = Date.parse('2027-03-01T12:00:00Z');
 const log = createLog('silent');
@@ -18,7 +19,7 @@ let client: RedisClient;
 
 beforeAll(async () => {
   cluster = await startCluster();
-  client = await connectRedis(cluster.url);
+  client = await openTestStore(cluster.url);
 });
 afterAll(async () => {
   await closeRedis(client);

@@ -1,23 +1,17 @@
-import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { describe, expect, test } from '@jest/globals';
 import { Redis } from 'ioredis';
 import { createLog } from '../../../src/log.ts';
 import { findGaps, readCoverage } from '../../../src/deprecation/ledger/coverage.ts';
 import { createLedger, type LedgerOptions } from '../../../src/deprecation/ledger/ledger.ts';
 import { tallyLimits, type Call } from '../../../src/deprecation/ledger/tally.ts';
-import type { RedisClient } from '../../../src/redis/connection/client.ts';
-import { closeRedis, connectRedis } from '../../../src/redis/connection/connect.ts';
 import { organizationsKey } from '../../../src/redis/keys.ts';
 import { scanKeys } from '../../../src/redis/connection/scan.ts';
-import { freshPrefix, startRedis, testRedisUrl } from '../../support/redis.ts';
+import { freshPrefix, startRedis } from '../../support/redis.ts';
+import { useTestStore } from '../../support/use-store.ts';
 
 const log = createLog('silent');
 const NOON = Date.parse('2027-03-01T12:00:00Z');
-let redis: RedisClient;
-
-beforeAll(async () => {
-  redis = await connectRedis(testRedisUrl(), { allowEviction: true, commandTimeout: 10_000 });
-});
-afterAll(() => closeRedis(redis));
+const redis = await useTestStore();
 
 const call = (organizationId: string, keyId: string | undefined, more: Partial<Call> = {}): Call => ({
   organizationId,

@@ -1,5 +1,5 @@
 import { setImmediate } from 'node:timers/promises';
-import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { describe, expect, test } from '@jest/globals';
 import { Redis } from 'ioredis';
 import { createLog } from '../../../src/log.ts';
 import { policyKey } from '../../../src/deprecation/ledger/keys.ts';
@@ -11,8 +11,10 @@ import {
 } from '../../../src/deprecation/policy/policy-store.ts';
 import type { PolicyLayer } from '../../../src/deprecation/policy/policy.ts';
 import type { RedisClient } from '../../../src/redis/connection/client.ts';
-import { closeRedis, connectRedis } from '../../../src/redis/connection/connect.ts';
-import { freshPrefix, startRedis, testRedisUrl } from '../../support/redis.ts';
+import { closeRedis } from '../../../src/redis/connection/connect.ts';
+import { freshPrefix, startRedis } from '../../support/redis.ts';
+import { useTestStore } from '../../support/use-store.ts';
+import { openTestStore } from '../../support/store.ts';
 
 const NOW = Date.parse('2027-03-01T12:00:00Z');
 const defaults = [{ deprecatedAt: Date.parse('2026-11-01T00:00:00Z') }];
@@ -20,12 +22,7 @@ const log = createLog('error');
 const JUNE = Date.parse('2027-06-01');
 const set = (client: RedisClient, prefix: string, layer: PolicyLayer) =>
   changePolicy(client, prefix, setInLayer(layer), { defaults, now: NOW });
-let redis: RedisClient;
-
-beforeAll(async () => {
-  redis = await connectRedis(testRedisUrl(), { allowEviction: true, commandTimeout: 10_000 });
-});
-afterAll(() => closeRedis(redis));
+const redis = await useTestStore();
 
 describe('the policy in Redis', () => {
   test('takes effect on every instance without a restart', async () => {
@@ -44,8 +41,7 @@ describe('the policy in Redis', () => {
 
   test('keeps the changes of all operators who change it at the same time', async () => {
     const prefix = freshPrefix();
-    const open = () => connectRedis(testRedisUrl(), { allowEviction: true, commandTimeout: 10_000 });
-    const clients = await Promise.all(Array.from({ length: 4 }, open));
+    const clients = await Promise.all(Array.from({ length: 4 }, () => openTestStore()));
     const changes = clients.flatMap((client, c) =>
       Array.from({ length: 5 }, (_, i) =>
         set(client, prefix, { brownouts: [{ start: JUNE + 10 * c + i, end: JUNE + 10 * c + i + 1 }] }),

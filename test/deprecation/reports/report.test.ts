@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { describe, expect, test } from '@jest/globals';
 import { createLog } from '../../../src/log.ts';
 import { dayName, dayOf } from '../../../src/lib/days.ts';
 import {
@@ -13,19 +13,15 @@ import { retireCheck, retireCheckLines } from '../../../src/deprecation/reports/
 import type { Call } from '../../../src/deprecation/ledger/tally.ts';
 import { reportCsv, reportLines } from '../../../src/deprecation/reports/report-text.ts';
 import { groups, readUsageQuery } from '../../../src/deprecation/reports/usage-query.ts';
-import type { RedisClient } from '../../../src/redis/connection/client.ts';
-import { closeRedis, connectRedis } from '../../../src/redis/connection/connect.ts';
+import { closeRedis } from '../../../src/redis/connection/connect.ts';
 import { organizationBase, organizationsKey } from '../../../src/redis/keys.ts';
-import { freshPrefix, startRedis, testRedisUrl } from '../../support/redis.ts';
+import { freshPrefix, startRedis } from '../../support/redis.ts';
+import { useTestStore } from '../../support/use-store.ts';
+import { openTestStore } from '../../support/store.ts';
 
 const log = createLog('silent');
 const at = (text: string) => Date.parse(text);
-let redis: RedisClient;
-
-beforeAll(async () => {
-  redis = await connectRedis(testRedisUrl(), { allowEviction: true, commandTimeout: 10_000 });
-});
-afterAll(() => closeRedis(redis));
+const redis = await useTestStore();
 
 /** A ledger at work since `start`, whose clock goes where the calls go. */
 async function history(start: string, calls: [when: string, call: Partial<Call>][], end: string) {
@@ -223,7 +219,7 @@ describe('the usage report', () => {
 
   test('reads many clients and days from Redis in few commands', async () => {
     const own = await startRedis();
-    const client = await connectRedis(own.url, { allowEviction: true });
+    const client = await openTestStore(own.url);
     const now = at('2027-03-31T12:00:00Z');
     const today = dayOf(now);
     const base = organizationBase('pb:', 'acme');

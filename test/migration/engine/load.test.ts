@@ -1,7 +1,7 @@
 import { appendFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import { runTool } from '../../support/admin.ts';
 import { closeRedis } from '../../../src/redis/connection/connect.ts';
@@ -12,18 +12,10 @@ import { openChosen } from '../../../src/migration/engine/read/choose.ts';
 import { openTestStore } from '../../support/bridge.ts';
 import { createTestContext } from '../context.ts';
 import { createTool, ended, writeSource, type Tool } from '../tool.ts';
-import type { RedisClient } from '../../../src/redis/connection/client.ts';
 import { until } from '../../support/until.ts';
+import { useTestStore } from '../../support/use-store.ts';
 
-let store: RedisClient;
-
-beforeAll(async () => {
-  store = await openTestStore();
-});
-
-afterAll(async () => {
-  await closeRedis(store);
-});
+const store = await useTestStore();
 
 async function keysOf(tool: Tool): Promise<string[]> {
   const all: string[] = [];

@@ -16,10 +16,10 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, describe, expect, test } from '@jest/globals';
 import type { RedisClient } from '../../../src/redis/connection/client.ts';
-import { connectRedis } from '../../../src/redis/connection/connect.ts';
 import { type Embedded, openEmbedded } from '../../../src/redis/connection/embedded.ts';
 import { isRunning } from '../../support/redis.ts';
 import { until } from '../../support/until.ts';
+import { openTestStore } from '../../support/store.ts';
 
 const opened: (() => unknown)[] = [];
 afterEach(async () => {
@@ -38,7 +38,7 @@ function closing(embedded: Embedded): Embedded {
 }
 
 async function open(url: string): Promise<RedisClient> {
-  const client = await connectRedis(url);
+  const client = await openTestStore(url);
   opened.push(() => client.disconnect());
   return client;
 }

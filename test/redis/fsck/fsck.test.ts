@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, beforeEach, describe, expect, jest, test } from '@jest/globals';
+import { beforeEach, describe, expect, jest, test } from '@jest/globals';
 import { encodeReference } from '../../../src/domain/profile.ts';
 import { defaultSettings } from '../../../src/domain/settings.ts';
 import { createApiKey, revokeApiKey } from '../../../src/redis/operator/api-keys.ts';
@@ -15,8 +15,9 @@ import { readWriteSnapshot } from '../../../src/redis/changes.ts';
 import { openTestStore } from '../../support/store.ts';
 import { startCluster } from '../../support/servers/redis-cluster.ts';
 import { freshPrefix } from '../../support/redis.ts';
-import { storeTime, type RedisClient } from '../../../src/redis/connection/client.ts';
+import { storeTime } from '../../../src/redis/connection/client.ts';
 import { script } from '../../../src/redis/connection/script-loader.ts';
+import { useTestStore } from '../../support/use-store.ts';
 
 const reindexOpen = script<(string | number)[], unknown>('reindex/open');
 const reindexNames = script<(string | number)[], unknown>('reindex/names');
@@ -25,18 +26,14 @@ const hat = { datasourceId: 'hats', objectDefinitionId: 'top hat' };
 const file = 'AAAAAAAAAAAAAAAAAAAAAA.png';
 const organizationId = 'acme {1}';
 
-let store: RedisClient;
+let store = await useTestStore();
 let prefix: string;
 let base: string;
-beforeAll(async () => {
-  store = await openTestStore();
-});
 beforeEach(async () => {
   prefix = freshPrefix();
   base = organizationBase(prefix, organizationId);
   await fill();
 });
-afterAll(() => closeRedis(store));
 
 const put = async (user: string, username: string, on = store) =>
   (await putProfile(on, base, user, { username }, await readWriteSnapshot(on, base, user))).kind;

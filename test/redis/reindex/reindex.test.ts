@@ -206,7 +206,6 @@ describe('changing how names are compared', () => {
       const kinds = faults.map(({ kind, isRepaired }) => `${kind} ${isRepaired}`);
       expect(kinds.filter((kind) => kind !== 'generation-left-over true')).toEqual([]);
     },
-    30_000,
   );
 
   test('removes no part of a generation that is in force or being built', async () => {

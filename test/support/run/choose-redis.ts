@@ -2,9 +2,10 @@ import { spawnSync } from 'node:child_process';
 import { request } from 'node:http';
 import { Cluster } from 'ioredis';
 import { GenericContainer, Wait } from 'testcontainers';
-import { closeRedis, connectRedis } from '../../../src/redis/connection/connect.ts';
+import { closeRedis } from '../../../src/redis/connection/connect.ts';
 import { startCluster } from '../servers/redis-cluster.ts';
 import { runPrefix, startRedis } from '../redis.ts';
+import { openTestStore } from '../store.ts';
 
 export interface ChosenRedis {
   url: string;
@@ -99,7 +100,7 @@ async function dockerLacks(image: string, host = 'unix:///var/run/docker.sock'):
 
 /** A Redis that outlives the run is left as it was found. */
 async function removeKeys(url: string): Promise<void> {
-  const client = await connectRedis(url, { allowEviction: true, commandTimeout: 10_000 });
+  const client = await openTestStore(url);
   for (const node of client instanceof Cluster ? client.nodes('master') : [client]) {
     for await (const keys of node.scanStream({ match: `${runPrefix()}*`, count: 1000 })) {
       await Promise.all((keys as string[]).map((key) => node.unlink(key)));

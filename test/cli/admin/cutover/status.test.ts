@@ -1,6 +1,4 @@
-import { afterAll, beforeAll, expect, test } from '@jest/globals';
-import type { RedisClient } from '../../../../src/redis/connection/client.ts';
-import { closeRedis } from '../../../../src/redis/connection/connect.ts';
+import { beforeAll, expect, test } from '@jest/globals';
 import {
   cutoverKey,
   failedAdoptionsKey,
@@ -11,13 +9,12 @@ import {
 } from '../../../../src/redis/keys.ts';
 import { runTool } from '../../../support/admin.ts';
 import { freshPrefix, testRedisUrl } from '../../../support/redis.ts';
-import { openTestStore } from '../../../support/store.ts';
+import { useTestStore } from '../../../support/use-store.ts';
 
-let store: RedisClient;
+const store = await useTestStore();
 const prefix = freshPrefix();
 const at = Date.UTC(2025, 2, 1);
 beforeAll(async () => {
-  store = await openTestStore();
   await store.hset(cutoverKey(prefix), { mode: 'reverse', epoch: 3, since: Date.now(), by: 'test' });
   await store.sadd(forwardedOrganizationsKey(prefix), 'acme');
   const users = Array.from({ length: 7 }, (_, n) => [
@@ -28,7 +25,6 @@ beforeAll(async () => {
   await store.hset(unsettledKey(organizationBase(prefix, 'acme')), { 'user-9': `5:${at}:${at}` });
   await store.set(legacyPicturesKey(prefix), `1204 ${Date.now() - 3 * 60_000}`);
 });
-afterAll(() => closeRedis(store));
 
 const run = async (command: string) =>
   await runTool({ REDIS_URL: testRedisUrl(), KEY_PREFIX: prefix, ALLOW_EVICTION: '1' }, command);

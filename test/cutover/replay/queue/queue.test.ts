@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
+import { beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
 import { randomBytes } from 'node:crypto';
 import fc from 'fast-check';
 import {
@@ -10,7 +10,6 @@ import type { AcceptedChange } from '../../../../src/cutover/replay/queue/change
 import { currentProfile } from '../../../../src/cutover/replay/current-state.ts';
 import { createReplayQueue, type ReplayQueue } from '../../../../src/cutover/replay/queue/queue.ts';
 import { defaultSettings } from '../../../../src/domain/settings.ts';
-import { closeRedis } from '../../../../src/redis/connection/connect.ts';
 import { banUsernames, overwriteDenylist, removeDenied } from '../../../../src/redis/denylist.ts';
 import { organizationBase, unreferencedPicturesKey } from '../../../../src/redis/keys.ts';
 import { createReplayListings, type ReplayListings } from '../../../../src/redis/replay-listings.ts';
@@ -21,10 +20,10 @@ import type { ProfileChange } from '../../../../src/domain/profile.ts';
 import { trackPending } from '../../../../src/media/lifecycle.ts';
 import { anyCommand, run, type Command, type Model } from '../../../redis/model.ts';
 import { freshPrefix } from '../../../support/redis.ts';
-import { openTestStore } from '../../../support/store.ts';
-import { storeTime, type RedisClient } from '../../../../src/redis/connection/client.ts';
+import { storeTime } from '../../../../src/redis/connection/client.ts';
+import { useTestStore } from '../../../support/use-store.ts';
 
-let store: RedisClient;
+const store = await useTestStore();
 let credentials: ReplayCredentials;
 let prefix: string;
 let base: string;
@@ -33,7 +32,6 @@ let listings: ReplayListings;
 const organizationId = 'acme';
 
 beforeAll(async () => {
-  store = await openTestStore();
   credentials = createReplayCredentials([randomBytes(32)]);
 });
 beforeEach(async () => {
@@ -43,7 +41,6 @@ beforeEach(async () => {
   listings = createReplayListings(store, prefix);
   await saveSettings(store, prefix, organizationId, defaultSettings);
 });
-afterAll(() => closeRedis(store));
 
 /** What a change is judged by in the mode reverse. */
 async function inReverse(userId?: string, most = 1000): Promise<WriteSnapshot> {
