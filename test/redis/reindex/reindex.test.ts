@@ -178,8 +178,8 @@ describe('changing how names are compared', () => {
   test.each(['is killed at', 'waits beyond its lease at', 'loses the reply to'] as const)(
     'loses no name and no entry of the denylist, whatever call it %s',
     async (fault) => {
-      const lease = 300;
-      const interrupted = async (call: number) => {
+      const lease = 1000;
+      const interrupted = async (call: number): Promise<boolean> => {
         const base = await newOrganization();
         await put(base, 'ada', 'Ada');
         await banUsernames(await context(base), new Map([['Root', 'x']]));
@@ -190,10 +190,14 @@ describe('changing how names are compared', () => {
         const first = await changeComparison(tool.store, base, 'case-insensitive', { lease }).catch(
           () => undefined,
         );
+        // The machine was slower than the lease.
+        if (first?.kind === 'lapsed' && !tool.wasReached()) return await interrupted(call);
         if (first?.kind === 'rebuilt') expect(await put(base, 'eve', 'ADA')).toBe('taken');
         expect(await put(base, 'eve', 'Ada')).toBe('taken');
         expect(await put(base, 'eve', 'Root')).toBe('denied');
-        const again = await changeComparison(store, base, 'case-insensitive', { lease });
+        const change = () => changeComparison(store, base, 'case-insensitive', { lease });
+        let again = await change();
+        while (again.kind === 'lapsed') again = await change();
         expect(['rebuilt', 'unchanged']).toContain(again.kind);
         expect(await put(base, 'eve', 'ADA')).toBe('taken');
         expect(await put(base, 'eve', 'ROOT')).toBe('denied');
