@@ -60,22 +60,20 @@ local function find_caller(sha256)
   return { keyId = key[1], role = role, userId = key[3] or nil, client = key[4] or nil }
 end
 
--- Percent-encodes as JavaScript's encodeURIComponent does.
-local function encoded(text)
-  return (string.gsub(text, "[^%w%-_.!~*'()]", function(byte) return string.format('%%%02X', string.byte(byte)) end))
-end
-
 -- The URL of a reference: the catalogue's, else the one kept with it, else by the organization's template; or nil.
 local function url_of(reference, kept)
   local url = redis.call('HGET', objects_key(), reference) or kept
   if url then return url end
   local template = redis.call('HGET', settings_key(), 'template')
   if not template then return nil end
-  local datasource, object = string.match(reference, '^([^\n]*)\n(.*)$')
+  -- As JavaScript's encodeURIComponent does; the line feed separates the two ids.
+  local encoded = string.gsub(reference, "[^%w%-_.!~*'()\n]", function(byte)
+    return string.format('%%%02X', string.byte(byte))
+  end)
+  local datasource, object = string.match(encoded, '^([^\n]*)\n([^\n]*)$')
   -- fsck reports a reference that is not two ids; who reads the profile must not fail for it.
   if not datasource then return nil end
-  local ids = { datasourceId = encoded(datasource), objectDefinitionId = encoded(object) }
-  return (string.gsub(template, '{(%a+)}', ids))
+  return (string.gsub(template, '{(%a+)}', { datasourceId = datasource, objectDefinitionId = object }))
 end
 
 -- A user's profile (domain/profile.ts), or nil if there is none. An unverified wallet (wu) is never shown.
