@@ -3,11 +3,6 @@
 -- Adds one batch of counted calls to an organization's ledger, once, however often it is sent.
 -- README.md of src/deprecation describes the keys.
 --
--- ARGV[1]  the instance that counted
--- ARGV[2]  number of the batch, growing per instance
--- ARGV[3]  seconds that the number of the last batch, and what is known of a key, are kept
--- ARGV[4]  ms: keys not used since are forgotten
--- ARGV[5]  user agents remembered per key
 -- ARGV[6]  JSON {days: {day: when it expires, seconds…},
 --                keys: [[key id, client label or '', uses, agents]…]}
 --            uses    [[operation, first ms, last ms, [[day, status class, calls]…]]…]
@@ -15,11 +10,15 @@
 --
 -- 'recorded'
 -- 'already'   this batch has been recorded before
-local done = usage_flush_key(ARGV[1])
+
+-- The number grows with each batch of the instance that counted. What is known of a key is kept for some seconds, with
+-- so many user agents; keys not used since `forget_before` (ms) are forgotten.
+local instance, number, kept_seconds, forget_before, most_agents = unpack(ARGV, 1, 5)
+local done = usage_flush_key(instance)
 local latest = redis.call('GET', done)
-if latest and tonumber(latest) >= tonumber(ARGV[2]) then return 'already' end
+if latest and tonumber(latest) >= tonumber(number) then return 'already' end
 -- For as long as the counts: the same batch may be sent again after an outage of any length.
-redis.call('SET', done, ARGV[2], 'EX', ARGV[3])
+redis.call('SET', done, number, 'EX', kept_seconds)
 
 -- The oldest agent makes room.
 local function remember(own, agent, at)
@@ -35,7 +34,7 @@ local function remember(own, agent, at)
       if all[i] ~= field and tonumber(all[i + 1]) <= oldest_at then oldest, oldest_at = all[i], tonumber(all[i + 1]) end
     end
   end
-  if agents > tonumber(ARGV[5]) then redis.call('HDEL', own, oldest) end
+  if agents > tonumber(most_agents) then redis.call('HDEL', own, oldest) end
 end
 
 local batch = cjson.decode(ARGV[6])
@@ -56,10 +55,10 @@ for _, key in ipairs(batch.keys) do
   end
   if client ~= '' then redis.call('HSET', own, 'c', client) end
   for _, agent in ipairs(agents) do remember(own, agent[1], agent[2]) end
-  redis.call('EXPIRE', own, ARGV[3])
+  redis.call('EXPIRE', own, kept_seconds)
   redis.call('ZADD', used_keys_key(), 'GT', seen, id)
 end
 for day, expiry in pairs(batch.days) do redis.call('EXPIREAT', usage_day_key(day), expiry) end
-redis.call('ZREMRANGEBYSCORE', used_keys_key(), '-inf', '(' .. ARGV[4])
-redis.call('EXPIRE', used_keys_key(), ARGV[3])
+redis.call('ZREMRANGEBYSCORE', used_keys_key(), '-inf', '(' .. forget_before)
+redis.call('EXPIRE', used_keys_key(), kept_seconds)
 return 'recorded'
