@@ -2,6 +2,7 @@ import { spawnSync } from 'node:child_process';
 import { writeFileSync } from 'node:fs';
 import { availableParallelism, cpus } from 'node:os';
 import { Command } from 'commander';
+import { table } from '../../src/lib/system/terminal.ts';
 import { notesAndExamples, runTool, say, wholeNumberFrom } from '../program.ts';
 import { openResources, type Plan } from './resources.ts';
 import { generator } from './load/load.ts';
@@ -14,7 +15,6 @@ import { migrate } from './sections/migrate.ts';
 import { names } from './sections/names.ts';
 import { put } from './sections/put.ts';
 import { workers } from './sections/workers.ts';
-import { table } from './report/table.ts';
 
 const sections: readonly Section[] = [get, workers, put, names, lists, memory, migrate, cutover];
 
@@ -74,8 +74,18 @@ async function run(chosen: string[], options: Plan & { output: string }): Promis
     `${JSON.stringify({ date, machine, generator, rounds, seconds, sections: results }, null, 2)}\n`,
   );
   process.stdout.write(
-    `\n${table(Object.values(results).flat())}\n\n` +
+    `\n${tableOf(Object.values(results).flat())}\n\n` +
       `${date}, ${machine}; ${generator}, medians of ${rounds} rounds of ${seconds} s; also in ${output}\n`,
+  );
+}
+
+function tableOf(rows: readonly Row[]): string {
+  return table(
+    ['measured', 'result', 'min..max', 'aim', 'met', 'absolute (noise)'],
+    rows.map(({ what, result, spread, aim, met, noise }) => {
+      const verdict = met === undefined ? undefined : met ? 'met' : 'MISSED';
+      return [what, result, spread, aim, verdict, noise];
+    }),
   );
 }
 

@@ -17,8 +17,8 @@ export function bucketsFor(names: number): number {
 }
 
 /** The bucket of a name, given their number, as in src/redis/lua/lib/names.lua. */
-export function bucketOf(form: string, buckets: number): string {
-  const place = Number.parseInt(hash('sha1', form).slice(0, 8), 16);
+export function bucketOf(name: string, buckets: number): string {
+  const place = Number.parseInt(hash('sha1', name).slice(0, 8), 16);
   const range = 2 ** Math.ceil(Math.log2(buckets));
   const number = place % range;
   return String(number < buckets ? number : place % (range / 2));
@@ -42,7 +42,7 @@ export async function pipeProfiles(port: number, { organizations, profilesEach }
       let text = '';
       for (let user = from; user < Math.min(from + 1000, profilesEach); user++) {
         const id = userId(user);
-        const name = nameOf(user);
+        const name = longNameOf(user);
         text += command('HSET', profileKey(base, id), 't', '1780000000000', 'u', name);
         text += command('HSET', profileKey(base, id), 'ar', reference, 'pu', pictureUrl, 'w', wallet);
         text += command('HSET', namesBucketKey(base, '0', bucketOf(name, buckets)), name, id);
@@ -55,7 +55,8 @@ export async function pipeProfiles(port: number, { organizations, profilesEach }
   if (!said.includes('errors: 0,')) throw new Error(`redis-cli --pipe: ${said}`);
 }
 
-function nameOf(user: number): string {
+/** The name of user number `user` among millions. */
+export function longNameOf(user: number): string {
   return `player-${String(user).padStart(7, '0')}`;
 }
 

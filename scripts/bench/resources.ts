@@ -2,7 +2,7 @@ import { createReleasers } from '../../src/lib/releasers.ts';
 import { closeRedis, connectRedis } from '../../src/redis/connection/connect.ts';
 import { startRedis } from '../../test/support/redis.ts';
 import { seedAfternoon, seedOrganization } from './load/seed.ts';
-import { serve, serveBridge, type Served } from './servers/serve.ts';
+import { kept, serve, serveBridge, type Served } from './servers/serve.ts';
 import type { RedisClient } from '../../src/redis/connection/client.ts';
 
 export interface Plan {
@@ -63,14 +63,9 @@ export async function openResources(plan: Plan, say: (line: string) => void): Pr
     ];
     await Promise.all(seeding);
 
-    const kept = async (serving: Promise<Served>): Promise<Served> => {
-      const server = await serving;
-      releasers.onClose('server', server.stop);
-      return server;
-    };
-    const openBridge = async (environment: Record<string, string>): Promise<Served> =>
-      await kept(serveBridge(redisUrl, environment));
-    const open = async (file: string): Promise<Served> => await kept(serve(file, { REDIS_URL: redisUrl }));
+    const openBridge = (environment: Record<string, string>): Promise<Served> =>
+      kept(releasers, serveBridge(redisUrl, environment));
+    const open = (file: string): Promise<Served> => kept(releasers, serve(file, { REDIS_URL: redisUrl }));
     return {
       ...plan,
       redisUrl,

@@ -93,11 +93,16 @@ export async function startBridgeProcess(
   };
 }
 
+/** Kills a process at the end of this one. */
+export function endWithUs(child: ChildProcess): void {
+  const kill = (): void => void child.kill('SIGKILL');
+  process.once('exit', kill);
+  child.once('exit', () => process.off('exit', kill));
+}
+
 async function untilListening(child: ChildProcess): Promise<void> {
   let complaint = '';
-  const killWithUs = (): void => void child.kill('SIGKILL');
-  process.once('exit', killWithUs);
-  child.once('exit', () => process.off('exit', killWithUs));
+  endWithUs(child);
   child.stderr?.on('data', (chunk: Buffer) => (complaint += chunk.toString()));
   await new Promise<void>((resolve, reject) => {
     if (child.stdout !== null) {

@@ -1,6 +1,7 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import type { Ran } from '../../test/support/admin.ts';
+import { endWithUs } from './processes.ts';
 
 /** The operator's tool as a process, which ends with this one at the latest. */
 export interface ToolProcess {
@@ -19,15 +20,11 @@ export function startTool(
     env: { PATH: process.env['PATH'], ...environment },
     stdio: ['ignore', 'pipe', 'pipe'],
   });
-  const killWithUs = (): void => void child.kill('SIGKILL');
-  process.once('exit', killWithUs);
+  endWithUs(child);
   const ran: Ran = { code: -1, out: '', err: '' };
   child.stdout.on('data', (chunk: Buffer) => (ran.out += chunk.toString()));
   child.stderr.on('data', (chunk: Buffer) => (ran.err += chunk.toString()));
-  const ended = once(child, 'close').then(([code]) => {
-    process.off('exit', killWithUs);
-    return { ...ran, code: Number(code ?? -1) };
-  });
+  const ended = once(child, 'close').then(([code]) => ({ ...ran, code: Number(code ?? -1) }));
   return {
     pid: () => child.pid ?? 0,
     kill: async () => {

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { encodeReference } from '../../../src/domain/profile.ts';
 import { namesBucketKey, profileKey, settingsKey } from '../../../src/redis/keys.ts';
 import { avatar, avatarUrl, baseOf, pictureUrl, userId, wallet } from '../load/seed.ts';
-import { bucketOf, bucketsFor, command } from '../pipe.ts';
+import { bucketOf, bucketsFor, command, longNameOf as nameOf } from '../pipe.ts';
 
 export const organization = 'migrate';
 export const changedAt = 1_767_323_045_678;
@@ -53,10 +53,6 @@ export async function writeTable(path: string, count: number): Promise<void> {
     for (let user = 0; user < count; user += 1)
       yield `${userId(user)}\t${nameOf(user)}\t${bucketOf(nameOf(user), buckets)}\n`;
   });
-}
-
-function nameOf(user: number): string {
-  return `player-${String(user).padStart(7, '0')}`;
 }
 
 function record(organizationId: string, user: number, padding = ''): object {

@@ -9,7 +9,7 @@ import { compare, speed } from '../report/compare.ts';
 import { judged, ratioRow, type Row, type Section } from '../report/section.ts';
 import { median, ratio } from '../report/stats.ts';
 import { openStore, type Resources } from '../resources.ts';
-import { serve, serveBridge, type Served } from '../servers/serve.ts';
+import { kept, serve, serveBridge, type Served } from '../servers/serve.ts';
 
 const read: Workload = {
   method: 'GET',
@@ -40,19 +40,14 @@ export const cutover: Section = {
     try {
       const loop = openClosedLoop();
       releasers.onClose('load', loop.close);
-      const kept = async (serving: Promise<Served>): Promise<Served> => {
-        const server = await serving;
-        releasers.onClose('server', server.stop);
-        return server;
-      };
-      const legacy = async (): Promise<Served> => await kept(serve('legacy.ts', {}));
+      const legacy = (): Promise<Served> => kept(releasers, serve('legacy.ts', {}));
       /** A bridge in this mode, on a Redis of its own. */
       const openBridge = async (mode: 'shadow' | 'mirror'): Promise<Served> => {
         const { url, store, close } = await openStore();
         releasers.onClose('redis', close);
         await seedOrganization(store, 'bridge');
         const environment = { LEGACY_BASE_URL: (await legacy()).url };
-        const bridge = await kept(serveBridge(url, environment));
+        const bridge = await kept(releasers, serveBridge(url, environment));
         if (mode !== 'shadow') await setMode({ REDIS_URL: url, ...environment }, mode);
         return bridge;
       };

@@ -3,7 +3,7 @@ import { defaultSettings } from '../../../src/domain/settings.ts';
 import { saveSettings } from '../../../src/redis/organizations.ts';
 import { openStore, usedMemory } from '../resources.ts';
 import { judged, type Row, type Section } from '../report/section.ts';
-import { avatar, baseOf, pictureUrl, userId, wallet } from '../load/seed.ts';
+import { avatar, baseOf, pictureUrl, userId, usernameOf, wallet } from '../load/seed.ts';
 import type { RedisClient } from '../../../src/redis/connection/client.ts';
 import { migrateProfiles } from '../../../src/migration/engine/scripts.ts';
 
@@ -56,7 +56,7 @@ async function bringIn(store: RedisClient, organization: string, reference: stri
   const rest = ['pu', pictureUrl, 'ar', reference, 'w', wallet, 't', now];
   for (let done = 0; done < profiles; done += batch) {
     const rows = Array.from({ length: batch }, (_, i) => {
-      const name = `player-${String(done + i).padStart(6, '0')}`;
+      const name = usernameOf(done + i);
       return [userId(done + i), name, now, '', '', '', 'u', name, ...rest];
     });
     const reply = await migrateProfiles(

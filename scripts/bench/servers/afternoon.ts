@@ -1,8 +1,8 @@
 // What one would write in an afternoon: Express and ioredis as their introductions show them, with its own keys.
-import type { AddressInfo } from 'node:net';
 import express from 'express';
 import { Redis } from 'ioredis';
 import type { ObjectReference } from '../../../src/domain/profile.ts';
+import { listenForBench } from './announce.ts';
 
 const redis = new Redis(process.env['REDIS_URL'] ?? '');
 const app = express();
@@ -60,9 +60,4 @@ app.put('/api/profile/', async (req, res) => {
   });
 });
 
-const server = app.listen(0, '127.0.0.1', () => {
-  const { port } = server.address() as AddressInfo;
-  process.stdout.write(`{"message":"listening","url":"http://127.0.0.1:${port}"}\n`);
-});
-// Ends with the bench, however that ends.
-process.stdin.resume().on('end', () => process.exit());
+listenForBench(app);

@@ -1,10 +1,10 @@
 // The limit: what node:http and one command of ioredis cost, without the bridge. GET is one HMGET; a username change
 // and a ban are one call of the bridge's own script. No authentication, no validation.
-import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
-import type { AddressInfo } from 'node:net';
+import type { IncomingMessage, ServerResponse } from 'node:http';
 import { Redis } from 'ioredis';
 import { profileKey } from '../../../src/redis/keys.ts';
 import { baseOf, playerKey, userId } from '../load/seed.ts';
+import { listenForBench } from './announce.ts';
 import { script } from '../../../src/redis/connection/script-loader.ts';
 
 const putProfile = script<(string | number)[], { kind: string }>('profile/put');
@@ -65,12 +65,6 @@ function answer(response: ServerResponse, text: string, status = 200): void {
 }
 
 const handlers = { GET: get, PUT: rename, POST: ban };
-const server = createServer((request, response) => {
+listenForBench((request, response) => {
   handlers[request.method as keyof typeof handlers](request, response).catch(() => answer(response, '', 500));
 });
-server.listen(0, '127.0.0.1', () => {
-  const { port } = server.address() as AddressInfo;
-  process.stdout.write(`{"message":"listening","url":"http://127.0.0.1:${port}"}\n`);
-});
-// Ends with the bench, however that ends.
-process.stdin.resume().on('end', () => process.exit());

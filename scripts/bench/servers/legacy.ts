@@ -1,10 +1,10 @@
 // A stand-in for the legacy service: profiles in memory, answered at once. Its clients notice nothing but the time that
 // a bridge in front of it adds; a real service takes longer, so the same time matters less.
-import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
-import type { AddressInfo } from 'node:net';
+import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { ChangedProfile, Profile } from '../../../src/contract/types.gen.ts';
 import { users } from '../load/load.ts';
 import { avatar, avatarUrl, pictureUrl, playerKey, usernameOf, wallet } from '../load/seed.ts';
+import { listenForBench } from './announce.ts';
 
 const profiles = new Map<string, Profile>();
 for (let user = 0; user < users; user++) {
@@ -44,12 +44,6 @@ function send(response: ServerResponse, status: number, body: object): void {
   response.end(text);
 }
 
-const server = createServer((request, response) => {
+listenForBench((request, response) => {
   answer(request, response).catch(() => send(response, 400, { error: 'unreadable' }));
 });
-server.listen(0, '127.0.0.1', () => {
-  const { port } = server.address() as AddressInfo;
-  process.stdout.write(`{"message":"listening","url":"http://127.0.0.1:${port}"}\n`);
-});
-// Ends with the bench, however that ends.
-process.stdin.resume().on('end', () => process.exit());

@@ -5,6 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
+import type { Releasers } from '../../../src/lib/releasers.ts';
 import { cpuSeconds, residentMiB } from './processes.ts';
 
 /** A server in a separate process, which may start further ones. */
@@ -15,6 +16,13 @@ export interface Served {
   /** The resident memory of all, in MiB; undefined if the machine does not tell. */
   residentMiB: () => number | undefined;
   stop: () => Promise<void>;
+}
+
+/** A server that is stopped with the other resources. */
+export async function kept(releasers: Releasers, serving: Promise<Served>): Promise<Served> {
+  const server = await serving;
+  releasers.onClose('server', server.stop);
+  return server;
 }
 
 /**

@@ -29,7 +29,7 @@ interface Profile {
 export interface Organization {
   comparison: UsernameComparison;
   profiles: ReadonlyMap<string, Profile>;
-  /** Form → name as it was given. */
+  /** Normalized name → name as it was given. */
   denied: ReadonlyMap<string, string>;
 }
 
@@ -85,7 +85,7 @@ function isObservation({ kind }: Input, outcome: string): boolean {
 }
 
 function step(state: Organization, input: Input): Step<Organization>[] {
-  const form = (name: string): string => normalizedName(name, state.comparison);
+  const normalized = (name: string): string => normalizedName(name, state.comparison);
   const unchanged = (outcome: string): Step<Organization> => ({ outcome, after: state });
 
   switch (input.kind) {
@@ -99,7 +99,7 @@ function step(state: Organization, input: Input): Step<Organization>[] {
       if (username !== undefined && username !== before.username) {
         const holder = holderOf(state, username);
         const isTaken = holder !== undefined && holder !== user;
-        const isDenied = state.denied.has(form(username));
+        const isDenied = state.denied.has(normalized(username));
         const refusals = [...(isDenied ? ['denied'] : []), ...(isTaken ? ['taken'] : [])];
         if (refusals.length > 0) return refusals.map(unchanged);
       }
@@ -110,46 +110,46 @@ function step(state: Organization, input: Input): Step<Organization>[] {
     }
     case 'ban': {
       const { username, replacement, banned } = input;
-      if (state.denied.has(form(username))) return [unchanged('banned')];
+      if (state.denied.has(normalized(username))) return [unchanged('banned')];
       const user = holderOf(state, username);
       let { profiles } = state;
       if (user !== undefined) {
-        if (banned.some((name) => form(name) === form(replacement))) {
+        if (banned.some((name) => normalized(name) === normalized(replacement))) {
           // If the replacement's own ban fails, it is still in use.
           return [unchanged('replacement-denied'), unchanged('replacement-in-use')];
         }
-        if (state.denied.has(form(replacement))) return [unchanged('replacement-denied')];
+        if (state.denied.has(normalized(replacement))) return [unchanged('replacement-denied')];
         if (holderOf(state, replacement) !== undefined) return [unchanged('replacement-in-use')];
         profiles = withProfile(state, user, {
           ...state.profiles.get(user),
           username: replacement,
         }).profiles;
       }
-      const denied = new Map(state.denied).set(form(username), username);
+      const denied = new Map(state.denied).set(normalized(username), username);
       return [{ outcome: 'banned', after: { ...state, profiles, denied } }];
     }
     case 'remove': {
       if (holderOf(state, input.username) !== undefined) return [unchanged('in use')];
       const denied = new Map(state.denied);
-      if (!denied.delete(form(input.username))) return [unchanged('absent')];
+      if (!denied.delete(normalized(input.username))) return [unchanged('absent')];
       return [{ outcome: 'deleted', after: { ...state, denied } }];
     }
     case 'overwrite': {
       const inUse = input.usernames.filter((name) => holderOf(state, name) !== undefined);
       if (inUse.length > 0) return [unchanged(inUseOutcome(inUse))];
-      const denied = new Map(input.usernames.map((name) => [form(name), name]));
+      const denied = new Map(input.usernames.map((name) => [normalized(name), name]));
       return [{ outcome: 'overwritten', after: { ...state, denied } }];
     }
     case 'look-up':
       return [unchanged(holderOf(state, input.username) === undefined ? 'not in use' : 'in use')];
     case 'look-up-denied':
-      return [unchanged(state.denied.has(form(input.username)) ? 'denied' : 'not denied')];
+      return [unchanged(state.denied.has(normalized(input.username)) ? 'denied' : 'not denied')];
     case 'compare': {
       const { comparison } = input;
       if (comparison === state.comparison) return [unchanged('compared')];
       const used = [...state.profiles.values()].flatMap(({ username }) => username ?? []);
-      const forms = new Set(used.map((name) => normalizedName(name, comparison)));
-      if (forms.size < used.length) return [unchanged('collisions')];
+      const normalizedNames = new Set(used.map((name) => normalizedName(name, comparison)));
+      if (normalizedNames.size < used.length) return [unchanged('collisions')];
       // Of denied spellings that become one, any may be the one kept.
       const spellings = [...state.denied.values()];
       return [spellings, spellings.toReversed()].map((names) => {
@@ -161,9 +161,9 @@ function step(state: Organization, input: Input): Step<Organization>[] {
 }
 
 function holderOf({ comparison, profiles }: Organization, name: string): string | undefined {
-  const form = normalizedName(name, comparison);
+  const normalized = normalizedName(name, comparison);
   for (const [user, { username }] of profiles) {
-    if (username !== undefined && normalizedName(username, comparison) === form) return user;
+    if (username !== undefined && normalizedName(username, comparison) === normalized) return user;
   }
   return undefined;
 }

@@ -24,7 +24,7 @@ export interface Deployment {
 export interface DeploymentOptions {
   store: 'single' | 'cluster';
   /** Of the bridges. */
-  environment?: Record<string, string>;
+  environment?: Record<string, string> | undefined;
 }
 
 export async function openDeployment({

@@ -3,7 +3,7 @@ import { number } from '../../../src/lib/numbers.ts';
 import { table } from '../../../src/lib/system/terminal.ts';
 import { openDeployment, type Deployment, type DeploymentOptions } from './deployment.ts';
 import type { Fault } from './fault.ts';
-import { runRound, type RoundResult } from './round.ts';
+import { noResult, runRound, type RoundResult } from './round.ts';
 
 export interface DrillOptions {
   rounds: number;
@@ -36,7 +36,7 @@ export async function drillHistories(
   try {
     for (const [index, fault] of faults.entries()) {
       const share = Math.floor(rounds / faults.length) + (index < rounds % faults.length ? 1 : 0);
-      const result: FaultResult = { fault, rounds: share, ...noResult(), violations: [] };
+      const result: FaultResult = { fault, rounds: share, ...noResult() };
       for (let round = 0; round < share; round++) {
         const roundSeed = seed + index * 1000 + round;
         const found = await attemptRound(fault, roundSeed);
@@ -59,10 +59,6 @@ export async function drillHistories(
 
 const figures = ['operations', 'answered', 'unavailable', 'unanswered', 'lostWrites'] as const;
 
-function noResult(): Omit<RoundResult, 'violations'> {
-  return { operations: 0, answered: 0, unavailable: 0, unanswered: 0, lostWrites: 0 };
-}
-
 function add(sum: RoundResult, found: RoundResult): void {
   for (const figure of figures) sum[figure] += found[figure];
   sum.violations.push(...found.violations);
@@ -80,8 +76,7 @@ function createDeployments() {
       const kind = JSON.stringify([store, environment]);
       if (current?.kind !== kind) {
         await close();
-        const options = environment === undefined ? { store } : { store, environment };
-        current = { kind, deployment: await openDeployment(options) };
+        current = { kind, deployment: await openDeployment({ store, environment }) };
       }
       return current.deployment;
     },

@@ -25,17 +25,14 @@ export interface RoundResult extends Seen {
   violations: { message: string; history: readonly Operation<Input>[] }[];
 }
 
+export function noResult(): RoundResult {
+  return { operations: 0, answered: 0, unavailable: 0, unanswered: 0, lostWrites: 0, violations: [] };
+}
+
 /** Lets clients call while the fault happens, and checks what they saw. The same seed makes the same calls. */
 export async function runRound(deployment: Deployment, fault: Fault, seed: number): Promise<RoundResult> {
   const random = createRandom(seed);
-  const result: RoundResult = {
-    operations: 0,
-    lostWrites: 0,
-    answered: 0,
-    unavailable: 0,
-    unanswered: 0,
-    violations: [],
-  };
+  const result = noResult();
   const report = (message: string, history: readonly Operation<Input>[] = []): void =>
     void result.violations.push({ message, history });
   const fail = (error: unknown): void => report(error instanceof Error ? error.message : String(error));

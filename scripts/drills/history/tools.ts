@@ -102,12 +102,12 @@ function exportedParts(
   profiles: readonly ProfileRecord[],
   denylist: readonly DeniedRecord[],
 ): Part[] {
-  const form = (name: string): string => normalizedName(name, comparison);
+  const normalized = (name: string): string => normalizedName(name, comparison);
   const own = new Map(
     profiles.filter(({ organizationId }) => organizationId === id).map((record) => [record.userId, record]),
   );
   const denied = new Set(
-    denylist.filter(({ organizationId }) => organizationId === id).map(({ username }) => form(username)),
+    denylist.filter(({ organizationId }) => organizationId === id).map(({ username }) => normalized(username)),
   );
   return [
     ...users.map((user): Part => {
@@ -119,7 +119,7 @@ function exportedParts(
       };
     }),
     ...usernames.map((username): Part => {
-      const outcome = denied.has(form(username)) ? 'denied' : 'not denied';
+      const outcome = denied.has(normalized(username)) ? 'denied' : 'not denied';
       return { input: { kind: 'look-up-denied', username }, outcome };
     }),
   ];

@@ -22,7 +22,7 @@ export const usernames: readonly string[] = ['a', 'A', 'b', 'c', 'd', 'é', 'e\u
 
 const anyUser = fc.constantFrom(...users);
 const anyUsername = fc.constantFrom(...usernames);
-/** No two of the same form, however names are compared: the contract answers for each name once. */
+/** No two are the same, however names are compared: the contract answers for each name once. */
 const list = fc.uniqueArray(anyUsername, {
   minLength: 1,
   maxLength: 3,

@@ -7,9 +7,9 @@ import type { RedisClient } from '../../../src/redis/connection/client.ts';
 export interface Contents {
   /** User → username. */
   usernames: Record<string, string>;
-  /** Form → user, from the generation of the name index that is in force. */
+  /** Normalized name → user, from the generation of the name index that is in force. */
   index: Record<string, string>;
-  /** Form → name. */
+  /** Normalized name → name. */
   denied: Record<string, string>;
   settings: Record<string, string>;
   /** Everything else, by key: API keys, objects, collections, the other fields of profiles. */
@@ -43,8 +43,8 @@ export async function readContents(
     if (key.startsWith(namesBucketKey(base, generation, ''))) {
       Object.assign(contents.index, await store.hgetall(key));
     } else if (name === `d${generation}`) {
-      for (const [form, given] of Object.entries(await store.hgetall(key))) {
-        contents.denied[form] = given === '' ? form : given;
+      for (const [normalized, given] of Object.entries(await store.hgetall(key))) {
+        contents.denied[normalized] = given === '' ? normalized : given;
       }
     } else if (key.startsWith(profiles)) {
       const { u: username, ...fields } = lasting(await store.hgetall(key));
@@ -78,16 +78,16 @@ export function brokenInvariants({ usernames, index, settings }: Contents): stri
   const broken: string[] = [];
   const holders = new Map<string, string>();
   for (const [user, username] of Object.entries(usernames)) {
-    const form = normalizedName(username, comparison);
-    const other = holders.get(form);
+    const normalized = normalizedName(username, comparison);
+    const other = holders.get(normalized);
     if (other !== undefined) broken.push(`${user} and ${other} are both called ${username}`);
-    holders.set(form, user);
-    if (index[form] !== user)
-      broken.push(`${user} is called ${username}, which the index gives to ${index[form] ?? 'nobody'}`);
+    holders.set(normalized, user);
+    if (index[normalized] !== user)
+      broken.push(`${user} is called ${username}, which the index gives to ${index[normalized] ?? 'nobody'}`);
   }
-  for (const [form, user] of Object.entries(index)) {
-    if (!holders.has(form))
-      broken.push(`the index has ${form} for ${user}, who is called ${usernames[user] ?? 'nothing'}`);
+  for (const [normalized, user] of Object.entries(index)) {
+    if (!holders.has(normalized))
+      broken.push(`the index has ${normalized} for ${user}, who is called ${usernames[user] ?? 'nothing'}`);
   }
   return broken;
 }
