@@ -1,5 +1,6 @@
-import { Help, type Command, type Option } from 'commander';
+import { Help, InvalidArgumentError, type Command, type Option } from 'commander';
 import { ConfigError } from '../config.ts';
+import { nameFault } from '../domain/usernames.ts';
 import { isStoreUnavailable } from '../redis/connection/connect.ts';
 
 /** The names of the tools in examples and remedies. */
@@ -48,6 +49,13 @@ function commandsOf(command: Command): Command[] {
 
 function pathOf(command: Command): string {
   return command.parent === null ? command.name() : `${pathOf(command.parent)} ${command.name()}`;
+}
+
+/** The rules of ids in migrated records: not empty, well-formed, no control characters, at most 256 code points. */
+export function parseId(value: string): string {
+  const fault = nameFault(value);
+  if (fault !== undefined) throw new InvalidArgumentError(`It ${fault}.`);
+  return value;
 }
 
 /** An error as one line for the operator, with the remedy if one is known. */

@@ -60,7 +60,8 @@ export function createTraffic(options: TrafficOptions) {
     /** `caller`, as Redis knows it, never rejects. */
     read: async (credentials: Credentials | undefined, request: LegacyRequest) => {
       // The legacy service answers, whatever Redis does.
-      const lookup = credentials && readOwnProfile(store, credentials.base, credentials.sha256).catch(ignore);
+      const lookup =
+        credentials && readOwnProfile(store, credentials.base, credentials.sha256).catch(() => undefined);
       const response = await legacy.send(request);
       const caller = lookup?.then((here) => (here && 'caller' in here ? here.caller : undefined));
       if (credentials === undefined || request.method !== 'GET') return { response, caller };
@@ -119,8 +120,4 @@ export function createTraffic(options: TrafficOptions) {
         : await markProfileChange(mirror, credentials, userId, change);
     });
   }
-}
-
-function ignore(): undefined {
-  return undefined;
 }

@@ -8,10 +8,10 @@ import {
   type NewApiKey,
 } from '../../redis/operator/api-keys.ts';
 import { printable, table } from '../../lib/system/terminal.ts';
-import { adminCommand } from '../command-line.ts';
+import { adminCommand, parseId } from '../command-line.ts';
 import type { AdminCommand } from './command.ts';
 import { done, problem, UnknownOrganizationError, type AdminContext, type Report } from './context.ts';
-import { idOption, organizationOption, parseFutureInstant, parseId } from './options.ts';
+import { idOption, organizationOption, parseFutureInstant } from './options.ts';
 
 interface CreateOptions {
   org: string;

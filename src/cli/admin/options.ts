@@ -1,14 +1,7 @@
 import { InvalidArgumentError, Option } from 'commander';
-import { nameFault } from '../../domain/usernames.ts';
 import { walletForm } from '../../domain/profile.ts';
 import { parseInstant, type Parsed } from '../../lib/iso8601.ts';
-
-/** The rules of ids in migrated records: not empty, well-formed, no control characters, at most 256 code points. */
-export function parseId(value: string): string {
-  const fault = nameFault(value);
-  if (fault !== undefined) throw new InvalidArgumentError(`It ${fault}.`);
-  return value;
-}
+import { parseId } from '../command-line.ts';
 
 export function parseWholeNumber(value: string): number {
   if (!/^\d{1,9}$/.test(value)) throw new InvalidArgumentError('It must be a whole number.');

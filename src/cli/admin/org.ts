@@ -6,10 +6,10 @@ import type { UsernameComparison } from '../../domain/usernames.ts';
 import { organizationRecord } from '../../migration/records/stored.ts';
 import { countHoldings, findSettings, listOrganizations, saveSettings } from '../../redis/organizations.ts';
 import { changeComparison, type ReindexOutcome } from '../../redis/reindex/reindex.ts';
-import { adminCommand, migrateCommand } from '../command-line.ts';
+import { adminCommand, migrateCommand, parseId } from '../command-line.ts';
 import type { AdminCommand } from './command.ts';
 import { done, problem, UnknownOrganizationError, type AdminContext, type Report } from './context.ts';
-import { parseId, parseWholeNumber } from './options.ts';
+import { parseWholeNumber } from './options.ts';
 
 interface SetOptions {
   usernameMin?: number;

@@ -1,6 +1,6 @@
 import { InvalidArgumentError, Option, type Command } from 'commander';
-import { nameFault } from '../../domain/usernames.ts';
 import { readInstant } from '../../lib/iso8601.ts';
+import { parseId } from '../command-line.ts';
 import { entityNames, isEntity, type Entity } from '../../migration/records/records.ts';
 
 /** Which source, what of it, and how it is read. */
@@ -14,7 +14,7 @@ export function addSourceOptions(command: Command): Command {
         `only these entities, separated by commas: ${entityNames.join(', ')}`,
         parseEntities,
       )
-      .option('--org <organization>', 'only this organization', parseOrganization)
+      .option('--org <organization>', 'only this organization', parseId)
       .option(
         '--as-of <time>',
         'for files, during a cut-over: when their export began, such as 2026-01-31T18:00:00Z; what the bridge has taken over from the legacy service since is left alone',
@@ -86,12 +86,6 @@ function parsePastInstant(value: string): number {
 function parseRunName(value: string): string {
   if (/^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/.test(value)) return value;
   throw new InvalidArgumentError('It must be 1 to 64 letters, digits, ".", "_" and "-".');
-}
-
-function parseOrganization(value: string): string {
-  const fault = nameFault(value);
-  if (fault !== undefined) throw new InvalidArgumentError(`It ${fault}.`);
-  return value;
 }
 
 /** The entities of a list, each once. */

@@ -19,15 +19,9 @@ const beginChange = script<
 const endChange = script<[token: string, number: number], 'ended' | 'lapsed'>(
   'cutover/adopt/end_denylist_change',
 );
+type PartKind = 'ban' | 'remove' | 'stage' | 'commit';
 const applyRows = script<
-  [
-    epoch: number,
-    index: string,
-    token: string,
-    number: number,
-    what: 'ban' | 'remove' | 'stage' | 'commit',
-    rows: string,
-  ],
+  [epoch: number, index: string, token: string, number: number, kind: PartKind, rows: string],
   'stale' | 'frozen' | 'lapsed' | 'applied'
 >('cutover/adopt/denylist');
 
@@ -36,8 +30,8 @@ const pause = 25;
 /** Names in one call of the script. */
 const namesAtOnce = 60;
 
-/** A name, and its replacement if it is banned. */
-type ListedName = readonly [name: string, replacement?: string];
+/** A name, followed by its replacement if it is banned. */
+type ListedName = readonly string[];
 
 /** Begins a denylist change, one at a time in its organization; `overloaded` if its turn does not come in 10 s. */
 export async function beginDenylistChange(
@@ -94,26 +88,18 @@ export async function beginDenylistChange(
   }
 
   /** Applies names in parts, each under the comparison in force by then. */
-  async function applyAll(what: Parameters<typeof applyPart>[0], names: Iterable<ListedName>): Promise<void> {
-    for await (const part of yieldingChunks(names, namesAtOnce)) await applyPart(what, part);
+  async function applyAll(kind: PartKind, names: Iterable<ListedName>): Promise<void> {
+    for await (const part of yieldingChunks(names, namesAtOnce)) await applyPart(kind, part);
   }
 
   /** Throws if the lease is lost. */
-  async function applyPart(
-    what: 'ban' | 'remove' | 'stage' | 'commit',
-    part: readonly ListedName[],
-  ): Promise<void> {
+  async function applyPart(kind: PartKind, part: readonly ListedName[]): Promise<void> {
     for (;;) {
-      const snapshot = await readWriteSnapshot(store, base);
-      const rows = part.map(([name, replacement]) => [
-        name,
-        normalizedName(name, snapshot.settings.comparison),
-        ...(replacement === undefined
-          ? []
-          : [replacement, normalizedName(replacement, snapshot.settings.comparison)]),
-      ]);
-      const { index } = snapshot;
-      const reply = await applyRows(store, base, epoch, index, token, number, what, JSON.stringify(rows));
+      const { index, settings } = await readWriteSnapshot(store, base);
+      const rows = part.map((names) =>
+        names.flatMap((name) => [name, normalizedName(name, settings.comparison)]),
+      );
+      const reply = await applyRows(store, base, epoch, index, token, number, kind, JSON.stringify(rows));
       if (reply === 'applied') return;
       if (reply === 'lapsed') throw new Error('the lease of a denylist change was lost');
       await sleep(pause);

@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { counted } from '../../lib/numbers.ts';
+import { yieldingChunks } from '../../lib/time-slices.ts';
 import { infoField, mastersOf, type RedisClient } from '../../redis/connection/client.ts';
 import { cutoverKey, organizationBase, organizationsKey } from '../../redis/keys.ts';
 import type { Mode } from '../modes.ts';
@@ -119,8 +120,7 @@ export async function switchMode(
   async function raiseEpochs(before = '', after = ''): Promise<number> {
     const ids = [...new Set([...(await store.smembers(organizationsKey(prefix))), ...(await beingLoaded())])];
     let count = 0;
-    for (let at = 0; at < ids.length; at += organizationsAtOnce) {
-      const some = ids.slice(at, at + organizationsAtOnce);
+    for await (const some of yieldingChunks(ids, organizationsAtOnce)) {
       const raised = await Promise.all(
         some.map((id) => cutoverRaiseEpoch(store, organizationBase(prefix, id), epoch, before, after)),
       );

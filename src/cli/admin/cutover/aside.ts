@@ -5,7 +5,7 @@ import { formatInstant } from '../../../lib/iso8601.ts';
 import { counted } from '../../../lib/numbers.ts';
 import { adminCommand } from '../../command-line.ts';
 import type { AdminCommand } from '../command.ts';
-import { problem, type AdminContext, type Report } from '../context.ts';
+import { done, problem, type AdminContext, type Report } from '../context.ts';
 import { idOption } from '../options.ts';
 
 interface AsideOptions {
@@ -68,11 +68,7 @@ async function listAside(context: AdminContext, { org }: AsideOptions): Promise<
     ({ id, organizationId, change, userId, acceptedAt, status, reason }) =>
       `${id}  ${organizationId}  ${change}${userId === undefined ? '' : ` by ${userId}`}  accepted ${acceptedAt}: ${reason}${status === 0 ? '' : ` (status ${status})`}`,
   );
-  return {
-    kind: 'done',
-    json: { setAside: shown },
-    text: lines.length === 0 ? 'No change is set aside.' : lines.join('\n'),
-  };
+  return done({ setAside: shown }, lines.join('\n') || 'No change is set aside.');
 }
 
 async function decide(
@@ -86,20 +82,20 @@ async function decide(
   }
   const queue = await openQueue(context);
   const wanted = new Set(ids);
-  let done = 0;
+  let decided = 0;
   for await (const changes of setAsideIn(queue, org)) {
     for (const { id, caller } of changes) {
       if (!all && !wanted.has(id)) continue;
       if (await queue[act](caller.organizationId, id)) {
-        done += 1;
+        decided += 1;
         wanted.delete(id);
       }
     }
   }
   const did = act === 'retry' ? 'queued again' : 'dropped';
-  const json = { [act === 'retry' ? 'retried' : 'dropped']: done, unknown: [...wanted] };
-  const text = `${counted(done, 'change')} ${did}.`;
-  if (wanted.size === 0) return { kind: 'done', json, text };
+  const json = { [act === 'retry' ? 'retried' : 'dropped']: decided, unknown: [...wanted] };
+  const text = `${counted(decided, 'change')} ${did}.`;
+  if (wanted.size === 0) return done(json, text);
   return problem(`not set aside: ${[...wanted].join(', ')} (see ${adminCommand} cutover aside list)`, {
     json,
     text,

@@ -4,7 +4,7 @@ import { gatherEvidence, type Evidence } from '../../../cutover/verdict/evidence
 import { judge, nextMode } from '../../../cutover/verdict/readiness.ts';
 import { formatInstant } from '../../../lib/iso8601.ts';
 import type { AdminCommand } from '../command.ts';
-import { problem, type AdminContext, type Report } from '../context.ts';
+import { done, problem, type AdminContext, type Report } from '../context.ts';
 import { addAside } from './aside.ts';
 import { addSet } from './set.ts';
 import {
@@ -42,7 +42,7 @@ export function addCutover(program: AdminCommand): void {
 async function showMode(context: AdminContext): Promise<Report> {
   const { store, keyPrefix } = await context.open();
   const state = await readCutover(store, keyPrefix);
-  return { kind: 'done', json: modeJson(state), text: modeLines(state).join('\n') };
+  return done(modeJson(state), modeLines(state).join('\n'));
 }
 
 async function showStatus(context: AdminContext): Promise<Report> {
@@ -82,7 +82,7 @@ async function showStatus(context: AdminContext): Promise<Report> {
       ? [`Next: ${verdict.to}; ready: ${verdict.ready ? 'yes' : 'no'}`, ...findingLines(verdict)]
       : []),
   ].join('\n');
-  if (verdict === undefined || verdict.ready) return { kind: 'done', json, text };
+  if (verdict === undefined || verdict.ready) return done(json, text);
   return problem(`not ready for ${verdict.to}: see the reasons above`, { json, text });
 }
 

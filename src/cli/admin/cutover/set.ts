@@ -15,10 +15,10 @@ import {
 import { cutoverKey, replayerKey } from '../../../redis/keys.ts';
 import { organizationsBeingLoaded } from '../../../migration/runs/runs.ts';
 import { counted, number } from '../../../lib/numbers.ts';
-import { adminCommand } from '../../command-line.ts';
+import { adminCommand, parseId } from '../../command-line.ts';
 import type { AdminCommand } from '../command.ts';
-import { problem, type AdminContext, type Report } from '../context.ts';
-import { parseId, parseWholeNumber, repeatable } from '../options.ts';
+import { done, problem, type AdminContext, type Report } from '../context.ts';
+import { parseWholeNumber, repeatable } from '../options.ts';
 import { findingLines, instanceLines } from './texts.ts';
 import type { RedisClient } from '../../../redis/connection/client.ts';
 
@@ -71,20 +71,17 @@ async function set(context: AdminContext, to: Mode, options: SetOptions): Promis
 
   const { verdict, from, holds, instances } = await judgeUntilReady(context, store, to, options);
   if (holds && options.dryRun !== true) {
-    return { kind: 'done', json: { switched: false, from, to }, text: `The mode is ${to} already.` };
+    return done({ switched: false, from, to }, `The mode is ${to} already.`);
   }
   if (options.dryRun === true) {
-    return {
-      kind: 'done',
-      json: { from, ...verdict, instances },
-      text: [
-        `Step: ${from} -> ${to}`,
-        `Ready: ${verdict.ready ? 'yes' : 'no'}`,
-        ...findingLines(verdict),
-        ...instanceLines(instances),
-        'Would be done: hold changes until every instance has finished its own, raise the epoch in every organization, move reads, admit changes again.',
-      ].join('\n'),
-    };
+    const lines = [
+      `Step: ${from} -> ${to}`,
+      `Ready: ${verdict.ready ? 'yes' : 'no'}`,
+      ...findingLines(verdict),
+      ...instanceLines(instances),
+      'Would be done: hold changes until every instance has finished its own, raise the epoch in every organization, move reads, admit changes again.',
+    ];
+    return done({ from, ...verdict, instances }, lines.join('\n'));
   }
   const isForced = options.force === true || ruleOf(from, to).kind === 'free';
   const blocking = verdict.reasons.filter((finding) => !isForced || blocksEvenForced(finding));
@@ -200,11 +197,10 @@ function notSwitched(from: Mode, verdict: Verdict, blocking: readonly Finding[])
 function report(outcome: SwitchOutcome, from: Mode, to: Mode, { hold }: SetOptions): Report {
   switch (outcome.kind) {
     case 'switched':
-      return {
-        kind: 'done',
-        json: { switched: true, from, to, number: outcome.epoch, heldMs: outcome.heldMs },
-        text: `The mode is ${to}. Changes were on hold for ${(outcome.heldMs / 1000).toFixed(1)} s.`,
-      };
+      return done(
+        { switched: true, from, to, number: outcome.epoch, heldMs: outcome.heldMs },
+        `The mode is ${to}. Changes were on hold for ${(outcome.heldMs / 1000).toFixed(1)} s.`,
+      );
     case 'busy':
       return problem(`a switch to ${outcome.to} is under way: wait until it has ended`);
     case 'changed':

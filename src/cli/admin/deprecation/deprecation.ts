@@ -10,10 +10,10 @@ import {
 } from '../../../deprecation/policy/policy.ts';
 import { formatInstant, formatInterval, parseInstant, parseInterval } from '../../../lib/iso8601.ts';
 import { printable } from '../../../lib/system/terminal.ts';
-import { adminCommand } from '../../command-line.ts';
+import { adminCommand, parseId } from '../../command-line.ts';
 import type { AdminCommand } from '../command.ts';
 import { done, problem, type AdminContext, type Report } from '../context.ts';
-import { argument, parseId, repeatable } from '../options.ts';
+import { argument, repeatable } from '../options.ts';
 import { policyLines, viewPolicy } from './policy-view.ts';
 import { addSetOptions, formatSetOptions, settingOptions, type Given } from './set-options.ts';
 import { findUnknown } from './unknown-exemptions.ts';

@@ -6,7 +6,8 @@ import {
   type Setting,
 } from '../../../deprecation/policy/policy.ts';
 import { formatInstant, formatInterval, parseInterval } from '../../../lib/iso8601.ts';
-import { argument, parseId, parseTime } from '../options.ts';
+import { parseId } from '../../command-line.ts';
+import { argument, parseTime } from '../options.ts';
 
 /** The options that set or clear one setting each. */
 export const settingOptions: readonly { setting: Setting; flag: string; value: string; what: string }[] = [
