@@ -38,13 +38,13 @@ const gauges: readonly GaugeSpec[] = [
   },
   {
     name: 'comparisons',
-    help: 'Responses of the legacy service compared with Redis since the mode is in force.',
+    help: 'Responses of the legacy service compared with Redis since the current mode came into force.',
     label: 'result',
     read: ({ comparisons: { compared, different } }) => ({ same: compared - different, different }),
   },
   {
     name: 'differences',
-    help: 'Differences found since the mode is in force, by field.',
+    help: 'Differences found since the current mode came into force, by field.',
     label: 'field',
     read: (evidence) => Object.fromEntries(countDifferences(evidence)),
   },

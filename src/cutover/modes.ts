@@ -30,7 +30,7 @@ export function ruleOf(from: Mode, to: Mode): StepRule {
   const forward = modes.indexOf(to) - modes.indexOf(from);
   if (forward === 0) return { kind: 'impossible', reason: `the mode is ${to} already` };
   if (from === 'native') {
-    const lacking = 'the legacy service has none of the changes made since the mode is native';
+    const lacking = 'the legacy service has none of the changes made since the mode became native';
     if (to === 'shadow')
       return { kind: 'forced', reason: `${lacking}: import a migrate export into it first` };
     const back = 'the only way back from native is to shadow';

@@ -24,12 +24,12 @@ export async function readEvidence(store: RedisClient, prefix: string) {
   return { state, organizations, replay, legacyPictures, comparisons: totals(organizations, state.since) };
 }
 
-/** The organizations with comparisons since the mode is in force. */
+/** The organizations with comparisons since the current mode came into force. */
 export function inThisMode(organizations: readonly ComparisonSummary[], since: number): ComparisonSummary[] {
   return organizations.filter((one) => one.since === since);
 }
 
-/** How often each field has differed since the mode is in force. */
+/** How often each field has differed since the current mode came into force. */
 export function countDifferences({ organizations, state }: Evidence): Map<string, number> {
   const counts = new Map<string, number>();
   for (const { fields } of inThisMode(organizations, state.since)) {

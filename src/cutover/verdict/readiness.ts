@@ -153,7 +153,7 @@ function* beforeTakingAuthority(
   if (verifiedAt === undefined || verifiedAt <= since) {
     yield {
       code: 'not-verified',
-      reason: `everything has not been verified since the mode is ${state.mode}`,
+      reason: `not everything has been verified since the mode became ${state.mode}`,
       remedy: applyAndVerify,
     };
   } else if (verifiedAt <= lastGapAt) {
@@ -161,7 +161,7 @@ function* beforeTakingAuthority(
       code: 'gap',
       reason:
         gap?.at === lastGapAt
-          ? `what an instance was about is in doubt since the last verify: ${gap.reason}`
+          ? `since the last verify, an instance may have left changes unfinished: ${gap.reason}`
           : 'since the last verify some changes may not have reached Redis (gaps in profile-bridge admin cutover status --json)',
       remedy: applyAndVerify,
     };

@@ -129,7 +129,9 @@ describe('cutover set', () => {
     admission.release();
     expect(await switching).toMatchObject({
       code: 1,
-      err: expect.stringContaining('withdrawn, the mode is mirror as before: what an instance was about'),
+      err: expect.stringContaining(
+        'withdrawn, the mode is mirror as before: since the last verify, an instance may have left',
+      ),
     });
     await until(() => one.mode() === 'mirror');
   });
