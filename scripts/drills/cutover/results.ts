@@ -1,3 +1,4 @@
+import { groupBy } from '../../../src/lib/collections/group-by.ts';
 import { number } from '../../../src/lib/numbers.ts';
 import { table } from '../../../src/lib/system/terminal.ts';
 import type { Step } from './steps.ts';
@@ -40,11 +41,7 @@ export function describeCutoverResults(results: readonly CutoverResult[]): strin
     'slowest read',
     'violations',
   ];
-  const groups = new Map<string, CutoverResult[]>();
-  for (const result of results) {
-    const key = `${result.name}\n${result.step}\n${result.stopped}`;
-    groups.set(key, [...(groups.get(key) ?? []), result]);
-  }
+  const groups = groupBy(results, ({ name, step, stopped }) => `${name}\n${step}\n${stopped}`);
   const sum = (group: readonly CutoverResult[], of: (one: CutoverResult) => number): string =>
     number(group.reduce((total, one) => total + of(one), 0));
   const slowest = (group: readonly CutoverResult[], of: (one: CutoverResult) => number): string =>

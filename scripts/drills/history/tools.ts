@@ -107,7 +107,9 @@ function exportedParts(
     profiles.filter(({ organizationId }) => organizationId === id).map((record) => [record.userId, record]),
   );
   const denied = new Set(
-    denylist.filter(({ organizationId }) => organizationId === id).map(({ username }) => normalized(username)),
+    denylist
+      .filter(({ organizationId }) => organizationId === id)
+      .map(({ username }) => normalized(username)),
   );
   return [
     ...users.map((user): Part => {

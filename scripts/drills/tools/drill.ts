@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { isDeepStrictEqual } from 'node:util';
+import { forEachConcurrently } from '../../../src/lib/collections/for-each-concurrently.ts';
 import { counted, number } from '../../../src/lib/numbers.ts';
 import { table } from '../../../src/lib/system/terminal.ts';
 import { closeRedis, connectRedis } from '../../../src/redis/connection/connect.ts';
@@ -38,7 +39,7 @@ export interface ToolResult {
 }
 
 /** Runs at once: most of them wait. */
-const lanes = 24;
+const atOnce = 24;
 /** How long leases of an interrupted tool may block a tool after a fault, in ms. */
 const retryFor = 40_000;
 
@@ -95,7 +96,7 @@ export async function drillTools(options: ToolDrillOptions): Promise<ToolResult[
       }
     }
     say(`${counted(points.length, 'fault')} to inject`);
-    await inLanes(points);
+    await forEachConcurrently(points, atOnce, (drill) => drill());
   } finally {
     await closeRedis(store);
     await redis.stop();
@@ -107,14 +108,6 @@ function summary(tool: Tool, fault: ToolFault, position: number, violations: rea
   const shown = violations.slice(0, 3).join('; ');
   const more = violations.length > 3 ? `; and ${violations.length - 3} more` : '';
   return `${tool.name}, ${fault.name} at command ${position}: ${shown}${more}`;
-}
-
-async function inLanes(jobs: readonly (() => Promise<void>)[]): Promise<void> {
-  const queue = [...jobs];
-  const lane = async (): Promise<void> => {
-    for (let job = queue.shift(); job !== undefined; job = queue.shift()) await job();
-  };
-  await Promise.all(Array.from({ length: lanes }, lane));
 }
 
 /** What a tool starts from, and its result without interruption. */

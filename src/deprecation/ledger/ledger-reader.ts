@@ -1,6 +1,7 @@
 import type { RedisClient } from '../../redis/connection/client.ts';
 import { organizationBase } from '../../redis/keys.ts';
 import { dayName } from '../../lib/days.ts';
+import { forEachConcurrently } from '../../lib/collections/for-each-concurrently.ts';
 import { getOrInsert } from '../../lib/collections/get-or-insert.ts';
 import { pairsOf } from '../../lib/collections/pairs.ts';
 import { yieldingChunks } from '../../lib/time-slices.ts';
@@ -59,15 +60,11 @@ export async function readLedger(
     organizations.push(...active.map((id, i) => ({ id, lastDay: Number(scores[i] ?? range.lastDay) })));
     organizations.push({ id: null, lastDay: range.lastDay });
   } else organizations.push({ id: organizationId, lastDay: range.lastDay });
-  const queue = organizations.values();
-  const reader = async () => {
-    for (const { id, lastDay } of queue) {
-      const base = id === null ? unknownOrganizationBase(prefix) : organizationBase(prefix, id);
-      await readKeys(store, base, id, content.keys);
-      await readSeries(store, base, id, { ...range, lastCall: lastDay }, content.series);
-    }
-  };
-  await Promise.all(Array.from({ length: concurrent }, reader));
+  await forEachConcurrently(organizations, concurrent, async ({ id, lastDay }) => {
+    const base = id === null ? unknownOrganizationBase(prefix) : organizationBase(prefix, id);
+    await readKeys(store, base, id, content.keys);
+    await readSeries(store, base, id, { ...range, lastCall: lastDay }, content.series);
+  });
   return content;
 }
 

@@ -7,6 +7,7 @@ import { cutBatches } from './batches.ts';
 import { usualFlushMs, writeCoverage } from './coverage.ts';
 import { dayMs, dayOf } from '../../lib/days.ts';
 import { activeOrganizationsKey, lastBatchKey, ledgerDays, unknownOrganizationBase } from './keys.ts';
+import { forEachConcurrently } from '../../lib/collections/for-each-concurrently.ts';
 import { groupBy } from '../../lib/collections/group-by.ts';
 import { repeat } from '../../lib/repeat.ts';
 import { createTally, tallyLimits, type Call, type Counted } from './tally.ts';
@@ -108,14 +109,7 @@ export function createLedger(store: RedisClient, prefix: string, options: Ledger
     if (active.length > 0) {
       await store.zadd(activeOrganizationsKey(prefix), 'GT', ...active.flatMap((id) => [day, id ?? '']));
     }
-    const queue = out.batches.entries();
-    const sender = async () => {
-      for (const batches of queue) await send(...batches);
-    };
-    // All senders must have ended before any batch is sent again.
-    const ended = await Promise.allSettled(Array.from({ length: concurrent }, sender));
-    const failed = ended.find((result) => result.status === 'rejected');
-    if (failed !== undefined) throw failed.reason;
+    await forEachConcurrently(out.batches, concurrent, ([base, batches]) => send(base, batches));
   };
 
   const recordCoverage = async (until: number, closed: boolean): Promise<void> => {
