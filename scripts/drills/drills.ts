@@ -55,12 +55,7 @@ ${exitCodes}`,
   )
   .action(async ({ rounds, seed, fault }: { rounds: number; seed: number; fault: RegExp }) => {
     const chosen = faults.filter((one) => fault.test(one.name));
-    if (chosen.length === 0) nothingMatches();
-    const results = await drillHistories(chosen, { rounds, seed, say });
-    finish(
-      describeResults(results),
-      results.some(({ violations }) => violations.length > 0),
-    );
+    finishAll(await drillHistories(chosen, { rounds, seed, say }), describeResults);
   });
 
 program
@@ -81,12 +76,7 @@ ${exitCodes}`,
     ),
   )
   .action(async ({ step, first, tool, fault }: ToolOptions) => {
-    const results = await drillTools({ tools: tool, faults: fault, step, first, say });
-    if (results.length === 0) nothingMatches();
-    finish(
-      describeToolResults(results),
-      results.some(({ violations }) => violations.length > 0),
-    );
+    finishAll(await drillTools({ tools: tool, faults: fault, step, first, say }), describeToolResults);
   });
 
 program
@@ -115,11 +105,7 @@ ${exitCodes}`,
   )
   .action(async ({ commands, first, switch: switches, step, stop }: CutoverOptions) => {
     const results = await drillCutover({ switches, steps: step, stops: stop, commands, first, say });
-    if (results.length === 0) nothingMatches();
-    finish(
-      describeCutoverResults(results),
-      results.some(({ violations }) => violations.length > 0),
-    );
+    finishAll(results, describeCutoverResults);
   });
 
 program
@@ -164,8 +150,15 @@ interface CutoverOptions {
   stop: RegExp;
 }
 
-function nothingMatches(): never {
-  return program.error('error: nothing to drill matches these options');
+function finishAll<Result extends { violations: readonly unknown[] }>(
+  results: readonly Result[],
+  describe: (results: readonly Result[]) => string,
+): void {
+  if (results.length === 0) program.error('error: nothing to drill matches these options');
+  finish(
+    describe(results),
+    results.some(({ violations }) => violations.length > 0),
+  );
 }
 
 function finish(text: string, isViolated: boolean): void {

@@ -2,7 +2,7 @@
 import express from 'express';
 import { Redis } from 'ioredis';
 import type { ObjectReference } from '../../../src/domain/profile.ts';
-import { listenForBench } from './announce.ts';
+import { listenForBench } from './http.ts';
 
 const redis = new Redis(process.env['REDIS_URL'] ?? '');
 const app = express();

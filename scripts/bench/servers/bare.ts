@@ -4,7 +4,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { Redis } from 'ioredis';
 import { profileKey } from '../../../src/redis/keys.ts';
 import { baseOf, playerKey, userId } from '../load/seed.ts';
-import { listenForBench } from './announce.ts';
+import { listenForBench, sendJson } from './http.ts';
 import { script } from '../../../src/redis/connection/script-loader.ts';
 
 const putProfile = script<(string | number)[], { kind: string }>('profile/put');
@@ -29,7 +29,7 @@ async function get(request: IncomingMessage, response: ServerResponse): Promise<
   );
   const [datasourceId, objectDefinitionId] = (reference ?? '').split('\n');
   const avatar = { datasourceId, objectDefinitionId };
-  answer(response, JSON.stringify({ username, profilePictureUrl, avatar, evmLinkedWalletAddress }));
+  sendJson(response, 200, JSON.stringify({ username, profilePictureUrl, avatar, evmLinkedWalletAddress }));
 }
 
 async function rename(request: IncomingMessage, response: ServerResponse): Promise<void> {
@@ -40,14 +40,14 @@ async function rename(request: IncomingMessage, response: ServerResponse): Promi
   const reply = await putProfile(store, base, 0, '0', user, from, username, username, from, ...nothing);
   const isPut = reply.kind === 'put';
   if (isPut) names.set(user, username);
-  answer(response, JSON.stringify({ username }), isPut ? 200 : 500);
+  sendJson(response, isPut ? 200 : 500, JSON.stringify({ username }));
 }
 
 async function ban(request: IncomingMessage, response: ServerResponse): Promise<void> {
   const entries = Object.entries((await read(request)) as Record<string, string>);
   const values = entries.flatMap(([name, replacement]) => [name, name, replacement, replacement]);
   const reply = await banUsernames(store, base, 0, '0', 'k_admin', ...values);
-  answer(response, '', reply[0] === 'banned' ? 204 : 500);
+  sendJson(response, reply[0] === 'banned' ? 204 : 500, '');
 }
 
 async function read(request: IncomingMessage): Promise<unknown> {
@@ -56,15 +56,9 @@ async function read(request: IncomingMessage): Promise<unknown> {
   return JSON.parse(text);
 }
 
-function answer(response: ServerResponse, text: string, status = 200): void {
-  response.writeHead(status, {
-    'Content-Type': 'application/json; charset=utf-8',
-    'Content-Length': Buffer.byteLength(text),
-  });
-  response.end(text);
-}
-
 const handlers = { GET: get, PUT: rename, POST: ban };
 listenForBench((request, response) => {
-  handlers[request.method as keyof typeof handlers](request, response).catch(() => answer(response, '', 500));
+  handlers[request.method as keyof typeof handlers](request, response).catch(() =>
+    sendJson(response, 500, ''),
+  );
 });

@@ -4,7 +4,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { ChangedProfile, Profile } from '../../../src/contract/types.gen.ts';
 import { users } from '../load/load.ts';
 import { avatar, avatarUrl, pictureUrl, playerKey, usernameOf, wallet } from '../load/seed.ts';
-import { listenForBench } from './announce.ts';
+import { listenForBench, sendJson } from './http.ts';
 
 const profiles = new Map<string, Profile>();
 for (let user = 0; user < users; user++) {
@@ -36,12 +36,7 @@ async function answer(request: IncomingMessage, response: ServerResponse): Promi
 }
 
 function send(response: ServerResponse, status: number, body: object): void {
-  const text = JSON.stringify(body);
-  response.writeHead(status, {
-    'Content-Type': 'application/json; charset=utf-8',
-    'Content-Length': Buffer.byteLength(text),
-  });
-  response.end(text);
+  sendJson(response, status, JSON.stringify(body));
 }
 
 listenForBench((request, response) => {

@@ -4,7 +4,7 @@ import type { Call } from './clients.ts';
 import type { LegacyChange, Stored } from './site.ts';
 
 /** What was recorded on all sides. */
-export interface Record {
+export interface Recorded {
   calls: readonly Call[];
   legacyChanges: readonly LegacyChange[];
   history: CutoverState['history'];
@@ -27,7 +27,7 @@ export function failedCalls(calls: readonly Call[], allows: (call: Call) => bool
 }
 
 /** Changes made by one side while the other one was the authority, and what reached the legacy service in native. */
-export function doubleAuthority({ calls, legacyChanges, history }: Record): string[] {
+export function doubleAuthority({ calls, legacyChanges, history }: Recorded): string[] {
   const found: string[] = [];
   const expect = (is: boolean, text: string): void => {
     if (!is) found.push(`${text} (${describe(history)})`);
@@ -53,13 +53,13 @@ export function doubleAuthority({ calls, legacyChanges, history }: Record): stri
 }
 
 /** The modes that were in force at some moment between two times. */
-function modesBetween(history: Record['history'], from: number, to: number): Mode[] {
+function modesBetween(history: Recorded['history'], from: number, to: number): Mode[] {
   return history
     .filter(({ since }, index) => since <= to && (history[index + 1]?.since ?? Infinity) >= from)
     .map(({ mode }) => mode);
 }
 
-function describe(history: Record['history']): string {
+function describe(history: Recorded['history']): string {
   return history
     .slice(-3)
     .map(({ mode, since }) => `${mode} since ${since}`)
@@ -70,7 +70,7 @@ function describe(history: Record['history']): string {
  * Reads older than the reader's own last change, and acknowledged changes that the authority does not have. What was
  * not acknowledged may take effect at any time, or never.
  */
-export function lostChanges({ calls, stored, inDoubt }: Record): string[] {
+export function lostChanges({ calls, stored, inDoubt }: Recorded): string[] {
   const found: string[] = [];
   const acceptable = new Map<string, Set<string>>();
   const unknown = new Map<string, string[]>();

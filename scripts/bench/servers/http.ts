@@ -1,4 +1,4 @@
-import { createServer, type RequestListener } from 'node:http';
+import { createServer, type RequestListener, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 
 /** Listens on a free port, and says so as serve.ts expects it. Ends with the bench, however that ends. */
@@ -8,4 +8,13 @@ export function listenForBench(handle: RequestListener): void {
     process.stdout.write(`{"message":"listening","url":"http://127.0.0.1:${port}"}\n`);
   });
   process.stdin.resume().on('end', () => process.exit());
+}
+
+/** Answers with a text of JSON. */
+export function sendJson(response: ServerResponse, status: number, text: string): void {
+  response.writeHead(status, {
+    'Content-Type': 'application/json; charset=utf-8',
+    'Content-Length': Buffer.byteLength(text),
+  });
+  response.end(text);
 }
