@@ -67,6 +67,6 @@ function addTool(
     });
 }
 
-// The service outlives the reader of its log; the tools see to it themselves.
+// As by `… --help | head`. Not exitWithReader, as the tools do: the service outlives the reader of its log.
 process.stdout.on('error', () => {});
 await runProgram(program);

@@ -48,7 +48,7 @@ interface Loss {
   acknowledged: number;
   lost: number;
   /** How long before the failover the oldest lost write was acknowledged, in ms. */
-  window: number;
+  oldestMs: number;
 }
 
 async function failOver(delay: number, writeReplicas: number): Promise<Loss> {
@@ -113,7 +113,7 @@ async function failOver(delay: number, writeReplicas: number): Promise<Loss> {
     return {
       acknowledged: acknowledged.flat().length,
       lost: lost.length,
-      window: lost.length === 0 ? 0 : lostAt - Math.min(...lost),
+      oldestMs: lost.length === 0 ? 0 : lostAt - Math.min(...lost),
     };
   } finally {
     await releasers.close();
@@ -127,13 +127,13 @@ async function study(): Promise<void> {
       const losses: Loss[] = [];
       for (let round = 0; round < rounds; round++) losses.push(await failOver(delay, writeReplicas));
       const sum = (figure: keyof Loss): number => losses.reduce((total, loss) => total + loss[figure], 0);
-      const window = Math.max(...losses.map((loss) => loss.window));
+      const oldestMs = Math.max(...losses.map((loss) => loss.oldestMs));
       rows.push([
         String(writeReplicas),
         `${delay} ms`,
         String(sum('acknowledged')),
         String(sum('lost')),
-        `${Math.round(window)} ms`,
+        `${Math.round(oldestMs)} ms`,
       ]);
     }
   }
