@@ -43,7 +43,7 @@ export interface Response {
   content?: Record<string, MediaType>;
 }
 
-export interface Operation {
+interface Operation {
   operationId: string;
   summary: string;
   description?: string;
@@ -99,10 +99,14 @@ export function resolve<T extends object>(document: ContractDocument, node: T | 
   return target as T;
 }
 
-/** Every operation of the document in its order, with its path and method. */
-export function operationsOf(
-  document: ContractDocument,
-): { path: string; method: Method; operation: Operation }[] {
+export interface PlacedOperation {
+  path: string;
+  method: Method;
+  operation: Operation;
+}
+
+/** Every operation of the document, in its order. */
+export function operationsOf(document: ContractDocument): PlacedOperation[] {
   return Object.entries(document.paths).flatMap(([path, item]) =>
     methods.flatMap((method) => {
       const operation = item[method];

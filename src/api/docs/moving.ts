@@ -1,8 +1,7 @@
 import { readFileSync } from 'node:fs';
-import { resolve, type ContractDocument } from '../../contract/document.ts';
+import { resolve, type ContractDocument, type PlacedOperation } from '../../contract/document.ts';
 import { html, type Content, type Html } from '../../lib/html.ts';
 import { codeBlock, methodLabel, phrase, table } from './html.ts';
-import type { Placed } from './operations.ts';
 
 const code = (text: string): Html => html`<code>${text}</code>`;
 
@@ -17,7 +16,7 @@ const snippets = [
 );
 
 /** For teams that still use this API: what the headers mean, how to log them, and what to use instead. */
-export function movingSection(document: ContractDocument, operations: readonly Placed[]): Html {
+export function movingSection(document: ContractDocument, operations: readonly PlacedOperation[]): Html {
   const deprecated = operations.filter(({ operation }) => operation.deprecated === true);
   return html`<section id="moving">
     <h2>Moving away</h2>
@@ -42,7 +41,10 @@ export function movingSection(document: ContractDocument, operations: readonly P
 }
 
 /** The headers of the first operation stand for those of all. */
-function headerRows(document: ContractDocument, operations: readonly Placed[]): [Content, Content][] {
+function headerRows(
+  document: ContractDocument,
+  operations: readonly PlacedOperation[],
+): [Content, Content][] {
   const success = operations[0]?.operation.responses['200'];
   const headers = success === undefined ? {} : (resolve(document, success).headers ?? {});
   return Object.entries(headers).map(([name, reference]) => {
@@ -52,7 +54,7 @@ function headerRows(document: ContractDocument, operations: readonly Placed[]): 
   });
 }
 
-function replacement({ operation, method }: Placed): [Content, Content] {
+function replacement({ operation, method }: PlacedOperation): [Content, Content] {
   const { keys = [], note = '' } = operation['x-successor'] ?? {};
   return [
     html`${methodLabel(method)} <a href="#${operation.operationId}">${operation.summary}</a>`,

@@ -2,8 +2,7 @@ import {
   resolve,
   type ContractDocument,
   type MediaType,
-  type Method,
-  type Operation,
+  type PlacedOperation,
   type Response,
   type Schema,
 } from '../../contract/document.ts';
@@ -11,14 +10,8 @@ import { html, type Content, type Html } from '../../lib/html.ts';
 import { breakable, codeBlock, methodLabel, phrase, prose, statusLabel, table } from './html.ts';
 import { fieldsOf, typeOf } from './schemas.ts';
 
-export interface Placed {
-  path: string;
-  method: Method;
-  operation: Operation;
-}
-
 /** One operation: what it does, its requests and responses, with examples. */
-export function operationSection(document: ContractDocument, placed: Placed): Html {
+export function operationSection(document: ContractDocument, placed: PlacedOperation): Html {
   const { path, method, operation } = placed;
   const { operationId, summary, description = '' } = operation;
   const bodies = Object.entries(operation.requestBody?.content ?? {});
@@ -91,7 +84,7 @@ function examplesOf(status: string, { content = {} }: Response): Content {
 }
 
 /** The request as a command for a POSIX shell. */
-function curl(document: ContractDocument, placed: Placed, type?: string, media?: MediaType): string {
+function curl(document: ContractDocument, placed: PlacedOperation, type?: string, media?: MediaType): string {
   const { path, method, operation } = placed;
   const { apiKey, organization } = document.components.securitySchemes;
   const address = path.replace(/\{(\w+)\}/, (_, name: string) => `$${name.toUpperCase()}`);
