@@ -23,7 +23,8 @@ export function script<Arguments extends unknown[], Reply>(file: string): Script
       run = define(client, assemble());
       defined.set(client, run);
     }
-    return run(key, rest) as Promise<Reply>;
+    // The client writes numbers as text.
+    return run(key, rest as string[]) as Promise<Reply>;
   };
 }
 
@@ -41,55 +42,53 @@ export function waitForReplicas(client: RedisClient, replicas: Replicas): void {
   awaited.set(client, replicas);
 }
 
-type RunScript = (key: string, rest: readonly unknown[]) => Promise<unknown>;
+type RunScript = (key: string, given: readonly string[]) => Promise<unknown>;
 
 function define(client: RedisClient, source: Source): RunScript {
   const { lua, isJson, readsMaster, waits } = source;
   const replicas = waits ? awaited.get(client) : undefined;
   let run = replicas === undefined ? runner(client, source) : confirming(replicas, source);
   if (readsMaster) {
-    run = readingMaster(
-      run,
-      runner(client, { ...source, lua: lua.replace(/^#!.*/, '#!lua flags=no-writes') }),
-    );
+    const asRead = { ...source, lua: lua.replace(/^#!.*/, '#!lua flags=no-writes') };
+    run = readingMaster(run, runner(client, asRead));
   }
   if (!isJson) return run;
   return (key, rest) => run(key, rest).then((text) => JSON.parse(text as string) as unknown);
 }
 
-/**
- * While a slot moves from one node of a cluster to another, its keys are on either side. With only the base declared,
- * which never exists, the script would be sent to the new side (ASK) and take what has not arrived yet for absent. Of
- * two declared keys that are not there the new side says TRYAGAIN, and runs nothing.
- */
-function keysOf(key: string, { isOfOrganization }: Source): string[] {
-  return isOfOrganization ? [key, `${key}-`] : [key];
-}
+/** Sends a script, with the number of its keys, the keys and the arguments. */
+type Send = (
+  command: 'evalsha' | 'eval',
+  script: string,
+  rest: readonly [keys: number, ...string[]],
+) => Promise<unknown>;
 
 /**
  * Sends a script by its digest, or in full if the server does not know it yet, which then has not run it. Not by
  * `defineCommand`: an automatic pipeline that was begun before lacks that command, and gives the replies of all that
  * follows to the wrong callers.
+ *
+ * Of an organization two keys are declared, its base and another, neither of which exists. While a slot moves from one
+ * node of a cluster to another, its keys are on either side. With the base alone, the script would be sent to the new
+ * side (ASK) and take what has not arrived yet for absent. Of two keys the new side says TRYAGAIN, and runs nothing.
  */
-function sender(lua: string): <Reply>(send: Send<Reply>) => Promise<Reply> {
+function sending({ lua, isOfOrganization }: Source, send: Send): RunScript {
   const digest = createHash('sha1').update(lua).digest('hex');
-  return (send) =>
-    send('evalsha', digest).catch((error: unknown) => {
+  return (key, given) => {
+    const all = isOfOrganization ? ([2, key, `${key}-`, ...given] as const) : ([1, key, ...given] as const);
+    return send('evalsha', digest, all).catch((error: unknown) => {
       if (!/\bNOSCRIPT\b/.test(String(error))) throw error;
-      return send('eval', lua);
+      return send('eval', lua, all);
     });
+  };
 }
 
-type Send<Reply> = (command: 'evalsha' | 'eval', script: string) => Promise<Reply>;
-
 function runner(client: RedisClient, source: Source): RunScript {
-  const sent = sender(source.lua);
   const gather = gathererOf(client);
-  return (key, rest) => {
-    const keys = keysOf(key, source);
+  return sending(source, (command, text, rest) => {
     gather();
-    return sent((command, text) => client[command](text, keys.length, ...keys, ...(rest as string[])));
-  };
+    return client[command](text, ...rest);
+  });
 }
 
 /** Calls that leave in one write at most. */
@@ -146,18 +145,14 @@ function readingMaster(asWrite: RunScript, asRead: RunScript): RunScript {
 const replicaTimeout = 1000;
 
 function confirming({ connection, count }: Replicas, source: Source): RunScript {
-  const sent = sender(source.lua);
-  return (key, rest) => {
-    const keys = keysOf(key, source);
-    return sent(async (command, text) => {
-      const pipeline = connection.pipeline()[command](text, keys.length, ...keys, ...(rest as string[]));
-      const [reply, wait] = (await pipeline.wait(count, replicaTimeout).exec()) ?? [];
-      if (reply?.[0]) throw reply[0];
-      if (wait?.[0]) throw wait[0];
-      if (Number(wait?.[1]) < count) {
-        throw new Error(`NOREPLICAS the write is on ${String(wait?.[1])} of ${count} replicas`);
-      }
-      return reply?.[1];
-    });
-  };
+  return sending(source, async (command, text, rest) => {
+    const pipeline = connection.pipeline()[command](text, ...rest);
+    const [reply, wait] = (await pipeline.wait(count, replicaTimeout).exec()) ?? [];
+    if (reply?.[0]) throw reply[0];
+    if (wait?.[0]) throw wait[0];
+    if (Number(wait?.[1]) < count) {
+      throw new Error(`NOREPLICAS the write is on ${String(wait?.[1])} of ${count} replicas`);
+    }
+    return reply?.[1];
+  });
 }
