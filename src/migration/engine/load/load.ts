@@ -125,7 +125,7 @@ export function createLoad(
       const organization = await organizations.find(id);
       const users = own.map(({ userId }) => userId);
       const found = await readRecords(context, 'profiles', organization, users);
-      await load(organization, 'profiles', JSON.stringify(users.map((userId) => [userId])));
+      await load(organization, 'profiles', JSON.stringify(users.flatMap((userId) => [1, userId])));
       for (const [position, { seq }] of own.entries()) {
         const where = places.where(seq);
         const record = found[position];

@@ -21,7 +21,7 @@ export interface RowSender {
 export function createRowSender(
   send: (organization: Organization, rows: string) => Promise<void>,
 ): RowSender {
-  const waiting = new Map<Organization, { rows: (readonly string[])[]; length: number }>();
+  const waiting = new Map<Organization, { rows: (string | number)[]; length: number }>();
   const calls = new Set<Promise<void>>();
   let [allWaiting, unanswered] = [0, 0];
   let failure: { error: unknown } | undefined;
@@ -60,9 +60,12 @@ export function createRowSender(
     add: (organization, row) => {
       let own = waiting.get(organization);
       if (own === undefined) waiting.set(organization, (own = { rows: [], length: 0 }));
-      own.rows.push(row);
       const before = own.length;
-      for (const part of row) own.length += part.length + 3;
+      own.rows.push(row.length);
+      for (const part of row) {
+        own.rows.push(part);
+        own.length += part.length + 3;
+      }
       allWaiting += own.length - before;
       if (own.length >= callLength) sendRowsOf(organization);
     },
