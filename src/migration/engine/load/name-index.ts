@@ -130,7 +130,7 @@ function namesIn(lines: readonly string[], owners: ReadonlyMap<string, Organizat
 }
 
 /** Names that are put into buckets before these are sent: where many organizations have few, more come together. */
-const heldAtOnce = 20_000;
+const heldAtOnce = 3_000;
 
 function createBucketWriter(sender: RowSender) {
   const held = new Map<Organization, Map<number, string[]>>();
