@@ -10,7 +10,7 @@ import { authorityOf } from '../cutover/modes.ts';
 import type { Admission, Cutover } from '../cutover/switch/instance.ts';
 import type { Traffic } from '../cutover/traffic.ts';
 import type { Caller } from '../domain/caller.ts';
-import { authenticate, type AuthenticationOutcome } from '../redis/changes.ts';
+import { authenticate } from '../redis/changes.ts';
 import { findCredentials, type AuthenticationOptions } from './authentication.ts';
 import { callOf } from './call.ts';
 import type { LoadShedding } from './middleware/load-shedding.ts';
@@ -46,7 +46,7 @@ const maxProfileBytes = 7 * 1024 * 1024;
  * a switch. Memory is bounded: bodies are spooled, responses streamed.
  */
 export function createForwarding(options: ForwardingOptions): Forwarding {
-  const { cutover, traffic, load, maxListBytes } = options;
+  const { store, cutover, traffic, load, maxListBytes } = options;
 
   return async (row, request, response, serveHere) => {
     if (row.body === undefined) {
@@ -57,7 +57,9 @@ export function createForwarding(options: ForwardingOptions): Forwarding {
       return undefined;
     }
     const credentials = credentialsOf(request);
-    const found = await lookUp(credentials);
+    // While Redis is away, the legacy service answers all the same.
+    const found =
+      credentials && (await authenticate(store, credentials.base, credentials.sha256).catch(() => undefined));
     const caller = found?.kind === 'known' ? found.caller : undefined;
     // Otherwise a client that makes up keys could use up the limit of all others.
     const sender = caller?.keyId ?? request.ip ?? '';
@@ -123,16 +125,6 @@ export function createForwarding(options: ForwardingOptions): Forwarding {
       throw error;
     } finally {
       load.openBodies.leave(sender, request);
-    }
-  }
-
-  /** Undefined if Redis is away: the legacy service answers all the same. */
-  async function lookUp(credentials: Credentials | undefined): Promise<AuthenticationOutcome | undefined> {
-    if (credentials === undefined) return undefined;
-    try {
-      return await authenticate(options.store, credentials.base, credentials.sha256);
-    } catch {
-      return undefined;
     }
   }
 

@@ -4,13 +4,8 @@ import { inBatches } from './collections/batches.ts';
 /** How long to work before yielding to the event loop, in ms: short compared with the time of a request. */
 const sliceMs = 0.5;
 
+/** Each caller that yields gets a turn of its own, so that two jobs do not make turns longer. */
 let queue: Promise<unknown> = Promise.resolve();
-
-/** Waits for the next turn of the event loop. Each caller gets its own turn, so that two jobs do not make turns longer. */
-function nextOwnTurn(): Promise<unknown> {
-  queue = queue.then(() => nextTurn());
-  return queue;
-}
 
 /**
  * Splits many items into chunks of at most `size`. After every half millisecond of work on them, the event loop gets a
@@ -22,7 +17,8 @@ export async function* yieldingChunks<Item>(items: Iterable<Item>, size = 200): 
   for (const chunk of inBatches(items, { size })) {
     // Not after the last chunk: most lists are of one, and need not wait for anybody.
     if (!isFirst && performance.now() - begun >= sliceMs) {
-      await nextOwnTurn();
+      queue = queue.then(() => nextTurn());
+      await queue;
       begun = performance.now();
     }
     isFirst = false;

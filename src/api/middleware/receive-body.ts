@@ -56,7 +56,9 @@ export async function whileReceiving<Result>(
   if (Number(request.headers['content-length'] ?? 0) > rules.limit) throw tooLarge(rules);
   if (request.complete) return await read();
   const { socket } = request;
-  if (expectsContinue(request)) response.writeContinue();
+  if (request.httpVersion === '1.1' && request.headers.expect?.toLowerCase() === '100-continue') {
+    response.writeContinue();
+  }
   if (socket.destroyed) throw unreadable(rules, incomplete);
   let reject: (error: Error) => void = () => {};
   const refusal = new Promise<never>((_resolve, fail) => {
@@ -93,10 +95,6 @@ export async function whileReceiving<Result>(
     socket.off('close', onClose);
     request.off('data', count);
   }
-}
-
-function expectsContinue({ headers, httpVersion }: Request): boolean {
-  return httpVersion === '1.1' && headers.expect?.toLowerCase() === '100-continue';
 }
 
 /**
