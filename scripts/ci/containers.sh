@@ -9,4 +9,4 @@ timeout 60 docker run --rm --network none local/redis:7 redis-server --version |
   skip 'the Docker engine does not run containers here'
 
 TEST_REDIS=testcontainers REDIS_TEST_IMAGE=local/redis:7 TESTCONTAINERS_RYUK_DISABLED=true \
-  TESTCONTAINERS_HOST_OVERRIDE=127.0.0.1 npm test -- --coverage=false "$@"
+  TESTCONTAINERS_HOST_OVERRIDE=127.0.0.1 npm test -- "$@"

@@ -35,4 +35,4 @@ for file in compose.yaml ../../compose.yaml; do
 done
 
 cd ../..
-npm test -- --coverage=false test/deploy
+npm test -- test/deploy

@@ -8,6 +8,6 @@ cd "$(dirname "$0")/../.."
 for version in "$@"; do
   node=$(readlink -f "$(npx -y -p "node@$version" which node)")
   echo "--- $("$node" --version)"
-  PATH=$(dirname "$node"):$PATH NODE_OPTIONS=--experimental-vm-modules "$node" node_modules/jest/bin/jest.js --coverage=false \
+  PATH=$(dirname "$node"):$PATH NODE_OPTIONS=--experimental-vm-modules "$node" node_modules/jest/bin/jest.js \
     test/lib test/domain test/contract test/config test/api test/media test/main --testPathIgnorePatterns test/media/store
 done

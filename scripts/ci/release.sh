@@ -29,7 +29,7 @@ bash scripts/ci/containers.sh \
 
 step 'on a Redis Cluster of three masters, each with a replica'
 # Everything that uses a store, except what starts its own clusters, reads databases, or needs a browser.
-TEST_REDIS=cluster npm test -- --coverage=false \
+TEST_REDIS=cluster npm test -- \
   test/api test/redis test/deprecation test/admin-port test/main test/cli test/media test/migration \
   --testPathIgnorePatterns='test/redis/connection/(connect|embedded|open)' browser \
   'test/migration/(sources|records|analysis|examples|cluster)'

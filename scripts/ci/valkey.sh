@@ -65,4 +65,4 @@ printf '#!/bin/sh\n%sexec "%s" "$@"\n' "${libraries:+export LD_LIBRARY_PATH=$lib
 chmod +x "$work/bin/valkey-server"
 "$work/bin/valkey-server" --version || skip 'the valkey-server does not run here'
 
-PATH=$work/bin TEST_REDIS=process npm test -- --coverage=false "$@"
+PATH=$work/bin TEST_REDIS=process npm test -- "$@"

@@ -14,7 +14,7 @@ let nodes: Redis[];
 beforeAll(async () => {
   cluster = await startCluster();
   nodes = cluster.masters.map(({ url }) => new Redis(url));
-  bridge = await startBridge({ redisUrl: cluster.url, redisTimeouts: {} });
+  bridge = await startBridge({ redisUrl: cluster.url });
   traffic = await startTraffic(bridge, 40);
 });
 afterAll(async () => {
