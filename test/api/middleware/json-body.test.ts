@@ -22,7 +22,7 @@ async function send(line: string, headers: string, body: string | Buffer = ''): 
   try {
     socket.write(`${line} HTTP/1.1\r\nHost: x\r\n${credentials}${headers}\r\n`);
     socket.write(body);
-    const [head] = (await once(socket, 'data', { signal: AbortSignal.timeout(3000) })) as [Buffer];
+    const [head] = (await once(socket, 'data')) as [Buffer];
     return String(head);
   } finally {
     socket.destroy();
