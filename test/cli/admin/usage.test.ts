@@ -2,7 +2,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/g
 import { parse } from 'csv-parse/sync';
 import { writeCoverage } from '../../../src/deprecation/ledger/coverage.ts';
 import { formatInstant } from '../../../src/lib/iso8601.ts';
-import { dayMs, minuteMs } from '../../../src/lib/days.ts';
+import { dayMs, hourMs, minuteMs } from '../../../src/lib/days.ts';
 import { createLedger } from '../../../src/deprecation/ledger/ledger.ts';
 import type { UsageReport } from '../../../src/deprecation/reports/report.ts';
 import type { RetireCheck } from '../../../src/deprecation/reports/retire-check.ts';
@@ -190,7 +190,8 @@ describe('usage', () => {
     const ledger = createLedger(store, prefix, { log, now: () => now, flushMs: 1_000_000 });
     const call = { organizationId: 'acme', operation: 'getProfile', status: 200 };
     ledger.record({ ...call, keyId: 'k_1', client: 'ios-4.2', userAgent: 'App/4.2' });
-    now = Date.now();
+    // Measured until later than the report, however late that is.
+    now = Date.now() + hourMs;
     await ledger.close();
 
     const { code, out } = await admin('usage');

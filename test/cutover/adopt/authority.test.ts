@@ -59,11 +59,11 @@ describe('after reverse and back to mirror', () => {
   beforeEach(async () => {
     user = `user-${++users}`;
     beforeReverse = Date.now();
-    await admin('cutover set reverse --force');
+    await admin('cutover set reverse --force --hold 60');
     await change(await here.player(user), 'PUT', '/api/profile/', { username: `${user} here` });
     const key = await here.admin();
     await change(key, 'POST', '/api/profile/username/deny/', { [`${user} denied`]: 'x' });
-    await admin('cutover set mirror --wait 120');
+    await admin('cutover set mirror --wait 120 --hold 60');
     expect(there.profiles.get(user)?.username).toBe(`${user} here`);
     expect([...there.denied]).toContain(`${user} denied`);
   });
@@ -101,9 +101,9 @@ describe('after reverse and back to mirror', () => {
 });
 
 test('data written here since Redis took over is not overwritten', async () => {
-  await admin('cutover set reverse --force');
+  await admin('cutover set reverse --force --hold 60');
   await change(await here.player('own'), 'PUT', '/api/profile/', { username: 'own' });
-  await admin('cutover set native --wait 120');
+  await admin('cutover set native --wait 120 --hold 60');
   there.save('own', { username: 'imported' });
   expect(await migrate('apply', Date.now())).toMatchObject({ exitCode: 0 });
   expect(await nameHere('own')).toBe('own');

@@ -80,7 +80,7 @@ async function switchAcross(change: () => ReturnType<typeof send>): ReturnType<t
   const silent = async () =>
     (await readCutover(store, prefix)).instances.find(({ silentMs }) => silentMs > silence);
   await until(async () => (await silent()) !== undefined);
-  await run(`cutover set reverse --force --assume-stopped ${(await silent())?.id}`);
+  await run(`cutover set reverse --force --hold 60 --assume-stopped ${(await silent())?.id}`);
   resume(bridge);
   return await response;
 }
@@ -100,7 +100,7 @@ test('a bridge that missed a switch acknowledges no change that only the legacy 
 
   expect(await send(apiKey, 'PUT', '/api/profile/', { username: 'Ada' })).toMatchObject({ status: 200 });
   expect(await nameHere()).toBe('Ada');
-  await run('cutover set mirror --wait 120');
+  await run('cutover set mirror --wait 120 --hold 60');
   await until(async () => {
     expect(await send(apiKey, 'GET', '/api/profile/')).toMatchObject({ status: 200 });
     const { out } = await runTool(environment, 'cutover status');

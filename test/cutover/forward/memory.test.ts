@@ -28,7 +28,7 @@ beforeAll(async () => {
     legacy.addKey(apiKey, { organization: id, role: 'admin' });
     adminKeys.set(id, apiKey);
   }
-  const { code } = await runTool({ ALLOW_EVICTION: '1', ...deployment.env }, 'cutover set mirror');
+  const { code } = await runTool({ ALLOW_EVICTION: '1', ...deployment.env }, 'cutover set mirror --hold 60');
   expect(code).toBe(0);
 });
 afterAll(async () => {

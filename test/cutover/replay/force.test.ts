@@ -35,7 +35,7 @@ test('cutover set native --force discards the changes that wait for their replay
     code: 1,
     err: expect.stringContaining('4 changes could not be replayed to the legacy service in time'),
   });
-  expect(await runTool(env, 'cutover set native --force')).toMatchObject({
+  expect(await runTool(env, 'cutover set native --force --hold 60')).toMatchObject({
     code: 0,
     err: expect.stringContaining(
       'warning: changes that had not reached the legacy service were discarded: 2 put, 1 ban, 1 overwrite\n',

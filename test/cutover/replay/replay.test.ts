@@ -320,7 +320,10 @@ test('a wrong address makes the replay pause, which status says, and nothing is 
 
 test('back in mirror, both sides are equal', async () => {
   await put(ada, { username: 'Last', avatarObjectDefinitionId: null });
-  expect(await tool('cutover set mirror')).toMatchObject({ code: 0, out: expect.stringContaining('mirror') });
+  expect(await tool('cutover set mirror --hold 60')).toMatchObject({
+    code: 0,
+    out: expect.stringContaining('mirror'),
+  });
   expect(nameThere(ada)).toBe('Last');
   await until(async () => {
     const response = await here.send(ada.key, 'GET', '/api/profile/');

@@ -84,7 +84,7 @@ test('the switch to reverse is made while clients change their profiles all the 
       ALLOW_EVICTION: '1',
       LEGACY_BASE_URL: here.legacy.url,
     },
-    'cutover set reverse --wait 120',
+    'cutover set reverse --wait 120 --hold 60',
   );
   over.abort();
   await Promise.all(writing);

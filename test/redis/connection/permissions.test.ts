@@ -109,7 +109,7 @@ test('the documented rights are enough while requests are forwarded to the legac
     ];
     const statuses = [200, 200, 401, 204, 204, 200];
     expect(await callAll()).toEqual(statuses);
-    expect(await runTool(env, 'cutover set mirror --force')).toMatchObject({ code: 0 });
+    expect(await runTool(env, 'cutover set mirror --force --hold 60')).toMatchObject({ code: 0 });
     expect(await callAll()).toEqual(statuses);
     for (const command of ['cutover show', 'cutover status']) {
       expect((await runTool(env, command)).err).not.toContain('NOPERM');

@@ -28,6 +28,8 @@ const env = () => ({
   LEGACY_BASE_URL: 'http://127.0.0.1:9',
 });
 const run = (command: string) => runTool(env(), `cutover ${command}`);
+/** A switch that is not withdrawn because the machine is slow. */
+const set = (mode: string) => run(`set ${mode} --hold 60`);
 const join = async () => {
   const one = await joinTestInstance(store, prefix);
   joined.push(one);
@@ -47,7 +49,7 @@ describe('cutover set', () => {
   test('switches every instance, raises the epoch everywhere and leaves an audit entry', async () => {
     const [one, other] = [await join(), await join()];
     await saveSettings(store, prefix, 'acme', defaultSettings);
-    expect(await run('set mirror')).toMatchObject({
+    expect(await set('mirror')).toMatchObject({
       code: 0,
       out: expect.stringMatching(/^The mode is mirror. Changes were on hold for \d\.\d s.\n$/),
       err: expect.stringContaining('epoch 1 is in force in 1 organization\n'),
@@ -63,7 +65,7 @@ describe('cutover set', () => {
 
   test('has nothing to do if the mode already holds', async () => {
     await join();
-    await run('set mirror');
+    await set('mirror');
     expect(await run('set mirror')).toMatchObject({ code: 0, out: 'The mode is mirror already.\n' });
     expect(await readCutover(store, prefix)).toMatchObject({ mode: 'mirror', epoch: 1 });
   });
@@ -78,14 +80,14 @@ describe('cutover set', () => {
     // Each reason is printed once.
     expect(refused.out).not.toContain('skips mirror');
     expect(await readCutover(store, prefix)).toMatchObject({ mode: 'shadow', epoch: 0 });
-    expect(await run('set native --force')).toMatchObject({ code: 0 });
+    expect(await set('native --force')).toMatchObject({ code: 0 });
     expect(await readCutover(store, prefix)).toMatchObject({ mode: 'native', epoch: 1 });
     expect(await run('set mirror --force')).toMatchObject({
       code: 1,
       err: expect.stringContaining('the only way back from native is to shadow'),
     });
     expect(await run('set shadow')).toMatchObject({ code: 1 });
-    expect(await run('set shadow --force')).toMatchObject({ code: 0 });
+    expect(await set('shadow --force')).toMatchObject({ code: 0 });
   });
 
   test('refuses reverse while an instance cannot replay changes, even with --force', async () => {
@@ -118,12 +120,12 @@ describe('cutover set', () => {
     const options = { keyPrefix: prefix, kind: 'bridge', legacy: true, replay: true } as const;
     const one = await joinCutover(store, options);
     joined.push(one);
-    await run('set mirror');
+    await set('mirror');
     await until(() => one.mode() === 'mirror');
     const key = `${prefix}cutover`;
     await store.hset(key, 'verified', (await readCutover(store, prefix)).since + 1);
     const admission = await one.admitChange();
-    const switching = run('set reverse');
+    const switching = set('reverse');
     await until(async () => (await readCutover(store, prefix)).underWay !== undefined);
     await store.hset(key, 'gap', `${(await readCutover(store, prefix)).now} web-9 ended without stopping`);
     admission.release();
@@ -146,7 +148,7 @@ describe('cutover set', () => {
     const { mode, underWay, epoch } = await readCutover(store, prefix);
     expect({ mode, underWay, epoch }).toEqual({ mode: 'shadow', underWay: undefined, epoch: 1 });
     (await other.admitChange()).release();
-    expect(await run('set mirror')).toMatchObject({ code: 0 });
+    expect(await set('mirror')).toMatchObject({ code: 0 });
   });
 
   test('is refused while an instance is silent, until --assume-stopped names it', async () => {
@@ -154,13 +156,13 @@ describe('cutover set', () => {
     await registerElsewhere('web-9', 60_000);
     expect(await run('set mirror --force')).toMatchObject({
       code: 1,
-      err: expect.stringContaining('instance web-9 has not been heard of for 60 s'),
+      err: expect.stringMatching(/instance web-9 has not been heard of for \d+ s/),
     });
     expect(await run('set mirror --assume-stopped web-8')).toMatchObject({
       code: 1,
       err: expect.stringContaining('there is no instance web-8: see profile-bridge admin cutover status'),
     });
-    expect(await run('set mirror --assume-stopped web-9')).toMatchObject({ code: 0 });
+    expect(await set('mirror --assume-stopped web-9')).toMatchObject({ code: 0 });
     expect((await readCutover(store, prefix)).gap?.reason).toBe('web-9 was assumed to have stopped');
   });
 
