@@ -12,8 +12,8 @@ export default {
   },
   globalSetup: '<rootDir>/test/support/run/global-setup.ts',
   globalTeardown: '<rootDir>/test/support/run/global-teardown.ts',
-  // One worker a core: in this very process, as jest would on two cores, the modules of all suites would pile up.
-  maxWorkers: '100%',
+  // Three on two cores: most of the time tests wait, for processes to start, leases to end and servers to take over.
+  maxWorkers: '150%',
   // Only a test that hangs takes so long, on the slowest machine too.
   testTimeout: 600_000,
   // By --coverage: counting takes a third of the processor time of a run.
