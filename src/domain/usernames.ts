@@ -84,6 +84,9 @@ function codePoints(text: string): number {
   return count;
 }
 
+/** The Hangul vowels whose halfwidth forms begin at U+FFC2, with gaps. */
+const vowels = 'ㅏㅐㅑㅒㅓㅔ  ㅕㅖㅗㅘㅙㅚ  ㅛㅜㅝㅞㅟㅠ  ㅡㅢㅣ';
+
 /**
  * RFC 8265 §3.3.1: fullwidth and halfwidth characters become their decomposition mappings. NFKC gives that mapping for
  * all of them except those below, whose mappings have compatibility mappings themselves.
@@ -94,15 +97,7 @@ function mapWidth(text: string): string {
     if (code === 0xffe3) return '\u00AF';
     if (code === 0xffa0) return '\u3164';
     if (code >= 0xffa1 && code <= 0xffbe) return String.fromCharCode(code - 0xffa1 + 0x3131);
-    if (code >= 0xffc2 && code <= 0xffdc) return halfwidthVowel(code) ?? wide;
+    if (code >= 0xffc2 && code <= 0xffdc) return vowels[code - 0xffc2]?.trim() || wide;
     return wide.normalize('NFKC');
   });
-}
-
-/** Halfwidth Hangul vowels are in rows of six, with gaps, from U+FFC2 on. */
-function halfwidthVowel(code: number): string | undefined {
-  const row = (code - 0xffc2) >> 3;
-  const column = (code - 0xffc2) & 7;
-  if (column > 5 || row * 6 + column > 20) return undefined;
-  return String.fromCharCode(0x314f + row * 6 + column);
 }
