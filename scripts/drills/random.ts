@@ -1,12 +1,8 @@
 /** Numbers that look random, the same ones for the same seed. */
-export interface Random {
-  /** A whole number, both bounds included. */
-  between: (least: number, greatest: number) => number;
-  pick: <Item>(items: readonly Item[]) => Item;
-}
+export type Random = ReturnType<typeof createRandom>;
 
 /** The generator "mulberry32": small, and far better than a drill needs. */
-export function createRandom(seed: number): Random {
+export function createRandom(seed: number) {
   let state = seed >>> 0;
   const next = (): number => {
     state = (state + 0x6d2b79f5) >>> 0;
@@ -17,8 +13,9 @@ export function createRandom(seed: number): Random {
   const between = (least: number, greatest: number): number =>
     least + Math.floor(next() * (greatest - least + 1));
   return {
+    /** A whole number, both bounds included. */
     between,
-    pick: (items) => {
+    pick: <Item>(items: readonly Item[]): Item => {
       const item = items[between(0, items.length - 1)];
       if (item === undefined) throw new Error('nothing to pick from');
       return item;

@@ -4,18 +4,14 @@ import type { Ran } from '../../test/support/admin.ts';
 import { endWithUs } from './processes.ts';
 
 /** The operator's tool as a process, which ends with this one at the latest. */
-export interface ToolProcess {
-  pid: () => number;
-  kill: () => Promise<void>;
-  ended: Promise<Ran>;
-}
+export type ToolProcess = ReturnType<typeof startTool>;
 
 /** `program` is what Node.js is started with to run the tool. */
 export function startTool(
   program: readonly string[],
   args: readonly string[],
   environment: Record<string, string>,
-): ToolProcess {
+) {
   const child = spawn(process.execPath, [...program, ...args], {
     env: { PATH: process.env['PATH'], ...environment },
     stdio: ['ignore', 'pipe', 'pipe'],
@@ -26,8 +22,8 @@ export function startTool(
   child.stderr.on('data', (chunk: Buffer) => (ran.err += chunk.toString()));
   const ended = once(child, 'close').then(([code]) => ({ ...ran, code: Number(code ?? -1) }));
   return {
-    pid: () => child.pid ?? 0,
-    kill: async () => {
+    pid: (): number => child.pid ?? 0,
+    kill: async (): Promise<void> => {
       child.kill('SIGKILL');
       await ended;
     },

@@ -1,12 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Random } from '../drills/random.ts';
 import { randomChange, seenIn, type ShownProfile } from './changes.ts';
-import {
-  createExpectedDenylist,
-  createExpectedProfile,
-  type ExpectedDenylist,
-  type ExpectedProfile,
-} from './expected.ts';
+import { createExpectedDenylist, createExpectedProfile, type ExpectedProfile } from './expected.ts';
 import type { Instances } from './instances.ts';
 import { adminKey, organizationId, type LegacyService, type Player } from './legacy-service.ts';
 
@@ -32,23 +27,7 @@ export interface Client extends Player {
   expected: ExpectedProfile;
 }
 
-export interface Clients {
-  all: readonly Client[];
-  denylist: ExpectedDenylist;
-  phases: readonly Phase[];
-  /** Begins a new phase; the one before ends. */
-  begin: (phase: string) => void;
-  current: () => Phase;
-  /** Runs while the player's own client sends nothing. */
-  alone: <Result>(client: Client, run: () => Promise<Result>) => Promise<Result>;
-  /** Reads the profile as the player. */
-  read: (client: Client) => Promise<void>;
-  /** Waits for requests in progress; from then on the administrator sends nothing. */
-  quietAdmin: () => Promise<void>;
-  resumeAdmin: () => void;
-  /** Ends the calls; resolves once the last response has arrived. */
-  stop: () => Promise<void>;
-}
+export type Clients = ReturnType<typeof startClients>;
 
 export interface ClientsOptions {
   legacy: LegacyService;
@@ -76,7 +55,7 @@ const slowReadMs = 500;
  * Clients that call at a fixed rate, whether or not earlier requests were answered: six of ten requests read, most
  * others change the player's own profile, a few are an administrator's. A player has at most one request in progress.
  */
-export function startClients(options: ClientsOptions): Clients {
+export function startClients(options: ClientsOptions) {
   const { legacy, instances, random, rate, onViolation } = options;
   const all = legacy.players.map((player): Client => ({
     ...player,
@@ -266,21 +245,26 @@ export function startClients(options: ClientsOptions): Clients {
     all,
     denylist,
     phases,
+    /** Begins a new phase; the one before ends. */
     begin,
     current,
-    alone: async (client, run) => {
+    /** Runs while the player's own client sends nothing. */
+    alone: async <Result>(client: Client, run: () => Promise<Result>): Promise<Result> => {
       while (busy.has(client)) await busy.get(client);
       return await occupy(client, run);
     },
+    /** Reads the profile as the player. */
     read,
-    quietAdmin: async () => {
+    /** Waits for requests in progress; from then on the administrator sends nothing. */
+    quietAdmin: async (): Promise<void> => {
       isAdminQuiet = true;
       await admin;
     },
-    resumeAdmin: () => {
+    resumeAdmin: (): void => {
       isAdminQuiet = false;
     },
-    stop: async () => {
+    /** Ends the calls; resolves once the last response has arrived. */
+    stop: async (): Promise<void> => {
       clearInterval(ticking);
       while (underWay.size > 0) await Promise.all(underWay);
       const last = phases.at(-1);

@@ -12,16 +12,7 @@ interface Instance {
 }
 
 /** The bridges behind one address, as a load balancer sees them. */
-export interface Instances {
-  all: readonly Instance[];
-  /** One that is running. */
-  pick: (random: Random) => Instance;
-  /** Kills one or the other at random moments from now on, and starts it again; never both at once. */
-  startKilling: (random: Random, onKill: (instance: number) => void) => void;
-  /** How long ago the last kill was, in ms. */
-  calmFor: () => number;
-  close: () => Promise<void>;
-}
+export type Instances = Awaited<ReturnType<typeof startInstances>>;
 
 export interface InstancesOptions {
   environment: Record<string, string>;
@@ -34,7 +25,7 @@ export interface InstancesOptions {
   say: (line: string) => void;
 }
 
-export async function startInstances(options: InstancesOptions): Promise<Instances> {
+export async function startInstances(options: InstancesOptions) {
   const { environment, program, count, pause, say } = options;
   const servers = await Promise.all(
     Array.from({ length: count }, () => startBridgeProcess(environment, program)),
@@ -67,14 +58,17 @@ export async function startInstances(options: InstancesOptions): Promise<Instanc
 
   return {
     all,
-    pick: (random) => random.pick(all.filter((one) => one.isUp())),
-    calmFor: () => performance.now() - killedAt,
-    startKilling: (random, onKill) => {
+    /** One that is running. */
+    pick: (random: Random): Instance => random.pick(all.filter((one) => one.isUp())),
+    /** How long ago the last kill was, in ms. */
+    calmFor: (): number => performance.now() - killedAt,
+    /** Kills one or the other at random moments from now on, and starts it again; never both at once. */
+    startKilling: (random: Random, onKill: (instance: number) => void): void => {
       killing = killUntilStopped(random, onKill).catch((error: unknown) => {
         if (!stopping.signal.aborted) throw error;
       });
     },
-    close: async () => {
+    close: async (): Promise<void> => {
       stopping.abort();
       await killing;
       for (const { server } of states) await server.stop();

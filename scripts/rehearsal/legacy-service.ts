@@ -1,7 +1,6 @@
 import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { startLegacy, type Legacy } from '../../test/legacy/legacy.ts';
-import type { LegacyOrganization } from '../../test/legacy/organization.ts';
 import { objectImageUrlTemplate } from './changes.ts';
 
 export const organizationId = 'rehearsal';
@@ -13,19 +12,10 @@ export interface Player {
 }
 
 /** The legacy service with its players, and its data as the migration reads it. */
-export interface LegacyService {
-  url: string;
-  organization: LegacyOrganization;
-  players: readonly Player[];
-  /**
-   * Writes all data, as of one moment, as a source of `migrate`; returns the folder and that moment (ISO 8601).
-   */
-  dump: (folder: string) => Promise<{ folder: string; asOf: string }>;
-  close: () => Promise<void>;
-}
+export type LegacyService = Awaited<ReturnType<typeof startLegacyService>>;
 
 /** Starts the stand-in for the legacy service with so many players, who have a name each, and one administrator. */
-export async function startLegacyService(count: number): Promise<LegacyService> {
+export async function startLegacyService(count: number) {
   const legacy: Legacy = await startLegacy({ recording: false });
   const organization = legacy.organization(organizationId);
   const players = Array.from({ length: count }, (_, n): Player => {
@@ -39,7 +29,8 @@ export async function startLegacyService(count: number): Promise<LegacyService> 
     url: legacy.url,
     organization,
     players,
-    dump: async (folder) => {
+    /** Writes all data, as of one moment, as a source of `migrate`; returns the folder and that moment (ISO 8601). */
+    dump: async (folder: string): Promise<{ folder: string; asOf: string }> => {
       const asOf = new Date().toISOString();
       const files: Record<string, object[]> = {
         organizations: [{ objectImageUrlTemplate }],

@@ -9,15 +9,7 @@ import type { Client, Clients } from './clients.ts';
 import { organizationId, type LegacyService } from './legacy-service.ts';
 import type { RedisClient } from '../../src/redis/connection/client.ts';
 
-export interface Sides {
-  /** Acknowledged changes that the authority of this mode does not have; the player's clients are paused meanwhile. */
-  missing: (mode: Mode) => Promise<string[]>;
-  /**
-   * The differences between the two services, player by player, each paused meanwhile. A difference must disappear
-   * within some seconds: a change may still be on its way to the other side.
-   */
-  differing: () => Promise<string[]>;
-}
+export type Sides = ReturnType<typeof createSides>;
 
 export interface SidesOptions {
   store: RedisClient;
@@ -34,7 +26,7 @@ const mostOnTheWayMs = 40_000;
 const atOnce = 20;
 
 /** Reads both services directly, not through a bridge. */
-export function createSides({ store, keyPrefix, legacy, clients, publicUrl }: SidesOptions): Sides {
+export function createSides({ store, keyPrefix, legacy, clients, publicUrl }: SidesOptions) {
   const base = organizationBase(keyPrefix, organizationId);
   const fileUrl = (file: string): string => `${publicUrl}/media/${file}`;
 
@@ -95,7 +87,8 @@ export function createSides({ store, keyPrefix, legacy, clients, publicUrl }: Si
   }
 
   return {
-    missing: async (mode) => {
+    /** Acknowledged changes that the authority of this mode does not have; the player's clients are paused meanwhile. */
+    missing: async (mode: Mode): Promise<string[]> => {
       const authority = authorityOf(mode);
       return await withoutAdmin(async () => {
         const denied = authority === 'legacy' ? legacy.organization.denied : await deniedHere();
@@ -103,7 +96,11 @@ export function createSides({ store, keyPrefix, legacy, clients, publicUrl }: Si
         return [...names, ...(await ofAll((client) => missingOf(client, authority)))];
       });
     },
-    differing: async () =>
+    /**
+     * The differences between the two services, player by player, each paused meanwhile. A difference must disappear
+     * within some seconds: a change may still be on its way to the other side.
+     */
+    differing: async (): Promise<string[]> =>
       await withoutAdmin(async () => {
         const found = await ofAll(differingOf);
         const deadline = performance.now() + mostOnTheWayMs;

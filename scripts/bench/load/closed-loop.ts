@@ -14,25 +14,22 @@ interface Turns {
  * A few clients that send their next request once they have the answer to the last: what they see is the time that one
  * request takes, not the queue of many.
  */
-export interface ClosedLoop {
-  /** The time of each request, in ms, ascending. Rejects if any answer was not a success. */
-  run: (url: string, work: Workload, turns: Turns) => Promise<number[]>;
-  close: () => Promise<void>;
-}
+export type ClosedLoop = ReturnType<typeof openClosedLoop>;
 
 /** In a separate process. */
-export function openClosedLoop(): ClosedLoop {
+export function openClosedLoop() {
   const child = fork(fileURLToPath(new URL('one-by-one.mjs', import.meta.url)), { execArgv: [] });
   const exited = once(child, 'exit');
   return {
-    run: async (url, work, turns) => {
+    /** The time of each request, in ms, ascending. Rejects if any answer was not a success. */
+    run: async (url: string, work: Workload, turns: Turns): Promise<number[]> => {
       const result = once(child, 'message');
       child.send({ url, work, users, ...turns });
       const [{ times, failed }] = (await result) as [{ times?: number[]; failed?: string }];
       if (times === undefined) throw new Error(failed);
       return times.toSorted((a, b) => a - b);
     },
-    close: async () => {
+    close: async (): Promise<void> => {
       child.kill();
       await exited;
     },

@@ -7,15 +7,6 @@ import { avatar, pictureUrl, wallet } from '../load/seed.ts';
 import { changedAt, organization, writeTable } from './inputs.ts';
 import { runShell } from './programs.ts';
 
-/** The profiles in a dedicated PostgreSQL. */
-export interface PostgresSource {
-  url: string;
-  mapping: string;
-  /** Copies them to Redis by `psql COPY | awk | redis-cli --pipe`; how many seconds that took. */
-  pipe: (redisUrl: string) => Promise<number>;
-  stop: () => Promise<void>;
-}
-
 const mapping = `entities:
   profiles:
     key: [userId]
@@ -36,8 +27,8 @@ BEGIN { FS = "\t"; ORS = "" }
   print "*4\r\n" text("HSET") text(ENVIRON["NAMES"] $3) text($2) text($1)
 }`;
 
-/** Starts it; undefined if PostgreSQL is not installed. */
-export async function openPostgresSource(folder: string, count: number): Promise<PostgresSource | undefined> {
+/** The profiles in a dedicated PostgreSQL; undefined if that is not installed. */
+export async function openPostgresSource(folder: string, count: number) {
   if (postgresPrograms === undefined) return undefined;
   const server = await startPostgres();
   const url = server.url('postgres');
@@ -55,7 +46,8 @@ export async function openPostgresSource(folder: string, count: number): Promise
   return {
     url,
     mapping: file,
-    pipe: async (redisUrl) =>
+    /** Copies them to Redis by `psql COPY | awk | redis-cli --pipe`; how many seconds that took. */
+    pipe: async (redisUrl: string): Promise<number> =>
       await runShell(
         `psql -q "$URL" -c 'COPY (SELECT id, name, bucket, changed FROM players) TO STDOUT' |
          LC_ALL=C awk "$AWK" |

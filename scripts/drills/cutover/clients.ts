@@ -24,11 +24,7 @@ export interface Client {
   apiKey: string;
 }
 
-export interface Traffic {
-  /** Calls that have ended, oldest first. */
-  calls: Call[];
-  stop: () => Promise<void>;
-}
+export type Traffic = ReturnType<typeof startTraffic>;
 
 const requestTimeoutMs = 30_000;
 /** Between two requests of a client, in ms. */
@@ -50,7 +46,7 @@ export function startTraffic(options: {
   players: readonly Client[];
   admin: Client;
   newName: (user: string) => string;
-}): Traffic {
+}) {
   const { bridges, organizationId, players, admin, newName } = options;
   const over = new AbortController();
   const calls: Call[] = [];
@@ -108,8 +104,9 @@ export function startTraffic(options: {
   };
   const running = [...players.map(play), administrate()];
   return {
+    /** Calls that have ended, oldest first. */
     calls,
-    stop: async () => {
+    stop: async (): Promise<void> => {
       over.abort();
       await Promise.all(running);
     },

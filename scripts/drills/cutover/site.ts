@@ -9,7 +9,6 @@ import { startLegacy, type Legacy } from '../../../test/legacy/legacy.ts';
 import { runTool } from '../../../test/support/admin.ts';
 import { createTestOrganization } from '../../../test/support/bridge.ts';
 import { keyPrefix, openDeployment } from '../history/deployment.ts';
-import type { Server } from '../processes.ts';
 import type { Client } from './clients.ts';
 
 export const organizationId = 'acme';
@@ -22,30 +21,14 @@ export interface LegacyChange {
 }
 
 /** Two bridges in front of a legacy service, on one Redis. */
-export interface Site {
-  bridges: readonly [Server, Server];
-  redis: Server;
-  store: RedisClient;
-  legacy: Legacy;
-  /** What took effect in the legacy service. */
-  legacyChanges: LegacyChange[];
-  players: readonly Client[];
-  admin: Client;
-  /** The environment of the operator's tool. */
-  env: Record<string, string>;
-  state: () => Promise<CutoverState>;
-  /** The usernames and the denied names that Redis, and the legacy service, have now. */
-  stored: () => Promise<Stored>;
-  storedByLegacy: () => Stored;
-  close: () => Promise<void>;
-}
+export type Site = Awaited<ReturnType<typeof openSite>>;
 
 export interface Stored {
   usernames: Record<string, string>;
   denied: string[];
 }
 
-export async function openSite(): Promise<Site> {
+export async function openSite() {
   const releasers = createReleasers();
   try {
     const legacy = await startLegacy({ recording: false });
@@ -78,13 +61,16 @@ export async function openSite(): Promise<Site> {
       redis,
       store,
       legacy,
+      /** What took effect in the legacy service. */
       legacyChanges,
       players,
       admin: await newClient('admin', 'banned'),
+      /** The environment of the operator's tool. */
       env: { ...env, ...environment },
-      state: async () => await whenBack(() => readCutover(store, keyPrefix)),
-      stored: async () => await readStored(store),
-      storedByLegacy: () => {
+      state: async (): Promise<CutoverState> => await whenBack(() => readCutover(store, keyPrefix)),
+      /** The usernames and the denied names that Redis, and the legacy service, have now. */
+      stored: async (): Promise<Stored> => await readStored(store),
+      storedByLegacy: (): Stored => {
         const { profiles, denied } = legacy.organization(organizationId);
         const usernames = [...profiles].map(([user, { username = '' }]) => [user, username] as const);
         return { usernames: Object.fromEntries(usernames), denied: [...denied].sort() };

@@ -21,18 +21,7 @@ export interface Seen {
 }
 
 /** An organization under test, and the history of all requests to it. */
-export interface DrilledOrganization {
-  id: string;
-  /** What holds for all keys of the organization: it says where in a cluster they are. */
-  base: string;
-  comparison: UsernameComparison;
-  history: Operation<Input>[];
-  seen: Seen;
-  /** Takes turns until they are used up, or the drill is over. */
-  run: (turns: readonly Turn[], over: AbortSignal) => Promise<void>;
-  /** Reads everything once all is quiet. */
-  settle: () => Promise<void>;
-}
+export type DrilledOrganization = Awaited<ReturnType<typeof createDrilledOrganization>>;
 
 export interface OrganizationOptions {
   comparison: UsernameComparison;
@@ -47,7 +36,7 @@ export async function createDrilledOrganization(
   deployment: Deployment,
   id: string,
   { comparison, longLists, onViolation }: OrganizationOptions,
-): Promise<DrilledOrganization> {
+) {
   const made = await createTestOrganization('', { keyPrefix, organizationHeader }, deployment.store, id, {
     ...defaultSettings,
     comparison,
@@ -98,11 +87,13 @@ export async function createDrilledOrganization(
 
   return {
     id,
+    /** What holds for all keys of the organization: it says where in a cluster they are. */
     base: made.base,
     comparison,
     history,
     seen,
-    run: async (turns, over) => {
+    /** Takes turns until they are used up, or the drill is over. */
+    run: async (turns: readonly Turn[], over: AbortSignal): Promise<void> => {
       let failures = 0;
       for (const { pause, timeoutMs, command } of turns) {
         // Continuing after a failure would only add unknown outcomes.
@@ -119,7 +110,8 @@ export async function createDrilledOrganization(
         }
       }
     },
-    settle: async () => {
+    /** Reads everything once all is quiet. */
+    settle: async (): Promise<void> => {
       await untilReady(deployment);
       // Whether writes work is tested with an unrelated name, which leaves nothing in the history.
       for (const bridge of clients.keys()) await insist({ kind: 'remove', usernames: [fillerName] }, bridge);

@@ -8,13 +8,6 @@ import { createCommandSplitter, wordsOf } from './resp.ts';
  */
 export type Action = 'forward' | 'kill' | 'lose-reply';
 
-export interface CommandProxy {
-  url: string;
-  /** Commands that have come in so far. */
-  commands: () => number;
-  close: () => Promise<void>;
-}
-
 /**
  * Sits between a client and a Redis, and asks what to do with each command; `position` counts from 1, over all
  * connections; `words` are the command's name and arguments. While `decide` has not answered, what the same connection
@@ -23,7 +16,7 @@ export interface CommandProxy {
 export async function startCommandProxy(
   target: { host: string; port: number },
   decide: (position: number, words: readonly string[]) => Action | Promise<Action>,
-): Promise<CommandProxy> {
+) {
   let commands = 0;
   let isKilled = false;
   const sockets = new Set<Socket>();
@@ -74,8 +67,9 @@ export async function startCommandProxy(
   if (address === null || typeof address === 'string') throw new Error('the proxy has no port');
   return {
     url: `redis://127.0.0.1:${address.port}`,
-    commands: () => commands,
-    close: async () => {
+    /** Commands that have come in so far. */
+    commands: (): number => commands,
+    close: async (): Promise<void> => {
       server.close();
       kill();
       await once(server, 'close');
