@@ -59,7 +59,7 @@ export async function joinCutover(store: RedisClient, options: CutoverOptions) {
   const { id, registration } = newRegistration(options);
 
   await removeEnded(store, keyPrefix);
-  let position = follow(await announced(true), 0);
+  let position = follow(await heartbeat(0, '-', true), 0);
   /** When the last heartbeat that was answered was sent. */
   let heardAt = performance.now();
   let admitted = 0;
@@ -114,25 +114,18 @@ export async function joinCutover(store: RedisClient, options: CutoverOptions) {
   };
 
   /** Sends a heartbeat; returns what the store says about the mode. */
-  async function announced(isFirst: boolean): Promise<Announcement> {
-    if (!isFirst) acknowledged = acknowledges(position, unfinished());
-    const reply = await cutoverHeartbeat(
-      store,
-      key,
-      id,
-      JSON.stringify(registration),
-      isFirst ? 0 : position.epoch,
-      isFirst ? '-' : (acknowledged ?? '-'),
-      Number(isFirst),
-    );
+  async function heartbeat(seen: number, phase = '-', isFirst = false): Promise<Announcement> {
+    const own = JSON.stringify(registration);
+    const reply = await cutoverHeartbeat(store, key, id, own, seen, phase, Number(isFirst));
     if (reply.kind !== 'ok') throw new Error(whyNotServing(reply));
     return toAnnouncement(reply);
   }
 
   async function beat(): Promise<void> {
     const sentAt = performance.now();
+    acknowledged = acknowledges(position, unfinished());
     try {
-      apply(follow(await announced(false), position.epoch));
+      apply(follow(await heartbeat(position.epoch, acknowledged), position.epoch));
       heardAt = sentAt;
     } catch {
       // An unavailable store is reported elsewhere; the mode stays as it is.
