@@ -20,23 +20,16 @@ test.each([
   ['drills/drills', ['tools', '--tool', 'nothing'], 'error: nothing to drill matches these options'],
   ['drills/drills', ['tools', '--step', '0'], 'It must be a whole number of at least 1.'],
   ['rehearsal/rehearsal', ['--user', '5'], "error: unknown option '--user' (Did you mean --users?)"],
-  ['bench/studies/failover-loss', ['5'], 'error: too many arguments'],
   ['bench/studies/growth', ['many'], 'It must be a whole number of at least 1.'],
-  ['bench/studies/one-slot', ['--port', '1'], "error: unknown option '--port'"],
   ['bench/studies/simulate-slots', ['10', 'steep'], 'It must be a number of at least 0.'],
 ])('scripts/%s.ts %j is wrong usage: one line, and exit code 2', async (script, args, line) => {
   const { code, err } = await run(script, ...args);
   expect({ code, err }).toEqual({ code: 2, err: expect.stringContaining(line) });
 });
 
-test.each([
-  'admin',
-  'migrate',
-  'profile-bridge',
-  'bench/bench',
-  'drills/drills',
-  'rehearsal/rehearsal',
-  'bench/studies/simulate-slots',
-])('scripts/%s.ts ends quietly if nobody reads what it prints', async (script) => {
-  expect(await run(script, '--help')).toEqual({ code: 0, err: '' });
-});
+test.each(['admin', 'profile-bridge', 'drills/drills'])(
+  'scripts/%s.ts ends quietly if nobody reads what it prints',
+  async (script) => {
+    expect(await run(script, '--help')).toEqual({ code: 0, err: '' });
+  },
+);
