@@ -1,3 +1,5 @@
+import { availableParallelism } from 'node:os';
+
 /** @type {import('jest').Config} */
 export default {
   testEnvironment: 'node',
@@ -13,7 +15,7 @@ export default {
   globalSetup: '<rootDir>/test/support/run/global-setup.ts',
   globalTeardown: '<rootDir>/test/support/run/global-teardown.ts',
   // Three on two cores: most of the time tests wait, for processes to start, leases to end and servers to take over.
-  maxWorkers: '150%',
+  maxWorkers: Math.ceil(1.5 * availableParallelism()),
   // Only a test that hangs takes so long, on the slowest machine too.
   testTimeout: 600_000,
   // By --coverage: counting takes a third of the processor time of a run.
