@@ -102,14 +102,11 @@ export function watchMedia(unwatched: MediaStore, log: Log, interval = 15_000) {
     if (available) log.info('pictures can be stored again');
     else log.error('pictures cannot be stored', { reason });
   };
-  const noteFailure = async <T>(work: Promise<T>): Promise<T> => {
-    try {
-      return await work;
-    } catch (error) {
+  const noteFailure = <T>(work: Promise<T>): Promise<T> =>
+    work.catch((error: unknown) => {
       if (error instanceof MediaUnavailableError) note(false, error.message);
       throw error;
-    }
-  };
+    });
   const media: MediaStore = {
     save: async (name, bytes) => {
       await noteFailure(unwatched.save(name, bytes));

@@ -68,40 +68,32 @@ const leftoverAfter = 60_000;
 
 /** A folder of pictures, created if missing; rejects with one line and the remedy if it cannot be written. */
 export async function openFolder(folder: string): Promise<MediaStore> {
-  const reach = async <T>(verb: string, work: () => Promise<T>): Promise<T> => {
-    try {
-      return await work();
-    } catch (error) {
-      throw new MediaUnavailableError(`Cannot ${verb} the media folder ${folder} (${errorCode(error)}).`, {
-        cause: error,
-      });
-    }
-  };
+  const reach = <T>(verb: string, work: Promise<T>): Promise<T> =>
+    work.catch((error: unknown) => {
+      const message = `Cannot ${verb} the media folder ${folder} (${errorCode(error)}).`;
+      throw new MediaUnavailableError(message, { cause: error });
+    });
 
   const store: MediaStore = {
     save: async (name, bytes) => {
       if (pictureTypeOf(name) === undefined) throw new TypeError('not the name of a picture');
-      await reach('write to', async () => writeWhole(folder, name, bytes));
+      await reach('write to', writeWhole(folder, name, bytes));
     },
     read: async (name) => {
       const type = pictureTypeOf(name);
       if (type === undefined) return undefined;
-      return reach('read from', async () => {
-        try {
-          return { bytes: await readFile(path.join(folder, name)), type };
-        } catch (error) {
-          if (errorCode(error) === 'ENOENT') return undefined;
-          throw error;
-        }
+      const reading = readFile(path.join(folder, name)).catch((error: unknown) => {
+        if (errorCode(error) === 'ENOENT') return undefined;
+        throw error;
       });
+      const bytes = await reach('read from', reading);
+      return bytes && { bytes, type };
     },
     remove: async (name) => {
       if (pictureTypeOf(name) === undefined) return;
-      await reach('remove from', async () => {
-        // A killed save may have left it behind.
-        await rm(temporaryPath(folder, name), { force: true });
-        await rm(path.join(folder, name), { force: true });
-      });
+      // A killed save may have left it behind.
+      await reach('remove from', rm(temporaryPath(folder, name), { force: true }));
+      await reach('remove from', rm(path.join(folder, name), { force: true }));
     },
   };
 
