@@ -52,9 +52,13 @@ export async function runProgram(program: Command): Promise<void> {
   }
 }
 
-/** Ends this process quietly as soon as nobody reads its standard output any more, as by `… | head`. */
+/** Ends this process as soon as its standard output fails: quietly if nobody reads it any more, as by `… | head`. */
 export function exitWithReader(): void {
-  process.stdout.on('error', () => process.exit());
+  process.stdout.on('error', ({ code }: NodeJS.ErrnoException) => {
+    if (code === 'EPIPE') process.exit();
+    process.stderr.write(`error: standard output cannot be written (${code})\n`);
+    process.exit(1);
+  });
 }
 
 async function askAtTerminal(question: string): Promise<string> {

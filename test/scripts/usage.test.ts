@@ -1,5 +1,6 @@
-import { spawn } from 'node:child_process';
+import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
+import { openSync } from 'node:fs';
 import { expect, test } from '@jest/globals';
 
 /** Nobody reads its standard output. */
@@ -33,3 +34,14 @@ test.each(['admin', 'profile-bridge', 'drills/drills'])(
     expect(await run(script, '--help')).toEqual({ code: 0, err: '' });
   },
 );
+
+test('a tool whose standard output cannot be written says so and fails', () => {
+  const { status, stderr } = spawnSync(process.execPath, ['--import', 'tsx', 'scripts/admin.ts', '--help'], {
+    stdio: ['ignore', openSync('/dev/full', 'w'), 'pipe'],
+    encoding: 'utf8',
+  });
+  expect({ status, stderr }).toEqual({
+    status: 1,
+    stderr: 'error: standard output cannot be written (ENOSPC)\n',
+  });
+});
