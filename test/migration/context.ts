@@ -22,7 +22,7 @@ export function createTestContext(
     marksFrom: 0,
     trustsSource: false,
     workspace: createWorkspace(),
-    organizations: createOrganizations(store, prefix, 0),
+    organizations: createOrganizations(store, prefix),
     issues: openIssues(),
     progress: { begin: () => {}, next: () => {}, advance, stop: () => {} },
     concurrency: 4,

@@ -88,7 +88,7 @@ export async function withSession<Result>(
         marksFrom,
         trustsSource: choice.trustSource === true,
         workspace,
-        organizations: createOrganizations(store, prefix, epoch),
+        organizations: createOrganizations(store, prefix),
         issues,
         progress,
         concurrency: choice.concurrency ?? defaultConcurrency,

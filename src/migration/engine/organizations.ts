@@ -1,11 +1,8 @@
 import type { OrganizationSettings } from '../../domain/settings.ts';
 import { groupBy } from '../../lib/collections/group-by.ts';
 import { organizationBase, settingsKey } from '../../redis/keys.ts';
-import { registerOrganization } from '../../redis/organizations.ts';
 import { readWriteSnapshot } from '../../redis/changes.ts';
-import { settingsArguments } from '../records/stored.ts';
 import type { RedisClient } from '../../redis/connection/client.ts';
-import { migrateRecords } from './scripts.ts';
 
 /** What a record is checked against: its organization as it is in Redis, or will be once the source's is written. */
 export interface Organization {
@@ -31,14 +28,12 @@ export interface Organizations {
   refresh: (id: string) => Promise<Organization>;
   /** Records what the source says about it; what Redis has stays in force. */
   plan: (id: string, settings: OrganizationSettings) => Promise<void>;
-  /** Makes sure that it is in Redis, with the settings planned or else the default ones. */
-  ensure: (organization: Organization) => Promise<void>;
   /** Those encountered so far. */
   all: () => readonly Organization[];
 }
 
-/** The organizations that a migration deals with; it creates them under `epoch`. */
-export function createOrganizations(store: RedisClient, prefix: string, epoch: number): Organizations {
+/** The organizations that a migration deals with. */
+export function createOrganizations(store: RedisClient, prefix: string): Organizations {
   const known = new Map<string, Organization>();
 
   const look = async (id: string): Promise<Organization> => {
@@ -62,14 +57,6 @@ export function createOrganizations(store: RedisClient, prefix: string, epoch: n
       const organization = known.get(id) ?? (await look(id));
       organization.isKnown = true;
       if (!organization.exists) organization.settings = settings;
-    },
-    ensure: async (organization) => {
-      if (organization.exists || organization.isLoading) return;
-      await registerOrganization(store, prefix, organization.id);
-      const settings = settingsArguments(organization.settings);
-      const rows = JSON.stringify([organization.isKnown ? settings : settings.slice(0, 1)]);
-      await migrateRecords(store, organization.base, epoch, '', 'write', 'organizations', rows);
-      await look(organization.id);
     },
     all: () => [...known.values()],
   };

@@ -11,7 +11,7 @@ test('an unknown reply of a script is an error, not a success', async () => {
   const store = await openTestStore();
   try {
     store.evalsha = () => Promise.resolve(['postponed']);
-    const organizations = createOrganizations(store, prefix, 0);
+    const organizations = createOrganizations(store, prefix);
     const context = {
       store,
       organizations,

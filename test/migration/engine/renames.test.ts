@@ -51,7 +51,7 @@ function contextFor(prefix: string, scripts = Infinity) {
   let made = 0;
   return {
     store,
-    organizations: createOrganizations(store, prefix, 0),
+    organizations: createOrganizations(store, prefix),
     epoch: 0,
     signal: stop.signal,
     progress: {

@@ -8,7 +8,7 @@ const store = await useTestStore();
 
 test('a flush waits for calls that somebody else is waiting for', async () => {
   const prefix = freshPrefix();
-  const organizations = createOrganizations(store, prefix, 0);
+  const organizations = createOrganizations(store, prefix);
   const [slow, fast] = [await organizations.find('slow'), await organizations.find('fast')];
   let answer = (): void => {};
   const answered: string[] = [];

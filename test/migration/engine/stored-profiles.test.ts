@@ -21,7 +21,7 @@ test('wide profiles are read some at a time, and all of them', async () => {
     const wanted = profiles.map(({ userId, username }) => [userId, username] as const);
     const base = organizationBase(prefix, 'acme');
     expect(await migrateRead(store, base, '0', JSON.stringify(wanted))).toHaveLength(2);
-    const organization = await createOrganizations(store, prefix, 0).find('acme');
+    const organization = await createOrganizations(store, prefix).find('acme');
     const holders = (await readProfiles({ store }, organization, wanted)).map(({ holder }) => holder);
     expect(holders).toEqual(profiles.map(({ userId }) => userId));
   } finally {

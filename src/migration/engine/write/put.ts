@@ -45,7 +45,6 @@ export async function putRecords<E extends Entity>(
 ): Promise<Result[]> {
   const { organizations } = context;
   return await byOrganization(items, organizations, async (organization, records) => {
-    if (mode === 'write') await organizations.ensure(organization);
     return await (putters[entity] as Putter<E>)({ ...context, organization, mode }, records);
   });
 }

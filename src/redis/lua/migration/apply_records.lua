@@ -6,8 +6,7 @@
 -- ARGV[1]  write | dry
 -- ARGV[2]  organizations | api-keys | objects | collections
 -- ARGV[3]  JSON, an array for each record, '' for an unset field:
---          comparison (exact | case-insensitive, only set for a new organization), min, max, pattern, template,
---          ownership as stored; or the comparison alone, where no more is known than that the organization is there |
+--          comparison (exact | case-insensitive, which stays as it is), min, max, pattern, template, ownership as stored |
 --          SHA-256 in hex, public id if it is new, role, user, client, expiry in ms | reference, URL | user, reference
 --
 -- a word for each record: created, updated, unchanged, kept (made, set or revoked here)
@@ -31,21 +30,13 @@ local function is_same(have, row, first, last)
   return true
 end
 
-local setting_fields = { 'min', 'max', 'pattern', 'template', 'ownership' }
-
 local apply = {
   organizations = function(row)
     local have = redis.call('HMGET', settings_key(), 'comparison', 'min', 'max', 'pattern', 'template', 'ownership', 'b')
-    local is_new = not have[1]
-    if not is_new then
-      if #row == 1 or is_same(have, row, 1, 6) then return 'unchanged' end
-      if have[7] then return 'kept' end
-    end
-    if not is_dry then
-      if is_new then redis.call('HSET', settings_key(), 'comparison', row[1], 'epoch', epoch) end
-      set_fields(settings_key(), setting_fields, row, 2)
-    end
-    return is_new and 'created' or 'updated'
+    if is_same(have, row, 1, 6) then return 'unchanged' end
+    if have[7] then return 'kept' end
+    if not is_dry then set_fields(settings_key(), { 'min', 'max', 'pattern', 'template', 'ownership' }, row, 2) end
+    return 'updated'
   end,
   ['api-keys'] = function(row)
     local record = api_key_key(row[1])
