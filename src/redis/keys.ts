@@ -61,6 +61,7 @@ export const rebuildKey = (base: string): string => `${base}reindex`;
 export const localWritesKey = (base: string): string => `${base}local-writes`;
 export const denylistWritesKey = (base: string): string => `${base}denylist-writes`;
 export const pendingRenamesKey = (base: string): string => `${base}renames`;
+export const claimsKey = (base: string): string => `${base}claims`;
 export const loadingKey = (base: string): string => `${base}loading`;
 
 export const comparisonsKey = (base: string): string => `${base}cutover:comparisons`;

@@ -132,7 +132,7 @@ describe('an apply', () => {
   test('is shown by status while it reads the source, before anything is written', async () => {
     const tool = createTool();
     expect((await tool.text('status')).out).toBe('No migration has been started yet.\n');
-    const first = await lockRun({ store, prefix: tool.prefix }, 'r');
+    const first = await lockRun({ store, prefix: tool.prefix, epoch: 0 }, 'r');
     expect((await tool.json('status')).json).toMatchObject({ runs: [{ run: 'r', phase: 'reading' }] });
     expect((await tool.text('status', '--run', 'r')).out).toMatch(
       /^Run r: reading the source \(process \d+ on .+\); nothing has been written yet\n$/,
@@ -145,7 +145,7 @@ describe('an apply', () => {
       err: 'error: there is no run r: no migration has been started yet\n',
     });
     await tool.json('apply', '--source', writeSource({ profiles: profiles(1) }), '--run', 'r');
-    const second = await lockRun({ store, prefix: tool.prefix }, 'r');
+    const second = await lockRun({ store, prefix: tool.prefix, epoch: 0 }, 'r');
     expect((await tool.text('status')).out).toMatch(
       /^Run r from .+: reading the source again .+; the previous round finished .+\n.+\nprofiles +100 % +1 /,
     );

@@ -5,7 +5,7 @@ import { openStore, usedMemory } from '../resources.ts';
 import { judged, type Row, type Section } from '../report/section.ts';
 import { avatar, baseOf, pictureUrl, userId, usernameOf, wallet } from '../load/seed.ts';
 import type { RedisClient } from '../../../src/redis/connection/client.ts';
-import { migrateProfiles } from '../../../src/migration/engine/scripts.ts';
+import { migrateClaim, migrateProfiles } from '../../../src/migration/engine/scripts.ts';
 
 const profiles = 200_000;
 const batch = 500;
@@ -53,6 +53,8 @@ export const memory: Section = {
  */
 async function bringIn(store: RedisClient, organization: string, reference: string): Promise<void> {
   const now = String(Date.now());
+  const claim = 'memory\n0\n1';
+  await migrateClaim(store, baseOf(organization), claim, 'claim');
   const rest = ['pu', pictureUrl, 'ar', reference, 'w', wallet, 't', now];
   for (let done = 0; done < profiles; done += batch) {
     const rows = Array.from({ length: batch }, (_, i) => {
@@ -64,7 +66,7 @@ async function bringIn(store: RedisClient, organization: string, reference: stri
       baseOf(organization),
       0,
       '0',
-      'write',
+      claim,
       JSON.stringify(rows),
       0,
       '',
@@ -73,4 +75,5 @@ async function bringIn(store: RedisClient, organization: string, reference: stri
     );
     if (reply[0] !== 'applied') throw new Error(`the migration replied ${reply[0]}`);
   }
+  await migrateClaim(store, baseOf(organization), claim, 'release');
 }

@@ -1,5 +1,5 @@
 import { createTallies, type Tallies } from '../analysis/outcomes.ts';
-import { lockRun, type RunLock } from '../runs/lock.ts';
+import { whileLocked, type RunLock } from '../runs/lock.ts';
 import {
   readRun,
   runOrganizations,
@@ -8,6 +8,7 @@ import {
   type RoundState,
 } from '../runs/runs.ts';
 import type { Scope } from '../sources/scope.ts';
+import { inBatches } from '../../lib/collections/batches.ts';
 import { entriesToWrite, type Assessment } from './read/assess.ts';
 import type { Chosen } from './read/choose.ts';
 import type { MigrationContext } from './context.ts';
@@ -17,6 +18,7 @@ import { rollBack, takeOver } from './load/stage.ts';
 import { assess, countPlanned } from './plan.ts';
 import { finished, nextRound, type RoundChoice } from './round.ts';
 import { createRoundKeeper } from './round-keeper.ts';
+import { migrateClaim } from './scripts.ts';
 import { createPacer } from './write/pacer.ts';
 import { prune, type Pruned, type PrunePlan } from './write/prune.ts';
 import { completeRenames, makeRenames } from './write/renames.ts';
@@ -45,7 +47,7 @@ export interface ApplyChoice extends RoundChoice {
   fresh?: boolean | undefined;
   rate?: number | undefined;
   /** What a round that reads everything has to do once all records are there, before it counts as finished. */
-  afterwards?: ((scope: Scope, context: MigrationContext) => Promise<void>) | undefined;
+  afterwards?: ((scope: Scope, context: MigrationContext, claim: string) => Promise<void>) | undefined;
 }
 
 /** Applies a run: resumes a round that was broken off, or begins a new one. One process at a time. */
@@ -54,15 +56,12 @@ export async function applyRun(
   outer: MigrationContext,
   choice: ApplyChoice,
 ): Promise<Applied> {
-  const lock = await lockRun(outer, chosen.run);
-  const context = { ...outer, signal: AbortSignal.any([outer.signal, lock.lost]) };
-  try {
+  return await whileLocked(outer, chosen.run, async (lock) => {
+    const context = { ...outer, signal: AbortSignal.any([outer.signal, lock.lost]) };
     const applied = await applyLocked(chosen, context, choice, lock);
-    lock.lost.throwIfAborted();
+    await claimAll(context, lock.claim, 'release');
     return applied;
-  } finally {
-    await lock.release().catch(() => {});
-  }
+  });
 }
 
 async function applyLocked(
@@ -85,7 +84,11 @@ async function applyLocked(
   const tallies = createTallies();
   const keeper = createRoundKeeper(context, lock, round, tallies);
   const pacer = createPacer(choice.rate, signal);
-  let pendingRenames = await completeRenames(context, lock, await runOrganizations(context, run));
+  const earlier = await runOrganizations(context, run);
+  for (const id of earlier) await context.organizations.find(id);
+  // Before their records are read: an apply that was paused cannot change what was found.
+  await claimAll(context, lock.claim, 'claim');
+  let pendingRenames = await completeRenames(context, lock.claim, earlier);
   const load = createLoad(context, {
     lock,
     tallies,
@@ -134,18 +137,26 @@ async function applyLocked(
     }
 
     await rememberOrganizations(context, run);
+    await claimAll(context, lock.claim, 'claim');
+    // Who takes the run over from now on finds all organizations that this writes into.
+    await lock.check();
     await keeper.begin();
     await load.finish();
     progress.next();
-    pendingRenames = await makeRenames(context, lock, assessment.renames);
-    await writeEntries(context, assessment, tallies, { size, pacer, lock, onWritten: keeper.written });
+    pendingRenames = await makeRenames(context, lock.claim, assessment.renames);
+    await writeEntries(context, assessment, tallies, {
+      size,
+      pacer,
+      claim: lock.claim,
+      onWritten: keeper.written,
+    });
     if (!signal.aborted && pruning !== undefined) {
       progress.next();
-      pruned = await prune(context, pruning, lock);
+      pruned = await prune(context, pruning, lock.claim);
     }
     if (!signal.aborted && afterwards !== undefined) {
       progress.next();
-      await afterwards(scope, context);
+      await afterwards(scope, context, lock.claim);
     }
     await keeper.now();
     if (signal.aborted) return outcome('interrupted');
@@ -192,5 +203,16 @@ async function rememberOrganizations(
   const ids = organizations.all().map(({ id }) => id);
   for (let done = 0; done < ids.length; done += 1000) {
     await store.sadd(runOrganizationsKey(prefix, run), ids.slice(done, done + 1000));
+  }
+}
+
+/** Claims the organizations encountered so far, as far as they exist, or releases them. */
+async function claimAll(
+  { store, organizations }: MigrationContext,
+  claim: string,
+  what: 'claim' | 'release',
+): Promise<void> {
+  for (const some of inBatches(organizations.all(), { size: 1000 })) {
+    await Promise.all(some.map(({ base }) => migrateClaim(store, base, claim, what)));
   }
 }

@@ -3,15 +3,17 @@ import type { Entity } from '../records/records.ts';
 import type { Outcome } from '../analysis/outcomes.ts';
 import type { GenerationRefusal } from '../../redis/changes.ts';
 
-export type WriteMode = 'write' | 'dry';
+/**
+ * What the scripts that write begin with (src/redis/lua/lib/change.lua, claim.lua). `index` is '' if no names matter,
+ * `claim` is `dry` for a call that only says what it would do.
+ */
+type Under = [epoch: number, index: string, claim: string];
 
-/** What the scripts that write begin with (src/redis/lua/lib/change.lua); `index` is '' if no names matter. */
-type Under = [epoch: number, index: string];
+export const dry = '';
 
 export const migrateProfiles = script<
   [
     ...under: Under,
-    mode: WriteMode,
     rows: string,
     namesToCome: number,
     trust: 'trust-source' | '',
@@ -23,47 +25,39 @@ export const migrateProfiles = script<
 >('migration/apply_profiles');
 
 export const migrateDenylist = script<
-  [...under: Under, mode: WriteMode, rows: string, snapshotAt: number | '', marksFrom: number],
+  [...under: Under, rows: string, snapshotAt: number | '', marksFrom: number],
   [GenerationRefusal] | ['applied', outcomes: Outcome[], used: number[]]
 >('migration/apply_denylist');
 
 /** The entities that involve no usernames, and so no more than a script that takes their rows. */
 export type PlainEntity = Exclude<Entity, 'profiles' | 'denylist'>;
 
-export const migrateRecords = script<
-  [...under: Under, mode: WriteMode, entity: PlainEntity, rows: string],
-  Outcome[]
->('migration/apply_records');
+export const migrateRecords = script<[...under: Under, entity: PlainEntity, rows: string], Outcome[]>(
+  'migration/apply_records',
+);
 
 export const migrateRename = script<
-  [...under: Under, kind: 'chain' | 'cycle', rows: string],
-  [GenerationRefusal] | ['renamed', outcomes: ('renamed' | 'done' | 'changed' | 'taken')[]]
+  [...under: Under, kind: 'record' | 'chain' | 'cycle', rows: string],
+  [GenerationRefusal] | ['recorded'] | ['renamed', outcomes: ('renamed' | 'done' | 'changed' | 'taken')[]]
 >('migration/rename');
 
-export const migrateBeginLoad = script<
-  [run: string, epoch: number, token: string],
-  ['begun'] | ['held', run: string] | ['exists']
->('migration/run/begin_load');
+export const migrateClaim = script<
+  [claim: string, what: 'claim' | 'load' | 'release'],
+  ['exists' | 'begun' | 'absent' | 'released'] | ['held', run: string]
+>('migration/run/claim');
 
 export const migrateLoad = script<
-  [loader: string, kind: 'profiles' | 'names', rows: string],
+  [claim: string, kind: 'profiles' | 'names' | 'keys', rows: string],
   'loaded' | 'lost'
 >('migration/run/load');
 
 export const migrateFinishLoad = script<
-  [...under: Under, loader: string, buckets: number, ...settings: string[]],
+  [...under: Under, buckets: number, ...settings: string[]],
   'finished' | 'lost'
 >('migration/run/finish_load');
 
 export const migratePrune = script<
-  [
-    ...under: Under,
-    mode: WriteMode,
-    entity: Entity,
-    rows: string,
-    snapshotAt: number | '',
-    marksFrom: number,
-  ],
+  [...under: Under, entity: Entity, rows: string, snapshotAt: number | '', marksFrom: number],
   [GenerationRefusal] | ['pruned', outcomes: ('removed' | 'kept')[]]
 >('migration/prune');
 
@@ -82,6 +76,7 @@ export const migratePicture = script<
 >('migration/put_picture');
 
 /** Its key is the lock. */
-export const migrateLock = script<[expected: string, wanted: string, leaseMs: number], string>(
-  'migration/run/lock',
-);
+export const migrateLock = script<
+  [expected: string, wanted: string, leaseMs: number],
+  ['done', token: string] | ['held', owner: string]
+>('migration/run/lock');

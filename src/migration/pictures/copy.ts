@@ -14,6 +14,7 @@ import { migratePicture } from '../engine/scripts.ts';
 import type { RecordOf } from '../records/records.ts';
 
 export interface CopyOptions {
+  claim: string;
   media: MediaStore;
   /** The folder of the files; without it, they are fetched from their URLs. */
   folder?: string | undefined;
@@ -98,7 +99,7 @@ async function copyOne(
 /** Puts a stored picture in the place of its URL; false if the user has another picture by now. */
 async function replaceUrl(
   { store, organizations, epoch, signal }: MigrationContext,
-  { media, folder, allowPrivate }: CopyOptions,
+  { claim, media, folder, allowPrivate }: CopyOptions,
   { organizationId, userId, profilePictureUrl: url = '' }: RecordOf['profiles'],
 ): Promise<boolean> {
   const { base } = await organizations.find(organizationId);
@@ -112,7 +113,7 @@ async function replaceUrl(
   const file = newPictureName(picture.extension);
   await trackPending(store, base, file, await storeTime(store));
   await media.save(file, picture.bytes);
-  const outcome = await migratePicture(store, base, epoch, '', userId, url, file, pendingGraceMs);
+  const outcome = await migratePicture(store, base, epoch, '', claim, userId, url, file, pendingGraceMs);
   if (outcome === 'put') return true;
   await media.remove(file);
   await untrack(store, base, file);

@@ -1,10 +1,11 @@
 import { scanKeys } from '../../redis/connection/scan.ts';
+import { claimsKey, organizationBase } from '../../redis/keys.ts';
 import { coverageKey } from '../../deprecation/ledger/keys.ts';
 import type { MigrationContext } from '../engine/context.ts';
 import { MigrationError } from '../engine/issues.ts';
 import { rollBack } from '../engine/load/stage.ts';
-import { lockRun } from './lock.ts';
-import { runKey, runOrganizationsKey, runsKey } from './runs.ts';
+import { whileLocked } from './lock.ts';
+import { runKey, runOrganizations, runOrganizationsKey, runsKey } from './runs.ts';
 
 type Rehearsal = Pick<MigrationContext, 'store' | 'prefix' | 'signal'>;
 
@@ -14,15 +15,15 @@ type Rehearsal = Pick<MigrationContext, 'store' | 'prefix' | 'signal'>;
  */
 export async function forgetRun(context: MigrationContext, run: string): Promise<void> {
   const { store, prefix } = context;
-  const lock = await lockRun(context, run);
-  try {
+  await whileLocked(context, run, async (lock) => {
     await rollBack(context, lock);
+    for (const id of await runOrganizations(context, run)) {
+      await store.hdel(claimsKey(organizationBase(prefix, id)), run);
+    }
     await store.unlink(runKey(prefix, run));
     await store.unlink(runOrganizationsKey(prefix, run));
     await store.srem(runsKey(prefix), run);
-  } finally {
-    await lock.release();
-  }
+  });
 }
 
 /** Counts the keys of a prefix. Throws if a service uses or has used them, also under a longer prefix. */

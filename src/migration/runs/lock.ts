@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { repeat } from '../../lib/repeat.ts';
 import { hasEnded, thisProcess, type ProcessIdentity } from '../../lib/system/process-identity.ts';
+import type { MigrationContext } from '../engine/context.ts';
 import { MigrationError } from '../engine/issues.ts';
 import { runsKey, type RunStore } from './runs.ts';
 import { migrateLock } from '../engine/scripts.ts';
@@ -10,13 +11,13 @@ function lockKey(prefix: string, run: string): string {
 }
 
 interface Owner extends ProcessIdentity {
-  token: string;
+  id: string;
 }
 
 export interface RunLock {
   readonly run: string;
-  /** Another one for each process that has the lock. */
-  readonly token: string;
+  /** What claims organizations, and what the scripts write under (lua/migration/run/claim.lua). */
+  readonly claim: string;
   /** Aborted when the lock is lost, with a MigrationError. */
   readonly lost: AbortSignal;
   /** Rejects if the lock is lost, without waiting for the signal. */
@@ -24,40 +25,41 @@ export interface RunLock {
   release: () => Promise<void>;
 }
 
+type LockContext = RunStore & Pick<MigrationContext, 'epoch'>;
+
 const lease = 15_000;
 
 /**
  * Prevents a second apply of a run. A lock is taken over immediately if its process is known to have ended, and
  * otherwise after its lease.
  */
-export async function lockRun({ store, prefix }: RunStore, run: string): Promise<RunLock> {
+export async function lockRun({ store, prefix, epoch }: LockContext, run: string): Promise<RunLock> {
   const key = lockKey(prefix, run);
-  const token = randomUUID();
-  const own = JSON.stringify({ token, ...thisProcess() } satisfies Owner);
-  for (let held = ''; ;) {
-    const now = await migrateLock(store, key, held, own, lease);
-    if (now === '') break;
-    const other = now === '?' ? undefined : (JSON.parse(now) as Owner);
+  const own = JSON.stringify({ id: randomUUID(), ...thisProcess() } satisfies Owner);
+  let [outcome, found] = await migrateLock(store, key, '', own, lease);
+  while (outcome === 'held') {
+    const other = found === '' ? undefined : (JSON.parse(found) as Owner);
     if (other !== undefined && !hasEnded(other)) {
       throw new MigrationError(
         `run ${run} is being applied by process ${other.pid} on ${other.host}: wait until it ends, or stop it; if it has died on another machine or in another container, try again in ${lease / 1000} s`,
       );
     }
-    held = other === undefined ? '' : now;
+    [outcome, found] = await migrateLock(store, key, found, own, lease);
   }
   // From now on status shows the run, although the first reading may take long.
   await store.sadd(runsKey(prefix), run);
   const lost = new AbortController();
   const stopRenewing = repeat(async () => {
     try {
-      if ((await migrateLock(store, key, own, own, lease)) !== '') lost.abort(lockLost(run));
+      const [renewed] = await migrateLock(store, key, own, own, lease);
+      if (renewed === 'held') lost.abort(lockLost(run));
     } catch {
       // An unavailable store is reported by the writes in progress.
     }
   }, lease / 4);
   return {
     run,
-    token,
+    claim: `${run}\n${epoch}\n${found}`,
     lost: lost.signal,
     check: async () => {
       if ((await store.get(key)) !== own) throw lockLost(run);
@@ -67,6 +69,27 @@ export async function lockRun({ store, prefix }: RunStore, run: string): Promise
       await migrateLock(store, key, own, '', lease);
     },
   };
+}
+
+/**
+ * Works under the lock of a run. Rejects with a MigrationError if the lock is lost, or if Redis refuses a call because
+ * another process has taken it over.
+ */
+export async function whileLocked<Result>(
+  context: LockContext,
+  run: string,
+  work: (lock: RunLock) => Promise<Result>,
+): Promise<Result> {
+  const lock = await lockRun(context, run);
+  try {
+    const result = await work(lock);
+    lock.lost.throwIfAborted();
+    return result;
+  } catch (error) {
+    throw /\bTAKENOVER /.test(String(error)) ? lockLost(run) : error;
+  } finally {
+    await lock.release().catch(() => {});
+  }
 }
 
 function lockLost(run: string): MigrationError {

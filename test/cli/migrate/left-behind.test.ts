@@ -3,6 +3,7 @@ import { switchMode } from '../../../src/cutover/switch/coordinator.ts';
 import { cutoverRaiseEpoch, cutoverRemove, readCutover } from '../../../src/cutover/switch/registry.ts';
 import { defaultSettings } from '../../../src/domain/settings.ts';
 import {
+  migrateClaim,
   migrateDenylist,
   migrateFinishLoad,
   migratePicture,
@@ -20,7 +21,10 @@ import { createTool, ended, writeSource, type Tool } from '../../migration/tool.
 import { freshPrefix } from '../../support/redis.ts';
 import { useTestStore } from '../../support/use-store.ts';
 
-/* What a migrate apply that was held up still writes after the mode was switched in spite of it. */
+/*
+ * What a migrate apply that was held up still writes after the mode was switched in spite of it, or another apply has
+ * taken over its run.
+ */
 
 const store = await useTestStore();
 let prefix: string;
@@ -38,34 +42,59 @@ async function contents(): Promise<Record<string, string>> {
   return found;
 }
 
-describe('a migration script with an epoch from before the last switch', () => {
+describe('a migration script', () => {
   const names = JSON.stringify([['ada', 'Ada', 'Ada', 'Eve', 'Eve']]);
   const profile = JSON.stringify([['ada', '', '', '', '', '', 'pu', 'https://x/1.png', 't', '']]);
-  const scripts: Record<string, () => Promise<unknown>> = {
-    organizations: () =>
-      migrateRecords(store, base, 1, '', 'write', 'organizations', '[["exact","3","9","","",""]]'),
-    'api-keys': () =>
-      migrateRecords(store, base, 1, '', 'write', 'api-keys', '[["ab","id","player","","",""]]'),
-    objects: () => migrateRecords(store, base, 1, '', 'write', 'objects', '[["d\\no","https://x"]]'),
-    collections: () => migrateRecords(store, base, 1, '', 'write', 'collections', '[["ada","d\\no"]]'),
-    profiles: () => migrateProfiles(store, base, 1, '0', 'write', profile, 1, '', '', 0),
-    denylist: () => migrateDenylist(store, base, 1, '0', 'write', '[["root","root"]]', '', 0),
-    renames: () => migrateRename(store, base, 1, '0', 'chain', names),
-    prune: () => migratePrune(store, base, 1, '0', 'write', 'profiles', '[["bob","",""]]', '', 0),
-    pictures: () => migratePicture(store, base, 1, '', 'bob', 'https://x/bob.png', 'file.png', 60_000),
+  const scripts: Record<string, (epoch: number, claim: string) => Promise<unknown>> = {
+    organizations: (epoch, claim) =>
+      migrateRecords(store, base, epoch, '', claim, 'organizations', '[["exact","3","9","","",""]]'),
+    'api-keys': (epoch, claim) =>
+      migrateRecords(store, base, epoch, '', claim, 'api-keys', '[["ab","id","player","","",""]]'),
+    objects: (epoch, claim) =>
+      migrateRecords(store, base, epoch, '', claim, 'objects', '[["d\\no","https://x"]]'),
+    collections: (epoch, claim) =>
+      migrateRecords(store, base, epoch, '', claim, 'collections', '[["ada","d\\no"]]'),
+    profiles: (epoch, claim) => migrateProfiles(store, base, epoch, '0', claim, profile, 1, '', '', 0),
+    denylist: (epoch, claim) => migrateDenylist(store, base, epoch, '0', claim, '[["root","root"]]', '', 0),
+    renames: (epoch, claim) => migrateRename(store, base, epoch, '0', claim, 'chain', names),
+    prune: (epoch, claim) =>
+      migratePrune(store, base, epoch, '0', claim, 'profiles', '[["bob","",""]]', '', 0),
+    pictures: (epoch, claim) =>
+      migratePicture(store, base, epoch, '', claim, 'bob', 'https://x/bob.png', 'file.png', 60_000),
   };
 
   beforeEach(async () => {
     await saveSettings(store, prefix, 'acme', defaultSettings);
     await store.hset(profileKey(base, 'bob'), { pu: 'https://x/bob.png', t: '' });
     await store.zadd(`${base}media`, Date.now(), 'file.png');
-    await cutoverRaiseEpoch(store, base, 2, '', '');
+    await store.hset(`${base}claims`, 'r', 'r\n1\n5');
   });
 
-  test.each(Object.keys(scripts))('is refused and changes nothing: %s', async (entity) => {
-    const before = await contents();
-    await expect(scripts[entity]?.()).rejects.toThrow('OUTDATED');
-    expect(await contents()).toEqual(before);
+  test.each(Object.keys(scripts))(
+    'changes nothing under an epoch before the last switch: %s',
+    async (entity) => {
+      await cutoverRaiseEpoch(store, base, 2, '', '');
+      const before = await contents();
+      await expect(scripts[entity]?.(1, 'r\n1\n5')).rejects.toThrow('OUTDATED');
+      expect(await contents()).toEqual(before);
+    },
+  );
+
+  test.each(Object.keys(scripts))(
+    'changes nothing under a claim that another apply has taken: %s',
+    async (entity) => {
+      const before = await contents();
+      await expect(scripts[entity]?.(1, 'r\n1\n4')).rejects.toThrow('TAKENOVER');
+      expect(await contents()).toEqual(before);
+    },
+  );
+
+  test('takes no claim from a later apply of the run, and releases only its own', async () => {
+    await expect(migrateClaim(store, base, 'r\n1\n4', 'claim')).rejects.toThrow('TAKENOVER');
+    expect(await migrateClaim(store, base, 'r\n1\n6', 'claim')).toEqual(['exists']);
+    expect(await migrateClaim(store, base, 'another\n1\n1', 'claim')).toEqual(['exists']);
+    await migrateClaim(store, base, 'r\n1\n5', 'release');
+    expect(await store.hgetall(`${base}claims`)).toEqual({ r: 'r\n1\n6', another: 'another\n1\n1' });
   });
 });
 

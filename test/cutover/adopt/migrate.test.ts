@@ -9,11 +9,18 @@ import {
 } from '../../../src/redis/keys.ts';
 import { saveSettings } from '../../../src/redis/organizations.ts';
 import { freshPrefix } from '../../support/redis.ts';
-import { migrateDenylist, migrateProfiles, migratePrune } from '../../../src/migration/engine/scripts.ts';
+import {
+  dry,
+  migrateDenylist,
+  migrateProfiles,
+  migratePrune,
+} from '../../../src/migration/engine/scripts.ts';
 import { useTestStore } from '../../support/use-store.ts';
 
 /** When the profile was adopted, and the denylist. */
 const adoptedAt = 1_000_000;
+
+const claim = 'r\n0\n1';
 
 const store = await useTestStore();
 let base: string;
@@ -22,6 +29,7 @@ beforeEach(async () => {
   base = organizationBase(prefix, 'acme');
   await saveSettings(store, prefix, 'acme', defaultSettings);
   await store.hset(profileKey(base, 'ada'), { pu: 'https://x/adopted.png', t: '', as: 7, at: adoptedAt });
+  await store.hset(`${base}claims`, 'r', claim);
   await store.hset(`${base}cutover:adoptions`, 'denylist-at', adoptedAt);
 });
 
@@ -33,7 +41,7 @@ async function applyProfile(snapshotAt: number | '', url: string): Promise<strin
     base,
     0,
     '0',
-    'write',
+    claim,
     JSON.stringify([row]),
     1,
     '',
@@ -44,7 +52,7 @@ async function applyProfile(snapshotAt: number | '', url: string): Promise<strin
 }
 
 async function applyDenied(snapshotAt: number | ''): Promise<string | undefined> {
-  const reply = await migrateDenylist(store, base, 0, '0', 'write', '[["x","x"]]', snapshotAt, 0);
+  const reply = await migrateDenylist(store, base, 0, '0', claim, '[["x","x"]]', snapshotAt, 0);
   return reply[0] === 'applied' ? reply[1][0] : reply[0];
 }
 
@@ -84,7 +92,7 @@ test('an avatar URL that its reference leads to, by the catalogue or the templat
       base,
       0,
       '0',
-      'dry',
+      dry,
       JSON.stringify([row]),
       1,
       '',
@@ -125,7 +133,7 @@ test('a picture reference whose URL the source shows is not a difference, and st
 test('names that were denied after the snapshot are not pruned; those denied before are', async () => {
   await store.hset(denylistKey(base, '0'), 'root', '');
   const prune = (snapshotAt: number | '') =>
-    migratePrune(store, base, 0, '0', 'write', 'denylist', '[["root"]]', snapshotAt, 0);
+    migratePrune(store, base, 0, '0', claim, 'denylist', '[["root"]]', snapshotAt, 0);
   expect(await prune(adoptedAt - 1)).toEqual(['pruned', ['kept']]);
   expect(await prune('')).toEqual(['pruned', ['kept']]);
   expect(await prune(adoptedAt + 1)).toEqual(['pruned', ['removed']]);

@@ -1,15 +1,23 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { beforeEach, describe, expect, test } from '@jest/globals';
+import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { scanKeys } from '../../../src/redis/connection/scan.ts';
 import { fsck } from '../../../src/redis/fsck/fsck.ts';
+import { startCommandProxy } from '../../../scripts/drills/tools/proxy.ts';
 import { createTool, ended, writeSource, type Tool } from '../tool.ts';
+import { testRedisUrl } from '../../support/redis.ts';
 import { useTestStore } from '../../support/use-store.ts';
 
 const store = await useTestStore();
 let tool: Tool;
+let proxy: Awaited<ReturnType<typeof startCommandProxy>> | undefined;
 
 beforeEach(() => {
   tool = createTool();
+});
+
+afterEach(async () => {
+  await proxy?.close();
+  proxy = undefined;
 });
 
 function profiles(
@@ -47,6 +55,33 @@ async function pausedApply(source: string, isWriting: () => Promise<boolean>, ..
     goOn: async () => {
       child.kill('SIGCONT');
       return await end;
+    },
+  };
+}
+
+/** Starts an apply, and keeps from Redis the call that has this text for the nth time, with all that is sent after it. */
+async function applyHeldAt(text: string, nth: number, source: string, ...args: string[]) {
+  let [seen, arrive, letGo] = [0, () => {}, () => {}];
+  const arrived = new Promise<void>((resolve) => (arrive = resolve));
+  const free = new Promise<void>((resolve) => (letGo = resolve));
+  const { hostname: host, port } = new URL(testRedisUrl());
+  proxy = await startCommandProxy({ host, port: Number(port) }, async (_, words) => {
+    // A script that Redis does not know yet is sent twice.
+    if (words[0] !== 'eval' && words.some((word) => word.includes(text)) && (seen += 1) === nth) {
+      arrive();
+      await free;
+    }
+    return 'forward' as const;
+  });
+  const end = createTool(proxy.url, tool.prefix).json('apply', '--source', source, '--run', 'r', ...args);
+  await Promise.race([arrived, end]);
+  expect(seen).toBe(nth);
+  await store.del(`${tool.prefix}migration:lock:r`);
+  return {
+    goOn: async () => {
+      letGo();
+      const { exitCode: code, err } = await end;
+      return { code, err };
     },
   };
 }
@@ -117,5 +152,81 @@ describe('an apply that was paused until another one took over', () => {
     writeSource({ profiles: own }, source);
     expect(await tool.json('apply', '--source', source, '--run', 'r')).toMatchObject({ exitCode: 0 });
     await expectWhole(source, await goOn());
+  });
+});
+
+describe('a call that an apply made before another one took over, and that Redis gets only then', () => {
+  const apply = async (source: string) =>
+    expect(await tool.json('apply', '--source', source, '--run', 'r')).toMatchObject({ exitCode: 0 });
+  const own = profiles(20, 'user');
+  const named = (names: (at: number) => number): object[] =>
+    own.map((each, at) => ({ ...each, username: `user-${names(at)}` }));
+  const object = (url: string): object => ({
+    organizationId: 'acme',
+    datasourceId: 'd',
+    objectDefinitionId: 'o',
+    url,
+  });
+  const denied = (username: string): object => ({ organizationId: 'acme', username });
+  const picture = (url: string): object[] => own.map((each) => ({ ...each, profilePictureUrl: url }));
+  const [first, second, third] = ['https://x.example/1', 'https://x.example/2', 'https://x.example/3'];
+
+  // The first call with a text only asks what would be done, or records it.
+  test.each<[string, Record<string, object[]>, Record<string, object[]>, string, number]>([
+    ['writes profiles', { profiles: picture(second) }, { profiles: picture(third) }, second, 2],
+    ['writes the catalogue', { objects: [object(second)] }, { objects: [object(third)] }, second, 2],
+    [
+      'writes the denylist',
+      { denylist: [denied('Admin'), denied('Root')] },
+      { denylist: [denied('Admin'), denied('root')] },
+      '"Root"',
+      2,
+    ],
+    ['prunes', { profiles: own.slice(1) }, { profiles: own }, '["user-0","user-0","user-0"]', 2],
+    [
+      'records renames',
+      { profiles: named((at) => at ^ 1) },
+      { profiles: named((at) => at) },
+      '["user-0","user-0","user-0","user-1","user-1"]',
+      1,
+    ],
+    [
+      'renames',
+      { profiles: named((at) => at ^ 1) },
+      { profiles: named((at) => at) },
+      '["user-0","user-0","user-0","user-1","user-1"]',
+      2,
+    ],
+  ])('changes nothing where it %s', async (_, stale, fresh, text, nth) => {
+    const source = writeSource({
+      profiles: picture(first).map((each, at) => ({ ...each, ...own[at] })),
+      objects: [object(first)],
+      denylist: [denied('Admin')],
+    });
+    await apply(source);
+    writeSource(stale, source);
+    const { goOn } = await applyHeldAt(text, nth, source, '--prune', '--prune-at-most', '1');
+    writeSource(fresh, source);
+    await apply(source);
+    const before = await contents();
+    const paused = await goOn();
+    expect(await contents()).toEqual(before);
+    await expectWhole(source, paused);
+  });
+
+  test('changes nothing where it rolls back what the other one has loaded since', async () => {
+    const source = writeSource({ profiles: profiles(2000, 'old') });
+    const killed = tool.start('apply', '--source', source, '--run', 'r', '--batch', '20', '--rate', '400');
+    const end = ended(killed);
+    while (!(await exists('acme', 'old-100'))) await sleep(2);
+    killed.kill('SIGKILL');
+    await end;
+    writeSource({ profiles: own }, source);
+    const { goOn } = await applyHeldAt(':p:old-1', 1, source);
+    await apply(source);
+    const before = await contents();
+    const paused = await goOn();
+    expect(await contents()).toEqual(before);
+    await expectWhole(source, paused);
   });
 });

@@ -1,6 +1,7 @@
 import { expect, test } from '@jest/globals';
 import { closeRedis } from '../../../src/redis/connection/connect.ts';
 import { createOrganizations } from '../../../src/migration/engine/organizations.ts';
+import { dry } from '../../../src/migration/engine/scripts.ts';
 import { putRecords } from '../../../src/migration/engine/write/put.ts';
 import { startRedis } from '../../support/redis.ts';
 import { openTestStore } from '../../support/store.ts';
@@ -27,7 +28,7 @@ test('an unknown reply of a script is an error, not a success', async () => {
       objectDefinitionId: 'o',
       url: 'https://x.example',
     };
-    await expect(putRecords(context, 'objects', [{ record }], 'dry')).rejects.toThrow(
+    await expect(putRecords(context, 'objects', [{ record }], dry)).rejects.toThrow(
       'Redis gave an unknown reply for objects ("postponed")',
     );
   } finally {

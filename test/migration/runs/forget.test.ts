@@ -33,9 +33,14 @@ test('a run is forgotten once its operator agrees, and its records stay', async 
   );
   expect((await tool.json('status')).json).toMatchObject({ runs: [{ run: 'first' }] });
 
+  // As an apply that was killed leaves it.
+  const store = await openTestStore();
+  await store.hset(`${tool.prefix}{acme}:claims`, 'first', 'first\n0\n1');
+  await closeRedis(store);
   expect(await tool.answering('y', 'forget', '--run', 'first')).toMatchObject({ exitCode: 0 });
   expect((await tool.json('status')).json).toEqual({ command: 'status', runs: [] });
-  expect((await keysOf(tool)).filter((key) => key.startsWith('migration:'))).toEqual([]);
+  const left = (await keysOf(tool)).filter((key) => /^migration:|:claims$/.test(key));
+  expect(left).toEqual([]);
   expect(await tool.contents()).toEqual(before);
   expect(await tool.json('forget', '--run', 'first', '--yes')).toMatchObject({
     exitCode: 1,

@@ -6,6 +6,7 @@ import { separator } from '../../analysis/sorter.ts';
 import type { Entity, RecordOf } from '../../records/records.ts';
 import type { MigrationContext } from '../context.ts';
 import type { Organization } from '../organizations.ts';
+import { dry } from '../scripts.ts';
 import { removeRecords } from '../stored/remove.ts';
 import { scanRecords, type OnOtherKey, type StoredRecord } from '../stored/scan.ts';
 
@@ -89,6 +90,6 @@ export function createExtras(context: MigrationContext, entities: readonly Entit
 
 /** Records of one entity and organization: what a prune would leave there was written here. */
 async function withOrigin(context: MigrationContext, records: readonly StoredRecord[]): Promise<Extra[]> {
-  const areRemovable = await removeRecords(context, records, 'dry');
+  const areRemovable = await removeRecords(context, records, dry);
   return records.map((record, position) => ({ ...record, isLocal: areRemovable[position] !== true }));
 }

@@ -18,7 +18,7 @@ import { putRecords } from '../write/put.ts';
 import type { ReadItem } from '../read/reading.ts';
 import { createRowSender } from './row-sender.ts';
 import { migrateFinishLoad, migrateLoad } from '../scripts.ts';
-import { loaderOf, reportLost, stage } from './stage.ts';
+import { reportLost, stage } from './stage.ts';
 import { readRecords } from '../stored/read.ts';
 
 /**
@@ -69,13 +69,13 @@ export function createLoad(
   { lock, tallies, resumeAt, pacer, onBegin, onDiscard }: LoadOptions,
 ): Load {
   const { store, prefix, epoch, issues, pictureUrlPrefix, organizations, workspace, signal } = context;
-  const loader = loaderOf(context, lock);
   const load = async (
     { id, base }: Organization,
     kind: 'profiles' | 'names',
     rows: string,
   ): Promise<void> => {
-    if ((await migrateLoad(store, base, loader, kind, rows)) === 'lost') await reportLost(context, lock, id);
+    if ((await migrateLoad(store, base, lock.claim, kind, rows)) === 'lost')
+      await reportLost(context, lock, id);
   };
   const profiles = createRowSender((organization, rows) => load(organization, 'profiles', rows));
   const buckets = createRowSender((organization, rows) => load(organization, 'names', rows));
@@ -137,13 +137,12 @@ export function createLoad(
   };
 
   const takeOthers = async (entity: Entity, items: readonly ReadItem[]): Promise<void> => {
-    await lock.check();
     const fresh = items.filter(({ seq }) => seq >= resumeAt);
     const results = await putRecords(
       context,
       entity,
       fresh.map(({ item }) => item),
-      'write',
+      lock.claim,
     );
     const outcomes = new Map<ReadItem, Outcome | undefined>();
     for (const [position, item] of fresh.entries()) outcomes.set(item, results[position]?.outcome);
@@ -205,7 +204,7 @@ export function createLoad(
           base,
           epoch,
           '',
-          loader,
+          lock.claim,
           bucketCount(namesToCome),
           comparison,
           ...(isKnown ? rest : []),

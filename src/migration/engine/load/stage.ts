@@ -1,29 +1,25 @@
 import { cutoverKey, loadingKey } from '../../../redis/keys.ts';
 import { scanKeys } from '../../../redis/connection/scan.ts';
+import { groupBy } from '../../../lib/collections/group-by.ts';
 import type { RunLock } from '../../runs/lock.ts';
 import { forgetLoaded, stagedKey } from '../../runs/runs.ts';
 import type { MigrationContext } from '../context.ts';
 import { MigrationError } from '../issues.ts';
 import type { Organization } from '../organizations.ts';
-import { migrateBeginLoad } from '../scripts.ts';
+import { migrateClaim, migrateLoad } from '../scripts.ts';
 
 type StageContext = Pick<MigrationContext, 'store' | 'prefix' | 'epoch'>;
-
-/** What the loading key of an organization holds while this attempt loads it (lua/migration/run/begin_load.lua). */
-export function loaderOf({ epoch }: StageContext, { run, token }: RunLock): string {
-  return `${run}\n${epoch}\n${token}`;
-}
 
 /**
  * Makes an organization that Redis does not know this attempt's to load, until a later attempt of the run takes it over
  * or a switch of the mode takes it away (lua/cutover/raise_epoch.lua).
  */
 export async function stage(context: StageContext, lock: RunLock, { id, base }: Organization): Promise<void> {
-  const { store, prefix, epoch } = context;
-  const { run, token } = lock;
+  const { store, prefix } = context;
+  const { run, claim } = lock;
   await lock.check();
   await store.sadd(stagedKey(prefix, run), id);
-  const [outcome, owner] = await migrateBeginLoad(store, base, run, epoch, token);
+  const [outcome, owner] = await migrateClaim(store, base, claim, 'load');
   if (outcome === 'begun') {
     // A process that has taken over, or a switch of the mode, may not have found it begun.
     await lock.check();
@@ -56,13 +52,13 @@ async function refuseOutdated({ store, prefix, epoch }: StageContext): Promise<v
  * paused, writes into them from now on.
  */
 export async function takeOver(
-  { store, prefix, epoch, organizations }: StageContext & Pick<MigrationContext, 'organizations'>,
-  { run, token }: RunLock,
+  { store, prefix, organizations }: Pick<MigrationContext, 'store' | 'prefix' | 'organizations'>,
+  { run, claim }: RunLock,
 ): Promise<Organization[]> {
   const taken: Organization[] = [];
   for (const id of await store.smembers(stagedKey(prefix, run))) {
     const organization = await organizations.find(id);
-    const [outcome] = await migrateBeginLoad(store, organization.base, run, epoch, token);
+    const [outcome] = await migrateClaim(store, organization.base, claim, 'load');
     if (outcome === 'begun') taken.push(organization);
   }
   return taken;
@@ -77,20 +73,25 @@ export async function rollBack(
   await lock.check();
   await forgetLoaded(context, lock.run);
   const taken = await takeOver(context, lock);
-  const bases = new Set(taken.map(({ base }) => base));
-  if (bases.size > 0) {
-    const [only = ''] = bases;
-    for await (const keys of scanKeys(store, bases.size === 1 ? only : `${prefix}{`)) {
-      const own = keys.filter((key) => {
-        const base = key.slice(0, key.indexOf('}:', prefix.length) + 2);
-        return bases.has(base) && key !== loadingKey(base);
-      });
-      progress.advance('rolling back', own.length, 0);
-      await Promise.all(own.map(async (key) => await store.unlink(key)));
+  const byBase = new Map(taken.map((organization) => [organization.base, organization]));
+  const remove = async ({ id, base }: Organization, keys: readonly string[]): Promise<void> => {
+    progress.advance('rolling back', keys.length, 0);
+    const outcome = await migrateLoad(store, base, lock.claim, 'keys', JSON.stringify(keys));
+    if (outcome === 'lost') await reportLost(context, lock, id);
+  };
+  if (taken.length > 0) {
+    const [only = ''] = byBase.keys();
+    for await (const keys of scanKeys(store, taken.length === 1 ? only : `${prefix}{`)) {
+      const groups = groupBy(keys, (key) => key.slice(0, key.indexOf('}:', prefix.length) + 2));
+      for (const [base, own] of groups) {
+        const organization = byBase.get(base);
+        const others = own.filter((key) => key !== loadingKey(base));
+        if (organization !== undefined) await remove(organization, others);
+      }
     }
   }
   for (const organization of taken) {
-    await store.del(loadingKey(organization.base));
+    await remove(organization, [loadingKey(organization.base)]);
     organization.isLoading = false;
   }
   await store.del(stagedKey(prefix, lock.run));

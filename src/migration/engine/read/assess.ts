@@ -13,6 +13,7 @@ import { subjectOf } from '../issues.ts';
 import { isLoaded, type Load } from '../load/load.ts';
 import { readSource, type ReadHandlers, type ReadItem, type Reading } from './reading.ts';
 import type { Extras } from '../compare/extras.ts';
+import { dry } from '../scripts.ts';
 import { removeRecords } from '../stored/remove.ts';
 import { putRecords, type Result } from '../write/put.ts';
 
@@ -106,7 +107,7 @@ export async function assessSource(
       const organization = await context.organizations.find(organizationId);
       const username = await context.store.hget(profileKey(organization.base, userId), 'u');
       const user = { entity: 'profiles', organization, key: userId } as const;
-      const [isRemovable] = await removeRecords(context, [user], 'dry');
+      const [isRemovable] = await removeRecords(context, [user], dry);
       return isRemovable === true ? (username ?? undefined) : undefined;
     },
   });
@@ -124,7 +125,7 @@ async function compareWithRedis(
     context,
     entity,
     known.map(({ item }) => item),
-    'dry',
+    dry,
   );
   if (known.length === items.length) return results;
   const found = new Map(known.map((item, position) => [item, results[position]]));

@@ -1,7 +1,7 @@
 import { normalizedName } from '../../../domain/usernames.ts';
 import { profileKey } from '../../../redis/keys.ts';
 import type { MigrationContext } from '../context.ts';
-import { migratePrune, type WriteMode } from '../scripts.ts';
+import { migratePrune } from '../scripts.ts';
 import { withCurrentIndex } from '../current-index.ts';
 import type { StoredRecord } from './scan.ts';
 
@@ -13,12 +13,12 @@ export type RemoveContext = Pick<
 /**
  * Removes records of one entity and organization, except what was written here, through the bridge or by its operator,
  * or adopted from the legacy service since the source's snapshot, rather than migrated. Says of each whether it was
- * removed; `dry` only says whether it would be.
+ * removed; with the claim `dry`, whether it would be.
  */
 export async function removeRecords(
   context: RemoveContext,
   records: readonly StoredRecord[],
-  mode: WriteMode,
+  claim: string,
 ): Promise<boolean[]> {
   const { store, epoch, snapshotAt = '', marksFrom } = context;
   const [first] = records;
@@ -39,7 +39,7 @@ export async function removeRecords(
     });
     const { index } = organization;
     const json = JSON.stringify(rows);
-    return await migratePrune(store, base, epoch, index, mode, entity, json, snapshotAt, marksFrom);
+    return await migratePrune(store, base, epoch, index, claim, entity, json, snapshotAt, marksFrom);
   });
   return outcomes.map((outcome) => outcome === 'removed');
 }

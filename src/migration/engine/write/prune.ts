@@ -1,7 +1,6 @@
 import { inBatches } from '../../../lib/collections/batches.ts';
 import { createSorter, separator, type Sorter } from '../../analysis/sorter.ts';
 import { entityNames, type Entity } from '../../records/records.ts';
-import type { RunLock } from '../../runs/lock.ts';
 import type { MigrationContext } from '../context.ts';
 import type { Extras } from '../compare/extras.ts';
 import type { Organization } from '../organizations.ts';
@@ -84,18 +83,17 @@ function refusalOf(
 }
 
 /** Removes what was planned, and counts it. What was written here since stays. */
-export async function prune(context: MigrationContext, plan: PrunePlan, lock: RunLock): Promise<Pruned> {
+export async function prune(context: MigrationContext, plan: PrunePlan, claim: string): Promise<Pruned> {
   const removed = new Map<Entity, number>();
   const all = sumOf(plan.toRemove);
   let done = 0;
   const limits = { size: prunedAtOnce, kindOf: ([entity, id]: Line) => entity + separator + id };
   for (const batch of inBatches(parsed(plan.records.sorted()), limits)) {
     if (context.signal.aborted) break;
-    await lock.check();
     const [[entity, id]] = batch;
     const organization = await context.organizations.find(id);
     const records = batch.map(([, , key]) => ({ entity, organization, key }));
-    const count = (await removeRecords(context, records, 'write')).filter(Boolean).length;
+    const count = (await removeRecords(context, records, claim)).filter(Boolean).length;
     removed.set(entity, (removed.get(entity) ?? 0) + count);
     done += batch.length;
     context.progress.advance('pruning', count, done / all);

@@ -8,13 +8,7 @@ import { organizationSettings, profileFields, settingsArguments } from '../../re
 import type { MigrationContext } from '../context.ts';
 import { MigrationError } from '../issues.ts';
 import { byOrganization, type Organization } from '../organizations.ts';
-import {
-  type WriteMode,
-  migrateDenylist,
-  migrateProfiles,
-  migrateRecords,
-  type PlainEntity,
-} from '../scripts.ts';
+import { migrateDenylist, migrateProfiles, migrateRecords, type PlainEntity } from '../scripts.ts';
 import { indexTimeout, withCurrentIndex, waitUntil } from '../current-index.ts';
 
 /** The actual or planned outcome of a record. */
@@ -34,24 +28,24 @@ type PutContext = Pick<
 >;
 
 /**
- * Writes records by the scripts, an organization at a time, and returns the outcome of each; `dry` only plans it. Waits
- * if names are held by another operation.
+ * Writes records by the scripts, an organization at a time, and returns the outcome of each; the claim
+ * `dry` only plans it. Waits if names are held by another operation.
  */
 export async function putRecords<E extends Entity>(
   context: PutContext,
   entity: E,
   items: readonly { readonly record: RecordOf[E] }[],
-  mode: WriteMode,
+  claim: string,
 ): Promise<Result[]> {
-  const { organizations } = context;
-  return await byOrganization(items, organizations, async (organization, records) => {
-    return await (putters[entity] as Putter<E>)({ ...context, organization, mode }, records);
-  });
+  const put = putters[entity] as Putter<E>;
+  return await byOrganization(items, context.organizations, (organization, records) =>
+    put({ ...context, organization, claim }, records),
+  );
 }
 
 interface Destination extends PutContext {
   organization: Organization;
-  mode: WriteMode;
+  claim: string;
 }
 
 type Putter<E extends Entity> = (
@@ -86,21 +80,21 @@ const rowOf: { readonly [E in PlainEntity]: (record: RecordOf[E]) => readonly st
 };
 
 function putPlain<E extends PlainEntity>(entity: E): Putter<E> {
-  return async ({ store, organization, mode, epoch }, records) => {
+  return async ({ store, organization, claim, epoch }, records) => {
     const rows = JSON.stringify(records.map(rowOf[entity]));
-    const outcomes = await migrateRecords(store, organization.base, epoch, '', mode, entity, rows);
+    const outcomes = await migrateRecords(store, organization.base, epoch, '', claim, entity, rows);
     return resultsOf(entity, records, outcomes);
   };
 }
 
 const putDenylist: Putter<'denylist'> = async (destination, records) => {
-  const { store, organization, mode, epoch, snapshotAt = '', marksFrom } = destination;
+  const { store, organization, claim, epoch, snapshotAt = '', marksFrom } = destination;
   const [, outcomes, used] = await withCurrentIndex(destination, async () => {
     const { base, index } = organization;
     const rows = JSON.stringify(
       records.map(({ username }) => [username, normalizedName(username, organization.settings.comparison)]),
     );
-    return await migrateDenylist(store, base, epoch, index, mode, rows, snapshotAt, marksFrom);
+    return await migrateDenylist(store, base, epoch, index, claim, rows, snapshotAt, marksFrom);
   });
   const results = resultsOf('denylist', records, outcomes);
   for (const position of used) if (results[position] !== undefined) results[position].isDenied = true;
@@ -154,7 +148,7 @@ function lengthOf({ record: { profilePictureUrl = '', avatar } }: ProfileRow): n
 }
 
 async function putOnce(destination: Destination, rows: readonly ProfileRow[]) {
-  const { store, organization, mode, epoch, snapshotAt = '', marksFrom } = destination;
+  const { store, organization, claim, epoch, snapshotAt = '', marksFrom } = destination;
   const trust = destination.trustsSource ? 'trust-source' : '';
   return await withCurrentIndex(destination, async () => {
     const { base, index, namesToCome, settings } = organization;
@@ -177,7 +171,7 @@ async function putOnce(destination: Destination, rows: readonly ProfileRow[]) {
       base,
       epoch,
       index,
-      mode,
+      claim,
       json,
       namesToCome,
       trust,

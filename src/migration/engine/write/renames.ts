@@ -1,5 +1,5 @@
 import { normalizedName } from '../../../domain/usernames.ts';
-import { orderRenames, type Chain } from '../../analysis/chains.ts';
+import { orderRenames } from '../../analysis/chains.ts';
 import type { Rename } from '../../analysis/names.ts';
 import { inBatches } from '../../../lib/collections/batches.ts';
 import { groupBy } from '../../../lib/collections/group-by.ts';
@@ -7,7 +7,6 @@ import { pendingRenamesKey } from '../../../redis/keys.ts';
 import type { MigrationContext } from '../context.ts';
 import { withCurrentIndex } from '../current-index.ts';
 import type { Organization } from '../organizations.ts';
-import type { RunLock } from '../../runs/lock.ts';
 import { migrateRename } from '../scripts.ts';
 
 /** Renames of one call: some milliseconds of work at most. */
@@ -15,7 +14,6 @@ const renamedAtOnce = 200;
 const recordedAtOnce = 1000;
 
 type RenameContext = Pick<MigrationContext, 'store' | 'organizations' | 'epoch' | 'progress' | 'signal'>;
-type Lock = Pick<RunLock, 'check'>;
 
 /**
  * Makes renames that depend on each other. All of an organization's are recorded in Redis before the first one is made,
@@ -25,26 +23,23 @@ type Lock = Pick<RunLock, 'check'>;
  */
 export async function makeRenames(
   context: RenameContext,
-  lock: Lock,
+  claim: string,
   renames: readonly Rename[],
 ): Promise<number> {
-  const { store, organizations } = context;
   const groups = groupBy(renames, ({ organizationId }) => organizationId);
   for (const [id, own] of groups) {
-    const { base } = await organizations.find(id);
+    const organization = await context.organizations.find(id);
     for (const batch of inBatches(own, { size: recordedAtOnce })) {
-      await lock.check();
-      const record = batch.map(({ userId, from, to }) => [userId, JSON.stringify([from, to])] as const);
-      await store.hset(pendingRenamesKey(base), new Map(record));
+      await sendRenames(context, claim, organization, 'record', batch);
     }
   }
-  return await completeRenames(context, lock, [...groups.keys()]);
+  return await completeRenames(context, claim, [...groups.keys()]);
 }
 
 /** Makes the renames that are on record; how many are left, because the signal came. */
 export async function completeRenames(
   context: RenameContext,
-  lock: Lock,
+  claim: string,
   organizationIds: readonly string[],
 ): Promise<number> {
   const { store, organizations } = context;
@@ -56,7 +51,7 @@ export async function completeRenames(
       const [from, to] = JSON.parse(record) as [string, string];
       return { organizationId: id, userId, from, to };
     });
-    left += await renameIn(context, lock, organization, renames);
+    left += await renameIn(context, claim, organization, renames);
   }
   return left;
 }
@@ -75,7 +70,7 @@ export async function countPendingRenames(
 
 async function renameIn(
   context: RenameContext,
-  lock: Lock,
+  claim: string,
   organization: Organization,
   renames: readonly Rename[],
 ): Promise<number> {
@@ -84,8 +79,7 @@ async function renameIn(
   for (const { steps, isCycle } of chains) {
     for (const batch of inBatches(steps, { size: isCycle ? undefined : renamedAtOnce })) {
       if (context.signal.aborted) return left;
-      await lock.check();
-      await renameOnce(context, organization, { steps: batch, isCycle });
+      await sendRenames(context, claim, organization, isCycle ? 'cycle' : 'chain', batch);
       left -= batch.length;
       context.progress.advance('renaming users', batch.length, 1 - left / renames.length);
     }
@@ -93,14 +87,16 @@ async function renameIn(
   return left;
 }
 
-async function renameOnce(
+async function sendRenames(
   { store, organizations, epoch }: RenameContext,
+  claim: string,
   organization: Organization,
-  { steps, isCycle }: Chain,
+  kind: 'record' | 'chain' | 'cycle',
+  renames: readonly Rename[],
 ): Promise<void> {
   await withCurrentIndex({ organizations, organization }, async () => {
     // The organization's comparison may have changed while this waited.
-    const rows = steps.map(({ userId, from, to }) => [
+    const rows = renames.map(({ userId, from, to }) => [
       userId,
       from,
       normalizedName(from, organization.settings.comparison),
@@ -108,6 +104,6 @@ async function renameOnce(
       normalizedName(to, organization.settings.comparison),
     ]);
     const { base, index } = organization;
-    return await migrateRename(store, base, epoch, index, isCycle ? 'cycle' : 'chain', JSON.stringify(rows));
+    return await migrateRename(store, base, epoch, index, claim, kind, JSON.stringify(rows));
   });
 }

@@ -1,7 +1,6 @@
 import { inBatches } from '../../../lib/collections/batches.ts';
 import type { Tallies } from '../../analysis/outcomes.ts';
 import type { Decided } from '../../analysis/spool.ts';
-import type { RunLock } from '../../runs/lock.ts';
 import { entriesToWrite, type Assessment } from '../read/assess.ts';
 import type { MigrationContext } from '../context.ts';
 import { subjectOf } from '../issues.ts';
@@ -17,7 +16,7 @@ export interface WriteOptions {
   /** Records in one call at most. */
   size?: number | undefined;
   pacer: Pacer;
-  lock: RunLock;
+  claim: string;
   /** Called after every batch, with the share of the entries that has been written, 0 to 1. */
   onWritten: (share: number) => void;
 }
@@ -30,7 +29,7 @@ export async function writeEntries(
   context: MigrationContext,
   assessment: Assessment,
   tallies: Tallies,
-  { size = usualBatchSize, pacer, lock, onWritten }: WriteOptions,
+  { size = usualBatchSize, pacer, claim, onWritten }: WriteOptions,
 ): Promise<void> {
   const { signal, progress } = context;
   const total = Math.max(1, assessment.spool.size);
@@ -41,10 +40,6 @@ export async function writeEntries(
   };
   let passed = 0;
   let last: Decided['entity'] | undefined;
-  const write = async (batch: [Decided, ...Decided[]]): Promise<void> => {
-    await lock.check();
-    await writeBatch(context, batch, tallies);
-  };
   await withOrderedPool(context.concurrency, async (pool) => {
     for (const batch of inBatches(entriesToWrite(assessment, tallies), limits)) {
       const [{ entity }] = batch;
@@ -54,17 +49,18 @@ export async function writeEntries(
       if (signal.aborted) break;
       const share = Math.min(1, (passed += batch.length) / total);
       progress.advance(`writing ${entity}`, batch.length, share);
-      await pool.add(write(batch), () => onWritten(share));
+      await pool.add(writeBatch(context, claim, batch, tallies), () => onWritten(share));
     }
   });
 }
 
 async function writeBatch(
   context: MigrationContext,
+  claim: string,
   entries: [Decided, ...Decided[]],
   tallies: Tallies,
 ): Promise<void> {
-  const results = await putRecords(context, entries[0].entity, entries, 'write');
+  const results = await putRecords(context, entries[0].entity, entries, claim);
   for (const [position, { entity, record, where, outcome: before }] of entries.entries()) {
     const result = results[position];
     if (result === undefined) continue;

@@ -18,6 +18,7 @@ local function replaced_denylist_key() return KEYS[1] .. 'stage-old' end
 local function rebuild_key() return KEYS[1] .. 'reindex' end
 local function local_writes_key() return KEYS[1] .. 'local-writes' end
 local function denylist_writes_key() return KEYS[1] .. 'denylist-writes' end
+local function claims_key() return KEYS[1] .. 'claims' end
 local function loading_key() return KEYS[1] .. 'loading' end
 local function pending_renames_key() return KEYS[1] .. 'renames' end
 local function api_key_key(sha256) return KEYS[1] .. 'key:' .. sha256 end

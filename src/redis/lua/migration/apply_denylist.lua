@@ -1,10 +1,10 @@
 #!lua
--- @include adoptions local_writes change
+-- @include adoptions local_writes change claim
 -- Writes denied names. A name that is in use stays with its user (contract 4.4 allows that state). If the list was
 -- overwritten here, or the name was denied or removed here, that stays.
 --
 -- KEYS[1]  <prefix>{organization}:
--- ARGV[1]  write | dry
+-- ARGV[1]  claim, '' for a dry call (lib/claim.lua)
 -- ARGV[2]  JSON, an array for each name: name, normalized name
 -- ARGV[3]  when the source's snapshot was opened, ms; '' if unknown. Where a denylist change of the legacy service
 --          was adopted later, or at all where this is unknown, the list is newer than the source says and stays
@@ -13,7 +13,6 @@
 -- {'stale'} {'frozen'}              nothing was done: look again, and retry
 -- {'applied', outcomes, used}       outcomes: a word for each name: created, updated (in its spelling), unchanged,
 --                                   kept (changed here); used: positions (from 0) of names in use
-local is_dry = ARGV[1] == 'dry'
 local refused = names_refused()
 if refused then return { refused } end
 local list = denylist_key(index)

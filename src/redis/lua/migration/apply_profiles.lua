@@ -1,10 +1,10 @@
 #!lua
--- @include change
+-- @include change claim
 -- Writes profiles of the source, each whole or not at all; index and profile change together. What the bridge itself
 -- has written since stays, and so does what is newer here, unless the source is trusted.
 --
 -- KEYS[1]  <prefix>{organization}:
--- ARGV[1]  write | dry: dry returns the same outcomes and changes nothing
+-- ARGV[1]  claim, '' for a dry call (lib/claim.lua)
 -- ARGV[2]  JSON, an array for each profile: user, normalized name of its username ('' for none), last change in ms
 --          ('' where unknown), the current username as the caller saw it ('' for none), that one's normalized name,
 --          picture file ('' for none), then the fields as stored, name and value in turn, t last
@@ -26,7 +26,6 @@
 --            staged   a denylist overwrite has yet to decide about the username: nothing was done; retry
 --          names: for each renamed the current username, for each taken the user who has it, in order
 --          denied: positions (from 0) of those written under a username that is on the denylist
-local is_dry = ARGV[1] == 'dry'
 local refused = names_refused()
 if refused then return { refused } end
 if not is_dry then make_room(index, tonumber(ARGV[3])) end

@@ -1,16 +1,15 @@
 #!lua
--- @include local_writes change
+-- @include local_writes change claim
 -- Writes records that involve no usernames. What was made, set or revoked here stays.
 --
 -- KEYS[1]  <prefix>{organization}:
--- ARGV[1]  write | dry
+-- ARGV[1]  claim, '' for a dry call (lib/claim.lua)
 -- ARGV[2]  organizations | api-keys | objects | collections
 -- ARGV[3]  JSON, an array for each record, '' for an unset field:
 --          comparison (exact | case-insensitive, which stays as it is), min, max, pattern, template, ownership as stored |
 --          SHA-256 in hex, public id if it is new, role, user, client, expiry in ms | reference, URL | user, reference
 --
 -- a word for each record: created, updated, unchanged, kept (made, set or revoked here)
-local is_dry = ARGV[1] == 'dry'
 
 local function set_fields(key, fields, row, first)
   for position, field in ipairs(fields) do

@@ -1,10 +1,10 @@
 #!lua
--- @include adoptions local_writes change
+-- @include adoptions local_writes change claim
 -- Removes what is no longer in the source. What was written here stays, and so do profiles that were adopted from the
 -- legacy service. An organization's settings stay in any case; a dry call says whether they were written here.
 --
 -- KEYS[1]  <prefix>{organization}:
--- ARGV[1]  write | dry
+-- ARGV[1]  claim, '' for a dry call (lib/claim.lua)
 -- ARGV[2]  profiles | denylist | api-keys | objects | collections | organizations
 -- ARGV[3]  JSON, an array for each record: user, username, normalized name | normalized name | SHA-256 |
 --          reference | user, reference | ''
@@ -14,7 +14,6 @@
 --
 -- {'stale'} {'frozen'}              nothing was done: look again, and retry
 -- {'pruned', outcomes}              a word for each record: removed, kept
-local is_dry = ARGV[1] == 'dry'
 local refused = names_refused()
 if refused then return { refused } end
 local marks_from = tonumber(ARGV[5])

@@ -1,21 +1,29 @@
 #!lua
--- @include change
--- Makes renames that depend on each other, in the order given, and takes each off the record of pending renames. A
--- recorded rename is made even if the bridge has changed the profile since, unless it has changed its username. One
--- that is not on record any more was made by another process, which has taken over: it is not made again.
+-- @include change claim
+-- Records renames that depend on each other; or makes them, in the order given, and takes each off the record of pending
+-- renames. A recorded rename is made even if the bridge has changed the profile since, unless it has changed its
+-- username. One that is not on record any more was made by another run: it is not made again.
 --
 -- KEYS[1]  <prefix>{organization}:
--- ARGV[1]  chain | cycle: in a cycle the first user takes the old name of the last one
--- ARGV[2]  JSON, an array for each rename: user, old name, its normalized name, new name, its normalized name; '' for
+-- ARGV[1]  claim (lib/claim.lua)
+-- ARGV[2]  record | chain | cycle: in a cycle the first user takes the old name of the last one
+-- ARGV[3]  JSON, an array for each rename: user, old name, its normalized name, new name, its normalized name; '' for
 --          none
 --
 -- {'stale'} {'frozen'}    nothing was done: look again, and retry
+-- {'recorded'}
 -- {'renamed', outcomes}   a word for each rename: renamed, done (it had been made), changed (the user has another name
---                         by now, or is gone; or another process has made it), taken (somebody else has the new name)
-local is_cycle = ARGV[1] == 'cycle'
+--                         by now, or is gone; or another run has made it), taken (somebody else has the new name)
+local is_cycle = ARGV[2] == 'cycle'
 local refused = names_refused()
 if refused then return { refused } end
-local rows = cjson.decode(ARGV[2])
+local rows = cjson.decode(ARGV[3])
+if ARGV[2] == 'record' then
+  for _, row in ipairs(rows) do
+    redis.call('HSET', pending_renames_key(), row[1], cjson.encode({ row[2], row[4] }))
+  end
+  return { 'recorded' }
+end
 
 local function has_name(user, name, normalized_name)
   return redis.call('HGET', profile_key(user), 'u') == name and holder_of(index, normalized_name) == user

@@ -3,7 +3,7 @@
 -- Puts a loaded organization into service: with its settings it exists.
 --
 -- KEYS[1]  <prefix>{organization}:
--- ARGV[1]  what the loading key holds for the attempt that has loaded it (begin_load.lua)
+-- ARGV[1]  claim under which it was loaded (claim.lua)
 -- ARGV[2]  how many buckets the name index has
 -- ARGV[3]  comparison: exact | case-insensitive
 -- ARGV[4…] min, max, pattern, template, ownership as stored, '' for unset; none of them for the default settings

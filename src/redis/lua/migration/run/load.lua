@@ -1,18 +1,22 @@
 #!lua
 -- @include names store
--- Writes hashes of an organization that is being loaded. A profile comes whole, and replaces what an earlier attempt has
--- left; a bucket comes in pieces, which are the same in every attempt.
+-- Writes hashes of an organization that is being loaded, or removes keys of it. A profile comes whole, and replaces what
+-- an earlier attempt has left; a bucket comes in pieces, which are the same in every attempt.
 --
 -- KEYS[1]  <prefix>{organization}:
--- ARGV[1]  what the loading key holds for the attempt that loads it (begin_load.lua)
--- ARGV[2]  profiles | names
+-- ARGV[1]  claim under which it is loaded (claim.lua)
+-- ARGV[2]  profiles | names | keys
 -- ARGV[3]  JSON, one array for all hashes: for each the number of its strings, then these: user | number of the bucket,
---          and fields, name and value in turn; a profile without fields is removed
+--          and fields, name and value in turn; a profile without fields is removed. Or the keys to remove
 --
 -- 'loaded', or 'lost' where the organization is not this attempt's to load any more: nothing was done
 if redis.call('GET', loading_key()) ~= ARGV[1] then return 'lost' end
 local is_names = ARGV[2] == 'names'
 local rows = cjson.decode(ARGV[3])
+if ARGV[2] == 'keys' then
+  for _, key in ipairs(rows) do redis.call('UNLINK', key) end
+  return 'loaded'
+end
 local length, at = #rows, 1
 while at <= length do
   local id, first, last = rows[at + 1], at + 2, at + rows[at]
