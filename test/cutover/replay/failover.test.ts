@@ -28,12 +28,15 @@ afterAll(async () => {
   await Promise.all([master.stop(), replica.stop()]);
 });
 
+/** The different requests that the legacy service has got since: one without a response in time is sent again. */
+const sent = (): string[] => [...new Set(here.legacy.received.splice(0).map(({ body }) => body.toString()))];
+
 test('an organization with waiting changes is found even if a failover lost its listing', async () => {
   await here.put('ada', 'Ada');
   await (clients[0] as RedisClient).del(replayWaitingKey(here.prefix));
   const replayer = here.start('one');
   await until(async () => (await here.waiting()) === 0);
-  expect(here.legacy.received.splice(0)).toHaveLength(1);
+  expect(sent()).toEqual(['{"username":"Ada"}']);
   await replayer.close();
 });
 
@@ -50,7 +53,7 @@ test('with WRITE_REPLICAS no change is replayed until a replica has recorded its
     expect(here.legacy.received).toEqual([]);
     process.kill(replica.pid, 'SIGCONT');
     await until(async () => (await here.waiting()) === 0);
-    expect(here.legacy.received).toHaveLength(1);
+    expect(sent()).toEqual(['{"username":"Bob"}']);
     await replayer.close();
   } finally {
     process.kill(replica.pid, 'SIGCONT');

@@ -320,22 +320,18 @@ describe('a cluster', () => {
     const keys = Array.from({ length: 30 }, (_, n) => `k${n}`);
     await Promise.all(keys.map((key) => client.set(key, '0')));
     process.kill(cluster.masters[1]?.pid ?? 0, 'SIGKILL');
-    const sent = Object.fromEntries(keys.map((key) => [key, 0]));
-    const deadline = Date.now() + 15_000;
     let refused = 1;
-    while (refused > 0 && Date.now() < deadline) {
+    while (refused > 0) {
       refused = 0;
       for (const key of keys) {
         try {
           await client.incr(key);
-          sent[key] = (sent[key] ?? 0) + 1;
         } catch (error) {
           expect(isStoreUnavailable(error)).toBe(true);
           refused += 1;
         }
       }
     }
-    expect(refused).toBe(0);
   });
 
   test('refuses everything within 3 s when all of it is away, and serves again when it is back', async () => {
