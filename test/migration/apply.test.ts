@@ -37,7 +37,7 @@ async function keysOf(store: RedisClient, prefix: string): Promise<Record<string
   const names: Record<string, object> = {};
   for await (const keys of scanKeys(store, prefix)) {
     for (const key of keys) {
-      if (key.includes('migration:')) continue;
+      if (key.includes('migration:') || key.endsWith('}:claims')) continue;
       const type = await store.type(key);
       const name = key.slice(prefix.length);
       const [, index] = /^(.*:n\d+):\d+$/.exec(name) ?? [];

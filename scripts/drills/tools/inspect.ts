@@ -19,7 +19,7 @@ export interface Contents {
 /** Fields that say when, or how far a tool is. */
 const passing = new Set(['t', 'b', 'index', 'building', 'frozen', 'epoch']);
 /** Keys that no client can see: who wrote what, what is about to expire, what a dead tool has left. */
-const internal = /^(?:audit|local-writes|here|reindex|media|stage.*|n\d+:\d+|d\d+|use:.*|rate:.*)$/;
+const internal = /^(?:audit|local-writes|claims|here|reindex|media|stage.*|n\d+:\d+|d\d+|use:.*|rate:.*)$/;
 
 /** Reads an organization's keys as the table in src/redis/README.md has them. */
 export async function readContents(

@@ -58,9 +58,7 @@ export async function applyRun(
 ): Promise<Applied> {
   return await whileLocked(outer, chosen.run, async (lock) => {
     const context = { ...outer, signal: AbortSignal.any([outer.signal, lock.lost]) };
-    const applied = await applyLocked(chosen, context, choice, lock);
-    await claimAll(context, lock.claim, 'release');
-    return applied;
+    return await applyLocked(chosen, context, choice, lock);
   });
 }
 
@@ -87,7 +85,7 @@ async function applyLocked(
   const earlier = await runOrganizations(context, run);
   for (const id of earlier) await context.organizations.find(id);
   // Before their records are read: an apply that was paused cannot change what was found.
-  await claimAll(context, lock.claim, 'claim');
+  await claimAll(context, lock.claim);
   let pendingRenames = await completeRenames(context, lock.claim, earlier);
   const load = createLoad(context, {
     lock,
@@ -137,7 +135,7 @@ async function applyLocked(
     }
 
     await rememberOrganizations(context, run);
-    await claimAll(context, lock.claim, 'claim');
+    await claimAll(context, lock.claim);
     // Who takes the run over from now on finds all organizations that this writes into.
     await lock.check();
     await keeper.begin();
@@ -206,13 +204,9 @@ async function rememberOrganizations(
   }
 }
 
-/** Claims the organizations encountered so far, as far as they exist, or releases them. */
-async function claimAll(
-  { store, organizations }: MigrationContext,
-  claim: string,
-  what: 'claim' | 'release',
-): Promise<void> {
+/** Claims the organizations encountered so far, as far as they exist. */
+async function claimAll({ store, organizations }: MigrationContext, claim: string): Promise<void> {
   for (const some of inBatches(organizations.all(), { size: 1000 })) {
-    await Promise.all(some.map(({ base }) => migrateClaim(store, base, claim, what)));
+    await Promise.all(some.map(({ base }) => migrateClaim(store, base, claim, 'claim')));
   }
 }

@@ -42,8 +42,8 @@ export const migrateRename = script<
 >('migration/rename');
 
 export const migrateClaim = script<
-  [claim: string, what: 'claim' | 'load' | 'release'],
-  ['exists' | 'begun' | 'absent' | 'released'] | ['held', run: string]
+  [claim: string, what: 'claim' | 'load'],
+  ['exists' | 'begun' | 'absent'] | ['held', run: string]
 >('migration/run/claim');
 
 export const migrateLoad = script<
@@ -78,5 +78,8 @@ export const migratePicture = script<
 /** Its key is the lock. */
 export const migrateLock = script<
   [expected: string, wanted: string, leaseMs: number],
-  ['done', token: string] | ['held', owner: string]
+  ['done'] | ['held', owner: string]
 >('migration/run/lock');
+
+/** Its key counts the tokens. */
+export const migrateToken = script<[], number>('migration/run/draw_token');

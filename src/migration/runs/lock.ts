@@ -4,7 +4,7 @@ import { hasEnded, thisProcess, type ProcessIdentity } from '../../lib/system/pr
 import type { MigrationContext } from '../engine/context.ts';
 import { MigrationError } from '../engine/issues.ts';
 import { runsKey, type RunStore } from './runs.ts';
-import { migrateLock } from '../engine/scripts.ts';
+import { migrateLock, migrateToken } from '../engine/scripts.ts';
 
 function lockKey(prefix: string, run: string): string {
   return `${prefix}migration:lock:${run}`;
@@ -36,15 +36,19 @@ const lease = 15_000;
 export async function lockRun({ store, prefix, epoch }: LockContext, run: string): Promise<RunLock> {
   const key = lockKey(prefix, run);
   const own = JSON.stringify({ id: randomUUID(), ...thisProcess() } satisfies Owner);
-  let [outcome, found] = await migrateLock(store, key, '', own, lease);
-  while (outcome === 'held') {
+  let token = 0;
+  for (let held = ''; ;) {
+    // Before the lock: whoever has that later than this process has a higher one.
+    token = await migrateToken(store, `${prefix}migration:token`);
+    const [outcome, found = ''] = await migrateLock(store, key, held, own, lease);
+    if (outcome === 'done') break;
     const other = found === '' ? undefined : (JSON.parse(found) as Owner);
     if (other !== undefined && !hasEnded(other)) {
       throw new MigrationError(
         `run ${run} is being applied by process ${other.pid} on ${other.host}: wait until it ends, or stop it; if it has died on another machine or in another container, try again in ${lease / 1000} s`,
       );
     }
-    [outcome, found] = await migrateLock(store, key, found, own, lease);
+    held = found;
   }
   // From now on status shows the run, although the first reading may take long.
   await store.sadd(runsKey(prefix), run);
@@ -59,7 +63,7 @@ export async function lockRun({ store, prefix, epoch }: LockContext, run: string
   }, lease / 4);
   return {
     run,
-    claim: `${run}\n${epoch}\n${found}`,
+    claim: `${run}\n${epoch}\n${token}`,
     lost: lost.signal,
     check: async () => {
       if ((await store.get(key)) !== own) throw lockLost(run);

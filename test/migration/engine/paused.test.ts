@@ -67,7 +67,7 @@ async function applyHeldAt(text: string, nth: number, source: string, ...args: s
   const { hostname: host, port } = new URL(testRedisUrl());
   proxy = await startCommandProxy({ host, port: Number(port) }, async (_, words) => {
     // A script that Redis does not know yet is sent twice.
-    if (words[0] !== 'eval' && words.some((word) => word.includes(text)) && (seen += 1) === nth) {
+    if (words[0] !== 'eval' && words.join('\n').includes(text) && (seen += 1) === nth) {
       arrive();
       await free;
     }
@@ -96,6 +96,18 @@ async function expectWhole(source: string, paused: { code: number | null; err: s
   expect(await fsck(store, tool.prefix, { repair: false, onFault: () => {} })).toMatchObject({ found: 0 });
   expect(Object.keys(await contents()).filter((key) => key.endsWith(':loading'))).toEqual([]);
 }
+
+/** Starts an apply, and stops it while it loads. */
+async function stoppedApply(source: string, signal: NodeJS.Signals, isLoading: () => Promise<boolean>) {
+  const child = tool.start('apply', '--source', source, '--run', 'r', '--batch', '20', '--rate', '400');
+  const end = ended(child);
+  while (!(await isLoading())) await sleep(2);
+  child.kill(signal);
+  await end;
+}
+
+const apply = async (source: string) =>
+  expect(await tool.json('apply', '--source', source, '--run', 'r')).toMatchObject({ exitCode: 0 });
 
 describe('an apply that was paused until another one took over', () => {
   test('writes nothing into an organization that the other one is loading', async () => {
@@ -156,8 +168,6 @@ describe('an apply that was paused until another one took over', () => {
 });
 
 describe('a call that an apply made before another one took over, and that Redis gets only then', () => {
-  const apply = async (source: string) =>
-    expect(await tool.json('apply', '--source', source, '--run', 'r')).toMatchObject({ exitCode: 0 });
   const own = profiles(20, 'user');
   const named = (names: (at: number) => number): object[] =>
     own.map((each, at) => ({ ...each, username: `user-${names(at)}` }));
@@ -216,11 +226,7 @@ describe('a call that an apply made before another one took over, and that Redis
 
   test('changes nothing where it rolls back what the other one has loaded since', async () => {
     const source = writeSource({ profiles: profiles(2000, 'old') });
-    const killed = tool.start('apply', '--source', source, '--run', 'r', '--batch', '20', '--rate', '400');
-    const end = ended(killed);
-    while (!(await exists('acme', 'old-100'))) await sleep(2);
-    killed.kill('SIGKILL');
-    await end;
+    await stoppedApply(source, 'SIGKILL', () => exists('acme', 'old-100'));
     writeSource({ profiles: own }, source);
     const { goOn } = await applyHeldAt(':p:old-1', 1, source);
     await apply(source);
@@ -229,4 +235,25 @@ describe('a call that an apply made before another one took over, and that Redis
     expect(await contents()).toEqual(before);
     await expectWhole(source, paused);
   });
+
+  test('takes nothing over where the other one was stopped, and goes on later', async () => {
+    const source = writeSource({ profiles: profiles(2000, 'old') });
+    await stoppedApply(source, 'SIGKILL', () => exists('acme', 'old-100'));
+    writeSource({ profiles: profiles(2000, 'new') }, source);
+    const { goOn } = await applyHeldAt('\nload', 2, source);
+    await stoppedApply(source, 'SIGINT', () => exists('acme', 'new-100'));
+    const paused = await goOn();
+    await apply(source);
+    await expectWhole(source, paused);
+  });
+});
+
+test('an apply may write where the clock was ahead in an earlier one, and so may forget', async () => {
+  const ahead = Date.now() + 3_600_000;
+  const source = writeSource({ profiles: profiles(2000, 'old') });
+  await stoppedApply(source, 'SIGKILL', () => exists('acme', 'old-100'));
+  await store.set(`${tool.prefix}migration:token`, ahead);
+  await store.hset(`${tool.prefix}{acme}:claims`, 'r', `r\n0\n${ahead}`);
+  expect(await tool.json('forget', '--run', 'r', '--yes')).toMatchObject({ exitCode: 0 });
+  await apply(source);
 });

@@ -1,23 +1,18 @@
 #!lua
 -- @include store
 -- Claims an organization for an apply of a run: what an earlier one still sends is refused (lib/claim.lua), also once this
--- one has released it. `load` begins to load one that does not exist, or takes it over from an earlier attempt.
+-- one has ended. `load` begins to load one that does not exist, or takes it over from an earlier attempt.
 --
 -- KEYS[1]  <prefix>{organization}:
--- ARGV[1]  claim: name of the run, epoch under which the apply writes, token of the run's lock, line feeds between
--- ARGV[2]  claim | load | release
+-- ARGV[1]  claim: name of the run, epoch under which the apply writes, token of the apply (draw_token.lua), line feeds between
+-- ARGV[2]  claim | load
 --
 -- {'exists'}      claimed
 -- {'begun'}       claimed, and only who has this claim can load it and finish the load
 -- {'held', run}   another run is loading it: not claimed
--- {'released'}
 -- {'absent'}      it does not exist: not claimed
 local run, token = string.match(ARGV[1], '^(.*)\n.*\n(.*)$')
 local held = redis.call('HGET', claims_key(), run) or '0'
-if ARGV[2] == 'release' then
-  if held == ARGV[1] then redis.call('HDEL', claims_key(), run) end
-  return { 'released' }
-end
 if tonumber(token) < tonumber(string.match(held, '%d+$')) then
   return redis.error_reply('TAKENOVER another apply of the run has claimed the organization')
 end
