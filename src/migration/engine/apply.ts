@@ -185,8 +185,8 @@ async function takeOverLoad(
     await rollBack(context, lock);
     return 0;
   }
-  await takeOver(context, lock);
-  return rows;
+  // Without any, what was loaded has been rolled back since.
+  return (await takeOver(context, lock)).length === 0 ? 0 : rows;
 }
 
 /** A write of 500 records takes its time; with a rate, fewer at once spread them evenly. */

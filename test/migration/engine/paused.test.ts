@@ -246,6 +246,30 @@ describe('a call that an apply made before another one took over, and that Redis
     await apply(source);
     await expectWhole(source, paused);
   });
+
+  test('makes no later one leave out rows that were rolled back', async () => {
+    const source = writeSource({ profiles: [...profiles(2000, 'user'), { organizationId: 'acme' }] });
+    const skipping = ['--batch', '20', '--rate', '400', '--on-conflict', 'skip'];
+    const { goOn } = await applyHeldAt('"rows":', 1, source, ...skipping);
+    expect(await tool.json('apply', '--source', source, '--run', 'r')).toMatchObject({ exitCode: 1 });
+    await goOn();
+    const call = ['--source', source, '--run', 'r'];
+    expect(await tool.json('apply', ...call, '--on-conflict', 'skip')).toMatchObject({ exitCode: 0 });
+    expect(await tool.json('verify', ...call)).toMatchObject({ exitCode: 0 });
+  });
+
+  test('leaves no organization being loaded that no later one finds', async () => {
+    const source = writeSource({ profiles: [...profiles(10, 'user'), { organizationId: 'acme' }] });
+    const { goOn } = await applyHeldAt('\nload', 3, source);
+    expect(await tool.json('apply', '--source', source, '--run', 'r')).toMatchObject({ exitCode: 1 });
+    expect(await goOn()).toMatchObject({
+      code: 1,
+      err: expect.stringContaining('another process has taken over'),
+    });
+    writeSource({ profiles: profiles(10, 'user', () => 'blue') }, source);
+    await apply(source);
+    expect(Object.keys(await contents()).filter((key) => key.includes('{acme}'))).toEqual([]);
+  });
 });
 
 test('an apply may write where the clock was ahead in an earlier one, and so may forget', async () => {

@@ -21,6 +21,8 @@ export async function stage(context: StageContext, lock: RunLock, { id, base }: 
   await store.sadd(stagedKey(prefix, run), id);
   const [outcome, owner] = await migrateClaim(store, base, claim, 'load');
   if (outcome === 'begun') {
+    // Whoever has rolled the run back meanwhile has removed it; what was begun must be found.
+    await store.sadd(stagedKey(prefix, run), id);
     // A process that has taken over, or a switch of the mode, may not have found it begun.
     await lock.check();
     return await refuseOutdated(context);
@@ -60,6 +62,7 @@ export async function takeOver(
     const organization = await organizations.find(id);
     const [outcome] = await migrateClaim(store, organization.base, claim, 'load');
     if (outcome === 'begun') taken.push(organization);
+    else await store.srem(stagedKey(prefix, run), id);
   }
   return taken;
 }
@@ -93,6 +96,6 @@ export async function rollBack(
   for (const organization of taken) {
     await remove(organization, [loadingKey(organization.base)]);
     organization.isLoading = false;
+    await store.srem(stagedKey(prefix, lock.run), organization.id);
   }
-  await store.del(stagedKey(prefix, lock.run));
 }
