@@ -106,6 +106,13 @@ async function stoppedApply(source: string, signal: NodeJS.Signals, isLoading: (
   await end;
 }
 
+/** Kills an apply while it loads the profiles called old; returns its source. */
+async function killedApply(): Promise<string> {
+  const source = writeSource({ profiles: profiles(2000, 'old') });
+  await stoppedApply(source, 'SIGKILL', () => exists('acme', 'old-100'));
+  return source;
+}
+
 const apply = async (source: string) =>
   expect(await tool.json('apply', '--source', source, '--run', 'r')).toMatchObject({ exitCode: 0 });
 
@@ -225,8 +232,7 @@ describe('a call that an apply made before another one took over, and that Redis
   });
 
   test('changes nothing where it rolls back what the other one has loaded since', async () => {
-    const source = writeSource({ profiles: profiles(2000, 'old') });
-    await stoppedApply(source, 'SIGKILL', () => exists('acme', 'old-100'));
+    const source = await killedApply();
     writeSource({ profiles: own }, source);
     const { goOn } = await applyHeldAt(':p:old-1', 1, source);
     await apply(source);
@@ -237,8 +243,7 @@ describe('a call that an apply made before another one took over, and that Redis
   });
 
   test('takes nothing over where the other one was stopped, and goes on later', async () => {
-    const source = writeSource({ profiles: profiles(2000, 'old') });
-    await stoppedApply(source, 'SIGKILL', () => exists('acme', 'old-100'));
+    const source = await killedApply();
     writeSource({ profiles: profiles(2000, 'new') }, source);
     const { goOn } = await applyHeldAt('\nload', 2, source);
     await stoppedApply(source, 'SIGINT', () => exists('acme', 'new-100'));
@@ -274,8 +279,7 @@ describe('a call that an apply made before another one took over, and that Redis
 
 test('an apply may write where the clock was ahead in an earlier one, and so may forget', async () => {
   const ahead = Date.now() + 3_600_000;
-  const source = writeSource({ profiles: profiles(2000, 'old') });
-  await stoppedApply(source, 'SIGKILL', () => exists('acme', 'old-100'));
+  const source = await killedApply();
   await store.set(`${tool.prefix}migration:token`, ahead);
   await store.hset(`${tool.prefix}{acme}:claims`, 'r', `r\n0\n${ahead}`);
   expect(await tool.json('forget', '--run', 'r', '--yes')).toMatchObject({ exitCode: 0 });
