@@ -1,10 +1,7 @@
 /** Runs a bounded number of tasks at a time, and reports their results in the order in which they were started. */
 export interface OrderedPool {
   /** Resolves when there is room for the next one. Rejects when a task has failed. */
-  add: <Result>(
-    work: Promise<Result>,
-    onDone?: (result: Result) => Promise<void> | undefined | void,
-  ) => Promise<void>;
+  add: <Result>(work: Promise<Result>, onDone?: (result: Result) => void) => Promise<void>;
   /** Resolves when all are done. Rejects when a task has failed. */
   drain: () => Promise<void>;
 }
@@ -26,8 +23,7 @@ export async function withOrderedPool(
     // A failure is reported when it is the task's turn.
     work.catch(() => {});
     const end = async (): Promise<void> => {
-      const result = await work;
-      await onDone?.(result);
+      onDone?.(await work);
     };
     tasks.push({ work, end });
     await shrinkTo(width - 1);

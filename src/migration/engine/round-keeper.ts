@@ -8,13 +8,13 @@ import type { MigrationContext } from './context.ts';
 export interface RoundKeeper {
   /** Saves the round before anything is written for it; only once. */
   begin: () => Promise<void>;
-  /** How far new organizations are loaded, once `flush` resolves. */
+  /** How far new organizations are loaded once `flush` resolves; it is called if that is to be saved. */
   loaded: (
     loaded: { rows: number; version: string },
     entity: Entity,
     share: number,
     flush: () => Promise<void>,
-  ) => Promise<void> | undefined;
+  ) => void;
   /** The load can no longer be resumed: if this process ends before its round, everything is loaded again. */
   discardLoaded: () => Promise<void>;
   /** The share of the records to be written that is written. */
@@ -53,20 +53,15 @@ export function createRoundKeeper(
     if (failed !== undefined) throw failed;
     return beginning !== undefined && Date.now() - last >= saveInterval;
   };
-  const soon = (): void => {
+  /** Saves, if that is due, once `ready` resolves. */
+  const soon = (ready?: () => Promise<void>): void => {
     if (!isDue()) return;
     last = Date.now();
-    running = running.then(save).catch((error: unknown) => {
-      failed = error;
-    });
-  };
-  const saveLoad = async (
-    loaded: { rows: number; version: string },
-    flush: () => Promise<void>,
-  ): Promise<void> => {
-    await flush();
-    if (loaded.version !== '') round.loaded = loaded;
-    soon();
+    running = Promise.all([running, ready?.()])
+      .then(save)
+      .catch((error: unknown) => {
+        failed = error;
+      });
   };
   const setProgress = (entity: Entity, progress: number): void => {
     const tally = tallies.of(entity);
@@ -77,12 +72,18 @@ export function createRoundKeeper(
     begin: () => (beginning ??= lock.check().then(async () => await saveRound(context, run, round))),
     loaded: (loaded, entity, share, flush) => {
       setProgress(entity, share);
-      return isDue() ? saveLoad(loaded, flush) : undefined;
+      // A source without a version is read again from its beginning.
+      if (loaded.version === '') soon();
+      else
+        soon(async () => {
+          await flush();
+          round.loaded = loaded;
+        });
     },
     discardLoaded: async () => {
+      await running;
       if (round.loaded === undefined) return;
       round.loaded = undefined;
-      await running;
       await forgetLoaded(context, run);
     },
     written: (share) => {

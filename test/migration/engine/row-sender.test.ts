@@ -26,3 +26,21 @@ test('a flush waits for calls that somebody else is waiting for', async () => {
   expect(await flushed).toEqual(['fast', 'slow']);
   await room;
 });
+
+test('a flush does not wait for rows that are added after it', async () => {
+  const organization = await createOrganizations(store, freshPrefix()).find('acme');
+  let answer = (): void => {};
+  const sender = createRowSender(async ({ base }, rows) => {
+    if (rows.includes('late')) await new Promise<void>((resolve) => (answer = resolve));
+    await store.rpush(`${base}sent`, rows);
+  });
+  sender.add(organization, ['early']);
+  const early = sender.flush();
+  sender.add(organization, ['late']);
+  const late = sender.flush();
+  await early;
+  expect(await store.lrange(`${organization.base}sent`, 0, -1)).toEqual(['[1,"early"]']);
+  answer();
+  await late;
+  expect(await store.llen(`${organization.base}sent`)).toBe(2);
+});

@@ -12,7 +12,7 @@ export interface RowSender {
   add: (organization: Organization, row: readonly string[]) => void;
   /** Resolves when there is room for more. Rejects when a call has failed. */
   room: () => Promise<void>;
-  /** Sends all collected rows, and resolves when they are acknowledged. Rejects when a call has failed. */
+  /** Sends all collected rows, and resolves when these are acknowledged. Rejects when a call has failed. */
   flush: () => Promise<void>;
   /** Resolves when nothing is unanswered, whatever became of it. */
   settle: () => Promise<void>;
@@ -48,10 +48,6 @@ export function createRowSender(
       await answer;
     }
   };
-  const succeed = async (allowed: number): Promise<void> => {
-    await settle(allowed);
-    if (failure !== undefined) throw failure.error;
-  };
   const sendAll = (): void => {
     for (const organization of waiting.keys()) sendRowsOf(organization);
   };
@@ -71,11 +67,13 @@ export function createRowSender(
     },
     room: async () => {
       if (allWaiting > maxWaiting) sendAll();
-      await succeed(maxUnanswered);
+      await settle(maxUnanswered);
+      if (failure !== undefined) throw failure.error;
     },
     flush: async () => {
       sendAll();
-      await succeed(0);
+      await Promise.all(calls);
+      if (failure !== undefined) throw failure.error;
     },
     settle: async () => await settle(0),
   };

@@ -46,7 +46,7 @@ export interface ReadHandlers {
   /**
    * Called in order when records were accepted: rows of the whole source up to there, and the entity's share, 0 to 1.
    */
-  onAccepted?: ((rows: number, entity: Entity, share: number) => Promise<void> | undefined) | undefined;
+  onAccepted?: ((rows: number, entity: Entity, share: number) => void) | undefined;
 }
 
 /** How far ahead of now an updatedAt may be without a warning, in ms. */
