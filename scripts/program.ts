@@ -20,7 +20,7 @@ export function say(line: string): void {
 /** A parser for an option's value. */
 export function wholeNumberFrom(least: number): (text: string) => number {
   return (text) => {
-    const value = Number(text);
+    const value = /^\d+$/.test(text) ? Number(text) : NaN;
     if (!Number.isSafeInteger(value) || value < least) {
       throw new InvalidArgumentError(`It must be a whole number of at least ${least}.`);
     }

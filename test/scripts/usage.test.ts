@@ -22,7 +22,9 @@ test.each([
   ['drills/drills', ['tools', '--step', '0'], 'It must be a whole number of at least 1.'],
   ['rehearsal/rehearsal', ['--user', '5'], "error: unknown option '--user' (Did you mean --users?)"],
   ['bench/studies/growth', ['many'], 'It must be a whole number of at least 1.'],
-  ['bench/studies/simulate-slots', ['10', 'steep'], 'It must be a number of at least 0.'],
+  ['drills/drills', ['fuzz', '--seed', ''], 'It must be a whole number of at least 0.'],
+  ['bench/studies/simulate-slots', ['10', '2abc'], 'It must be a number of at least 0, such as 1.2.'],
+  ['bench/studies/simulate-slots', ['10', 'Infinity'], 'It must be a number of at least 0, such as 1.2.'],
 ])('scripts/%s.ts %j is wrong usage: one line, and exit code 2', async (script, args, line) => {
   const { code, err } = await run(script, ...args);
   expect({ code, err }).toEqual({ code: 2, err: expect.stringContaining(line) });

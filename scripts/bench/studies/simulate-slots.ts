@@ -51,9 +51,10 @@ function study(organizations: number, s: number): void {
 }
 
 function exponent(text: string): number {
-  const value = Number.parseFloat(text);
-  if (!(value >= 0)) throw new InvalidArgumentError('It must be a number of at least 0.');
-  return value;
+  if (!/^\d{1,9}(\.\d+)?$/.test(text)) {
+    throw new InvalidArgumentError('It must be a number of at least 0, such as 1.2.');
+  }
+  return Number(text);
 }
 
 /** The share of the fullest master. */
