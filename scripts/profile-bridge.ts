@@ -67,6 +67,6 @@ function addTool(
     });
 }
 
-// As by `… --help | head`. Not exitWithReader, as the tools do: the service outlives the reader of its log.
+// As by `… --help | head`. Not watchOutput, as the tools do: the service outlives the reader of its log.
 process.stdout.on('error', () => {});
 await runProgram(program);

@@ -1,9 +1,9 @@
 import { InvalidArgumentError, type Command } from 'commander';
-import { exitWithReader, runProgram } from '../src/cli/shell.ts';
+import { runProgram, watchOutput } from '../src/cli/shell.ts';
 
 /** Runs a developer's tool as a command line tool of the product runs: quiet without a reader, 2 for wrong usage. */
 export async function runTool(program: Command): Promise<void> {
-  exitWithReader();
+  watchOutput(() => process.exit());
   await runProgram(program);
 }
 

@@ -8,15 +8,18 @@ export interface Shell {
   out: (text: string) => void;
   /** Errors and progress. */
   err: { isTTY?: boolean | undefined; write: (text: string) => unknown };
-  /** Aborted when the tool is to stop at the next safe point. */
+  /** Aborted when the tool is to stop at the next safe point, with the reason `readerGone` if it is that. */
   signal: AbortSignal;
   /** Asks a question at the terminal; undefined if there is none. */
   ask?: ((question: string) => Promise<string>) | undefined;
 }
 
+/** Nobody reads standard output any more, as after `… | head`. */
+export const readerGone = new DOMException('nobody reads the output any more', 'AbortError');
+
 /**
- * Runs a command-line tool and sets the exit code of this process. The first SIGINT or SIGTERM aborts `signal`, the
- * second one ends the process at once.
+ * Runs a command-line tool and sets the exit code of this process, its own also if nobody reads what it prints. The
+ * first SIGINT or SIGTERM aborts `signal`, the second one ends the process at once.
  */
 export async function runFromShell(run: (shell: Shell) => Promise<number>): Promise<void> {
   const interrupt = new AbortController();
@@ -26,11 +29,11 @@ export async function runFromShell(run: (shell: Shell) => Promise<number>): Prom
       interrupt.abort();
     });
   }
-  exitWithReader();
+  watchOutput(() => interrupt.abort(readerGone));
 
   process.exitCode = await run({
     env: process.env,
-    out: (text) => process.stdout.write(text),
+    out: (text) => interrupt.signal.reason !== readerGone && process.stdout.write(text),
     err: process.stderr,
     signal: interrupt.signal,
     ask: process.stdin.isTTY ? askAtTerminal : undefined,
@@ -52,10 +55,13 @@ export async function runProgram(program: Command): Promise<void> {
   }
 }
 
-/** Ends this process as soon as its standard output fails: quietly if nobody reads it any more, as by `… | head`. */
-export function exitWithReader(): void {
+/** Ends this process as soon as its standard output cannot be written, except because nobody reads it any more. */
+export function watchOutput(onReaderGone: () => void): void {
   process.stdout.on('error', ({ code }: NodeJS.ErrnoException) => {
-    if (code === 'EPIPE') process.exit();
+    if (code === 'EPIPE') {
+      onReaderGone();
+      return;
+    }
     process.stderr.write(`error: standard output cannot be written (${code})\n`);
     process.exit(1);
   });

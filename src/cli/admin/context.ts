@@ -5,7 +5,7 @@ import { reachStore } from '../../redis/connection/open.ts';
 import { organizationBase } from '../../redis/keys.ts';
 import { findSettings } from '../../redis/organizations.ts';
 import { adminCommand } from '../command-line.ts';
-import type { Shell } from '../shell.ts';
+import { readerGone, type Shell } from '../shell.ts';
 import type { RedisClient } from '../../redis/connection/client.ts';
 
 interface OpenStore {
@@ -83,7 +83,8 @@ export function createContext({ env, out, err: stderr, signal }: Shell): AdminCo
       const { json, text = '' } = { json: undefined, text: undefined, ...report };
       if (isJson && json !== undefined) out(`${JSON.stringify(json, null, 2)}\n`);
       if (!isJson && text !== '') out(`${text}\n`);
-      if (report.kind !== 'done') err(`error: ${report.message}\n`);
+      const isQuiet = report.kind === 'interrupted' && signal.reason === readerGone;
+      if (report.kind !== 'done' && !isQuiet) err(`error: ${report.message}\n`);
     },
     exitCode: () => exitCode,
     close: releasers.close,

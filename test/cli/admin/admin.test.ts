@@ -364,16 +364,47 @@ describe('admin as a process', () => {
     expect(call('org', 'frobnicate').status).toBe(2);
   });
 
-  test('exits with 130 on SIGINT', async () => {
-    await admin('org set acme');
-    const pipeline = store.pipeline();
-    for (let i = 0; i < 20_000; i++) pipeline.hset(`${base}p:u${i}`, 'u', `name ${i}`, 't', '1');
-    await pipeline.exec();
-    const tool = spawn(process.execPath, ['--import', 'tsx', 'scripts/admin.ts', 'fsck'], {
+  const start = (...args: string[]) =>
+    spawn(process.execPath, ['--import', 'tsx', 'scripts/admin.ts', ...args], {
       cwd: root,
       env: { ...process.env, ...env, NODE_OPTIONS: '' },
       stdio: ['ignore', 'pipe', 'pipe'],
     });
+  const createFaults = async () => {
+    await admin('org set acme');
+    const pipeline = store.pipeline();
+    for (let i = 0; i < 20_000; i++) pipeline.hset(`${base}p:u${i}`, 'u', `name ${i}`, 't', '1');
+    await pipeline.exec();
+  };
+
+  test('keeps its exit code if nobody reads what it prints', async () => {
+    await admin('org set acme');
+    const endOf = async (...args: string[]) => {
+      const tool = start(...args);
+      tool.stdout.destroy();
+      const [code] = (await once(tool, 'close')) as [number];
+      return code;
+    };
+    expect(await endOf('usage', 'retire-check', '--json')).toBe(1);
+    expect(await endOf('org', 'list')).toBe(0);
+  });
+
+  test('stops with 130, without a message, once nobody reads what it prints', async () => {
+    await createFaults();
+    const tool = start('fsck');
+    let err = '';
+    tool.stderr.on('data', (chunk: Buffer) => {
+      err += chunk.toString();
+    });
+    await once(tool.stdout, 'data');
+    tool.stdout.destroy();
+    const [code] = (await once(tool, 'close')) as [number];
+    expect({ code, err }).toEqual({ code: 130, err: '' });
+  });
+
+  test('exits with 130 on SIGINT', async () => {
+    await createFaults();
+    const tool = start('fsck');
     await once(tool.stdout, 'data');
     tool.kill('SIGINT');
     tool.stdout.resume();
