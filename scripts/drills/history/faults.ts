@@ -70,7 +70,10 @@ function redis({ deployment }: FaultContext): Server {
 }
 
 const compareAnew = ofEachOrganization(changeComparison);
-const moveSlots = ofEachOrganization(moveSlot);
+// One at a time: where two masters give slots to each other, Redis may discard the keys of one (SCALING.md).
+const moveSlots: Injection = async (context) => {
+  for (const organization of context.organizations) await moveSlot(context, organization);
+};
 
 /** Each row is drilled by itself. */
 export const faults: readonly Fault[] = [
