@@ -32,7 +32,10 @@ end
 local apply = {
   organizations = function(row)
     local have = redis.call('HMGET', settings_key(), 'comparison', 'min', 'max', 'pattern', 'template', 'ownership', 'b')
-    if not have[1] then return redis.error_reply('the organization does not exist') end
+    if not have[1] then
+      if is_dry then return 'created' end
+      error('the organization does not exist')
+    end
     if is_same(have, row, 1, 6) then return 'unchanged' end
     if have[7] then return 'kept' end
     if not is_dry then set_fields(settings_key(), { 'min', 'max', 'pattern', 'template', 'ownership' }, row, 2) end
