@@ -30,10 +30,13 @@ export async function saveSettings(
   organizationId: string,
   { comparison = defaultSettings.comparison, ...given }: Partial<OrganizationSettings>,
 ): Promise<'created' | 'changed' | 'min-above-max' | 'loading'> {
+  const base = organizationBase(prefix, organizationId);
+  // If the load is rolled back, a registered organization would be left without settings.
+  if ((await store.exists(loadingKey(base))) > 0) return 'loading';
   await registerOrganization(store, prefix, organizationId);
   return await save(
     store,
-    organizationBase(prefix, organizationId),
+    base,
     comparison,
     defaultSettings.minLength,
     defaultSettings.maxLength,

@@ -6,6 +6,7 @@ import fc from 'fast-check';
 import { runTool } from '../../support/admin.ts';
 import { closeRedis } from '../../../src/redis/connection/connect.ts';
 import { fsck } from '../../../src/redis/fsck/fsck.ts';
+import { listOrganizations } from '../../../src/redis/organizations.ts';
 import { scanKeys } from '../../../src/redis/connection/scan.ts';
 import { applyRun } from '../../../src/migration/engine/apply.ts';
 import { openChosen } from '../../../src/migration/engine/read/choose.ts';
@@ -131,6 +132,7 @@ describe('an organization that Redis does not know', () => {
       code: 1,
       err: expect.stringContaining('is being loaded'),
     });
+    expect(await listOrganizations(store, tool.prefix)).not.toContain('acme');
     expect(await tool.json('apply', '--source', source, '--run', 'second')).toMatchObject({
       exitCode: 1,
       err: expect.stringContaining('is being loaded by run r'),
