@@ -1,13 +1,15 @@
 import { setMaxListeners } from 'node:events';
 import type { FileUrl } from '../contract/views.ts';
 import type { Log } from '../log.ts';
+import { isOutdated } from '../redis/changes.ts';
+import { isStoreUnavailable } from '../redis/connection/connect.ts';
 import { readOwnProfile } from '../redis/profiles.ts';
 import type { RedisClient } from '../redis/connection/client.ts';
 import { beginDenylistChange } from './adopt/denylist-change.ts';
-import { forwardMirrored } from './adopt/mirrored-change.ts';
+import { forwardChange, unmarkedChange, type MarkedChange } from './adopt/mirrored-change.ts';
 import { markProfileChange } from './adopt/profile-change.ts';
 import { createReadCheck } from './adopt/read-check.ts';
-import { createFindings } from './compare/findings.ts';
+import { createFindings, type Gap } from './compare/findings.ts';
 import type { ForwardedChange, Credentials } from './forward/calls.ts';
 import { observed } from './forward/content.ts';
 import type { Legacy, LegacyRequest, LegacyResponse } from './forward/legacy.ts';
@@ -75,12 +77,8 @@ export function createTraffic(options: TrafficOptions) {
       return { response: { ...response, body }, caller };
     },
     change: async (change: ForwardedChange): Promise<LegacyResponse> => {
-      const { credentials, found, admission } = change;
-      // Without credentials there is nobody whose change it could be.
-      const response =
-        credentials !== undefined && admission.mode === 'mirror'
-          ? await mirrored(change, credentials)
-          : await passed(change);
+      const { credentials, found } = change;
+      const response = await forwardChange(mirror, change, () => mark(change));
       if (credentials !== undefined && found !== undefined)
         findings.judgedKey(credentials, response.status, found.kind);
       return response;
@@ -97,27 +95,30 @@ export function createTraffic(options: TrafficOptions) {
     },
   };
 
-  async function passed({ request, end }: ForwardedChange): Promise<LegacyResponse> {
-    try {
-      const response = await legacy.send(request);
-      return { ...response, body: observed(response.body, 0, () => void end()) };
-    } catch (error) {
-      await end();
-      throw error;
+  async function mark(change: ForwardedChange): Promise<MarkedChange> {
+    const { operation, credentials, found, admission } = change;
+    // Without credentials there is nobody whose change it could be.
+    if (credentials === undefined || admission.mode !== 'mirror') {
+      const nothing = () => Promise.resolve();
+      const leftBehind = async (): Promise<void> => {
+        if (credentials !== undefined) findings.gap(credentials.organizationId, 'unmarked-change', 0);
+      };
+      return { accepted: nothing, refused: nothing, unknown: nothing, leftBehind };
     }
-  }
-
-  async function mirrored(change: ForwardedChange, credentials: Credentials): Promise<LegacyResponse> {
-    return await forwardMirrored(mirror, credentials, change, async () => {
-      const { operation, found } = change;
-      // Otherwise anybody could hold up others, and leave keys behind by making up organizations.
-      if (found?.kind === 'unknown') return 'unknown-key';
+    const unmarked = (gap: Gap): MarkedChange => unmarkedChange(mirror, credentials, gap);
+    // Otherwise anybody could hold up others, and leave keys behind by making up organizations.
+    if (found?.kind === 'unknown') return unmarked('unknown-key');
+    try {
       if (operation !== 'putProfile') return await beginDenylistChange(mirror, credentials, change);
-      if (found === undefined) return 'unmarked-change';
+      if (found === undefined) return unmarked('unmarked-change');
       const { userId } = found.caller;
       return userId === undefined
-        ? 'unknown-key'
+        ? unmarked('unknown-key')
         : await markProfileChange(mirror, credentials, userId, change);
-    });
+    } catch (error) {
+      // While Redis is away the change is forwarded all the same; one that a switch has left behind ends here.
+      if (!isStoreUnavailable(error) || isOutdated(error)) throw error;
+      return unmarked('unmarked-change');
+    }
   }
 }

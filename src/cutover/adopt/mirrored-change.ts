@@ -1,8 +1,6 @@
 import { ProblemError } from '../../contract/problems.ts';
 import { organizationExists } from '../../redis/organizations.ts';
-import { isStoreUnavailable } from '../../redis/connection/connect.ts';
 import type { RedisClient } from '../../redis/connection/client.ts';
-import { isOutdated } from '../../redis/changes.ts';
 import type { Findings, Gap } from '../compare/findings.ts';
 import type { ForwardedChange, Credentials } from '../forward/calls.ts';
 import { bodyOf, longestResponse, observed } from '../forward/content.ts';
@@ -37,14 +35,19 @@ export interface MarkedChange {
   leftBehind: () => Promise<void>;
 }
 
-/** Forwards a change that `mark` has marked, and adopts its result. */
-export async function forwardMirrored(
-  { store, legacy, findings, cutover, inBackground }: MirrorOptions,
-  { organizationId, base }: Credentials,
+/** Forwards a change once it is marked, and adopts its result. */
+export async function forwardChange(
+  { legacy, cutover, inBackground }: MirrorOptions,
   { request, admission, end }: ForwardedChange,
-  mark: () => Promise<MarkedChange | Gap>,
+  mark: () => Promise<MarkedChange>,
 ): Promise<LegacyResponse> {
-  const marked = await markedOrGap();
+  let marked: MarkedChange;
+  try {
+    marked = await mark();
+  } catch (error) {
+    await end();
+    throw error;
+  }
   let response: LegacyResponse;
   try {
     response = await legacy.send(request);
@@ -61,7 +64,7 @@ export async function forwardMirrored(
       'The service was switched over while this change was made; whether it took effect is unknown. Sending it again is safe.',
     );
   }
-  const body = observed(response.body, longestResponse, (whole) => {
+  const body = observed(response.body, admission.mode === 'mirror' ? longestResponse : 0, (whole) => {
     inBackground(() =>
       finish(async () => {
         if (status < 300) await marked.accepted(response, whole);
@@ -72,40 +75,6 @@ export async function forwardMirrored(
   });
   return { ...response, body };
 
-  /** Where Redis is away the change is forwarded all the same; one that a switch has left behind ends here. */
-  async function markedOrGap(): Promise<MarkedChange> {
-    try {
-      const begun = await mark().catch((error: unknown): Gap => {
-        if (isStoreUnavailable(error) && !isOutdated(error)) return 'unmarked-change';
-        throw error;
-      });
-      return typeof begun === 'string' ? unmarked(begun) : begun;
-    } catch (error) {
-      await end();
-      throw error;
-    }
-  }
-
-  function unmarked(gap: Gap): MarkedChange {
-    if (!findings.hasRoomFor(organizationId)) {
-      throw new ProblemError(
-        'store-unavailable',
-        'Changes of too many organizations wait to be recorded; this one was not made.',
-      );
-    }
-    const record = async (): Promise<void> => findings.gap(organizationId, gap, 0);
-    return {
-      accepted: record,
-      refused: () => Promise.resolve(),
-      unknown: async () => {
-        // Of an organization that does not exist here, only what the legacy service accepts shows that there is one.
-        const isMadeUp = gap === 'unknown-key' && !(await organizationExists(store, base).catch(() => true));
-        if (!isMadeUp) findings.gap(organizationId, gap, outcomeDelay(legacy));
-      },
-      leftBehind: record,
-    };
-  }
-
   async function finish(settle: () => Promise<void>): Promise<void> {
     try {
       await settle();
@@ -113,4 +82,29 @@ export async function forwardMirrored(
       await end();
     }
   }
+}
+
+/** A change that could not be marked: if the legacy service makes it, a gap is recorded. */
+export function unmarkedChange(
+  { store, legacy, findings }: MirrorOptions,
+  { organizationId, base }: Credentials,
+  gap: Gap,
+): MarkedChange {
+  if (!findings.hasRoomFor(organizationId)) {
+    throw new ProblemError(
+      'store-unavailable',
+      'Changes of too many organizations wait to be recorded; this one was not made.',
+    );
+  }
+  const record = async (): Promise<void> => findings.gap(organizationId, gap, 0);
+  return {
+    accepted: record,
+    refused: () => Promise.resolve(),
+    unknown: async () => {
+      // Of an organization that does not exist here, only what the legacy service accepts shows that there is one.
+      const isMadeUp = gap === 'unknown-key' && !(await organizationExists(store, base).catch(() => true));
+      if (!isMadeUp) findings.gap(organizationId, gap, outcomeDelay(legacy));
+    },
+    leftBehind: record,
+  };
 }

@@ -45,8 +45,11 @@ export interface CutoverOptions extends Pick<Registration, 'kind' | 'legacy' | '
 const interval = { usual: 500, switching: 50 };
 /** How often a waiting change checks whether it may go on, in ms. */
 const waitInterval = 20;
-/** How long a change waits for a store that is away, and for a switch, even one withdrawn late, in ms. */
-const longestWait = { store: 3000, hold: 15_000 };
+/**
+ * How long a change waits for a store that is away, for a switch, even one withdrawn late, and to learn of a switch that
+ * this process may have missed, in ms.
+ */
+const longestWait = { store: 3000, hold: 15_000, catchUp: 1000 };
 /** After how long without a heartbeat the store counts as unavailable for waiting changes, in ms. */
 const storeAway = 1000;
 
@@ -84,17 +87,18 @@ export async function joinCutover(store: RedisClient, options: CutoverOptions) {
      */
     readMode: (): Mode | Promise<Mode> => (isLapsed() ? refreshedMode() : position.reads),
     /**
-     * Admits a change whose body has arrived and whose caller is known. A promise only while a switch is under way; it
-     * rejects with `store-unavailable` after three seconds without the store, or fifteen of a switch.
+     * Admits a change whose body has arrived and whose caller is known. A promise only while a switch is under way, or
+     * if this process may have missed one; it rejects with `store-unavailable` after three seconds without the store,
+     * or fifteen of a switch.
      */
     admitChange: (): Admission | Promise<Admission> =>
-      position.changes === undefined ? admitLater() : admitNow(),
+      position.changes === undefined || isOutOfTouch() ? admitLater() : admitNow(),
     /**
      * Whether a switch has gone on without this process, as while it was paused: then the change must not be
      * acknowledged. Asks the store only if it has not been heard of for a while.
      */
     isLeftBehind: async (of: Pick<Admission, 'mode' | 'epoch'>): Promise<boolean> => {
-      if (performance.now() - heardAt > readLease) await refresh();
+      await catchUp();
       const { epoch, phase, reads } = position;
       // A switch that this process takes part in waits for its admitted changes before it moves reads.
       return epoch > of.epoch && phase !== 'stop' && reads !== of.mode;
@@ -191,6 +195,7 @@ export async function joinCutover(store: RedisClient, options: CutoverOptions) {
 
   async function admitLater(): Promise<Admission> {
     const since = performance.now();
+    await catchUp();
     while (position.changes === undefined) {
       const now = performance.now();
       const isHeld = position.phase !== undefined && now - heardAt < storeAway;
@@ -204,8 +209,19 @@ export async function joinCutover(store: RedisClient, options: CutoverOptions) {
     return admitNow();
   }
 
+  /** As after a pause of the process: a switch may have been made without it. */
+  function isOutOfTouch(): boolean {
+    return performance.now() - heardAt > readLease;
+  }
+
+  /** While the store is away, what was last known of the mode holds. */
+  async function catchUp(): Promise<void> {
+    if (isOutOfTouch())
+      await Promise.race([refresh(), sleep(longestWait.catchUp, undefined, { ref: false })]);
+  }
+
   function isLapsed(): boolean {
-    return position.phase !== undefined && performance.now() - heardAt > readLease;
+    return position.phase !== undefined && isOutOfTouch();
   }
 
   async function refreshedMode(): Promise<Mode> {

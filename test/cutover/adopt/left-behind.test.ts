@@ -1,3 +1,6 @@
+import { once } from 'node:events';
+import { request, type IncomingMessage } from 'node:http';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { pause, resume, startBridgeProcess, type Server } from '../../../scripts/drills/processes.ts';
 import { readCutover } from '../../../src/cutover/switch/registry.ts';
@@ -74,15 +77,22 @@ async function switchAcross(change: () => ReturnType<typeof send>): ReturnType<t
   const arrived = legacy.received.length;
   const response = change();
   await until(() => legacy.received.length > arrived);
+  await switchWhilePaused(() => {
+    legacy.behaviour.answerGate = undefined;
+    open();
+  });
+  return await response;
+}
+
+/** Switches to reverse while the bridge is paused; `meanwhile` happens last. */
+async function switchWhilePaused(meanwhile: () => void): Promise<void> {
   pause(bridge);
-  legacy.behaviour.answerGate = undefined;
-  open();
   const silent = async () =>
     (await readCutover(store, prefix)).instances.find(({ silentMs }) => silentMs > silence);
   await until(async () => (await silent()) !== undefined);
   await run(`cutover set reverse --force --hold 60 --assume-stopped ${(await silent())?.id}`);
+  meanwhile();
   resume(bridge);
-  return await response;
 }
 
 test('a bridge that missed a switch acknowledges no change that only the legacy service has, and the user is listed until repaired', async () => {
@@ -117,4 +127,38 @@ test('a bridge that missed a switch acknowledges no denylist change, which stays
     organizations: { gaps: { reason: string }[] }[];
   };
   expect(organizations[0]?.gaps).toMatchObject([{ reason: 'denylist-outcome-unknown' }]);
+});
+
+test.each([
+  ['shadow', 'a user that Redis knows', () => apiKey, 200],
+  ['mirror', 'an API key that Redis does not know', () => 'only-there', 401],
+])(
+  'in %s, a bridge that missed a switch while a body arrived does not forward the change of %s',
+  async (mode, _whose, key, status) => {
+    legacy.addKey('only-there', { organization: organizationId, role: 'player', user: 'eve' });
+    await run('cutover set mirror --wait 120 --hold 60 --force');
+    if (mode === 'shadow') await run('cutover set shadow --hold 60');
+    const headers = {
+      'content-type': 'application/json',
+      'x-api-key': key(),
+      'x-platform-organization-id': organizationId,
+    };
+    const upload = request(`${bridge.url}/api/profile/`, { method: 'PUT', headers });
+    const responded = once(upload, 'response');
+    upload.write('{"username":');
+    await sleep(500);
+    legacy.received.length = 0;
+    await switchWhilePaused(() => upload.end('"Late"}'));
+    const [response] = (await responded) as [IncomingMessage];
+    const puts = legacy.received.filter(({ method }) => method === 'PUT');
+    expect({ status: response.statusCode, puts }).toEqual({ status, puts: [] });
+  },
+);
+
+test('a bridge that missed a switch from shadow acknowledges no change that only the legacy service has', async () => {
+  await run('cutover set mirror --wait 120 --hold 60 --force');
+  await run('cutover set shadow --hold 60');
+  const { status } = await switchAcross(() => send(apiKey, 'PUT', '/api/profile/', { username: 'Lovelace' }));
+  expect(status).toBe(503);
+  expect(await nameHere()).not.toBe('Lovelace');
 });

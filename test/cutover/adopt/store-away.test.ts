@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
-import { forwardMirrored } from '../../../src/cutover/adopt/mirrored-change.ts';
+import { forwardChange, unmarkedChange } from '../../../src/cutover/adopt/mirrored-change.ts';
 import { createFindings } from '../../../src/cutover/compare/findings.ts';
 import { connectLegacy } from '../../../src/cutover/forward/legacy.ts';
 import { joinCutover } from '../../../src/cutover/switch/instance.ts';
@@ -42,9 +42,8 @@ test('while Redis and the legacy service fail, only so many organizations can be
     const base = organizationBase(keyPrefix, organizationId);
     const headers = ['x-api-key', 'any', 'x-platform-organization-id', organizationId];
     const credentials = { organizationId, base, apiKey: 'any', sha256: '', headers, userAgent: undefined };
-    const { status, body } = await forwardMirrored(
+    const { status, body } = await forwardChange(
       options,
-      credentials,
       {
         operation: 'putProfile',
         credentials,
@@ -54,7 +53,7 @@ test('while Redis and the legacy service fail, only so many organizations can be
         admission: { mode: 'mirror', epoch: 1 },
         end: async () => void ended++,
       },
-      () => Promise.resolve('unmarked-change'),
+      async () => unmarkedChange(options, credentials, 'unmarked-change'),
     );
     for await (const part of body) expect(part.length).toBeGreaterThan(0);
     await Promise.all(work);
