@@ -361,6 +361,20 @@ describe('a denylist change', () => {
     await until(() => store.hexists(gapsKey(base), 'unknown-key'));
   });
 
+  test('by a player, whom the legacy service refuses, holds up no other change', async () => {
+    let open = (): void => {};
+    const gate = new Promise<void>((resolve) => (open = resolve));
+    const isPlayers = (key: unknown): boolean => key === player;
+    here.legacy.behaviour.gate = ({ headers }) => (isPlayers(headers['x-api-key']) ? gate : undefined);
+    const headers = { 'content-type': 'application/json' };
+    const refused = here.send(player, 'POST', '/api/profile/username/deny/', { body: '{"a":"b"}', headers });
+    await until(() => here.legacy.received.some((one) => isPlayers(one.headers['x-api-key'])));
+    const status = await denylist('PUT', 'denylist', ['while it waits']);
+    here.legacy.behaviour.gate = undefined;
+    open();
+    expect({ status, refused: (await refused).status }).toEqual({ status: 204, refused: 403 });
+  });
+
   test('whose outcome is unknown leaves a gap on record', async () => {
     here.legacy.behaviour.failWith = 503;
     expect(await denylist('PUT', 'denylist', ['doubt'])).toBe(503);
