@@ -1,12 +1,6 @@
 import { createTallies, type Tallies } from '../analysis/outcomes.ts';
 import { whileLocked, type RunLock } from '../runs/lock.ts';
-import {
-  readRun,
-  runOrganizations,
-  runOrganizationsKey,
-  settleReadAll,
-  type RoundState,
-} from '../runs/runs.ts';
+import { readRun, runOrganizations, runOrganizationsKey, type RoundState } from '../runs/runs.ts';
 import type { Scope } from '../sources/scope.ts';
 import { inBatches } from '../../lib/collections/batches.ts';
 import { entriesToWrite, type Assessment } from './read/assess.ts';
@@ -44,7 +38,6 @@ export interface Applied {
 }
 
 export interface ApplyChoice extends RoundChoice {
-  fresh?: boolean | undefined;
   rate?: number | undefined;
   /** What a round that reads everything has to do once all records are there, before it counts as finished. */
   afterwards?: ((scope: Scope, context: MigrationContext, claim: string) => Promise<void>) | undefined;
@@ -70,8 +63,7 @@ async function applyLocked(
 ): Promise<Applied> {
   const { signal, issues, progress } = context;
   const { run, source } = chosen;
-  const kept = await readRun(context, run);
-  const last = choice.fresh === true ? undefined : kept;
+  const last = await readRun(context, run);
   const { round, isResumed } = nextRound(chosen, choice, last);
   const isFull = round.since === undefined;
   const size = sizeFor(chosen.scope.size, choice.rate);
@@ -80,7 +72,7 @@ async function applyLocked(
   const afterwards = isFull ? choice.afterwards : undefined;
 
   const tallies = createTallies();
-  const keeper = createRoundKeeper(context, lock, round, tallies);
+  const keeper = createRoundKeeper(lock, round, tallies, source.version);
   const pacer = createPacer(choice.rate, signal);
   const earlier = await runOrganizations(context, run);
   for (const id of earlier) await context.organizations.find(id);
@@ -103,8 +95,7 @@ async function applyLocked(
       prune: isPruning,
       load,
       tallies,
-      onAccepted: (rows, entity, share) =>
-        keeper.loaded({ rows, version: source.version ?? '' }, entity, share, load.flush),
+      onAccepted: (rows, entity, share) => keeper.accepted(rows, entity, share, load.flush),
     });
     let pruned: Pruned | undefined;
     const startedAt = Date.now();
@@ -137,7 +128,6 @@ async function applyLocked(
     await rememberOrganizations(context, run);
     await claimAll(context, lock.claim);
     // Who takes the run over from now on finds all organizations that this writes into.
-    await lock.check();
     await keeper.begin();
     await load.finish();
     progress.next();
@@ -161,7 +151,6 @@ async function applyLocked(
     const { newest } = assessment.reading;
     const { settledUntil } = source;
     await keeper.finish(finished(round, { newest, refused: issues.count(problems), settledUntil }));
-    if (isFull) await settleReadAll(context, run, kept?.readAll ?? 0);
     return outcome('applied');
   } finally {
     // Nothing is written once another process may have the run.

@@ -1,25 +1,22 @@
 import type { Tallies } from '../analysis/outcomes.ts';
-import { entityNames, type Entity } from '../records/records.ts';
+import type { Entity } from '../records/records.ts';
 import type { RunLock } from '../runs/lock.ts';
-import { forgetLoaded, runKey, saveProgress, saveRound, type RoundState } from '../runs/runs.ts';
-import type { MigrationContext } from './context.ts';
+import { fieldsOf, type RoundState } from '../runs/runs.ts';
 
 /** Keeps a round's state in Redis up to date, for `status` and for resuming. */
 export interface RoundKeeper {
-  /** Saves the round before anything is written for it; only once. */
+  /** Saves the round, before anything is written for it. Rejects once another process has the run. */
   begin: () => Promise<void>;
-  /** How far new organizations are loaded once `flush` resolves; it is called if that is to be saved. */
-  loaded: (
-    loaded: { rows: number; version: string },
-    entity: Entity,
-    share: number,
-    flush: () => Promise<void>,
-  ) => void;
+  /**
+   * So many rows of the source were accepted, up to this share of an entity. Those of new organizations are loaded once
+   * `flush` resolves; it is called if that is to be saved.
+   */
+  accepted: (rows: number, entity: Entity, share: number, flush: () => Promise<void>) => void;
   /** The load can no longer be resumed: if this process ends before its round, everything is loaded again. */
   discardLoaded: () => Promise<void>;
   /** The share of the records to be written that is written. */
   written: (share: number) => void;
-  /** Saves now. */
+  /** Saves the round now, if it was begun. */
   now: () => Promise<void>;
   /** Saves the round as it is at its end. */
   finish: (finished: RoundState) => Promise<void>;
@@ -33,29 +30,29 @@ export interface RoundKeeper {
 const saveInterval = 200;
 
 export function createRoundKeeper(
-  context: Pick<MigrationContext, 'store' | 'prefix'>,
   lock: RunLock,
   round: RoundState,
   tallies: Tallies,
+  version: string | undefined,
 ): RoundKeeper {
-  const { run } = lock;
-  let beginning: Promise<void> | undefined;
+  const shares = new Map<Entity, number>();
+  let isBegun = false;
   let last = Date.now();
   let running: Promise<void> = Promise.resolve();
   let failed: unknown;
 
   const save = async (): Promise<void> => {
-    await lock.check();
-    for (const [entity, state] of Object.entries(round.entities)) state.tally = tallies.of(entity as Entity);
-    await saveProgress(context, run, round);
-  };
-  const isDue = (): boolean => {
-    if (failed !== undefined) throw failed;
-    return beginning !== undefined && Date.now() - last >= saveInterval;
+    for (const [entity, progress] of shares) {
+      const tally = tallies.of(entity);
+      const read = Object.values(tally).reduce((sum, count) => sum + count, 0);
+      round.entities[entity] = { read, tally, progress };
+    }
+    await lock.save(fieldsOf(round));
   };
   /** Saves, if that is due, once `ready` resolves. */
   const soon = (ready?: () => Promise<void>): void => {
-    if (!isDue()) return;
+    if (failed !== undefined) throw failed;
+    if (!isBegun || Date.now() - last < saveInterval) return;
     last = Date.now();
     running = Promise.all([running, ready?.()])
       .then(save)
@@ -63,49 +60,39 @@ export function createRoundKeeper(
         failed = error;
       });
   };
-  const setProgress = (entity: Entity, progress: number): void => {
-    const tally = tallies.of(entity);
-    const read = Object.values(tally).reduce((sum, count) => sum + count, 0);
-    round.entities[entity] = { read, tally, progress };
-  };
   return {
-    begin: () => (beginning ??= lock.check().then(async () => await saveRound(context, run, round))),
-    loaded: (loaded, entity, share, flush) => {
-      setProgress(entity, share);
-      // A source without a version is read again from its beginning.
-      if (loaded.version === '') soon();
-      else
-        soon(async () => {
-          await flush();
-          round.loaded = loaded;
-        });
+    begin: async () => {
+      isBegun = true;
+      await save();
+    },
+    accepted: (rows, entity, share, flush) => {
+      shares.set(entity, share);
+      soon(async () => {
+        // A source without a version is read again from its beginning.
+        if (version === undefined) return;
+        await flush();
+        round.loaded = { rows, version };
+      });
     },
     discardLoaded: async () => {
       await running;
       if (round.loaded === undefined) return;
       round.loaded = undefined;
-      await forgetLoaded(context, run);
+      await save();
     },
     written: (share) => {
-      for (const entity of entityNames) if (round.entities[entity] !== undefined) setProgress(entity, share);
+      for (const entity of shares.keys()) shares.set(entity, share);
       soon();
     },
     now: async () => {
       await running;
       if (failed !== undefined) throw failed;
-      if (beginning !== undefined) await save();
+      if (isBegun) await save();
     },
-    finish: async (finished) => {
-      await running;
-      await lock.check();
-      await saveRound(context, run, finished);
-    },
+    finish: async (finished) => await lock.save(fieldsOf(finished)),
     drain: async () => await running,
     restore: async (state) => {
-      if (beginning === undefined) return;
-      await lock.check();
-      if (state === undefined) await context.store.del(runKey(context.prefix, run));
-      else await saveRound(context, run, { ...state, loaded: undefined });
+      if (isBegun) await lock.save(fieldsOf(state && { ...state, loaded: undefined }));
     },
   };
 }

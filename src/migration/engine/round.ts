@@ -7,18 +7,21 @@ import type { PruneChoice } from './plan.ts';
 const overlap = 5 * 60_000;
 
 export interface RoundChoice extends PruneChoice {
+  /** Begins the run anew, as if there was no round before. */
+  fresh?: boolean | undefined;
   /** Reads everything again, however little has changed. */
   everything?: boolean | undefined;
   /** Reads everything, and prunes, only if that was last done so long ago (ms); other rounds read what has changed. */
   fullEvery?: number | undefined;
 }
 
-/** The round that an apply makes: `last` if that was broken off, otherwise a new one. */
+/** The round that an apply makes: the one before if that was broken off, otherwise a new one. */
 export function nextRound(
   { source, scope, run, fingerprint, selection }: Chosen,
-  { everything = false, prune: isPruning = false, fullEvery }: RoundChoice,
-  last: RoundState | undefined,
+  { fresh = false, everything = false, prune: isPruning = false, fullEvery }: RoundChoice,
+  before: RoundState | undefined,
 ): { round: RoundState; isResumed: boolean } {
+  const last = fresh ? undefined : before;
   if (last !== undefined && last.fingerprint !== fingerprint) {
     throw new UsageError(
       `run ${run} was begun with another source or mapping (${last.source}): give this one another name with --run, or start over with --fresh`,
@@ -27,7 +30,7 @@ export function nextRound(
   const isSame = last?.selection === selection;
   const isDue =
     fullEvery === undefined ? everything || isPruning : Date.now() - (last?.fullAt ?? 0) >= fullEvery;
-  const readsAll = isDue || (last?.readAll ?? 0) > 0;
+  const readsAll = isDue || (last !== undefined && last.readAll > last.settled);
   if (last !== undefined && isSame && last.finishedAt === undefined) {
     const since = readsAll ? undefined : last.since;
     const isSameRule = last.onConflict === scope.onConflict;
@@ -52,7 +55,8 @@ export function nextRound(
     fullAt: isSame ? last?.fullAt : undefined,
     highWater,
     since,
-    readAll: last?.readAll ?? 0,
+    readAll: before?.readAll ?? 0,
+    settled: before?.settled ?? 0,
     entities: {},
   };
   return { round, isResumed: false };
@@ -74,6 +78,7 @@ export function finished(
     // What a round that reads what has changed does not see again is still refused.
     refused: isFull ? refused : Math.max(round.refused, refused),
     fullAt: isFull ? round.startedAt : round.fullAt,
+    settled: isFull ? round.readAll : round.settled,
     highWater: Math.min(Math.max(newest, round.highWater ?? 0), round.startedAt, settledUntil),
     loaded: undefined,
     entities: Object.fromEntries(entities) as RoundState['entities'],

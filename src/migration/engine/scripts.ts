@@ -75,6 +75,12 @@ export const migratePicture = script<
   'put' | 'changed' | 'lapsed'
 >('migration/put_picture');
 
+/** Its key is the run's state. */
+export const migrateState = script<
+  [claim: string, action: 'claim' | 'save' | 'forget', fields: string],
+  'done'
+>('migration/run/state');
+
 /** Its key is the lock. */
 export const migrateLock = script<
   [expected: string, wanted: string, leaseMs: number],

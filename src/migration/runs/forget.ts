@@ -5,7 +5,7 @@ import type { MigrationContext } from '../engine/context.ts';
 import { MigrationError } from '../engine/issues.ts';
 import { rollBack } from '../engine/load/stage.ts';
 import { whileLocked } from './lock.ts';
-import { runKey, runOrganizations, runOrganizationsKey, runsKey } from './runs.ts';
+import { runOrganizations, runOrganizationsKey, runsKey } from './runs.ts';
 
 type Rehearsal = Pick<MigrationContext, 'store' | 'prefix' | 'signal'>;
 
@@ -20,7 +20,7 @@ export async function forgetRun(context: MigrationContext, run: string): Promise
     for (const id of await runOrganizations(context, run)) {
       await store.hdel(claimsKey(organizationBase(prefix, id)), run);
     }
-    await store.unlink(runKey(prefix, run));
+    await lock.forget();
     await store.unlink(runOrganizationsKey(prefix, run));
     await store.srem(runsKey(prefix), run);
   });

@@ -3,8 +3,8 @@ import { repeat } from '../../lib/repeat.ts';
 import { hasEnded, thisProcess, type ProcessIdentity } from '../../lib/system/process-identity.ts';
 import type { MigrationContext } from '../engine/context.ts';
 import { MigrationError } from '../engine/issues.ts';
-import { runsKey, type RunStore } from './runs.ts';
-import { migrateLock, migrateToken } from '../engine/scripts.ts';
+import { runKey, runsKey, type RunStore } from './runs.ts';
+import { migrateLock, migrateState, migrateToken } from '../engine/scripts.ts';
 
 function lockKey(prefix: string, run: string): string {
   return `${prefix}migration:lock:${run}`;
@@ -16,11 +16,15 @@ interface Owner extends ProcessIdentity {
 
 export interface RunLock {
   readonly run: string;
-  /** What claims organizations, and what the scripts write under (lua/migration/run/claim.lua). */
+  /** What claims the run and organizations, and what the scripts write under (lua/migration/run/claim.lua). */
   readonly claim: string;
   /** Aborted when the lock is lost, with a MigrationError. */
   readonly lost: AbortSignal;
-  /** Rejects if the lock is lost, without waiting for the signal. */
+  /** Changes fields of the run's state; those that are undefined are removed. Rejects once another process has the run. */
+  save: (fields: Readonly<Record<string, string | undefined>>) => Promise<void>;
+  /** Removes the run's state. Rejects once another process has the run. */
+  forget: () => Promise<void>;
+  /** Rejects once another process has the run. */
   check: () => Promise<void>;
   release: () => Promise<void>;
 }
@@ -61,13 +65,18 @@ export async function lockRun({ store, prefix, epoch }: LockContext, run: string
       // An unavailable store is reported by the writes in progress.
     }
   }, lease / 4);
+  const claim = `${run}\n${epoch}\n${token}`;
+  const change = async (action: 'save' | 'forget', fields: object): Promise<void> => {
+    const json = JSON.stringify(fields, (_, value: unknown) => value ?? null);
+    await migrateState(store, runKey(prefix, run), claim, action, json);
+  };
   return {
     run,
-    claim: `${run}\n${epoch}\n${token}`,
+    claim,
     lost: lost.signal,
-    check: async () => {
-      if ((await store.get(key)) !== own) throw lockLost(run);
-    },
+    save: async (fields) => await change('save', fields),
+    forget: async () => await change('forget', {}),
+    check: async () => await change('save', {}),
     release: async () => {
       await stopRenewing();
       await migrateLock(store, key, own, '', lease);
@@ -86,6 +95,7 @@ export async function whileLocked<Result>(
 ): Promise<Result> {
   const lock = await lockRun(context, run);
   try {
+    await migrateState(context.store, runKey(context.prefix, run), lock.claim, 'claim', '{}');
     const result = await work(lock);
     lock.lost.throwIfAborted();
     return result;

@@ -67,8 +67,10 @@ export interface RoundState {
   highWater?: number | undefined;
   /** This round reads profiles changed since then. */
   since?: number | undefined;
-  /** How often a verify has found differences since the last round that has read everything. */
+  /** How often a verify has found differences, and asked for a round that reads everything. */
   readAll: number;
+  /** How often it had when the last finished round that has read everything began. */
+  settled: number;
   /** How far new organizations are loaded: rows of the source, in the version that was read. */
   loaded?: { rows: number; version: string } | undefined;
   entities: Partial<Record<Entity, EntityState>>;
@@ -102,66 +104,41 @@ export async function readRun({ store, prefix }: RunStore, run: string): Promise
     highWater: numberIn('highWater'),
     since: numberIn('since'),
     readAll: numberIn('readAll') ?? 0,
+    settled: numberIn('settled') ?? 0,
     loaded: loaded === undefined ? undefined : (JSON.parse(loaded) as RoundState['loaded']),
     entities: Object.fromEntries(entities),
   };
 }
 
-/** A state, or a part of it, as the fields that Redis keeps. */
-function fieldsOf({ entities = {}, loaded, ...plain }: Partial<RoundState>): Record<string, string> {
-  const own = Object.entries(entities).map(([entity, state]) => [`entity:${entity}`, JSON.stringify(state)]);
-  const fields = {
-    ...plain,
-    // Counted in Redis alone, where a verify may add to it at any time.
-    readAll: undefined,
-    loaded: loaded && JSON.stringify(loaded),
-    ...(Object.fromEntries(own) as Record<string, string>),
+/** The fields of a state as Redis keeps them, undefined where it has none; without `readAll`, which verify alone writes. */
+export function fieldsOf(state: RoundState | undefined): Record<string, string | undefined> {
+  const entities = entityNames.map((entity) => {
+    const own = state?.entities[entity];
+    return [`entity:${entity}`, own && JSON.stringify(own)];
+  });
+  return {
+    ...Object.fromEntries(plainFields.map((field) => [field, state?.[field]?.toString()])),
+    loaded: state?.loaded && JSON.stringify(state.loaded),
+    ...Object.fromEntries(entities),
   };
-  const given = Object.entries(fields).filter(([, value]) => value !== undefined);
-  return Object.fromEntries(given.map(([field, value]) => [field, String(value)]));
 }
 
-/** Fields that not every round has. */
-const optionalFields = [
+const plainFields = [
+  'source',
+  'fingerprint',
+  'selection',
+  'onConflict',
+  'startedAt',
   'finishedAt',
+  'refused',
   'fullAt',
   'highWater',
   'since',
-  'loaded',
-  ...entityNames.map((entity) => `entity:${entity}`),
-];
-
-/** Saves a round as a whole: what an earlier one kept is replaced. */
-export async function saveRound({ store, prefix }: RunStore, run: string, state: RoundState): Promise<void> {
-  const key = runKey(prefix, run);
-  await store
-    .multi()
-    .hdel(key, ...optionalFields)
-    .hset(key, fieldsOf(state))
-    .exec();
-}
-
-/** Saves how far a round is. */
-export async function saveProgress(
-  { store, prefix }: RunStore,
-  run: string,
-  { loaded, entities }: RoundState,
-): Promise<void> {
-  const fields = fieldsOf({ loaded, entities });
-  if (Object.keys(fields).length > 0) await store.hset(runKey(prefix, run), fields);
-}
-
-/** Takes off the record how far new organizations are loaded: needed before anything that was loaded is removed. */
-export async function forgetLoaded({ store, prefix }: RunStore, run: string): Promise<void> {
-  await store.hdel(runKey(prefix, run), 'loaded');
-}
+  'settled',
+] as const;
 
 /** Makes the next round of a run read everything: a difference that verify found may be older than the last round. */
 export async function readAllNext({ store, prefix }: RunStore, run: string): Promise<void> {
-  if ((await store.exists(runKey(prefix, run))) === 1) await store.hincrby(runKey(prefix, run), 'readAll', 1);
-}
-
-/** After a round that has read everything: takes off what verify had asked for by its beginning. */
-export async function settleReadAll({ store, prefix }: RunStore, run: string, asked: number): Promise<void> {
-  if (asked > 0) await store.hincrby(runKey(prefix, run), 'readAll', -asked);
+  const key = runKey(prefix, run);
+  if ((await store.hexists(key, 'source')) === 1) await store.hincrby(key, 'readAll', 1);
 }

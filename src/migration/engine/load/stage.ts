@@ -2,7 +2,7 @@ import { cutoverKey, loadingKey } from '../../../redis/keys.ts';
 import { scanKeys } from '../../../redis/connection/scan.ts';
 import { groupBy } from '../../../lib/collections/group-by.ts';
 import type { RunLock } from '../../runs/lock.ts';
-import { forgetLoaded, stagedKey } from '../../runs/runs.ts';
+import { stagedKey } from '../../runs/runs.ts';
 import type { MigrationContext } from '../context.ts';
 import { MigrationError } from '../issues.ts';
 import type { Organization } from '../organizations.ts';
@@ -17,7 +17,6 @@ type StageContext = Pick<MigrationContext, 'store' | 'prefix' | 'epoch'>;
 export async function stage(context: StageContext, lock: RunLock, { id, base }: Organization): Promise<void> {
   const { store, prefix } = context;
   const { run, claim } = lock;
-  await lock.check();
   await store.sadd(stagedKey(prefix, run), id);
   const [outcome, owner] = await migrateClaim(store, base, claim, 'load');
   if (outcome === 'begun') {
@@ -73,8 +72,7 @@ export async function rollBack(
   lock: RunLock,
 ): Promise<void> {
   const { store, prefix, progress } = context;
-  await lock.check();
-  await forgetLoaded(context, lock.run);
+  await lock.save({ loaded: undefined });
   const taken = await takeOver(context, lock);
   const byBase = new Map(taken.map((organization) => [organization.base, organization]));
   const remove = async ({ id, base }: Organization, keys: readonly string[]): Promise<void> => {
