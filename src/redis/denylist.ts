@@ -55,11 +55,10 @@ interface BanFailure {
   reason: 'replacement-in-use' | 'replacement-denied';
 }
 
-/** `busy`: another operation held the names for longer than a request may wait. Sending it again is harmless. */
-export type BanOutcome = { kind: 'banned'; failures: BanFailure[] } | { kind: 'busy' };
-export type RemoveOutcome = { kind: 'removed'; deleted: string[]; inUse: string[] } | { kind: 'busy' };
-export type OverwriteOutcome =
-  { kind: 'overwritten' } | { kind: 'in-use'; usernames: string[] } | { kind: 'busy' };
+/** Another operation held the names for longer than a request may wait. Sending it again is harmless. */
+interface Busy {
+  kind: 'busy';
+}
 
 /** Names in one script call, which takes about half a millisecond: reads of other clients wait for it. */
 const namesAtOnce = { ban: 60, remove: 60, stage: 120 };
@@ -71,7 +70,7 @@ const stageLease = 5000;
 export async function banUsernames(
   context: DenylistContext,
   replacements: ReadonlyMap<string, string>,
-): Promise<BanOutcome> {
+): Promise<{ kind: 'banned'; failures: BanFailure[] } | Busy> {
   const { store, base, keyId } = context;
   const failures: BanFailure[] = [];
   let snapshot = context.snapshot;
@@ -144,7 +143,7 @@ async function normalizedNames(snapshot: WriteSnapshot, names: Iterable<string>)
 export async function removeDenied(
   context: DenylistContext,
   usernames: Iterable<string>,
-): Promise<RemoveOutcome> {
+): Promise<{ kind: 'removed'; deleted: string[]; inUse: string[] } | Busy> {
   const { store, base, keyId } = context;
   const deleted: string[] = [];
   const inUse: string[] = [];
@@ -180,7 +179,7 @@ export async function removeDenied(
 export async function overwriteDenylist(
   context: DenylistContext,
   usernames: Iterable<string>,
-): Promise<OverwriteOutcome> {
+): Promise<{ kind: 'overwritten' } | { kind: 'in-use'; usernames: string[] } | Busy> {
   const { store, base, keyId } = context;
   const waitToRetry = createRetryBudget();
   let snapshot = context.snapshot;
