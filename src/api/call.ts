@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import type { Socket } from 'node:net';
-import type { RequestHandler, Response } from 'express';
+import type { NextFunction, Request, RequestHandler, Response } from 'express';
 import type { Operation } from '../contract/operations.ts';
 import type { ProblemCode } from '../contract/problems.ts';
 import type { Caller } from '../domain/caller.ts';
@@ -48,14 +48,23 @@ type WithConnection = Socket & { calls?: Connection };
 /** The requests of one connection, which a client may pipeline. */
 interface Connection {
   unsettled: Set<Response>;
-  /** Functions that start the requests that were parsed but have to wait. */
-  waiting: (() => void)[];
+  /** Requests that were parsed but have to wait. */
+  waiting: { response: Response; next: NextFunction }[];
   isClosed: boolean;
   settle: (response: Response) => void;
 }
 
 /** Requests of one connection that are served at the same time. Others wait, and no more are read. */
 const maxUnsettled = 100;
+
+const safeMethods = new Set(['GET', 'HEAD', 'OPTIONS', 'TRACE']);
+
+/** Only requests with safe methods may be served at the same time as others (RFC 9112 §9.3.2). */
+function mayBegin({ unsettled }: Connection, { method }: Request): boolean {
+  const [earlier] = unsettled;
+  if (earlier === undefined) return true;
+  return unsettled.size < maxUnsettled && safeMethods.has(method) && safeMethods.has(earlier.req.method);
+}
 
 /**
  * Requests of all connections that may wait; a connection with one more is closed. Node.js reads up to 2,500 at once,
@@ -105,15 +114,16 @@ export function trackCalls(onSettled: (record: AccessRecord) => void): RequestHa
   let waiting = 0;
   const turns: (() => void)[] = [];
 
-  /** The connection has room for another of its requests, which starts when it is its turn. */
+  /** Another request of the connection starts when it is its turn, if it may. */
   function scheduleNext(connection: Connection, socket: Socket): void {
     turns.push(() => {
-      if (connection.unsettled.size >= maxUnsettled) return;
-      const beginOne = connection.waiting.shift();
-      if (beginOne === undefined) return;
+      const [first] = connection.waiting;
+      if (first === undefined || !mayBegin(connection, first.response.req)) return;
+      connection.waiting.shift();
       waiting--;
-      beginOne();
+      begin(first.response, connection, first.next);
       if (connection.waiting.length === 0) resume(socket);
+      else scheduleNext(connection, socket);
     });
     if (turns.length === 1) setImmediate(takeTurns);
   }
@@ -146,7 +156,7 @@ export function trackCalls(onSettled: (record: AccessRecord) => void): RequestHa
 
   return (request, response, next) => {
     const connection = connectionOf(request.socket);
-    if (connection.waiting.length === 0 && connection.unsettled.size < maxUnsettled) {
+    if (connection.waiting.length === 0 && mayBegin(connection, request)) {
       begin(response, connection, next);
       return;
     }
@@ -155,7 +165,7 @@ export function trackCalls(onSettled: (record: AccessRecord) => void): RequestHa
       return;
     }
     waiting++;
-    connection.waiting.push(() => begin(response, connection, next));
+    connection.waiting.push({ response, next });
     request.socket.pause();
   };
 }

@@ -34,6 +34,9 @@ async function dial(url = bridge.url): Promise<Socket> {
   return socket;
 }
 
+/** A picture of one pixel, in Latin-1. */
+const gif = Buffer.from('R0lGODdhAQABAIAAAP8AAP8AACwAAAAAAQABAAACAkQBADs=', 'base64').toString('latin1');
+
 /** A figure of the admin port's metrics. */
 async function metric(name: string): Promise<number> {
   const text = await (await fetch(`http://127.0.0.1:${adminPort}/metrics`)).text();
@@ -139,4 +142,34 @@ test('300 pipelined calls whose connection is closed at once are counted as 300 
   if (query.kind !== 'ok') throw new Error(query.kind);
   const report = await reportUsage(bridge.store, bridge.config.keyPrefix, query.query, now);
   expect([report.calls, report.attributed, report.unattributed]).toEqual([300, 300, 0]);
+});
+
+test('pipelined changes are made in order, and each request sees those before it', async () => {
+  const { headers } = await player('ordered');
+  const upload = (name: string): string => {
+    const body =
+      `--b\r\nContent-Disposition: form-data; name="username"\r\n\r\n${name}\r\n` +
+      `--b\r\nContent-Disposition: form-data; name="f"; filename="a.gif"\r\n\r\n${gif}\r\n--b--\r\n`;
+    return `Content-Type: multipart/form-data; boundary=b\r\nContent-Length: ${body.length}\r\n\r\n${body}`;
+  };
+  const change = (name: string): string => {
+    const body = JSON.stringify({ username: name });
+    return `Content-Type: application/json\r\nContent-Length: ${body.length}\r\n\r\n${body}`;
+  };
+  const names = Array.from({ length: 40 }, (_, index) => `name-${index}`);
+  const socket = await dial();
+  let answers = '';
+  socket.on('data', (chunk) => (answers += String(chunk)));
+  socket.end(
+    names
+      .map((name, index) => (index % 10 === 0 ? upload(name) : change(name)))
+      .map(
+        (put) => `PUT /api/profile/ HTTP/1.1\r\n${headers}${put}GET /api/profile/ HTTP/1.1\r\n${headers}\r\n`,
+      )
+      .join(''),
+    'latin1',
+  );
+  await once(socket, 'close');
+  const seen = [...answers.matchAll(/"username":"([^"]*)"/g)].map(([, name]) => name);
+  expect(seen).toEqual(names.flatMap((name) => [name, name]));
 });
