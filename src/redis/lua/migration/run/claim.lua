@@ -1,5 +1,5 @@
 #!lua
--- @include store
+-- @include store taken_over
 -- Claims an organization for an apply of a run: what an earlier one still sends is refused (lib/claim.lua), also once this
 -- one has ended. `load` begins to load one that does not exist, or takes it over from an earlier attempt.
 --
@@ -13,9 +13,7 @@
 -- {'absent'}      it does not exist: not claimed
 local run, token = string.match(ARGV[1], '^(.*)\n.*\n(.*)$')
 local held = redis.call('HGET', claims_key(), run) or '0'
-if tonumber(token) < tonumber(string.match(held, '%d+$')) then
-  return redis.error_reply('TAKENOVER another apply of the run has claimed the organization')
-end
+if tonumber(token) < tonumber(string.match(held, '%d+$')) then return taken_over() end
 local exists = redis.call('EXISTS', settings_key()) == 1
 if not exists then
   if ARGV[2] == 'claim' then return { 'absent' } end
