@@ -65,6 +65,8 @@ export function watchOutput(onReaderGone: () => void): void {
     process.stderr.write(`error: standard output cannot be written (${code})\n`);
     process.exit(1);
   });
+  // Without a listener it would end what is under way, such as a switch of the mode.
+  process.stderr.on('error', () => {});
 }
 
 async function askAtTerminal(question: string): Promise<string> {

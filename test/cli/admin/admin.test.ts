@@ -382,10 +382,12 @@ describe('admin as a process', () => {
     const endOf = async (...args: string[]) => {
       const tool = start(...args);
       tool.stdout.destroy();
+      tool.stderr.destroy();
       const [code] = (await once(tool, 'close')) as [number];
       return code;
     };
     expect(await endOf('usage', 'retire-check', '--json')).toBe(1);
+    expect(await endOf('org', 'frobnicate')).toBe(2);
     expect(await endOf('org', 'list')).toBe(0);
   });
 
