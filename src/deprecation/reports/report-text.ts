@@ -11,6 +11,8 @@ interface Column {
   csv: (row: ReportRow) => string | number | null;
   /** The text on a terminal, by default the same; null for a column that only the CSV has. */
   text?: ((row: ReportRow) => string) | null;
+  /** Whether the figure of a row was not measured throughout: then its text ends with `?`. */
+  isUnsure?: (row: ReportRow) => boolean;
   numeric?: boolean;
 }
 
@@ -20,7 +22,8 @@ const callColumns: Column[] = [
   {
     title: 'calls',
     csv: ({ calls }) => calls ?? 'not measured',
-    text: ({ calls, measured }) => (calls === null ? 'not measured' : calls + mark(measured === 'yes')),
+    text: ({ calls }) => (calls === null ? 'not measured' : String(calls)),
+    isUnsure: ({ calls, measured }) => calls !== null && measured !== 'yes',
     numeric: true,
   },
   {
@@ -43,7 +46,8 @@ const trendColumns: Column[] = [
   {
     title: 'trend',
     csv: ({ trend }) => (trend?.change == null ? null : rounded(trend.change)),
-    text: ({ trend }) => (trend === null ? '' : trendText(trend) + mark(trend.measured)),
+    text: ({ trend }) => (trend === null ? '' : trendText(trend)),
+    isUnsure: ({ trend }) => trend?.measured === false,
     numeric: true,
   },
 ];
@@ -54,7 +58,8 @@ const seenColumns: Column[] = [
   {
     title: 'quiet since',
     csv: ({ quietSince }) => quietSince,
-    text: ({ quietSince, quietMeasured }) => minute(quietSince).slice(0, 10) + mark(quietMeasured),
+    text: ({ quietSince }) => minute(quietSince).slice(0, 10),
+    isUnsure: ({ quietMeasured }) => quietMeasured === false,
   },
   {
     title: 'silence measured',
@@ -106,17 +111,15 @@ export function reportCsv(report: UsageReport): string {
   ]);
 }
 
-/**
- * The report as lines for a terminal: its scope, its rows and its gaps. A figure that was not measured throughout ends
- * with `?`. Empty columns are left out.
- */
+/** The report as lines for a terminal: its scope, its rows and its gaps. Empty columns are left out. */
 export function reportLines(report: UsageReport): string[] {
   const columns = columnsOf(report)
     .filter(({ text }) => text !== null)
-    .map(({ title, csv, text, numeric }) => ({
+    .map(({ title, csv, text, isUnsure = () => false, numeric }) => ({
       title,
       numeric,
-      cells: report.rows.map(text ?? ((row) => String(csv(row) ?? ''))),
+      cells: report.rows.map((row) => (text?.(row) ?? String(csv(row) ?? '')) + (isUnsure(row) ? '?' : '')),
+      hasMarks: report.rows.some(isUnsure),
     }))
     .filter(({ cells }) => cells.some((cell) => cell !== ''));
   const rows = table(
@@ -131,12 +134,11 @@ export function reportLines(report: UsageReport): string[] {
     report.measured === 'no' && report.calls === 0
       ? 'not measured'
       : counted(report.calls, 'call') + unattributed;
-  const hasMarks = columns.some(({ cells }) => cells.some((cell) => cell.endsWith('?')));
   return [
     `${report.from} to ${report.to} (UTC), ${scope}: ${calls}`,
     '',
     ...(report.rows.length > 0 ? rows : [report.measured === 'yes' ? 'no calls' : 'no calls were measured']),
-    ...(hasMarks ? ['', '? not measured throughout'] : []),
+    ...(columns.some(({ hasMarks }) => hasMarks) ? ['', '? not measured throughout'] : []),
     ...(report.gaps.length > 0 ? ['', ...gapLines(report.gaps)] : []),
   ];
 }
@@ -164,8 +166,6 @@ const rounded = (ratio: number): number => Math.round(ratio * 1000) / 1000;
 function percent(share: number): string {
   return share > 0 && share < 0.001 ? '<0.1 %' : `${(share * 100).toFixed(1)} %`;
 }
-
-const mark = (isMeasured: boolean | null): string => (isMeasured === false ? '?' : '');
 
 function minute(instant: string | null): string {
   return instant === null ? '' : `${instant.slice(0, 10)} ${instant.slice(11, 16)}`;

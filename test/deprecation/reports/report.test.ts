@@ -172,6 +172,18 @@ describe('the usage report', () => {
     await ledger.close();
   });
 
+  test('explains a mark only where a figure has one, not where a label ends like it', async () => {
+    const { prefix, now, ledger } = await history(
+      '2027-03-01T00:00:00Z',
+      [['2027-03-01T10:00:00Z', { keyId: 'k_1', client: 'who?', userAgent: 'what?' }]],
+      '2027-03-20T12:00:00Z',
+    );
+    const linesSince = async (from: string) => reportLines(await report(prefix, now, { from })).join('\n');
+    expect(await linesSince('2027-03-01')).not.toContain('? not measured throughout');
+    expect(await linesSince('2027-02-01')).toContain('? not measured throughout');
+    await ledger.close();
+  });
+
   test('can be grouped by several dimensions, in JSON, CSV and the terminal', async () => {
     const { prefix, now, ledger } = await history(
       '2027-03-01T00:00:00Z',
