@@ -46,7 +46,8 @@ export function renderDashboard(
       <p>All times are UTC; a day is a UTC day.</p>
       <p>
         CSV:
-        ${[...groups, query.groupBy.join()].map(
+        ${Array.from(
+          new Set([...groups, query.groupBy.join()]),
           (group, i) => html`${i > 0 ? ' · ' : ''}<a href="${csvAddress(query, group)}">by ${group}</a>`,
         )}
       </p>

@@ -22,9 +22,10 @@ export function readDashboardQuery(
 ): ReadQuery<DashboardQuery> {
   const { organization, from, to, group = defaultGroup, clients } = fields;
   const ownDates = (from ?? '') !== '' || (to ?? '') !== '';
-  const days = ownDates ? undefined : Number(fields.days ?? 30);
-  if (days !== undefined && !(Number.isInteger(days) && days >= 1 && days <= ledgerDays)) {
-    const reason = `days is a number from 1 to ${ledgerDays}, not "${fields.days ?? ''}"`;
+  const { days: text = '30' } = fields;
+  const days = ownDates ? undefined : Number(text);
+  if (days !== undefined && !(/^\d+$/.test(text) && days >= 1 && days <= ledgerDays)) {
+    const reason = `days is a number from 1 to ${ledgerDays}, not "${text}"`;
     return { kind: 'invalid', reasons: [...found, reason] };
   }
   const since = days === undefined ? from : dayName(dayOf(now) - days + 1);

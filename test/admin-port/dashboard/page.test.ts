@@ -173,6 +173,7 @@ describe('the calls on the dashboard', () => {
       /Calls by client, status .* acme ios-4.2 2xx 2,000 .* acme \(unattributed\) 4xx 7 /,
     );
     expect(page).toContain('by client,status</a>');
+    expect((await read(port, '?group=operation')).page.split('by operation</a>')).toHaveLength(2);
     const { text: other } = await read(port, '?days=30&group=operation,status');
     expect(other['breakdown']).toMatch(/Calls by operation, status .* getProfile 2xx 1,203 /);
     expect((await port.ask('/?group=colour')).status).toBe(400);
@@ -182,6 +183,8 @@ describe('the calls on the dashboard', () => {
     for (const query of [
       '?days=0',
       '?days=x',
+      '?days=0x1e',
+      '?days=',
       '?from=2027-04-01&to=2027-03-01',
       '?day=3',
       '?days=3&days=4',
@@ -198,9 +201,15 @@ describe('a period without calls', () => {
   test('is shown as "No calls" if it was measured', async () => {
     const { text } = await read(await history([[now - 40 * dayMs, now]], [{ ...ios, at: now - 39 * dayMs }]));
     expect(text['calls']).toContain(
-      'No calls in these 30 days The whole period was measured: nobody called. There were calls before',
+      'No calls in these 30 days The whole period was measured: nobody called. There are calls at other times',
     );
     expect(text['figures']).toContain('Measured 100% no gap');
+    expect(text['coverage']).toContain('The whole period was measured: a client without calls made none.');
+  });
+
+  test('may be a single day', async () => {
+    const { text } = await read(await history([[now - 3 * dayMs, now]], []), '?days=1');
+    expect(text['calls']).toContain('No calls on this day');
   });
 
   test('is shown as "No calls", with a warning, if only part of it was measured', async () => {
@@ -296,6 +305,10 @@ test('many requests for the same page read Redis once', async () => {
 describe('parts of the page', () => {
   test('visible() shows characters that would hide or reorder text', () => {
     expect(visible('a\u0000b\u202ec\ud800')).toBe('a‹0000›b‹202E›c‹D800›');
+    // Soft hyphen, Hangul filler, tag.
+    expect(visible('i\u00ados i\u3164os i\u{e0041}os')).toBe('i‹00AD›os i‹3164›os i‹E0041›os');
+    const shownAsTheyAre = '👩\u200d🚀 ❤\ufe0f می\u200cخواهم';
+    expect(visible(shownAsTheyAre)).toBe(shownAsTheyAre);
   });
 
   test('a sparkline has a hole where nothing was measured', () => {

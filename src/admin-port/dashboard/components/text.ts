@@ -75,10 +75,10 @@ export function label(text: string): Html {
   return html`<bdi class="label" title="${shown}">${shown}</bdi>`;
 }
 
-/** The same as plain text. */
+/** The same as plain text. Joiners and variation selectors stay: words and emoji need them. */
 export function visible(text: string): string {
   return text.replace(
-    /[\p{Cc}\p{Cs}\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u2069\ufeff]/gu,
+    /[\p{Cc}\p{Cs}\p{Zl}\p{Zp}]|(?!\p{Join_Control}|\p{Variation_Selector})\p{Default_Ignorable_Code_Point}/gu,
     (character) => `‹${(character.codePointAt(0) ?? 0).toString(16).toUpperCase().padStart(4, '0')}›`,
   );
 }

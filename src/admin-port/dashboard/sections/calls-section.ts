@@ -25,7 +25,8 @@ export function callsSection(data: DashboardData): Html {
 
 /** Instead of an empty chart: whether no call was made, or none was measured. */
 function noCalls({ days, operations }: DashboardData): Html {
-  const period = counted(days.rows.length, 'day');
+  const count = days.rows.length;
+  const period = count === 1 ? 'on this day' : `in these ${counted(count, 'day')}`;
   const explanation = {
     yes: html`<p>The whole period was measured: nobody called.</p>`,
     partly: html`<p>
@@ -38,12 +39,12 @@ function noCalls({ days, operations }: DashboardData): Html {
   }[days.measured];
   return html`<div class="empty">
     <p class="headline">
-      ${days.measured === 'no' ? `Nothing was measured in these ${period}` : `No calls in these ${period}`}
+      ${days.measured === 'no' ? `Nothing was measured ${period}` : `No calls ${period}`}
     </p>
     ${explanation}
     ${
       operations.some(({ lastSeen }) => lastSeen !== null) &&
-      html`<p>There were calls before: choose a longer period.</p>`
+      html`<p>There are calls at other times: choose another period.</p>`
     }
   </div>`;
 }

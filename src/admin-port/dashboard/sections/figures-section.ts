@@ -43,7 +43,7 @@ function measuredShare({ measured, from, to, gaps }: UsageReport, now: number): 
 const shownGaps = 5;
 
 /** When calls may have gone uncounted, the latest first. */
-export function coverageSection({ days: { gaps, rows } }: DashboardData): Html {
+export function coverageSection({ days: { gaps } }: DashboardData): Html {
   const lines = gaps.toReversed().map(
     (gap) =>
       html`<li>
@@ -57,9 +57,7 @@ export function coverageSection({ days: { gaps, rows } }: DashboardData): Html {
     </ul>`;
   const content =
     gaps.length === 0
-      ? html`<p>
-          All of these ${counted(rows.length, 'day')} were measured: a client without calls made none.
-        </p>`
+      ? html`<p>The whole period was measured: a client without calls made none.</p>`
       : html`<p>
             ${durationText(minutesOf(gaps) * minuteMs)} in ${counted(gaps.length, 'gap')}. Calls made in that
             time may be missing from every figure on this page.

@@ -83,7 +83,7 @@ async function showPolicy(context: AdminContext): Promise<Report> {
   const origin =
     version === 0
       ? 'Nothing is set here: these settings come from openapi.yaml and the environment.'
-      : `Last change (number ${version}) at ${formatInstant(changedAt)}. Set here: ${formatSetOptions(layer, Date.now()) || 'nothing that is not over'}`;
+      : `Last change (number ${version}) at ${formatInstant(changedAt)}. Set here: ${formatSetOptions(layer, Date.now()) || 'nothing that still applies'}`;
   return describe(layerPolicy(...defaultsOf(context), layer), version, origin);
 }
 
