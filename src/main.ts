@@ -39,7 +39,8 @@ function readConfigurationOrExit(): Config {
   try {
     const config = readConfig(process.env);
     const faults = checkPolicy(layerPolicy(readContractPolicy(), config.deprecation), Date.now());
-    if (faults.length > 0) throw new ConfigError(faults.join('\n'));
+    const variable = config.deprecation.sunsetAt === undefined ? 'DEPRECATED_AT' : 'SUNSET_AT';
+    if (faults.length > 0) throw new ConfigError(`${variable}: ${faults.join('; ')}`);
     return config;
   } catch (error) {
     if (!(error instanceof ConfigError)) throw error;

@@ -172,7 +172,7 @@ describe('an error at start is one plain line with the remedy', () => {
       'a sunset before the deprecation',
       () => ({ DEPRECATED_AT: '2026-01-01T00:00:00Z', SUNSET_AT: '2025-01-01T00:00:00Z' }),
       2,
-      /the sunset .* is before the deprecation/,
+      /^ {2}SUNSET_AT: the sunset .* is before the deprecation/m,
     ],
     [
       'redis-server is not installed',
