@@ -79,10 +79,11 @@ async function applyLocked(
   // Before their records are read: an apply that was paused cannot change what was found.
   await claimAll(context, lock.claim);
   let pendingRenames = await completeRenames(context, lock.claim, earlier);
+  if (!(await resumesLoad(context, chosen, lock, round))) round.loaded = undefined;
   const load = createLoad(context, {
     lock,
     tallies,
-    resumeAt: await takeOverLoad(context, chosen, lock, isResumed ? round : undefined),
+    resumeAt: round.loaded?.rows ?? 0,
     pacer,
     onBegin: keeper.begin,
     onDiscard: keeper.discardLoaded,
@@ -160,22 +161,20 @@ async function applyLocked(
 }
 
 /**
- * Takes over what an earlier attempt has begun to load, and rolls it back unless it can be resumed: that is, the source
- * is the same. Returns how many rows of the source are loaded.
+ * Takes over what an earlier attempt of the round has begun to load. Rolls it back, and returns false, if the source is
+ * not the same any more.
  */
-async function takeOverLoad(
+async function resumesLoad(
   context: MigrationContext,
   { source }: Chosen,
   lock: RunLock,
-  last: RoundState | undefined,
-): Promise<number> {
-  const { rows, version } = last?.loaded ?? { rows: 0, version: undefined };
-  if (version === undefined || version !== source.version) {
-    await rollBack(context, lock);
-    return 0;
-  }
+  { loaded }: RoundState,
+): Promise<boolean> {
   // Without any, what was loaded has been rolled back since.
-  return (await takeOver(context, lock)).length === 0 ? 0 : rows;
+  if (loaded !== undefined && loaded.version === source.version)
+    return (await takeOver(context, lock)).length > 0;
+  await rollBack(context, lock);
+  return false;
 }
 
 /** A write of 500 records takes its time; with a rate, fewer at once spread them evenly. */
