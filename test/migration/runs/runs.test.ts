@@ -32,3 +32,19 @@ test('a verify that finds a difference during a round makes the next round read 
     await closeRedis(store);
   }
 });
+
+test('a refused apply leaves the run as it was, with --fresh as well', async () => {
+  const tool = createTool();
+  const profile = (organizationId: string) => ({ organizationId, userId: 'u1' });
+  const source = writeSource({ profiles: [profile('acme')] });
+  const apply = ['apply', '--source', source, '--run', 'r'];
+  await tool.json(...apply);
+  const status = async () => (await tool.json('status', '--run', 'r')).json;
+  const before = await status();
+  expect(before).toMatchObject({ phase: 'finished' });
+  writeSource({ profiles: [profile('acme'), profile('blue'), { organizationId: 'blue' }] }, source);
+  for (const fresh of [[], ['--fresh']]) {
+    expect(await tool.json(...apply, ...fresh)).toMatchObject({ exitCode: 1, json: { state: 'refused' } });
+    expect(await status()).toEqual(before);
+  }
+});
