@@ -8,7 +8,7 @@ import type { Chosen } from './read/choose.ts';
 import type { MigrationContext } from './context.ts';
 import { problems } from './issues.ts';
 import { createLoad } from './load/load.ts';
-import { rollBack, takeOver } from './load/stage.ts';
+import { rollBack, takeOver } from './load/unfinished.ts';
 import { assess, countPlanned } from './plan.ts';
 import { finished, nextRound, type RoundChoice } from './round.ts';
 import { createRoundKeeper } from './round-keeper.ts';

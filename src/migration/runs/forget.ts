@@ -3,7 +3,7 @@ import { claimsKey, organizationBase } from '../../redis/keys.ts';
 import { coverageKey } from '../../deprecation/ledger/keys.ts';
 import type { MigrationContext } from '../engine/context.ts';
 import { MigrationError } from '../engine/issues.ts';
-import { rollBack } from '../engine/load/stage.ts';
+import { rollBack } from '../engine/load/unfinished.ts';
 import { whileLocked } from './lock.ts';
 import { runOrganizations, runOrganizationsKey, runsKey } from './runs.ts';
 

@@ -108,7 +108,7 @@ export async function whileLocked<Result>(
 
 function lockLost(run: string): MigrationError {
   return new MigrationError(
-    `another process has taken over run ${run}, because this one was paused for too long: see profile-bridge migrate status, then run the same command again if needed`,
+    `another process has taken over run ${run} while this one was paused, or a failover of Redis has lost the claim of this one: see profile-bridge migrate status, then run the same command again if needed`,
   );
 }
 

@@ -24,15 +24,17 @@ export function runOrganizationsKey(prefix: string, run: string): string {
 }
 
 /** The organizations that a run has begun to load and not finished. */
-export function stagedKey(prefix: string, run: string): string {
+export function unfinishedLoadsKey(prefix: string, run: string): string {
   return `${runKey(prefix, run)}:loading`;
 }
 
 /** The organizations that any run has begun to load and not finished. */
 export async function organizationsBeingLoaded(store: RedisClient, prefix: string): Promise<string[]> {
   const runs = await store.smembers(runsKey(prefix));
-  const staged = await Promise.all(runs.map(async (run) => await store.smembers(stagedKey(prefix, run))));
-  return staged.flat();
+  const unfinished = await Promise.all(
+    runs.map(async (run) => await store.smembers(unfinishedLoadsKey(prefix, run))),
+  );
+  return unfinished.flat();
 }
 
 /** The organizations that a run has migrated records of. A later round may find that some of their records are gone. */

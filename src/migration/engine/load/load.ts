@@ -9,7 +9,7 @@ import { registerOrganization } from '../../../redis/organizations.ts';
 import type { Entity, RecordOf } from '../../records/records.ts';
 import { profileFields, settingsArguments } from '../../records/stored.ts';
 import type { RunLock } from '../../runs/lock.ts';
-import { stagedKey } from '../../runs/runs.ts';
+import { unfinishedLoadsKey } from '../../runs/runs.ts';
 import type { MigrationContext } from '../context.ts';
 import { bucketCount, createNameIndex, type NameClaim } from './name-index.ts';
 import type { Organization } from '../organizations.ts';
@@ -18,7 +18,7 @@ import { putRecords } from '../write/put.ts';
 import type { ReadItem } from '../read/reading.ts';
 import { createRowSender } from './row-sender.ts';
 import { migrateFinishLoad, migrateLoad } from '../scripts.ts';
-import { reportLost, stage } from './stage.ts';
+import { beginLoad, reportLost } from './unfinished.ts';
 import { readRecords } from '../stored/read.ts';
 
 /**
@@ -85,7 +85,7 @@ export function createLoad(
 
   const begin = async (organization: Organization): Promise<void> => {
     await onBegin();
-    await stage(context, lock, organization);
+    await beginLoad(context, lock, organization);
     organization.isLoading = true;
   };
 
@@ -212,7 +212,7 @@ export function createLoad(
         if (outcome === 'lost') await reportLost(context, lock, id);
         organization.isLoading = false;
         await organizations.refresh(id);
-        await store.srem(stagedKey(prefix, lock.run), id);
+        await store.srem(unfinishedLoadsKey(prefix, lock.run), id);
       }
     },
     settle: async () => {

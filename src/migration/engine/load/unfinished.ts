@@ -2,47 +2,51 @@ import { cutoverKey, loadingKey } from '../../../redis/keys.ts';
 import { scanKeys } from '../../../redis/connection/scan.ts';
 import { groupBy } from '../../../lib/collections/group-by.ts';
 import type { RunLock } from '../../runs/lock.ts';
-import { stagedKey } from '../../runs/runs.ts';
+import { unfinishedLoadsKey } from '../../runs/runs.ts';
 import type { MigrationContext } from '../context.ts';
 import { MigrationError } from '../issues.ts';
 import type { Organization } from '../organizations.ts';
 import { migrateClaim, migrateLoad } from '../scripts.ts';
 
-type StageContext = Pick<MigrationContext, 'store' | 'prefix' | 'epoch'>;
+type LoadContext = Pick<MigrationContext, 'store' | 'prefix' | 'epoch'>;
 
 /**
  * Makes an organization that Redis does not know this attempt's to load, until a later attempt of the run takes it over
  * or a switch of the mode takes it away (lua/cutover/raise_epoch.lua).
  */
-export async function stage(context: StageContext, lock: RunLock, { id, base }: Organization): Promise<void> {
+export async function beginLoad(
+  context: LoadContext,
+  lock: RunLock,
+  { id, base }: Organization,
+): Promise<void> {
   const { store, prefix } = context;
   const { run, claim } = lock;
-  await store.sadd(stagedKey(prefix, run), id);
+  await store.sadd(unfinishedLoadsKey(prefix, run), id);
   const [outcome, owner] = await migrateClaim(store, base, claim, 'load');
   if (outcome === 'begun') {
     // Whoever has rolled the run back meanwhile has removed it; what was begun must be found.
-    await store.sadd(stagedKey(prefix, run), id);
+    await store.sadd(unfinishedLoadsKey(prefix, run), id);
     // A process that has taken over, or a switch of the mode, may not have found it begun.
     await lock.check();
     return await refuseOutdated(context);
   }
   if (outcome === 'exists') return await reportLost(context, lock, id);
-  await store.srem(stagedKey(prefix, run), id);
+  await store.srem(unfinishedLoadsKey(prefix, run), id);
   throw new MigrationError(
     `organization ${JSON.stringify(id)} is being loaded by run ${owner}: wait for its end, or finish it by its own apply`,
   );
 }
 
 /** Throws the reason why an organization is not this attempt's to load any more. */
-export async function reportLost(context: StageContext, lock: RunLock, id: string): Promise<never> {
+export async function reportLost(context: LoadContext, lock: RunLock, id: string): Promise<never> {
   await refuseOutdated(context);
   await lock.check();
   throw new MigrationError(
-    `organization ${JSON.stringify(id)} was changed by another tool while it was loaded: run the same command again`,
+    `organization ${JSON.stringify(id)} was changed by another tool while it was loaded, or lost in a failover of Redis: run the same command again`,
   );
 }
 
-async function refuseOutdated({ store, prefix, epoch }: StageContext): Promise<void> {
+async function refuseOutdated({ store, prefix, epoch }: LoadContext): Promise<void> {
   const current = Number(await store.hget(cutoverKey(prefix), 'epoch'));
   if (epoch < current)
     throw new Error(`OUTDATED the load was begun under epoch ${epoch}, now it is ${current}`);
@@ -57,11 +61,11 @@ export async function takeOver(
   { run, claim }: RunLock,
 ): Promise<Organization[]> {
   const taken: Organization[] = [];
-  for (const id of await store.smembers(stagedKey(prefix, run))) {
+  for (const id of await store.smembers(unfinishedLoadsKey(prefix, run))) {
     const organization = await organizations.find(id);
     const [outcome] = await migrateClaim(store, organization.base, claim, 'load');
     if (outcome === 'begun') taken.push(organization);
-    else await store.srem(stagedKey(prefix, run), id);
+    else await store.srem(unfinishedLoadsKey(prefix, run), id);
   }
   return taken;
 }
@@ -94,6 +98,6 @@ export async function rollBack(
   for (const organization of taken) {
     await remove(organization, [loadingKey(organization.base)]);
     organization.isLoading = false;
-    await store.srem(stagedKey(prefix, lock.run), organization.id);
+    await store.srem(unfinishedLoadsKey(prefix, lock.run), organization.id);
   }
 }
