@@ -2,7 +2,7 @@ import { pairsOf } from '../lib/collections/pairs.ts';
 import { auditKey } from './keys.ts';
 import type { RedisClient } from './connection/client.ts';
 
-/** One entry of an organization's audit trail (lua/lib/audit.lua). */
+/** One entry of an organization's audit trail (lua/lib/store.lua). */
 export interface AuditEntry {
   /** ms */
   at: number;

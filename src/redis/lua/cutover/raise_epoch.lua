@@ -1,5 +1,5 @@
 #!lua
--- @include audit store
+-- @include store
 -- From here on refuses changes of this organization that were admitted under a lower epoch (lib/change.lua). One that a
 -- migration is loading has no settings yet: the migration loses it, and resumes once it is run again.
 --
@@ -15,7 +15,7 @@ if redis.call('EXISTS', settings_key()) == 0 then
   return 0
 end
 local current = tonumber(redis.call('HGET', settings_key(), 'epoch') or '0')
-if ARGV[2] ~= '' then audit('cutover', 'operator', 'from', ARGV[2], 'to', ARGV[3], 'number', ARGV[1]) end
+if ARGV[2] ~= '' then add_audit_entry('cutover', 'operator', 'from', ARGV[2], 'to', ARGV[3], 'number', ARGV[1]) end
 if tonumber(ARGV[1]) <= current then return current end
 redis.call('HSET', settings_key(), 'epoch', ARGV[1])
 return tonumber(ARGV[1])

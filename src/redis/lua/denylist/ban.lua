@@ -1,6 +1,6 @@
 #!lua
 -- @wait replicas
--- @include audit local_writes change
+-- @include local_writes change
 -- Contract 4.3, for a part of the request: denies each name and renames its user, both or neither.
 --
 -- ARGV[2…] four for each name: name, normalized name, replacement, normalized replacement ('' if this same request
@@ -39,7 +39,7 @@ for i = 2, #ARGV, 4 do
     redis.call('HSET', denylist_key(index), normalized_name, normalized_name == name and '' or name)
     mark_denylist_write(normalized_name, epoch)
     denied[#denied + 1] = { name, replacement }
-    audit('ban', key_id, 'username', name)
+    add_audit_entry('ban', key_id, 'username', name)
     -- "If a name is in use, its user gets the replacement instead." (contract 4.3.2)
     if user then
       local profile = profile_key(user)
@@ -48,7 +48,7 @@ for i = 2, #ARGV, 4 do
       claim(index, normalized_replacement, user)
       redis.call('HSET', profile, 'u', replacement, 't', now, 'b', epoch)
       renamed[#renamed + 1] = user
-      audit('rename', key_id, 'from', from, 'to', replacement, 'user', user)
+      add_audit_entry('rename', key_id, 'from', from, 'to', replacement, 'user', user)
     end
   end
   outcomes[#outcomes + 1] = outcome

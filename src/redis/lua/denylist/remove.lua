@@ -1,6 +1,6 @@
 #!lua
 -- @wait replicas
--- @include audit local_writes change
+-- @include local_writes change
 -- Contract 4.4, for a part of the request: removes names from the denylist, except those in use.
 --
 -- ARGV[2…]                          two for each name: name, normalized name
@@ -21,7 +21,7 @@ for i = 2, #ARGV, 2 do
     outcome = 'deleted'
     deleted[#deleted + 1] = name
     mark_denylist_write(normalized_name, epoch)
-    audit('remove', key_id, 'username', name)
+    add_audit_entry('remove', key_id, 'username', name)
   end
   outcomes[#outcomes + 1] = outcome
 end

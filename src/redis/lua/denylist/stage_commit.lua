@@ -1,6 +1,6 @@
 #!lua
 -- @wait replicas
--- @include audit local_writes change
+-- @include local_writes change
 -- Contract 4.5, last step: the stage becomes the denylist. The old list is renamed and unlinked: renaming over it would
 -- free it at once, however long it is.
 --
@@ -24,5 +24,5 @@ if after > 0 then redis.call('RENAME', stage, list) end
 redis.call('DEL', stage_owner_key())
 mark_denylist_write('', epoch)
 if queued then enqueue('overwrite', { list = token }) end
-audit('overwrite', key_id, 'before', before, 'after', after)
+add_audit_entry('overwrite', key_id, 'before', before, 'after', after)
 return 'committed'

@@ -1,6 +1,6 @@
 #!lua
 -- @wait replicas
--- @include audit sightings
+-- @include sightings
 -- Makes a repair, unless what it is based on has changed since fsck saw it: an optimistic transaction, as WATCH and
 -- MULTI make one, but on a connection that others share.
 --
@@ -24,5 +24,5 @@ if sighting.claim then
   claim(index, normalized_name, user)
 end
 for _, command in ipairs(sighting.commands) do redis.call(unpack(command)) end
-if sighting.audit then audit('repair', 'operator', unpack(sighting.audit)) end
+if sighting.audit then add_audit_entry('repair', 'operator', unpack(sighting.audit)) end
 return 'repaired'

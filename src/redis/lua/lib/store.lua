@@ -1,5 +1,5 @@
 -- What most scripts need: the store's clock, how an organization's keys are spelled, how a caller and a profile are
--- read.
+-- read, and the audit trail.
 
 -- The store's clock, in milliseconds: one clock for all instances. As text, as Redis stores it.
 local function now_ms()
@@ -91,4 +91,9 @@ local function read_profile(user)
     avatarUrl = p[5] and url_of(p[5], p[6]) or nil,
     wallet = p[7] or nil,
   }
+end
+
+-- One entry of the organization's audit trail; its id is its time. Field-value pairs follow the operation.
+local function add_audit_entry(operation, key_id, ...)
+  redis.call('XADD', audit_key(), 'MAXLEN', '~', '100000', '*', 'op', operation, 'key', key_id, ...)
 end
