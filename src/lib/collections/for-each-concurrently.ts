@@ -1,6 +1,9 @@
 import { settleAll } from './settle-all.ts';
 
-/** Does some work for each item, for `most` of them at a time. Rejects only when none of it is under way any more. */
+/**
+ * Does some work for each item, for `most` of them at a time. After a failure the other items are still worked on, until
+ * there are `most` failures. Rejects only when no work is under way any more.
+ */
 export async function forEachConcurrently<Item>(
   items: Iterable<Item>,
   most: number,

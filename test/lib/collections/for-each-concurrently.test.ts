@@ -14,6 +14,17 @@ test('works on every item, in order, on some of them at a time', async () => {
   expect({ begun, most }).toEqual({ begun: [1, 2, 3, 4, 5], most: 2 });
 });
 
+test('stops at as many failures as there may be items at a time', async () => {
+  const begun: number[] = [];
+  const working = forEachConcurrently([1, 2, 3, 4, 5, 6], 2, async (item) => {
+    begun.push(item);
+    await nextTurn();
+    if (item !== 2) throw new Error('cannot be reached');
+  });
+  await expect(working).rejects.toThrow('cannot be reached');
+  expect(begun).toEqual([1, 2, 3]);
+});
+
 test('rejects only when no work is under way any more', async () => {
   const ended: number[] = [];
   const working = forEachConcurrently([1, 2, 3], 2, async (item) => {
