@@ -1,4 +1,5 @@
 import { hourMs } from '../../lib/days.ts';
+import { yieldingChunks } from '../../lib/time-slices.ts';
 import { pairsOf } from '../../lib/collections/pairs.ts';
 import { authenticate } from '../../redis/changes.ts';
 import {
@@ -22,6 +23,7 @@ import { storeTime, type RedisClient } from '../../redis/connection/client.ts';
 export type ComparisonSummary = Awaited<ReturnType<typeof readOne>>;
 
 const mostExamples = 10;
+const organizationsAtOnce = 100;
 
 /** How long it usually takes at most from forwarding a change to adopting it, in ms. */
 const usualDuration = 5000;
@@ -32,7 +34,9 @@ const mostUnderWay = 2000;
 export async function readComparisons(store: RedisClient, prefix: string): Promise<ComparisonSummary[]> {
   const organizations = await store.smembers(forwardedOrganizationsKey(prefix));
   const summaries: ComparisonSummary[] = [];
-  for (const id of organizations.sort()) summaries.push(await readOne(store, prefix, id));
+  for await (const some of yieldingChunks(organizations.sort(), organizationsAtOnce)) {
+    summaries.push(...(await Promise.all(some.map((id) => readOne(store, prefix, id)))));
+  }
   return summaries;
 }
 

@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { counted } from '../../lib/numbers.ts';
+import { repeat } from '../../lib/repeat.ts';
 import { yieldingChunks } from '../../lib/time-slices.ts';
 import { infoField, mastersOf, type RedisClient } from '../../redis/connection/client.ts';
 import { cutoverKey, organizationBase, organizationsKey } from '../../redis/keys.ts';
@@ -76,7 +77,7 @@ export async function switchMode(
     const organizations = await raiseEpochs();
     onProgress(`epoch ${epoch} is in force in ${counted(organizations, 'organization')}`);
     // Only now: before, an instance that was wrongly assumed to have ended could still have made a change.
-    const reasons = await obstacles();
+    const reasons = await whileRenewed(obstacles);
     if (reasons.length > 0) throw withdrawn(reasons);
     await acknowledged('stop', 1);
     await replicated();
@@ -104,7 +105,7 @@ export async function switchMode(
       const reply = await cutoverAdvance(store, key, token, phase, lease, goOn, by);
       if (reply[0] === 'ready') return;
       if (reply[0] === 'lost')
-        throw withdrawn(['the switch was withdrawn: this tool was held up for too long']);
+        throw withdrawn(['this tool was held up for too long: run it again, with a longer --hold if needed']);
       if (performance.now() >= deadline) {
         throw withdrawn(
           [`not all instances ${phase === 'stop' ? 'stopped changes' : 'moved reads'} in time`],
@@ -129,6 +130,20 @@ export async function switchMode(
       await cutoverAdvance(store, key, token, 'stop', lease, 0, by);
     }
     return count;
+  }
+
+  /** Renews the lease during work in the phase `stop`, for as long as changes may be on hold. */
+  async function whileRenewed<Result>(work: () => Promise<Result>): Promise<Result> {
+    const until = performance.now() + holdMs;
+    const stopRenewing = repeat(async () => {
+      if (performance.now() < until)
+        await cutoverAdvance(store, key, token, 'stop', lease, 0, by).catch(() => {});
+    }, lease / 3);
+    try {
+      return await work();
+    } finally {
+      await stopRenewing();
+    }
   }
 
   /** Withdraws the switch and waits until that is complete; `done` if the switch had been made. */

@@ -1,4 +1,6 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
+import { switchMode } from '../../../src/cutover/switch/coordinator.ts';
 import type { Admission, Cutover } from '../../../src/cutover/switch/instance.ts';
 import {
   newRegistration,
@@ -203,6 +205,24 @@ describe('a switch', () => {
     await until(async () => (await read()).underWay === undefined);
     expect([one.mode(), other.mode()]).toEqual(['shadow', 'shadow']);
     expect(await waiting).toMatchObject({ mode: 'shadow', epoch: 1 });
+  });
+
+  test('is made although its last checks take longer than its lease', async () => {
+    await join();
+    const outcome = await switchMode(store, prefix, {
+      from: 'shadow',
+      to: 'mirror',
+      holdMs: 10_000,
+      by: 'test',
+      signal: new AbortController().signal,
+      onProgress: () => {},
+      beingLoaded: () => Promise.resolve([]),
+      obstacles: async () => {
+        await sleep(3500);
+        return [];
+      },
+    });
+    expect(outcome.kind).toBe('switched');
   });
 
   test('is refused while another one is under way', async () => {

@@ -187,13 +187,14 @@ export function createReplayQueue(store: RedisClient, prefix: string) {
     discard: async (): Promise<Record<AcceptedChange['kind'], number>> => {
       const counts = { put: 0, ban: 0, remove: 0, overwrite: 0 };
       for await (const ids of organizations()) {
-        for (const id of ids) {
+        const discardIn = async (id: string): Promise<void> => {
           for (;;) {
             const kinds = await discardEntries(store, baseOf(id), discardedAtOnce);
             for (const kind of kinds) counts[kind] += 1;
-            if (kinds.length < discardedAtOnce) break;
+            if (kinds.length < discardedAtOnce) return;
           }
-        }
+        };
+        await Promise.all(ids.map(discardIn));
       }
       return counts;
     },
