@@ -406,7 +406,13 @@ test('plan shows examples of changes field by field, and its JSON has counts by 
   await tool.json('apply', '--source', first, '--run', 'r');
   const second = writeSource({
     profiles: [
-      { ...profile, username: 'new', profilePictureUrl: 'https://x.example/1', updatedAt: 1_700_000_000_001 },
+      {
+        ...profile,
+        username: 'new',
+        profilePictureUrl: 'https://x.example/1',
+        avatar: { datasourceId: 'shop', objectDefinitionId: 'hat' },
+        updatedAt: 1_700_000_000_001,
+      },
       { organizationId: 'other', userId: 'v' },
       { organizationId: 'other', userId: 'w' },
     ],
@@ -421,6 +427,7 @@ test('plan shows examples of changes field by field, and its JSON has counts by 
       differences: [
         { field: 'username', redis: 'old', source: 'new' },
         { field: 'profilePictureUrl', source: 'https://x.example/1' },
+        { field: 'avatar', source: 'shop\nhat' },
         { field: 'updatedAt', redis: '1700000000000', source: '1700000000001' },
       ],
     },
@@ -436,6 +443,8 @@ test('plan shows examples of changes field by field, and its JSON has counts by 
       '  profiles  profiles.ndjson:1 (organization "acme", user "u")',
       '    username: "old" -> "new"',
       '    profilePictureUrl: absent -> "https://x.example/1"',
+      '    avatar: absent -> {"datasourceId":"shop","objectDefinitionId":"hat"}',
+      '    updatedAt: 2023-11-14T22:13:20Z -> 2023-11-14T22:13:20.001Z',
     ].join('\n'),
   );
 });

@@ -57,7 +57,8 @@ function listChanges(changes: readonly Change[], updated: number): string {
   const lines = changes.flatMap((change) => [
     `  ${change.entity}  ${placeOf(change)}`,
     ...change.differences.map(
-      ({ field, redis, source }) => `    ${field}: ${printable(shown(redis))} -> ${printable(shown(source))}`,
+      ({ field, redis, source }) =>
+        `    ${field}: ${printable(shown(field, redis))} -> ${printable(shown(field, source))}`,
     ),
   ]);
   const title = `Updates (${number(changes.length)} of ${number(updated)}), from Redis to the source:`;

@@ -1,5 +1,7 @@
+import { decodeReference } from '../../../domain/profile.ts';
 import { normalizedName } from '../../../domain/usernames.ts';
 import { pairsOf } from '../../../lib/collections/pairs.ts';
+import { formatInstant } from '../../../lib/iso8601.ts';
 import { identityOf } from '../../analysis/identity.ts';
 import type { Entity, RecordOf } from '../../records/records.ts';
 import { organizationRecord, organizationSettings, profileFields } from '../../records/stored.ts';
@@ -41,13 +43,19 @@ export async function differencesOf<E extends Entity>(
 /** Differences as one line for people. */
 export function describeDifferences(differences: readonly Difference[]): string {
   return differences
-    .map(({ field, redis, source }) => `${field} is ${shown(redis)}, should be ${shown(source)}`)
+    .map(
+      ({ field, redis, source }) => `${field} is ${shown(field, redis)}, should be ${shown(field, source)}`,
+    )
     .join('; ');
 }
 
-/** A value for people. */
-export function shown(value: unknown): string {
-  return value === undefined ? 'absent' : JSON.stringify(value);
+/** The value of a field for people, who know it from the records, not as Redis holds it. */
+export function shown(field: string, value: unknown): string {
+  if (value === undefined || value === '') return 'absent';
+  const isTime = field === 'updatedAt' || field === 'expiresAt';
+  if (isTime && Number.isInteger(Number(value))) return formatInstant(Number(value));
+  const isReference = field === 'avatar' || field === 'profilePictureObjectDefinitionId';
+  return JSON.stringify(isReference && typeof value === 'string' ? decodeReference(value) : value);
 }
 
 async function compareProfiles(
