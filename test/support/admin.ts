@@ -1,4 +1,5 @@
 import { runAdmin } from '../../src/cli/admin/run.ts';
+import type { Shell } from '../../src/cli/shell.ts';
 
 export interface Ran {
   code: number;
@@ -12,8 +13,18 @@ export async function runTool(
   command: string | readonly string[],
   signal = new AbortController().signal,
 ): Promise<Ran> {
+  const args = typeof command === 'string' ? command.split(' ') : command;
+  return await capture((shell) => runAdmin(args, shell), env, signal);
+}
+
+/** Runs a tool, and keeps what it prints. */
+export async function capture(
+  run: (shell: Shell) => Promise<number>,
+  env: NodeJS.ProcessEnv,
+  signal = new AbortController().signal,
+): Promise<Ran> {
   const ran: Ran = { code: -1, out: '', err: '' };
-  ran.code = await runAdmin(typeof command === 'string' ? command.split(' ') : command, {
+  ran.code = await run({
     env,
     out: (text) => {
       ran.out += text;
