@@ -12,6 +12,11 @@ export function notesAndExamples(notes: string, examples: readonly string[]): st
   return `\n${notes}\n\nExamples:\n${examples.map((example) => `  $ npm run ${example}`).join('\n')}`;
 }
 
+/** Prints a result. */
+export function print(text: string): void {
+  process.stdout.write(`${text}\n`);
+}
+
 /** Reports progress on standard error. */
 export function say(line: string): void {
   process.stderr.write(line.endsWith('\n') ? line : `${line}\n`);

@@ -3,7 +3,7 @@ import { writeFileSync } from 'node:fs';
 import { availableParallelism, cpus } from 'node:os';
 import { Command } from 'commander';
 import { table } from '../../src/lib/system/terminal.ts';
-import { notesAndExamples, runTool, say, wholeNumberFrom } from '../program.ts';
+import { notesAndExamples, print, runTool, say, wholeNumberFrom } from '../program.ts';
 import { openResources, type Plan } from './resources.ts';
 import { generator } from './load/load.ts';
 import type { Row, Section } from './report/section.ts';
@@ -73,10 +73,8 @@ async function run(chosen: string[], options: Plan & { output: string }): Promis
     output,
     `${JSON.stringify({ date, machine, generator, rounds, seconds, sections: results }, null, 2)}\n`,
   );
-  process.stdout.write(
-    `\n${tableOf(Object.values(results).flat())}\n\n` +
-      `${date}, ${machine}; ${generator}, medians of ${rounds} rounds of ${seconds} s; also in ${output}\n`,
-  );
+  print(`\n${tableOf(Object.values(results).flat())}\n`);
+  print(`${date}, ${machine}; ${generator}, medians of ${rounds} rounds of ${seconds} s; also in ${output}`);
 }
 
 function tableOf(rows: readonly Row[]): string {

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { Command, InvalidArgumentError, Option } from 'commander';
 import { counted, number } from '../../src/lib/numbers.ts';
 import { table } from '../../src/lib/system/terminal.ts';
-import { notesAndExamples, runTool, say, wholeNumberFrom } from '../program.ts';
+import { notesAndExamples, print, runTool, say, wholeNumberFrom } from '../program.ts';
 import { drillCutover } from './cutover/drill.ts';
 import { describeCutoverResults } from './cutover/results.ts';
 import { drillFuzz } from './fuzz/drill.ts';
@@ -162,7 +162,7 @@ function finishAll<Result extends { violations: readonly unknown[] }>(
 }
 
 function finish(text: string, isViolated: boolean): void {
-  process.stdout.write(`\n${text}\n`);
+  print(`\n${text}`);
   if (isViolated) process.exitCode = 1;
 }
 

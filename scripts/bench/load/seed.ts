@@ -16,6 +16,10 @@ export const adminKey = 'admin-key-of-the-bench';
 /** The key of user number `{user}`, as a template. */
 export const playerKey = 'player-key-of-user-{user}';
 
+export function playerKeyOf(user: number): string {
+  return playerKey.replace('{user}', String(user));
+}
+
 export const pictureUrl = 'https://images.example.com/pictures/12345.png';
 export const wallet = '0x52908400098527886E0F7030069857D2E4169EE7';
 /** A reference of two ids of 24 characters each. */
@@ -48,17 +52,26 @@ export function usernameOf(user: number): string {
 export async function seedOrganization(store: RedisClient, organization: string): Promise<void> {
   const base = baseOf(organization);
   await saveSettings(store, 'pb:', organization, defaultSettings);
-  const newKey = (key: string, id: string, role: string, user: string) =>
-    createKey(store, base, hash('sha256', key), id, role, user, 'bench', '');
-  await newKey(adminKey, 'k_admin', 'admin', '');
+  await createKey(store, base, hash('sha256', adminKey), 'k_admin', 'admin', '', 'bench', '');
   await setObject(store, base, encodeReference(avatar), avatarUrl);
   await setObject(store, base, encodeReference(otherAvatar), avatarUrl);
   await Promise.all(
     Array.from({ length: users }, async (_, user) => {
-      await newKey(playerKey.replace('{user}', String(user)), `k_${user}`, 'player', userId(user));
+      await createPlayerKey(store, base, user, userId(user));
       await seedProfile(store, base, userId(user), usernameOf(user));
     }),
   );
+}
+
+/** Creates key number `number` for a user. */
+export async function createPlayerKey(
+  store: RedisClient,
+  base: string,
+  number: number,
+  user: string,
+): Promise<void> {
+  const key = hash('sha256', playerKeyOf(number));
+  await createKey(store, base, key, `k_${number}`, 'player', user, 'bench', '');
 }
 
 /** A profile as the migration leaves it: a name, a picture URL, an avatar by reference, a wallet. */
@@ -95,7 +108,7 @@ export async function seedAfternoon(store: RedisClient): Promise<void> {
   await Promise.all(
     Array.from({ length: users }, async (_, user) => {
       const id = userId(user);
-      await store.hset(`apikey:${playerKey.replace('{user}', String(user))}`, {
+      await store.hset(`apikey:${playerKeyOf(user)}`, {
         organization: 'afternoon',
         user: id,
         role: 'player',

@@ -3,7 +3,7 @@ import type { Resources } from '../resources.ts';
 import { users } from '../load/load.ts';
 import { openProbe, percentile, send, type Probe } from '../load/probe.ts';
 import { judged, ratioRow, type Row, type Section } from '../report/section.ts';
-import { adminKey, baseOf, playerKey, rename } from '../load/seed.ts';
+import { adminKey, baseOf, playerKeyOf, rename } from '../load/seed.ts';
 import { median, ratio } from '../report/stats.ts';
 
 const names = 200_000;
@@ -135,8 +135,7 @@ async function watch(probe: Probe, act: () => Promise<unknown>): Promise<number[
 }
 
 function readers(): Record<string, string>[] {
-  const key = (user: number): string => playerKey.replace('{user}', String(user));
-  return Array.from({ length: users }, (_, user) => ({ ...organization, 'x-api-key': key(user) }));
+  return Array.from({ length: users }, (_, user) => ({ ...organization, 'x-api-key': playerKeyOf(user) }));
 }
 
 async function change({ bridge }: Resources, { method, path, body, status }: Change): Promise<void> {

@@ -3,12 +3,12 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { ChangedProfile, Profile } from '../../../src/contract/types.gen.ts';
 import { users } from '../load/load.ts';
-import { avatar, avatarUrl, pictureUrl, playerKey, usernameOf, wallet } from '../load/seed.ts';
+import { avatar, avatarUrl, pictureUrl, playerKeyOf, usernameOf, wallet } from '../load/seed.ts';
 import { listenForBench, sendJson } from './http.ts';
 
 const profiles = new Map<string, Profile>();
 for (let user = 0; user < users; user++) {
-  profiles.set(playerKey.replace('{user}', String(user)), {
+  profiles.set(playerKeyOf(user), {
     username: usernameOf(user),
     profilePictureUrl: pictureUrl,
     avatar: { url: avatarUrl, ...avatar },

@@ -12,7 +12,7 @@ import { createClient, type Client } from '../../../test/support/client.ts';
 import { startRedis } from '../../../test/support/redis.ts';
 import { openTestStore } from '../../../test/support/store.ts';
 import { startBridgeProcess } from '../../drills/processes.ts';
-import { runTool } from '../../program.ts';
+import { print, runTool } from '../../program.ts';
 
 const program = new Command('npx tsx scripts/bench/studies/failover-loss.ts')
   .description(
@@ -138,7 +138,7 @@ async function study(): Promise<void> {
     }
   }
   const figures = ['acknowledged', 'lost', 'oldest lost write'];
-  process.stdout.write(`${table(['WRITE_REPLICAS', 'replica behind by', ...figures], rows, figures)}\n`);
+  print(table(['WRITE_REPLICAS', 'replica behind by', ...figures], rows, figures));
 }
 
 await runTool(program);

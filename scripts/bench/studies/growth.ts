@@ -1,4 +1,3 @@
-import { hash } from 'node:crypto';
 import { Command } from 'commander';
 import { encodeReference } from '../../../src/domain/profile.ts';
 import { defaultSettings } from '../../../src/domain/settings.ts';
@@ -9,15 +8,12 @@ import { saveSettings } from '../../../src/redis/organizations.ts';
 import { usedMemory } from '../resources.ts';
 import { startRedis } from '../../../test/support/redis.ts';
 import { load, users, type Workload } from '../load/load.ts';
-import { runTool, wholeNumberFrom } from '../../program.ts';
+import { print, runTool, wholeNumberFrom } from '../../program.ts';
 import { pipeProfiles, type Crowd } from '../pipe.ts';
-import { avatar, avatarUrl, baseOf, playerKey, userId } from '../load/seed.ts';
+import { avatar, avatarUrl, baseOf, createPlayerKey, playerKey, userId } from '../load/seed.ts';
 import { serveBridge, type Served } from '../servers/serve.ts';
 import { median } from '../report/stats.ts';
 import type { RedisClient } from '../../../src/redis/connection/client.ts';
-import { script } from '../../../src/redis/connection/script-loader.ts';
-
-const createKey = script<(string | number)[], unknown>('api_key/create');
 
 const program = new Command('npx tsx scripts/bench/studies/growth.ts')
   .description(
@@ -44,16 +40,16 @@ async function study(many: number, few: number, rounds: number, seconds: number)
     const spread = { organizations: numbered(1000), profilesEach: few };
     const [memoryFew] = await loaded({ organizations: [organization], profilesEach: few });
     const [memoryMany, urlMany] = await loaded({ organizations: [organization], profilesEach: many });
-    say(
+    print(
       `memory per profile: ${memoryFew} bytes in an organization of ${few}, ${memoryMany} in one of ${many}`,
     );
     if (many >= few * 1000) {
       const [memorySpread] = await loaded(spread);
-      say(`memory per profile: ${memorySpread} bytes in 1000 organizations of ${few} each`);
+      print(`memory per profile: ${memorySpread} bytes in 1000 organizations of ${few} each`);
     }
     const [, urlFew] = await loaded({ organizations: [organization], profilesEach: few });
     const bridges = { few: await opened(urlFew), many: await opened(urlMany) };
-    say(
+    print(
       `ready after: ${Math.round(bridges.few.readyMs)} ms with ${few} profiles, ` +
         `${Math.round(bridges.many.readyMs)} ms with ${many}`,
     );
@@ -67,13 +63,13 @@ async function study(many: number, few: number, rounds: number, seconds: number)
         }
       }
       const ratios = rates.many.map((rate, round) => rate / (rates.few[round] ?? Number.NaN));
-      say(
+      print(
         `${what.toUpperCase()}: ${Math.round(median(rates.few))} requests/s with ${few} profiles, ` +
           `${Math.round(median(rates.many))} with ${many}: ratio ${median(ratios).toFixed(2)} ` +
           `(${Math.min(...ratios).toFixed(2)}..${Math.max(...ratios).toFixed(2)})`,
       );
     }
-    say(
+    print(
       `resident under load: ${bridges.few.residentMiB()} MiB with ${few} profiles, ` +
         `${bridges.many.residentMiB()} MiB with ${many}`,
     );
@@ -92,7 +88,7 @@ async function loaded(crowd: Crowd): Promise<[bytes: number, url: string]> {
   await pipeProfiles(redis.port, crowd);
   const profiles = crowd.profilesEach * crowd.organizations.length;
   const bytes = ((await usedMemory(store)) - before) / profiles;
-  say(
+  print(
     `${profiles} profiles in ${crowd.organizations.length} organization(s): loaded in ` +
       `${((performance.now() - begun) / 1000).toFixed(1)} s`,
   );
@@ -107,11 +103,9 @@ async function addCallers(store: RedisClient, profiles: number): Promise<void> {
   await saveSettings(store, 'pb:', organization, defaultSettings);
   await setObject(store, base, encodeReference(avatar), avatarUrl);
   await Promise.all(
-    Array.from({ length: users }, async (_, n) => {
-      const key = hash('sha256', playerKey.replace('{user}', String(n)));
-      const user = userId(Math.floor((n * profiles) / users));
-      await createKey(store, base, key, `k_${n}`, 'player', user, 'bench', '');
-    }),
+    Array.from({ length: users }, (_, n) =>
+      createPlayerKey(store, base, n, userId(Math.floor((n * profiles) / users))),
+    ),
   );
 }
 
@@ -126,10 +120,6 @@ async function opened(url: string): Promise<Served & { readyMs: number }> {
 
 function numbered(count: number): string[] {
   return Array.from({ length: count }, (_, n) => `org-${n}`);
-}
-
-function say(line: string): void {
-  process.stdout.write(`${line}\n`);
 }
 
 await runTool(program);

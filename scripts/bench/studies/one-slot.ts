@@ -3,9 +3,9 @@ import { hash } from 'node:crypto';
 import { Command } from 'commander';
 import { createReleasers } from '../../../src/lib/releasers.ts';
 import { closeRedis, connectRedis } from '../../../src/redis/connection/connect.ts';
-import { runTool } from '../../program.ts';
+import { print, runTool } from '../../program.ts';
 import { startRedis } from '../../../test/support/redis.ts';
-import { avatar, baseOf, playerKey, seedOrganization, userId } from '../load/seed.ts';
+import { avatar, baseOf, playerKeyOf, seedOrganization, userId } from '../load/seed.ts';
 import { encodeReference } from '../../../src/domain/profile.ts';
 import { script } from '../../../src/redis/connection/script-loader.ts';
 import { readScript } from '../../../src/redis/connection/script-source.ts';
@@ -30,7 +30,7 @@ async function study(): Promise<void> {
     releasers.onClose('connection', () => closeRedis(store));
     await seedOrganization(store, 'bridge');
 
-    const sha256 = hash('sha256', playerKey.replace('{user}', '7'));
+    const sha256 = hash('sha256', playerKeyOf(7));
     const keys = [base, `${base}-`];
     const user = userId(7);
     const name = 'player-000007';
@@ -68,7 +68,7 @@ function flood(what: string, port: number, sha: string, [...keysAndArguments]: s
   ]).toString();
   const [, figures = ''] = said.trim().split('\n').slice(-2);
   const rate = /","([\d.]+)"/.exec(figures)?.[1] ?? figures;
-  process.stdout.write(`${what}: ${Math.round(Number(rate))} operations/s\n`);
+  print(`${what}: ${Math.round(Number(rate))} operations/s`);
 }
 
 function shaOf(file: string): string {

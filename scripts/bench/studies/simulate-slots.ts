@@ -1,6 +1,6 @@
 import { Command, InvalidArgumentError } from 'commander';
 import { organizationBase } from '../../../src/redis/keys.ts';
-import { runTool, wholeNumberFrom } from '../../program.ts';
+import { print, runTool, wholeNumberFrom } from '../../program.ts';
 
 /*
  * Compared are slots dealt out in equal ranges, as `redis-cli --cluster create` does; whole slots moved to even out
@@ -95,10 +95,6 @@ function slotOf(key: string): number {
 
 function percent(share: number): string {
   return `${(share * 100).toFixed(share < 0.1 ? 1 : 0)} %`;
-}
-
-function print(line: string): void {
-  process.stdout.write(`${line}\n`);
 }
 
 await runTool(program);

@@ -1,4 +1,4 @@
-import { readdir, readFile, readlink } from 'node:fs/promises';
+import { readdir, readlink } from 'node:fs/promises';
 import { connect, type Socket } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { defaultSettings } from '../../../src/domain/settings.ts';
@@ -7,6 +7,7 @@ import { closeRedis } from '../../../src/redis/connection/connect.ts';
 import { createTestOrganization } from '../../../test/support/bridge.ts';
 import { startRedis, unusedPort } from '../../../test/support/redis.ts';
 import { openTestStore } from '../../../test/support/store.ts';
+import { residentMiB } from '../../bench/servers/processes.ts';
 import { startBridgeProcess, type Server } from '../processes.ts';
 import { carryOut, type Target } from './attack.ts';
 import { knownAttacks, unfinished } from './known-attacks.ts';
@@ -75,6 +76,7 @@ export async function drillFuzz({ attacks, first = 0, seed, say }: FuzzOptions):
       result.attacks++;
       for (const status of statuses) result.answers.set(status, (result.answers.get(status) ?? 0) + 1);
     };
+    const memory = (): number => residentMiB(bridge.pid()) ?? Number.NaN;
     const check = async (): Promise<void> => {
       for (const violation of await inspectBridge(bridge, target, credentials, adminPort)) report(violation);
     };
@@ -98,10 +100,9 @@ export async function drillFuzz({ attacks, first = 0, seed, say }: FuzzOptions):
     const attacker = async (): Promise<void> => {
       while (next < end) {
         const number = next++;
-        if (number === first + Math.floor(attacks / 10))
-          result.memory.before = await residentMemory(bridge.pid());
+        if (number === first + Math.floor(attacks / 10)) result.memory.before = memory();
         if (number > first && (number - first) % 10_000 === 0)
-          say(`${number - first} attacks, ${await residentMemory(bridge.pid())} MiB`);
+          say(`${number - first} attacks, ${memory()} MiB`);
         const attack = randomAttack(seed, number, credentials);
         let statuses = await carryOut(attack, target, addressOf(number));
         note(statuses);
@@ -119,7 +120,7 @@ export async function drillFuzz({ attacks, first = 0, seed, say }: FuzzOptions):
     };
     await Promise.all(Array.from({ length: atOnce }, attacker));
     await check();
-    result.memory.after = await residentMemory(bridge.pid());
+    result.memory.after = memory();
     const growth = result.memory.after - result.memory.before;
     if (growth > tolerableGrowth) report(`the bridge's memory has grown by ${growth} MiB`);
     return result;
@@ -208,9 +209,4 @@ async function usedSlots(adminPort: string): Promise<number> {
   const [, used] = /^profile_bridge_slots_in_use (\d+)$/m.exec(metrics) ?? [];
   if (used === undefined) throw new Error('the metrics do not say how many slots are in use');
   return Number(used);
-}
-
-async function residentMemory(pid: number): Promise<number> {
-  const status = await readFile(`/proc/${pid}/status`, 'utf8');
-  return Math.round(Number(/^VmRSS:\s+(\d+)/m.exec(status)?.[1]) / 1024);
 }
