@@ -1,6 +1,6 @@
-import { getOrInsert } from '../../lib/collections/get-or-insert.ts';
 import { InvalidValue, type Rule } from './values.ts';
 
+/** An object as it is given or read, by field. */
 export type Fields = Record<string, unknown>;
 type Rules = Record<string, Rule | Shape>;
 
@@ -33,11 +33,11 @@ const nothing = new InvalidValue('has no fields');
 
 /** A shape of required and optional fields; nested shapes may be given whole, or by dotted names. */
 export function defineShape<Required extends Rules, Optional extends Rules>(
-  required: Required,
-  optional: Optional,
+  requiredRules: Required,
+  optionalRules: Optional,
 ): Shape<Values<Required, Optional>> {
   const fields = new Map<string, Field>();
-  for (const [key, rule] of Object.entries<Rule | Shape>({ ...required, ...optional })) {
+  for (const [key, rule] of Object.entries<Rule | Shape>({ ...requiredRules, ...optionalRules })) {
     if (typeof rule === 'function') {
       fields.set(key, { key, rule });
       continue;
@@ -45,19 +45,20 @@ export function defineShape<Required extends Rules, Optional extends Rules>(
     fields.set(key, { key, rule: (value) => readNested(rule, value) });
     for (const inner of rule.fields.values()) fields.set(`${key}.${inner.key}`, { ...inner, parent: key });
   }
-  const shape = { fields, required: Object.keys(required) };
-  const read = (raw: Fields): Fields | InvalidValue => readWhole(shape, raw) ?? readOneByOne(shape, raw);
-  return { ...shape, read: read as Shape<Values<Required, Optional>>['read'] };
+  const required: readonly string[] = Object.keys(requiredRules);
+  const names = { fields, required };
+  const read = (raw: Fields): Fields | InvalidValue => readWhole(names, raw) ?? readFields(names, raw);
+  return { fields, required, read: read as Shape<Values<Required, Optional>>['read'] };
 }
 
 type Names = Pick<Shape, 'fields' | 'required'>;
 
 /** The usual case at half the cost: no field is empty, dotted or invalid, and few are changed by reading. */
-function readWhole(of: Names, raw: Fields): Fields | undefined {
+function readWhole({ fields, required }: Names, raw: Fields): Fields | undefined {
   let record = raw;
   for (const name in raw) {
     const value = raw[name];
-    const field = of.fields.get(name);
+    const field = fields.get(name);
     if (field === undefined || field.parent !== undefined || value == null || value === '') return undefined;
     const read = field.rule(value);
     if (read === value) continue;
@@ -65,42 +66,41 @@ function readWhole(of: Names, raw: Fields): Fields | undefined {
     if (record === raw) record = { ...raw };
     record[name] = read;
   }
-  return missingIn(of, record) === undefined ? record : undefined;
+  for (const name of required) if (record[name] === undefined) return undefined;
+  return record;
 }
 
-function readOneByOne(of: Names, given: Fields): Fields | InvalidValue {
-  const raw = withParts(of, given);
-  if (raw instanceof InvalidValue) return raw;
+function readFields({ fields, required }: Names, raw: Fields): Fields | InvalidValue {
   const record: Fields = {};
+  let nested: Record<string, Fields> | undefined;
   for (const name in raw) {
-    const read = of.fields.get(name)?.rule(raw[name]);
-    if (read instanceof InvalidValue)
-      return new InvalidValue(`${name}${read.reason.startsWith('.') ? '' : ' '}${read.reason}`);
+    const value = raw[name];
+    const field = fields.get(name);
+    if (field === undefined) return new InvalidValue(unknownIn({ fields }, name));
+    if (value === null || value === undefined || value === '') continue;
+    if (field.parent !== undefined) {
+      ((nested ??= {})[field.parent] ??= {})[field.key] = value;
+      continue;
+    }
+    const read = field.rule(value);
+    if (read instanceof InvalidValue) return within(name, read);
     if (read !== undefined) record[name] = read;
   }
-  const missing = missingIn(of, record);
-  if (missing === undefined) return record;
-  return Object.keys(record).length === 0 ? nothing : new InvalidValue(`${missing} is missing`);
+  for (const name in nested) {
+    if (record[name] !== undefined) return new InvalidValue(`${name} is given both whole and by its parts`);
+    const read = fields.get(name)?.rule(nested[name]);
+    if (read instanceof InvalidValue) return within(name, read);
+    record[name] = read;
+  }
+  for (const name of required) {
+    if (record[name] !== undefined) continue;
+    return Object.keys(record).length === 0 ? nothing : new InvalidValue(`${name} is missing`);
+  }
+  return record;
 }
 
-/** The fields that are present, those under dotted names as the objects that they are parts of. */
-function withParts(of: Names, given: Fields): Fields | InvalidValue {
-  const raw: Fields = {};
-  const byParts = new Map<string, Fields>();
-  for (const name in given) {
-    const value = given[name];
-    const field = of.fields.get(name);
-    if (field === undefined) return new InvalidValue(unknownIn(of, name));
-    if (value === null || value === undefined || value === '') continue;
-    if (field.parent === undefined) raw[field.key] = value;
-    else getOrInsert<string, Fields>(byParts, field.parent, () => ({}))[field.key] = value;
-  }
-  for (const [parent, parts] of byParts) {
-    const isWhole = raw[parent] !== undefined && of.fields.get(parent)?.rule(raw[parent]) !== undefined;
-    if (isWhole) return new InvalidValue(`${parent} is given both whole and by its parts`);
-    raw[parent] = parts;
-  }
-  return raw;
+function within(name: string, { reason }: InvalidValue): InvalidValue {
+  return new InvalidValue(`${name}${reason.startsWith('.') ? '' : ' '}${reason}`);
 }
 
 /** A nested object, or the JSON text of one; one without any value counts as absent. */
@@ -114,14 +114,9 @@ function readNested(of: Shape, value: unknown): unknown {
   return new InvalidValue(read.reason.startsWith('unknown') ? `has an ${read.reason}` : `.${read.reason}`);
 }
 
-function missingIn(of: Names, record: Fields): string | undefined {
-  for (const key of of.required) if (record[key] === undefined) return key;
-  return undefined;
-}
-
 /** Names a field the shape does not have, with the one that was probably meant. */
-export function unknownIn(of: Names, given: string): string {
-  const meant = [...of.fields.keys()].find((field) => plain(field) === plain(given));
+export function unknownIn({ fields }: Pick<Shape, 'fields'>, given: string): string {
+  const meant = [...fields.keys()].find((field) => plain(field) === plain(given));
   const hint = meant === undefined ? '' : ` (is ${meant} meant?)`;
   return `unknown field ${JSON.stringify(given.length > 64 ? `${given.slice(0, 64)}…` : given)}${hint}`;
 }
