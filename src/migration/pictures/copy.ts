@@ -5,7 +5,8 @@ import { settleAll } from '../../lib/collections/settle-all.ts';
 import { profileKey } from '../../redis/keys.ts';
 import { storeTime } from '../../redis/connection/client.ts';
 import { trackPending, untrack } from '../../media/lifecycle.ts';
-import { chunksOf, type Item, type Scope } from '../sources/scope.ts';
+import { readScope, type Scope } from '../sources/scope.ts';
+import type { Batch } from '../sources/source.ts';
 import type { MigrationContext } from '../engine/context.ts';
 import type { Pacer } from '../engine/write/pacer.ts';
 import { fetchPicture, PictureFault, readPicture } from './fetch.ts';
@@ -44,30 +45,39 @@ export async function copyPictures(
 ): Promise<Copied> {
   const counts: Copied = { copied: 0, failed: 0 };
   if (!scope.entities.includes('profiles')) return counts;
-  for await (const chunk of chunksOf(scope, 'profiles')) {
-    const wanted = await notHereYet(context, chunk.items);
+  for await (const batch of readScope(scope, 'profiles')) {
+    const wanted = await notHereYet(context, batch);
     const queue = wanted.values();
     const work = async (): Promise<void> => {
-      for (const item of queue) {
+      for (const picture of queue) {
         if (context.signal.aborted) return;
         await options.pacer.wait(1);
-        await copyOne(context, options, item, counts);
+        await copyOne(context, options, picture, counts);
       }
     };
     await settleAll(Array.from({ length: atOnce }, work));
     if (context.signal.aborted) return counts;
-    context.progress.advance('copying pictures', wanted.length, chunk.progress);
+    context.progress.advance('copying pictures', wanted.length, batch.progress);
   }
   return counts;
 }
 
+/** A profile with a picture to copy. */
+interface Picture {
+  record: RecordOf['profiles'];
+  where: string;
+}
+
 async function notHereYet(
   { store, organizations }: MigrationContext,
-  items: readonly Item<'profiles'>[],
-): Promise<Item<'profiles'>[]> {
-  const candidates = items.filter(
-    ({ record }) =>
-      record.profilePictureUrl !== undefined && record.profilePictureObjectDefinitionId === undefined,
+  { rows, places, describe }: Batch<'profiles'>,
+): Promise<Picture[]> {
+  const candidates = rows.flatMap((row, index) =>
+    row.ok &&
+    row.record.profilePictureUrl !== undefined &&
+    row.record.profilePictureObjectDefinitionId === undefined
+      ? [{ record: row.record, where: describe(places[index]) }]
+      : [],
   );
   const urls = await Promise.all(
     candidates.map(async ({ record: { organizationId, userId } }) => {
@@ -81,18 +91,18 @@ async function notHereYet(
 async function copyOne(
   context: MigrationContext,
   options: CopyOptions,
-  item: Item<'profiles'>,
+  { record, where }: Picture,
   counts: Copied,
 ): Promise<void> {
   try {
-    if (await replaceUrl(context, options, item.record)) counts.copied += 1;
+    if (await replaceUrl(context, options, record)) counts.copied += 1;
   } catch (error) {
     if (context.signal.aborted) return;
     if (!(error instanceof PictureFault)) throw error;
     counts.failed += 1;
     const detail = `the picture ${error.message}: its URL is kept`;
-    const issue = { entity: 'profiles', reason: 'picture-not-copied', where: item.where(), detail } as const;
-    context.issues.add({ ...issue, ...subjectOf(item.record) });
+    const issue = { entity: 'profiles', reason: 'picture-not-copied', where, detail } as const;
+    context.issues.add({ ...issue, ...subjectOf(record) });
   }
 }
 

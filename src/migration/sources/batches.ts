@@ -1,4 +1,6 @@
-import type { Batch, SourceRow } from './source.ts';
+import { namesIn, parseRecord } from '../records/parse.ts';
+import type { Entity } from '../records/records.ts';
+import type { Batch, ReadOptions, Row } from './source.ts';
 
 /** Rows per batch unless the caller asks for another number. */
 const defaultBatchSize = 500;
@@ -8,28 +10,39 @@ const maxBatchBytes = 256 * 1024;
 /** Rows on their way into a batch. */
 export interface BatchBuilder<Place> {
   readonly isFull: boolean;
-  /** `bytes` is the approximate width of the row. */
-  add: (row: SourceRow, bytes: number, place: Place) => void;
+  /** Reads a row as a record, unless it is one of another organization than the one asked for; `bytes` is its width. */
+  add: (raw: unknown, bytes: number, place: Place) => void;
+  /** Adds a row that cannot be read at all. */
+  refuse: (reason: string, place: Place) => void;
   /** The batch of the rows added since the last one; `progress` is the share of the entity read by its end, from 0 to 1. */
   cut: (progress: number) => Batch;
 }
 
 /** Builds batches bounded by count and by bytes; `describe` puts a row's place in the source into words. */
 export function createBatchBuilder<Place>(
-  size = defaultBatchSize,
+  entity: Entity,
+  { size = defaultBatchSize, organizationId }: ReadOptions,
   describe: (place: Place) => string,
 ): BatchBuilder<Place> {
-  let rows: SourceRow[] = [];
+  let rows: Row[] = [];
   let places: Place[] = [];
   let width = 0;
   return {
     get isFull() {
       return rows.length >= size || width >= maxBatchBytes;
     },
-    add: (row, bytes, place) => {
+    add: (raw, bytes, place) => {
+      const parsed = parseRecord(entity, raw);
+      const row: Row = parsed.ok ? parsed : { ...parsed, ...namesIn(raw) };
+      const own = row.ok ? row.record.organizationId : row.organizationId;
+      if (organizationId !== undefined && own !== organizationId) return;
       rows.push(row);
       places.push(place);
       width += bytes;
+    },
+    refuse: (reason, place) => {
+      rows.push({ ok: false, reason });
+      places.push(place);
     },
     cut: (progress) => {
       const batch: Batch = { rows, places, describe: describe as Batch['describe'], progress };
@@ -39,11 +52,4 @@ export function createBatchBuilder<Place>(
       return batch;
     },
   };
-}
-
-/** Whether a row belongs to the requested organization; if none was requested, every row does. */
-export function belongsTo(organizationId: string | undefined, raw: unknown): boolean {
-  if (organizationId === undefined) return true;
-  const own = (raw as { organizationId?: unknown } | null)?.organizationId;
-  return own === organizationId || (typeof own === 'number' && String(own) === organizationId);
 }

@@ -1,3 +1,4 @@
+import type { Parsed, RecordNames } from '../records/parse.ts';
 import type { Entity } from '../records/records.ts';
 
 /** An error that an operator can correct: the message is one line with the remedy, without passwords and API keys. */
@@ -5,11 +6,11 @@ export class SourceError extends Error {
   override readonly name = 'SourceError';
 }
 
-/** One row of the source: something for parseRecord, or the reason why it cannot be read. */
-export type SourceRow = { readonly raw: unknown; readonly error?: undefined } | { readonly error: string };
+/** One row of the source: a record, or the reason why it is not one. */
+export type Row<E extends Entity = Entity> = Parsed<E> & RecordNames;
 
-export interface Batch {
-  readonly rows: readonly SourceRow[];
+export interface Batch<E extends Entity = Entity> {
+  readonly rows: readonly Row<E>[];
   /** The place of each row in the source, such as the number of a line, as JSON can hold it. */
   readonly places: readonly unknown[];
   /** Puts a place into words, such as `profiles.ndjson:17`. Unique for each row. */
@@ -43,29 +44,28 @@ export interface Source {
   /** The same as long as nothing in it has changed; absent if that cannot be known. */
   readonly version?: string | undefined;
   /**
-   * Streams an entity, one reading at a time; throws a SourceError for an entity that the source does not have, and if
-   * a second reading finds a different state. Ending a reading early may close the source.
+   * Streams one of the entities, one reading at a time; throws a SourceError if a second reading finds a different
+   * state. Ending a reading early may close the source.
    */
-  read: (entity: Entity, options?: ReadOptions) => AsyncIterable<Batch>;
+  read: <E extends Entity>(entity: E, options?: ReadOptions) => AsyncIterable<Batch<E>>;
   close: () => Promise<void>;
 }
 
-/** Streams an entity's rows. */
-export type Reader = (options: ReadOptions) => AsyncIterable<Batch>;
+/** Streams the rows of one entity. */
+export type ReadRows = (options: ReadOptions) => AsyncIterable<Batch>;
 
-/** A source of these entities; `remedyFor` says what is wrong, and what to do, where another one is asked for. */
+/** A source of these entities. */
 export function createSource(
-  readers: ReadonlyMap<Entity, Reader>,
-  remedyFor: (entity: Entity) => string,
+  readers: ReadonlyMap<Entity, ReadRows>,
   rest: Omit<Source, 'entities' | 'read'>,
 ): Source {
   return {
     ...rest,
     entities: [...readers.keys()],
-    read: (entity, options = {}) => {
-      const reader = readers.get(entity);
-      if (reader === undefined) throw new SourceError(remedyFor(entity));
-      return reader(options);
+    read: <E extends Entity>(entity: E, options: ReadOptions = {}) => {
+      const readRows = readers.get(entity);
+      if (readRows === undefined) throw new RangeError(`${rest.name} has no ${entity}`);
+      return readRows(options) as AsyncIterable<Batch<E>>;
     },
   };
 }

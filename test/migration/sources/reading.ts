@@ -1,5 +1,4 @@
 import { parseMapping } from '../../../src/migration/sources/mapping.ts';
-import { parseRecord } from '../../../src/migration/records/parse.ts';
 import type { Entity } from '../../../src/migration/records/records.ts';
 import { openSource } from '../../../src/migration/sources/open.ts';
 import type { ReadOptions, Source } from '../../../src/migration/sources/source.ts';
@@ -7,8 +6,8 @@ import type { ReadOptions, Source } from '../../../src/migration/sources/source.
 /** One row as a reader of reports sees it. */
 export interface Seen {
   at: string;
-  raw?: unknown;
-  error?: string | undefined;
+  record?: unknown;
+  reason?: string;
 }
 
 /** Works with a database as a source by a mapping, and closes it afterwards. */
@@ -46,11 +45,7 @@ export async function readRows(
 /** Every row of an entity as a record; a row that is none is its reason. */
 export async function readRecords(source: Source, entity: Entity, options?: ReadOptions): Promise<unknown[]> {
   const { rows } = await readRows(source, entity, options);
-  return rows.map(({ raw, error }) => {
-    if (error !== undefined) return error;
-    const parsed = parseRecord(entity, raw);
-    return parsed.ok ? parsed.record : parsed.reason;
-  });
+  return rows.map(({ record, reason }) => record ?? reason);
 }
 
 /** The message of the error that the work ends with. */

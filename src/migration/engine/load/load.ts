@@ -15,7 +15,7 @@ import { bucketCount, createNameIndex, type NameClaim } from './name-index.ts';
 import type { Organization } from '../organizations.ts';
 import type { Pacer } from '../write/pacer.ts';
 import { putRecords } from '../write/put.ts';
-import type { ReadItem } from '../read/reading.ts';
+import type { Item } from '../read/reading.ts';
 import { createRowSender } from './row-sender.ts';
 import { migrateFinishLoad, migrateLoad } from '../scripts.ts';
 import { beginLoad, reportLost } from './unfinished.ts';
@@ -31,7 +31,7 @@ export interface Load {
   /** Begins to load an organization that Redis does not know. */
   claim: (organization: Organization) => Promise<void> | undefined;
   /** Writes records of organizations that are being loaded, or sets them aside. Resolves when there is room for more. */
-  take: (entity: Entity, items: readonly ReadItem[], aside: Spool) => Promise<void>;
+  take: (entity: Entity, items: readonly Item[], aside: Spool) => Promise<void>;
   /** Resolves when all accepted records are written. */
   flush: () => Promise<void>;
   /** After reading: writes the name index, and sets aside records whose names other records want. */
@@ -89,7 +89,7 @@ export function createLoad(
     organization.isLoading = true;
   };
 
-  const duplicate = (entity: Entity, { item }: ReadItem): void => {
+  const duplicate = (entity: Entity, item: Item): void => {
     const { organizationId, userId, username } = item.record as Partial<RecordOf['profiles']>;
     const detail = 'has the same identity as an earlier record, comes later, and holds';
     const where = item.where();
@@ -98,11 +98,11 @@ export function createLoad(
   };
 
   /** Holds none of the items while it waits: what lives on until then costs more to collect than all else. */
-  const takeProfiles = (items: readonly ReadItem<'profiles'>[], aside: Spool): Promise<void> => {
+  const takeProfiles = (items: readonly Item<'profiles'>[], aside: Spool): Promise<void> => {
     const [first] = items;
-    if (first !== undefined) places.add(first.seq - first.item.index, first.item.batch);
-    for (const { item, organization, seq, isRepeated } of items) {
-      const { record } = item;
+    if (first !== undefined) places.add(first.seq - first.index, first.batch);
+    for (const item of items) {
+      const { record, organization, seq, isRepeated } = item;
       const { userId, username } = record;
       const form = username === undefined ? '' : normalizedName(username, organization.settings.comparison);
       names.add({ organization, form, userId, seq, isWritten: !isRepeated });
@@ -136,19 +136,14 @@ export function createLoad(
     }
   };
 
-  const takeOthers = async (entity: Entity, items: readonly ReadItem[]): Promise<void> => {
+  const takeOthers = async (entity: Entity, items: readonly Item[]): Promise<void> => {
     const fresh = items.filter(({ seq }) => seq >= resumeAt);
-    const results = await putRecords(
-      context,
-      entity,
-      fresh.map(({ item }) => item),
-      lock.claim,
-    );
-    const outcomes = new Map<ReadItem, Outcome | undefined>();
+    const results = await putRecords(context, entity, fresh, lock.claim);
+    const outcomes = new Map<Item, Outcome | undefined>();
     for (const [position, item] of fresh.entries()) outcomes.set(item, results[position]?.outcome);
-    for (const each of items) {
-      const { item, organization, isRepeated } = each;
-      if (isRepeated && outcomes.get(each) !== 'created') duplicate(entity, each);
+    for (const item of items) {
+      const { organization, isRepeated } = item;
+      if (isRepeated && outcomes.get(item) !== 'created') duplicate(entity, item);
       else tallies.add(entity, organization.id, 'created');
       if (entity !== 'denylist') continue;
       const { username } = item.record as RecordOf['denylist'];
@@ -165,7 +160,7 @@ export function createLoad(
         // Records that were not accepted must not count as loaded.
         signal.throwIfAborted();
         return entity === 'profiles'
-          ? takeProfiles(items as ReadItem<'profiles'>[], aside)
+          ? takeProfiles(items as Item<'profiles'>[], aside)
           : takeOthers(entity, items);
       };
       const waiting = pacer.wait(items.length);

@@ -11,7 +11,7 @@ import { organizationSettings } from '../../records/stored.ts';
 import type { MigrationContext } from '../context.ts';
 import { subjectOf } from '../issues.ts';
 import { isLoaded, type Load } from '../load/load.ts';
-import { readSource, type ReadHandlers, type ReadItem, type Reading } from './reading.ts';
+import { readSource, type Item, type ReadHandlers, type Reading } from './reading.ts';
 import type { Extras } from '../compare/extras.ts';
 import { dry } from '../scripts.ts';
 import { removeRecords } from '../stored/remove.ts';
@@ -59,24 +59,24 @@ export async function assessSource(
   const spool = createSpool(context.workspace);
   const isSettled = (outcome: Outcome): boolean =>
     outcome === 'unchanged' || (!keepsDiffering && (outcome === 'kept' || outcome === 'newer'));
-  const compare = async (entity: Entity, items: readonly ReadItem[]): Promise<void> => {
+  const compare = async (entity: Entity, items: readonly Item[]): Promise<void> => {
     if (items.length === 0) return;
-    for (const { item, organization } of items) extras?.note(entity, organization, item.record);
+    for (const { organization, record } of items) extras?.note(entity, organization, record);
     const results = await compareWithRedis(context, entity, items);
-    for (const [position, read] of items.entries()) {
-      const { seq, item, isRepeated } = read;
+    for (const [position, item] of items.entries()) {
+      const { seq, record, isRepeated } = item;
       const result = results[position] ?? { outcome: 'created' };
-      reportResult(context, entity, read, result);
+      reportResult(context, entity, item, result);
       if (isSettled(result.outcome) && !isRepeated) {
-        tallies.add(entity, item.record.organizationId, result.outcome);
+        tallies.add(entity, record.organizationId, result.outcome);
         continue;
       }
       const { outcome, holder, previous } = result;
-      const entry = { seq, entity, where: item.where(), outcome, holder, previous, isRepeated };
-      spool.add({ ...entry, record: item.record });
+      const where = item.where();
+      spool.add({ seq, entity, where, outcome, holder, previous, isRepeated, record });
     }
   };
-  const take = (entity: Entity, items: readonly ReadItem[]): Promise<unknown> => {
+  const take = (entity: Entity, items: readonly Item[]): Promise<unknown> => {
     const toLoad = items.filter(({ organization }) => isLoaded(entity, organization));
     if (load === undefined || toLoad.length === 0) return compare(entity, items);
     if (toLoad.length === items.length) return load.take(entity, toLoad, spool);
@@ -117,28 +117,19 @@ export async function assessSource(
 async function compareWithRedis(
   context: MigrationContext,
   entity: Entity,
-  items: readonly ReadItem[],
+  items: readonly Item[],
 ): Promise<Result[]> {
   const known = items.filter(({ organization }) => organization.exists);
   if (known.length === 0) return items.map(() => ({ outcome: 'created' }));
-  const results = await putRecords(
-    context,
-    entity,
-    known.map(({ item }) => item),
-    dry,
-  );
+  const results = await putRecords(context, entity, known, dry);
   if (known.length === items.length) return results;
   const found = new Map(known.map((item, position) => [item, results[position]]));
   return items.map((item) => found.get(item) ?? { outcome: 'created' });
 }
 
 /** What only Redis can say about a record that is taken as it is. */
-function reportResult(
-  { issues }: MigrationContext,
-  entity: Entity,
-  { item, organization }: ReadItem,
-  { isDenied }: Result,
-): void {
+function reportResult({ issues }: MigrationContext, entity: Entity, item: Item, { isDenied }: Result): void {
+  const { organization } = item;
   const subject = subjectOf(item.record);
   if (isDenied === true) {
     const name = JSON.stringify(subject.username);

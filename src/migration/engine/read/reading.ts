@@ -5,20 +5,45 @@ import { identityOf, namespaceOf } from '../../analysis/identity.ts';
 import { createSeen, type Seen } from '../../analysis/seen.ts';
 import type { Entity, RecordOf } from '../../records/records.ts';
 import { organizationSettings } from '../../records/stored.ts';
-import { chunksOf, type Item, type Scope } from '../../sources/scope.ts';
+import { readScope, type Scope } from '../../sources/scope.ts';
+import type { Batch } from '../../sources/source.ts';
 import type { MigrationContext } from '../context.ts';
 import { UsageError } from '../issues.ts';
 import { withOrderedPool, type OrderedPool } from '../ordered-pool.ts';
 import type { Organization } from '../organizations.ts';
 
-/** A record of the source, as it is read. */
-export interface ReadItem<E extends Entity = Entity> {
-  /** Rows of the whole source before it. */
-  seq: number;
-  item: Item<E>;
-  organization: Organization;
+/** A record of the source, as it is read. A class, since there are many: none needs its own closure. */
+export class Item<E extends Entity = Entity> {
+  /** Rows of the whole source before it, readable or not. */
+  readonly seq: number;
+  readonly record: RecordOf[E];
+  readonly organization: Organization;
   /** Another record with its identity may have come before. */
-  isRepeated: boolean;
+  readonly isRepeated: boolean;
+  readonly batch: Batch;
+  /** Rows of the batch before it. */
+  readonly index: number;
+
+  constructor(
+    seq: number,
+    record: RecordOf[E],
+    organization: Organization,
+    isRepeated: boolean,
+    batch: Batch,
+    index: number,
+  ) {
+    this.seq = seq;
+    this.record = record;
+    this.organization = organization;
+    this.isRepeated = isRepeated;
+    this.batch = batch;
+    this.index = index;
+  }
+
+  /** For people: its place in the source, which no other record of the entity has. */
+  where(): string {
+    return this.batch.describe(this.batch.places[this.index]);
+  }
 }
 
 export interface Reading {
@@ -40,7 +65,7 @@ export interface ReadHandlers {
   /** Called for the organization of every record, before the record is taken. */
   claim?: ((organization: Organization) => Promise<void> | undefined) | undefined;
   /** Gets every record, some at a time; several calls are in progress at once, except for repeated identities. */
-  take: (entity: Entity, items: readonly ReadItem[]) => Promise<unknown>;
+  take: (entity: Entity, items: readonly Item[]) => Promise<unknown>;
   /** Called for every row that is not a record. */
   onInvalid?: ((entity: Entity) => void) | undefined;
   /**
@@ -77,47 +102,52 @@ export async function readSource(
   const readEntity = async (entity: Entity, pool: OrderedPool): Promise<void> => {
     let read = 0;
     let invalid = 0;
-    let [lastId, place] = ['', ''];
-    for await (const chunk of chunksOf(scope, entity)) {
+    let [lastId, namespace] = ['', ''];
+    for await (const batch of readScope(scope, entity)) {
       if (signal.aborted) break;
-      progress.advance(`${phase} ${entity}`, chunk.read, chunk.progress);
-      read += chunk.read;
-      reading.read.set(entity, read);
-      invalid += chunk.invalid.length;
-      reading.invalid.set(entity, invalid);
-      for (const { where, reason, ...names } of chunk.invalid) {
-        onInvalid?.(entity);
-        issues.add({ entity, reason: 'invalid', where, detail: reason, ...names });
-      }
-      const items: ReadItem[] = [];
-      for (const item of chunk.items) {
-        const { record } = item;
+      progress.advance(`${phase} ${entity}`, batch.rows.length, batch.progress);
+      const items: Item[] = [];
+      let index = -1;
+      for (const row of batch.rows) {
+        index += 1;
+        if (!row.ok) {
+          const { ok: _, reason: detail, ...names } = row;
+          invalid += 1;
+          onInvalid?.(entity);
+          const where = batch.describe(batch.places[index]);
+          issues.add({ entity, reason: 'invalid', where, detail, ...names });
+          continue;
+        }
+        const { record, warnings } = row;
         const id = record.organizationId;
         if (entity === 'organizations') await organizations.plan(id, organizationSettings(record));
         const found = organizations.find(id);
         const organization = found instanceof Promise ? await found : found;
         const claiming = claim?.(organization);
         if (claiming !== undefined) await claiming;
-        if (!organization.isKnown) reportUnknown(entity, item);
-        warn(context, entity, item, latest);
-        if (id !== lastId) place = namespaceOf(entity, id);
+        if (id !== lastId) namespace = namespaceOf(entity, id);
         lastId = id;
         const identity = identityOf(entity, record, organization);
-        const isRepeated = reading.seen.add(place, identity);
-        if (isRepeated) reading.repeated.add(place, identity);
+        const isRepeated = reading.seen.add(namespace, identity);
+        if (isRepeated) reading.repeated.add(namespace, identity);
+        const item = new Item(before + read + index, record, organization, isRepeated, batch, index);
+        if (!organization.isKnown) reportUnknown(entity, item);
+        warn(context, entity, item, warnings, latest);
         if (entity === 'profiles') {
           const { username, updatedAt = 0 } = record as RecordOf['profiles'];
           if (username !== undefined) organization.namesToCome += 1;
           reading.newest = Math.max(reading.newest, updatedAt);
         }
-        items.push({ seq: before + item.seq, item, organization, isRepeated });
+        items.push(item);
       }
+      read += batch.rows.length;
+      reading.read.set(entity, read);
+      reading.invalid.set(entity, invalid);
       const checks = checkReferences(entity, items);
       if (checks !== undefined) await checks;
       const rows = before + read;
-      const { progress: share } = chunk;
       if (items.some(({ isRepeated }) => isRepeated)) await pool.drain();
-      await pool.add(take(entity, items), () => onAccepted?.(rows, entity, share));
+      await pool.add(take(entity, items), () => onAccepted?.(rows, entity, batch.progress));
       if (items.some(({ isRepeated }) => isRepeated)) await pool.drain();
     }
     reading.read.set(entity, read);
@@ -146,10 +176,16 @@ async function requireKnown(
   );
 }
 
-function warn({ issues }: MigrationContext, entity: Entity, item: Item, latest: number): void {
+function warn(
+  { issues }: MigrationContext,
+  entity: Entity,
+  item: Item,
+  warnings: readonly string[] | undefined,
+  latest: number,
+): void {
   const { organizationId, userId, updatedAt = 0 } = item.record as Partial<RecordOf['profiles']>;
-  if (item.warnings === undefined && updatedAt <= latest) return;
-  const details = [...(item.warnings ?? [])];
+  if (warnings === undefined && updatedAt <= latest) return;
+  const details = [...(warnings ?? [])];
   if (updatedAt > latest) {
     details.push(
       `updatedAt ${new Date(updatedAt).toISOString()} is more than a day ahead: until then no change in the source counts as newer`,
@@ -174,7 +210,8 @@ function createOrganizationCheck({ issues }: MigrationContext) {
 /** References remembered, so that each is looked up once; beyond, one may be looked up and reported again. */
 const remembered = 200_000;
 
-interface Reference {
+/** Looks up whether something exists that a record refers to. */
+interface Lookup {
   exists: () => Promise<number>;
   report: () => void;
 }
@@ -196,22 +233,23 @@ function createReferenceCheck({ store, issues }: MigrationContext, seen: Seen) {
     return false;
   };
 
-  const userOf = (entity: Entity, { item, organization }: ReadItem): Reference | undefined => {
+  const userOf = (entity: Entity, item: Item): Lookup | undefined => {
     const { organizationId, userId } = item.record as RecordOf['collections'];
     if (userId === undefined || seen.has(namespaceOf('profiles', organizationId), userId)) return undefined;
     const detail = `user ${JSON.stringify(userId)} has no profile`;
     const issue = { entity, reason: 'unknown-user', detail, organizationId, userId } as const;
     return {
-      exists: async () => await store.exists(profileKey(organization.base, userId)),
+      exists: async () => await store.exists(profileKey(item.organization.base, userId)),
       report: () => issues.add({ ...issue, where: item.where() }),
     };
   };
 
   const objectOf = (
-    { item, organization }: ReadItem,
+    item: Item,
     reference: ObjectReference | undefined,
     url: string | undefined,
-  ): Reference | undefined => {
+  ): Lookup | undefined => {
+    const { organization } = item;
     const isResolved = url !== undefined || organization.settings.objectImageUrlTemplate !== undefined;
     if (reference === undefined || isResolved || wasLookedUp(organization, reference)) return undefined;
     const { organizationId, userId, username } = item.record as RecordOf['profiles'];
@@ -225,32 +263,32 @@ function createReferenceCheck({ store, issues }: MigrationContext, seen: Seen) {
     };
   };
 
-  const missingFor = (entity: Entity, items: readonly ReadItem[]): Reference[] => {
-    const found: Reference[] = [];
-    const add = (reference: Reference | undefined): void => {
-      if (reference !== undefined) found.push(reference);
+  const missingFor = (entity: Entity, items: readonly Item[]): Lookup[] => {
+    const found: Lookup[] = [];
+    const add = (lookup: Lookup | undefined): void => {
+      if (lookup !== undefined) found.push(lookup);
     };
     for (const item of items) {
       if (entity !== 'profiles') {
         add(userOf(entity, item));
         continue;
       }
-      const { profilePictureObjectDefinitionId, profilePictureUrl, avatar } = item.item
-        .record as RecordOf['profiles'];
+      const { record } = item as Item<'profiles'>;
+      const { profilePictureObjectDefinitionId, profilePictureUrl, avatar } = record;
       add(objectOf(item, profilePictureObjectDefinitionId, profilePictureUrl));
       add(objectOf(item, avatar, avatar?.url));
     }
     return found;
   };
 
-  return (entity: Entity, items: readonly ReadItem[]): Promise<void> | undefined => {
+  return (entity: Entity, items: readonly Item[]): Promise<void> | undefined => {
     if (entity === 'organizations' || entity === 'objects' || entity === 'denylist') return undefined;
-    const references = missingFor(entity, items);
-    return references.length === 0 ? undefined : reportMissing(references);
+    const lookups = missingFor(entity, items);
+    return lookups.length === 0 ? undefined : reportMissing(lookups);
   };
 }
 
-async function reportMissing(references: readonly Reference[]): Promise<void> {
-  const found = await Promise.all(references.map(async ({ exists }) => await exists()));
-  for (const [position, { report }] of references.entries()) if (found[position] !== 1) report();
+async function reportMissing(lookups: readonly Lookup[]): Promise<void> {
+  const found = await Promise.all(lookups.map(async ({ exists }) => await exists()));
+  for (const [position, { report }] of lookups.entries()) if (found[position] !== 1) report();
 }

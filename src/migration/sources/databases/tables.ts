@@ -2,11 +2,12 @@ import { printable } from '../../../lib/system/terminal.ts';
 import { createSeen } from '../../analysis/seen.ts';
 import { entityNames } from '../../records/records.ts';
 import type { Entity } from '../../records/records.ts';
-import { belongsTo, createBatchBuilder } from '../batches.ts';
+import type { Fields } from '../../records/shapes.ts';
+import { createBatchBuilder } from '../batches.ts';
 import { columnsOf, indexOfColumn } from '../columns.ts';
 import type { EntityMapping, Mapping } from '../mapping.ts';
 import { createSource, SourceError } from '../source.ts';
-import type { Reader, Source } from '../source.ts';
+import type { ReadRows, Source } from '../source.ts';
 import { fromQuery, type Cell, type Column, type Database } from './database.ts';
 import { plainSelect } from './statement.ts';
 import type { DatabaseUrl } from './urls.ts';
@@ -17,7 +18,7 @@ export async function openTables<C extends Column>(
   database: Database<C>,
   mapping: Mapping,
 ): Promise<Source> {
-  const readers = new Map<Entity, Reader>();
+  const readers = new Map<Entity, ReadRows>();
   try {
     for (const entity of entityNames) {
       const own = mapping.get(entity);
@@ -29,10 +30,8 @@ export async function openTables<C extends Column>(
     await database.close();
     throw error;
   }
-  const remedyFor = (entity: Entity): string =>
-    `the mapping names no ${entity}: add entities.${entity}, or leave ${entity} out`;
   const { settledUntil, close } = database;
-  return createSource(readers, remedyFor, { name: address.shown, ignored: [], settledUntil, close });
+  return createSource(readers, { name: address.shown, ignored: [], settledUntil, close });
 }
 
 /** An entity's query, checked. */
@@ -81,7 +80,7 @@ type Key = readonly string[];
  * Streams a query's rows. The first reading checks that the key identifies a row: if the hashes of two keys are equal,
  * the database is asked for a key that occurs more than once.
  */
-function createTableReader<C extends Column>(database: Database<C>, table: Table<C>): Reader {
+function createTableReader<C extends Column>(database: Database<C>, table: Table<C>): ReadRows {
   const { entity, columns, fields, where } = table;
   const query = `${where}.query`;
   const toRow = createRowMaker(fields);
@@ -105,12 +104,12 @@ function createTableReader<C extends Column>(database: Database<C>, table: Table
       return cell;
     });
 
-  return async function* ({ size, since, organizationId }) {
-    const select = selectSince(database, table, since);
+  return async function* (options) {
+    const select = selectSince(database, table, options.since);
     const total = counted.get(select) ?? (await database.estimate(select, query));
     const seen = counted.has(select) ? undefined : createSeen();
     let mayRepeat = false;
-    const batch = createBatchBuilder<Key>(size, (key) => `${entity} row ${show(key)}`);
+    const batch = createBatchBuilder<Key>(entity, options, (key) => `${entity} row ${show(key)}`);
     let read = 0;
     for await (const page of database.stream(select, query, columns)) {
       for (const cells of page) {
@@ -118,7 +117,7 @@ function createTableReader<C extends Column>(database: Database<C>, table: Table
         if (seen?.add('', key.length === 1 ? (key[0] ?? '') : JSON.stringify(key)) === true) mayRepeat = true;
         read += 1;
         const { raw, bytes } = toRow(cells);
-        if (belongsTo(organizationId, raw)) batch.add({ raw }, bytes, key);
+        batch.add(raw, bytes, key);
         if (batch.isFull) yield batch.cut(Math.min(0.99, read / Math.max(1, total)));
       }
     }
@@ -144,8 +143,6 @@ function selectSince<C extends Column>(
   const name = `source.${quote(updated.name)}`;
   return `SELECT * ${fromQuery(select)} WHERE ${updated.newer(name, since)} OR ${name} IS NULL`;
 }
-
-type Fields = Record<string, unknown>;
 
 /** Makes a row of cells. Fields of nested objects come nested, unless a column gives the whole object as well. */
 function createRowMaker(fields: readonly (string | undefined)[]) {

@@ -2,10 +2,10 @@ import { isUtf8 } from 'node:buffer';
 import { pipeline, Readable } from 'node:stream';
 import { CsvError, parse } from 'csv-parse';
 import { fieldNames, requiredFields } from '../../records/parse.ts';
-import { belongsTo, createBatchBuilder } from '../batches.ts';
+import { createBatchBuilder } from '../batches.ts';
 import { columnsOf, type Columns } from '../columns.ts';
 import { SourceError } from '../source.ts';
-import type { Reader, SourceRow } from '../source.ts';
+import type { ReadRows } from '../source.ts';
 import { maxRowBytes, openText } from './file.ts';
 import type { DataFile } from './file.ts';
 
@@ -25,24 +25,24 @@ type Parsed =
 export async function openCsv(
   file: DataFile,
   fields: ReadonlyMap<string, string> | undefined,
-): Promise<Reader> {
+): Promise<ReadRows> {
   const delimiter = await findDelimiter(file);
   const columns = await readColumns(file, parseFile(file, delimiter).parsed, fields);
   return async function* (options) {
     const { parsed, progress } = parseFile(file, delimiter);
-    const batch = createBatchBuilder<number>(options.size, (line) => `${file.name}:${line}`);
+    const batch = createBatchBuilder<number>(file.entity, options, (line) => `${file.name}:${line}`);
     let isHeader = true;
     for await (const next of parsed) {
       if (next.error !== undefined) {
-        batch.add({ error: next.error }, 0, next.info.lines);
+        batch.refuse(next.error, next.info.lines);
       } else if (isHeader) {
         isHeader = false;
       } else {
         const { info, record: cells } = next;
         const bytes = cells.reduce((sum, cell) => sum + cell.length, 0);
-        const row = toRow(cells, columns);
-        if (row.error !== undefined || belongsTo(options.organizationId, row.raw))
-          batch.add(row, bytes, info.lines);
+        const { raw, fault } = readCells(cells, columns);
+        if (fault === undefined) batch.add(raw, bytes, info.lines);
+        else batch.refuse(fault, info.lines);
       }
       if (batch.isFull) yield batch.cut(progress());
     }
@@ -81,18 +81,21 @@ async function findDelimiter(file: DataFile): Promise<string> {
   return ',';
 }
 
-function toRow(cells: readonly string[], columns: Columns): SourceRow {
+function readCells(
+  cells: readonly string[],
+  columns: Columns,
+): { raw?: Record<string, string>; fault?: string } {
   if (cells.length !== columns.length) {
-    return { error: `has ${cells.length} cells where the first line has ${columns.length}` };
+    return { fault: `has ${cells.length} cells where the first line has ${columns.length}` };
   }
   const raw: Record<string, string> = {};
   for (const [index, cell] of cells.entries()) {
     const field = columns[index];
     if (field === undefined || cell === '') continue;
     const text = decode(cell);
-    if (text === undefined) return { error: 'is not valid UTF-8' };
+    if (text === undefined) return { fault: 'is not valid UTF-8' };
     if (text === '\\N')
-      return { error: `has \\N, a database's mark for NULL, as ${field}: leave such a cell empty` };
+      return { fault: `has \\N, a database's mark for NULL, as ${field}: leave such a cell empty` };
     raw[field] = text;
   }
   return { raw };

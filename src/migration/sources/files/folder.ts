@@ -4,7 +4,7 @@ import { entityNames, isEntity } from '../../records/records.ts';
 import type { Entity } from '../../records/records.ts';
 import type { Mapping } from '../mapping.ts';
 import { createSource, SourceError } from '../source.ts';
-import type { Reader, Source } from '../source.ts';
+import type { ReadRows, Source } from '../source.ts';
 import { lookAt } from './file.ts';
 import type { DataFile, NamedFile } from './file.ts';
 import {
@@ -28,7 +28,7 @@ export async function openFiles(location: string, mapping: Mapping | undefined):
     if (!files.has(entity))
       throw new SourceError(`the mapping names ${entity}, but ${location} holds no ${entity} file`);
   }
-  const readers = new Map<Entity, Reader>();
+  const readers = new Map<Entity, ReadRows>();
   const versions: string[] = [];
   for (const entity of entityNames) {
     const named = files.get(entity);
@@ -37,9 +37,7 @@ export async function openFiles(location: string, mapping: Mapping | undefined):
     versions.push(`${file.name} ${file.version}`);
     readers.set(entity, await openFile(file, mapping, manifest));
   }
-  const remedyFor = (entity: Entity): string =>
-    `${location} holds no ${entity}: add the file ${entity}.ndjson, or leave ${entity} out`;
-  return createSource(readers, remedyFor, {
+  return createSource(readers, {
     name: location,
     ignored,
     settledUntil: Number.POSITIVE_INFINITY,
@@ -52,14 +50,14 @@ async function openFile(
   file: DataFile,
   mapping: Mapping | undefined,
   manifest: Manifest | undefined,
-): Promise<Reader> {
+): Promise<ReadRows> {
   const own = mapping?.get(file.entity);
   const where = `entities.${file.entity}`;
   if (own?.query !== undefined || own?.key !== undefined)
     throw new SourceError(`${where}: query and key are for databases; a file takes fields alone`);
   if (own !== undefined && own.fields === undefined)
     throw new SourceError(`${where} maps nothing: add fields, or leave the entity out`);
-  const unchanged = (read: Reader): Reader => readUnchanged(file, manifest, read);
+  const unchanged = (read: ReadRows): ReadRows => readUnchanged(file, manifest, read);
   if (file.format === 'csv') {
     const { openCsv } = await import('./csv.ts');
     return unchanged(await openCsv(file, own?.fields));
@@ -69,7 +67,7 @@ async function openFile(
 }
 
 /** Reads only the version of the file that was opened, and, where it is part of an export, only what was exported. */
-function readUnchanged(file: DataFile, manifest: Manifest | undefined, read: Reader): Reader {
+function readUnchanged(file: DataFile, manifest: Manifest | undefined, read: ReadRows): ReadRows {
   const check = async (): Promise<void> => {
     if ((await lookAt(file)).version === file.version) return;
     throw new SourceError(

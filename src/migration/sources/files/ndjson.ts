@@ -1,8 +1,8 @@
 import { isAscii, isUtf8 } from 'node:buffer';
 import { isFields } from '../../records/shapes.ts';
-import { belongsTo, createBatchBuilder } from '../batches.ts';
+import { createBatchBuilder } from '../batches.ts';
 import { hugeText, wholeLines } from '../lines.ts';
-import type { Batch, ReadOptions, SourceRow } from '../source.ts';
+import type { Batch, ReadOptions } from '../source.ts';
 import { maxRowBytes, openText } from './file.ts';
 import type { DataFile } from './file.ts';
 
@@ -20,28 +20,28 @@ export async function* readNdjson(
   project?: (row: unknown) => unknown,
 ): AsyncGenerator<Batch> {
   const { chunks, progress } = openText(file);
-  const batch = createBatchBuilder<number>(options.size, (number) => `${file.name}:${number}`);
+  const batch = createBatchBuilder<number>(file.entity, options, (number) => `${file.name}:${number}`);
   let line = 0;
   for await (const block of wholeLines(chunks, maxRowBytes)) {
-    for (const { row, bytes } of block === hugeText ? [hugeLine] : readLines(block)) {
+    for (const { raw, bytes = 0, fault } of block === hugeText ? [hugeLine] : readLines(block)) {
       line += 1;
-      if (row === undefined) continue;
-      const kept = project !== undefined && row.error === undefined ? { raw: project(row.raw) } : row;
-      if (kept.error === undefined && !belongsTo(options.organizationId, kept.raw)) continue;
-      batch.add(kept, bytes, line);
+      if (fault !== undefined) batch.refuse(fault, line);
+      else if (raw !== undefined) batch.add(project === undefined ? raw : project(raw), bytes, line);
       if (batch.isFull) yield batch.cut(progress());
     }
   }
   yield batch.cut(1);
 }
 
+/** An object, or why there is none; neither for an empty line. */
 interface Line {
-  /** Undefined for an empty line. */
-  readonly row: SourceRow | undefined;
-  readonly bytes: number;
+  readonly raw?: unknown;
+  readonly bytes?: number;
+  readonly fault?: string;
 }
 
-const hugeLine: Line = { row: { error: 'is longer than 1 MiB' }, bytes: 0 };
+const empty: Line = {};
+const hugeLine: Line = { fault: 'is longer than 1 MiB' };
 
 const beyondAscii = /[\x80-\xff]/;
 
@@ -54,37 +54,37 @@ function* readLines(block: Buffer): Generator<Line> {
   const text = block.toString('latin1');
   for (let from = 0; from < text.length;) {
     const found = text.indexOf('\n', from);
-    const to = found === -1 ? text.length : found;
-    const line = text.slice(from, to);
     const isOpen = found === -1;
+    const to = isOpen ? text.length : found;
+    const line = text.slice(from, to);
     const bytes = to - from;
     if (bytes > maxRowBytes) yield hugeLine;
-    else if (ascii || !beyondAscii.test(line)) yield { row: readLine(line, isOpen), bytes };
-    else yield { row: readUnicodeLine(block.subarray(from, to), isOpen), bytes };
+    else if (ascii || !beyondAscii.test(line)) yield readLine(line, bytes, isOpen);
+    else yield readUnicodeLine(block.subarray(from, to), isOpen);
     from = to + 1;
   }
 }
 
-function readUnicodeLine(bytes: Buffer, open: boolean): SourceRow | undefined {
-  if (!isUtf8(bytes)) return { error: open ? cutShort : 'is not valid UTF-8' };
-  return readLine(bytes.toString('utf8'), open);
+function readUnicodeLine(bytes: Buffer, open: boolean): Line {
+  if (!isUtf8(bytes)) return { fault: open ? cutShort : 'is not valid UTF-8' };
+  return readLine(bytes.toString('utf8'), bytes.length, open);
 }
 
-/** One line as a row, or undefined for an empty one; an open line has no line feed and may be half-written. */
-function readLine(json: string, open: boolean): SourceRow | undefined {
+/** An open line has no line feed and may be half-written. */
+function readLine(json: string, bytes: number, open: boolean): Line {
   const usual = json.charCodeAt(0) === openingBrace;
-  if (!usual && json.trim() === '') return undefined;
+  if (!usual && json.trim() === '') return empty;
   try {
     const raw: unknown = JSON.parse(json);
-    if (Array.isArray(raw)) return { error: `is a JSON array: ${oneObjectPerLine} .[]` };
-    return usual || isFields(raw) ? { raw } : { error: 'is not a JSON object' };
+    if (Array.isArray(raw)) return { fault: `is a JSON array: ${oneObjectPerLine} .[]` };
+    return usual || isFields(raw) ? { raw, bytes } : { fault: 'is not a JSON object' };
   } catch (error) {
-    if (open) return { error: cutShort };
+    if (open) return { fault: cutShort };
     const begun = /^\s*([[{])\s*$/.exec(json)?.[1];
     if (begun !== undefined)
-      return { error: `begins a value of several lines: ${oneObjectPerLine} ${begun === '[' ? '.[]' : '.'}` };
-    if (json.includes('\0')) return { error: 'is not valid JSON: it holds NUL bytes' };
-    return { error: `is not valid JSON${placeOf(error)}` };
+      return { fault: `begins a value of several lines: ${oneObjectPerLine} ${begun === '[' ? '.[]' : '.'}` };
+    if (json.includes('\0')) return { fault: 'is not valid JSON: it holds NUL bytes' };
+    return { fault: `is not valid JSON${placeOf(error)}` };
   }
 }
 

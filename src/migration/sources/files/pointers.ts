@@ -1,6 +1,5 @@
+import type { Fields } from '../../records/shapes.ts';
 import { SourceError } from '../source.ts';
-
-type Fields = Record<string, unknown>;
 
 /**
  * Builds the projection of a mapping's `fields` for JSON rows: each record field is what its JSON pointer
