@@ -7,6 +7,7 @@ import { MigrationError } from '../../migration/engine/issues.ts';
 import { number } from '../../lib/numbers.ts';
 import { table } from '../../lib/system/terminal.ts';
 import type { CommandResult } from './report/command-result.ts';
+import { fatesOf } from './report/figures.ts';
 import { withSession, type CliEnvironment } from './session.ts';
 
 /** The state of a run; `reading` is before its first write, or before the first write of its next round. */
@@ -80,6 +81,8 @@ function shown({ source, onConflict, startedAt, finishedAt, refused, entities }:
   return { source, onConflict, startedAt, finishedAt, refused, entities: Object.fromEntries(own) as unknown };
 }
 
+const figures = ['read', 'created', 'updated', 'unchanged', 'kept', 'refused'] as const;
+
 function describe({ name, phase, state, owner, pendingRenames }: RunStatus): string {
   const by = owner === undefined ? '' : ` (process ${owner.pid} on ${owner.host})`;
   if (state === undefined) return `Run ${name}: reading the source${by}; nothing has been written yet`;
@@ -95,20 +98,15 @@ function describe({ name, phase, state, owner, pendingRenames }: RunStatus): str
   const rows = entityNames.flatMap((entity) => {
     const own = entities[entity];
     if (own === undefined) return [];
-    const { created, updated, unchanged, kept, newer, taken } = own.tally;
+    const counts = { read: own.read, ...fatesOf(own.tally) };
     return [
-      [
-        entity,
-        `${Math.floor(100 * own.progress)} %`,
-        ...[own.read, created, updated, unchanged, kept + newer, taken].map(number),
-      ],
+      [entity, `${Math.floor(100 * own.progress)} %`, ...figures.map((figure) => number(counts[figure]))],
     ];
   });
-  const figures = ['done', 'read', 'created', 'updated', 'unchanged', 'kept', 'refused'];
   const pending =
     pendingRenames === 0
       ? ''
       : `\n${number(pendingRenames)} renames are pending: the next apply of this run completes them first`;
   const head = `Run ${name} from ${source}: ${stand}${pending}`;
-  return rows.length === 0 ? head : `${head}\n${table(['', ...figures], rows, figures)}`;
+  return rows.length === 0 ? head : `${head}\n${table(['', 'done', ...figures], rows, ['done', ...figures])}`;
 }

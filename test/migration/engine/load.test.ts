@@ -71,14 +71,18 @@ describe('an organization that Redis does not know', () => {
     });
   });
 
-  test('is counted the same by apply and status, invalid rows included', async () => {
+  test('is counted the same by apply and status, invalid and refused rows included', async () => {
     const tool = createTool();
-    const source = writeSource({ profiles: [...profiles(20), { organizationId: 'acme' }] });
+    const rival = { organizationId: 'acme', userId: 'late', username: 'name-0' };
+    const source = writeSource({ profiles: [...profiles(20), rival, { organizationId: 'acme' }] });
     const args = ['--source', source, '--run', 'r', '--on-conflict', 'skip'];
-    expect((await tool.json('apply', ...args)).json).toMatchObject({ read: 21, created: 20, invalid: 1 });
+    const applied = await tool.json('apply', ...args);
+    expect(applied.json).toMatchObject({ read: 22, created: 20, invalid: 1, refused: 2 });
     expect((await tool.json('status', '--run', 'r')).json).toMatchObject({
-      entities: { profiles: { read: 21, tally: { created: 20, invalid: 1 } } },
+      entities: { profiles: { read: 22, tally: { created: 20, invalid: 1, refused: 1 } } },
     });
+    const { out } = await tool.text('status');
+    expect(out).toMatch(/ refused\nprofiles +100 % +22 +20 +0 +0 +0 +2$/m);
   });
 
   test('comes into being after its profiles and before its API keys, and a killed load is resumed', async () => {

@@ -32,28 +32,27 @@ export type Figures = Record<(typeof names)[number], number>;
 export function figuresOf({ read }: Reading, tallies: Tallies, issues: Issues): Map<Entity, Figures> {
   const all = new Map<Entity, Figures>();
   for (const [entity, rows] of read) {
-    const own = fatesOf(tallies.of(entity));
-    const invalid = issues.count('invalid', entity);
     all.set(entity, {
       read: rows,
-      ...own,
-      invalid,
+      ...fatesOf(tallies.of(entity)),
+      invalid: issues.count('invalid', entity),
       conflicts: issues.count('username-conflict', entity),
-      refused: own.refused + invalid,
       warnings: issues.count(warnings, entity),
     });
   }
   return all;
 }
 
-function fatesOf({ created, updated, unchanged, kept, newer, duplicate, refused, taken }: Tally) {
+/** What became of rows, as it is shown. */
+export function fatesOf(tally: Tally) {
+  const { created, updated, unchanged, kept, newer, duplicate, refused, taken, invalid } = tally;
   return {
     created,
     updated,
     unchanged,
     kept: kept + newer,
     duplicates: duplicate,
-    refused: refused + taken,
+    refused: refused + taken + invalid,
   };
 }
 
