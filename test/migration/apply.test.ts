@@ -1,7 +1,7 @@
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
-import { lockRun } from '../../src/migration/runs/lock.ts';
+import { whileLocked } from '../../src/migration/runs/lock.ts';
 import { closeRedis } from '../../src/redis/connection/connect.ts';
 import { fsck } from '../../src/redis/fsck/fsck.ts';
 import { scanKeys } from '../../src/redis/connection/scan.ts';
@@ -132,12 +132,14 @@ describe('an apply', () => {
   test('is shown by status while it reads the source, before anything is written', async () => {
     const tool = createTool();
     expect((await tool.text('status')).out).toBe('No migration has been started yet.\n');
-    const first = await lockRun({ store, prefix: tool.prefix, epoch: 0 }, 'r');
-    expect((await tool.json('status')).json).toMatchObject({ runs: [{ run: 'r', phase: 'reading' }] });
-    expect((await tool.text('status', '--run', 'r')).out).toMatch(
-      /^Run r: reading the source \(process \d+ on .+\); nothing has been written yet\n$/,
-    );
-    await first.release();
+    const whileReading = async (look: () => Promise<void>) =>
+      await whileLocked({ store, prefix: tool.prefix, epoch: 0 }, 'r', look);
+    await whileReading(async () => {
+      expect((await tool.json('status')).json).toMatchObject({ runs: [{ run: 'r', phase: 'reading' }] });
+      expect((await tool.text('status', '--run', 'r')).out).toMatch(
+        /^Run r: reading the source \(process \d+ on .+\); nothing has been written yet\n$/,
+      );
+    });
     // It has read, and was refused.
     expect((await tool.text('status')).out).toBe('No migration has been started yet.\n');
     expect(await tool.text('status', '--run', 'r')).toMatchObject({
@@ -145,11 +147,11 @@ describe('an apply', () => {
       err: 'error: there is no run r: no migration has been started yet\n',
     });
     await tool.json('apply', '--source', writeSource({ profiles: profiles(1) }), '--run', 'r');
-    const second = await lockRun({ store, prefix: tool.prefix, epoch: 0 }, 'r');
-    expect((await tool.text('status')).out).toMatch(
-      /^Run r from .+: reading the source again .+; the previous round finished .+\n.+\nprofiles +100 % +1 /,
-    );
-    await second.release();
+    await whileReading(async () => {
+      expect((await tool.text('status')).out).toMatch(
+        /^Run r from .+: reading the source again .+; the previous round finished .+\n.+\nprofiles +100 % +1 /,
+      );
+    });
     expect((await tool.json('status')).json).toMatchObject({ runs: [{ phase: 'finished' }] });
   });
 

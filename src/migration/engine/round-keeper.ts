@@ -37,7 +37,7 @@ export function createRoundKeeper(
 ): RoundKeeper {
   const shares = new Map<Entity, number>();
   let isBegun = false;
-  let last = Date.now();
+  let savedAt = Date.now();
   let running: Promise<void> = Promise.resolve();
   let failed: unknown;
 
@@ -52,8 +52,8 @@ export function createRoundKeeper(
   /** Saves, if that is due, once `ready` resolves. */
   const soon = (ready?: () => Promise<void>): void => {
     if (failed !== undefined) throw failed;
-    if (!isBegun || Date.now() - last < saveInterval) return;
-    last = Date.now();
+    if (!isBegun || Date.now() - savedAt < saveInterval) return;
+    savedAt = Date.now();
     running = Promise.all([running, ready?.()])
       .then(save)
       .catch((error: unknown) => {

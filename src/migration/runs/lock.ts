@@ -14,19 +14,18 @@ interface Owner extends ProcessIdentity {
   id: string;
 }
 
+/** A run that this process applies. Its calls reject, and change nothing, once another process has the run. */
 export interface RunLock {
   readonly run: string;
   /** What claims the run and organizations, and what the scripts write under (lua/migration/run/claim.lua). */
   readonly claim: string;
   /** Aborted when the lock is lost, with a MigrationError. */
   readonly lost: AbortSignal;
-  /** Changes fields of the run's state; those that are undefined are removed. Rejects once another process has the run. */
+  /** Changes fields of the run's state; those that are undefined are removed. */
   save: (fields: Readonly<Record<string, string | undefined>>) => Promise<void>;
-  /** Removes the run's state. Rejects once another process has the run. */
+  /** Removes the run's state. */
   forget: () => Promise<void>;
-  /** Rejects once another process has the run. */
   check: () => Promise<void>;
-  release: () => Promise<void>;
 }
 
 type LockContext = RunStore & Pick<MigrationContext, 'epoch'>;
@@ -34,28 +33,17 @@ type LockContext = RunStore & Pick<MigrationContext, 'epoch'>;
 const lease = 15_000;
 
 /**
- * Prevents a second apply of a run. A lock is taken over immediately if its process is known to have ended, and
- * otherwise after its lease.
+ * Works under the lock of a run, which prevents a second apply. Rejects with a MigrationError if the lock is held or
+ * lost, or if Redis refuses a call because another process has taken the run over.
  */
-export async function lockRun({ store, prefix, epoch }: LockContext, run: string): Promise<RunLock> {
+export async function whileLocked<Result>(
+  { store, prefix, epoch }: LockContext,
+  run: string,
+  work: (lock: RunLock) => Promise<Result>,
+): Promise<Result> {
   const key = lockKey(prefix, run);
   const own = JSON.stringify({ id: randomUUID(), ...thisProcess() } satisfies Owner);
-  let token = 0;
-  for (let held = ''; ;) {
-    // Before the lock: whoever has that later than this process has a higher one.
-    token = await migrateToken(store, `${prefix}migration:token`);
-    const [outcome, found = ''] = await migrateLock(store, key, held, own, lease);
-    if (outcome === 'done') break;
-    const other = found === '' ? undefined : (JSON.parse(found) as Owner);
-    if (other !== undefined && !hasEnded(other)) {
-      throw new MigrationError(
-        `run ${run} is being applied by process ${other.pid} on ${other.host}: wait until it ends, or stop it; if it has died on another machine or in another container, try again in ${lease / 1000} s`,
-      );
-    }
-    held = found;
-  }
-  // From now on status shows the run, although the first reading may take long.
-  await store.sadd(runsKey(prefix), run);
+  const token = await takeLock({ store, prefix }, run, own);
   const lost = new AbortController();
   const stopRenewing = repeat(async () => {
     try {
@@ -66,43 +54,49 @@ export async function lockRun({ store, prefix, epoch }: LockContext, run: string
     }
   }, lease / 4);
   const claim = `${run}\n${epoch}\n${token}`;
-  const change = async (action: 'save' | 'forget', fields: object): Promise<void> => {
+  const change = async (action: 'claim' | 'save' | 'forget', fields: object = {}): Promise<void> => {
     const json = JSON.stringify(fields, (_, value: unknown) => value ?? null);
     await migrateState(store, runKey(prefix, run), claim, action, json);
   };
-  return {
-    run,
-    claim,
-    lost: lost.signal,
-    save: async (fields) => await change('save', fields),
-    forget: async () => await change('forget', {}),
-    check: async () => await change('save', {}),
-    release: async () => {
-      await stopRenewing();
-      await migrateLock(store, key, own, '', lease);
-    },
-  };
-}
-
-/**
- * Works under the lock of a run. Rejects with a MigrationError if the lock is lost, or if Redis refuses a call because
- * another process has taken it over.
- */
-export async function whileLocked<Result>(
-  context: LockContext,
-  run: string,
-  work: (lock: RunLock) => Promise<Result>,
-): Promise<Result> {
-  const lock = await lockRun(context, run);
   try {
-    await migrateState(context.store, runKey(context.prefix, run), lock.claim, 'claim', '{}');
-    const result = await work(lock);
-    lock.lost.throwIfAborted();
+    // From now on status shows the run, although the first reading may take long.
+    await store.sadd(runsKey(prefix), run);
+    await change('claim');
+    const result = await work({
+      run,
+      claim,
+      lost: lost.signal,
+      save: async (fields) => await change('save', fields),
+      forget: async () => await change('forget'),
+      check: async () => await change('save'),
+    });
+    lost.signal.throwIfAborted();
     return result;
   } catch (error) {
     throw /\bTAKENOVER /.test(String(error)) ? lockLost(run) : error;
   } finally {
-    await lock.release().catch(() => {});
+    await stopRenewing();
+    await migrateLock(store, key, own, '', lease).catch(() => {});
+  }
+}
+
+/**
+ * Takes the lock of a run, immediately if the process that holds it is known to have ended, and otherwise after its
+ * lease; the token of the apply.
+ */
+async function takeLock({ store, prefix }: RunStore, run: string, own: string): Promise<number> {
+  for (let held = ''; ;) {
+    // Before the lock: whoever has that later than this process has a higher one.
+    const token = await migrateToken(store, `${prefix}migration:token`);
+    const [outcome, found = ''] = await migrateLock(store, lockKey(prefix, run), held, own, lease);
+    if (outcome === 'done') return token;
+    const other = found === '' ? undefined : (JSON.parse(found) as Owner);
+    if (other !== undefined && !hasEnded(other)) {
+      throw new MigrationError(
+        `run ${run} is being applied by process ${other.pid} on ${other.host}: wait until it ends, or stop it; if it has died on another machine or in another container, try again in ${lease / 1000} s`,
+      );
+    }
+    held = found;
   }
 }
 
