@@ -16,7 +16,11 @@ interface Column {
   numeric?: boolean;
 }
 
-const nameColumns = groups.map((group): Column => ({ title: group, csv: (row) => nameIn(row, group) }));
+const nameColumns = groups.map((group): Column => ({
+  title: group,
+  csv: (row) => nameIn(row, group),
+  text: (row) => shortened(nameIn(row, group), 60),
+}));
 
 const callColumns: Column[] = [
   {
@@ -80,7 +84,7 @@ const callerColumns: Column[] = [
     title: 'user agents',
     csv: ({ userAgents }) => userAgents.map(({ userAgent }) => userAgent).join(' | '),
     text: ({ userAgents }) => {
-      const shown = userAgents.slice(0, 2).map(({ userAgent }) => shortened(userAgent));
+      const shown = userAgents.slice(0, 2).map(({ userAgent }) => shortened(userAgent, 30));
       const more = userAgents.length - shown.length;
       return [...shown, ...(more > 0 ? [`${more} more`] : [])].join(', ');
     },
@@ -171,7 +175,7 @@ function minute(instant: string | null): string {
   return instant === null ? '' : `${instant.slice(0, 10)} ${instant.slice(11, 16)}`;
 }
 
-function shortened(text: string): string {
+function shortened(text: string, most: number): string {
   const characters = Array.from(text);
-  return characters.length <= 30 ? text : `${characters.slice(0, 29).join('')}…`;
+  return characters.length <= most ? text : `${characters.slice(0, most - 1).join('')}…`;
 }

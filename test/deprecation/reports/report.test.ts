@@ -184,6 +184,20 @@ describe('the usage report', () => {
     await ledger.close();
   });
 
+  test('shortens long labels on a terminal only, where they would push the figures away', async () => {
+    const client = `${'🎮'.repeat(100)}${'x'.repeat(156)}`;
+    const { prefix, now, ledger } = await history(
+      '2027-03-01T00:00:00Z',
+      [['2027-03-01T10:00:00Z', { keyId: 'k_1', client }]],
+      '2027-03-01T12:00:00Z',
+    );
+    const result = await report(prefix, now, {});
+    expect(reportLines(result).join('\n')).toContain(` ${'🎮'.repeat(59)}…  `);
+    expect(reportCsv(result)).toContain(client);
+    expect(result.rows[0]?.client).toBe(client);
+    await ledger.close();
+  });
+
   test('can be grouped by several dimensions, in JSON, CSV and the terminal', async () => {
     const { prefix, now, ledger } = await history(
       '2027-03-01T00:00:00Z',
