@@ -1,4 +1,4 @@
-import { InvalidArgumentError, type Command } from 'commander';
+import type { Command } from 'commander';
 import { runProgram, watchOutput } from '../src/cli/shell.ts';
 
 /** Runs a developer's tool as a command line tool of the product runs: quiet without a reader, 2 for wrong usage. */
@@ -20,15 +20,4 @@ export function print(text: string): void {
 /** Reports progress on standard error. */
 export function say(line: string): void {
   process.stderr.write(line.endsWith('\n') ? line : `${line}\n`);
-}
-
-/** A parser for an option's value. */
-export function wholeNumberFrom(least: number): (text: string) => number {
-  return (text) => {
-    const value = /^\d+$/.test(text) ? Number(text) : NaN;
-    if (!Number.isSafeInteger(value) || value < least) {
-      throw new InvalidArgumentError(`It must be a whole number of at least ${least}.`);
-    }
-    return value;
-  };
 }

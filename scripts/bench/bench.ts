@@ -3,7 +3,8 @@ import { writeFileSync } from 'node:fs';
 import { availableParallelism, cpus } from 'node:os';
 import { Command } from 'commander';
 import { table } from '../../src/lib/system/terminal.ts';
-import { notesAndExamples, print, runTool, say, wholeNumberFrom } from '../program.ts';
+import { wholeNumber } from '../../src/cli/command-line.ts';
+import { notesAndExamples, print, runTool, say } from '../program.ts';
 import { openResources, type Plan } from './resources.ts';
 import { generator } from './load/load.ts';
 import type { Row, Section } from './report/section.ts';
@@ -18,7 +19,7 @@ import { workers } from './sections/workers.ts';
 
 const sections: readonly Section[] = [get, workers, put, names, lists, memory, migrate, cutover];
 
-const atLeastOne = wholeNumberFrom(1);
+const atLeastOne = wholeNumber(1);
 const program = new Command('npm run bench --')
   .description(
     'Compare the speed and memory of the bridge with those of simpler servers, on a Redis of its own.',

@@ -4,7 +4,8 @@ import { join } from 'node:path';
 import { Command, InvalidArgumentError, Option } from 'commander';
 import { counted, number } from '../../src/lib/numbers.ts';
 import { table } from '../../src/lib/system/terminal.ts';
-import { notesAndExamples, print, runTool, say, wholeNumberFrom } from '../program.ts';
+import { wholeNumber } from '../../src/cli/command-line.ts';
+import { notesAndExamples, print, runTool, say } from '../program.ts';
 import { drillCutover } from './cutover/drill.ts';
 import { describeCutoverResults } from './cutover/results.ts';
 import { drillFuzz } from './fuzz/drill.ts';
@@ -12,7 +13,7 @@ import { describeResults, drillHistories } from './history/drill.ts';
 import { faults } from './history/faults.ts';
 import { describeToolResults, drillTools } from './tools/drill.ts';
 
-const atLeastOne = wholeNumberFrom(1);
+const atLeastOne = wholeNumber(1);
 const exitCodes = 'Exit codes: 0 nothing violated, 1 a violation, 2 wrong usage.';
 const program = new Command('npm run drills --')
   .description('Break bridges, Redis servers and tools on purpose, and check that nothing is lost.')
@@ -34,7 +35,7 @@ program
   .command('history', { isDefault: true })
   .description('inject faults while clients call, and check that what they saw is linearizable')
   .option('--rounds <n>', 'number of rounds, shared among the faults', atLeastOne, 100)
-  .option('--seed <n>', 'seed of the calls and faults', wholeNumberFrom(0), 1)
+  .option('--seed <n>', 'seed of the calls and faults', wholeNumber(0), 1)
   .addOption(choice('--fault <pattern>', 'only the faults whose names match'))
   .addHelpText(
     'after',
@@ -111,9 +112,9 @@ ${exitCodes}`,
 program
   .command('fuzz')
   .description('attack a bridge over raw sockets, and check that it stays whole')
-  .option('--attacks <n>', 'number of random attacks, after the known ones', wholeNumberFrom(0), 100_000)
-  .option('--first <n>', 'number of the first random attack', wholeNumberFrom(0), 0)
-  .option('--seed <n>', 'seed of the random attacks', wholeNumberFrom(0), 1)
+  .option('--attacks <n>', 'number of random attacks, after the known ones', wholeNumber(0), 100_000)
+  .option('--first <n>', 'number of the first random attack', wholeNumber(0), 0)
+  .option('--seed <n>', 'seed of the random attacks', wholeNumber(0), 1)
   .addHelpText(
     'after',
     notesAndExamples(

@@ -1,6 +1,7 @@
 import { fileURLToPath } from 'node:url';
 import { Command } from 'commander';
-import { notesAndExamples, runTool, wholeNumberFrom } from '../program.ts';
+import { wholeNumber } from '../../src/cli/command-line.ts';
+import { notesAndExamples, runTool } from '../program.ts';
 import { rehearse } from './rehearse.ts';
 import { describeRehearsal, eventLine } from './report.ts';
 
@@ -14,7 +15,7 @@ interface Options {
 /** As built and shipped. */
 const program = [fileURLToPath(new URL('../../dist/scripts/profile-bridge.js', import.meta.url))];
 
-const atLeastOne = wholeNumberFrom(1);
+const atLeastOne = wholeNumber(1);
 const rehearsal = new Command('npm run rehearsal --')
   .description(
     'Go through a whole cut-over, with a return, from a stand-in for the legacy service, while clients call and two bridges are killed at random moments.',

@@ -58,6 +58,16 @@ export function parseId(value: string): string {
   return value;
 }
 
+/** A parser of whole numbers in this range, for an option's value. */
+export function wholeNumber(least: number, greatest?: number): (text: string) => number {
+  return (text) => {
+    const value = /^\d{1,9}$/.test(text) ? Number(text) : Number.NaN;
+    if (value >= least && value <= (greatest ?? value)) return value;
+    const range = greatest === undefined ? `of at least ${least}` : `from ${least} to ${greatest}`;
+    throw new InvalidArgumentError(`It must be a whole number ${range}.`);
+  };
+}
+
 /** An error as one line for the operator, with the remedy if one is known. */
 export function describeError(error: unknown): string {
   const message = error instanceof Error ? error.message : String(error);

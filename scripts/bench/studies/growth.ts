@@ -8,7 +8,8 @@ import { saveSettings } from '../../../src/redis/organizations.ts';
 import { usedMemory } from '../resources.ts';
 import { startRedis } from '../../../test/support/redis.ts';
 import { load, users, type Workload } from '../load/load.ts';
-import { print, runTool, wholeNumberFrom } from '../../program.ts';
+import { wholeNumber } from '../../../src/cli/command-line.ts';
+import { print, runTool } from '../../program.ts';
 import { pipeProfiles, type Crowd } from '../pipe.ts';
 import { avatar, avatarUrl, baseOf, createPlayerKey, playerKey, userId } from '../load/seed.ts';
 import { serveBridge, type Served } from '../servers/serve.ts';
@@ -19,10 +20,10 @@ const program = new Command('npx tsx scripts/bench/studies/growth.ts')
   .description(
     'Compare the cost of a request with few and with many profiles, by two bridges, each on a Redis of its own. Run "npm run build" first.',
   )
-  .argument('[many]', 'number of profiles of one bridge', wholeNumberFrom(1), 3_000_000)
-  .argument('[few]', 'number of profiles of the other one', wholeNumberFrom(1), 3000)
-  .argument('[rounds]', 'measure both this many times, in turn', wholeNumberFrom(1), 5)
-  .argument('[seconds]', 'length of one measurement', wholeNumberFrom(1), 2)
+  .argument('[many]', 'number of profiles of one bridge', wholeNumber(1), 3_000_000)
+  .argument('[few]', 'number of profiles of the other one', wholeNumber(1), 3000)
+  .argument('[rounds]', 'measure both this many times, in turn', wholeNumber(1), 5)
+  .argument('[seconds]', 'length of one measurement', wholeNumber(1), 2)
   .action(study);
 const organization = 'bridge';
 

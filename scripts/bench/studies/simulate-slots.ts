@@ -1,6 +1,7 @@
 import { Command, InvalidArgumentError } from 'commander';
 import { organizationBase } from '../../../src/redis/keys.ts';
-import { print, runTool, wholeNumberFrom } from '../../program.ts';
+import { wholeNumber } from '../../../src/cli/command-line.ts';
+import { print, runTool } from '../../program.ts';
 
 /*
  * Compared are slots dealt out in equal ranges, as `redis-cli --cluster create` does; whole slots moved to even out
@@ -12,7 +13,7 @@ const program = new Command('npx tsx scripts/bench/studies/simulate-slots.ts')
   .description(
     "Simulate how unevenly organizations load the masters of a cluster if their sizes follow Zipf's law, as those of customers do.",
   )
-  .argument('[organizations]', 'number of organizations', wholeNumberFrom(1), 10_000)
+  .argument('[organizations]', 'number of organizations', wholeNumber(1), 10_000)
   .argument('[s]', 'the n-th largest has 1/n^s of the largest', exponent, 1)
   .action(study);
 const slotCount = 16_384;

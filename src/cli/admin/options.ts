@@ -3,11 +3,6 @@ import { walletForm } from '../../domain/profile.ts';
 import { parseInstant, type Parsed } from '../../lib/iso8601.ts';
 import { parseId } from '../command-line.ts';
 
-export function parseWholeNumber(value: string): number {
-  if (!/^\d{1,9}$/.test(value)) throw new InvalidArgumentError('It must be a whole number.');
-  return Number(value);
-}
-
 export function parseHttpUrl(value: string): string {
   const isUrl = /^https?:\/\//i.test(value) && URL.canParse(value) && !/[\p{Cc}\s]/u.test(value);
   if (!isUrl || !value.isWellFormed()) {

@@ -6,10 +6,9 @@ import type { UsernameComparison } from '../../domain/usernames.ts';
 import { organizationRecord } from '../../migration/records/stored.ts';
 import { countHoldings, findSettings, listOrganizations, saveSettings } from '../../redis/organizations.ts';
 import { changeComparison, type ReindexOutcome } from '../../redis/reindex/reindex.ts';
-import { adminCommand, migrateCommand, parseId } from '../command-line.ts';
+import { adminCommand, migrateCommand, parseId, wholeNumber } from '../command-line.ts';
 import type { AdminCommand } from './command.ts';
 import { done, problem, UnknownOrganizationError, type AdminContext, type Report } from './context.ts';
-import { parseWholeNumber } from './options.ts';
 
 interface SetOptions {
   usernameMin?: number;
@@ -30,8 +29,8 @@ export function addOrg(program: AdminCommand): void {
     .command('set')
     .description('create an organization, or change the settings that are given')
     .argument('<organization>', 'organization id', parseId)
-    .option('--username-min <n>', 'minimum length of a username, in code points', parseWholeNumber)
-    .option('--username-max <n>', 'maximum length of a username, in code points', parseWholeNumber)
+    .option('--username-min <n>', 'minimum length of a username, in code points', wholeNumber(0))
+    .option('--username-max <n>', 'maximum length of a username, in code points', wholeNumber(0))
     .option('--username-pattern <re>', 'RE2 pattern that the whole username must match; "" for none')
     .addOption(
       new Option('--username-comparison <how>', 'when two usernames count as the same').choices([

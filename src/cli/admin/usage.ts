@@ -1,13 +1,14 @@
-import { InvalidArgumentError, Option } from 'commander';
+import { Option } from 'commander';
 import { ledgerDays } from '../../deprecation/ledger/keys.ts';
 import { retireCheck, retireCheckLines } from '../../deprecation/reports/retire-check.ts';
 import { reportUsage } from '../../deprecation/reports/report.ts';
 import { reportCsv, reportLines } from '../../deprecation/reports/report-text.ts';
 import { groups, readUsageQuery } from '../../deprecation/reports/usage-query.ts';
 import { printable } from '../../lib/system/terminal.ts';
+import { wholeNumber } from '../command-line.ts';
 import type { AdminCommand } from './command.ts';
 import { done, problem, type AdminContext, type Report } from './context.ts';
-import { idOption, parseTime, parseWholeNumber } from './options.ts';
+import { idOption, parseTime } from './options.ts';
 
 interface UsageOptions {
   from?: string;
@@ -41,7 +42,7 @@ export function addUsage(program: AdminCommand): void {
       'check whether the API can be retired: exit code 0 if no client called and all of that time was measured, else 1',
     )
     .addOption(idOption('--org <organization>', 'only for this organization (default: all)'))
-    .option('--days <n>', `how many days back to check, 1 to ${ledgerDays}`, parseDays, 30)
+    .option('--days <n>', `how many days back to check, 1 to ${ledgerDays}`, wholeNumber(1, ledgerDays), 30)
     .examples(
       'usage retire-check',
       'usage retire-check --org acme --days 60 --json',
@@ -54,12 +55,6 @@ export function addUsage(program: AdminCommand): void {
 function checkTime(text: string): string {
   parseTime(text);
   return text;
-}
-
-function parseDays(text: string): number {
-  const days = parseWholeNumber(text);
-  if (days < 1 || days > ledgerDays) throw new InvalidArgumentError(`It must be 1 to ${ledgerDays}.`);
-  return days;
 }
 
 async function showUsage(

@@ -1,6 +1,6 @@
 import { InvalidArgumentError, Option, type Command } from 'commander';
 import { readInstant } from '../../lib/iso8601.ts';
-import { parseId } from '../command-line.ts';
+import { parseId, wholeNumber } from '../command-line.ts';
 import { entityNames, isEntity, type Entity } from '../../migration/records/records.ts';
 
 /** Which source, what of it, and how it is read. */
@@ -54,15 +54,6 @@ export function addWriteOptions(command: Command): Command {
 
 export function runOption(what = "the run's name (default: derived from the source)"): Option {
   return new Option('--run <name>', what).argParser(parseRunName);
-}
-
-/** Reads a whole number in this range. */
-export function wholeNumber(least: number, greatest: number): (value: string) => number {
-  return (value) => {
-    const number = /^\d{1,9}$/.test(value) ? Number(value) : Number.NaN;
-    if (number >= least && number <= greatest) return number;
-    throw new InvalidArgumentError(`It must be a whole number from ${least} to ${greatest}.`);
-  };
 }
 
 const milliseconds: Readonly<Record<string, number>> = { s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 };

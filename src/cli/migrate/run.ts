@@ -13,15 +13,14 @@ import type { CommandResult } from './report/command-result.ts';
 import type { CliEnvironment } from './session.ts';
 import { verify } from './verify.ts';
 import { status } from './status.ts';
-import { describeError, examplesText, migrateCommand, configureErrorsAndHelp } from '../command-line.ts';
 import {
-  addSourceOptions,
-  addWriteOptions,
-  parseDuration,
-  parseEntities,
-  runOption,
+  describeError,
+  examplesText,
+  migrateCommand,
+  configureErrorsAndHelp,
   wholeNumber,
-} from './options.ts';
+} from '../command-line.ts';
+import { addSourceOptions, addWriteOptions, parseDuration, parseEntities, runOption } from './options.ts';
 
 /**
  * Runs the migration tool. Returns the exit code: 0 done, 1 ran and found a problem, 2 wrong usage or configuration,

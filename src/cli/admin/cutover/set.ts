@@ -15,10 +15,10 @@ import {
 import { cutoverKey, replayerKey } from '../../../redis/keys.ts';
 import { organizationsBeingLoaded } from '../../../migration/runs/runs.ts';
 import { counted, number } from '../../../lib/numbers.ts';
-import { adminCommand, parseId } from '../../command-line.ts';
+import { adminCommand, parseId, wholeNumber } from '../../command-line.ts';
 import type { AdminCommand } from '../command.ts';
 import { done, problem, type AdminContext, type Report } from '../context.ts';
-import { parseWholeNumber, repeatable } from '../options.ts';
+import { repeatable } from '../options.ts';
 import { findingLines, instanceLines } from './texts.ts';
 import type { RedisClient } from '../../../redis/connection/client.ts';
 
@@ -40,13 +40,8 @@ export function addSet(cutover: AdminCommand): void {
     .addArgument(new Argument('<mode>', 'the new mode').choices(modes))
     .option('--dry-run', 'only print whether the step is safe, the instances, and what would be done')
     .option('--force', 'switch although checks fail, or skip a mode')
-    .option('--wait <seconds>', 'how long to wait until the checks pass', parseWholeNumber, 0)
-    .option(
-      '--hold <seconds>',
-      'how long changes may be on hold while instances respond',
-      parseWholeNumber,
-      3,
-    )
+    .option('--wait <seconds>', 'how long to wait until the checks pass', wholeNumber(0), 0)
+    .option('--hold <seconds>', 'how long changes may be on hold while instances respond', wholeNumber(0), 3)
     .option(
       '--assume-stopped <instance>',
       'remove an instance that does not respond and has certainly ended; repeatable. One that is only cut off from Redis may still write to the legacy service',
