@@ -38,12 +38,13 @@ export function startReplayer(options: ReplayerOptions) {
   const delivery = createDelivery(options);
   const stopping = new AbortController();
   const { signal } = stopping;
+  const throttle = createThrottle(log, now, (reason) => void showPause(reason));
 
   async function run(): Promise<void> {
     let isFailing = false;
     while (!signal.aborted) {
       await sleep(lookInterval, undefined, { signal, ref: false }).catch(() => {});
-      if (signal.aborted || cutover.mode() !== 'reverse') continue;
+      if (signal.aborted || cutover.mode() !== 'reverse' || throttle.isStuck()) continue;
       try {
         const key = replayerKey(keyPrefix);
         if ((await store.exists(key)) === 1 || (await listed()).length === 0) continue;
@@ -64,15 +65,26 @@ export function startReplayer(options: ReplayerOptions) {
     return await queue.listed();
   }
 
-  /** Replays until nothing waits, the lease is lost, or the mode is another one. */
+  /**
+   * Replays until nothing waits, the lease is lost, the mode is another one, or this instance keeps failing where another
+   * one may not, as without a way to the legacy service.
+   */
   async function replayUnder(lease: Lease): Promise<void> {
-    const throttle = createThrottle(log, now, (reason) => void showPause(reason));
+    let hasBeenAnswered = false;
     let wake = (): void => {};
     const maySend = (): boolean => lease.isHeld() && cutover.mode() === 'reverse' && !signal.aborted;
     const context = {
       ...options,
       delivery,
-      throttle,
+      throttle: {
+        ...throttle,
+        answered: (): void => {
+          throttle.answered();
+          // Another instance may have left its reason for a pause.
+          if (!hasBeenAnswered) void showPause(undefined);
+          hasBeenAnswered = true;
+        },
+      },
       timeoutMs: legacy.timeoutMs,
       sender: `${cutover.id}/${randomUUID()}`,
       maySend,
@@ -83,7 +95,7 @@ export function startReplayer(options: ReplayerOptions) {
     const organizations = new Map<string, OrganizationReplay>();
     let lookedAt = -Infinity;
     try {
-      while (maySend()) {
+      while (maySend() && !throttle.isStuck()) {
         if (performance.now() - lookedAt >= lookInterval) {
           const found = await lookAround(organizations, (id) => replayOrganization(context, id));
           if (found === 0) return;

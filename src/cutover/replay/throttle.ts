@@ -7,6 +7,9 @@ export type Throttle = ReturnType<typeof createThrottle>;
 /** Requests in progress. Each may have a picture in memory. */
 const mostRequests = 16;
 
+/** Pauses without an answer between them after which another instance is given a chance: half a minute. */
+const mostPauses = 6;
+
 /** `now` is a monotonic clock, in ms. `onPause` is called at each pause with the reason, and when it is over. */
 export function createThrottle(log: Log, now: () => number, onPause: (reason: string | undefined) => void) {
   const refusedKeys = new Set<string>();
@@ -41,6 +44,8 @@ export function createThrottle(log: Log, now: () => number, onPause: (reason: st
       };
     },
     pause,
+    /** Whether so many pauses came one after the other that another instance may do better. */
+    isStuck: (): boolean => pauses >= mostPauses && now() < closedUntil,
     /** The legacy service has answered as expected, which removes the reason for a pause. */
     answered: (): void => {
       refusedKeys.clear();

@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto';
-import { connectLegacy } from '../../../src/cutover/forward/legacy.ts';
+import { connectLegacy, type Legacy as Connection } from '../../../src/cutover/forward/legacy.ts';
 import { createReplayCredentials } from '../../../src/cutover/replay/credentials.ts';
 import { createReplayQueue, type ReplayQueue } from '../../../src/cutover/replay/queue/queue.ts';
 import { createQueueing } from '../../../src/cutover/replay/queue/queueing.ts';
@@ -27,8 +27,8 @@ export interface Replaying {
   ban: (replacements: Record<string, string>) => Promise<void>;
   remove: (usernames: string[]) => Promise<void>;
   overwrite: (usernames: string[]) => Promise<void>;
-  /** Starts an instance's replayer; `now` is its clock. */
-  start: (id: string, now?: () => number) => Replayer;
+  /** Starts an instance's replayer; `now` is its clock, and `connection` its way to the legacy service. */
+  start: (id: string, now?: () => number, connection?: Connection) => Replayer;
   waiting: () => Promise<number>;
   close: () => Promise<void>;
 }
@@ -46,7 +46,7 @@ export async function openReplaying(store: RedisClient): Promise<Replaying> {
   const credentials = createReplayCredentials([randomBytes(32)]);
   const queueing = createQueueing({ kind: 'able', credentials }, 1000, createReplayListings(store, prefix));
   const legacy = await startLegacy();
-  const connection = connectLegacy(legacy.url, timeoutMs);
+  const ownConnection = connectLegacy(legacy.url, timeoutMs);
   await saveSettings(store, prefix, organizationId, defaultSettings);
   legacy.addKey('secret of k_admin', { organization: organizationId, role: 'admin' });
 
@@ -79,7 +79,7 @@ export async function openReplaying(store: RedisClient): Promise<Replaying> {
     remove: async (usernames) => expectKind(await removeDenied(await byAdmin(), usernames), 'removed'),
     overwrite: async (usernames) =>
       expectKind(await overwriteDenylist(await byAdmin(), usernames), 'overwritten'),
-    start: (id, now) =>
+    start: (id, now, connection = ownConnection) =>
       startReplayer({
         store,
         keyPrefix: prefix,
@@ -98,7 +98,7 @@ export async function openReplaying(store: RedisClient): Promise<Replaying> {
       return sum;
     },
     close: async () => {
-      await connection.close();
+      await ownConnection.close();
       await legacy.close();
     },
   };
