@@ -62,7 +62,7 @@ function* reasonsAgainst(evidence: Evidence, to: Mode, haveChangesStopped: boole
   // If no mode was ever set it is native, which can then be set permanently.
   const isFirst = !state.isStored && to === 'native';
   if (rule.kind === 'impossible' && !isFirst) {
-    yield { code: 'impossible', reason: rule.reason, remedy: 'see src/cutover/README.md, "Modes"' };
+    yield { code: 'impossible', reason: rule.reason, remedy: 'see src/cutover/README.md, "Runbook"' };
   }
   if (rule.kind === 'forced') {
     yield { code: 'not-the-next-mode', reason: rule.reason, remedy: 'add --force if intended' };

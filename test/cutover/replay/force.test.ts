@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { createReplayQueue } from '../../../src/cutover/replay/queue/queue.ts';
+import { replayAsideKey, replayKey } from '../../../src/redis/keys.ts';
 import { runTool } from '../../support/admin.ts';
 import { startLegacyBridge, type LegacyBridge } from '../legacy-bridge.ts';
 
@@ -46,4 +47,29 @@ test('cutover set native --force discards the changes that wait for their replay
   const name = await here.send(ada, 'GET', '/api/profile/');
   expect(await name.json()).toEqual({ username: 'Ada 2' });
   expect(here.legacy.organization(here.organization.id).profiles.size).toBe(0);
+});
+
+test('cutover set, run again after it was killed once the mode was switched, discards what that left', async () => {
+  const { redisUrl = '', keyPrefix } = here.bridge.config;
+  const { store } = here.bridge;
+  const { base } = here.organization;
+  await store.xadd(replayKey(base), '*', 'user', 'ada', 'sealed', 'key', 'kind', 'put', 'change', '{}');
+  const setAside = {
+    key: 'k',
+    role: 'player',
+    user: 'ada',
+    sealed: 'key',
+    kind: 'put',
+    change: '{}',
+    retry: '',
+  };
+  await store.hset(replayAsideKey(base), '1-0', JSON.stringify(setAside));
+  const env = { REDIS_URL: redisUrl, KEY_PREFIX: keyPrefix, ALLOW_EVICTION: '1' };
+  expect(await runTool(env, 'cutover set native')).toEqual({
+    code: 0,
+    out: 'The mode is native already.\n',
+    err: 'warning: changes that had not reached the legacy service were discarded: 1 put\n',
+  });
+  expect(await store.exists(replayKey(base))).toBe(0);
+  expect(JSON.parse((await store.hget(replayAsideKey(base), '1-0')) ?? '')).toMatchObject({ sealed: '' });
 });

@@ -64,8 +64,11 @@ async function set(context: AdminContext, to: Mode, options: SetOptions): Promis
   const unknown = await removeAssumed(store, keyPrefix, options);
   if (unknown !== undefined) return problem(unknown);
 
-  const { verdict, from, holds, instances } = await judgeUntilReady(context, store, to, options);
+  const queue = createReplayQueue(store, keyPrefix);
+  const { verdict, from, epoch, holds, instances } = await judgeUntilReady(context, store, to, options);
   if (holds && options.dryRun !== true) {
+    // A tool that was killed after its switch may have left something.
+    if (to !== 'reverse') await discardReplay(context, queue, epoch);
     return done({ switched: false, from, to }, `The mode is ${to} already.`);
   }
   if (options.dryRun === true) {
@@ -84,7 +87,6 @@ async function set(context: AdminContext, to: Mode, options: SetOptions): Promis
 
   for (const { reason } of verdict.reasons) context.err(`warning: ${reason}\n`);
   const by = `cutover set ${to}${options.force === true ? ' --force' : ''}`;
-  const queue = createReplayQueue(store, keyPrefix);
   const outcome = await switchMode(store, keyPrefix, {
     from,
     to,
@@ -94,18 +96,18 @@ async function set(context: AdminContext, to: Mode, options: SetOptions): Promis
     onProgress: (line) => context.err(`${line}\n`),
     beingLoaded: async () => await organizationsBeingLoaded(store, keyPrefix),
     // Changes have stopped, their adoptions have ended, and gaps are recorded: what is in doubt now remains in doubt.
-    obstacles: async () => {
+    obstacles: async (raisedEpoch) => {
       if (from === 'reverse') {
         return to === 'native' && options.force === true ? [] : await untilReplayed(store, keyPrefix, queue);
       }
       // What an earlier reverse may have left behind is out of date.
-      if (to === 'reverse') await queue.discard();
+      if (to === 'reverse') await queue.discard(raisedEpoch);
       if (options.force === true || authorityOf(to) === authorityOf(from)) return [];
       const { reasons } = judge(await gatherEvidence(store, keyPrefix), to, true);
-      return reasons.filter(({ code }) => ['unsettled', 'gap'].includes(code)).map(({ reason }) => reason);
+      return reasons.filter(({ code }) => ['unsettled', 'gap'].includes(code)).map(inWords);
     },
   });
-  if (outcome.kind === 'switched' && from === 'reverse') await discardReplay(context, queue);
+  if (outcome.kind === 'switched' && from === 'reverse') await discardReplay(context, queue, outcome.epoch);
   return report(outcome, from, to, options);
 }
 
@@ -133,13 +135,13 @@ async function untilReplayed(store: RedisClient, keyPrefix: string, queue: Repla
 }
 
 /** After leaving reverse: nothing is replayed any more, and no API key is left behind. */
-async function discardReplay(context: AdminContext, queue: ReplayQueue): Promise<void> {
-  const kinds = Object.entries(await queue.discard()).filter(([, count]) => count > 0);
+async function discardReplay(context: AdminContext, queue: ReplayQueue, epoch: number): Promise<void> {
+  const kinds = Object.entries(await queue.discard(epoch)).filter(([, count]) => count > 0);
   if (kinds.length > 0) {
     const what = kinds.map(([kind, count]) => `${number(count)} ${kind}`).join(', ');
     context.err(`warning: changes that had not reached the legacy service were discarded: ${what}\n`);
   }
-  await queue.forgetKeys();
+  await queue.forgetKeys(epoch);
 }
 
 async function judgeUntilReady(
@@ -151,12 +153,12 @@ async function judgeUntilReady(
   const deadline = performance.now() + wait * 1000;
   for (;;) {
     const evidence = await gatherEvidence(store, context.config().keyPrefix);
-    const { mode: from, isStored, underWay, instances } = evidence.state;
+    const { mode: from, epoch, isStored, underWay, instances } = evidence.state;
     const verdict = judge(evidence, to);
     const holds = from === to && isStored && underWay === undefined;
     const isOver =
       holds || verdict.ready || force === true || dryRun === true || performance.now() >= deadline;
-    if (isOver || context.signal.aborted) return { verdict, from, holds, instances };
+    if (isOver || context.signal.aborted) return { verdict, from, epoch, holds, instances };
     await sleep(1000, undefined, { signal: context.signal }).catch(() => {});
   }
 }
@@ -180,13 +182,17 @@ async function removeAssumed(
 }
 
 function notSwitched(from: Mode, verdict: Verdict, blocking: readonly Finding[]): Report {
-  const why = blocking.map(({ reason, remedy }) => `${reason}: ${remedy}`).join('; ');
+  const why = blocking.map(inWords).join('; ');
   const hint = blocking.some(blocksEvenForced) ? '' : ' (--force switches anyway)';
   const others = verdict.reasons.filter((finding) => !blocking.includes(finding));
   return problem(`not switched from ${from} to ${verdict.to}: ${why}${hint}`, {
     json: { switched: false, from, ...verdict },
     text: findingLines({ ...verdict, reasons: others }).join('\n'),
   });
+}
+
+function inWords({ reason, remedy }: Finding): string {
+  return `${reason}: ${remedy}`;
 }
 
 function report(outcome: SwitchOutcome, from: Mode, to: Mode, { hold }: SetOptions): Report {

@@ -36,8 +36,10 @@ const retryEntry = script<[listing: string, id: string], number>('cutover/replay
 const sendEntryAgain = script<[listing: string, fields: string, sender: string], string>(
   'cutover/replay/send_again',
 );
-const discardEntries = script<[count: number], AcceptedChange['kind'][]>('cutover/replay/discard');
-const forgetKeys = script<[], number>('cutover/replay/forget_keys');
+const discardEntries = script<[count: number, epoch: number], AcceptedChange['kind'][]>(
+  'cutover/replay/discard',
+);
+const forgetKeys = script<[epoch: number], number>('cutover/replay/forget_keys');
 
 export interface Acceptance {
   /** The public id of the API key. */
@@ -183,13 +185,16 @@ export function createReplayQueue(store: RedisClient, prefix: string) {
     /** Discards a change that was set aside; false if there is none. */
     drop: async (organizationId: string, id: string): Promise<boolean> =>
       (await store.hdel(replayAsideKey(baseOf(organizationId)), id)) === 1,
-    /** Removes everything that waits, but not what is set aside; how much was discarded, by kind of change. */
-    discard: async (): Promise<Record<AcceptedChange['kind'], number>> => {
+    /**
+     * Removes everything that waits, but not what is set aside; how much was discarded, by kind of change. Nothing if a
+     * later switch has raised the epoch, since this process was held up.
+     */
+    discard: async (epoch: number): Promise<Record<AcceptedChange['kind'], number>> => {
       const counts = { put: 0, ban: 0, remove: 0, overwrite: 0 };
       for await (const ids of organizations()) {
         const discardIn = async (id: string): Promise<void> => {
           for (;;) {
-            const kinds = await discardEntries(store, baseOf(id), discardedAtOnce);
+            const kinds = await discardEntries(store, baseOf(id), discardedAtOnce, epoch);
             for (const kind of kinds) counts[kind] += 1;
             if (kinds.length < discardedAtOnce) return;
           }
@@ -199,9 +204,9 @@ export function createReplayQueue(store: RedisClient, prefix: string) {
       return counts;
     },
     /** After the mode has left reverse: removes the API keys of what is set aside, and what is left of empty queues. */
-    forgetKeys: async (): Promise<void> => {
+    forgetKeys: async (epoch: number): Promise<void> => {
       for await (const ids of organizations()) {
-        await Promise.all(ids.map((id) => forgetKeys(store, baseOf(id))));
+        await Promise.all(ids.map((id) => forgetKeys(store, baseOf(id), epoch)));
       }
     },
   };

@@ -11,7 +11,7 @@ import { currentProfile } from '../../../../src/cutover/replay/current-state.ts'
 import { createReplayQueue, type ReplayQueue } from '../../../../src/cutover/replay/queue/queue.ts';
 import { defaultSettings } from '../../../../src/domain/settings.ts';
 import { banUsernames, overwriteDenylist, removeDenied } from '../../../../src/redis/denylist.ts';
-import { organizationBase, unreferencedPicturesKey } from '../../../../src/redis/keys.ts';
+import { organizationBase, settingsKey, unreferencedPicturesKey } from '../../../../src/redis/keys.ts';
 import { createReplayListings, type ReplayListings } from '../../../../src/redis/replay-listings.ts';
 import { registerOrganization, saveSettings } from '../../../../src/redis/organizations.ts';
 import { putProfile } from '../../../../src/redis/profiles.ts';
@@ -284,12 +284,19 @@ describe('the queue', () => {
     await put('ada', { picture: null });
     await overwriteDenylist(await byAdmin(), ['a']);
     await removeDenied(await byAdmin(), ['a']);
-    expect(await queue.discard()).toEqual({ put: 2, ban: 0, remove: 1, overwrite: 1 });
+    expect(await queue.discard(0)).toEqual({ put: 2, ban: 0, remove: 1, overwrite: 1 });
     expect(await waiting()).toEqual([]);
-    await queue.forgetKeys();
+    await queue.forgetKeys(0);
     expect(await store.keys(`${base}cutover:*`)).toEqual([]);
     expect(await store.zrange(unreferencedPicturesKey(base), '0', '-1')).toEqual(['one.png']);
   });
+});
+
+test('a tool that was held up until a later switch discards nothing', async () => {
+  await put('ada', { username: 'Ada' });
+  await store.hset(settingsKey(base), 'epoch', '2');
+  expect(await queue.discard(1)).toEqual({ put: 0, ban: 0, remove: 0, overwrite: 0 });
+  expect(await waiting()).toHaveLength(1);
 });
 
 describe('a change that was set aside', () => {
@@ -332,7 +339,7 @@ describe('a change that was set aside', () => {
 
   test('keeps no API key once the mode has left reverse', async () => {
     await setAside();
-    await queue.forgetKeys();
+    await queue.forgetKeys(0);
     const [listed] = await queue.listSetAside(organizationId);
     expect(listed).toMatchObject({ sealedKey: '', change: { kind: 'put', username: 'Ada' } });
     expect(listed && credentials.open(listed)).toBeUndefined();

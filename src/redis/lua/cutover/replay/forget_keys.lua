@@ -4,9 +4,11 @@
 -- organization whose changes are not queued any more.
 --
 -- KEYS[1]  <prefix>{organization}:
+-- ARGV[1]  the epoch under which nothing is queued any more: nothing is removed if a later switch has raised it
 --
 -- how many keys were removed
 local removed = 0
+if tonumber(redis.call('HGET', settings_key(), 'epoch') or '0') > tonumber(ARGV[1]) then return removed end
 local aside = redis.call('HGETALL', replay_aside_key())
 for i = 1, #aside, 2 do
   local fields = cjson.decode(aside[i + 1])
