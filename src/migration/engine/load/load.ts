@@ -29,7 +29,7 @@ import { readRecords } from '../stored/read.ts';
  */
 export interface Load {
   /** Begins to load an organization that Redis does not know. */
-  claim: (organization: Organization) => Promise<void> | undefined;
+  begin: (organization: Organization) => Promise<void> | undefined;
   /** Writes records of organizations that are being loaded, or sets them aside. Resolves when there is room for more. */
   take: (entity: Entity, items: readonly Item[], aside: Spool) => Promise<void>;
   /** Resolves when all accepted records are written. */
@@ -104,8 +104,8 @@ export function createLoad(
     for (const item of items) {
       const { record, organization, seq, isRepeated } = item;
       const { userId, username } = record;
-      const form = username === undefined ? '' : normalizedName(username, organization.settings.comparison);
-      names.add({ organization, form, userId, seq, isWritten: !isRepeated });
+      const name = username === undefined ? '' : normalizedName(username, organization.settings.comparison);
+      names.add({ organization, name, userId, seq, isWritten: !isRepeated });
       if (isRepeated) {
         const where = item.where();
         aside.add({ seq, entity: 'profiles', where, outcome: 'created', isRepeated, record });
@@ -152,7 +152,7 @@ export function createLoad(
   };
 
   return {
-    claim: (organization) =>
+    begin: (organization) =>
       organization.exists || organization.isLoading ? undefined : begin(organization),
     take: (entity, items, aside) => {
       // Rejects rather than throws: whoever reads waits for the chunks before this one.
@@ -180,11 +180,11 @@ export function createLoad(
           contested = [];
           return setAside(own, aside);
         },
-        onDenied: ({ organization, userId, seq, form }) => {
+        onDenied: ({ organization, userId, seq, name }) => {
           const where = places.where(seq);
-          const detail = `username ${JSON.stringify(form)} is on the denylist: it is kept`;
+          const detail = `username ${JSON.stringify(name)} is on the denylist: it is kept`;
           const issue = { entity: 'profiles', reason: 'denied-name-in-use', where, detail } as const;
-          issues.add({ ...issue, organizationId: organization.id, userId, username: form });
+          issues.add({ ...issue, organizationId: organization.id, userId, username: name });
         },
       });
       if (contested.length > 0) await setAside(contested, aside);

@@ -16,8 +16,8 @@ export function bucketCount(names: number): number {
 /** A record of a user with the name, if any, that the user is to have. */
 export interface NameClaim {
   organization: Organization;
-  /** '' for none. */
-  form: string;
+  /** Normalized; '' for none. */
+  name: string;
   userId: string;
   /** Rows of the source before the record. */
   seq: number;
@@ -28,7 +28,7 @@ export interface NameClaim {
 /** The name index of organizations that are loaded: it is written when all names are known. */
 export interface NameIndex {
   add: (claim: NameClaim) => void;
-  deny: (organization: Organization, form: string) => void;
+  deny: (organization: Organization, name: string) => void;
   /** Writes the index, without the names that several users want and those of records that `isContested`. */
   write: (handlers: {
     isContested: (claim: NameClaim) => boolean;
@@ -47,35 +47,35 @@ export function createNameIndex(
   const owners = new Map<string, Organization>();
   const numbers = new Map<Organization, string>();
   let added = 0;
-  const add = (organization: Organization, place: string, form: string, rest: string): void => {
+  const add = (organization: Organization, place: string, name: string, rest: string): void => {
     let number = numbers.get(organization);
     if (number === undefined) {
       number = String(numbers.size);
       numbers.set(organization, number);
       owners.set(number, organization);
     }
-    lines.add(partitionOf(place), number + separator + form + separator + place + rest);
+    lines.add(partitionOf(place), number + separator + name + separator + place + rest);
   };
   return {
-    add: ({ organization, form, userId, seq, isWritten }) => {
+    add: ({ organization, name, userId, seq, isWritten }) => {
       added += 1;
       // Records without a name are spread as well.
-      const place = placeOf(form === '' ? userId : form);
+      const place = placeOf(name === '' ? userId : name);
       const state = isWritten ? written : setAside;
-      add(organization, place, form, state + userId + separator + seq);
+      add(organization, place, name, state + userId + separator + seq);
     },
-    deny: (organization, form) => add(organization, placeOf(form), form, denied),
+    deny: (organization, name) => add(organization, placeOf(name), name, denied),
     write: async ({ isContested, onContested, onDenied }) => {
       const buckets = createBucketWriter(sender);
       let count = 0;
       for (const own of lines.all()) {
         let found = 0;
-        for (const { form, place, isDenied, claims } of namesIn(own, owners)) {
-          const isShared = form !== '' && claims.some(({ userId }) => userId !== claims[0]?.userId);
+        for (const { name, place, isDenied, claims } of namesIn(own, owners)) {
+          const isShared = name !== '' && claims.some(({ userId }) => userId !== claims[0]?.userId);
           for (const claim of claims) {
             if (isDenied) onDenied(claim);
             if (isShared || isContested(claim)) await onContested(claim);
-            else if (form !== '') buckets.add(claim, place);
+            else if (name !== '') buckets.add(claim, place);
           }
           found += claims.length;
         }
@@ -91,23 +91,23 @@ export function createNameIndex(
 // What a line says about a name.
 const [denied, setAside, written] = ['d', 'a', 'w'];
 
-interface Name {
-  /** '' for all records without one. */
-  form: string;
+interface IndexedName {
+  /** Normalized; '' for all records without one. */
+  name: string;
   place: string;
   isDenied: boolean;
   claims: NameClaim[];
 }
 
 /** Groups the lines about one name. */
-function namesIn(lines: readonly string[], owners: ReadonlyMap<string, Organization>): Iterable<Name> {
-  const names = new Map<string, Name>();
+function namesIn(lines: readonly string[], owners: ReadonlyMap<string, Organization>): Iterable<IndexedName> {
+  const names = new Map<string, IndexedName>();
   for (const line of lines) {
     const numberEnd = line.indexOf(separator);
-    const formEnd = line.indexOf(separator, numberEnd + 1);
-    const placeEnd = formEnd + 1 + placeLength;
-    const form = line.slice(numberEnd + 1, formEnd);
-    const key = line.slice(0, formEnd);
+    const nameEnd = line.indexOf(separator, numberEnd + 1);
+    const placeEnd = nameEnd + 1 + placeLength;
+    const name = line.slice(numberEnd + 1, nameEnd);
+    const key = line.slice(0, nameEnd);
     const state = line[placeEnd];
     const organization = owners.get(line.slice(0, numberEnd));
     let claims: NameClaim[] = [];
@@ -115,15 +115,15 @@ function namesIn(lines: readonly string[], owners: ReadonlyMap<string, Organizat
       const userEnd = line.indexOf(separator, placeEnd);
       const userId = line.slice(placeEnd + 1, userEnd);
       const seq = Number(line.slice(userEnd + 1));
-      claims = [{ organization, form, userId, seq, isWritten: state === written }];
+      claims = [{ organization, name, userId, seq, isWritten: state === written }];
     }
-    const name = names.get(key);
-    if (name === undefined) {
-      const place = line.slice(formEnd + 1, placeEnd);
-      names.set(key, { form, place, isDenied: state === denied, claims });
+    const known = names.get(key);
+    if (known === undefined) {
+      const place = line.slice(nameEnd + 1, placeEnd);
+      names.set(key, { name, place, isDenied: state === denied, claims });
     } else {
-      name.isDenied ||= state === denied;
-      name.claims.push(...claims);
+      known.isDenied ||= state === denied;
+      known.claims.push(...claims);
     }
   }
   return names.values();
@@ -141,13 +141,13 @@ function createBucketWriter(sender: RowSender) {
     count = 0;
   };
   return {
-    add: ({ organization, form, userId }: NameClaim, place: string): void => {
+    add: ({ organization, name, userId }: NameClaim, place: string): void => {
       let rows = held.get(organization);
       if (rows === undefined) held.set(organization, (rows = new Map()));
       const bucket = bucketOf(place, bucketCount(organization.namesToCome));
       const row = rows.get(bucket);
-      if (row === undefined) rows.set(bucket, [String(bucket), form, userId]);
-      else row.push(form, userId);
+      if (row === undefined) rows.set(bucket, [String(bucket), name, userId]);
+      else row.push(name, userId);
       count += 1;
     },
     room: async (): Promise<void> => {

@@ -85,8 +85,8 @@ export async function assessSource(
   };
   progress.next();
   const onInvalid = (entity: Entity): void => tallies.add(entity, undefined, 'invalid');
-  const claim = load?.claim;
-  const reading = await readSource(scope, context, { phase, claim, take, onInvalid, onAccepted });
+  const onOrganization = load?.begin;
+  const reading = await readSource(scope, context, { phase, onOrganization, take, onInvalid, onAccepted });
   const assessment = (renames: Rename[]): Assessment => ({
     reading,
     spool,

@@ -63,7 +63,7 @@ export interface ReadHandlers {
   /** What the progress shows before the entity's name. */
   phase: string;
   /** Called for the organization of every record, before the record is taken. */
-  claim?: ((organization: Organization) => Promise<void> | undefined) | undefined;
+  onOrganization?: ((organization: Organization) => Promise<void> | undefined) | undefined;
   /** Gets every record, some at a time; several calls are in progress at once, except for repeated identities. */
   take: (entity: Entity, items: readonly Item[]) => Promise<unknown>;
   /** Called for every row that is not a record. */
@@ -85,7 +85,7 @@ const aheadAllowed = 24 * 60 * 60_000;
 export async function readSource(
   scope: Scope,
   context: MigrationContext,
-  { phase, claim, take, onInvalid, onAccepted }: ReadHandlers,
+  { phase, onOrganization, take, onInvalid, onAccepted }: ReadHandlers,
 ): Promise<Reading> {
   const { issues, organizations, progress, signal } = context;
   const reading: Reading = {
@@ -123,8 +123,8 @@ export async function readSource(
         if (entity === 'organizations') await organizations.plan(id, organizationSettings(record));
         const found = organizations.find(id);
         const organization = found instanceof Promise ? await found : found;
-        const claiming = claim?.(organization);
-        if (claiming !== undefined) await claiming;
+        const waiting = onOrganization?.(organization);
+        if (waiting !== undefined) await waiting;
         if (id !== lastId) namespace = namespaceOf(entity, id);
         lastId = id;
         const identity = identityOf(entity, record, organization);
