@@ -18,6 +18,7 @@ const hostileLabels = [
   'gpj.\u202etxt\u2066',
   'x'.repeat(200),
   '👩‍👩‍👧🎮',
+  'two  spaces',
 ];
 
 describeInBrowser('the dashboard in a browser', () => {
@@ -260,6 +261,7 @@ describeInBrowser('the dashboard in a browser', () => {
     for (const text of hostileLabels.slice(0, 3)) {
       expect(await page.locator('#calling th > bdi').getByText(text, { exact: true }).count()).toBe(1);
     }
+    expect(await page.locator('#calling th > bdi').allInnerTexts()).toContain('two  spaces');
     expect(await page.getByText('gpj.‹202E›txt‹2066›').count()).toBeGreaterThan(1);
     expect(await page.locator('img, body script').count()).toBe(0);
     expect(await page.locator('.chart .day title').last().textContent()).toContain(hostileLabels[0]);
