@@ -73,3 +73,17 @@ test('cutover set, run again after it was killed once the mode was switched, dis
   expect(await store.exists(replayKey(base))).toBe(0);
   expect(JSON.parse((await store.hget(replayAsideKey(base), '1-0')) ?? '')).toMatchObject({ sealed: '' });
 });
+
+test('cutover aside retry is refused in a mode in which nothing is replayed', async () => {
+  const { redisUrl = '', keyPrefix } = here.bridge.config;
+  const env = { REDIS_URL: redisUrl, KEY_PREFIX: keyPrefix, ALLOW_EVICTION: '1' };
+  expect(await runTool(env, 'cutover aside retry --all')).toEqual({
+    code: 1,
+    out: '',
+    err: 'error: the mode is native, in which nothing is replayed to the legacy service: drop these changes (profile-bridge admin cutover aside drop)\n',
+  });
+  expect(await runTool(env, 'cutover aside drop --all')).toMatchObject({
+    code: 0,
+    out: '1 change dropped.\n',
+  });
+});

@@ -1,6 +1,7 @@
 import { Option } from 'commander';
 import type { SetAsideChange } from '../../../cutover/replay/queue/changes.ts';
 import { createReplayQueue, type ReplayQueue } from '../../../cutover/replay/queue/queue.ts';
+import { readCutover } from '../../../cutover/switch/registry.ts';
 import { formatInstant } from '../../../lib/iso8601.ts';
 import { counted } from '../../../lib/numbers.ts';
 import { adminCommand } from '../../command-line.ts';
@@ -51,8 +52,9 @@ export function addAside(cutover: AdminCommand): void {
 }
 
 async function listAside(context: AdminContext, { org }: AsideOptions): Promise<Report> {
+  const { store, keyPrefix } = await context.open();
   const changes: SetAsideChange[] = [];
-  for await (const some of setAsideIn(await openQueue(context), org)) changes.push(...some);
+  for await (const some of setAsideIn(createReplayQueue(store, keyPrefix), org)) changes.push(...some);
   const shown = changes.map(({ id, at, setAsideAt, caller, change, status, reason }) => ({
     id,
     organizationId: caller.organizationId,
@@ -80,7 +82,14 @@ async function decide(
   if (all === ids.length > 0) {
     return { kind: 'usage', message: 'name the ids of changes, or add --all' };
   }
-  const queue = await openQueue(context);
+  const { store, keyPrefix } = await context.open();
+  const { mode } = await readCutover(store, keyPrefix);
+  if (act === 'retry' && mode !== 'reverse') {
+    return problem(
+      `the mode is ${mode}, in which nothing is replayed to the legacy service: drop these changes (${adminCommand} cutover aside drop)`,
+    );
+  }
+  const queue = createReplayQueue(store, keyPrefix);
   const wanted = new Set(ids);
   let decided = 0;
   for await (const changes of setAsideIn(queue, org)) {
@@ -100,11 +109,6 @@ async function decide(
     json,
     text,
   });
-}
-
-async function openQueue(context: AdminContext): Promise<ReplayQueue> {
-  const { store, keyPrefix } = await context.open();
-  return createReplayQueue(store, keyPrefix);
 }
 
 /** The changes set aside, organization by organization. */
