@@ -2,7 +2,7 @@ import type { Log } from '../../log.ts';
 import type { RedisClient } from '../../redis/connection/client.ts';
 import { deprecationHeaders } from './headers.ts';
 import { policyKey } from '../ledger/keys.ts';
-import type { Edit } from './policy-edits.ts';
+import { clearLayer, type Edit } from './policy-edits.ts';
 import { layerPolicy, servesAllUntil, type DeprecationPolicy, type PolicyLayer } from './policy.ts';
 import { repeat } from '../../lib/repeat.ts';
 import { script } from '../../redis/connection/script-loader.ts';
@@ -36,6 +36,10 @@ interface WatchOptions {
   baseUrl?: string | undefined;
   log: Log;
 }
+
+/** What is wrong if something else is stored in place of a policy, and the remedy. */
+export const invalidPolicy =
+  'the stored deprecation policy is invalid (profile-bridge admin deprecation clear removes it)';
 
 /** How often the policy is read, in ms: a change is to take effect within five seconds. */
 const pollMs = 2000;
@@ -73,10 +77,7 @@ export async function watchPolicy(
     }
     const stored = text === known ? 'known' : readStored(text);
     if (stored === undefined) {
-      warnOnce(
-        'the stored deprecation policy is invalid (profile-bridge admin deprecation clear removes it)',
-        policyKey(prefix),
-      );
+      warnOnce(invalidPolicy, policyKey(prefix));
       return;
     }
     hasTrouble = false;
@@ -89,9 +90,12 @@ export async function watchPolicy(
   return Object.assign(watch, { close: repeat(refresh, pollMs) });
 }
 
-/** The operator's own layer, as stored. An invalid one counts as empty. */
-export async function readOperatorLayer(store: RedisClient, prefix: string): Promise<OperatorPolicy> {
-  return readStored(await store.get(policyKey(prefix))) ?? emptyPolicy;
+/** The operator's own layer, as stored; undefined if it is invalid. */
+export async function readOperatorLayer(
+  store: RedisClient,
+  prefix: string,
+): Promise<OperatorPolicy | undefined> {
+  return readStored(await store.get(policyKey(prefix)));
 }
 
 export type Changed =
@@ -114,7 +118,9 @@ export async function changePolicy(
     const text = await store.get(key);
     // If the reply to an attempt is lost, the client sends it again.
     if (attempt !== undefined && text === attempt.text) return attempt.changed;
-    const stored = readStored(text) ?? emptyPolicy;
+    const readable = readStored(text);
+    if (readable === undefined && edit !== clearLayer) return { kind: 'refused', reasons: [invalidPolicy] };
+    const stored = readable ?? emptyPolicy;
     const edited = edit(stored.layer, defaults, now);
     if (edited.kind === 'refused') return edited;
     const next: OperatorPolicy = { version: stored.version + 1, changedAt: now, layer: edited.layer };

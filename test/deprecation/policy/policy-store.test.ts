@@ -49,9 +49,9 @@ describe('the policy in Redis', () => {
     );
     const outcomes = await Promise.all(changes);
     expect(outcomes.map(({ kind }) => kind)).toEqual(Array(20).fill('changed'));
-    const { layer, version } = await readOperatorLayer(redis, prefix);
-    expect(layer.brownouts).toHaveLength(20);
-    expect(version).toBe(20);
+    const stored = await readOperatorLayer(redis, prefix);
+    expect(stored?.layer.brownouts).toHaveLength(20);
+    expect(stored?.version).toBe(20);
     await Promise.all(clients.map(closeRedis));
   });
 

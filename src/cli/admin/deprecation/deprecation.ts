@@ -1,7 +1,7 @@
 import { Option } from 'commander';
 import { readContractPolicy } from '../../../deprecation/policy/contract-policy.ts';
 import { clearInLayer, clearLayer, setInLayer, type Edit } from '../../../deprecation/policy/policy-edits.ts';
-import { changePolicy, readOperatorLayer } from '../../../deprecation/policy/policy-store.ts';
+import { changePolicy, invalidPolicy, readOperatorLayer } from '../../../deprecation/policy/policy-store.ts';
 import {
   describeExempt,
   layerPolicy,
@@ -79,7 +79,9 @@ function brownoutName(text: string): string {
 
 async function showPolicy(context: AdminContext): Promise<Report> {
   const { store, keyPrefix } = await context.open();
-  const { version, changedAt, layer } = await readOperatorLayer(store, keyPrefix);
+  const stored = await readOperatorLayer(store, keyPrefix);
+  if (stored === undefined) return problem(invalidPolicy);
+  const { version, changedAt, layer } = stored;
   const origin =
     version === 0
       ? 'Nothing is set here: these settings come from openapi.yaml and the environment.'
@@ -129,8 +131,8 @@ async function clearPolicy(context: AdminContext, options: ClearOptions): Promis
   };
   if (Object.values(removals).flat().length > 0) return await change(context, clearInLayer(removals));
   const { store, keyPrefix } = await context.open();
-  const { layer } = await readOperatorLayer(store, keyPrefix);
-  const before = formatSetOptions(layer, Date.now());
+  const stored = await readOperatorLayer(store, keyPrefix);
+  const before = formatSetOptions(stored?.layer ?? {}, Date.now());
   const notes = before === '' ? [] : [`To undo: ${adminCommand} deprecation set ${before}`];
   return await change(context, clearLayer, ...notes);
 }

@@ -183,6 +183,17 @@ describe('deprecation clear', () => {
     expect(await show()).toEqual({ ...before, version: before.version + 2 });
   });
 
+  test('removes a stored policy that is invalid, which other commands report and leave as it is', async () => {
+    await store.set(policyKey(prefix), '{"layer":{"brownout":1}}');
+    for (const command of ['show', 'set --sunset 2028-01-01', 'clear --sunset']) {
+      const { code, err } = await admin(`deprecation ${command}`);
+      expect([command, code]).toEqual([command, 1]);
+      expect(err).toContain('the stored deprecation policy is invalid');
+    }
+    expect((await admin('deprecation clear')).code).toBe(0);
+    expect(await show()).toMatchObject({ sunsetAt: '2027-12-31T23:59:59Z', version: 1 });
+  });
+
   test('refuses to remove an exemption that is not set', async () => {
     const refused = await admin('deprecation clear --sunset --exempt-org nobody');
     expect(refused).toMatchObject({ code: 1, out: '' });
