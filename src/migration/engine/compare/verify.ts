@@ -153,9 +153,9 @@ async function verifyBucket(
   bucket: string,
 ): Promise<number> {
   const [count, others] = await migrateReadNames(store, organization.base, organization.index, bucket);
-  for (const [form, user, name] of others) {
-    if (name !== null && normalizedName(name, organization.settings.comparison) === form) continue;
-    const detail = `leads from ${JSON.stringify(form)} to user ${JSON.stringify(user)}, whose username is ${name === null ? 'absent' : JSON.stringify(name)}: run profile-bridge admin fsck --repair`;
+  for (const [normalized, user, name] of others) {
+    if (name !== null && normalizedName(name, organization.settings.comparison) === normalized) continue;
+    const detail = `leads from ${JSON.stringify(normalized)} to user ${JSON.stringify(user)}, whose username is ${name === null ? 'absent' : JSON.stringify(name)}: run profile-bridge admin fsck --repair`;
     issues.add({
       entity: 'profiles',
       reason: 'index',

@@ -16,14 +16,14 @@ export async function readRecords<E extends Entity>(
   organization: Organization,
   keys: readonly string[],
 ): Promise<(RecordOf[E] | undefined)[]> {
-  return await (readers[entity] as Reader<E>)(context, organization, keys);
+  return await (readStored[entity] as ReadStored<E>)(context, organization, keys);
 }
 
-/** Reads profiles as they are stored, each with the user whom the name index has for a name's form ('' for none). */
+/** Reads profiles as they are stored, each with the user whom the name index has for a normalized name ('' for none). */
 export async function readProfiles(
   { store }: Pick<ReadContext, 'store'>,
   { base, index }: Organization,
-  rows: readonly (readonly [userId: string, form: string])[],
+  rows: readonly (readonly [userId: string, normalizedName: string])[],
 ): Promise<{ stored: Map<string, string>; holder: string | undefined }[]> {
   const found: [fields: string[], holder: string | null][] = [];
   // Wide profiles come some at a time.
@@ -32,13 +32,13 @@ export async function readProfiles(
   return found.map(([fields, holder]) => ({ stored: new Map(pairsOf(fields)), holder: holder ?? undefined }));
 }
 
-type Reader<E extends Entity> = (
+type ReadStored<E extends Entity> = (
   context: ReadContext,
   organization: Organization,
   keys: readonly string[],
 ) => Promise<(RecordOf[E] | undefined)[]>;
 
-const readers: { readonly [E in Entity]: Reader<E> } = {
+const readStored: { readonly [E in Entity]: ReadStored<E> } = {
   organizations: async (_, { id, settings }, keys) => keys.map(() => organizationRecord(id, settings)),
   'api-keys': async ({ store }, { id, base }, hashes) =>
     await Promise.all(
@@ -72,11 +72,12 @@ const readers: { readonly [E in Entity]: Reader<E> } = {
         : undefined;
     });
   },
-  denylist: async ({ store }, { id, base, index }, forms) => {
-    const names = await store.hmget(denylistKey(base, index), ...forms);
-    return forms.map((form, position) => {
+  denylist: async ({ store }, { id, base, index }, normalizedNames) => {
+    const names = await store.hmget(denylistKey(base, index), ...normalizedNames);
+    return normalizedNames.map((normalized, position) => {
       const name = names[position] ?? undefined;
-      return name === undefined ? undefined : { organizationId: id, username: name === '' ? form : name };
+      // Only a spelling that differs from the normalized name is stored.
+      return name === undefined ? undefined : { organizationId: id, username: name || normalized };
     });
   },
 };

@@ -1,7 +1,7 @@
-import { isAscii } from 'node:buffer';
 import { Client, DatabaseError } from 'pg';
 import type { CustomTypesConfig, QueryArrayResult } from 'pg';
 import { to as copyTo } from 'pg-copy-streams';
+import { textOf } from '../../../lib/utf8.ts';
 import type { SourceError } from '../source.ts';
 import { wholeLines } from '../lines.ts';
 import {
@@ -127,7 +127,7 @@ export async function openPostgres(address: DatabaseUrl): Promise<Database<Postg
 
 /** Rows in the text format of COPY: a line for each, tabs between its cells. */
 function readPage(lines: Buffer, columns: readonly PostgresColumn[]): Cell[][] {
-  const text = lines.toString(isAscii(lines) ? 'latin1' : 'utf8');
+  const text = textOf(lines);
   const isRead = columns.some(({ read }) => read !== undefined);
   const page: Cell[][] = [];
   for (let from = 0; from < text.length;) {
