@@ -146,8 +146,10 @@ export async function readSource(
       const checks = checkReferences(entity, items);
       if (checks !== undefined) await checks;
       const rows = before + read;
+      // What waits for the records to be accepted must not hold them: it would cost more to collect than all else.
+      const { progress: share } = batch;
       if (items.some(({ isRepeated }) => isRepeated)) await pool.drain();
-      await pool.add(take(entity, items), () => onAccepted?.(rows, entity, batch.progress));
+      await pool.add(take(entity, items), () => onAccepted?.(rows, entity, share));
       if (items.some(({ isRepeated }) => isRepeated)) await pool.drain();
     }
     reading.read.set(entity, read);
