@@ -7,6 +7,11 @@ const sliceMs = 0.5;
 /** Each caller that yields gets a turn of its own, so that two jobs do not make turns longer. */
 let queue: Promise<unknown> = Promise.resolve();
 
+/** Gives each of many items, and the event loop a turn after every half millisecond of work on them. */
+export async function* takingTurns<Item>(items: Iterable<Item>): AsyncGenerator<Item, void> {
+  for await (const chunk of yieldingChunks(items, 1)) yield* chunk;
+}
+
 /**
  * Splits many items into chunks of at most `size`. After every half millisecond of work on them, the event loop gets a
  * turn to handle other requests.

@@ -1,3 +1,4 @@
+import { takingTurns } from '../../lib/time-slices.ts';
 import type { MigrationContext } from '../engine/context.ts';
 import { createGroups } from './groups.ts';
 import { identityOf, namespaceOf } from './identity.ts';
@@ -15,14 +16,14 @@ export async function decideDuplicates(
 ): Promise<void> {
   if (repeated.isEmpty) return;
   const candidates = createGroups<Summary>(context.workspace);
-  for (const entry of spool.entries()) {
+  for await (const entry of takingTurns(spool.entries())) {
     const { organizationId } = entry.record;
     const organization = await context.organizations.find(organizationId);
     const identity = identityOf(entry.entity, entry.record, organization);
     const namespace = namespaceOf(entry.entity, organizationId);
     if (repeated.has(namespace, identity)) candidates.add([namespace, identity], summaryOf(entry));
   }
-  for (const group of candidates.all()) {
+  for await (const group of takingTurns(candidates.all())) {
     const newest = group.reduce((best, next) =>
       (next.updatedAt ?? 0) >= (best.updatedAt ?? 0) ? next : best,
     );

@@ -1,6 +1,7 @@
 import { normalizedName } from '../../domain/usernames.ts';
 import type { MigrationContext } from '../engine/context.ts';
 import type { OnConflict } from '../sources/scope.ts';
+import { takingTurns } from '../../lib/time-slices.ts';
 import { createGroups } from './groups.ts';
 import { summaryOf, type Entry, type Spool, type Summary } from './spool.ts';
 
@@ -42,7 +43,7 @@ export async function decideNames(
   { onConflict, usernameToPrune }: NamesChoice,
 ): Promise<Rename[]> {
   const claims = createGroups<Claim>(workspace);
-  for (const entry of spool.entries()) {
+  for await (const entry of takingTurns(spool.entries())) {
     const { entity, decision, previous } = entry;
     if (decision !== undefined || !isWrite(entry) || (entity !== 'profiles' && entity !== 'denylist'))
       continue;
@@ -101,7 +102,7 @@ export async function decideNames(
       transfers.push({ to: winner, from: gone });
   };
 
-  for (const group of claims.all()) {
+  for await (const group of takingTurns(claims.all())) {
     const wanting = group.filter(({ kind }) => kind === 'wants');
     for (const claim of group.some(({ kind }) => kind === 'denies') ? wanting : []) {
       const detail = `username ${JSON.stringify(claim.username)} is on the denylist: it is kept`;

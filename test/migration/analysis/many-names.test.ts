@@ -1,0 +1,52 @@
+import { afterEach, beforeEach, expect, test } from '@jest/globals';
+import { decideDuplicates } from '../../../src/migration/analysis/duplicates.ts';
+import { decideNames } from '../../../src/migration/analysis/names.ts';
+import { createSeen } from '../../../src/migration/analysis/seen.ts';
+import { createSpool } from '../../../src/migration/analysis/spool.ts';
+import { createWorkspace, type Workspace } from '../../../src/migration/analysis/workspace.ts';
+import { openIssues } from '../../../src/migration/engine/issues.ts';
+import type { Organization, Organizations } from '../../../src/migration/engine/organizations.ts';
+
+let workspace: Workspace;
+
+beforeEach(() => {
+  workspace = createWorkspace();
+});
+
+afterEach(() => {
+  workspace.close();
+});
+
+const organization = { id: 'acme', settings: { comparison: 'exact' } } as Organization;
+const organizations = { find: () => organization } as unknown as Organizations;
+
+/** How often the event loop gets a turn during the work: the run's lock is renewed by a timer. */
+async function turnsDuring(work: () => Promise<unknown>): Promise<number> {
+  let turns = 0;
+  let next = setImmediate(function count() {
+    turns += 1;
+    next = setImmediate(count);
+  });
+  try {
+    await work();
+    return turns;
+  } finally {
+    clearImmediate(next);
+  }
+}
+
+test('the lock of a run can be renewed while many records are decided on', async () => {
+  const spool = createSpool(workspace);
+  const repeated = createSeen();
+  for (let seq = 0; seq < 5000; seq += 1) {
+    const userId = `u${seq}`;
+    const record = { organizationId: 'acme', userId, username: `name-${seq}` };
+    const previous = `name-${seq + 1}`;
+    spool.add({ seq, entity: 'profiles', record, where: '', outcome: 'updated', previous });
+    repeated.add('profiles acme', userId);
+  }
+  const context = { workspace, organizations, issues: openIssues() };
+  expect(await turnsDuring(async () => await decideDuplicates(context, spool, repeated))).toBeGreaterThan(4);
+  const choice = { onConflict: 'abort', usernameToPrune: () => Promise.resolve(undefined) } as const;
+  expect(await turnsDuring(async () => await decideNames(context, spool, choice))).toBeGreaterThan(4);
+});
