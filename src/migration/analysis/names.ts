@@ -73,7 +73,7 @@ export async function decideNames(
   };
   const inRedis = (holder: string | undefined): string => `that of user ${JSON.stringify(holder)} in Redis`;
 
-  let transfers: Transfer[] = [];
+  const transfers: Transfer[] = [];
   const decide = async (wanting: readonly Claim[], leaving: Claim | undefined): Promise<void> => {
     const [first] = wanting;
     if (first === undefined) return;
@@ -115,18 +115,17 @@ export async function decideNames(
   }
 
   // A user who is refused keeps the old name, so the user who was to get that one is refused too.
-  for (let isSettled = false; !isSettled;) {
-    const left: Transfer[] = [];
-    for (const transfer of transfers) {
-      const { to, from } = transfer;
-      if (refused.get(userKey(from)) !== 'stays') left.push(transfer);
-      else refuse(to, inRedis(from.userId));
+  const left = new Set(transfers);
+  const byLeaving = new Map(transfers.map((transfer) => [userKey(transfer.from), transfer]));
+  for (const transfer of transfers) {
+    let next: Transfer | undefined = transfer;
+    while (next !== undefined && refused.get(userKey(next.from)) === 'stays' && left.delete(next)) {
+      refuse(next.to, inRedis(next.from.userId));
+      next = byLeaving.get(userKey(next.to));
     }
-    isSettled = left.length === transfers.length;
-    transfers = left;
   }
   const renames = new Map<string, Rename>();
-  for (const party of transfers.flatMap(({ to, from }) => [from, to])) {
+  for (const party of [...left].flatMap(({ to, from }) => [from, to])) {
     const { organizationId, userId = '', previous = '', username = '' } = party;
     const to = refused.has(userKey(party)) ? '' : username;
     renames.set(userKey(party), { organizationId, userId, from: previous, to });

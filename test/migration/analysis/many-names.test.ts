@@ -50,3 +50,22 @@ test('the lock of a run can be renewed while many records are decided on', async
   const choice = { onConflict: 'abort', usernameToPrune: () => Promise.resolve(undefined) } as const;
   expect(await turnsDuring(async () => await decideNames(context, spool, choice))).toBeGreaterThan(4);
 });
+
+test('a chain of renames is refused in one go if its end is', async () => {
+  const spool = createSpool(workspace);
+  const count = 10_000;
+  for (let seq = 0; seq < count; seq += 1) {
+    const record = { organizationId: 'acme', userId: `u${seq}`, username: `name-${seq + 1}` };
+    const isLast = seq === count - 1;
+    const holder = isLast ? 'somebody else' : `u${seq + 1}`;
+    const previous = `name-${seq}`;
+    spool.add({ seq, entity: 'profiles', record, where: '', outcome: 'taken', holder, previous });
+  }
+  const issues = openIssues();
+  const choice = { onConflict: 'skip', usernameToPrune: () => Promise.resolve(undefined) } as const;
+  const begun = performance.now();
+  expect(await decideNames({ workspace, organizations, issues }, spool, choice)).toEqual([]);
+  expect(issues.count('username-conflict')).toBe(count);
+  // A pass for each link of the chain took more than a minute.
+  expect(performance.now() - begun).toBeLessThan(20_000);
+});
