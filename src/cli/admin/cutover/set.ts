@@ -81,6 +81,7 @@ async function set(context: AdminContext, to: Mode, options: SetOptions): Promis
     ];
     return done({ from, ...verdict, instances }, lines.join('\n'));
   }
+  if (context.signal.aborted) return report({ kind: 'interrupted' }, from, to, options);
   const isForced = options.force === true || ruleOf(from, to).kind === 'free';
   const blocking = verdict.reasons.filter((finding) => !isForced || blocksEvenForced(finding));
   if (blocking.length > 0) return notSwitched(from, verdict, blocking);

@@ -98,6 +98,17 @@ describe('cutover set', () => {
     });
   });
 
+  test('is interrupted while it waits until the step is safe', async () => {
+    await join();
+    await set('mirror');
+    const interrupt = AbortSignal.timeout(500);
+    expect(await runTool(env(), 'cutover set reverse --wait 60', interrupt)).toEqual({
+      code: 130,
+      out: '',
+      err: 'error: interrupted: the mode is mirror as before\n',
+    });
+  });
+
   test('is wrong usage with an unknown mode, or without the legacy service', async () => {
     expect(await run('set sideways')).toMatchObject({ code: 2 });
     const bare = { ...env(), LEGACY_BASE_URL: '' };
