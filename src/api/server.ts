@@ -3,6 +3,7 @@ import { createServer, IncomingMessage, ServerResponse, type RequestListener, ty
 import { Server as NetServer, type Socket } from 'node:net';
 import { setImmediate as turn, setTimeout as sleep } from 'node:timers/promises';
 import express, { type Express } from 'express';
+import { lastResponseOf } from './call.ts';
 import { refuseForHost, refuseUnreadable } from './middleware/malformed-requests.ts';
 import { baseUrlOf } from './respond.ts';
 
@@ -155,7 +156,7 @@ function requestAndResponseOf(app: Express, isDraining: () => boolean) {
   class BridgeResponse extends ServerResponse {
     override writeHead(...head: [number]): this {
       // Checked as late as this, since draining may have begun after the request.
-      if (isDraining()) this.shouldKeepAlive = false;
+      if (isDraining() && !isFollowed(this)) this.shouldKeepAlive = false;
       if (!this.req.complete) lingerBeforeClosing(this.req.socket);
       return super.writeHead(...head);
     }
@@ -165,6 +166,12 @@ function requestAndResponseOf(app: Express, isDraining: () => boolean) {
   app.request = BridgeRequest.prototype as unknown as typeof app.request;
   app.response = BridgeResponse.prototype as unknown as typeof app.response;
   return { IncomingMessage: BridgeRequest, ServerResponse: BridgeResponse };
+}
+
+/** Whether its client has pipelined further requests, whose responses come after this one. */
+function isFollowed({ req }: ServerResponse): boolean {
+  const last = lastResponseOf(req.socket);
+  return last !== undefined && last.req !== req;
 }
 
 /** If Node.js closes the connection after this response, the client can still read it; otherwise nothing changes. */

@@ -46,6 +46,35 @@ test('a request that was under way when the draining began is answered, and its 
   await closed;
 });
 
+test('a draining server answers all changes that a client has pipelined', async () => {
+  const bridge = await startBridge();
+  const { apiKey } = await (
+    await bridge.newOrganization({}, 'pipelined')
+  ).newKey({ role: 'player', userId: 'u1' });
+  const socket = connect(Number(new URL(bridge.url).port), '127.0.0.1');
+  let answers = '';
+  socket.on('data', (chunk) => (answers += String(chunk)));
+  await once(socket, 'connect');
+
+  const closed = bridge.close();
+  const put = (name: string): string => {
+    const body = JSON.stringify({ username: name });
+    return (
+      'PUT /api/profile/ HTTP/1.1\r\nHost: x\r\nX-Platform-Organization-Id: pipelined\r\n' +
+      `X-Api-Key: ${apiKey}\r\nContent-Type: application/json\r\nContent-Length: ${body.length}\r\n\r\n${body}`
+    );
+  };
+  socket.write(['a', 'b', 'c'].map(put).join(''));
+  await once(socket, 'end');
+  expect(answers.match(/"username":"\w"/g)).toEqual(['"username":"a"', '"username":"b"', '"username":"c"']);
+  expect(answers.match(/^connection: .*$/gim)).toEqual([
+    'Connection: keep-alive',
+    'Connection: keep-alive',
+    'Connection: close',
+  ]);
+  await closed;
+});
+
 describe('a connection without activity', () => {
   const timeout = 200;
 
