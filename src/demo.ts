@@ -24,7 +24,7 @@ export async function openDemo(store: RedisClient, keyPrefix: string, dataDir: s
   const known = (await findSettings(store, keyPrefix, organizationId)) !== undefined;
   if (kept !== undefined && known) return JSON.parse(kept) as DemoKeys;
 
-  await saveSettings(store, keyPrefix, organizationId, defaultSettings);
+  if (!known) await saveSettings(store, keyPrefix, organizationId, defaultSettings);
   const base = organizationBase(keyPrefix, organizationId);
   const createKey = async (key: NewApiKey): Promise<string> => {
     const created = await createApiKey(store, base, key);

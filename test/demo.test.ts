@@ -1,0 +1,31 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import { openDemo } from '../src/demo.ts';
+import { closeRedis } from '../src/redis/connection/connect.ts';
+import { findSettings, saveSettings } from '../src/redis/organizations.ts';
+import type { RedisClient } from '../src/redis/connection/client.ts';
+import { freshPrefix } from './support/redis.ts';
+import { openTestStore } from './support/store.ts';
+
+const folder = mkdtempSync(join(tmpdir(), 'demo-'));
+let store: RedisClient;
+beforeAll(async () => {
+  store = await openTestStore();
+});
+afterAll(async () => {
+  rmSync(folder, { recursive: true });
+  await closeRedis(store);
+});
+
+test('new keys for a demo organization, whose file was lost, leave its settings as they are', async () => {
+  const prefix = freshPrefix();
+  const first = await openDemo(store, prefix, folder);
+  await saveSettings(store, prefix, 'demo', { maxLength: 20 });
+  rmSync(folder, { recursive: true });
+
+  const second = await openDemo(store, prefix, folder);
+  expect(second.playerKey).not.toBe(first.playerKey);
+  expect(await findSettings(store, prefix, 'demo')).toMatchObject({ maxLength: 20 });
+});
