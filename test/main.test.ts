@@ -93,7 +93,7 @@ describe('the service with the embedded Redis', () => {
 
   test('answers pending requests even if a second signal arrives during shutdown', async () => {
     const folder = newFolder();
-    const { child, url, exited } = await start({ DATA_DIR: folder });
+    const { child, url, exited } = await start({ DATA_DIR: folder, DRAIN_DELAY: '3' });
     const player = demoPlayer(folder, url);
     await player.request('PUT', '/api/profile/', { json: {} });
     child.kill('SIGTERM');
