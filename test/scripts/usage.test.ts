@@ -1,7 +1,10 @@
 import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
-import { openSync } from 'node:fs';
+import { mkdtempSync, openSync, readdirSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { expect, test } from '@jest/globals';
+import { until } from '../support/until.ts';
 
 /** Nobody reads its standard output. */
 async function run(script: string, ...args: string[]): Promise<{ code: unknown; err: string }> {
@@ -34,6 +37,26 @@ test.each(['admin', 'profile-bridge', 'drills/drills'])(
   'scripts/%s.ts ends quietly if nobody reads what it prints',
   async (script) => {
     expect(await run(script, '--help')).toEqual({ code: 0, err: '' });
+  },
+);
+
+test.each(['SIGINT', 'SIGTERM'] as const)(
+  'drills that get %s take what they started with them',
+  async (signal) => {
+    const folder = mkdtempSync(join(tmpdir(), 'pbtest-drills-'));
+    const drills = spawn(
+      process.execPath,
+      ['--import', 'tsx', 'scripts/drills/drills.ts', 'history', '--fault', 'none'],
+      { env: { ...process.env, TMPDIR: folder }, stdio: 'ignore' },
+    );
+    const hasBridge = () =>
+      readdirSync(folder, { recursive: true }).some((name) => String(name).includes('drill-bridge-'));
+    await until(hasBridge);
+    const ended = once(drills, 'close');
+    drills.kill(signal);
+    expect(await ended).toEqual([130, null]);
+    expect(readdirSync(folder).filter((name) => name.startsWith('drills-'))).toEqual([]);
+    rmSync(folder, { recursive: true, force: true });
   },
 );
 
