@@ -168,6 +168,23 @@ describe('an apply', () => {
     expect(await tool.json('apply', '--source', source)).toMatchObject({ exitCode: 0 });
   });
 
+  test('whose Redis is full says so, and is resumed once there is room', async () => {
+    const redis = await startRedis(['--maxmemory', '2mb', '--maxmemory-policy', 'noeviction']);
+    try {
+      const tool = createTool(redis.url, 'pb:');
+      expect(await tool.json('apply', '--source', source)).toMatchObject({
+        exitCode: 1,
+        err: expect.stringMatching(/^error: Redis is full \(OOM .*\): raise its maxmemory, .*\n$/),
+      });
+      const direct = await openTestStore(redis.url);
+      await direct.config('SET', 'maxmemory', '0');
+      await closeRedis(direct);
+      expect(await tool.json('apply', '--source', source)).toMatchObject({ exitCode: 0 });
+    } finally {
+      await redis.stop();
+    }
+  });
+
   test('whose Redis is killed says so, and is resumed when Redis is back', async () => {
     const folder = newFolder();
     const port = await unusedPort();

@@ -128,8 +128,11 @@ async function firstEpochThatCounts(
 
 function storeLost(cause?: Error): MigrationError {
   const reason = cause === undefined ? 'connection closed' : cause.message.replaceAll(/\s+/g, ' ');
+  const [fault, remedy] = reason.startsWith('OOM ')
+    ? ['Redis is full', 'raise its maxmemory']
+    : ['the connection to Redis was lost', 'check that Redis is running'];
   return new MigrationError(
-    `the connection to Redis was lost (${reason}): check that Redis is running, then run the same command again; it resumes where it stopped`,
+    `${fault} (${reason}): ${remedy}, then run the same command again; it resumes where it stopped`,
     { cause },
   );
 }
