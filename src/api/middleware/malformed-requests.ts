@@ -15,24 +15,17 @@ const lingerMs = 1000;
  */
 export function refuseUnreadable(server: Server, baseUrl: string): void {
   const refused = new WeakSet<Duplex>();
-  const refuseOnce = (problem: ProblemError, socket: Duplex): void => {
+  server.on('clientError', (error: NodeJS.ErrnoException, socket) => {
+    if (error.code === 'ECONNRESET' || !socket.writable) {
+      socket.destroy();
+      return;
+    }
     // Everything that follows on this connection is an error as well.
     if (refused.has(socket)) return;
     refused.add(socket);
     // The client may reset the connection from now on.
     socket.on('error', () => {});
-    refuse(problem, socket, baseUrl);
-  };
-  server.on('clientError', (error: NodeJS.ErrnoException, socket) => {
-    if (error.code === 'ECONNRESET' || !socket.writable) socket.destroy();
-    else refuseOnce(problemOf(error), socket);
-  });
-  // Node would close the connection without a word.
-  server.on('connect', (_request, socket) => {
-    refuseOnce(
-      new ProblemError('malformed-request', 'CONNECT is not supported: this is not a proxy.'),
-      socket,
-    );
+    refuse(problemOf(error), socket, baseUrl);
   });
 }
 

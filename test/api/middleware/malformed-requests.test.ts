@@ -73,7 +73,6 @@ describe('bytes that are not a request', () => {
     ['the beginning of TLS', '\x16\x03\x01\x02\x00\x01', '400 Bad Request', 'malformed-request'],
     ['a header without a name', 'GET / HTTP/1.1\r\n: x\r\n\r\n', '400 Bad Request', 'malformed-request'],
     ['no host', 'GET /api/profile/ HTTP/1.1\r\n\r\n', '400 Bad Request', 'malformed-request'],
-    ['CONNECT', 'CONNECT /api/profile/ HTTP/1.1\r\nHost: x\r\n\r\n', '400 Bad Request', 'malformed-request'],
     [
       'two lengths',
       'PUT /api/profile/ HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\nContent-Length: 3\r\n\r\n{}',
