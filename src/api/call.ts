@@ -1,6 +1,5 @@
 import { randomUUID } from 'node:crypto';
 import type { Socket } from 'node:net';
-import type { Duplex } from 'node:stream';
 import type { NextFunction, Request, RequestHandler, Response } from 'express';
 import type { Operation } from '../contract/operations.ts';
 import type { ProblemCode } from '../contract/problems.ts';
@@ -44,7 +43,7 @@ export type AccessRecord = Readonly<
 
 /** Own fields, since `locals` is a dictionary, which is slower to read. */
 type WithCall = Response & { call?: Call };
-type WithConnection = Duplex & { calls?: Connection };
+type WithConnection = Socket & { calls?: Connection };
 
 /** The requests of one connection, which a client may pipeline. */
 interface Connection {
@@ -210,11 +209,13 @@ function toAccessRecord(call: Call, response: Response): AccessRecord {
   };
 }
 
-/**
- * The response to the last request of a connection that is still to be answered. One that waits must have arrived
- * completely for that.
- */
-export function lastResponseOf(socket: Duplex): Response | undefined {
+/** Whether there is a call; a request that was refused before it reached the app has none. */
+export function hasCall(response: Response): boolean {
+  return (response as WithCall).call !== undefined;
+}
+
+/** The response to the last request of a connection that is still to be answered, and has arrived completely if it waits. */
+export function lastResponseOf(socket: Socket): Response | undefined {
   const { calls } = socket as WithConnection;
   const waiting = calls?.waiting.map(({ response }) => response).filter(({ req }) => req.complete) ?? [];
   return waiting.at(-1) ?? [...(calls?.unsettled ?? [])].at(-1);

@@ -1,9 +1,10 @@
 import { randomUUID } from 'node:crypto';
 import { STATUS_CODES, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { Duplex } from 'node:stream';
+import type { Response } from 'express';
 import { ProblemError } from '../../contract/problems.ts';
 import { sendProblem } from '../respond.ts';
-import { lastResponseOf } from '../call.ts';
+import { hasCall } from '../call.ts';
 
 /** How long a client may take to read its refusal before its connection is closed, in ms. */
 const lingerMs = 1000;
@@ -37,7 +38,8 @@ export function refuseForHost({ headers }: IncomingMessage, response: ServerResp
 }
 
 function refuse(problem: ProblemError, socket: Duplex, baseUrl: string): void {
-  const response = lastResponseOf(socket);
+  // The response in progress; Node has no public name for it.
+  const { _httpMessage: response } = socket as { _httpMessage?: Response | null };
   const end = (): void => {
     setTimeout(() => socket.destroy(), lingerMs).unref();
     socket.end();
@@ -47,7 +49,7 @@ function refuse(problem: ProblemError, socket: Duplex, baseUrl: string): void {
     response.shouldKeepAlive = false;
   } else if (response?.headersSent) {
     socket.destroy();
-  } else if (response) {
+  } else if (response && hasCall(response)) {
     response.once('finish', end);
     response.shouldKeepAlive = false;
     sendProblem(response, problem);
