@@ -3,7 +3,7 @@ import { ProblemError } from '../../contract/problems.ts';
 import type { Log } from '../../log.ts';
 import type { RedisClient } from '../../redis/connection/client.ts';
 import { cutoverKey } from '../../redis/keys.ts';
-import type { Mode } from '../modes.ts';
+import { authorityOf, type Mode } from '../modes.ts';
 import {
   acknowledges,
   follow,
@@ -92,13 +92,13 @@ export async function joinCutover(store: RedisClient, options: CutoverOptions) {
      * or fifteen of a switch.
      */
     admitChange: (): Admission | Promise<Admission> =>
-      position.changes === undefined || isOutOfTouch() ? admitLater() : admitNow(),
+      position.changes === undefined || mustCatchUp() ? admitLater() : admitNow(),
     /**
      * Whether a switch has gone on without this process, as while it was paused: then the change must not be
      * acknowledged. Asks the store only if it has not been heard of for a while.
      */
     isLeftBehind: async (of: Pick<Admission, 'mode' | 'epoch'>): Promise<boolean> => {
-      await catchUp();
+      if (isOutOfTouch()) await refresh();
       const { epoch, phase, reads } = position;
       // A switch that this process takes part in waits for its admitted changes before it moves reads.
       return epoch > of.epoch && phase !== 'stop' && reads !== of.mode;
@@ -195,7 +195,9 @@ export async function joinCutover(store: RedisClient, options: CutoverOptions) {
 
   async function admitLater(): Promise<Admission> {
     const since = performance.now();
-    await catchUp();
+    // While the store is away, what was last known of the mode holds.
+    if (isOutOfTouch())
+      await Promise.race([refresh(), sleep(longestWait.catchUp, undefined, { ref: false })]);
     while (position.changes === undefined) {
       const now = performance.now();
       const isHeld = position.phase !== undefined && now - heardAt < storeAway;
@@ -214,10 +216,9 @@ export async function joinCutover(store: RedisClient, options: CutoverOptions) {
     return performance.now() - heardAt > readLease;
   }
 
-  /** While the store is away, what was last known of the mode holds. */
-  async function catchUp(): Promise<void> {
-    if (isOutOfTouch())
-      await Promise.race([refresh(), sleep(longestWait.catchUp, undefined, { ref: false })]);
+  /** Where Redis is the authority, its scripts refuse a change that a switch has left behind. */
+  function mustCatchUp(): boolean {
+    return isOutOfTouch() && position.changes !== undefined && authorityOf(position.changes) === 'legacy';
   }
 
   function isLapsed(): boolean {

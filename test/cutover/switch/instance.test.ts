@@ -2,6 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { switchMode } from '../../../src/cutover/switch/coordinator.ts';
 import type { Admission, Cutover } from '../../../src/cutover/switch/instance.ts';
+import { readLease } from '../../../src/cutover/switch/protocol.ts';
 import {
   newRegistration,
   readCutover,
@@ -143,6 +144,23 @@ describe('an instance', () => {
       status: 503,
       code: 'store-unavailable',
     });
+    process.kill(redis.pid, 'SIGCONT');
+    await one.close();
+    await closeRedis(away);
+    await redis.stop();
+  });
+
+  test.each([
+    ['native', false, false],
+    ['shadow', true, true],
+  ])('out of touch with Redis asks it before a change in %s: %p', async (_mode, legacy, waits) => {
+    const redis = await startRedis();
+    const away = await openTestStore(redis.url);
+    const one = await joinTestInstance(away, prefix, legacy);
+    const stoppedAt = performance.now();
+    process.kill(redis.pid, 'SIGSTOP');
+    await until(() => performance.now() - stoppedAt > readLease + 500);
+    expect(mustWait(one)).toBe(waits);
     process.kill(redis.pid, 'SIGCONT');
     await one.close();
     await closeRedis(away);
