@@ -32,11 +32,9 @@ export function createBatchBuilder<Place>(
       return rows.length >= size || width >= maxBatchBytes;
     },
     add: (raw, bytes, place) => {
+      if (organizationId !== undefined && !belongsTo(organizationId, raw)) return;
       const parsed = parseRecord(entity, raw);
-      const row: Row = parsed.ok ? parsed : { ...parsed, ...namesIn(raw) };
-      const own = row.ok ? row.record.organizationId : row.organizationId;
-      if (organizationId !== undefined && own !== organizationId) return;
-      rows.push(row);
+      rows.push(parsed.ok ? parsed : { ...parsed, ...namesIn(raw) });
       places.push(place);
       width += bytes;
     },
@@ -52,4 +50,10 @@ export function createBatchBuilder<Place>(
       return batch;
     },
   };
+}
+
+/** Also where the organization's id is invalid: such a row must not look like one that has vanished. */
+function belongsTo(organizationId: string, raw: unknown): boolean {
+  const own = (raw as { organizationId?: unknown } | null | undefined)?.organizationId;
+  return own === organizationId || (typeof own === 'number' && String(own) === organizationId);
 }
