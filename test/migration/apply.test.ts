@@ -490,6 +490,18 @@ test('plan and verify show a picture uploaded here for which the source has anot
   }
 });
 
+test('verify shows a stored time that is none', async () => {
+  const tool = createTool();
+  const profile = { organizationId: 'acme', userId: 'u1', updatedAt: '2026-01-01T00:00:00Z' };
+  const run = ['--source', writeSource({ profiles: [profile] }), '--run', 'r'];
+  await tool.json('apply', ...run);
+  const store = await openTestStore();
+  await store.hset(`${tool.prefix}{acme}:p:u1`, 't', '99999999999999999');
+  await closeRedis(store);
+  const { out } = await tool.text('verify', ...run);
+  expect(out).toContain('updatedAt is "99999999999999999", should be 2026-01-01T00:00:00Z');
+});
+
 test('status of a finished run is 100 %, even if records were refused', async () => {
   const tool = createTool();
   const records = Array.from({ length: 30 }, (_, at) => ({

@@ -53,7 +53,9 @@ export function describeDifferences(differences: readonly Difference[]): string 
 export function shown(field: string, value: unknown): string {
   if (value === undefined || value === '') return 'absent';
   const isTime = field === 'updatedAt' || field === 'expiresAt';
-  if (isTime && Number.isInteger(Number(value))) return formatInstant(Number(value));
+  const time = isTime ? new Date(Number(value)).getTime() : Number.NaN;
+  // What is stored may be damaged.
+  if (!Number.isNaN(time)) return formatInstant(time);
   const isReference = field === 'avatar' || field === 'profilePictureObjectDefinitionId';
   return JSON.stringify(isReference && typeof value === 'string' ? decodeReference(value) : value);
 }
