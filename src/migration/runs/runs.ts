@@ -141,6 +141,7 @@ const plainFields = [
 
 /** Makes the next round of a run read everything: a difference that verify found may be older than the last round. */
 export async function readAllNext({ store, prefix }: RunStore, run: string): Promise<void> {
-  const key = runKey(prefix, run);
-  if ((await store.hexists(key, 'source')) === 1) await store.hincrby(key, 'readAll', 1);
+  // Also while its first round is still reading, and has saved nothing.
+  if ((await store.sismember(runsKey(prefix), run)) === 1)
+    await store.hincrby(runKey(prefix, run), 'readAll', 1);
 }

@@ -33,6 +33,22 @@ test('a verify that finds a difference during a round makes the next round read 
   }
 });
 
+test('a verify during the first round of a run makes the next round read everything', async () => {
+  const tool = createTool();
+  const updatedAt = '2026-01-01T00:00:00Z';
+  const source = writeSource({ profiles: [{ organizationId: 'acme', userId: 'u1', updatedAt }] });
+  const apply = ['apply', '--source', source, '--run', 'r'];
+  const store = await openTestStore();
+  try {
+    // As while that round is still reading.
+    await store.sadd(`${tool.prefix}migration:runs`, 'r');
+    await readAllNext({ store, prefix: tool.prefix }, 'r');
+    for (const full of [true, true, false]) expect((await tool.json(...apply)).json).toMatchObject({ full });
+  } finally {
+    await closeRedis(store);
+  }
+});
+
 test('a refused apply leaves the run as it was, with --fresh as well', async () => {
   const tool = createTool();
   const profile = (organizationId: string) => ({ organizationId, userId: 'u1' });
