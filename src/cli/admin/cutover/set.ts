@@ -38,7 +38,10 @@ export function addSet(cutover: AdminCommand): void {
       'switch every instance to another mode: changes are on hold for about a second, reads are not, and no request fails. If an instance does not respond in time, all of them stay in the old mode',
     )
     .addArgument(new Argument('<mode>', 'the new mode').choices(modes))
-    .option('--dry-run', 'only print whether the step is safe, the instances, and what would be done')
+    .option(
+      '--dry-run',
+      'only print whether the step is safe, the instances, and what would be done; exit 1 if it would be refused',
+    )
     .option('--force', 'switch although checks fail, or skip a mode')
     .option('--wait <seconds>', 'how long to wait until the checks pass', wholeNumber(0), 0)
     .option('--hold <seconds>', 'how long changes may be on hold while instances respond', wholeNumber(0), 3)
@@ -71,6 +74,8 @@ async function set(context: AdminContext, to: Mode, options: SetOptions): Promis
     if (to !== 'reverse') await discardReplay(context, queue, epoch);
     return done({ switched: false, from, to }, `The mode is ${to} already.`);
   }
+  const isForced = options.force === true || ruleOf(from, to).kind === 'free';
+  const blocking = verdict.reasons.filter((finding) => !isForced || blocksEvenForced(finding));
   if (options.dryRun === true) {
     const lines = [
       `Step: ${from} -> ${to}`,
@@ -79,11 +84,12 @@ async function set(context: AdminContext, to: Mode, options: SetOptions): Promis
       ...instanceLines(instances),
       'Would be done: hold changes until every instance has finished its own, raise the epoch in every organization, move reads, admit changes again.',
     ];
-    return done({ from, ...verdict, instances }, lines.join('\n'));
+    const output = { json: { from, ...verdict, instances }, text: lines.join('\n') };
+    return blocking.length === 0
+      ? done(output.json, output.text)
+      : problem(`not ready for ${to}: see the reasons above`, output);
   }
   if (context.signal.aborted) return report({ kind: 'interrupted' }, from, to, options);
-  const isForced = options.force === true || ruleOf(from, to).kind === 'free';
-  const blocking = verdict.reasons.filter((finding) => !isForced || blocksEvenForced(finding));
   if (blocking.length > 0) return notSwitched(from, verdict, blocking);
 
   for (const { reason } of verdict.reasons) context.err(`warning: ${reason}\n`);

@@ -127,6 +127,14 @@ describe('cutover set', () => {
     expect(await readCutover(store, prefix)).toMatchObject({ mode: 'shadow', epoch: 0 });
   });
 
+  test('exits with 1 with --dry-run if the step would be refused', async () => {
+    await join();
+    const refused = await run('set native --dry-run');
+    expect(refused).toMatchObject({ code: 1, err: expect.stringContaining('not ready for native') });
+    expect(refused.out).toContain('Step: shadow -> native\nReady: no\n');
+    expect(await run('set native --dry-run --force')).toMatchObject({ code: 0, err: '' });
+  });
+
   test('is withdrawn if the outcome of the last change before it is in doubt', async () => {
     const options = { keyPrefix: prefix, kind: 'bridge', legacy: true, replay: true } as const;
     const one = await joinCutover(store, options);
