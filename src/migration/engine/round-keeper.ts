@@ -41,21 +41,27 @@ export function createRoundKeeper(
   let running: Promise<void> = Promise.resolve();
   let failed: unknown;
 
-  const save = async (): Promise<void> => {
+  const count = (): RoundState['entities'] => {
+    const entities: RoundState['entities'] = {};
     for (const [entity, progress] of shares) {
-      const tally = tallies.of(entity);
-      const read = Object.values(tally).reduce((sum, count) => sum + count, 0);
-      round.entities[entity] = { read, tally, progress };
+      const tally = { ...tallies.of(entity) };
+      const read = Object.values(tally).reduce((sum, rows) => sum + rows, 0);
+      entities[entity] = { read, tally, progress };
     }
+    return entities;
+  };
+  const save = async (entities = count()): Promise<void> => {
+    round.entities = entities;
     await lock.save(fieldsOf(round));
   };
-  /** Saves, if that is due, once `ready` resolves. */
+  /** Saves what is counted now, if that is due, once `ready` resolves. */
   const soon = (ready?: () => Promise<void>): void => {
     if (failed !== undefined) throw failed;
     if (!isBegun || Date.now() - savedAt < saveInterval) return;
     savedAt = Date.now();
+    const counted = count();
     running = Promise.all([running, ready?.()])
-      .then(save)
+      .then(async () => await save(counted))
       .catch((error: unknown) => {
         failed = error;
       });
@@ -68,10 +74,9 @@ export function createRoundKeeper(
     accepted: (rows, entity, share, flush) => {
       shares.set(entity, share);
       soon(async () => {
-        // A source without a version is read again from its beginning.
-        if (version === undefined) return;
         await flush();
-        round.loaded = { rows, version };
+        // A source without a version is read again from its beginning.
+        if (version !== undefined) round.loaded = { rows, version };
       });
     },
     discardLoaded: async () => {
