@@ -91,8 +91,12 @@ export async function joinCutover(store: RedisClient, options: CutoverOptions) {
      * if this process may have missed one; it rejects with `store-unavailable` after three seconds without the store,
      * or fifteen of a switch.
      */
-    admitChange: (): Admission | Promise<Admission> =>
-      position.changes === undefined || mustCatchUp() ? admitLater() : admitNow(),
+    admitChange: (): Admission | Promise<Admission> => {
+      const { changes } = position;
+      // Where Redis is the authority, its scripts refuse a change that a switch has left behind.
+      const isCurrent = changes !== undefined && (authorityOf(changes) === 'redis' || !isOutOfTouch());
+      return isCurrent ? admitNow() : admitLater();
+    },
     /**
      * Whether a switch has gone on without this process, as while it was paused: then the change must not be
      * acknowledged. Asks the store only if it has not been heard of for a while.
@@ -214,11 +218,6 @@ export async function joinCutover(store: RedisClient, options: CutoverOptions) {
   /** As after a pause of the process: a switch may have been made without it. */
   function isOutOfTouch(): boolean {
     return performance.now() - heardAt > readLease;
-  }
-
-  /** Where Redis is the authority, its scripts refuse a change that a switch has left behind. */
-  function mustCatchUp(): boolean {
-    return isOutOfTouch() && position.changes !== undefined && authorityOf(position.changes) === 'legacy';
   }
 
   function isLapsed(): boolean {
