@@ -122,7 +122,7 @@ async function applyLocked(
       for (const entry of entriesToWrite(assessment, tallies)) await countPlanned(context, tallies, entry);
       await keeper.drain();
       await rollBack(context, lock);
-      await keeper.restore(last);
+      await (last === undefined ? lock.forget() : keeper.restore(last));
       return outcome(isRefused ? 'refused' : 'prune-refused');
     }
 

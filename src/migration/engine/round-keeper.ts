@@ -22,8 +22,8 @@ export interface RoundKeeper {
   finish: (finished: RoundState) => Promise<void>;
   /** Resolves when nothing is being saved any more. */
   drain: () => Promise<void>;
-  /** Puts an earlier round's state back, or none, if the round was begun. What it had loaded is rolled back by then. */
-  restore: (last: RoundState | undefined) => Promise<void>;
+  /** Puts an earlier round's state back, if this one was begun. What it had loaded is rolled back by then. */
+  restore: (last: RoundState) => Promise<void>;
 }
 
 /** The time between two saves, in ms: the work that a kill makes the next start repeat. */
@@ -97,7 +97,7 @@ export function createRoundKeeper(
     finish: async (finished) => await lock.save(fieldsOf(finished)),
     drain: async () => await running,
     restore: async (state) => {
-      if (isBegun) await lock.save(fieldsOf(state && { ...state, loaded: undefined }));
+      if (isBegun) await lock.save(fieldsOf({ ...state, loaded: undefined }));
     },
   };
 }

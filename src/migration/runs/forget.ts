@@ -5,7 +5,7 @@ import type { MigrationContext } from '../engine/context.ts';
 import { MigrationError } from '../engine/issues.ts';
 import { rollBack } from '../engine/load/unfinished.ts';
 import { whileLocked } from './lock.ts';
-import { runOrganizations, runOrganizationsKey, runsKey } from './runs.ts';
+import { runOrganizations, runOrganizationsKey } from './runs.ts';
 
 type Rehearsal = Pick<MigrationContext, 'store' | 'prefix' | 'signal'>;
 
@@ -22,7 +22,6 @@ export async function forgetRun(context: MigrationContext, run: string): Promise
     }
     await lock.forget();
     await store.unlink(runOrganizationsKey(prefix, run));
-    await store.srem(runsKey(prefix), run);
   });
 }
 

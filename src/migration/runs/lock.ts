@@ -23,7 +23,7 @@ export interface RunLock {
   readonly lost: AbortSignal;
   /** Changes fields of the run's state; those that are undefined are removed. */
   save: (fields: Readonly<Record<string, string | undefined>>) => Promise<void>;
-  /** Removes the run's state. */
+  /** Removes the run. */
   forget: () => Promise<void>;
   check: () => Promise<void>;
 }
@@ -67,7 +67,10 @@ export async function whileLocked<Result>(
       claim,
       lost: lost.signal,
       save: async (fields) => await change('save', fields),
-      forget: async () => await change('forget'),
+      forget: async () => {
+        await change('forget');
+        await store.srem(runsKey(prefix), run);
+      },
       check: async () => await change('save'),
     });
     lost.signal.throwIfAborted();

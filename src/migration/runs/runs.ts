@@ -113,14 +113,14 @@ export async function readRun({ store, prefix }: RunStore, run: string): Promise
 }
 
 /** The fields of a state as Redis keeps them, undefined where it has none; without `readAll`, which verify alone writes. */
-export function fieldsOf(state: RoundState | undefined): Record<string, string | undefined> {
+export function fieldsOf(state: RoundState): Record<string, string | undefined> {
   const entities = entityNames.map((entity) => {
-    const own = state?.entities[entity];
+    const own = state.entities[entity];
     return [`entity:${entity}`, own && JSON.stringify(own)];
   });
   return {
-    ...Object.fromEntries(plainFields.map((field) => [field, state?.[field]?.toString()])),
-    loaded: state?.loaded && JSON.stringify(state.loaded),
+    ...Object.fromEntries(plainFields.map((field) => [field, state[field]?.toString()])),
+    loaded: state.loaded && JSON.stringify(state.loaded),
     ...Object.fromEntries(entities),
   };
 }

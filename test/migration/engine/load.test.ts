@@ -7,6 +7,7 @@ import { runTool } from '../../support/admin.ts';
 import { closeRedis } from '../../../src/redis/connection/connect.ts';
 import { fsck } from '../../../src/redis/fsck/fsck.ts';
 import { scanKeys } from '../../../src/redis/connection/scan.ts';
+import { listOrganizations } from '../../../src/redis/organizations.ts';
 import { applyRun } from '../../../src/migration/engine/apply.ts';
 import { openChosen } from '../../../src/migration/engine/read/choose.ts';
 import { startCommandProxy } from '../../../scripts/drills/tools/proxy.ts';
@@ -62,8 +63,8 @@ describe('an organization that Redis does not know', () => {
       exitCode: 1,
       json: { state: 'refused', written: 0, conflicts: 1 },
     });
-    const keys = await keysOf(tool);
-    expect(keys.filter((key) => !key.includes('migration:'))).toEqual([]);
+    // The next run's claims must be higher than all before.
+    expect(await keysOf(tool)).toEqual([`${tool.prefix}migration:token`]);
     expect((await tool.text('status')).out).toBe('No migration has been started yet.\n');
     expect(await tool.json('apply', '--source', source, '--on-conflict', 'skip')).toMatchObject({
       exitCode: 0,
@@ -147,6 +148,24 @@ describe('an organization that Redis does not know', () => {
     expect(await tool.json('apply', '--source', source, '--run', 'r')).toMatchObject({ exitCode: 0 });
     expect(await fsck(store, tool.prefix, { repair: false, onFault: () => {} })).toMatchObject({ found: 0 });
     expect((await tool.json('verify', '--source', source, '--run', 'r')).json).toMatchObject({ missing: 0 });
+  });
+
+  test('is not listed any more once a load that was killed at its end is forgotten', async () => {
+    const tool = createTool();
+    const source = writeSource({ profiles: profiles(10) });
+    const { hostname: host, port } = new URL(testRedisUrl());
+    // Its settings are written by the last call of a load.
+    const proxy = await startCommandProxy({ host, port: Number(port) }, (_, words) =>
+      words.includes('exact') ? 'kill' : 'forward',
+    );
+    const cutOff = await createTool(proxy.url, tool.prefix).json('apply', '--source', source, '--run', 'r');
+    expect(cutOff).toMatchObject({ exitCode: 1, err: expect.stringContaining('Redis was lost') });
+    await proxy.close();
+    await store.del(`${tool.prefix}migration:lock:r`);
+    expect(await listOrganizations(store, tool.prefix)).toHaveLength(1);
+    expect(await tool.json('forget', '--run', 'r', '--yes')).toMatchObject({ exitCode: 0 });
+    expect(await listOrganizations(store, tool.prefix)).toEqual([]);
+    expect(await fsck(store, tool.prefix, { repair: false, onFault: () => {} })).toMatchObject({ found: 0 });
   });
 
   test('cannot be created by the operator or loaded by another run meanwhile', async () => {

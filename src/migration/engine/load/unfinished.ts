@@ -1,4 +1,4 @@
-import { cutoverKey, loadingKey } from '../../../redis/keys.ts';
+import { cutoverKey, loadingKey, organizationsKey } from '../../../redis/keys.ts';
 import { scanKeys } from '../../../redis/connection/scan.ts';
 import { groupBy } from '../../../lib/collections/group-by.ts';
 import type { RunLock } from '../../runs/lock.ts';
@@ -96,6 +96,8 @@ export async function rollBack(
     }
   }
   for (const organization of taken) {
+    // Before others may create it: an attempt that was killed at its end has registered it.
+    await store.srem(organizationsKey(prefix), organization.id);
     await remove(organization, [loadingKey(organization.base)]);
     organization.isLoading = false;
     await store.srem(unfinishedLoadsKey(prefix, lock.run), organization.id);
