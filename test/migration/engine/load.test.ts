@@ -1,4 +1,4 @@
-import { appendFileSync, renameSync, writeFileSync } from 'node:fs';
+import { appendFileSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, test } from '@jest/globals';
@@ -14,7 +14,7 @@ import { startCommandProxy } from '../../../scripts/drills/tools/proxy.ts';
 import { openTestStore } from '../../support/bridge.ts';
 import { testRedisUrl } from '../../support/redis.ts';
 import { createTestContext } from '../context.ts';
-import { createTool, ended, writeSource, type Tool } from '../tool.ts';
+import { createTool, ended, newFolder, writeSource, type Tool } from '../tool.ts';
 import { until } from '../../support/until.ts';
 import { useTestStore } from '../../support/use-store.ts';
 
@@ -166,6 +166,46 @@ describe('an organization that Redis does not know', () => {
     expect(await tool.json('forget', '--run', 'r', '--yes')).toMatchObject({ exitCode: 0 });
     expect(await listOrganizations(store, tool.prefix)).toEqual([]);
     expect(await fsck(store, tool.prefix, { repair: false, onFault: () => {} })).toMatchObject({ found: 0 });
+  });
+
+  test('is reported with its usernames as given, also where they are compared without case', async () => {
+    const tool = createTool();
+    const report = join(newFolder(), 'report.ndjson');
+    const source = writeSource({
+      organizations: [{ organizationId: 'acme', usernameComparison: 'case-insensitive' }],
+      denylist: [{ organizationId: 'acme', username: 'ROOT' }],
+      profiles: ['Root', 'Ann', 'ANN'].map((username) => ({
+        organizationId: 'acme',
+        userId: `user-${username}`,
+        username,
+      })),
+    });
+    await tool.json('apply', '--source', source, '--report', report, '--on-conflict', 'skip');
+    const lines = readFileSync(report, 'utf8').trim().split('\n');
+    expect(lines.map((line) => JSON.parse(line) as unknown)).toMatchObject([
+      { reason: 'denied-name-in-use', username: 'Root', detail: expect.stringContaining('"Root"') },
+      { reason: 'username-conflict', username: 'ANN', detail: expect.stringContaining('"ANN"') },
+    ]);
+  });
+
+  test('is reported with its usernames as given, also where they are compared without case', async () => {
+    const tool = createTool();
+    const report = join(newFolder(), 'report.ndjson');
+    const source = writeSource({
+      organizations: [{ organizationId: 'acme', usernameComparison: 'case-insensitive' }],
+      denylist: [{ organizationId: 'acme', username: 'ROOT' }],
+      profiles: ['Root', 'Ann', 'ANN'].map((username) => ({
+        organizationId: 'acme',
+        userId: `user-${username}`,
+        username,
+      })),
+    });
+    await tool.json('apply', '--source', source, '--report', report, '--on-conflict', 'skip');
+    const lines = readFileSync(report, 'utf8').trim().split('\n');
+    expect(lines.map((line) => JSON.parse(line) as unknown)).toMatchObject([
+      { reason: 'denied-name-in-use', username: 'Root', detail: expect.stringContaining('"Root"') },
+      { reason: 'username-conflict', username: 'ANN', detail: expect.stringContaining('"ANN"') },
+    ]);
   });
 
   test('cannot be created by the operator or loaded by another run meanwhile', async () => {

@@ -4,7 +4,9 @@ import { namespaceOf } from '../../analysis/identity.ts';
 import { createPlaces } from './places.ts';
 import type { Seen } from '../../analysis/seen.ts';
 import type { Spool } from '../../analysis/spool.ts';
+import { inBatches } from '../../../lib/collections/batches.ts';
 import { groupBy } from '../../../lib/collections/group-by.ts';
+import { profileKey } from '../../../redis/keys.ts';
 import { registerOrganization } from '../../../redis/organizations.ts';
 import type { Entity, RecordOf } from '../../records/records.ts';
 import { profileFields, settingsArguments } from '../../records/stored.ts';
@@ -45,7 +47,7 @@ export interface Load {
 /** Entities that are written while they are read. Settings and API keys are written when all else is in place. */
 const loaded: ReadonlySet<Entity> = new Set<Entity>(['objects', 'denylist', 'profiles', 'collections']);
 
-/** Profiles that are set aside at once. */
+/** Profiles that are looked up at once. */
 const asideAtOnce = 200;
 
 export function isLoaded(entity: Entity, { isLoading }: Organization): boolean {
@@ -136,6 +138,20 @@ export function createLoad(
     }
   };
 
+  /** Reports usernames as they were given; that of a repeated record, which is not stored, as it is compared. */
+  const reportDenied = async (claims: readonly NameClaim[]): Promise<void> => {
+    const stored = await Promise.all(
+      claims.map(({ organization, userId }) => store.hget(profileKey(organization.base, userId), 'u')),
+    );
+    for (const [position, { organization, userId, seq, name, isWritten }] of claims.entries()) {
+      const username = (isWritten && stored[position]) || name;
+      const where = places.where(seq);
+      const detail = `username ${JSON.stringify(username)} is on the denylist: it is kept`;
+      const issue = { entity: 'profiles', reason: 'denied-name-in-use', where, detail } as const;
+      issues.add({ ...issue, organizationId: organization.id, userId, username });
+    }
+  };
+
   const takeOthers = async (entity: Entity, items: readonly Item[]): Promise<void> => {
     const fresh = items.filter(({ seq }) => seq >= resumeAt);
     const results = await putRecords(context, entity, fresh, lock.claim);
@@ -169,25 +185,17 @@ export function createLoad(
     flush: profiles.flush,
     index: async (repeated, aside) => {
       await profiles.flush();
-      let contested: NameClaim[] = [];
       await names.write({
         isContested: ({ organization, userId }) =>
           !repeated.isEmpty && repeated.has(namespaceOf('profiles', organization.id), userId),
-        onContested: (claim) => {
-          if (claim.isWritten) contested.push(claim);
-          if (contested.length < asideAtOnce) return undefined;
-          const own = contested;
-          contested = [];
-          return setAside(own, aside);
+        onContested: async (claims) => {
+          const written = claims.filter(({ isWritten }) => isWritten);
+          for (const some of inBatches(written, { size: asideAtOnce })) await setAside(some, aside);
         },
-        onDenied: ({ organization, userId, seq, name }) => {
-          const where = places.where(seq);
-          const detail = `username ${JSON.stringify(name)} is on the denylist: it is kept`;
-          const issue = { entity: 'profiles', reason: 'denied-name-in-use', where, detail } as const;
-          issues.add({ ...issue, organizationId: organization.id, userId, username: name });
+        onDenied: async (claims) => {
+          for (const some of inBatches(claims, { size: asideAtOnce })) await reportDenied(some);
         },
       });
-      if (contested.length > 0) await setAside(contested, aside);
     },
     finish: async () => {
       for (const organization of loading()) {

@@ -32,9 +32,9 @@ export interface NameIndex {
   /** Writes the index, without the names that several users want and those of records that `isContested`. */
   write: (handlers: {
     isContested: (claim: NameClaim) => boolean;
-    /** Gets what is left out. */
-    onContested: (claim: NameClaim) => Promise<void> | undefined;
-    onDenied: (claim: NameClaim) => void;
+    onDenied: (claims: readonly NameClaim[]) => Promise<void>;
+    /** Gets what is left out, after `onDenied`. */
+    onContested: (claims: readonly NameClaim[]) => Promise<void>;
   }) => Promise<void>;
 }
 
@@ -69,16 +69,20 @@ export function createNameIndex(
       const buckets = createBucketWriter(sender);
       let count = 0;
       for (const own of lines.all()) {
+        const onDenylist: NameClaim[] = [];
+        const contested: NameClaim[] = [];
         let found = 0;
         for (const { name, place, isDenied, claims } of namesIn(own, owners)) {
           const isShared = name !== '' && claims.some(({ userId }) => userId !== claims[0]?.userId);
           for (const claim of claims) {
-            if (isDenied) onDenied(claim);
-            if (isShared || isContested(claim)) await onContested(claim);
+            if (isDenied) onDenylist.push(claim);
+            if (isShared || isContested(claim)) contested.push(claim);
             else if (name !== '') buckets.add(claim, place);
           }
           found += claims.length;
         }
+        await onDenied(onDenylist);
+        await onContested(contested);
         count += found;
         progress.advance('writing the name index', found, count / added);
         await buckets.room();
