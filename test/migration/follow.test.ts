@@ -189,6 +189,17 @@ test('a problem in the first round ends it, as it ends any apply', async () => {
   });
 });
 
+test('a run that is forgotten between two rounds is not followed any more', async () => {
+  const tool = createTool();
+  const source = writeSource({ profiles: [{ organizationId: 'acme', userId: 'u1' }] });
+  const args = ['apply', '--source', source, '--run', 'r', '--follow', '--lag', '3s'];
+  const follower = followerOf(tool.start(...args));
+  await follower.until({ round: 1 });
+  expect(await tool.json('forget', '--run', 'r', '--yes')).toMatchObject({ exitCode: 0 });
+  await expect(follower.until({ round: 2 })).rejects.toThrow('run r is gone from Redis');
+  expect((await tool.json('status')).json).toMatchObject({ runs: [] });
+});
+
 test('--lag without --follow is wrong usage', async () => {
   const tool = createTool();
   const source = writeSource({ profiles: [] });

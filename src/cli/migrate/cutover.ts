@@ -1,12 +1,12 @@
 import type { Mode } from '../../cutover/modes.ts';
 import { joinCutover } from '../../cutover/switch/instance.ts';
-import { MigrationError } from '../../migration/engine/issues.ts';
+import { FinalError, MigrationError } from '../../migration/engine/issues.ts';
 import type { RedisClient } from '../../redis/connection/client.ts';
 import { cutoverKey } from '../../redis/keys.ts';
 import { isOutdated } from '../../redis/changes.ts';
 
 /** Redis is the authority, and its changes are replayed to the source: there is nothing left to bring over. */
-export class ReverseModeError extends MigrationError {
+export class ReverseModeError extends FinalError {
   constructor() {
     super(
       'the mode of the cut-over is reverse: Redis is the authority now, and its changes are replayed to the legacy service, so applying the source could undo them. To apply again, go back first: profile-bridge admin cutover set mirror',

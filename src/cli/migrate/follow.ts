@@ -1,10 +1,9 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { formatInstant } from '../../lib/iso8601.ts';
 import { number } from '../../lib/numbers.ts';
-import { UsageError } from '../../migration/engine/issues.ts';
+import { FinalError, UsageError } from '../../migration/engine/issues.ts';
 import { describeError } from '../command-line.ts';
 import { apply, type AppliedResult, type ApplyChoice } from './apply.ts';
-import { ReverseModeError } from './cutover.ts';
 import type { CommandResult } from './report/command-result.ts';
 import type { CliEnvironment } from './session.ts';
 
@@ -48,11 +47,12 @@ async function follow(
     const startedAt = Date.now();
     let last: AppliedResult | undefined;
     try {
-      last = await apply(environment, { ...choice, fresh: choice.fresh === true && round === 1 });
+      const fresh = choice.fresh === true && round === 1;
+      last = await apply(environment, { ...choice, fresh, isNextRound: appliedAt !== undefined });
       if (last.state === 'applied') appliedAt = startedAt;
       if (last.state !== 'interrupted' || appliedAt === undefined) report(round, appliedAt, last);
     } catch (error) {
-      if (appliedAt === undefined || error instanceof ReverseModeError) throw error;
+      if (appliedAt === undefined || error instanceof FinalError) throw error;
       if (!signal.aborted) report(round, appliedAt, describeError(error));
     }
     // Nothing has been applied yet, or names are being moved between users: the operator does not want to leave it like

@@ -6,7 +6,7 @@ import { inBatches } from '../../lib/collections/batches.ts';
 import { entriesToWrite, type Assessment } from './read/assess.ts';
 import type { Chosen } from './read/choose.ts';
 import type { MigrationContext } from './context.ts';
-import { problems } from './issues.ts';
+import { FinalError, problems } from './issues.ts';
 import { createLoad } from './load/load.ts';
 import { rollBack, takeOver } from './load/unfinished.ts';
 import { assess, countPlanned } from './plan.ts';
@@ -64,6 +64,12 @@ async function applyLocked(
   const { signal, issues, progress } = context;
   const { run, source } = chosen;
   const last = await readRun(context, run);
+  if (last === undefined && choice.isNextRound === true) {
+    await lock.forget();
+    throw new FinalError(
+      `run ${run} is gone from Redis, since it was forgotten there or Redis has lost its data: to begin it anew, run the same command again`,
+    );
+  }
   const { round, isResumed } = nextRound(chosen, choice, last);
   const isFull = round.since === undefined;
   const size = sizeFor(chosen.scope.size, choice.rate);

@@ -130,6 +130,9 @@ export class MigrationError extends Error {
   override readonly name: string = 'MigrationError';
 }
 
+/** One that another attempt meets again. */
+export class FinalError extends MigrationError {}
+
 /** A mistake in what was asked for, found before anything was done. */
 export class UsageError extends MigrationError {
   override readonly name = 'UsageError';

@@ -13,6 +13,8 @@ export interface RoundChoice extends PruneChoice {
   everything?: boolean | undefined;
   /** Reads everything, and prunes, only if that was last done so long ago (ms); other rounds read what has changed. */
   fullEvery?: number | undefined;
+  /** The run must be there already. */
+  isNextRound?: boolean | undefined;
 }
 
 /** The round that an apply makes: the one before if that was broken off, otherwise a new one. */
