@@ -32,12 +32,43 @@ const mostUnderWay = 2000;
 
 /** What comparing has found, by organization; those in which nothing was compared or disputed are left out. */
 export async function readComparisons(store: RedisClient, prefix: string): Promise<ComparisonSummary[]> {
+  return await ofForwarded(store, prefix, (organizationId) => readOne(store, prefix, organizationId));
+}
+
+/** What is in doubt, read as fast as possible: while a switch looks, changes wait. */
+export async function readDoubts(store: RedisClient, prefix: string) {
+  const found = await ofForwarded(store, prefix, async (organizationId) => {
+    const base = organizationBase(prefix, organizationId);
+    const [unadopted, gaps] = await Promise.all([store.hlen(unsettledKey(base)), readGaps(store, base)]);
+    return { unadopted, lastGapAt: Math.max(0, ...gaps.map(({ last }) => last)) };
+  });
+  return {
+    /** Users, and denylists, with a change that was forwarded and not adopted yet. */
+    unadopted: found.reduce((sum, one) => sum + one.unadopted, 0),
+    /** When a change was last forwarded that may be missing here for good, ms; 0 if none was. */
+    lastGapAt: Math.max(0, ...found.map(({ lastGapAt }) => lastGapAt)),
+  };
+}
+
+/** Reads something of every organization whose requests were forwarded. */
+async function ofForwarded<Found>(
+  store: RedisClient,
+  prefix: string,
+  read: (organizationId: string) => Promise<Found>,
+): Promise<Found[]> {
   const organizations = await store.smembers(forwardedOrganizationsKey(prefix));
-  const summaries: ComparisonSummary[] = [];
+  const found: Found[] = [];
   for await (const some of yieldingChunks(organizations.sort(), organizationsAtOnce)) {
-    summaries.push(...(await Promise.all(some.map((id) => readOne(store, prefix, id)))));
+    found.push(...(await Promise.all(some.map(read))));
   }
-  return summaries;
+  return found;
+}
+
+async function readGaps(store: RedisClient, base: string) {
+  return Object.entries(await store.hgetall(gapsKey(base))).map(([reason, gap]) => ({
+    reason: reason as Gap,
+    ...(JSON.parse(gap) as { count: number; first: number; last: number }),
+  }));
 }
 
 async function readOne(store: RedisClient, prefix: string, organizationId: string) {
@@ -45,7 +76,7 @@ async function readOne(store: RedisClient, prefix: string, organizationId: strin
   const [counts, gaps, unmapped, refused, differingUsers, examples, failedAdoptions, adoptionFailures] =
     await Promise.all([
       store.hgetall(comparisonsKey(base)),
-      store.hgetall(gapsKey(base)),
+      readGaps(store, base),
       store.hgetall(unmappedKeysKey(base)),
       store.hgetall(refusedKeysKey(base)),
       store.hlen(differingUsersKey(base)),
@@ -77,10 +108,7 @@ async function readOne(store: RedisClient, prefix: string, organizationId: strin
     adoptionFailures,
     /** Users whose name the legacy service shows for another user. */
     lostNames: await store.hlen(lostNamesKey(base)),
-    gaps: Object.entries(gaps).map(([reason, gap]) => ({
-      reason: reason as Gap,
-      ...(JSON.parse(gap) as { count: number; first: number; last: number }),
-    })),
+    gaps,
     /** Keys that the legacy service accepts and Redis does not have. */
     unmappedKeys: await stillDisputed(
       unmapped,

@@ -20,7 +20,7 @@ export interface SwitchRequest {
   /** Organizations that migrations are loading and that are not yet on the list of all organizations. */
   beingLoaded: () => Promise<string[]>;
   /** What prevents the switch once no instance makes changes any more; it goes on if the list is empty. */
-  obstacles: (raisedEpoch: number) => Promise<string[]>;
+  obstacles: () => Promise<string[]>;
 }
 
 export type SwitchOutcome =
@@ -77,7 +77,7 @@ export async function switchMode(
     const organizations = await raiseEpochs();
     onProgress(`epoch ${epoch} is in force in ${counted(organizations, 'organization')}`);
     // Only now: before, an instance that was wrongly assumed to have ended could still have made a change.
-    const reasons = await whileRenewed(() => obstacles(epoch));
+    const reasons = await whileRenewed(obstacles);
     if (reasons.length > 0) throw withdrawn(reasons);
     await acknowledged('stop', 1);
     await replicated();

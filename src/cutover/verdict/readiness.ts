@@ -34,10 +34,18 @@ const smallBacklog = { entries: 100, ageMs: 10_000 };
 const applyAndVerify =
   'run profile-bridge migrate apply, then profile-bridge migrate verify of all organizations and entities';
 
-/** Judges the step to a mode. Once changes have stopped, one that has not been adopted is in doubt, however recent. */
-export function judge(evidence: Evidence, to: Mode, haveChangesStopped = false): Verdict {
-  const reasons = [...reasonsAgainst(evidence, to, haveChangesStopped)];
+/** Judges the step to a mode. */
+export function judge(evidence: Evidence, to: Mode): Verdict {
+  const reasons = [...reasonsAgainst(evidence, to)];
   return { to, ready: reasons.length === 0, reasons, warnings: [...warningsFor(evidence, to)] };
+}
+
+/** What prevents Redis from taking over once changes have stopped: one that was not adopted by then, however recent. */
+export function judgeDoubts(
+  state: Evidence['state'],
+  { unadopted, lastGapAt }: Pick<Evidence['comparisons'], 'unadopted' | 'lastGapAt'>,
+): Finding[] {
+  return [...inDoubt(unadopted), ...openGap(state, lastGapAt)];
 }
 
 /** Whether a finding prevents a switch even with --force. */
@@ -56,7 +64,7 @@ function takesAuthority(from: Mode, to: Mode): boolean {
   return authorityOf(from) === 'legacy' && authorityOf(to) === 'redis';
 }
 
-function* reasonsAgainst(evidence: Evidence, to: Mode, haveChangesStopped: boolean): Generator<Finding> {
+function* reasonsAgainst(evidence: Evidence, to: Mode): Generator<Finding> {
   const { state, comparisons } = evidence;
   const rule = ruleOf(state.mode, to);
   // If no mode was ever set it is native, which can then be set permanently.
@@ -69,7 +77,7 @@ function* reasonsAgainst(evidence: Evidence, to: Mode, haveChangesStopped: boole
   }
   for (const instance of state.instances) yield* obstaclesOf(instance, to);
   if (to === 'mirror' || takesAuthority(state.mode, to)) yield* unmappedKeys(comparisons);
-  if (takesAuthority(state.mode, to)) yield* beforeTakingAuthority(evidence, haveChangesStopped);
+  if (takesAuthority(state.mode, to)) yield* beforeTakingAuthority(evidence);
   if (state.mode === 'reverse') yield* beforeLeavingReverse(evidence, to);
 }
 
@@ -113,10 +121,7 @@ function* unmappedKeys({ unmappedKeys: count }: Evidence['comparisons']): Genera
   };
 }
 
-function* beforeTakingAuthority(
-  { state, comparisons }: Evidence,
-  haveChangesStopped: boolean,
-): Generator<Finding> {
+function* beforeTakingAuthority({ state, comparisons }: Evidence): Generator<Finding> {
   const { refusedKeys, failedAdoptions, differingUsers } = comparisons;
   if (refusedKeys > 0) {
     yield {
@@ -126,14 +131,7 @@ function* beforeTakingAuthority(
         'revoke them with profile-bridge admin key revoke; profile-bridge admin cutover status --json lists their fingerprints',
     };
   }
-  const inDoubt = haveChangesStopped ? comparisons.unadopted : comparisons.unsettled;
-  if (inDoubt > 0) {
-    yield {
-      code: 'unsettled',
-      reason: `${counted(inDoubt, 'forwarded change')} may not have reached Redis`,
-      remedy: `wait for the next calls of these users, or, once three times LEGACY_TIMEOUT has passed, ${applyAndVerify}`,
-    };
-  }
+  yield* inDoubt(comparisons.unsettled);
   if (failedAdoptions > 0) {
     yield {
       code: 'failed-adoptions',
@@ -148,24 +146,38 @@ function* beforeTakingAuthority(
       remedy: `wait until their next calls repair them, or ${applyAndVerify}`,
     };
   }
-  const { verifiedAt, since, gap } = state;
-  const lastGapAt = Math.max(gap?.at ?? 0, comparisons.lastGapAt);
+  const { verifiedAt, since } = state;
   if (verifiedAt === undefined || verifiedAt <= since) {
     yield {
       code: 'not-verified',
       reason: `not everything has been verified since the mode became ${state.mode}`,
       remedy: applyAndVerify,
     };
-  } else if (verifiedAt <= lastGapAt) {
-    yield {
-      code: 'gap',
-      reason:
-        gap?.at === lastGapAt
-          ? `since the last verify, an instance may have left changes unfinished: ${gap.reason}`
-          : 'since the last verify some changes may not have reached Redis (gaps in profile-bridge admin cutover status --json)',
-      remedy: applyAndVerify,
-    };
+  } else {
+    yield* openGap(state, comparisons.lastGapAt);
   }
+}
+
+function* inDoubt(count: number): Generator<Finding> {
+  if (count === 0) return;
+  yield {
+    code: 'unsettled',
+    reason: `${counted(count, 'forwarded change')} may not have reached Redis`,
+    remedy: `wait for the next calls of these users, or, once three times LEGACY_TIMEOUT has passed, ${applyAndVerify}`,
+  };
+}
+
+function* openGap({ verifiedAt = 0, gap }: Evidence['state'], lastOfChanges: number): Generator<Finding> {
+  const lastGapAt = Math.max(gap?.at ?? 0, lastOfChanges);
+  if (verifiedAt > lastGapAt) return;
+  yield {
+    code: 'gap',
+    reason:
+      gap?.at === lastGapAt
+        ? `since the last verify, an instance may have left changes unfinished: ${gap.reason}`
+        : 'since the last verify some changes may not have reached Redis (gaps in profile-bridge admin cutover status --json)',
+    remedy: applyAndVerify,
+  };
 }
 
 function* beforeLeavingReverse({ state, replay }: Evidence, to: Mode): Generator<Finding> {

@@ -1,7 +1,8 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import { readDoubts } from '../../../src/cutover/compare/summary.ts';
 import { gatherEvidence } from '../../../src/cutover/verdict/evidence.ts';
-import { judge, type Verdict } from '../../../src/cutover/verdict/readiness.ts';
+import { judge, judgeDoubts, type Finding } from '../../../src/cutover/verdict/readiness.ts';
 import { recordVerified } from '../../../src/cutover/verdict/verified.ts';
 import { unsettledKey } from '../../../src/redis/keys.ts';
 import { runTool } from '../../support/admin.ts';
@@ -17,11 +18,16 @@ beforeAll(async () => {
 });
 afterAll(() => here.close());
 
-const judgeNow = async (haveChangesStopped = false): Promise<Verdict> => {
+const reasonsNow = async (): Promise<Finding[]> => {
   const { store, config } = here.bridge;
-  return judge(await gatherEvidence(store, config.keyPrefix), 'reverse', haveChangesStopped);
+  return judge(await gatherEvidence(store, config.keyPrefix), 'reverse').reasons;
 };
-const codes = ({ reasons }: Verdict): string[] => reasons.map(({ code }) => code);
+const doubtsNow = async (): Promise<Finding[]> => {
+  const { store, config } = here.bridge;
+  const { state } = await gatherEvidence(store, config.keyPrefix);
+  return judgeDoubts(state, await readDoubts(store, config.keyPrefix));
+};
+const codes = (findings: Finding[]): string[] => findings.map(({ code }) => code);
 const marks = () => here.bridge.store.hgetall(unsettledKey(here.organization.base));
 const verify = () =>
   recordVerified(here.bridge.store, here.bridge.config.keyPrefix, { ageMs: 0, hasConflicts: false });
@@ -50,14 +56,14 @@ test('a change is in doubt once it should have been adopted, or once changes hav
   behaviour.gate = new Promise<void>((resolve) => (open = resolve));
   const putting = put(player, 'Ada');
   await until(async () => Object.keys(await marks()).length === 1);
-  expect(codes(await judgeNow())).toEqual([]);
-  expect(codes(await judgeNow(true))).toEqual(['unsettled']);
+  expect(codes(await reasonsNow())).toEqual([]);
+  expect(codes(await doubtsNow())).toEqual(['unsettled']);
 
   // As if it had been forwarded a while ago.
   const { ada = '' } = await marks();
   const older = ada.replace(/\d+$/, (at) => String(Number(at) - 6000));
   await here.bridge.store.hset(unsettledKey(here.organization.base), 'ada', older);
-  expect(codes(await judgeNow())).toEqual(['unsettled']);
+  expect(codes(await reasonsNow())).toEqual(['unsettled']);
   open();
   behaviour.gate = undefined;
   await putting;

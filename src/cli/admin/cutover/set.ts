@@ -8,10 +8,12 @@ import { gatherEvidence } from '../../../cutover/verdict/evidence.ts';
 import {
   blocksEvenForced,
   judge,
+  judgeDoubts,
   silence,
   type Finding,
   type Verdict,
 } from '../../../cutover/verdict/readiness.ts';
+import { readDoubts } from '../../../cutover/compare/summary.ts';
 import { cutoverKey, replayerKey } from '../../../redis/keys.ts';
 import { organizationsBeingLoaded } from '../../../migration/runs/runs.ts';
 import { counted, number } from '../../../lib/numbers.ts';
@@ -93,6 +95,8 @@ async function set(context: AdminContext, to: Mode, options: SetOptions): Promis
   if (blocking.length > 0) return notSwitched(from, verdict, blocking);
 
   for (const { reason } of verdict.reasons) context.err(`warning: ${reason}\n`);
+  // What an earlier reverse may have left behind is out of date.
+  if (to === 'reverse') await queue.discard(epoch);
   const by = `cutover set ${to}${options.force === true ? ' --force' : ''}`;
   const outcome = await switchMode(store, keyPrefix, {
     from,
@@ -103,15 +107,13 @@ async function set(context: AdminContext, to: Mode, options: SetOptions): Promis
     onProgress: (line) => context.err(`${line}\n`),
     beingLoaded: async () => await organizationsBeingLoaded(store, keyPrefix),
     // Changes have stopped, their adoptions have ended, and gaps are recorded: what is in doubt now remains in doubt.
-    obstacles: async (raisedEpoch) => {
+    obstacles: async () => {
       if (from === 'reverse') {
         return to === 'native' && options.force === true ? [] : await untilReplayed(store, keyPrefix, queue);
       }
-      // What an earlier reverse may have left behind is out of date.
-      if (to === 'reverse') await queue.discard(raisedEpoch);
       if (options.force === true || authorityOf(to) === authorityOf(from)) return [];
-      const { reasons } = judge(await gatherEvidence(store, keyPrefix), to, true);
-      return reasons.filter(({ code }) => ['unsettled', 'gap'].includes(code)).map(inWords);
+      const doubts = await readDoubts(store, keyPrefix);
+      return judgeDoubts(await readCutover(store, keyPrefix), doubts).map(inWords);
     },
   });
   if (outcome.kind === 'switched' && from === 'reverse') await discardReplay(context, queue, outcome.epoch);
