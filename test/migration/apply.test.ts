@@ -5,6 +5,7 @@ import { whileLocked } from '../../src/migration/runs/lock.ts';
 import { closeRedis } from '../../src/redis/connection/connect.ts';
 import { fsck } from '../../src/redis/fsck/fsck.ts';
 import { scanKeys } from '../../src/redis/connection/scan.ts';
+import { runTool } from '../support/admin.ts';
 import { openTestStore, startBridge, type TestBridge } from '../support/bridge.ts';
 import { createClient } from '../support/client.ts';
 import { freshPrefix, startRedis, unusedPort } from '../support/redis.ts';
@@ -466,6 +467,17 @@ test('plan shows examples of changes field by field, and its JSON has counts by 
       '    updatedAt: 2023-11-14T22:13:20Z -> 2023-11-14T22:13:20.001Z',
     ].join('\n'),
   );
+});
+
+test('default settings are unchanged, whether the source gave them, the operator, or nobody', async () => {
+  const tool = createTool();
+  expect(await runTool(tool.env, 'org set operated')).toMatchObject({ code: 0 });
+  await tool.json('apply', '--source', writeSource({ profiles: [{ organizationId: 'acme', userId: 'u' }] }));
+  const ids = ['acme', 'operated', 'given'];
+  const source = writeSource({ organizations: ids.map((organizationId) => ({ organizationId })) });
+  await tool.json('apply', '--source', source, '--org', 'given');
+  const { json } = await tool.json('plan', '--source', source);
+  expect(json).toMatchObject({ unchanged: 3, updated: 0, kept: 0, changes: [] });
 });
 
 test('plan and verify show a picture uploaded here for which the source has another one, or none', async () => {

@@ -1,5 +1,6 @@
 import { normalizedName } from '../../../domain/usernames.ts';
 import { encodeReference } from '../../../domain/profile.ts';
+import { defaultSettings } from '../../../domain/settings.ts';
 import { inBatches } from '../../../lib/collections/batches.ts';
 import { newKeyId } from '../../../redis/operator/api-keys.ts';
 import { isOutcome, type Outcome } from '../../analysis/outcomes.ts';
@@ -66,7 +67,10 @@ function resultsOf(entity: Entity, records: readonly unknown[], outcomes: readon
 
 /** The rows of plain entities, as apply_records.lua takes them. */
 const rowOf: { readonly [E in PlainEntity]: (record: RecordOf[E]) => readonly string[] } = {
-  organizations: (record) => settingsArguments(organizationSettings(record)),
+  organizations: (record) => [
+    ...settingsArguments(organizationSettings(record)),
+    ...settingsArguments(defaultSettings),
+  ],
   'api-keys': ({ apiKeySha256, role, userId, client, expiresAt }) => [
     apiKeySha256,
     newKeyId(),

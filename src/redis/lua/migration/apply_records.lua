@@ -6,7 +6,8 @@
 -- ARGV[1]  claim, '' for a dry call (lib/claim.lua)
 -- ARGV[2]  organizations | api-keys | objects | collections
 -- ARGV[3]  JSON, an array for each record, '' for an unset field:
---          comparison (exact | case-insensitive, which stays as it is), min, max, pattern, template, ownership as stored |
+--          comparison (exact | case-insensitive, which stays as it is), min, max, pattern, template, ownership as stored,
+--          and the default of each |
 --          SHA-256 in hex, public id if it is new, role, user, client, expiry in ms | reference, URL | user, reference
 --
 -- a word for each record: created, updated, unchanged, kept (made, set or revoked here)
@@ -36,6 +37,7 @@ local apply = {
       if is_dry then return 'created' end
       error('the organization does not exist')
     end
+    for position = 1, 6 do have[position] = have[position] or row[position + 6] end
     if is_same(have, row, 1, 6) then return 'unchanged' end
     if have[7] then return 'kept' end
     if not is_dry then set_fields(settings_key(), { 'min', 'max', 'pattern', 'template', 'ownership' }, row, 2) end
