@@ -7,7 +7,7 @@ export interface Progress {
   begin: (passes: number) => void;
   /** The next pass begins. */
   next: () => void;
-  /** `phase` may change at any call; `count` records more, by which `share` (0 to 1) of the phase is done. */
+  /** `phase` may change at any call; `count` records more, by which `share` (0 to 1) of the phase is done, or 0 if unknown. */
   advance: (phase: string, count: number, share: number) => void;
   stop: () => void;
 }
@@ -40,12 +40,12 @@ export async function createProgress(output: Output, now: () => number = Date.no
       count += more;
       display.show(share, () => {
         const seconds = Math.max(0.001, (now() - startedAt) / 1000);
-        return {
-          phase: passes > 1 ? `${phase} (pass ${pass} of ${passes})` : phase,
-          done: counted(count, 'record'),
-          rate: number(Math.round(count / seconds)),
-          left: share > 0 ? `${duration((seconds * (1 - share)) / share)} left` : 'time left unknown',
-        };
+        const [percent, left] =
+          share > 0
+            ? [`, ${Math.floor(100 * share)} %`, `, ${duration((seconds * (1 - share)) / share)} left`]
+            : ['', ''];
+        const name = passes > 1 ? `${phase} (pass ${pass} of ${passes})` : phase;
+        return `${name}: ${counted(count, 'record')}${percent}, ${number(Math.round(count / seconds))}/s${left}`;
       });
     },
     stop: display.stop,
@@ -53,19 +53,18 @@ export async function createProgress(output: Output, now: () => number = Date.no
 }
 
 interface Display {
-  /** Shows the share that is done, 0 to 1, and the figures if they are due. */
-  show: (share: number, read: () => Record<'phase' | 'done' | 'rate' | 'left', string>) => void;
+  /** Shows the share that is done, 0 to 1, and the text if it is due. */
+  show: (share: number, text: () => string) => void;
   stop: () => void;
 }
 
 function createLines(output: Output, now: () => number): Display {
   let shownAt = now();
   return {
-    show: (share, read) => {
+    show: (_, text) => {
       if (now() - shownAt < lineInterval) return;
       shownAt = now();
-      const { phase, done, rate, left } = read();
-      output.write(`${phase}: ${done}, ${Math.floor(100 * share)} %, ${rate}/s, ${left}\n`);
+      output.write(`${text()}\n`);
     },
     stop: () => {},
   };
@@ -75,18 +74,18 @@ async function createBar(output: Output): Promise<Display> {
   const { SingleBar: Bar } = await import('cli-progress');
   let bar: SingleBar | undefined;
   return {
-    show: (share, read) => {
+    show: (share, text) => {
       if (bar === undefined) {
         bar = new Bar({
-          format: '{bar} {percentage} % {phase}: {done}, {rate}/s, {left}',
+          format: '{bar} {text}',
           stream: output as unknown as NodeJS.WritableStream,
           hideCursor: true,
           clearOnComplete: true,
           gracefulExit: false,
         });
-        bar.start(1, 0, read());
+        bar.start(1, 0);
       }
-      bar.update(share, read());
+      bar.update(share, { text: text() });
     },
     stop: () => {
       bar?.stop();

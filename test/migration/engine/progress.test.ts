@@ -1,7 +1,7 @@
 import { expect, test } from '@jest/globals';
 import { createProgress } from '../../../src/migration/engine/progress.ts';
 
-test('progress without a terminal is a line every few seconds, with rate and time left', async () => {
+test('progress without a terminal is a line every few seconds, with rate, share and time left', async () => {
   let output = '';
   let now = 0;
   const write = (text: string): void => {
@@ -19,6 +19,13 @@ test('progress without a terminal is a line every few seconds, with rate and tim
   progress.advance('writing profiles', 500, 0.3);
   progress.stop();
   expect(output.split('\n')).toHaveLength(2);
+
+  output = '';
+  progress.begin(1);
+  progress.advance('rolling back', 0, 0);
+  now = 10_000;
+  progress.advance('rolling back', 2000, 0);
+  expect(output).toBe('rolling back: 2,000 records, 400/s\n');
 });
 
 test('progress on a terminal is a bar, which is removed at the end', async () => {

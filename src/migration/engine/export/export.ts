@@ -66,7 +66,6 @@ async function writeEntity(
         hash.update(line);
       }
       count += records.length;
-      context.progress.advance(`exporting ${entity}`, records.length, 0);
     }
   } finally {
     file.close();
@@ -104,8 +103,10 @@ async function* recordsOf(
   among: ReadonlyMap<string, Organization>,
 ): AsyncGenerator<RecordOf[Entity][]> {
   const sorter = createSorter(context.workspace);
+  let [found, done] = [0, 0];
   for await (const { organization, key } of scanRecords(context, [entity], among)) {
     sorter.add(organization.id + separator + key.replace('\n', '\u0002'));
+    found += 1;
   }
   const lines = withoutRepeated(sorter.sorted());
   const idOf = (line: string): string => line.slice(0, line.indexOf(separator));
@@ -113,8 +114,10 @@ async function* recordsOf(
     const organization = await context.organizations.find(idOf(batch[0]));
     const { length } = organization.id;
     const keys = batch.map((line) => line.slice(length + 1).replace('\u0002', '\n'));
-    const found = await readRecords(context, entity, organization, keys);
-    const records = entity === 'api-keys' ? await withoutRevoked(context, organization, keys, found) : found;
+    const stored = await readRecords(context, entity, organization, keys);
+    const records =
+      entity === 'api-keys' ? await withoutRevoked(context, organization, keys, stored) : stored;
+    context.progress.advance(`exporting ${entity}`, batch.length, (done += batch.length) / found);
     yield records.filter((record) => record !== undefined);
   }
 }
