@@ -136,7 +136,7 @@ function errorOf(
   if (kind === 'interrupted') {
     return pendingRenames === 0
       ? 'interrupted: run the same command again to resume'
-      : `interrupted with ${counted(pendingRenames, 'rename')} pending: run the same command again; it completes them first`;
+      : `interrupted with ${counted(pendingRenames, 'rename')} pending: run the same command again; it begins with that`;
   }
   if (kind === 'prune-refused') {
     return `${pruning?.refusal ?? ''}, so nothing was written: check that the source is whole, then allow it with --prune-at-most N`;

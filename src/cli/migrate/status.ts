@@ -4,7 +4,7 @@ import { entityNames } from '../../migration/records/records.ts';
 import { whoApplies } from '../../migration/runs/lock.ts';
 import { readRun, runOrganizations, runsKey, type RoundState } from '../../migration/runs/runs.ts';
 import { MigrationError } from '../../migration/engine/issues.ts';
-import { number } from '../../lib/numbers.ts';
+import { counted, number } from '../../lib/numbers.ts';
 import { table } from '../../lib/system/terminal.ts';
 import type { CommandResult } from './report/command-result.ts';
 import { fatesOf } from './report/figures.ts';
@@ -106,7 +106,7 @@ function describe({ name, phase, state, owner, pendingRenames }: RunStatus): str
   const pending =
     pendingRenames === 0
       ? ''
-      : `\n${number(pendingRenames)} renames are pending: the next apply of this run completes them first`;
+      : `\n${counted(pendingRenames, 'rename')} pending: the next apply of this run begins with that`;
   const head = `Run ${name} from ${source}: ${stand}${pending}`;
   return rows.length === 0 ? head : `${head}\n${table(['', 'done', ...figures], rows, ['done', ...figures])}`;
 }

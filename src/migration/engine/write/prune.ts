@@ -1,4 +1,5 @@
 import { inBatches } from '../../../lib/collections/batches.ts';
+import { counted, number } from '../../../lib/numbers.ts';
 import { createSorter, separator, type Sorter } from '../../analysis/sorter.ts';
 import { entityNames, type Entity } from '../../records/records.ts';
 import type { MigrationContext } from '../context.ts';
@@ -69,7 +70,7 @@ function refusalOf(
   const sum = sumOf(toRemove);
   if (atMost !== undefined) {
     return sum > atMost
-      ? `--prune would remove ${sum} records, more than --prune-at-most ${atMost}`
+      ? `--prune would remove ${counted(sum, 'record')}, more than --prune-at-most ${atMost}`
       : undefined;
   }
   for (const entity of entityNames) {
@@ -77,7 +78,7 @@ function refusalOf(
     const all = stored.get(entity) ?? 0;
     if (count === 0 || ((read.get(entity) ?? 0) > 0 && count <= all * usualShare)) continue;
     const why = (read.get(entity) ?? 0) === 0 ? `the source has no ${entity} at all, and ` : '';
-    return `${why}--prune would remove ${count} of ${all} ${entity}`;
+    return `${why}--prune would remove ${number(count)} of ${number(all)} ${entity}`;
   }
   return undefined;
 }
