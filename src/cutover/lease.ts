@@ -1,9 +1,6 @@
 import { repeat } from '../lib/repeat.ts';
 import type { RedisClient } from '../redis/connection/client.ts';
-import { script } from '../redis/connection/script-loader.ts';
-
-const renewLease = script<[holder: string, leaseMs: number], number>('cutover/lease/renew');
-const releaseLease = script<[holder: string], number>('cutover/lease/release');
+import { changeLock } from '../redis/lock.ts';
 
 /** How long a lease holds without being renewed, in ms. */
 export const leaseMs = 5000;
@@ -20,7 +17,8 @@ export async function claimLease(
   holder: string,
 ): Promise<Lease | undefined> {
   const sentAt = performance.now();
-  if ((await store.set(key, holder, 'PX', leaseMs, 'NX')) === null) return undefined;
+  const [claimed] = await changeLock(store, key, '', holder, leaseMs);
+  if (claimed === 'held') return undefined;
   return keepLease(store, key, holder, sentAt);
 }
 
@@ -30,8 +28,8 @@ export function keepLease(store: RedisClient, key: string, holder: string, sentA
   const stop = repeat(async () => {
     const at = performance.now();
     try {
-      const isOurs = (await renewLease(store, key, holder, leaseMs)) === 1;
-      heldUntil = isOurs ? at + leaseMs - margin : 0;
+      const [renewed] = await changeLock(store, key, holder, holder, leaseMs);
+      heldUntil = renewed === 'done' ? at + leaseMs - margin : 0;
     } catch {
       // While Redis is away, the lease holds as long as it did before.
     }
@@ -45,7 +43,7 @@ export function keepLease(store: RedisClient, key: string, holder: string, sentA
     release: async (): Promise<void> => {
       await stop();
       heldUntil = 0;
-      await releaseLease(store, key, holder);
+      await changeLock(store, key, holder, '', leaseMs);
     },
   };
 }

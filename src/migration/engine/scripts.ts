@@ -81,11 +81,5 @@ export const migrateState = script<
   'done'
 >('migration/run/state');
 
-/** Its key is the lock. */
-export const migrateLock = script<
-  [expected: string, wanted: string, leaseMs: number],
-  ['done'] | ['held', owner: string]
->('migration/run/lock');
-
 /** Its key counts the tokens. */
 export const migrateToken = script<[], number>('migration/run/draw_token');

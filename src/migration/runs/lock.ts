@@ -3,8 +3,9 @@ import { repeat } from '../../lib/repeat.ts';
 import { hasEnded, thisProcess, type ProcessIdentity } from '../../lib/system/process-identity.ts';
 import type { MigrationContext } from '../engine/context.ts';
 import { MigrationError } from '../engine/issues.ts';
+import { changeLock } from '../../redis/lock.ts';
 import { runKey, runsKey, type RunStore } from './runs.ts';
-import { migrateLock, migrateState, migrateToken } from '../engine/scripts.ts';
+import { migrateState, migrateToken } from '../engine/scripts.ts';
 
 function lockKey(prefix: string, run: string): string {
   return `${prefix}migration:lock:${run}`;
@@ -47,7 +48,7 @@ export async function whileLocked<Result>(
   const lost = new AbortController();
   const stopRenewing = repeat(async () => {
     try {
-      const [renewed] = await migrateLock(store, key, own, own, lease);
+      const [renewed] = await changeLock(store, key, own, own, lease);
       if (renewed === 'held') lost.abort(lockLost(run));
     } catch {
       // An unavailable store is reported by the writes in progress.
@@ -79,7 +80,7 @@ export async function whileLocked<Result>(
     throw /\bTAKENOVER /.test(String(error)) ? lockLost(run) : error;
   } finally {
     await stopRenewing();
-    await migrateLock(store, key, own, '', lease).catch(() => {});
+    await changeLock(store, key, own, '', lease).catch(() => {});
   }
 }
 
@@ -91,7 +92,7 @@ async function takeLock({ store, prefix }: RunStore, run: string, own: string): 
   for (let held = ''; ;) {
     // Before the lock: whoever has that later than this process has a higher one.
     const token = await migrateToken(store, `${prefix}migration:token`);
-    const [outcome, found = ''] = await migrateLock(store, lockKey(prefix, run), held, own, lease);
+    const [outcome, found = ''] = await changeLock(store, lockKey(prefix, run), held, own, lease);
     if (outcome === 'done') return token;
     const other = found === '' ? undefined : (JSON.parse(found) as Owner);
     if (other !== undefined && !hasEnded(other)) {

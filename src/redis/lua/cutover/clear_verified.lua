@@ -2,13 +2,10 @@
 -- @include adoptions names
 -- Removes a part of what a clean verify has settled: everything that was on record before its snapshot was opened.
 --
--- KEYS[1]  <prefix>{organization}:
--- ARGV[1]  unsettled | differing | failed | lost-names | gaps
--- ARGV[2]  0, then what the call before replied
--- ARGV[3]  when the snapshot was opened, ms
---
 -- where to go on, 0 at the end
-local what, opened_at = ARGV[1], tonumber(ARGV[3])
+
+-- unsettled | differing | failed | lost-names | gaps; 0, then what the call before replied; when the snapshot was opened.
+local what, cursor, opened_at = ARGV[1], ARGV[2], tonumber(ARGV[3])
 local keys = {
   unsettled = unsettled_key(), differing = differing_users_key(), failed = failed_adoptions_key(),
   ['lost-names'] = lost_names_key(), gaps = gaps_key(),
@@ -21,7 +18,7 @@ local recorded_at = {
   gaps = function(value) return cjson.decode(value).last end,
 }
 
-local found = redis.call('HSCAN', keys[what], ARGV[2], 'COUNT', 500)
+local found = redis.call('HSCAN', keys[what], cursor, 'COUNT', 500)
 for i = 1, #found[2], 2 do
   local field, value = found[2][i], found[2][i + 1]
   if what == 'unsettled' then

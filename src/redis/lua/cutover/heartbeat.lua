@@ -5,21 +5,20 @@
 -- Keeps an instance registered, records what it has acknowledged, and returns the mode.
 --
 -- KEYS[1]  <prefix>cutover
--- ARGV[1]  id of the instance
--- ARGV[2]  its registration, in JSON
--- ARGV[3]  the highest epoch that it has seen
--- ARGV[4]  the phase of the switch that it has acknowledged, - for none
--- ARGV[5]  1 for its first heartbeat: it has admitted no change yet, and served no read
 --
 -- {kind, ...}, by name
 --   ok                mode, epoch, since, to, phase: mode '' if none is stored; to, phase '' if no switch is under way
 --   needs-legacy      mode; refused: an instance without the legacy service, in a mode other than native
 --   needs-replay      refused: an instance that cannot replay, in the mode reverse
 --   native-instances  ids; refused: no mode is stored, and instances without the legacy service serve
+
+-- The instance and its registration in JSON; the highest epoch that it has seen, and the phase of the switch that it has
+-- acknowledged, - for none.
+local id, registered, seen, phase = unpack(ARGV, 1, 4)
+-- It has admitted no change yet, and served no read.
+local is_first = ARGV[5] == '1'
 local now = tonumber(now_ms())
-local id, is_first = ARGV[1], ARGV[5] == '1'
 local state = settled_state(now)
-local seen, phase = ARGV[3], ARGV[4]
 
 if is_first then
   -- Redis refuses by its epoch whatever such an instance still tries to write.
@@ -32,7 +31,7 @@ if is_first then
       natives[#natives + 1] = other
     end
   end)
-  local registration = cjson.decode(ARGV[2])
+  local registration = cjson.decode(registered)
   -- A migration serves no requests.
   if registration.kind == 'bridge' then
     if registration.legacy and state.mode == '' then
@@ -52,7 +51,7 @@ if is_first then
   seen, phase = state.epoch, state.token and state.phase or '-'
 end
 
-redis.call('HSETNX', KEYS[1], 'instance:' .. id, ARGV[2])
+redis.call('HSETNX', KEYS[1], 'instance:' .. id, registered)
 redis.call('HSET', KEYS[1], 'beat:' .. id, string.format('%.0f', now) .. ' ' .. seen .. ' ' .. phase)
 -- This heartbeat may have been the last one that a withdrawal waited for.
 state = settled_state(now)

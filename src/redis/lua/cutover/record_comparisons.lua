@@ -3,8 +3,6 @@
 -- Records what an instance found when it compared the legacy service's responses with what is stored here, and which
 -- API keys the two judge differently. The list of users who differ starts over with each mode.
 --
--- KEYS[1]  <prefix>{organization}:
--- ARGV[1]  since when the mode holds that the findings are of, ms
 -- ARGV[2]  JSON {counts, users, failed, keys, gaps}
 --            counts  name -> how many more
 --            users   user -> the fields that differ by the last comparison; none if they match
@@ -21,6 +19,7 @@
 -- 'recorded', or 'outdated' where the findings are of an earlier mode: nothing was recorded of the comparisons
 local most_users, most_keys = 100000, 1000
 local hours_kept = 48
+local mode_since = tonumber(ARGV[1]) -- of the mode that the findings are of
 local found = cjson.decode(ARGV[2])
 local now = tonumber(now_ms())
 
@@ -58,8 +57,8 @@ for name, gap in pairs(found.gaps) do
 end
 
 local since = tonumber(redis.call('HGET', comparisons_key(), 'since') or 0)
-if tonumber(ARGV[1]) < since then return 'outdated' end
-if tonumber(ARGV[1]) > since then
+if mode_since < since then return 'outdated' end
+if mode_since > since then
   redis.call('UNLINK', comparisons_key(), differing_users_key())
   redis.call('HSET', comparisons_key(), 'since', ARGV[1])
 end

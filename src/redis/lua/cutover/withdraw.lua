@@ -4,15 +4,15 @@
 -- Withdraws a switch under way; if reads have moved, that ends once every instance has confirmed.
 --
 -- KEYS[1]  <prefix>cutover
--- ARGV[1]  token of the switch
 --
 -- 'withdrawn'          the mode is as before, and changes are admitted
 -- 'waiting'            for the instances to move reads back
 -- 'done'               too late: the switch has been made
+local token = ARGV[1]
 local now = tonumber(now_ms())
 local state = cutover_state()
-if state.token == ARGV[1] then
+if state.token == token then
   state = withdraw(state, now)
   return state.token and 'waiting' or 'withdrawn'
 end
-return redis.call('HGET', KEYS[1], 'done') == ARGV[1] and 'done' or 'withdrawn'
+return redis.call('HGET', KEYS[1], 'done') == token and 'done' or 'withdrawn'

@@ -3,7 +3,6 @@
 -- Writes profiles of the source, each whole or not at all; index and profile change together. What the bridge itself
 -- has written since stays, and so does what is newer here, unless the source is trusted.
 --
--- KEYS[1]  <prefix>{organization}:
 -- ARGV[1]  claim, '' for a dry call (lib/claim.lua)
 -- ARGV[2]  JSON, an array for each profile: user, normalized name of its username ('' for none), last change in ms
 --          ('' where unknown), the current username as the caller saw it ('' for none), that one's normalized name,

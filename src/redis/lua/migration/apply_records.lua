@@ -2,15 +2,12 @@
 -- @include local_writes change claim
 -- Writes records that involve no usernames. What was made, set or revoked here stays.
 --
--- KEYS[1]  <prefix>{organization}:
--- ARGV[1]  claim, '' for a dry call (lib/claim.lua)
--- ARGV[2]  organizations | api-keys | objects | collections
--- ARGV[3]  JSON, an array for each record, '' for an unset field:
---          comparison (exact | case-insensitive, which stays as it is), min, max, pattern, template, ownership as stored,
---          and the default of each |
---          SHA-256 in hex, public id if it is new, role, user, client, expiry in ms | reference, URL | user, reference
---
 -- a word for each record: created, updated, unchanged, kept (made, set or revoked here)
+
+-- JSON, an array for each record, '' for an unset field: comparison (exact | case-insensitive, which stays as it is), min,
+-- max, pattern, template, ownership as stored, and the default of each | SHA-256 in hex, public id if it is new, role,
+-- user, client, expiry in ms | reference, URL | user, reference.
+local entity, rows = ARGV[2], cjson.decode(ARGV[3])
 
 local function set_fields(key, fields, row, first)
   for position, field in ipairs(fields) do
@@ -76,5 +73,5 @@ local apply = {
 }
 
 local outcomes = {}
-for position, row in ipairs(cjson.decode(ARGV[3])) do outcomes[position] = apply[ARGV[2]](row) end
+for position, row in ipairs(rows) do outcomes[position] = apply[entity](row) end
 return outcomes

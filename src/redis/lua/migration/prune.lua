@@ -3,20 +3,19 @@
 -- Removes what is no longer in the source. What was written here stays, and so do profiles that were adopted from the
 -- legacy service. An organization's settings stay in any case; a dry call says whether they were written here.
 --
--- KEYS[1]  <prefix>{organization}:
--- ARGV[1]  claim, '' for a dry call (lib/claim.lua)
--- ARGV[2]  profiles | denylist | api-keys | objects | collections | organizations
--- ARGV[3]  JSON, an array for each record: user, username, normalized name | normalized name | SHA-256 |
---          reference | user, reference | ''
--- ARGV[4]  when the source's snapshot was opened, ms; '' if unknown. Where a denylist change of the legacy service
---          was adopted later, the whole list stays
--- ARGV[5]  epoch below which marks of what was written here do not count (lib/local_writes.lua)
---
 -- {'stale'} {'frozen'}              nothing was done: look again, and retry
 -- {'pruned', outcomes}              a word for each record: removed, kept
+
+-- JSON, an array for each record: user, username, normalized name | normalized name | SHA-256 | reference |
+-- user, reference | ''.
+local entity, rows = ARGV[2], cjson.decode(ARGV[3])
+-- When the source's snapshot was opened, ms; '' if unknown. Where a denylist change of the legacy service was adopted
+-- later, the whole list stays.
+local snapshot_at = ARGV[4]
+-- The epoch below which marks of what was written here do not count (lib/local_writes.lua).
+local marks_from = tonumber(ARGV[5])
 local refused = names_refused()
 if refused then return { refused } end
-local marks_from = tonumber(ARGV[5])
 
 local prune = {
   profiles = function(user, name, normalized_name)
@@ -29,7 +28,7 @@ local prune = {
     return redis.call('DEL', profile) == 1
   end,
   denylist = function(normalized_name)
-    if is_denylist_newer(ARGV[4]) then return false end
+    if is_denylist_newer(snapshot_at) then return false end
     if is_denylist_write('', marks_from) or is_denylist_write(normalized_name, marks_from) then return false end
     return is_dry or redis.call('HDEL', denylist_key(index), normalized_name) == 1
   end,
@@ -53,7 +52,7 @@ local prune = {
 }
 
 local outcomes = {}
-for position, row in ipairs(cjson.decode(ARGV[3])) do
-  outcomes[position] = prune[ARGV[2]](unpack(row)) and 'removed' or 'kept'
+for position, row in ipairs(rows) do
+  outcomes[position] = prune[entity](unpack(row)) and 'removed' or 'kept'
 end
 return { 'pruned', outcomes }

@@ -4,21 +4,17 @@
 -- renames. A recorded rename is made even if the bridge has changed the profile since, unless it has changed its
 -- username. One that is not on record any more was made by another run: it is not made again.
 --
--- KEYS[1]  <prefix>{organization}:
--- ARGV[1]  claim (lib/claim.lua)
--- ARGV[2]  record | chain | cycle: in a cycle the first user takes the old name of the last one
--- ARGV[3]  JSON, an array for each rename: user, old name, its normalized name, new name, its normalized name; '' for
---          none
---
 -- {'stale'} {'frozen'}    nothing was done: look again, and retry
 -- {'recorded'}
 -- {'renamed', outcomes}   a word for each rename: renamed, done (it had been made), changed (the user has another name
 --                         by now, or is gone; or another run has made it), taken (somebody else has the new name)
-local is_cycle = ARGV[2] == 'cycle'
+
+-- record | chain | cycle: in a cycle the first user takes the old name of the last one; JSON, an array for each rename:
+-- user, old name, its normalized name, new name, its normalized name; '' for none.
+local kind, rows = ARGV[2], cjson.decode(ARGV[3])
 local refused = names_refused()
 if refused then return { refused } end
-local rows = cjson.decode(ARGV[3])
-if ARGV[2] == 'record' then
+if kind == 'record' then
   for _, row in ipairs(rows) do
     redis.call('HSET', pending_renames_key(), row[1], cjson.encode({ row[2], row[4] }))
   end
@@ -35,7 +31,7 @@ local function is_recorded(user, from, to)
   return names[1] == from and names[2] == to
 end
 
-local is_whole = is_cycle
+local is_whole = kind == 'cycle'
 for _, row in ipairs(rows) do
   if row[4] ~= '' and is_staged(row[5]) then return { 'frozen' } end
   is_whole = is_whole and is_recorded(row[1], row[2], row[4]) and has_name(row[1], row[2], row[3])

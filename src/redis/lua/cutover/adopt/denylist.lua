@@ -1,30 +1,26 @@
 #!lua
 -- @include adoptions change
--- Applies a part of a denylist change as the legacy service answered it, without checking it again.
---
--- KEYS[1]  <prefix>{organization}:
--- ARGV[1]  token of this change
--- ARGV[2]  its number
--- ARGV[3]  ban | remove | stage | commit
--- ARGV[4]  JSON, an array for each name: name, normalized name, and for a ban the replacement and its normalized
---          name
+-- Applies a part of a denylist change as the legacy service answered it, without checking it again. Of an overwrite, the
+-- parts are staged, the first one without any name; commit makes them the denylist.
 --
 -- 'stale' 'frozen'     nothing was done: look again, and retry
 -- 'lapsed'             the lease is lost: nothing was done
 -- 'applied'
---
--- Of an overwrite, the parts are staged, the first one without any name; commit makes them the denylist.
-local number, list = ARGV[2], denylist_key(index)
-if redis.call('GET', denylist_change_key()) ~= ARGV[1] then return 'lapsed' end
+
+-- ban | remove | stage | commit; JSON, an array for each name: name, normalized name, and for a ban the replacement and
+-- its normalized name.
+local token, number, kind, rows = unpack(ARGV)
+local list = denylist_key(index)
+if redis.call('GET', denylist_change_key()) ~= token then return 'lapsed' end
 local refused = names_refused()
 if refused then return refused end
-local rows = cjson.decode(ARGV[4])
+rows = cjson.decode(rows)
 
 local function deny(key, name, normalized_name)
   redis.call('HSET', key, normalized_name, normalized_name == name and '' or name)
 end
 
-if ARGV[3] == 'ban' then
+if kind == 'ban' then
   for _, row in ipairs(rows) do
     local name, normalized_name, replacement, normalized_replacement = unpack(row)
     -- "A name that is already denied is skipped." (contract 4.3.3)
@@ -41,16 +37,16 @@ if ARGV[3] == 'ban' then
       end
     end
   end
-elseif ARGV[3] == 'remove' then
+elseif kind == 'remove' then
   for _, row in ipairs(rows) do redis.call('HDEL', list, row[2]) end
-elseif ARGV[3] == 'stage' then
+elseif kind == 'stage' then
   if #rows == 0 then redis.call('UNLINK', stage_key()) end
   -- While it has an owner, nobody takes the stage for one that was left behind.
-  redis.call('SET', stage_owner_key(), ARGV[1], 'PX', 5000)
+  redis.call('SET', stage_owner_key(), token, 'PX', 5000)
   for _, row in ipairs(rows) do deny(stage_key(), row[1], row[2]) end
   return 'applied'
 else
-  if redis.call('GET', stage_owner_key()) ~= ARGV[1] then return 'lapsed' end
+  if redis.call('GET', stage_owner_key()) ~= token then return 'lapsed' end
   if redis.call('EXISTS', list) == 1 then
     redis.call('RENAME', list, replaced_denylist_key())
     redis.call('UNLINK', replaced_denylist_key())

@@ -4,22 +4,18 @@
 -- wallet, and a picture or reference whose URL is the one shown. The legacy service decides about names: settings and
 -- denylist are not asked, and a name that another user has here is taken from that user.
 --
--- KEYS[1]  <prefix>{organization}:
--- ARGV[1]  user
--- ARGV[2]  number of the adoption
--- ARGV[3]  when it was drawn, ms
--- ARGV[4]  number of the change that it settles, '' for none
--- ARGV[5]  current username as the caller saw it, '' for none
--- ARGV[6]  its normalized name
--- ARGV[7]  JSON of the profile shown {name, normalizedName, picture, avatar, avatarUrl, wallet}, false if
---          unset
---
 -- 'stale' 'frozen'     nothing was done: draw again, and retry
 -- 'again'              a denylist change came between: draw and read again
 -- 'superseded'         a later adoption was applied before
 -- 'adopted'
 -- 'conflict'           adopted without the name: the user who has it took it from this one, and both show it
-local user, number = ARGV[1], tonumber(ARGV[2])
+
+-- The number of the adoption, when it was drawn (ms), and the number of the change that it settles, '' for none.
+local user, number, drawn_at, settles = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3]), ARGV[4]
+-- The current username as the caller saw it, '' for none, and normalized.
+local from, normalized_from = ARGV[5], ARGV[6]
+-- {name, normalizedName, picture, avatar, avatarUrl, wallet}, false if unset.
+local shown = cjson.decode(ARGV[7])
 local refused = names_refused()
 if refused then return refused end
 if number <= barrier() then return 'again' end
@@ -28,12 +24,11 @@ local have = {}
 local fields = redis.call('HGETALL', profile)
 for i = 1, #fields, 2 do have[fields[i]] = fields[i + 1] end
 if tonumber(have.as or 0) >= number then
-  settle(user, ARGV[4], tonumber(ARGV[3]))
+  settle(user, settles, drawn_at)
   return 'superseded'
 end
-if (have.u or '') ~= ARGV[5] then return 'stale' end
+if (have.u or '') ~= from then return 'stale' end
 
-local shown = cjson.decode(ARGV[7])
 local function set(field, value)
   if value then redis.call('HSET', profile, field, value) else redis.call('HDEL', profile, field) end
 end
@@ -48,8 +43,8 @@ if shown.name then
   end
 end
 local name = not has_conflict and shown.name
-if have.u and (not name or ARGV[6] ~= shown.normalizedName) and holder_of(index, ARGV[6]) == user then
-  release(index, ARGV[6])
+if have.u and (not name or normalized_from ~= shown.normalizedName) and holder_of(index, normalized_from) == user then
+  release(index, normalized_from)
 end
 if name then claim(index, shown.normalizedName, user) end
 set('u', name)
@@ -72,7 +67,7 @@ set('w', shown.wallet)
 redis.call('HDEL', profile, 'b')
 redis.call('HSET', profile, 't', '', 'as', number, 'at', now_ms())
 
-settle(user, ARGV[4], tonumber(ARGV[3]))
+settle(user, settles, drawn_at)
 redis.call('HDEL', differing_users_key(), user)
 redis.call('HDEL', failed_adoptions_key(), user)
 if has_conflict then return 'conflict' end

@@ -3,12 +3,12 @@
 -- Removes the API keys from changes that are set aside, which keys were refused, and an empty queue. For an
 -- organization whose changes are not queued any more.
 --
--- KEYS[1]  <prefix>{organization}:
--- ARGV[1]  the epoch under which nothing is queued any more: nothing is removed if a later switch has raised it
---
 -- how many keys were removed
+
+-- Under which nothing is queued any more: nothing is removed if a later switch has raised it.
+local epoch = ARGV[1]
 local removed = 0
-if tonumber(redis.call('HGET', settings_key(), 'epoch') or '0') > tonumber(ARGV[1]) then return removed end
+if tonumber(epoch_in_force()) > tonumber(epoch) then return removed end
 local aside = redis.call('HGETALL', replay_aside_key())
 for i = 1, #aside, 2 do
   local fields = cjson.decode(aside[i + 1])

@@ -3,23 +3,23 @@
 -- Claims an organization for an apply of a run: what an earlier one still sends is refused (lib/claim.lua), also once this
 -- one has ended. `load` begins to load one that does not exist, or takes it over from an earlier attempt.
 --
--- KEYS[1]  <prefix>{organization}:
--- ARGV[1]  claim: name of the run, epoch under which the apply writes, token of the apply (draw_token.lua), line feeds between
--- ARGV[2]  claim | load
---
 -- {'exists'}      claimed
 -- {'begun'}       claimed, and only who has this claim can load it and finish the load
 -- {'held', run}   another run is loading it: not claimed
 -- {'absent'}      it does not exist: not claimed
-local run, token = string.match(ARGV[1], '^(.*)\n.*\n(.*)$')
+
+-- Name of the run, epoch under which the apply writes, token of the apply (draw_token.lua), line feeds between; claim |
+-- load.
+local claim, action = unpack(ARGV)
+local run, token = string.match(claim, '^(.*)\n.*\n(.*)$')
 local held = redis.call('HGET', claims_key(), run) or '0'
 if tonumber(token) < tonumber(string.match(held, '%d+$')) then return taken_over() end
 local exists = redis.call('EXISTS', settings_key()) == 1
 if not exists then
-  if ARGV[2] == 'claim' then return { 'absent' } end
+  if action == 'claim' then return { 'absent' } end
   local loader = string.match(redis.call('GET', loading_key()) or '', '^[^\n]+')
   if loader and loader ~= run then return { 'held', loader } end
-  redis.call('SET', loading_key(), ARGV[1])
+  redis.call('SET', loading_key(), claim)
 end
-redis.call('HSET', claims_key(), run, ARGV[1])
+redis.call('HSET', claims_key(), run, claim)
 return { exists and 'exists' or 'begun' }

@@ -3,17 +3,16 @@
 -- Writes hashes of an organization that is being loaded, or removes keys of it. A profile comes whole, and replaces what
 -- an earlier attempt has left; a bucket comes in pieces, which are the same in every attempt.
 --
--- KEYS[1]  <prefix>{organization}:
--- ARGV[1]  claim under which it is loaded (claim.lua)
--- ARGV[2]  profiles | names | keys
--- ARGV[3]  JSON, one array for all hashes: for each the number of its strings, then these: user | number of the bucket,
---          and fields, name and value in turn; a profile without fields is removed. Or the keys to remove
---
 -- 'loaded', or 'lost' where the organization is not this attempt's to load any more: nothing was done
-if redis.call('GET', loading_key()) ~= ARGV[1] then return 'lost' end
-local is_names = ARGV[2] == 'names'
+
+-- The claim under which it is loaded (claim.lua); profiles | names | keys.
+local claim, kind = unpack(ARGV, 1, 2)
+-- One array for all hashes: for each the number of its strings, then these: user | number of the bucket, and fields,
+-- name and value in turn; a profile without fields is removed. Or the keys to remove.
 local rows = cjson.decode(ARGV[3])
-if ARGV[2] == 'keys' then
+if redis.call('GET', loading_key()) ~= claim then return 'lost' end
+local is_names = kind == 'names'
+if kind == 'keys' then
   for _, key in ipairs(rows) do redis.call('UNLINK', key) end
   return 'loaded'
 end
