@@ -22,6 +22,9 @@ export function configureErrorsAndHelp(
   err: (text: string) => void,
 ): void {
   for (const command of commandsOf(program)) {
+    if (command.commands.length > 0) addHelpCommand(command);
+  }
+  for (const command of commandsOf(program)) {
     command
       .exitOverride()
       .showSuggestionAfterError()
@@ -35,6 +38,22 @@ export function configureErrorsAndHelp(
         },
       });
   }
+}
+
+/** In place of commander's own, which answers an unknown command with the whole help and no error. */
+function addHelpCommand(group: Command): void {
+  group
+    .command('help [command...]')
+    .description('display help for command')
+    .action((names: string[]) => {
+      let found = group;
+      for (const name of names) {
+        if (found.commands.length === 0) break;
+        const next = found.commands.find((command) => command.name() === name);
+        found = next ?? found.error(`error: unknown command '${name}'`);
+      }
+      found.help();
+    });
 }
 
 const standardHelp = new Help();

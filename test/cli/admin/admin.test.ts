@@ -304,6 +304,23 @@ test('every --help has examples', async () => {
   }
 });
 
+test.each(['help bogus', 'help org bogus', 'org help bogus', 'help --json'])(
+  '%s is refused in one line',
+  async (command) => {
+    const ran = await admin(command);
+    expect(ran.code).toBe(2);
+    expectOneLine(ran);
+    expect(ran.out).toBe('');
+    expect(ran.err).toContain('--help');
+  },
+);
+
+test.each(['help', 'help org', 'org help', 'help org set'])('%s prints help', async (command) => {
+  const { code, out, err } = await admin(command);
+  expect({ code, err }).toEqual({ code: 0, err: '' });
+  expect(out).toMatch(/^Usage: profile-bridge admin/);
+});
+
 test('stored text is printed without control characters', async () => {
   await admin('org set acme');
   await store.hset(`${base}p:eve`, 'u', '\u001B[2J\u202E', 't', '1');
