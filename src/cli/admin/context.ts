@@ -23,9 +23,7 @@ export interface AdminContext {
   config: () => Config;
   /** The service's store, opened on first use; `anyLayout`: even if its data must be upgraded first. */
   open: (options?: { anyLayout?: boolean }) => Promise<OpenStore>;
-  /** The same, with the base of all keys of the organization. */
-  organization: (id: string) => Promise<OpenStore & { base: string }>;
-  /** The same for an organization that must exist; throws an UnknownOrganizationError. */
+  /** The same, with the base of all keys of an organization; throws an UnknownOrganizationError if there is none. */
   existingOrganization: (id: string) => Promise<OpenStore & { base: string; settings: OrganizationSettings }>;
   /** Prints the report of a command and sets the exit code. */
   finish: (report: Report, options: { json?: boolean }) => void;
@@ -56,7 +54,7 @@ export function createContext({ env, out, err: stderr, signal }: Shell): AdminCo
   const err = (text: string): void => void stderr.write(text);
   const releasers = createReleasers();
   let config: Config | undefined;
-  let store: Promise<RedisClient> | undefined;
+  let opening: Promise<RedisClient> | undefined;
   let exitCode = 0;
 
   const context: AdminContext = {
@@ -66,17 +64,13 @@ export function createContext({ env, out, err: stderr, signal }: Shell): AdminCo
     config: () => (config ??= readConfig(env)),
     open: async (options) => {
       const { keyPrefix } = context.config();
-      return { store: await (store ??= reachStore(context.config(), releasers, options)), keyPrefix };
-    },
-    organization: async (id) => {
-      const opened = await context.open();
-      return { ...opened, base: organizationBase(opened.keyPrefix, id) };
+      return { store: await (opening ??= reachStore(context.config(), releasers, options)), keyPrefix };
     },
     existingOrganization: async (id) => {
-      const opened = await context.organization(id);
-      const settings = await findSettings(opened.store, opened.keyPrefix, id);
+      const { store, keyPrefix } = await context.open();
+      const settings = await findSettings(store, keyPrefix, id);
       if (settings === undefined) throw new UnknownOrganizationError(id);
-      return { ...opened, settings };
+      return { store, keyPrefix, base: organizationBase(keyPrefix, id), settings };
     },
     finish: (report, { json: isJson = false }) => {
       exitCode = exitCodes[report.kind];
@@ -90,15 +84,6 @@ export function createContext({ env, out, err: stderr, signal }: Shell): AdminCo
     close: releasers.close,
   };
   return context;
-}
-
-/** The outcome of an operation; throws an UnknownOrganizationError if the organization does not exist. */
-export function requireOrganization<Outcome extends string>(
-  id: string,
-  outcome: Outcome,
-): Exclude<Outcome, 'unknown-organization'> {
-  if (outcome === 'unknown-organization') throw new UnknownOrganizationError(id);
-  return outcome as Exclude<Outcome, 'unknown-organization'>;
 }
 
 /** The message is one line with the remedy. */

@@ -10,7 +10,7 @@ import {
 import { printable, table } from '../../lib/system/terminal.ts';
 import { adminCommand, parseId } from '../command-line.ts';
 import type { AdminCommand } from './command.ts';
-import { done, problem, UnknownOrganizationError, type AdminContext, type Report } from './context.ts';
+import { done, problem, type AdminContext, type Report } from './context.ts';
 import { idOption, organizationOption, parseFutureInstant } from './options.ts';
 
 interface CreateOptions {
@@ -66,10 +66,9 @@ async function createKey(
   context: AdminContext,
   { org, role, user, client, expires }: CreateOptions,
 ): Promise<Report> {
-  const { store, base } = await context.organization(org);
-  const created = await createApiKey(store, base, { role, userId: user, client, expiresAt: expires });
-  if (created.kind === 'unknown-organization') throw new UnknownOrganizationError(org);
-  const { apiKey, keyId } = created;
+  const { store, base } = await context.existingOrganization(org);
+  const key = { role, userId: user, client, expiresAt: expires };
+  const { apiKey, keyId } = await createApiKey(store, base, key);
   const notes = [
     `Key ${keyId}. The key itself is not stored and cannot be shown again.`,
     ...(role === 'player' && user === undefined

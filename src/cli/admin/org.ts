@@ -4,11 +4,12 @@ import { counted } from '../../lib/numbers.ts';
 import { list, printable, table } from '../../lib/system/terminal.ts';
 import type { UsernameComparison } from '../../domain/usernames.ts';
 import { organizationRecord } from '../../migration/records/stored.ts';
+import { organizationBase } from '../../redis/keys.ts';
 import { countHoldings, findSettings, listOrganizations, saveSettings } from '../../redis/organizations.ts';
 import { changeComparison, type ReindexOutcome } from '../../redis/reindex/reindex.ts';
 import { adminCommand, migrateCommand, parseId, wholeNumber } from '../command-line.ts';
 import type { AdminCommand } from './command.ts';
-import { done, problem, UnknownOrganizationError, type AdminContext, type Report } from './context.ts';
+import { done, problem, type AdminContext, type Report } from './context.ts';
 
 interface SetOptions {
   usernameMin?: number;
@@ -68,7 +69,7 @@ export function addOrg(program: AdminCommand): void {
 }
 
 async function setOrganization(context: AdminContext, id: string, options: SetOptions): Promise<Report> {
-  const { store, keyPrefix, base } = await context.organization(id);
+  const { store, keyPrefix } = await context.open();
   const current = await findSettings(store, keyPrefix, id);
   const given = givenSettings(options);
   const faults = settingsFaults({ ...defaultSettings, ...current, ...given });
@@ -76,6 +77,7 @@ async function setOrganization(context: AdminContext, id: string, options: SetOp
 
   let rebuilt = '';
   if (current !== undefined && given.comparison !== undefined) {
+    const base = organizationBase(keyPrefix, id);
     const outcome = await changeComparison(store, base, given.comparison, { signal: context.signal });
     const refused = describeRefusal(outcome, id);
     if (refused !== undefined) return refused;
@@ -118,8 +120,6 @@ function describeRefusal(outcome: ReindexOutcome, id: string): Report | undefine
     case 'rebuilt':
     case 'unchanged':
       return undefined;
-    case 'unknown-organization':
-      throw new UnknownOrganizationError(id);
     case 'busy':
       return problem(
         'another command is changing how usernames of this organization are compared: wait until it is done, then run this again',

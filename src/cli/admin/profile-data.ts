@@ -2,7 +2,7 @@ import { encodeReference } from '../../domain/profile.ts';
 import { printable } from '../../lib/system/terminal.ts';
 import { addToCollection, setObject, setWallet } from '../../redis/operator/profile-data.ts';
 import type { AdminCommand } from './command.ts';
-import { done, requireOrganization, type AdminContext, type Report } from './context.ts';
+import { done, type AdminContext, type Report } from './context.ts';
 import { organizationOption, parseHttpUrl, parseWallet, requiredId } from './options.ts';
 
 /*
@@ -38,9 +38,9 @@ async function runSetObject(
   context: AdminContext,
   { org, datasource, object, url }: ObjectOptions & { url: string },
 ): Promise<Report> {
-  const { store, base } = await context.organization(org);
+  const { store, base } = await context.existingOrganization(org);
   const reference = { datasourceId: datasource, objectDefinitionId: object };
-  requireOrganization(org, await setObject(store, base, encodeReference(reference), url));
+  await setObject(store, base, encodeReference(reference), url);
   const text = `Object ${printable(object)} of ${printable(datasource)} has the URL ${url}.`;
   return done({ organizationId: org, ...reference, url }, text);
 }
@@ -66,12 +66,9 @@ async function runAddToCollection(
   context: AdminContext,
   { org, user, datasource, object }: ObjectOptions & { user: string },
 ): Promise<Report> {
-  const { store, base } = await context.organization(org);
+  const { store, base } = await context.existingOrganization(org);
   const reference = { datasourceId: datasource, objectDefinitionId: object };
-  const outcome = requireOrganization(
-    org,
-    await addToCollection(store, base, user, encodeReference(reference)),
-  );
+  const outcome = await addToCollection(store, base, user, encodeReference(reference));
   return done(
     { organizationId: org, userId: user, ...reference },
     `${printable(user)} ${outcome === 'present' ? 'already had' : 'now has'} object ${printable(object)} of ${printable(datasource)}.`,
@@ -106,8 +103,8 @@ async function runSetWallet(
   context: AdminContext,
   { org, user, address, unverified = false }: WalletOptions,
 ): Promise<Report> {
-  const { store, base } = await context.organization(org);
-  requireOrganization(org, await setWallet(store, base, user, address, unverified ? 'wu' : 'w'));
+  const { store, base } = await context.existingOrganization(org);
+  await setWallet(store, base, user, address, unverified ? 'wu' : 'w');
   return done(
     { organizationId: org, userId: user, address, verified: !unverified },
     `${printable(user)} has the ${unverified ? 'unverified' : 'verified'} wallet ${address}.`,

@@ -5,7 +5,7 @@ import { scanPairs } from '../connection/scan.ts';
 import type { RedisClient } from '../connection/client.ts';
 import { script } from '../connection/script-loader.ts';
 
-const create = script<string[], 'created' | 'unknown-organization'>('api_key/create');
+const create = script<string[], null>('api_key/create');
 
 /** Revokes a key by its public id, for every instance and from its next request on; `already`: it was before. */
 export const revokeApiKey = script<[keyId: string], 'revoked' | 'already' | 'unknown'>('api_key/revoke');
@@ -31,10 +31,14 @@ export function newKeyId(): string {
 }
 
 /** Creates a key of 256 random bits and stores its SHA-256; only the caller ever sees the key itself. */
-export async function createApiKey(store: RedisClient, base: string, key: NewApiKey) {
+export async function createApiKey(
+  store: RedisClient,
+  base: string,
+  key: NewApiKey,
+): Promise<{ apiKey: string; keyId: string }> {
   const apiKey = `pb_${randomBytes(32).toString('base64url')}`;
   const keyId = newKeyId();
-  const outcome = await create(
+  await create(
     store,
     base,
     hashApiKey(apiKey),
@@ -44,8 +48,7 @@ export async function createApiKey(store: RedisClient, base: string, key: NewApi
     key.client ?? '',
     key.expiresAt === undefined ? '' : String(key.expiresAt),
   );
-  if (outcome === 'unknown-organization') return { kind: outcome };
-  return { kind: outcome, apiKey, keyId };
+  return { apiKey, keyId };
 }
 
 /** All keys of an organization, revoked and expired ones too, oldest first. */

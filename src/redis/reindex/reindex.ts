@@ -8,8 +8,7 @@ import { script } from '../connection/script-loader.ts';
 
 const begin = script<
   [token: string, leaseMs: number, comparison: string],
-  | ['unknown-organization' | 'unchanged' | 'busy' | 'inconsistent']
-  | ['opened', current: string, next: string, buckets: number]
+  ['unchanged' | 'busy' | 'inconsistent'] | ['opened', current: string, next: string, buckets: number]
 >('reindex/open');
 
 const putInForce = script<[token: string, next: string, comparison: string], 'lapsed' | 'committed'>(
@@ -24,7 +23,6 @@ export type ReindexOutcome =
   | { kind: 'unchanged' }
   /** Nothing was changed. `isComplete`: these are all collisions. */
   | { kind: 'collisions'; collisions: Collision[]; isComplete: boolean }
-  | { kind: 'unknown-organization' }
   /** Another rebuild of this organization is in progress. */
   | { kind: 'busy' }
   /** The index and the profiles do not agree: nothing was changed; fsck reports where, and repairs it. */

@@ -129,6 +129,18 @@ describe('org', () => {
     expect(await put('bob', 'ADA')).toBe('put');
   });
 
+  test('set restores the comparison of usernames where the settings have none', async () => {
+    await admin('org set acme');
+    await put('ada', 'Ada');
+    await store.hdel(`${base}settings`, 'comparison');
+    const faulty = await admin('fsck');
+    expect(faulty.out).toContain('correct it with profile-bridge admin org set');
+    expect(await adminJson('org set acme --username-comparison case-insensitive')).toMatchObject({
+      usernameComparison: 'case-insensitive',
+    });
+    expect((await admin('fsck')).code).toBe(0);
+  });
+
   test('an interrupted set changes nothing', async () => {
     await admin('org set acme');
     await put('ada', 'Ada');
@@ -249,6 +261,9 @@ test.each([
   expect(ran).toMatchObject({ code: 1, out: '' });
   expectOneLine(ran);
   expect(ran.err).toContain('org set');
+  const nope = organizationBase(String(env['KEY_PREFIX']), 'nope');
+  const keys = ['keys', 'objects', 'c:u', 'p:u', 'local-writes'].map((key) => nope + key);
+  expect(await store.exists(...keys)).toBe(0);
 });
 
 test('audit shows the changes and their authors', async () => {

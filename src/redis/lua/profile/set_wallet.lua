@@ -3,11 +3,7 @@
 -- @include store
 -- Links a wallet to a user, who gets a profile if they have none. The change counts as made here (b), so that no later
 -- migration undoes it.
---
--- 'set' or 'unknown-organization'
 local user, address, field = unpack(ARGV) -- field: w verified | wu unverified
 local profile = profile_key(user)
-if redis.call('EXISTS', settings_key()) == 0 then return 'unknown-organization' end
 redis.call('HDEL', profile, 'w', 'wu')
 redis.call('HSET', profile, field, address, 't', now_ms(), 'b', epoch_in_force())
-return 'set'

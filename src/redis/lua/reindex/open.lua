@@ -4,15 +4,13 @@
 -- Begins to change how names are compared: from now on no name changes. Numbers of generations are never used twice, so
 -- what a killed rebuild left of one cannot get into another.
 --
--- {'unknown-organization'}
 -- {'unchanged'}                              names are already compared in this way
 -- {'busy'}                                   another rebuild is under way
 -- {'inconsistent'}                           the index has more buckets than the settings say
 -- {'opened', generation, next, buckets}      the generation in force and how many buckets it has
 local token, lease_ms, comparison = unpack(ARGV)
 local now = redis.call('HMGET', settings_key(), 'comparison', 'index', 'building')
-if not now[1] then return { 'unknown-organization' } end
-if now[1] == comparison then return { 'unchanged' } end
+if (now[1] or 'exact') == comparison then return { 'unchanged' } end
 local index = now[2] or '0'
 local buckets = size_of(index).count
 if redis.call('EXISTS', names_key(index, buckets)) == 1 then return { 'inconsistent' } end

@@ -88,8 +88,7 @@ describe('deprecation set', () => {
   test('an --until applies to all exemptions before it that have no end yet', async () => {
     await admin('org set acme');
     await admin('org set globex');
-    const made = await createApiKey(store, organizationBase(prefix, 'acme'), { role: 'admin' });
-    const keyId = made.kind === 'created' ? made.keyId : '';
+    const { keyId } = await createApiKey(store, organizationBase(prefix, 'acme'), { role: 'admin' });
     const set = await admin(
       `deprecation set --exempt-org acme --exempt-key ${keyId} --until 2029-01-01 --exempt-org globex --until 2029-02-01`,
     );
