@@ -12,6 +12,8 @@ export type DecodedPicture =
   | { kind: 'busy' };
 
 const maxPixels = 40_000_000;
+/** The longest side of a JPEG or GIF. A wider PNG can take gigabytes to decode: libvips holds many of its rows at once. */
+const maxInputSide = 65_535;
 const maxSide = 2048;
 const maxSeconds = 10;
 
@@ -61,7 +63,10 @@ async function reencode(bytes: Buffer, extension: PictureExtension): Promise<Dec
     failOn: 'error',
   } as const;
   try {
-    const { pages = 1 } = await sharp(bytes, input).metadata();
+    const { width, height, pages = 1, pageHeight = height } = await sharp(bytes, input).metadata();
+    if (Math.max(width, pageHeight) > maxInputSide) {
+      return { kind: 'invalid', reason: 'has a side of more than 65,535 pixels' };
+    }
     // libvips cannot turn animations, and what writes animations writes no orientation.
     const pixels = sharp(bytes, { ...input, autoOrient: pages === 1 })
       .timeout({ seconds: maxSeconds })

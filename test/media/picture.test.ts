@@ -115,6 +115,13 @@ describe('the size of a picture', () => {
     expect(await decodePicture(bomb)).toEqual(tooLarge);
   });
 
+  test('may be 65,535 pixels on a side, and not one more: wide rows take memory many times their size', async () => {
+    expect((await decoded(blackPng(65_535, 2))).type).toBe('image/png');
+    const tooLong = { kind: 'invalid', reason: 'has a side of more than 65,535 pixels' };
+    expect(await decodePicture(blackPng(65_536, 2))).toEqual(tooLong);
+    expect(await decodePicture(blackPng(1, 40_000_000))).toEqual(tooLong);
+  });
+
   test('includes all frames of an animation', async () => {
     expect((await decoded(gifOfFrames(400, 400, 250))).type).toBe('image/gif');
     expect(await decodePicture(gifOfFrames(400, 400, 251))).toEqual(tooLarge);
