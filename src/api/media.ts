@@ -47,7 +47,11 @@ function sendBytes(request: Request, response: Response, bytes: Buffer, entityTa
     isCurrent && request.method === 'GET' ? request.range(bytes.length, { combine: true }) : undefined;
   const [range, ...others] = Array.isArray(ranges) && ranges.type === 'bytes' ? ranges : [];
   if (ranges === -1) {
-    response.status(416).set('Content-Range', `bytes */${bytes.length}`).end();
+    response.removeHeader('Content-Type');
+    response
+      .status(416)
+      .set({ 'Cache-Control': 'no-store', 'Content-Range': `bytes */${bytes.length}` })
+      .end();
   } else if (range !== undefined && others.length === 0) {
     const { start, end } = range;
     response.status(206).set('Content-Range', `bytes ${start}-${end}/${bytes.length}`);

@@ -140,9 +140,11 @@ describe('a range of a picture', () => {
     expect(await response.text()).toBe(text);
   });
 
-  test('beyond its end is answered with 416', async () => {
+  test('beyond its end is answered with 416, which no cache may keep in place of the picture', async () => {
     const response = await fetch(`${base}/media/${name}`, { headers: { range: 'bytes=999-' } });
     expect([response.status, response.headers.get('content-range')]).toEqual([416, `bytes */${size}`]);
+    expect(response.headers.get('cache-control')).toBe('no-store');
+    expect(response.headers.get('content-type')).toBeNull();
   });
 
   test.each([
