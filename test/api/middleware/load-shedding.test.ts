@@ -13,6 +13,7 @@ import { layerPolicy } from '../../../src/deprecation/policy/policy.ts';
 import { authenticate } from '../../../src/redis/changes.ts';
 import { startBridge, type TestBridge, type TestOrganization } from '../../support/bridge.ts';
 import { startRedis, unusedPort, type RedisProcess } from '../../support/redis.ts';
+import { until } from '../../support/until.ts';
 
 let redis: RedisProcess;
 let bridge: TestBridge;
@@ -113,7 +114,7 @@ describe('unfinished bodies', () => {
     expect(await metric('profile_bridge_open_bodies')).toBe(0);
   });
 
-  test('a body that arrives too slowly is refused with 408', async () => {
+  test('a body that arrives too slowly is refused with 408, and its connection closed', async () => {
     const { apiKey } = await organization.newKey({ role: 'player', userId: 'slow' });
     jest.useFakeTimers({
       doNotFake: [
@@ -128,11 +129,18 @@ describe('unfinished bodies', () => {
         'hrtime',
       ],
     });
-    const put = beginPut(apiKey, large);
-    await once(put, 'continue');
-    put.write('x');
+    const socket = connect(Number(new URL(bridge.url).port), '127.0.0.1');
+    open.push(socket);
+    const bodiesBefore = await metric('profile_bridge_open_bodies');
+    socket.write(
+      `PUT /api/profile/ HTTP/1.1\r\nHost: x\r\nX-Platform-Organization-Id: busy\r\nX-Api-Key: ${apiKey}\r\n` +
+        'Content-Type: application/json\r\nContent-Length: 20\r\n\r\n{',
+    );
+    await until(async () => (await metric('profile_bridge_open_bodies')) > bodiesBefore);
     jest.advanceTimersByTime(10_000);
-    expect((await responseTo(put)).statusCode).toBe(408);
+    const [response] = (await once(socket, 'data')) as [Buffer];
+    expect(String(response)).toMatch(/^HTTP\/1\.1 408 /);
+    expect(String(response)).toMatch(/^connection: close\r$/im);
   });
 });
 
