@@ -73,10 +73,10 @@ export async function serve(resources: Resources, { ledger, metrics, load }: Cou
     deprecation,
     onSettled: (record) => {
       writeLog(record);
-      const { organizationId, caller, operation, status, seconds, userAgent, code } = record;
+      const { organizationId, caller, isUnchecked, operation, status, seconds, userAgent, code } = record;
       if (operation === undefined) return;
       const { keyId, client } = caller ?? {};
-      ledger.record({ organizationId, keyId, client, operation, status, userAgent });
+      ledger.record({ organizationId, keyId, isUnchecked, client, operation, status, userAgent });
       metrics.observe({ organizationId, keyId, operation, status, seconds, code });
     },
     load,

@@ -16,6 +16,8 @@ export interface Call {
   /** As claimed by the request; proven only once there is a caller. */
   organizationId: string | undefined;
   caller: Caller | undefined;
+  /** Whether it was refused before its key was checked. */
+  isUnchecked: boolean;
   /** Why the request was refused. */
   code: ProblemCode | undefined;
   /** An error of this service or its stores, for the log. */
@@ -29,7 +31,7 @@ export interface Call {
 
 /** A call that is over. */
 export type AccessRecord = Readonly<
-  Pick<Call, 'requestId' | 'operation' | 'organizationId' | 'caller' | 'code' | 'failure'>
+  Pick<Call, 'requestId' | 'operation' | 'organizationId' | 'caller' | 'isUnchecked' | 'code' | 'failure'>
 > & {
   /** 0 if the connection was lost before the response was sent. */
   status: number;
@@ -92,6 +94,7 @@ export function trackCalls(onSettled: (record: AccessRecord) => void): RequestHa
       headers: [],
       organizationId: undefined,
       caller: undefined,
+      isUnchecked: false,
       code: undefined,
       failure: undefined,
       working: false,
@@ -190,7 +193,7 @@ export function endWork(response: Response): void {
 }
 
 function toAccessRecord(call: Call, response: Response): AccessRecord {
-  const { requestId, startedAt, operation, organizationId, caller, code, failure } = call;
+  const { requestId, startedAt, operation, organizationId, caller, isUnchecked, code, failure } = call;
   const { headers } = response.req;
   const traceparent = headers['traceparent'];
   // Field by field: spreading the call costs more than everything the ledger does with it.
@@ -199,6 +202,7 @@ function toAccessRecord(call: Call, response: Response): AccessRecord {
     operation,
     organizationId,
     caller,
+    isUnchecked,
     code,
     failure,
     status: response.writableFinished ? response.statusCode : 0,

@@ -22,6 +22,7 @@ const refused: AccessRecord = {
   operation: 'putProfile',
   organizationId: 'acme',
   caller: { keyId: 'k_1', role: 'player', userId: 'u1' },
+  isUnchecked: false,
   code: 'username-denied',
   failure: undefined,
   status: 422,

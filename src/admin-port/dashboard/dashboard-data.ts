@@ -4,7 +4,7 @@ import { groupBy } from '../../lib/collections/group-by.ts';
 import { operations as contractOperations } from '../../contract/operations.ts';
 import type { RedisClient } from '../../redis/connection/client.ts';
 import { activeOrganizationsKey } from '../../deprecation/ledger/keys.ts';
-import { unattributedKey } from '../../deprecation/ledger/tally.ts';
+import { unattributedKey, uncheckedKey } from '../../deprecation/ledger/tally.ts';
 import { clientName, type ReportRow } from '../../deprecation/reports/group-usage.ts';
 import { reportOf } from '../../deprecation/reports/report.ts';
 import type { Group } from '../../deprecation/reports/usage-query.ts';
@@ -40,9 +40,13 @@ export async function readDashboardData(
   const clients = await report('client');
   const breakdown = await report(...query.groupBy);
   const seen = (row: ReportRow) => Date.parse(row.lastSeen ?? '') || 0;
+  const isRecent = (row: ReportRow) => now - seen(row) < quietDays * dayMs;
+  const isOf = (keyId: string) => (row: ReportRow) => row.client === clientName(keyId) && row.keys === 0;
+  const isUnchecked = isOf(uncheckedKey);
+  const isInvalid = isOf(unattributedKey);
   const kindOf = (row: ReportRow) => {
-    if (row.client === clientName(unattributedKey, undefined) && row.keys === 0) return 'unattributed';
-    return now - seen(row) < quietDays * dayMs ? 'calling' : 'quiet';
+    if (isUnchecked(row) || isInvalid(row)) return 'unattributed';
+    return isRecent(row) ? 'calling' : 'quiet';
   };
   const latestFirst = clients.rows.toSorted((a, b) => seen(b) - seen(a));
   const { calling = [], quiet = [], unattributed = [] } = Object.fromEntries(groupBy(latestFirst, kindOf));
@@ -57,8 +61,10 @@ export async function readDashboardData(
     /** The clients that called in the last `quietDays` days, and those that did not; the latest call first. */
     calling,
     quiet,
-    /** Calls without a valid key, by the organization they claimed. */
+    /** Calls without a valid key or with one that was not checked, by the organization they claimed. */
     unattributed,
+    /** Whether there were calls in the last `quietDays` days whose key was not checked. */
+    hasUnchecked: unattributed.some((row) => isUnchecked(row) && isRecent(row)),
     /** Organizations with calls in the ledger, the latest first. */
     organizations,
   };

@@ -25,7 +25,9 @@ export function createGate(policy: () => DeprecationPolicy, options: Authenticat
     const call = callOf(response);
     const claimed = claimedOrganization(request, options.organizationHeader);
     if (claimed !== undefined) call.organizationId = claimed;
-    if (requiresAuthentication(policy(), now, claimed) && (await isAuthentic(request, response, options))) {
+    if (!requiresAuthentication(policy(), now, claimed)) {
+      call.isUnchecked = claimed !== undefined && request.headers['x-api-key'] !== undefined;
+    } else if (await isAuthentic(request, response, options)) {
       const exempt = { organizationId: call.organizationId, keyId: call.caller?.keyId };
       if (verdictAt(policy(), now, exempt) === 'serve') return;
     }

@@ -29,6 +29,11 @@ interface KeySeen {
   agents: Map<string, number>;
 }
 
+/** When a key was last used, ms. */
+export function lastUse(uses: KeySeen['uses']): number {
+  return Math.max(...Array.from(uses.values(), ({ last }) => last));
+}
+
 export interface LedgerContent {
   series: Series[];
   keys: KeySeen[];

@@ -7,6 +7,8 @@ export interface Call {
   organizationId?: string | undefined;
   /** Public id of the key, only if the call was authenticated: this proves that the organization exists. */
   keyId?: string | undefined;
+  /** Whether it was refused before its key was checked. */
+  isUnchecked?: boolean;
   client?: string | undefined;
   operation: string;
   status: number;
@@ -15,8 +17,15 @@ export interface Call {
 
 /** In place of the key of calls that were not authenticated. */
 export const unattributedKey = '-';
+/** In place of the key of calls that were answered with 410 before it was checked. */
+export const uncheckedKey = '!';
 /** In place of the keys beyond the limit of one flush interval. */
 export const moreKeys = '~';
+
+/** Whether a call with this key id is known to come from a client. */
+export function isAttributed(keyId: string): boolean {
+  return keyId !== unattributedKey && keyId !== uncheckedKey;
+}
 
 /** Calls by first digit of the status; 0 if none was sent. */
 type Counts = number[];
@@ -74,18 +83,19 @@ export function createTally(isKnown: (organizationId: string) => boolean) {
   };
 
   const addKey = ({ keys }: OrganizationTally, keyId: string): KeyTally => {
-    const countedAs = uses < tallyLimits.uses || keyId === unattributedKey ? keyId : moreKeys;
+    const countedAs = uses < tallyLimits.uses || !isAttributed(keyId) ? keyId : moreKeys;
     return getOrInsert(keys, countedAs, () => ({ client: undefined, uses: new Map(), agents: new Map() }));
   };
 
   return {
     /** Counts a call at `now` (ms): a few map lookups for a key already seen. */
-    record: ({ organizationId, keyId, client, operation, status, userAgent }: Call, now: number): void => {
+    record: (call: Call, now: number): void => {
+      const { organizationId, keyId, isUnchecked, client, operation, status, userAgent } = call;
       const isAuthenticated = keyId !== undefined;
       const organization =
         organizations.get(organizationId) ?? addOrganization(organizationId, isAuthenticated);
       if (isAuthenticated) organization.isProven = true;
-      const countedKey = keyId ?? unattributedKey;
+      const countedKey = keyId ?? (isUnchecked ? uncheckedKey : unattributedKey);
       const key = organization.keys.get(countedKey) ?? addKey(organization, countedKey);
       if (client !== undefined) key.client = client;
       const use = getOrInsert(key.uses, operation, () => {

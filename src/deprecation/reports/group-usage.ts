@@ -1,8 +1,8 @@
 import { dayMs, dayName } from '../../lib/days.ts';
 import { getOrInsert } from '../../lib/collections/get-or-insert.ts';
 import { formatInstant } from '../../lib/iso8601.ts';
-import type { Series } from '../ledger/ledger-reader.ts';
-import { moreKeys, unattributedKey } from '../ledger/tally.ts';
+import { lastUse, type Series } from '../ledger/ledger-reader.ts';
+import { isAttributed, moreKeys, unattributedKey, uncheckedKey } from '../ledger/tally.ts';
 import { rangeOf, type Group } from './usage-query.ts';
 import { measuredIn, sum, trendOf, type Measured, type Usage } from './usage.ts';
 
@@ -20,8 +20,9 @@ interface Names {
 export type ReportRow = ReturnType<typeof rowsOf>[number];
 
 /** How a caller is named: the client label of its key, or else the key's public id. */
-export function clientName(keyId: string, label: string | undefined): string {
+export function clientName(keyId: string, label?: string): string {
   if (keyId === unattributedKey) return '(unattributed)';
+  if (keyId === uncheckedKey) return '(410, key not checked)';
   if (keyId === moreKeys) return '(more keys)';
   return label === undefined || label === '' ? keyId : label;
 }
@@ -82,7 +83,7 @@ export function groupUsage(usage: Usage, groupBy: readonly Group[]): ReportRow[]
       };
     });
   const addCalls = (group: GroupTotals, { keyId, operation }: Series, calls: number): void => {
-    group[keyId === unattributedKey ? 'unattributed' : 'attributed'] += calls;
+    group[isAttributed(keyId) ? 'attributed' : 'unattributed'] += calls;
     if (calls > 0) group.operations.set(operation, (group.operations.get(operation) ?? 0) + calls);
   };
 
@@ -107,7 +108,7 @@ export function groupUsage(usage: Usage, groupBy: readonly Group[]): ReportRow[]
         const group = groupOf(namesOf({ ...key, operation, status: '' }));
         group.first = Math.min(group.first, first);
         group.last = Math.max(group.last, last);
-        if (key.keyId !== unattributedKey && key.keyId !== moreKeys) group.keyIds.add(key.keyId);
+        if (isAttributed(key.keyId) && key.keyId !== moreKeys) group.keyIds.add(key.keyId);
         for (const [agent, at] of key.agents) {
           group.agents.set(agent, Math.max(group.agents.get(agent) ?? 0, at));
         }
@@ -138,14 +139,18 @@ function rowsOf(usage: Usage, groups: readonly GroupTotals[], offset: number) {
   const ofDays = new Map<number, Measured>();
   const measuredOn = (day: number): Measured =>
     getOrInsert(ofDays, day, () => measuredIn(usage, rangeOf({ firstDay: day, lastDay: day })));
+  const unchecked = usage.keys.filter(({ keyId }) => keyId === uncheckedKey);
+  const lastUnchecked = new Map<unknown, number>(
+    unchecked.map(({ organizationId, uses }) => [organizationId, lastUse(uses)]),
+  );
   return groups.map((group) => {
     const calls = callsOf(group);
-    const { day, daily, first, last } = group;
+    const { names, day, daily, first, last } = group;
     const measured = day === undefined ? wholeRange : measuredOn(day);
     const lastSeen = last === -Infinity ? null : formatInstant(last);
     const quiet = usage.now - last >= dayMs && lastSeen !== null;
     return {
-      ...group.names,
+      ...names,
       /** null if there were none and nothing was measured. */
       calls: calls === 0 && measured === 'no' ? null : calls,
       /** Of all calls in the range, 0 to 1. */
@@ -158,9 +163,15 @@ function rowsOf(usage: Usage, groups: readonly GroupTotals[], offset: number) {
       trend: day === undefined ? trendOf(usage, daily) : null,
       firstSeen: first === Infinity ? null : formatInstant(first),
       lastSeen,
-      /** The last call, if it was a day ago or more, and whether the time since then was measured throughout. */
+      /**
+       * The last call, if it was a day ago or more, and whether the time since then was measured throughout, without a
+       * call of the organization whose key was not checked.
+       */
       quietSince: quiet ? lastSeen : null,
-      quietMeasured: quiet ? measuredIn(usage, { start: last, end: usage.now }) === 'yes' : null,
+      quietMeasured: quiet
+        ? measuredIn(usage, { start: last, end: usage.now }) === 'yes' &&
+          (lastUnchecked.get(names.organization) ?? last) <= last
+        : null,
       operations: Object.fromEntries(group.operations),
       /** The number of keys that the calls came with, and the public ids of some. */
       keys: group.keyIds.size,

@@ -1,21 +1,23 @@
 import type { RedisClient } from '../../redis/connection/client.ts';
+import { groupBy } from '../../lib/collections/group-by.ts';
 import { counted } from '../../lib/numbers.ts';
 import { organizationsKey } from '../../redis/keys.ts';
 import { printable } from '../../lib/system/terminal.ts';
 import { findGaps, readCoverage } from '../ledger/coverage.ts';
 import { dayMs, dayOf, durationText, minuteMs } from '../../lib/days.ts';
 import { formatInstant } from '../../lib/iso8601.ts';
-import { readLedger } from '../ledger/ledger-reader.ts';
+import { lastUse, readLedger } from '../ledger/ledger-reader.ts';
 import { minutesOf, toGap } from './report.ts';
-import { unattributedKey } from '../ledger/tally.ts';
+import { isAttributed, unattributedKey, uncheckedKey } from '../ledger/tally.ts';
 import { clientName } from './group-usage.ts';
 import { gapLines } from './report-text.ts';
+import { sum } from './usage.ts';
 
 export type RetireCheck = Awaited<ReturnType<typeof retireCheck>>;
 
 /**
  * Whether the API can be retired (for one organization, or for all) as of `now` (ms): no attributed call in the
- * last `days` days, and no gap in what was measured.
+ * last `days` days, none that was answered with 410 before its key was checked, and no gap in what was measured.
  */
 export async function retireCheck(
   store: RedisClient,
@@ -23,10 +25,10 @@ export async function retireCheck(
   { organizationId, days, now }: { organizationId?: string | undefined; days: number; now: number },
 ) {
   const range = { start: now - days * dayMs, end: now };
-  const today = dayOf(now);
-  const { keys } = await readLedger(store, prefix, { firstDay: today + 1, lastDay: today }, organizationId);
+  const daysTouched = { firstDay: dayOf(range.start), lastDay: dayOf(now) };
+  const { keys, series } = await readLedger(store, prefix, daysTouched, organizationId);
   const callers = keys
-    .filter(({ keyId }) => keyId !== unattributedKey)
+    .filter(({ keyId }) => isAttributed(keyId))
     .flatMap(({ organizationId: organization, keyId, client: label, uses }) => {
       const names = { organization, client: clientName(keyId, label), keyId };
       return Array.from(uses, ([operation, { last }]) => ({ ...names, operation, last }));
@@ -34,6 +36,21 @@ export async function retireCheck(
     .filter(({ last }) => last >= range.start)
     .toSorted((a, b) => b.last - a.last)
     .map(({ last, ...caller }) => ({ ...caller, lastSeen: formatInstant(last) }));
+  const claimedBy = (key: string) => {
+    const own = groupBy(
+      series.filter(({ keyId }) => keyId === key),
+      ({ organizationId: organization }) => organization ?? '',
+    );
+    return keys
+      .filter(({ keyId, uses }) => keyId === key && lastUse(uses) >= range.start)
+      .map(({ organizationId: organization, uses }) => ({
+        organization,
+        /** On the UTC days that the period touches. */
+        calls: own.get(organization ?? '')?.reduce((total, { daily }) => total + sum(daily), 0) ?? 0,
+        lastSeen: formatInstant(lastUse(uses)),
+      }));
+  };
+  const unchecked = claimedBy(uncheckedKey);
   const gaps = findGaps(await readCoverage(store, prefix, range), range, now).map(toGap);
   const reasons: string[] = [];
   if (
@@ -45,6 +62,12 @@ export async function retireCheck(
   const span = days === 1 ? 'day' : `${days} days`;
   const clients = new Set(callers.map((caller) => `${caller.organization ?? ''}\n${caller.client}`)).size;
   if (clients > 0) reasons.push(`${counted(clients, 'client')} called in the last ${span}`);
+  if (unchecked.length > 0) {
+    const calls = unchecked.reduce((total, one) => total + one.calls, 0);
+    reasons.push(
+      `${counted(calls, 'call')} in the last ${span} got 410 before the key was checked (from now on, have keys checked first: profile-bridge admin deprecation set --exempt-key KEYID --until TIME, for any key)`,
+    );
+  }
   // Gaps are whole minutes, so the first may begin before the range.
   const minutes = Math.min(minutesOf(gaps), days * 1440);
   if (minutes > 0) reasons.push(`${durationText(minutes * minuteMs)} of the last ${span} were not measured`);
@@ -56,6 +79,10 @@ export async function retireCheck(
     reasons,
     /** Who called, the latest first: one entry for each key and operation. */
     callers,
+    /** Calls that were answered with 410 before their key was checked, by the organization they claimed. */
+    unchecked,
+    /** Calls without a valid key, by the organization they claimed: no reason against it. */
+    unattributed: claimedBy(unattributedKey),
     gaps,
   };
 }
@@ -63,19 +90,26 @@ export async function retireCheck(
 /** The result as lines for a terminal. */
 export function retireCheckLines(check: RetireCheck): string[] {
   const what = check.organization === null ? 'the API' : `the API for ${check.organization}`;
-  if (check.retirable) {
-    return [
-      `${what} can be retired: no attributed call in ${counted(check.days, 'day')}, measured throughout`,
-    ];
-  }
+  const verdict = check.retirable
+    ? [`${what} can be retired: no attributed call in ${counted(check.days, 'day')}, measured throughout`]
+    : [`${what} cannot be retired:`, ...check.reasons.map((reason) => `  ${reason}`)];
   const callers = check.callers.map(
     ({ organization, client, keyId, operation, lastSeen }) =>
       `  ${lastSeen}  ${organization ?? '(unknown)'}  ${client} (${keyId})  ${operation}`,
   );
   return [
-    `${what} cannot be retired:`,
-    ...check.reasons.map((reason) => `  ${reason}`),
+    ...verdict,
     ...(callers.length > 0 ? ['last calls:', ...callers] : []),
+    ...claimedLines('410 before the key was checked:', check.unchecked),
+    ...claimedLines('not counted, without a valid key:', check.unattributed),
     ...(check.gaps.length > 0 ? gapLines(check.gaps) : []),
   ].map(printable);
+}
+
+function claimedLines(title: string, claimed: RetireCheck['unattributed']): string[] {
+  const lines = claimed.map(
+    ({ organization, calls, lastSeen }) =>
+      `  ${lastSeen}  ${organization ?? '(unknown)'}  ${counted(calls, 'call')}`,
+  );
+  return lines.length > 0 ? [title, ...lines] : [];
 }

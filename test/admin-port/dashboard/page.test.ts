@@ -132,6 +132,24 @@ describe('the calls on the dashboard', () => {
     expect(text['unattributed']).toContain('acme 7');
   });
 
+  test('answered with 410 before their key was checked are told apart, and leave silence unmeasured', async () => {
+    const silent = await history(
+      [[now - 60 * dayMs, now]],
+      [
+        { ...ios, at: now - 10 * dayMs },
+        { at: now - 20 * dayMs, organizationId: 'globex', keyId: 'k_web', client: 'web' },
+        { at: now - 5000, organizationId: 'acme', status: 410, isUnchecked: true, times: 7 },
+        { at: now - 6000, organizationId: 'acme', status: 401, times: 2 },
+      ],
+    );
+    const { text } = await read(silent);
+    expect(text['calling']).toContain('No client is known to have called in the last 7 days, but calls');
+    expect(text['quiet']).toMatch(/ios-4.2 .* not throughout .* web .* 20 days ago throughout /);
+    expect(text['unattributed']).toMatch(
+      /acme 7 just now \(410, key not checked\) acme 2 just now \(unattributed\)/,
+    );
+  });
+
   test('are shown by day, with "not measured" instead of 0 where nothing was counting', async () => {
     const { text, page } = await read(port);
     expect(text['days']).toContain('12 Mar 2027 not measured – – – no');

@@ -3,6 +3,7 @@ import type { PolicyLayer } from '../../../src/deprecation/policy/policy.ts';
 import { setInLayer } from '../../../src/deprecation/policy/policy-edits.ts';
 import { changePolicy } from '../../../src/deprecation/policy/policy-store.ts';
 import { reportUsage } from '../../../src/deprecation/reports/report.ts';
+import { retireCheck } from '../../../src/deprecation/reports/retire-check.ts';
 import { readUsageQuery } from '../../../src/deprecation/reports/usage-query.ts';
 import { startBridge, type TestBridge } from '../../support/bridge.ts';
 import { createClient } from '../../support/client.ts';
@@ -66,6 +67,51 @@ describe('after the sunset', () => {
     expect([answer.status, answer.body]).toMatchObject([410, { code: 'sunset' }]);
     const impostor = createClient(bridge.url, { organization: 'exempt', apiKey: 'guess' });
     expect((await impostor.request('GET', '/api/profile/')).status).toBe(410);
+  });
+});
+
+describe('whoever gets 410', () => {
+  const gone: PolicyLayer = { deprecatedAt: 0, sunsetAt: 1, afterSunset: 'gone' };
+
+  /** Calls with a valid key, a wrong one and none; returns the reports on it. */
+  const callWith = async (policy: PolicyLayer) => {
+    const bridge = await startBridge({ deprecation: policy });
+    const acme = await bridge.newOrganization({}, 'acme');
+    const clients = [
+      await acme.player('u1'),
+      createClient(bridge.url, { organization: 'acme', apiKey: 'a guess' }),
+      createClient(bridge.url, { organization: 'acme' }),
+    ];
+    for (const client of clients) {
+      expect((await client.request('GET', '/api/profile/')).status).toBe(410);
+    }
+    await bridge.close();
+    const reader = await start({});
+    const now = Date.now();
+    const { keyPrefix } = bridge.config;
+    const query = readUsageQuery({ group: 'client' }, now);
+    if (query.kind !== 'ok') throw new Error(query.kind);
+    const { rows } = await reportUsage(reader.store, keyPrefix, query.query, now);
+    const calls = Object.fromEntries(rows.map((row) => [row.client?.replace(/^k_.*/, 'the key'), row.calls]));
+    return { calls, check: await retireCheck(reader.store, keyPrefix, { days: 1, now }) };
+  };
+
+  test('before the key is checked still counts as calling, unless there is no key', async () => {
+    const { calls, check } = await callWith(gone);
+    expect(calls).toEqual({ '(410, key not checked)': 2, '(unattributed)': 1 });
+    expect(check.retirable).toBe(false);
+    expect(check.reasons[0]).toContain('2 calls in the last day got 410 before the key was checked');
+    expect(check.unchecked).toMatchObject([{ organization: 'acme', calls: 2 }]);
+    expect(check.unattributed).toMatchObject([{ organization: 'acme', calls: 1 }]);
+  });
+
+  test('counts as calling only with a valid key while some key is exempt', async () => {
+    const until = Date.now() + hour;
+    const { calls, check } = await callWith({ ...gone, exemptions: [{ keyId: 'k_other', until }] });
+    expect(calls).toEqual({ 'the key': 1, '(unattributed)': 2 });
+    expect(check.unchecked).toEqual([]);
+    expect(check.unattributed).toMatchObject([{ organization: 'acme', calls: 2 }]);
+    expect(check.callers).toMatchObject([{ organization: 'acme', operation: 'getProfile' }]);
   });
 });
 

@@ -328,7 +328,35 @@ describe('the retire check', () => {
     expect(check).toMatchObject({ retirable: true, reasons: [], callers: [], gaps: [] });
     expect(retireCheckLines(check)).toEqual([
       'the API can be retired: no attributed call in 30 days, measured throughout',
+      'not counted, without a valid key:',
+      '  2027-03-01T10:00:00Z  acme  1 call',
     ]);
+    await ledger.close();
+  });
+
+  test('fails while calls get 410 before their key is checked, and names the organizations', async () => {
+    const gone = { status: 410, isUnchecked: true };
+    const { prefix, now, ledger } = await history(
+      '2027-01-01T00:00:00Z',
+      [
+        ['2027-01-10T10:00:00Z', gone],
+        ['2027-03-01T10:00:00Z', gone],
+        ['2027-03-01T11:00:00Z', { ...gone, operation: 'putProfile' }],
+        ['2027-01-10T10:00:00Z', { ...gone, organizationId: 'quiet' }],
+      ],
+      '2027-03-02T12:00:00Z',
+    );
+    const check = await retireCheck(redis, prefix, { days: 30, now });
+    expect(retireCheckLines(check)).toEqual([
+      'the API cannot be retired:',
+      expect.stringMatching(
+        /^  2 calls in the last 30 days got 410 before the key was checked \(.*--exempt-key/,
+      ),
+      '410 before the key was checked:',
+      '  2027-03-01T11:00:00Z  acme  2 calls',
+    ]);
+    const quiet = await retireCheck(redis, prefix, { organizationId: 'quiet', days: 30, now });
+    expect(quiet).toMatchObject({ retirable: true, unchecked: [] });
     await ledger.close();
   });
 

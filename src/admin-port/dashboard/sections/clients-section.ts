@@ -9,12 +9,14 @@ import { choices, section, table, usageColumns, type Column } from '../component
 
 /** Clients with recent calls, the latest first. */
 export function callingSection(data: DashboardData, query: DashboardQuery): Html {
-  const { calling, days } = data;
+  const { calling, hasUnchecked, days } = data;
   const { calls, trend, weekOnWeek, lastCall } = usageColumns(data);
   const none =
     days.measured === 'no'
       ? 'Nothing was counting, so it is unknown whether anybody calls.'
-      : `No client has called in the last ${quietDays} days.`;
+      : hasUnchecked
+        ? `No client is known to have called in the last ${quietDays} days, but calls were answered with 410 before their key was checked.`
+        : `No client has called in the last ${quietDays} days.`;
   const operations = { title: 'Operations', cell: operationsOf };
   const columns = [clientColumn(query), lastCall, calls, trend, weekOnWeek, operations];
   return section(
@@ -53,7 +55,7 @@ export function quietSection({ quiet, now }: DashboardData, query: DashboardQuer
   );
 }
 
-/** Calls without a valid key, by the organization they claimed. */
+/** Calls without a valid key or with one that was not checked, by the organization they claimed. */
 export function unattributedSection(data: DashboardData): Html {
   const { unattributed, days } = data;
   const { calls, lastCall } = usageColumns(data);
@@ -61,14 +63,15 @@ export function unattributedSection(data: DashboardData): Html {
     title: 'Organization',
     cell: (row) => (row.organization == null ? 'unknown organizations' : label(row.organization)),
   };
-  const columns = [organization, calls, lastCall];
+  const client: Column<ReportRow> = { title: 'Client', cell: (row) => row.client };
+  const columns = [organization, calls, lastCall, client];
   const rows = unattributed.filter((row) => (row.calls ?? 0) > 0);
   const none = days.measured === 'no' ? 'Not measured.' : 'None: every call counted had a valid key.';
   return section(
     'unattributed',
     'Unattributed calls',
     table('Unattributed calls, by organization', columns, rows, { none }),
-    'Calls without a valid key, by the organization they claimed.',
+    'Calls without a valid key, or answered with 410 before their key was checked, by the organization they claimed.',
   );
 }
 

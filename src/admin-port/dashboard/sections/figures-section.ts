@@ -16,7 +16,7 @@ export function figuresSection({ days, trend, calling, quiet, now }: DashboardDa
     html`<dl>
       ${figure('Calls', count(days.calls), days.measured !== 'no' && weekOnWeek(trend))}
       ${figure('Clients calling', count(calling.length), `${counted(quiet.length, 'client')} quiet`)}
-      ${figure('Unattributed calls', count(days.unattributed), 'without a valid key')}
+      ${figure('Unattributed calls', count(days.unattributed), 'key not valid, or not checked')}
       ${figure(
         'Measured',
         measuredShare(days, now),
