@@ -15,7 +15,7 @@ export interface Organization {
   settings: OrganizationSettings;
   /** Usernames that the source has for it, as far as it was read. */
   namesToCome: number;
-  /** Whether Redis or the source describes it. */
+  /** Whether Redis or the source describes it, or it was reported that neither does. */
   isKnown: boolean;
   /** Whether this run is loading it: nobody else can reach it yet. */
   isLoading: boolean;

@@ -8,7 +8,7 @@ import { organizationSettings } from '../../records/stored.ts';
 import { readScope, type Scope } from '../../sources/scope.ts';
 import type { Batch } from '../../sources/source.ts';
 import type { MigrationContext } from '../context.ts';
-import { UsageError } from '../issues.ts';
+import { UsageError, type Issue } from '../issues.ts';
 import { withOrderedPool, type OrderedPool } from '../ordered-pool.ts';
 import type { Organization } from '../organizations.ts';
 
@@ -96,7 +96,6 @@ export async function readSource(
     newest: 0,
   };
   const latest = Date.now() + aheadAllowed;
-  const reportUnknown = createOrganizationCheck(context);
   const checkReferences = createReferenceCheck(context, reading.seen);
   let before = 0;
   const readEntity = async (entity: Entity, pool: OrderedPool): Promise<void> => {
@@ -131,7 +130,7 @@ export async function readSource(
         const isRepeated = reading.seen.add(namespace, identity);
         if (isRepeated) reading.repeated.add(namespace, identity);
         const item = new Item(before + read + index, record, organization, isRepeated, batch, index);
-        if (!organization.isKnown) reportUnknown(entity, item);
+        if (!organization.isKnown) reportUnknown(context, entity, item);
         warn(context, entity, item, warnings, latest);
         if (entity === 'profiles') {
           const { username, updatedAt = 0 } = record as RecordOf['profiles'];
@@ -197,26 +196,16 @@ function warn(
     issues.add({ entity, reason: 'unusual-value', where: item.where(), detail, organizationId, userId });
 }
 
-/** Reports each organization once that neither the source nor Redis describes. */
-function createOrganizationCheck({ issues }: MigrationContext) {
-  const reported = new Set<string>();
-  return (entity: Entity, item: Item): void => {
-    const { organizationId } = item.record;
-    if (reported.has(organizationId)) return;
-    reported.add(organizationId);
-    const detail = `organization ${JSON.stringify(organizationId)} is described neither in the source nor in Redis: it gets the default settings`;
-    issues.add({ entity, reason: 'unknown-organization', where: item.where(), detail, organizationId });
-  };
+/** Reports an organization, once, that neither the source nor Redis describes. */
+function reportUnknown({ issues }: MigrationContext, entity: Entity, item: Item): void {
+  const { id } = item.organization;
+  item.organization.isKnown = true;
+  const detail = `organization ${JSON.stringify(id)} is described neither in the source nor in Redis: it gets the default settings`;
+  issues.add({ entity, reason: 'unknown-organization', where: item.where(), detail, organizationId: id });
 }
 
 /** References remembered, so that each is looked up once; beyond, one may be looked up and reported again. */
 const remembered = 200_000;
-
-/** Looks up whether something exists that a record refers to. */
-interface Lookup {
-  exists: () => Promise<number>;
-  report: () => void;
-}
 
 /** Reports objects and users that are referred to, and are neither in the source as far as it was read nor in Redis. */
 function createReferenceCheck({ store, issues }: MigrationContext, seen: Seen) {
@@ -235,22 +224,24 @@ function createReferenceCheck({ store, issues }: MigrationContext, seen: Seen) {
     return false;
   };
 
-  const userOf = (entity: Entity, item: Item): Lookup | undefined => {
+  /** Reports an issue of a record, unless what it refers to exists. */
+  const report = async (exists: Promise<number>, item: Item, issue: Omit<Issue, 'where'>): Promise<void> => {
+    if ((await exists) === 0) issues.add({ ...issue, where: item.where() });
+  };
+
+  const checkUser = (entity: Entity, item: Item): Promise<void> | undefined => {
     const { organizationId, userId } = item.record as RecordOf['collections'];
     if (userId === undefined || seen.has(namespaceOf('profiles', organizationId), userId)) return undefined;
     const detail = `user ${JSON.stringify(userId)} has no profile`;
-    const issue = { entity, reason: 'unknown-user', detail, organizationId, userId } as const;
-    return {
-      exists: async () => await store.exists(profileKey(item.organization.base, userId)),
-      report: () => issues.add({ ...issue, where: item.where() }),
-    };
+    const exists = store.exists(profileKey(item.organization.base, userId));
+    return report(exists, item, { entity, reason: 'unknown-user', detail, organizationId, userId });
   };
 
-  const objectOf = (
+  const checkObject = (
     item: Item,
     reference: ObjectReference | undefined,
     url: string | undefined,
-  ): Lookup | undefined => {
+  ): Promise<void> | undefined => {
     const { organization } = item;
     const isResolved = url !== undefined || organization.settings.objectImageUrlTemplate !== undefined;
     if (reference === undefined || isResolved || wasLookedUp(organization, reference)) return undefined;
@@ -258,39 +249,27 @@ function createReferenceCheck({ store, issues }: MigrationContext, seen: Seen) {
     const key = encodeReference(reference);
     if (seen.has(namespaceOf('objects', organizationId), key)) return undefined;
     const detail = `object ${JSON.stringify(reference.objectDefinitionId)} of datasource ${JSON.stringify(reference.datasourceId)} is not in the catalogue: references to it are kept without a URL`;
-    const issue = { entity: 'profiles', reason: 'unresolved-reference', detail, organizationId } as const;
-    return {
-      exists: async () => await store.hexists(objectsKey(organization.base), key),
-      report: () => issues.add({ ...issue, where: item.where(), userId, username }),
-    };
+    const issue = { entity: 'profiles', reason: 'unresolved-reference', detail } as const;
+    const exists = store.hexists(objectsKey(organization.base), key);
+    return report(exists, item, { ...issue, organizationId, userId, username });
   };
 
-  const missingFor = (entity: Entity, items: readonly Item[]): Lookup[] => {
-    const found: Lookup[] = [];
-    const add = (lookup: Lookup | undefined): void => {
-      if (lookup !== undefined) found.push(lookup);
+  return (entity: Entity, items: readonly Item[]): Promise<unknown> | undefined => {
+    if (entity === 'organizations' || entity === 'objects' || entity === 'denylist') return undefined;
+    const checks: Promise<void>[] = [];
+    const add = (check: Promise<void> | undefined): void => {
+      if (check !== undefined) checks.push(check);
     };
     for (const item of items) {
       if (entity !== 'profiles') {
-        add(userOf(entity, item));
+        add(checkUser(entity, item));
         continue;
       }
-      const { record } = item as Item<'profiles'>;
-      const { profilePictureObjectDefinitionId, profilePictureUrl, avatar } = record;
-      add(objectOf(item, profilePictureObjectDefinitionId, profilePictureUrl));
-      add(objectOf(item, avatar, avatar?.url));
+      const { profilePictureObjectDefinitionId, profilePictureUrl, avatar } = (item as Item<'profiles'>)
+        .record;
+      add(checkObject(item, profilePictureObjectDefinitionId, profilePictureUrl));
+      add(checkObject(item, avatar, avatar?.url));
     }
-    return found;
+    return checks.length === 0 ? undefined : Promise.all(checks);
   };
-
-  return (entity: Entity, items: readonly Item[]): Promise<void> | undefined => {
-    if (entity === 'organizations' || entity === 'objects' || entity === 'denylist') return undefined;
-    const lookups = missingFor(entity, items);
-    return lookups.length === 0 ? undefined : reportMissing(lookups);
-  };
-}
-
-async function reportMissing(lookups: readonly Lookup[]): Promise<void> {
-  const found = await Promise.all(lookups.map(async ({ exists }) => await exists()));
-  for (const [position, { report }] of lookups.entries()) if (found[position] !== 1) report();
 }
