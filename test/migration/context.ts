@@ -1,3 +1,4 @@
+import { createTallies } from '../../src/migration/analysis/outcomes.ts';
 import { createWorkspace } from '../../src/migration/analysis/workspace.ts';
 import type { MigrationContext } from '../../src/migration/engine/context.ts';
 import { openIssues } from '../../src/migration/engine/issues.ts';
@@ -24,6 +25,7 @@ export function createTestContext(
     workspace: createWorkspace(),
     organizations: createOrganizations(store, prefix),
     issues: openIssues(),
+    tallies: createTallies(),
     progress: { begin: () => {}, next: () => {}, advance, stop: () => {} },
     concurrency: 4,
     signal,

@@ -43,9 +43,9 @@ export async function apply(environment: CliEnvironment, choice: ApplyChoice): P
       }),
     });
     const { issues } = context;
-    const { kind, assessment, tallies, pruning, pruned, pendingRenames, isFull } = applied;
+    const { kind, assessment, pruning, pruned, pendingRenames, isFull } = applied;
     const isWritten = kind === 'applied' || kind === 'interrupted';
-    const figures = figuresOf(assessment.reading, tallies, issues);
+    const figures = figuresOf(assessment.reading, context);
     const sum = sumOf(figures);
     const written = isWritten ? sum.created + sum.updated : 0;
     // If problems are accepted, only those found while writing count.
@@ -78,7 +78,7 @@ export async function apply(environment: CliEnvironment, choice: ApplyChoice): P
         ...(pictures !== undefined && { pictures }),
         writingSeconds,
         entities: Object.fromEntries(figures),
-        organizations: organizationFigures(tallies),
+        organizations: organizationFigures(context.tallies),
       },
       records: sum.read,
       error: isFine ? undefined : errorOf(applied, late, context),

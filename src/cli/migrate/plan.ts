@@ -15,10 +15,10 @@ type PlanChoice = SourceChoice & SessionChoice & Parameters<typeof makePlan>[2];
 /** `migrate plan`: reads everything, writes nothing, and shows what an apply would do, and its problems. */
 export async function plan(environment: CliEnvironment, choice: PlanChoice): Promise<CommandResult> {
   return await withSource('plan', environment, choice, async (chosen, context) => {
-    const { assessment, tallies, pruning, changes } = await makePlan(chosen, context, choice);
+    const { assessment, pruning, changes } = await makePlan(chosen, context, choice);
     const { issues } = context;
     const { reading } = assessment;
-    const figures = figuresOf(reading, tallies, issues);
+    const figures = figuresOf(reading, context);
     const sum = sumOf(figures);
     return {
       title: `Plan for ${chosen.source.name}; nothing was written.`,
@@ -39,7 +39,7 @@ export async function plan(environment: CliEnvironment, choice: PlanChoice): Pro
         problems: assessment.problems,
         ...(pruning !== undefined && { toPrune: Object.fromEntries(pruning.toRemove) }),
         entities: Object.fromEntries(figures),
-        organizations: organizationFigures(tallies),
+        organizations: organizationFigures(context.tallies),
         changes,
       },
       records: sum.read,

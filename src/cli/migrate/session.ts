@@ -7,6 +7,7 @@ import { isStoreUnavailable } from '../../redis/connection/connect.ts';
 import { reachStore } from '../../redis/connection/open.ts';
 import { openChosen, type Chosen, type SourceChoice } from '../../migration/engine/read/choose.ts';
 import type { MigrationContext } from '../../migration/engine/context.ts';
+import { createTallies } from '../../migration/analysis/outcomes.ts';
 import { createWorkspace } from '../../migration/analysis/workspace.ts';
 import { MigrationError, openIssues } from '../../migration/engine/issues.ts';
 import { createOrganizations } from '../../migration/engine/organizations.ts';
@@ -90,6 +91,7 @@ export async function withSession<Result>(
         workspace,
         organizations: createOrganizations(store, prefix),
         issues,
+        tallies: createTallies(),
         progress,
         concurrency: choice.concurrency ?? defaultConcurrency,
         signal: ending,

@@ -7,7 +7,7 @@ import { MigrationError } from '../../migration/engine/issues.ts';
 import { counted, number } from '../../lib/numbers.ts';
 import { table } from '../../lib/system/terminal.ts';
 import type { CommandResult } from './report/command-result.ts';
-import { fatesOf } from './report/figures.ts';
+import { countsOf } from './report/figures.ts';
 import { withSession, type CliEnvironment } from './session.ts';
 
 /** The state of a run; `reading` is before its first write, or before the first write of its next round. */
@@ -89,7 +89,7 @@ function describe({ name, phase, state, owner, pendingRenames }: RunStatus): str
   const { source, startedAt, finishedAt, entities, refused } = state;
   const began = new Date(startedAt).toISOString();
   const finished = `finished ${new Date(finishedAt ?? 0).toISOString()}${refused > 0 ? `, ${number(refused)} refused` : ''}`;
-  const stand = {
+  const description = {
     reading: `reading the source again${by}; the previous round ${finished}`,
     running: `running${by}, started ${began}`,
     interrupted: `interrupted, started ${began}: run the same apply again, and it resumes`,
@@ -98,7 +98,7 @@ function describe({ name, phase, state, owner, pendingRenames }: RunStatus): str
   const rows = entityNames.flatMap((entity) => {
     const own = entities[entity];
     if (own === undefined) return [];
-    const counts = { read: own.read, ...fatesOf(own.tally) };
+    const counts = { read: own.read, ...countsOf(own.tally) };
     return [
       [entity, `${Math.floor(100 * own.progress)} %`, ...figures.map((figure) => number(counts[figure]))],
     ];
@@ -107,6 +107,6 @@ function describe({ name, phase, state, owner, pendingRenames }: RunStatus): str
     pendingRenames === 0
       ? ''
       : `\n${counted(pendingRenames, 'rename')} pending: the next apply of this run begins with that`;
-  const head = `Run ${name} from ${source}: ${stand}${pending}`;
+  const head = `Run ${name} from ${source}: ${description}${pending}`;
   return rows.length === 0 ? head : `${head}\n${table(['', 'done', ...figures], rows, ['done', ...figures])}`;
 }

@@ -1,6 +1,5 @@
-import { createTallies, type Tallies } from '../analysis/outcomes.ts';
 import { whileLocked, type RunLock } from '../runs/lock.ts';
-import { readRun, runOrganizations, runOrganizationsKey, type RoundState } from '../runs/runs.ts';
+import { fieldsOf, readRun, runOrganizations, runOrganizationsKey, type RoundState } from '../runs/runs.ts';
 import type { Scope } from '../sources/scope.ts';
 import { inBatches } from '../../lib/collections/batches.ts';
 import { entriesToWrite, type Assessment } from './read/assess.ts';
@@ -27,8 +26,6 @@ export interface Applied {
   /** Whether all rows were read, rather than those that have changed. */
   isFull: boolean;
   assessment: Assessment;
-  /** What became of the records; where nothing was written, what would have become of them. */
-  tallies: Tallies;
   pruning: PrunePlan | undefined;
   pruned: Pruned | undefined;
   /** Renames on record that are still to be made. */
@@ -77,8 +74,7 @@ async function applyLocked(
   const isPruning = choice.prune === true && isFull;
   const afterwards = isFull ? choice.afterwards : undefined;
 
-  const tallies = createTallies();
-  const keeper = createRoundKeeper(lock, round, tallies, source.version);
+  const keeper = createRoundKeeper(lock, round, context.tallies, source.version);
   const pacer = createPacer(choice.rate, signal);
   const earlier = await runOrganizations(context, run);
   for (const id of earlier) await context.organizations.find(id);
@@ -88,7 +84,6 @@ async function applyLocked(
   if (!(await resumesLoad(context, chosen, lock, round))) round.loaded = undefined;
   const load = createLoad(context, {
     lock,
-    tallies,
     resumeAt: round.loaded?.rows ?? 0,
     pacer,
     onBegin: keeper.begin,
@@ -101,7 +96,6 @@ async function applyLocked(
       ...choice,
       prune: isPruning,
       load,
-      tallies,
       onAccepted: (rows, entity, share) => keeper.accepted(rows, entity, share, load.flush),
     });
     let pruned: Pruned | undefined;
@@ -112,7 +106,6 @@ async function applyLocked(
       isResumed,
       isFull,
       assessment,
-      tallies,
       pruning,
       pruned,
       pendingRenames,
@@ -125,10 +118,10 @@ async function applyLocked(
     }
     const isRefused = scope.onConflict === 'abort' && assessment.problems > 0;
     if (isRefused || pruning?.refusal !== undefined) {
-      for (const entry of entriesToWrite(assessment, tallies)) await countPlanned(context, tallies, entry);
+      for (const entry of entriesToWrite(context, assessment)) await countPlanned(context, entry);
       await keeper.drain();
       await rollBack(context, lock);
-      await (last === undefined ? lock.forget() : keeper.restore(last));
+      await (last === undefined ? lock.forget() : lock.save(fieldsOf({ ...last, loaded: undefined })));
       return outcome(isRefused ? 'refused' : 'prune-refused');
     }
 
@@ -139,7 +132,7 @@ async function applyLocked(
     await load.finish();
     progress.next();
     pendingRenames = await makeRenames(context, lock.claim, assessment.renames);
-    await writeEntries(context, assessment, tallies, {
+    await writeEntries(context, assessment, {
       size,
       pacer,
       claim: lock.claim,
@@ -157,7 +150,8 @@ async function applyLocked(
     if (signal.aborted) return outcome('interrupted');
     const { newest } = assessment.reading;
     const { settledUntil } = source;
-    await keeper.finish(finished(round, { newest, refused: issues.count(problems), settledUntil }));
+    const refused = issues.count(problems);
+    await lock.save(fieldsOf(finished(round, { newest, refused, settledUntil })));
     return outcome('applied');
   } finally {
     // Nothing is written once another process may have the run.
@@ -192,9 +186,9 @@ async function rememberOrganizations(
   { store, prefix, organizations }: MigrationContext,
   run: string,
 ): Promise<void> {
-  const ids = organizations.all().map(({ id }) => id);
-  for (let done = 0; done < ids.length; done += 1000) {
-    await store.sadd(runOrganizationsKey(prefix, run), ids.slice(done, done + 1000));
+  for (const some of inBatches(organizations.all(), { size: 1000 })) {
+    const ids = some.map(({ id }) => id);
+    await store.sadd(runOrganizationsKey(prefix, run), ids);
   }
 }
 

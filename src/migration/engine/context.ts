@@ -1,3 +1,4 @@
+import type { Tallies } from '../analysis/outcomes.ts';
 import type { Workspace } from '../analysis/workspace.ts';
 import type { Issues } from './issues.ts';
 import type { Organizations } from './organizations.ts';
@@ -24,6 +25,8 @@ export interface MigrationContext {
   readonly workspace: Workspace;
   readonly organizations: Organizations;
   readonly issues: Issues;
+  /** What has become of the rows, or would. */
+  readonly tallies: Tallies;
   readonly progress: Progress;
   /** Chunks in progress at once. */
   readonly concurrency: number;

@@ -1,5 +1,5 @@
 import { profileKey } from '../../redis/keys.ts';
-import type { Outcome, Tallies } from '../analysis/outcomes.ts';
+import type { Outcome } from '../analysis/outcomes.ts';
 import type { Decided } from '../analysis/spool.ts';
 import type { Entity, RecordOf } from '../records/records.ts';
 import { runOrganizations } from '../runs/runs.ts';
@@ -14,8 +14,6 @@ import { planPrune, type PrunePlan } from './write/prune.ts';
 
 export interface Plan {
   assessment: Assessment;
-  /** What would become of the records. */
-  tallies: Tallies;
   pruning: PrunePlan | undefined;
   /** The first few records of each entity that would be changed, with the fields. */
   changes: Change[];
@@ -46,16 +44,15 @@ export async function makePlan(
   context.progress.begin(choice.prune === true ? 2 : 1);
   const { assessment, pruning } = await assess(scope, context, run, choice);
   context.signal.throwIfAborted();
-  const { tallies } = assessment;
   const sample = new Map<Entity, Decided[]>();
-  for (const entry of entriesToWrite(assessment, tallies)) {
+  for (const entry of entriesToWrite(context, assessment)) {
     const { entity } = entry;
-    const outcome = await countPlanned(context, tallies, entry);
+    const outcome = await countPlanned(context, entry);
     const own = sample.get(entity) ?? [];
     if (outcome !== 'created' && own.length < shownChanges) sample.set(entity, [...own, entry]);
   }
   const changes = await Promise.all([...sample].map(([entity, own]) => changesOf(context, entity, own)));
-  return { assessment, tallies, pruning, changes: changes.flat() };
+  return { assessment, pruning, changes: changes.flat() };
 }
 
 /**
@@ -63,8 +60,7 @@ export async function makePlan(
  * it: its holder gives the name up earlier in the same run.
  */
 export async function countPlanned(
-  { store, organizations }: MigrationContext,
-  tallies: Tallies,
+  { store, organizations, tallies }: MigrationContext,
   { entity, record, outcome }: Decided,
 ): Promise<Outcome> {
   let planned = outcome;
@@ -98,7 +94,7 @@ export async function assess(
     prune: isPruning = false,
     pruneAtMost,
     ...loading
-  }: PruneChoice & Pick<AssessChoice, 'load' | 'tallies' | 'onAccepted'>,
+  }: PruneChoice & Pick<AssessChoice, 'load' | 'onAccepted'>,
 ): Promise<{ assessment: Assessment; pruning: PrunePlan | undefined }> {
   const extras = isPruning ? createExtras(context, scope.entities) : undefined;
   const assessment = await assessSource(scope, context, {

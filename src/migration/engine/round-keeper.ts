@@ -3,38 +3,16 @@ import type { Entity } from '../records/records.ts';
 import type { RunLock } from '../runs/lock.ts';
 import { fieldsOf, type RoundState } from '../runs/runs.ts';
 
-/** Keeps a round's state in Redis up to date, for `status` and for resuming. */
-export interface RoundKeeper {
-  /** Saves the round, before anything is written for it. Rejects once another process has the run. */
-  begin: () => Promise<void>;
-  /**
-   * So many rows of the source were accepted, up to this share of an entity. Those of new organizations are loaded once
-   * `flush` resolves; it is called if that is to be saved.
-   */
-  accepted: (rows: number, entity: Entity, share: number, flush: () => Promise<void>) => void;
-  /** The load can no longer be resumed: if this process ends before its round, everything is loaded again. */
-  discardLoaded: () => Promise<void>;
-  /** The share of the records to be written that is written. */
-  written: (share: number) => void;
-  /** Saves the round now, if it was begun. */
-  now: () => Promise<void>;
-  /** Saves the round as it is at its end. */
-  finish: (finished: RoundState) => Promise<void>;
-  /** Resolves when nothing is being saved any more. */
-  drain: () => Promise<void>;
-  /** Puts an earlier round's state back, if this one was begun. What it had loaded is rolled back by then. */
-  restore: (last: RoundState) => Promise<void>;
-}
-
 /** The time between two saves, in ms: the work that a kill makes the next start repeat. */
 const saveInterval = 200;
 
+/** Keeps a round's state in Redis up to date, for `status` and for resuming. */
 export function createRoundKeeper(
   lock: RunLock,
   round: RoundState,
   tallies: Tallies,
   version: string | undefined,
-): RoundKeeper {
+) {
   const shares = new Map<Entity, number>();
   let isBegun = false;
   let savedAt = Date.now();
@@ -67,11 +45,16 @@ export function createRoundKeeper(
       });
   };
   return {
-    begin: async () => {
+    /** Saves the round, before anything is written for it. Rejects once another process has the run. */
+    begin: async (): Promise<void> => {
       isBegun = true;
       await save();
     },
-    accepted: (rows, entity, share, flush) => {
+    /**
+     * So many rows of the source were accepted, up to this share of an entity. Those of new organizations are loaded
+     * once `flush` resolves; it is called if that is to be saved.
+     */
+    accepted: (rows: number, entity: Entity, share: number, flush: () => Promise<void>): void => {
       shares.set(entity, share);
       soon(async () => {
         await flush();
@@ -79,25 +62,25 @@ export function createRoundKeeper(
         if (version !== undefined) round.loaded = { rows, version };
       });
     },
-    discardLoaded: async () => {
+    /** The load can no longer be resumed: if this process ends before its round, everything is loaded again. */
+    discardLoaded: async (): Promise<void> => {
       await running;
       if (round.loaded === undefined) return;
       round.loaded = undefined;
       await save();
     },
-    written: (share) => {
+    /** The share of the records to be written that is written. */
+    written: (share: number): void => {
       for (const entity of shares.keys()) shares.set(entity, share);
       soon();
     },
-    now: async () => {
+    /** Saves the round now, if it was begun. */
+    now: async (): Promise<void> => {
       await running;
       if (failed !== undefined) throw failed;
       if (isBegun) await save();
     },
-    finish: async (finished) => await lock.save(fieldsOf(finished)),
-    drain: async () => await running,
-    restore: async (state) => {
-      if (isBegun) await lock.save(fieldsOf({ ...state, loaded: undefined }));
-    },
+    /** Resolves when nothing is being saved any more. */
+    drain: async (): Promise<void> => await running,
   };
 }

@@ -100,7 +100,9 @@ describe('a migration script', () => {
 test('an organization loaded by a migration has the epoch in which it was loaded', async () => {
   const loaded = organizationBase(prefix, 'loaded');
   await store.set(loadingKey(loaded), 'run\n5');
-  expect(await migrateFinishLoad(store, loaded, 5, '', 'run\n5', 1, 'exact')).toBe('finished');
+  expect(await migrateFinishLoad(store, loaded, 5, '', 'run\n5', 1, 'exact', '1', '64', '', '', '0')).toBe(
+    'finished',
+  );
   expect(await store.hget(`${loaded}settings`, 'epoch')).toBe('5');
 });
 

@@ -1,7 +1,8 @@
 import { number } from '../../../lib/numbers.ts';
 import { table } from '../../../lib/system/terminal.ts';
 import type { Tallies, Tally } from '../../../migration/analysis/outcomes.ts';
-import { warnings, type Issues } from '../../../migration/engine/issues.ts';
+import type { MigrationContext } from '../../../migration/engine/context.ts';
+import { warnings } from '../../../migration/engine/issues.ts';
 import type { Reading } from '../../../migration/engine/read/reading.ts';
 import type { Entity } from '../../../migration/records/records.ts';
 
@@ -29,12 +30,12 @@ const names = [
 export type Figures = Record<(typeof names)[number], number>;
 
 /** The actual or planned outcomes of the rows that were read, by entity. */
-export function figuresOf({ read }: Reading, tallies: Tallies, issues: Issues): Map<Entity, Figures> {
+export function figuresOf({ read }: Reading, { tallies, issues }: MigrationContext): Map<Entity, Figures> {
   const all = new Map<Entity, Figures>();
   for (const [entity, rows] of read) {
     all.set(entity, {
       read: rows,
-      ...fatesOf(tallies.of(entity)),
+      ...countsOf(tallies.of(entity)),
       invalid: issues.count('invalid', entity),
       conflicts: issues.count('username-conflict', entity),
       warnings: issues.count(warnings, entity),
@@ -44,7 +45,7 @@ export function figuresOf({ read }: Reading, tallies: Tallies, issues: Issues): 
 }
 
 /** What became of rows, as it is shown. */
-export function fatesOf(tally: Tally) {
+export function countsOf(tally: Tally) {
   const { created, updated, unchanged, kept, newer, duplicate, refused, taken, invalid } = tally;
   return {
     created,
@@ -58,7 +59,7 @@ export function fatesOf(tally: Tally) {
 
 /** The same for each organization, of the rows that are records. */
 export function organizationFigures(tallies: Tallies): Record<string, object> {
-  const all = [...tallies.byOrganization()].map(([id, tally]) => [id, fatesOf(tally)] as const);
+  const all = [...tallies.byOrganization()].map(([id, tally]) => [id, countsOf(tally)] as const);
   return Object.fromEntries(all);
 }
 

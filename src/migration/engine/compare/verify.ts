@@ -2,7 +2,6 @@ import { normalizedName } from '../../../domain/usernames.ts';
 import { inBatches } from '../../../lib/collections/batches.ts';
 import type { Entity, RecordOf } from '../../records/records.ts';
 import type { Scope } from '../../sources/scope.ts';
-import { createTallies } from '../../analysis/outcomes.ts';
 import type { Decided } from '../../analysis/spool.ts';
 import { assessSource, entriesToWrite } from '../read/assess.ts';
 import type { Reading } from '../read/reading.ts';
@@ -46,8 +45,7 @@ export async function verify(
   const assessment = await assessSource(scope, context, { phase: 'verifying', keepsDiffering: true, extras });
   context.signal.throwIfAborted();
   const compared = new Map<Entity, number>();
-  const tallies = createTallies();
-  const entries = entriesToWrite(assessment, tallies, { withDiffering: true });
+  const entries = entriesToWrite(context, assessment, { withDiffering: true });
   const limits = { size: comparedAtOnce, kindOf: ({ entity }: Decided) => entity };
   for (const batch of inBatches(entries, limits)) await reportEntries(context, batch);
 
@@ -60,7 +58,7 @@ export async function verify(
   for (const entity of scope.entities) {
     const rows = read.get(entity) ?? 0;
     sum += rows;
-    const { duplicate, refused } = tallies.of(entity);
+    const { duplicate, refused } = context.tallies.of(entity);
     compared.set(entity, rows - (invalid.get(entity) ?? 0) - duplicate - refused);
   }
   const differences = issues.count(hasAccepted ? differing : [...differing, ...problems]);

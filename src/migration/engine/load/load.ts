@@ -1,5 +1,5 @@
 import { normalizedName } from '../../../domain/usernames.ts';
-import type { Outcome, Tallies } from '../../analysis/outcomes.ts';
+import type { Outcome } from '../../analysis/outcomes.ts';
 import { namespaceOf } from '../../analysis/identity.ts';
 import { createPlaces } from './places.ts';
 import type { Seen } from '../../analysis/seen.ts';
@@ -56,7 +56,6 @@ export function isLoaded(entity: Entity, { isLoading }: Organization): boolean {
 
 export interface LoadOptions {
   lock: RunLock;
-  tallies: Tallies;
   /** Rows of the source that an earlier attempt has loaded. */
   resumeAt: number;
   pacer: Pacer;
@@ -68,9 +67,10 @@ export interface LoadOptions {
 
 export function createLoad(
   context: MigrationContext,
-  { lock, tallies, resumeAt, pacer, onBegin, onDiscard }: LoadOptions,
+  { lock, resumeAt, pacer, onBegin, onDiscard }: LoadOptions,
 ): Load {
-  const { store, prefix, epoch, issues, pictureUrlPrefix, organizations, workspace, signal } = context;
+  const { store, prefix, epoch, issues, tallies, pictureUrlPrefix, organizations, workspace, signal } =
+    context;
   const load = async (
     { id, base }: Organization,
     kind: 'profiles' | 'names',
@@ -199,9 +199,8 @@ export function createLoad(
     },
     finish: async () => {
       for (const organization of loading()) {
-        const { id, base, namesToCome, settings, isKnown } = organization;
+        const { id, base, namesToCome, settings } = organization;
         await registerOrganization(store, prefix, id);
-        const [comparison = 'exact', ...rest] = settingsArguments(settings);
         const outcome = await migrateFinishLoad(
           store,
           base,
@@ -209,8 +208,7 @@ export function createLoad(
           '',
           lock.claim,
           bucketCount(namesToCome),
-          comparison,
-          ...(isKnown ? rest : []),
+          ...settingsArguments(settings),
         );
         if (outcome === 'lost') await reportLost(context, lock, id);
         organization.isLoading = false;

@@ -1,6 +1,6 @@
 import { decideDuplicates } from '../../analysis/duplicates.ts';
 import { decideNames, type Rename } from '../../analysis/names.ts';
-import { createTallies, type Outcome, type Tallies } from '../../analysis/outcomes.ts';
+import type { Outcome } from '../../analysis/outcomes.ts';
 import { createSpool, type Decided, type Spool } from '../../analysis/spool.ts';
 import { namespaceOf } from '../../analysis/identity.ts';
 import { settleAll } from '../../../lib/collections/settle-all.ts';
@@ -24,8 +24,6 @@ export interface Assessment {
   spool: Spool;
   /** Renames that depend on each other. */
   renames: Rename[];
-  /** The outcomes of the records that are not in the spool. */
-  tallies: Tallies;
   /** Records that stop an apply, unless --on-conflict says otherwise. */
   problems: number;
 }
@@ -35,7 +33,6 @@ export interface AssessChoice {
   /** Where records of organizations go that Redis does not know yet; without it they are compared as all others. */
   load?: Load | undefined;
   onAccepted?: ReadHandlers['onAccepted'];
-  tallies?: Tallies | undefined;
   /** Where the identities of all records are noted, to find what Redis has besides. */
   extras?: Extras | undefined;
   /** Whether what Redis no longer needs is pruned, so that its usernames become free. */
@@ -52,9 +49,9 @@ export interface AssessChoice {
 export async function assessSource(
   scope: Scope,
   context: MigrationContext,
-  { phase, load, onAccepted, tallies = createTallies(), extras, ...choice }: AssessChoice,
+  { phase, load, onAccepted, extras, ...choice }: AssessChoice,
 ): Promise<Assessment> {
-  const { issues, progress, signal } = context;
+  const { issues, tallies, progress, signal } = context;
   const { isPruning = false, keepsDiffering = false } = choice;
   const spool = createSpool(context.workspace);
   const isSettled = (outcome: Outcome): boolean =>
@@ -91,7 +88,6 @@ export async function assessSource(
     reading,
     spool,
     renames,
-    tallies,
     problems: issues.count('invalid') + issues.count('username-conflict'),
   });
   if (signal.aborted) return assessment([]);
@@ -152,8 +148,8 @@ function reportResult({ issues }: MigrationContext, entity: Entity, item: Item, 
  * differ and stay as they are in Redis.
  */
 export function* entriesToWrite(
+  { tallies }: MigrationContext,
   { spool }: Assessment,
-  tallies: Tallies,
   { withDiffering = false } = {},
 ): Generator<Decided> {
   for (const entry of spool.entries()) {

@@ -1,5 +1,4 @@
 import { inBatches } from '../../../lib/collections/batches.ts';
-import type { Tallies } from '../../analysis/outcomes.ts';
 import type { Decided } from '../../analysis/spool.ts';
 import { entriesToWrite, type Assessment } from '../read/assess.ts';
 import type { MigrationContext } from '../context.ts';
@@ -28,7 +27,6 @@ export interface WriteOptions {
 export async function writeEntries(
   context: MigrationContext,
   assessment: Assessment,
-  tallies: Tallies,
   { size = usualBatchSize, pacer, claim, onWritten }: WriteOptions,
 ): Promise<void> {
   const { signal, progress } = context;
@@ -41,7 +39,7 @@ export async function writeEntries(
   let passed = 0;
   let last: Decided['entity'] | undefined;
   await withOrderedPool(context.concurrency, async (pool) => {
-    for (const batch of inBatches(entriesToWrite(assessment, tallies), limits)) {
+    for (const batch of inBatches(entriesToWrite(context, assessment), limits)) {
       const [{ entity }] = batch;
       if (entity !== last) await pool.drain();
       last = entity;
@@ -49,7 +47,7 @@ export async function writeEntries(
       if (signal.aborted) break;
       const share = Math.min(1, (passed += batch.length) / total);
       progress.advance(`writing ${entity}`, batch.length, share);
-      await pool.add(writeBatch(context, claim, batch, tallies), () => onWritten(share));
+      await pool.add(writeBatch(context, claim, batch), () => onWritten(share));
     }
   });
 }
@@ -58,7 +56,6 @@ async function writeBatch(
   context: MigrationContext,
   claim: string,
   entries: [Decided, ...Decided[]],
-  tallies: Tallies,
 ): Promise<void> {
   const results = await putRecords(context, entries[0].entity, entries, claim);
   for (const [position, { entity, record, where, outcome: before }] of entries.entries()) {
@@ -66,7 +63,11 @@ async function writeBatch(
     if (result === undefined) continue;
     // A rename, or the loading of its organization, may have written it already.
     const planned = before === 'taken' ? 'updated' : before;
-    tallies.add(entity, record.organizationId, result.outcome === 'unchanged' ? planned : result.outcome);
+    context.tallies.add(
+      entity,
+      record.organizationId,
+      result.outcome === 'unchanged' ? planned : result.outcome,
+    );
     if (result.outcome !== 'taken') continue;
     // The bridge keeps working meanwhile.
     const subject = subjectOf(record);
