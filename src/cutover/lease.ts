@@ -1,6 +1,6 @@
 import { repeat } from '../lib/repeat.ts';
 import type { RedisClient } from '../redis/connection/client.ts';
-import { changeLock } from '../redis/lock.ts';
+import { compareAndSwap } from '../redis/compare-and-swap.ts';
 
 /** How long a lease holds without being renewed, in ms. */
 export const leaseMs = 5000;
@@ -17,8 +17,7 @@ export async function claimLease(
   holder: string,
 ): Promise<Lease | undefined> {
   const sentAt = performance.now();
-  const [claimed] = await changeLock(store, key, '', holder, leaseMs);
-  if (claimed === 'held') return undefined;
+  if ((await compareAndSwap(store, key, '', holder, leaseMs)) !== '') return undefined;
   return keepLease(store, key, holder, sentAt);
 }
 
@@ -28,8 +27,8 @@ export function keepLease(store: RedisClient, key: string, holder: string, sentA
   const stop = repeat(async () => {
     const at = performance.now();
     try {
-      const [renewed] = await changeLock(store, key, holder, holder, leaseMs);
-      heldUntil = renewed === 'done' ? at + leaseMs - margin : 0;
+      const isOurs = (await compareAndSwap(store, key, holder, holder, leaseMs)) === holder;
+      heldUntil = isOurs ? at + leaseMs - margin : 0;
     } catch {
       // While Redis is away, the lease holds as long as it did before.
     }
@@ -43,7 +42,7 @@ export function keepLease(store: RedisClient, key: string, holder: string, sentA
     release: async (): Promise<void> => {
       await stop();
       heldUntil = 0;
-      await changeLock(store, key, holder, '', leaseMs);
+      await compareAndSwap(store, key, holder, '', 0);
     },
   };
 }

@@ -5,12 +5,8 @@ import { policyKey } from '../ledger/keys.ts';
 import { clearLayer, type Edit } from './policy-edits.ts';
 import { layerPolicy, servesAllUntil, type DeprecationPolicy, type PolicyLayer } from './policy.ts';
 import { repeat } from '../../lib/repeat.ts';
-import { script } from '../../redis/connection/script-loader.ts';
+import { compareAndSwap } from '../../redis/compare-and-swap.ts';
 import { emptyPolicy, readStored, toStored, type OperatorPolicy } from './stored-layer.ts';
-
-const replacePolicy = script<[read: string, next: string], 'replaced' | 'changed'>(
-  'deprecation/replace_policy',
-);
 
 /** The policy in force, with what every request needs of it: computed once per policy. */
 export interface PolicyInForce {
@@ -128,6 +124,7 @@ export async function changePolicy(
       text: toStored(next),
       changed: { kind: 'changed', policy: layerPolicy(...defaults, edited.layer), version: next.version },
     };
-    if ((await replacePolicy(store, key, text ?? '', attempt.text)) === 'replaced') return attempt.changed;
+    const read = text ?? '';
+    if ((await compareAndSwap(store, key, read, attempt.text, 0)) === read) return attempt.changed;
   }
 }

@@ -3,7 +3,7 @@ import { repeat } from '../../lib/repeat.ts';
 import { hasEnded, thisProcess, type ProcessIdentity } from '../../lib/system/process-identity.ts';
 import type { MigrationContext } from '../engine/context.ts';
 import { MigrationError } from '../engine/issues.ts';
-import { changeLock } from '../../redis/lock.ts';
+import { compareAndSwap } from '../../redis/compare-and-swap.ts';
 import { runKey, runsKey, type RunStore } from './runs.ts';
 import { migrateState, migrateToken } from '../engine/scripts.ts';
 
@@ -48,8 +48,7 @@ export async function whileLocked<Result>(
   const lost = new AbortController();
   const stopRenewing = repeat(async () => {
     try {
-      const [renewed] = await changeLock(store, key, own, own, lease);
-      if (renewed === 'held') lost.abort(lockLost(run));
+      if ((await compareAndSwap(store, key, own, own, lease)) !== own) lost.abort(lockLost(run));
     } catch {
       // An unavailable store is reported by the writes in progress.
     }
@@ -80,7 +79,7 @@ export async function whileLocked<Result>(
     throw /\bTAKENOVER /.test(String(error)) ? lockLost(run) : error;
   } finally {
     await stopRenewing();
-    await changeLock(store, key, own, '', lease).catch(() => {});
+    await compareAndSwap(store, key, own, '', 0).catch(() => {});
   }
 }
 
@@ -92,8 +91,8 @@ async function takeLock({ store, prefix }: RunStore, run: string, own: string): 
   for (let held = ''; ;) {
     // Before the lock: whoever has that later than this process has a higher one.
     const token = await migrateToken(store, `${prefix}migration:token`);
-    const [outcome, found = ''] = await changeLock(store, lockKey(prefix, run), held, own, lease);
-    if (outcome === 'done') return token;
+    const found = await compareAndSwap(store, lockKey(prefix, run), held, own, lease);
+    if (found === held) return token;
     const other = found === '' ? undefined : (JSON.parse(found) as Owner);
     if (other !== undefined && !hasEnded(other)) {
       throw new MigrationError(

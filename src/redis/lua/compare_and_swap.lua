@@ -1,0 +1,18 @@
+#!lua
+-- @key any
+-- Replaces the text of a key, unless it holds another one than expected.
+--
+-- KEYS[1]  the key
+--
+-- what it held, '' for nothing
+local expected, wanted, expires_ms = unpack(ARGV) -- wanted: '' to delete it; expires_ms: 0 for never
+local held = redis.call('GET', KEYS[1]) or ''
+if held ~= expected then return held end
+if wanted == '' then
+  redis.call('DEL', KEYS[1])
+elseif expires_ms == '0' then
+  redis.call('SET', KEYS[1], wanted)
+else
+  redis.call('SET', KEYS[1], wanted, 'PX', expires_ms)
+end
+return held
