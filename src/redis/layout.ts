@@ -1,4 +1,5 @@
 import type { RedisClient } from './connection/client.ts';
+import { compareAndSwap } from './compare-and-swap.ts';
 import { scanMembers } from './connection/scan.ts';
 import { layoutKey, localWritesKey, organizationBase, organizationsKey, settingsKey } from './keys.ts';
 
@@ -78,14 +79,20 @@ const steps: Record<number, (client: RedisClient, base: string) => Promise<void>
 export async function upgradeLayout(
   client: RedisClient,
   prefix: string,
-  { signal, onProgress = () => {} }: UpgradeOptions,
+  options: UpgradeOptions,
 ): Promise<UpgradeOutcome> {
+  const { signal, onProgress = () => {} } = options;
+  const recorded = (await client.get(layoutKey(prefix))) ?? '';
   const layout = await readLayout(client, prefix);
   if (layout.kind === 'newer') return { kind: 'newer', layout };
   if (layout.kind === 'empty') await recordLayout(client, prefix);
   if (layout.kind === 'empty' || layout.kind === 'current') return { kind: 'current' };
   const from = layout.kind === 'older' ? layout.version : layout.from;
-  await client.set(layoutKey(prefix), `${from}->${layoutVersion}`);
+  const underWay = `${from}->${layoutVersion}`;
+  // Otherwise another upgrade has ended meanwhile, and instances may have started.
+  if ((await compareAndSwap(client, layoutKey(prefix), recorded, underWay, 0)) !== recorded) {
+    return await upgradeLayout(client, prefix, options);
+  }
   const done = new Set<string>();
   for await (const ids of scanMembers(client, organizationsKey(prefix))) {
     for (const id of ids) {

@@ -86,6 +86,23 @@ describe('the layout of the stored data', () => {
     }
   });
 
+  test('is not marked as being upgraded again by a second upgrade that was held up', async () => {
+    await storeOldData(1);
+    let isHeldUp = false;
+    const slow = new Proxy(store, {
+      get: (target, name) => {
+        const value: unknown = Reflect.get(target, name);
+        if ((name !== 'set' && name !== 'evalsha') || isHeldUp) return value;
+        return async (...args: unknown[]): Promise<unknown> => {
+          isHeldUp = true;
+          await upgradeLayout(store, prefix, { signal });
+          return await (Reflect.apply(value as () => unknown, target, args) as Promise<unknown>);
+        };
+      },
+    });
+    expect(await upgradeLayout(slow, prefix, { signal })).toEqual({ kind: 'current' });
+  });
+
   test('that is newer, or being upgraded, is refused at start, and by a service that is running', async () => {
     const bridge = await start();
     try {
