@@ -58,6 +58,12 @@ export function requiredFields(entity: Entity): readonly (readonly string[])[] {
   return groups;
 }
 
+/** The first of those that is not among these names; undefined if none is missing. */
+export function missingField(entity: Entity, names: readonly string[]): string | undefined {
+  const missing = requiredFields(entity).find((group) => !group.some((field) => names.includes(field)));
+  return missing?.join(' or ');
+}
+
 /** Describes a field that the entity does not have, with the one that was probably meant. */
 export function unknownField(entity: Entity, field: string): string {
   return unknownIn(shapes[entity], field);

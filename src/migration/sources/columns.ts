@@ -1,4 +1,4 @@
-import { fieldNames, requiredFields, unknownField } from '../records/parse.ts';
+import { fieldNames, missingField, unknownField } from '../records/parse.ts';
 import type { Entity } from '../records/records.ts';
 import { SourceError } from './source.ts';
 
@@ -36,10 +36,8 @@ function columnsByName({ entity, names, what, where, others = [] }: ColumnNames)
     const remedy = isLowered ? '; PostgreSQL lowers names that are not in double quotes' : '';
     throw new SourceError(`${where}: ${what} has an ${unknownField(entity, name)}${remedy}`);
   }
-  for (const group of requiredFields(entity)) {
-    if (group.some((field) => names.includes(field))) continue;
-    throw new SourceError(`${where}: ${what} has no column ${group.join(' or ')}`);
-  }
+  const missing = missingField(entity, names);
+  if (missing !== undefined) throw new SourceError(`${where}: ${what} has no column ${missing}`);
   return names.map((name) => (known.has(name) ? name : undefined));
 }
 

@@ -1,6 +1,6 @@
 import { readFile } from 'node:fs/promises';
 import { parseDocument } from 'yaml';
-import { fieldNames, requiredFields, unknownField } from '../records/parse.ts';
+import { fieldNames, missingField, unknownField } from '../records/parse.ts';
 import { entityNames, isEntity } from '../records/records.ts';
 import type { Entity } from '../records/records.ts';
 import { isFields } from '../records/shapes.ts';
@@ -95,8 +95,6 @@ function readFields(entity: Entity, where: string, given: unknown, fail: Fail): 
       return fail(where, `gives ${parent} both whole and by its parts`);
     fields.set(field, place);
   }
-  for (const group of requiredFields(entity)) {
-    if (!group.some((field) => fields.has(field))) fail(where, `lacks ${group.join(' or ')}`);
-  }
-  return fields;
+  const missing = missingField(entity, [...fields.keys()]);
+  return missing === undefined ? fields : fail(where, `lacks ${missing}`);
 }
