@@ -5,7 +5,7 @@ import { settleAll } from '../../lib/collections/settle-all.ts';
 import { profileKey } from '../../redis/keys.ts';
 import { storeTime } from '../../redis/connection/client.ts';
 import { trackPending, untrack } from '../../media/lifecycle.ts';
-import { readScope, type Scope } from '../sources/scope.ts';
+import type { Scope } from '../sources/scope.ts';
 import type { Batch } from '../sources/source.ts';
 import type { MigrationContext } from '../engine/context.ts';
 import type { Pacer } from '../engine/write/pacer.ts';
@@ -45,7 +45,7 @@ export async function copyPictures(
 ): Promise<Copied> {
   const counts: Copied = { copied: 0, failed: 0 };
   if (!scope.entities.includes('profiles')) return counts;
-  for await (const batch of readScope(scope, 'profiles')) {
+  for await (const batch of scope.source.read('profiles', scope)) {
     const wanted = await notHereYet(context, batch);
     const queue = wanted.values();
     const work = async (): Promise<void> => {

@@ -5,7 +5,7 @@ import { identityOf, namespaceOf } from '../../analysis/identity.ts';
 import { createSeen, type Seen } from '../../analysis/seen.ts';
 import type { Entity, RecordOf } from '../../records/records.ts';
 import { organizationSettings } from '../../records/stored.ts';
-import { readScope, type Scope } from '../../sources/scope.ts';
+import type { Scope } from '../../sources/scope.ts';
 import type { Batch } from '../../sources/source.ts';
 import type { MigrationContext } from '../context.ts';
 import { UsageError, type Issue } from '../issues.ts';
@@ -102,7 +102,7 @@ export async function readSource(
     let read = 0;
     let invalid = 0;
     let [lastId, namespace] = ['', ''];
-    for await (const batch of readScope(scope, entity)) {
+    for await (const batch of scope.source.read(entity, scope)) {
       if (signal.aborted) break;
       progress.advance(`${phase} ${entity}`, batch.rows.length, batch.progress);
       const items: Item[] = [];
