@@ -1,19 +1,16 @@
 const lineFeed = 10;
 
 /** Takes the place of a line that is longer than the limit. */
-export const hugeText = Symbol('huge line');
+export const hugeLine = Buffer.alloc(0);
 
-/** Splits a stream of bytes after line feeds, several lines at a time. What follows the last one comes at the end. */
-export function wholeLines(chunks: AsyncIterable<Buffer>): AsyncGenerator<Buffer>;
-/** Also skips each line that is longer than `maxBytes`. */
-export function wholeLines(
-  chunks: AsyncIterable<Buffer>,
-  maxBytes: number,
-): AsyncGenerator<Buffer | typeof hugeText>;
+/**
+ * Splits a stream of bytes after line feeds, several lines at a time. What follows the last one comes at the end. Skips
+ * each line that is longer than `maxBytes`.
+ */
 export async function* wholeLines(
   chunks: AsyncIterable<Buffer>,
   maxBytes = Number.POSITIVE_INFINITY,
-): AsyncGenerator<Buffer | typeof hugeText> {
+): AsyncGenerator<Buffer> {
   let rest: Buffer[] = [];
   let length = 0;
   let isHuge = false;
@@ -22,7 +19,7 @@ export async function* wholeLines(
     const end = chunk.lastIndexOf(lineFeed) + 1;
     if (end > 0) {
       if (isHuge) {
-        yield hugeText;
+        yield hugeLine;
         rest = [];
         start = chunk.indexOf(lineFeed) + 1;
       }
@@ -40,6 +37,6 @@ export async function* wholeLines(
     isHuge = true;
     rest = [];
   }
-  if (isHuge) yield hugeText;
+  if (isHuge) yield hugeLine;
   else if (length > 0) yield Buffer.concat(rest);
 }

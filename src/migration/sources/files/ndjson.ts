@@ -1,7 +1,7 @@
 import { isAscii, isUtf8 } from 'node:buffer';
 import { isFields } from '../../records/shapes.ts';
 import { createBatchBuilder } from '../batches.ts';
-import { hugeText, wholeLines } from '../lines.ts';
+import { hugeLine, wholeLines } from '../lines.ts';
 import type { Batch, ReadOptions } from '../source.ts';
 import { maxRowBytes, openText } from './file.ts';
 import type { DataFile } from './file.ts';
@@ -23,7 +23,7 @@ export async function* readNdjson(
   const batch = createBatchBuilder<number>(file.entity, options, (number) => `${file.name}:${number}`);
   let line = 0;
   for await (const block of wholeLines(chunks, maxRowBytes)) {
-    for (const { raw, bytes = 0, fault } of block === hugeText ? [hugeLine] : readLines(block)) {
+    for (const { raw, bytes = 0, fault } of block === hugeLine ? [tooLong] : readLines(block)) {
       line += 1;
       if (fault !== undefined) batch.refuse(fault, line);
       else if (raw !== undefined) batch.add(project === undefined ? raw : project(raw), bytes, line);
@@ -41,7 +41,7 @@ interface Line {
 }
 
 const empty: Line = {};
-const hugeLine: Line = { fault: 'is longer than 1 MiB' };
+const tooLong: Line = { fault: 'is longer than 1 MiB' };
 
 const beyondAscii = /[\x80-\xff]/;
 
@@ -58,7 +58,7 @@ function* readLines(block: Buffer): Generator<Line> {
     const to = isOpen ? text.length : found;
     const line = text.slice(from, to);
     const bytes = to - from;
-    if (bytes > maxRowBytes) yield hugeLine;
+    if (bytes > maxRowBytes) yield tooLong;
     else if (ascii || !beyondAscii.test(line)) yield readLine(line, bytes, isOpen);
     else yield readUnicodeLine(block.subarray(from, to), isOpen);
     from = to + 1;
