@@ -1,5 +1,5 @@
 import type { Parsed, RecordNames } from '../records/parse.ts';
-import type { Entity } from '../records/records.ts';
+import { entityNames, type Entity } from '../records/records.ts';
 
 /** An error that an operator can correct: the message is one line with the remedy, without passwords and API keys. */
 export class SourceError extends Error {
@@ -61,7 +61,7 @@ export function createSource(
 ): Source {
   return {
     ...rest,
-    entities: [...readers.keys()],
+    entities: entityNames.filter((entity) => readers.has(entity)),
     read: <E extends Entity>(entity: E, options: ReadOptions = {}) => {
       const readRows = readers.get(entity);
       if (readRows === undefined) throw new RangeError(`${rest.name} has no ${entity}`);

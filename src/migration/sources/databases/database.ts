@@ -15,22 +15,25 @@ export interface Column {
   readonly newer?: (column: string, time: number) => string;
 }
 
+/** A query as the server understands it. */
+interface Query {
+  readonly columns: readonly Column[];
+  /** Streams rows, some at a time, of the query or of a part of it; one stream at a time. */
+  stream: (select: string) => AsyncIterable<Cell[][]>;
+}
+
 /** A connection inside one read-only snapshot. Failures are SourceErrors, which name a query by `where`. */
-export interface Database<C extends Column = Column> {
+export interface Database {
   /** As Source.settledUntil. */
   readonly settledUntil: number;
   quote: (name: string) => string;
-  describe: (select: string, where: string) => Promise<readonly C[]>;
+  /** A column as an expression whose values are compared byte by byte. */
+  exact: (name: string) => string;
+  describe: (select: string, where: string) => Promise<Query>;
   /** The approximate number of rows of the query, without running it. */
   estimate: (select: string, where: string) => Promise<number>;
-  /** Streams the query's rows, some at a time, one query at a time. */
-  stream: (select: string, where: string, columns: readonly C[]) => AsyncIterable<Cell[][]>;
-  /** A combination of values of these columns that occurs in more than one row, compared byte by byte. */
-  findRepeated: (
-    select: string,
-    where: string,
-    columns: readonly string[],
-  ) => Promise<readonly string[] | undefined>;
+  /** The first row of the query, if there is one. */
+  first: (select: string, where: string) => Promise<readonly Cell[] | undefined>;
   close: () => Promise<void>;
 }
 
@@ -42,12 +45,6 @@ export function fromQuery(select: string): string {
 /** A CHAR(n) without its padding, which SQL does not count as part of the value. */
 export function withoutPadding(text: string): string {
   return text.replace(/ +$/, '');
-}
-
-/** The query for `findRepeated`, with the columns as expressions that compare byte by byte. */
-export function repeatedQuery(select: string, columns: readonly string[]): string {
-  const list = columns.join(', ');
-  return `SELECT ${list} ${fromQuery(select)} GROUP BY ${list} HAVING COUNT(*) > 1 LIMIT 1`;
 }
 
 const connectionFailures = {

@@ -5,7 +5,6 @@ import {
   connectionError,
   fromQuery,
   queryError,
-  repeatedQuery,
   withoutPadding,
   type Cell,
   type Column,
@@ -51,65 +50,70 @@ const pageRows = 64;
 const pageBytes = 64 * 1024;
 
 /** Connects to MySQL or MariaDB, inside one consistent snapshot (of InnoDB's tables) that lasts until close. */
-export async function openMysql(address: DatabaseUrl): Promise<Database<MysqlColumn>> {
+export async function openMysql(address: DatabaseUrl): Promise<Database> {
   const { connection, settledUntil } = await connect(address);
   let isReading = false;
-  const run = async (name: string, sql: string): Promise<{ rows: Bytes[]; fields: FieldPacket[] }> => {
+  const run = async (sql: string, where: string): Promise<{ rows: Bytes[]; fields: FieldPacket[] }> => {
     try {
       // No values are given apart from the text, so a ? of the operator's query stays what it is.
       const [rows, fields] = await connection.promise().query({ sql, rowsAsArray: true, typeCast: false });
       return { rows: rows as unknown as Bytes[], fields };
     } catch (error) {
-      throw explain(error, address, name);
+      throw explain(error, address, where);
     }
+  };
+  const stream = async function* (
+    sql: string,
+    where: string,
+    columns: readonly MysqlColumn[],
+  ): AsyncGenerator<Cell[][]> {
+    isReading = true;
+    const rows = connection
+      .query({ sql, rowsAsArray: true, typeCast: false })
+      .stream({ highWaterMark: pageRows });
+    // A lost connection is reported on the connection only; the stream itself would wait forever.
+    const onLost = (error: Error): unknown => rows.destroy(error);
+    connection.once('error', onLost);
+    let page: Cell[][] = [];
+    let bytes = 0;
+    try {
+      for await (const row of rows as AsyncIterable<Bytes>) {
+        page.push(columns.map(({ read }, index) => (row[index] == null ? null : read(row[index]))));
+        for (const cell of row) bytes += cell?.length ?? 0;
+        if (page.length < pageRows && bytes < pageBytes) continue;
+        yield page;
+        page = [];
+        bytes = 0;
+      }
+      isReading = false;
+    } catch (error) {
+      throw explain(error, address, where);
+    } finally {
+      connection.off('error', onLost);
+    }
+    if (page.length > 0) yield page;
   };
 
   return {
     settledUntil,
     quote,
-    describe: async (select, name) => {
-      const { fields } = await run(name, `SELECT * ${fromQuery(select)} LIMIT 0`);
-      return fields.map(describeColumn);
+    exact: (name) => `CAST(${quote(name)} AS BINARY)`,
+    describe: async (select, where) => {
+      const { fields } = await run(`SELECT * ${fromQuery(select)} LIMIT 0`, where);
+      const columns = fields.map(describeColumn);
+      return { columns, stream: (part) => stream(part, where, columns) };
     },
-    estimate: async (select, name) => {
-      const { rows, fields } = await run(name, `EXPLAIN ${select}`);
+    estimate: async (select, where) => {
+      const { rows, fields } = await run(`EXPLAIN ${select}`, where);
       const estimated = fields.findIndex((field) => field.name === 'rows');
       let product = 1;
       for (const row of rows)
         if (String(row[0]) === '1') product *= Number(row[estimated]?.toString() ?? 1) || 1;
       return product;
     },
-    stream: async function* (sql, name, columns) {
-      isReading = true;
-      const rows = connection
-        .query({ sql, rowsAsArray: true, typeCast: false })
-        .stream({ highWaterMark: pageRows });
-      // A lost connection is reported on the connection only; the stream itself would wait forever.
-      const onLost = (error: Error): unknown => rows.destroy(error);
-      connection.once('error', onLost);
-      let page: Cell[][] = [];
-      let bytes = 0;
-      try {
-        for await (const row of rows as AsyncIterable<Bytes>) {
-          page.push(columns.map(({ read }, index) => (row[index] == null ? null : read(row[index]))));
-          for (const cell of row) bytes += cell?.length ?? 0;
-          if (page.length < pageRows && bytes < pageBytes) continue;
-          yield page;
-          page = [];
-          bytes = 0;
-        }
-        isReading = false;
-      } catch (error) {
-        throw explain(error, address, name);
-      } finally {
-        connection.off('error', onLost);
-      }
-      if (page.length > 0) yield page;
-    },
-    findRepeated: async (select, name, columns) => {
-      const exact = columns.map((column) => `CAST(${quote(column)} AS BINARY)`);
-      const { rows } = await run(name, repeatedQuery(select, exact));
-      return rows[0]?.map((cell) => (cell === null ? '' : asText(cell)));
+    first: async (select, where) => {
+      const { rows } = await run(select, where);
+      return rows[0]?.map((cell) => cell && asText(cell));
     },
     close: async () => {
       // The server would first send the rest of an abandoned result.
@@ -192,10 +196,10 @@ interface MysqlError {
   readonly sqlMessage?: string;
 }
 
-function explain(error: unknown, address: DatabaseUrl, name: string): SourceError {
+function explain(error: unknown, address: DatabaseUrl, where: string): SourceError {
   const { code = 'closed', sqlState, sqlMessage, fatal } = error as MysqlError;
   if (sqlState !== undefined && sqlMessage !== undefined && fatal !== true)
-    return queryError(name, sqlMessage);
+    return queryError(where, sqlMessage);
   return connectionError('lost', address, code);
 }
 

@@ -8,7 +8,6 @@ import {
   connectionError,
   fromQuery,
   queryError,
-  repeatedQuery,
   withoutPadding,
   type Cell,
   type Column,
@@ -64,7 +63,7 @@ const settledQuery = `
 const pageBytes = 64 * 1024;
 
 /** Connects to PostgreSQL, inside one REPEATABLE READ snapshot that lasts until close. */
-export async function openPostgres(address: DatabaseUrl): Promise<Database<PostgresColumn>> {
+export async function openPostgres(address: DatabaseUrl): Promise<Database> {
   const client = new Client({
     connectionString: address.url.href,
     connectionTimeoutMillis: 10_000,
@@ -73,17 +72,19 @@ export async function openPostgres(address: DatabaseUrl): Promise<Database<Postg
   });
   // A lost connection fails the query that waits for it; without a listener the event would end the process.
   client.on('error', () => {});
-  const run = async (name: string, text: string): Promise<QueryArrayResult<Cell[]>> => {
+  const run = async (text: string, where: string): Promise<QueryArrayResult<Cell[]>> => {
     try {
       return await client.query<Cell[]>({ text, rowMode: 'array' });
     } catch (error) {
-      throw explain(error, address, name);
+      throw explain(error, address, where);
     }
   };
   let settledUntil = 0;
   try {
     await client.connect();
-    const settled = await run('transactions', settledQuery).catch(() => undefined);
+    const settled = await client
+      .query<Cell[]>({ text: settledQuery, rowMode: 'array' })
+      .catch(() => undefined);
     settledUntil = Number(settled?.rows[0]?.[0] ?? 0);
     await client.query(sessionSettings.join(';'));
   } catch (error) {
@@ -91,36 +92,39 @@ export async function openPostgres(address: DatabaseUrl): Promise<Database<Postg
     throw unreachable(error, address);
   }
 
+  const stream = async function* (
+    select: string,
+    where: string,
+    columns: readonly PostgresColumn[],
+  ): AsyncGenerator<Cell[][]> {
+    const copy = client.query(copyTo(`COPY (${select}\n) TO STDOUT`, { highWaterMark: pageBytes }));
+    let isWhole = false;
+    try {
+      for await (const lines of wholeLines(copy)) yield readPage(lines, columns);
+      isWhole = true;
+    } catch (error) {
+      throw explain(error, address, where);
+    } finally {
+      // The server would first send the rest of an abandoned result.
+      if (!isWhole) client.connection.stream.destroy();
+    }
+  };
+
   return {
     settledUntil,
     quote,
-    describe: async (select, name) => {
-      const { fields } = await run(name, `SELECT * ${fromQuery(select)} LIMIT 0`);
-      return fields.map((field) => describeColumn(field.name, field.dataTypeID));
+    exact: (name) => `${quote(name)}::text COLLATE "C"`,
+    describe: async (select, where) => {
+      const { fields } = await run(`SELECT * ${fromQuery(select)} LIMIT 0`, where);
+      const columns = fields.map((field) => describeColumn(field.name, field.dataTypeID));
+      return { columns, stream: (part) => stream(part, where, columns) };
     },
-    estimate: async (select, name) => {
-      const { rows } = await run(name, `EXPLAIN (FORMAT JSON) ${select}`);
+    estimate: async (select, where) => {
+      const { rows } = await run(`EXPLAIN (FORMAT JSON) ${select}`, where);
       const [plan] = JSON.parse(rows[0]?.[0] ?? '[]') as { Plan: { 'Plan Rows': number } }[];
       return plan?.Plan['Plan Rows'] ?? 0;
     },
-    stream: async function* (select, name, columns) {
-      const copy = client.query(copyTo(`COPY (${select}\n) TO STDOUT`, { highWaterMark: pageBytes }));
-      let isWhole = false;
-      try {
-        for await (const lines of wholeLines(copy)) yield readPage(lines, columns);
-        isWhole = true;
-      } catch (error) {
-        throw explain(error, address, name);
-      } finally {
-        // The server would first send the rest of an abandoned result.
-        if (!isWhole) client.connection.stream.destroy();
-      }
-    },
-    findRepeated: async (select, name, columns) => {
-      const exact = columns.map((column) => `${quote(column)}::text COLLATE "C"`);
-      const { rows } = await run(name, repeatedQuery(select, exact));
-      return rows[0]?.map((cell) => cell ?? '');
-    },
+    first: async (select, where) => (await run(select, where)).rows[0],
     close: async () => await client.end(),
   };
 }
@@ -177,9 +181,9 @@ function quote(name: string): string {
   return `"${name.replaceAll('"', '""')}"`;
 }
 
-function explain(error: unknown, address: DatabaseUrl, name: string): SourceError {
+function explain(error: unknown, address: DatabaseUrl, where: string): SourceError {
   if (error instanceof DatabaseError && !/^(?:08|57)/.test(error.code ?? ''))
-    return queryError(name, error.hint === undefined ? error.message : `${error.message} (${error.hint})`);
+    return queryError(where, error.hint === undefined ? error.message : `${error.message} (${error.hint})`);
   return connectionError('lost', address, codeOf(error));
 }
 

@@ -18,7 +18,7 @@ import {
 import { readNdjson } from './ndjson.ts';
 import { projectByPointers } from './pointers.ts';
 
-const exampleNames = entityNames.map((entity) => `${entity}.ndjson`).join(', ');
+const exampleNames = `${entityNames.map((entity) => `${entity}.ndjson`).join(', ')} (or .ndjson.gz, .csv)`;
 const formats = ['ndjson', 'ndjson.gz', 'csv'] as const;
 
 /** Opens a folder, or one file, whose files are named after the entities. Nothing is read but CSV headers. */
@@ -30,9 +30,7 @@ export async function openFiles(location: string, mapping: Mapping | undefined):
   }
   const readers = new Map<Entity, ReadRows>();
   const versions: string[] = [];
-  for (const entity of entityNames) {
-    const named = files.get(entity);
-    if (named === undefined) continue;
+  for (const [entity, named] of files) {
     const file = await lookAt(named);
     versions.push(`${file.name} ${file.version}`);
     readers.set(entity, await openFile(file, mapping, manifest));
@@ -91,30 +89,21 @@ interface Found {
 }
 
 async function findFiles(location: string): Promise<Found> {
-  let folder: boolean;
+  let isFolder: boolean;
   try {
-    folder = (await stat(location)).isDirectory();
+    isFolder = (await stat(location)).isDirectory();
   } catch (error) {
     throw new SourceError(
       `cannot read ${location} (${(error as NodeJS.ErrnoException).code ?? 'error'}): check --source`,
     );
   }
-  if (!folder) {
-    const file = asDataFile(location);
-    if (file === undefined) {
-      throw new SourceError(
-        `${basename(location)} does not say what it holds: name it after an entity, such as ${exampleNames} (or .ndjson.gz, .csv)`,
-      );
-    }
-    const manifest = await readManifest(dirname(location));
-    return { files: new Map([[file.entity, file]]), ignored: [], manifest };
-  }
-  const manifest = await readManifest(location);
+  const folder = isFolder ? location : dirname(location);
+  const names = isFolder ? (await readdir(location)).sort() : [basename(location)];
+  const manifest = await readManifest(folder);
   const files = new Map<Entity, NamedFile>();
   const ignored: string[] = [];
-  const names = (await readdir(location)).sort();
   for (const name of names) {
-    const file = asDataFile(join(location, name));
+    const file = asDataFile(join(folder, name));
     if (file === undefined) {
       const isRead = name.startsWith('.') || (name === manifestName && manifest !== undefined);
       if (!isRead) ignored.push(name);
@@ -131,10 +120,12 @@ async function findFiles(location: string): Promise<Found> {
   if (files.size === 0) {
     const others = ignored.length === 0 ? '' : ` (there is ${ignored.slice(0, 3).join(', ')})`;
     throw new SourceError(
-      `${location} holds no known file${others}: name files after the entities, such as ${exampleNames} (or .ndjson.gz, .csv)`,
+      isFolder
+        ? `${location} holds no known file${others}: name files after the entities, such as ${exampleNames}`
+        : `${basename(location)} does not say what it holds: name it after an entity, such as ${exampleNames}`,
     );
   }
-  for (const name of manifest?.keys() ?? []) {
+  for (const name of isFolder && manifest !== undefined ? manifest.keys() : []) {
     if ([...files.values()].some((file) => exportedName(file) === name)) continue;
     throw new SourceError(
       `${location} is not a whole export: ${name} is missing; copy it again, or export again`,
