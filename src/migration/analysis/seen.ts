@@ -1,9 +1,7 @@
 import { randomInt } from 'node:crypto';
 
-/** Sizes of the filters in words: when one is full, the next one is used, and the last takes all remaining keys. */
-const sizes = [2 ** 18, 2 ** 21, 2 ** 23];
-/** A filter is full when it has this many keys for each word. */
-const keysPerWord = 0.5;
+/** Words of the filter, of which those that are never used take no memory. */
+const size = 2 ** 23;
 /** All probes for a key fall into one block the size of a cache line, so a lookup costs one memory access. */
 const wordsPerBlock = 16;
 const probes = 10;
@@ -12,8 +10,8 @@ const probes = 10;
 const seed = randomInt(2 ** 31);
 
 /**
- * Remembers any number of keys in 41 MiB at most (Bloom filters): a key that was added is always recognized; one that
- * was not is taken for seen about once in ten million keys, and more often beyond some millions.
+ * Remembers any number of keys in 32 MiB (a Bloom filter): a key that was added is always recognized; one that was not
+ * is taken for seen about once in ten million keys, and more often beyond some millions.
  */
 export interface Seen {
   /** Adds a key; whether it may have been added before. */
@@ -22,37 +20,28 @@ export interface Seen {
   readonly isEmpty: boolean;
 }
 
-/** Nothing seen yet; the memory is taken as keys are added. */
+/** Nothing seen yet. */
 export function createSeen(): Seen {
-  const filters: Uint32Array[] = [];
-  let room = 0;
+  let words: Uint32Array | undefined;
   return {
     add: (namespace, key) => {
-      if (room === 0) {
-        const size = sizes[filters.length] ?? 0;
-        filters.push(new Uint32Array(size));
-        room = filters.length === sizes.length ? Number.POSITIVE_INFINITY : size * keysPerWord;
-      }
       digest(namespace, key);
-      const last = filters.at(-1);
-      for (const words of filters) if (visit(words, words === last)) return true;
-      room -= 1;
-      return false;
+      return visit((words ??= new Uint32Array(size)), true);
     },
     has: (namespace, key) => {
+      if (words === undefined) return false;
       digest(namespace, key);
-      for (const words of filters) if (visit(words, false)) return true;
-      return false;
+      return visit(words, false);
     },
     get isEmpty() {
-      return filters.length === 0;
+      return words === undefined;
     },
   };
 }
 
 /** Probes a filter for the key whose digest was made last, or adds it; whether it was there. */
 function visit(words: Uint32Array, isAdded: boolean): boolean {
-  const start = (low & (words.length / wordsPerBlock - 1)) * wordsPerBlock;
+  const start = (low & (size / wordsPerBlock - 1)) * wordsPerBlock;
   let isThere = true;
   for (let probe = 0, bits = high; probe < probes; probe += 1) {
     const at = start + (bits >>> 28);
@@ -70,20 +59,13 @@ function visit(words: Uint32Array, isAdded: boolean): boolean {
 
 /** A key's digest (cyrb53), kept here since two numbers returned would have to be allocated. */
 let [low, high] = [0, 0];
-/** The last namespace: most keys have the same as the one before. */
-let lastNamespace: string | undefined;
-let [namespaceLow, namespaceHigh] = [0, 0];
 
 function digest(namespace: string, key: string): void {
-  if (namespace !== lastNamespace) {
-    [low, high] = [0xdeadbeef ^ seed, 0x41c6ce57 ^ seed];
-    mix(namespace);
-    // No text contains this code, so it separates one text from the next.
-    namespaceLow = Math.imul(low ^ 0x1ffff, 2654435761);
-    namespaceHigh = Math.imul(high ^ 0x1ffff, 1597334677);
-    lastNamespace = namespace;
-  }
-  [low, high] = [namespaceLow, namespaceHigh];
+  [low, high] = [0xdeadbeef ^ seed, 0x41c6ce57 ^ seed];
+  mix(namespace);
+  // No text contains this code, so it separates one text from the next.
+  low = Math.imul(low ^ 0x1ffff, 2654435761);
+  high = Math.imul(high ^ 0x1ffff, 1597334677);
   mix(key);
   const [one, two] = [low, high];
   low = Math.imul(one ^ (one >>> 16), 2246822507) ^ Math.imul(two ^ (two >>> 13), 3266489909);
