@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { closeSync, openSync, readSync, unlinkSync, writeSync } from 'node:fs';
+import { closeSync, openSync, readSync, unlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { attemptWrite } from '../../lib/files/text-file.ts';
@@ -28,17 +28,14 @@ export function createWorkspace(): Workspace {
       attempt(() => {
         file ??= openNameless();
         const offset = end;
-        for (let done = 0; done < bytes.length; end = offset + done)
-          done += writeSync(file, bytes, done, bytes.length - done, offset + done);
+        writeFileSync(file, bytes);
+        end += bytes.length;
         return { offset, length: bytes.length };
       }),
     read: ({ offset, length }) => {
       const bytes = Buffer.allocUnsafe(length);
-      for (let done = 0; done < length;) {
-        const read = file === undefined ? 0 : readSync(file, bytes, done, length - done, offset + done);
-        if (read === 0) throw new Error('a temporary file was cut short');
-        done += read;
-      }
+      const read = file === undefined ? 0 : readSync(file, bytes, { position: offset });
+      if (read < length) throw new Error('a temporary file was cut short');
       return bytes;
     },
     close: () => {

@@ -40,9 +40,9 @@ export async function openCsv(
       } else {
         const { info, record: cells } = next;
         const bytes = cells.reduce((sum, cell) => sum + cell.length, 0);
-        const { raw, fault } = readCells(cells, columns);
-        if (fault === undefined) batch.add(raw, bytes, info.lines);
-        else batch.refuse(fault, info.lines);
+        const row = readCells(cells, columns);
+        if (typeof row === 'string') batch.refuse(row, info.lines);
+        else batch.add(row, bytes, info.lines);
       }
       if (batch.isFull) yield batch.cut(progress());
     }
@@ -81,24 +81,20 @@ async function findDelimiter(file: DataFile): Promise<string> {
   return ',';
 }
 
-function readCells(
-  cells: readonly string[],
-  columns: Columns,
-): { raw?: Record<string, string>; fault?: string } {
-  if (cells.length !== columns.length) {
-    return { fault: `has ${cells.length} cells where the first line has ${columns.length}` };
-  }
+/** The cells by field, or what is wrong with them. */
+function readCells(cells: readonly string[], columns: Columns): Record<string, string> | string {
+  if (cells.length !== columns.length)
+    return `has ${cells.length} cells where the first line has ${columns.length}`;
   const raw: Record<string, string> = {};
   for (const [index, cell] of cells.entries()) {
     const field = columns[index];
     if (field === undefined || cell === '') continue;
     const text = decode(cell);
-    if (text === undefined) return { fault: 'is not valid UTF-8' };
-    if (text === '\\N')
-      return { fault: `has \\N, a database's mark for NULL, as ${field}: leave such a cell empty` };
+    if (text === undefined) return 'is not valid UTF-8';
+    if (text === '\\N') return `has \\N, a database's mark for NULL, as ${field}: leave such a cell empty`;
     raw[field] = text;
   }
-  return { raw };
+  return raw;
 }
 
 /** Parses the bytes as Latin-1: the parser would silently replace what is not valid UTF-8. */
@@ -118,34 +114,16 @@ function parseFile(
     skip_records_with_error: true,
     max_record_size: maxRowBytes,
     on_skip: (error) => {
-      if (error?.code === 'INVALID_OPENING_QUOTE') {
-        const fault: Parsed = {
-          info: { lines: lineOf(error) },
-          error: 'has a quote inside an unquoted cell',
-        };
-        parser.push(fault);
-      } else {
-        // After such a fault it is unknown where the next row begins: continuing would lose or invent rows.
-        parser.destroy(unreadableFrom(file, error));
-      }
+      const fault = error as CsvError;
+      // After any other fault it is unknown where the next row begins: continuing would lose or invent rows.
+      if (fault.code !== 'INVALID_OPENING_QUOTE') throw fault;
+      const row: Parsed = { info: { lines: lineOf(fault) }, error: 'has a quote inside an unquoted cell' };
+      parser.push(row);
       return undefined;
     },
   });
   pipeline(Readable.from(chunks, { objectMode: false }), parser, () => {});
   return { parsed: withSourceErrors(file, parser), progress };
-}
-
-async function* withSourceErrors(file: DataFile, parser: AsyncIterable<Parsed>): AsyncGenerator<Parsed> {
-  try {
-    yield* parser;
-  } catch (error) {
-    throw error instanceof CsvError ? unreadableFrom(file, error) : error;
-  }
-}
-
-function lineOf(error: unknown): number {
-  const { lines } = error as { lines?: unknown };
-  return typeof lines === 'number' ? lines : 0;
 }
 
 const faults: Readonly<Record<string, string>> = {
@@ -154,12 +132,20 @@ const faults: Readonly<Record<string, string>> = {
   CSV_INVALID_CLOSING_QUOTE: 'there is text after a closing quote',
 };
 
-function unreadableFrom({ name }: DataFile, error: unknown): SourceError {
-  const code = error instanceof CsvError ? error.code : '';
-  const fault = faults[code] ?? `the file is not valid CSV (${code})`;
-  return new SourceError(
-    `${name}:${lineOf(error)}: ${fault}; correct the quoting, nothing after it can be read`,
-  );
+async function* withSourceErrors({ name }: DataFile, parser: AsyncIterable<Parsed>): AsyncGenerator<Parsed> {
+  try {
+    yield* parser;
+  } catch (error) {
+    if (!(error instanceof CsvError)) throw error;
+    const fault = faults[error.code] ?? `the file is not valid CSV (${error.code})`;
+    throw new SourceError(
+      `${name}:${lineOf(error)}: ${fault}; correct the quoting, nothing after it can be read`,
+    );
+  }
+}
+
+function lineOf(error: CsvError): number {
+  return error['lines'] as number;
 }
 
 // eslint-disable-next-line no-control-regex
