@@ -4,6 +4,7 @@ import { repeat } from './lib/repeat.ts';
 import { removeOrphans } from './media/lifecycle.ts';
 import { removeAbandonedStage } from './redis/denylist.ts';
 import { sweepOrganizations } from './redis/sweep.ts';
+import { auditSwitches } from './cutover/switch/coordinator.ts';
 import type { Resources } from './resources.ts';
 
 /** How often to check whether any work that one process does for all is due, in ms. */
@@ -33,6 +34,9 @@ export function startHousekeeping({ config, log, releasers, store, media }: Reso
     ];
     await sweepOrganizations(store, keyPrefix, jobs, signal);
   });
+  start('switches of the mode could not be recorded in the audit trail', () =>
+    auditSwitches(store, keyPrefix),
+  );
   if (legacyBaseUrl === undefined) return;
   start('pictures of the legacy service could not be counted', async (signal) => {
     const { mode } = await readCutover(store, keyPrefix);

@@ -17,7 +17,7 @@ export interface Contents {
 }
 
 /** Fields that say when, or how far a tool is. */
-const passing = new Set(['t', 'b', 'index', 'building', 'frozen', 'epoch']);
+const passing = new Set(['t', 'b', 'index', 'building', 'frozen', 'epoch', 'audited']);
 /** Keys that no client can see: who wrote what, what is about to expire, what a dead tool has left. */
 const internal = /^(?:audit|local-writes|claims|here|reindex|media|stage.*|n\d+:\d+|d\d+|use:.*|rate:.*)$/;
 

@@ -64,6 +64,7 @@ export async function switchMode(
   const token = randomUUID();
   const replicas = (await countReplicas(store)) > 0 ? 1 : 0;
 
+  await auditSwitches(store, prefix);
   await removeEnded(store, prefix);
   const begun = await cutoverBegin(store, key, token, from, to, lease);
   if (begun[0] === 'busy') return { kind: 'busy', to: begun[1] };
@@ -93,8 +94,7 @@ export async function switchMode(
   }
   const heldMs = Math.round(performance.now() - startedAt);
   if (!(await isReplicated())) onProgress('warning: no replica has confirmed the switch yet');
-  // Once more: organizations may have been created meanwhile.
-  await raiseEpochs(from, to);
+  await auditSwitches(store, prefix, await beingLoaded());
   return { kind: 'switched', epoch, heldMs };
 
   /** Waits until every instance has acknowledged a phase, and with `goOn` takes the switch to the next one. */
@@ -118,13 +118,9 @@ export async function switchMode(
   }
 
   /** Raises the epoch everywhere; returns in how many organizations it is in force. */
-  async function raiseEpochs(before = '', after = ''): Promise<number> {
-    const ids = [...new Set([...(await store.smembers(organizationsKey(prefix))), ...(await beingLoaded())])];
+  async function raiseEpochs(): Promise<number> {
     let count = 0;
-    for await (const some of yieldingChunks(ids, organizationsAtOnce)) {
-      const raised = await Promise.all(
-        some.map((id) => cutoverRaiseEpoch(store, organizationBase(prefix, id), epoch, before, after)),
-      );
+    for await (const raised of raiseInParts(store, prefix, await beingLoaded(), epoch)) {
       count += raised.filter((number) => number > 0).length;
       // Renews the lease.
       await cutoverAdvance(store, key, token, 'stop', lease, 0, by);
@@ -165,6 +161,41 @@ export async function switchMode(
   async function replicated(): Promise<void> {
     if (await isReplicated()) return;
     throw withdrawn(['no replica of Redis confirmed the switch within a second: a failover could lose it']);
+  }
+}
+
+/**
+ * Writes the audit entries of switches that were made, and raises the epoch in organizations created meanwhile. A tool
+ * that was killed leaves this to the next one, and to housekeeping.
+ */
+export async function auditSwitches(
+  store: RedisClient,
+  prefix: string,
+  beingLoaded: readonly string[] = [],
+): Promise<void> {
+  const key = cutoverKey(prefix);
+  for (const [field, value] of Object.entries(await store.hgetall(key))) {
+    const [, epoch] = /^unaudited:(\d+)$/.exec(field) ?? [];
+    if (epoch === undefined) continue;
+    const [from = '', to = ''] = value.split(' ');
+    for await (const _ of raiseInParts(store, prefix, beingLoaded, Number(epoch), from, to));
+    await store.hdel(key, field);
+  }
+}
+
+/** Raises the epoch in all organizations; gives the epochs in force. */
+async function* raiseInParts(
+  store: RedisClient,
+  prefix: string,
+  beingLoaded: readonly string[],
+  epoch: number,
+  from = '',
+  to = '',
+): AsyncGenerator<number[], void> {
+  const ids = new Set([...(await store.smembers(organizationsKey(prefix))), ...beingLoaded]);
+  for await (const some of yieldingChunks(ids, organizationsAtOnce)) {
+    const bases = some.map((id) => organizationBase(prefix, id));
+    yield await Promise.all(bases.map((base) => cutoverRaiseEpoch(store, base, epoch, from, to)));
   }
 }
 

@@ -2,7 +2,8 @@
 -- @key any
 -- @include cutover
 -- Renews a switch under way, and takes it to its next phase once every instance has acknowledged the present one: from
--- stop to reads, from reads to its end, where the new mode is in force and changes are admitted again.
+-- stop to reads, from reads to its end, where the new mode is in force and changes are admitted again. The switch then
+-- is on record as one that the audit trails lack (raise_epoch.lua).
 --
 -- KEYS[1]  <prefix>cutover
 --
@@ -32,6 +33,7 @@ if state.phase == 'stop' then
 else
   redis.call('HSET', KEYS[1], 'mode', state.to, 'since', string.format('%.0f', now), 'by', by, 'done', token)
   redis.call('HSET', KEYS[1], 'history:' .. state.epoch, string.format('%.0f', now) .. ' ' .. state.to .. ' ' .. by)
+  redis.call('HSET', KEYS[1], 'unaudited:' .. state.epoch, state.mode .. ' ' .. state.to)
   end_switch()
 end
 return { 'ready' }

@@ -11,7 +11,11 @@ if redis.call('EXISTS', settings_key()) == 0 then
   return 0
 end
 local current = tonumber(epoch_in_force())
-if from ~= '' then add_audit_entry('cutover', 'operator', 'from', from, 'to', to, 'number', epoch) end
+local audited = tonumber(redis.call('HGET', settings_key(), 'audited') or '0')
+if from ~= '' and tonumber(epoch) > audited then
+  add_audit_entry('cutover', 'operator', 'from', from, 'to', to, 'number', epoch)
+  redis.call('HSET', settings_key(), 'audited', epoch)
+end
 if tonumber(epoch) <= current then return current end
 redis.call('HSET', settings_key(), 'epoch', epoch)
 return tonumber(epoch)
