@@ -63,8 +63,12 @@ export async function joinCutover(store: RedisClient, options: CutoverOptions) {
 
   await removeEnded(store, keyPrefix);
   let position = follow(await heartbeat(0, '-', true), 0);
-  /** When the last heartbeat that was answered was sent. */
+  /** When the last heartbeat that was answered was sent, and when the last one was that is over. */
   let heardAt = performance.now();
+  let askedAt = heardAt;
+  /** When this process last noticed that it runs, and that it had not run for a while. */
+  let ranAt = heardAt;
+  let resumedAt = -Infinity;
   let admitted = 0;
   /** What every change gets that is admitted now. */
   let admission = newAdmission(position);
@@ -73,6 +77,7 @@ export async function joinCutover(store: RedisClient, options: CutoverOptions) {
   let timer: NodeJS.Timeout | undefined;
   let isClosed = false;
   let isUnsaved = (): boolean => false;
+  const watching = setInterval(wasPaused, interval.usual).unref();
   plan();
 
   return {
@@ -82,10 +87,10 @@ export async function joinCutover(store: RedisClient, options: CutoverOptions) {
     /** Since when the stored mode holds, ms since 1970 by the store's clock; 0 if none was ever stored. */
     since: (): number => position.since,
     /**
-     * The mode for a read that begins now. A promise only if a switch is under way and the store has not been heard of
-     * for a while; it rejects with `store-unavailable`.
+     * The mode for a read that begins now. A promise only after a pause of this process, or if a switch is under way and
+     * the store has not been heard of for a while; then it rejects with `store-unavailable`.
      */
-    readMode: (): Mode | Promise<Mode> => (isLapsed() ? refreshedMode() : position.reads),
+    readMode: (): Mode | Promise<Mode> => (wasPaused() || isLapsed() ? refreshedMode() : position.reads),
     /**
      * Admits a change whose body has arrived and whose caller is known. A promise only while a switch is under way, or
      * if this process may have missed one; it rejects with `store-unavailable` after three seconds without the store,
@@ -115,6 +120,7 @@ export async function joinCutover(store: RedisClient, options: CutoverOptions) {
     close: async (): Promise<void> => {
       isClosed = true;
       clearTimeout(timer);
+      clearInterval(watching);
       await running;
       // Otherwise another instance, or the next switch, removes it.
       await cutoverRemove(store, key, id, '').catch(() => {});
@@ -138,6 +144,7 @@ export async function joinCutover(store: RedisClient, options: CutoverOptions) {
     } catch {
       // An unavailable store is reported elsewhere; the mode stays as it is.
     }
+    askedAt = sentAt;
   }
 
   /** One heartbeat at a time; a caller that comes during one waits for the one after. */
@@ -215,7 +222,15 @@ export async function joinCutover(store: RedisClient, options: CutoverOptions) {
     return admitNow();
   }
 
-  /** As after a pause of the process: a switch may have been made without it. */
+  /** Whether this process was paused, and has not asked for the mode since: a switch may have been made without it. */
+  function wasPaused(): boolean {
+    const now = performance.now();
+    if (now - ranAt > readLease) resumedAt = now;
+    ranAt = now;
+    return askedAt < resumedAt;
+  }
+
+  /** As after a pause, or while the store is away. */
   function isOutOfTouch(): boolean {
     return performance.now() - heardAt > readLease;
   }

@@ -162,3 +162,16 @@ test('a bridge that missed a switch from shadow acknowledges no change that only
   expect(status).toBe(503);
   expect(await nameHere()).not.toBe('Lovelace');
 });
+
+test('a bridge that missed a switch reads where the new authority is', async () => {
+  await run('cutover set mirror --wait 120 --hold 60 --force');
+  await send(apiKey, 'PUT', '/api/profile/', { username: 'Ada' });
+  await until(async () => (await nameHere()) === 'Ada');
+  const reads: ReturnType<typeof send>[] = [];
+  await switchWhilePaused(() => {
+    legacy.received.length = 0;
+    for (let read = 0; read < 20; read++) reads.push(send(apiKey, 'GET', '/api/profile/'));
+  });
+  const statuses = new Set((await Promise.all(reads)).map(({ status }) => status));
+  expect({ statuses: [...statuses], forwarded: legacy.received }).toEqual({ statuses: [200], forwarded: [] });
+});
