@@ -70,21 +70,13 @@ export function startReplayer(options: ReplayerOptions) {
    * one may not, as without a way to the legacy service.
    */
   async function replayUnder(lease: Lease): Promise<void> {
-    let hasBeenAnswered = false;
+    throttle.takeOver();
     let wake = (): void => {};
     const maySend = (): boolean => lease.isHeld() && cutover.mode() === 'reverse' && !signal.aborted;
     const context = {
       ...options,
       delivery,
-      throttle: {
-        ...throttle,
-        answered: (): void => {
-          throttle.answered();
-          // Another instance may have left its reason for a pause.
-          if (!hasBeenAnswered) void showPause(undefined);
-          hasBeenAnswered = true;
-        },
-      },
+      throttle,
       timeoutMs: legacy.timeoutMs,
       sender: `${cutover.id}/${randomUUID()}`,
       maySend,

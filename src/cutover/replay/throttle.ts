@@ -10,13 +10,15 @@ const mostRequests = 16;
 /** Pauses without an answer between them after which another instance is given a chance: half a minute. */
 const mostPauses = 6;
 
-/** `now` is a monotonic clock, in ms. `onPause` is called at each pause with the reason, and when it is over. */
+/** `now` is a monotonic clock, in ms. `onPause` is called at each pause with the reason, and when none holds any more. */
 export function createThrottle(log: Log, now: () => number, onPause: (reason: string | undefined) => void) {
   const refusedKeys = new Set<string>();
   let underWay = 0;
   let closedUntil = 0;
   let pauses = 0;
   let because: string | undefined;
+  /** Whether a reason may be shown to the operator. */
+  let isShown = false;
 
   /** Pauses sending, each time for longer until the legacy service has answered. */
   function pause(reason: string): void {
@@ -26,6 +28,7 @@ export function createThrottle(log: Log, now: () => number, onPause: (reason: st
     closedUntil = now() + delayAfter(pauses);
     if (because !== reason) log.warn('the replay to the legacy service pauses', { reason });
     because = reason;
+    isShown = true;
     onPause(reason);
   }
 
@@ -44,16 +47,20 @@ export function createThrottle(log: Log, now: () => number, onPause: (reason: st
       };
     },
     pause,
+    /** Begins to replay after another instance, which may have left its reason for a pause. */
+    takeOver: (): void => {
+      isShown = true;
+    },
     /** Whether so many pauses came one after the other that another instance may do better. */
     isStuck: (): boolean => pauses >= mostPauses && now() < closedUntil,
     /** The legacy service has answered as expected, which removes the reason for a pause. */
     answered: (): void => {
       refusedKeys.clear();
       pauses = 0;
-      if (because === undefined) return;
+      if (because !== undefined) log.info('the replay to the legacy service goes on');
       because = undefined;
-      log.info('the replay to the legacy service goes on');
-      onPause(undefined);
+      if (isShown) onPause(undefined);
+      isShown = false;
     },
     /** The legacy service has refused a key, of this public id. */
     refused: (keyId: string): void => {
