@@ -56,6 +56,8 @@ export const profileKey = (base: string, userId: string): string => `${base}p:${
 export const namesBucketKey = (base: string, generation: string, bucket: string): string =>
   `${base}n${generation}:${bucket}`;
 export const denylistKey = (base: string, generation: string): string => `${base}d${generation}`;
+export const stageKey = (base: string): string => `${base}stage`;
+export const stageOwnerKey = (base: string): string => `${base}stage-owner`;
 export const rebuildKey = (base: string): string => `${base}reindex`;
 
 export const localWritesKey = (base: string): string => `${base}local-writes`;

@@ -123,7 +123,7 @@ export function createReport(
 export async function hasType(
   { store, report }: Check,
   key: string,
-  type: 'hash' | 'set' | 'zset' | 'stream',
+  type: 'hash' | 'set' | 'zset' | 'stream' | 'string',
   repair?: (found: string) => Repair,
 ): Promise<boolean> {
   const found = await store.type(key);

@@ -44,6 +44,7 @@ export type FsckOutcome =
 const remembered = 100_000;
 /** Scans of all keys at most, if they move between servers meanwhile. */
 const attempts = 3;
+const restoreSettings = 'run profile-bridge admin org set and fsck --repair';
 /** Keys examined at once: a request waits for milliseconds only. */
 const atOnce = 100;
 
@@ -90,13 +91,9 @@ async function walk(
     const settings = settingsKey(base);
     const type = await store.type(settings);
     if (type === 'none' && (await store.exists(loadingKey(base))) === 1) loading.push(id);
-    else if (type === 'none')
-      await report('settings-missing', 'there are no settings: run profile-bridge admin org set');
+    else if (type === 'none') await report('settings-missing', `there are no settings: ${restoreSettings}`);
     else if (type !== 'hash') {
-      await report(
-        'wrong-type',
-        `"${settings}" is not a hash: remove it, then run profile-bridge admin org set`,
-      );
+      await report('wrong-type', `"${settings}" is not a hash: remove it, then ${restoreSettings}`);
     }
     if (type !== 'hash') return undefined;
     if (!registered.has(id)) {
@@ -106,8 +103,7 @@ async function walk(
       });
     }
     const check: Check = { store, base, ...(await readNaming(store, base)), counts, report };
-    await checkOrganization(check);
-    return check;
+    return (await checkOrganization(check)) ? check : undefined;
   };
 
   const checkOf = (base: string): Promise<Check | undefined> => {

@@ -5,10 +5,17 @@ import { scanPairs } from '../connection/scan.ts';
 import {
   apiKeyIdsKey,
   auditKey,
+  claimsKey,
   denylistKey,
+  denylistWritesKey,
+  loadingKey,
+  localWritesKey,
   objectsKey,
+  pendingRenamesKey,
   rebuildKey,
   settingsKey,
+  stageKey,
+  stageOwnerKey,
   unreferencedPicturesKey,
 } from '../keys.ts';
 import { dropGeneration, listGenerations } from '../reindex/generations.ts';
@@ -17,38 +24,54 @@ import { checkKeyList } from './api-keys.ts';
 import { hasType, quote, readNaming, removeField, type Check, type Repair } from './check.ts';
 import { checkObjects } from './references.ts';
 
-/** Checks what an organization has in single keys: settings, denylist, list of keys, catalogue, unreferenced files. */
-export async function checkOrganization(check: Check): Promise<void> {
+/**
+ * Checks what an organization has in single keys: settings, denylist, list of keys, catalogue, unreferenced files. False
+ * if nothing else of it can be examined.
+ */
+export async function checkOrganization(check: Check): Promise<boolean> {
   const { base, counts } = check;
   counts.organizations++;
-  await checkSettings(check);
+  if (!(await checkSettings(check))) return false;
   if (await hasType(check, denylistKey(base, check.snapshot.index), 'hash')) await checkDenylist(check);
   if (await hasType(check, apiKeyIdsKey(base), 'hash')) await checkKeyList(check);
   if (await hasType(check, objectsKey(base), 'hash')) await checkObjects(check);
   if (await hasType(check, unreferencedPicturesKey(base), 'zset')) await checkUnreferencedFiles(check);
-  await hasType(check, auditKey(base), 'stream');
+  for (const [key, type] of [
+    [auditKey(base), 'stream'],
+    [stageKey(base), 'hash'],
+    [stageOwnerKey(base), 'string'],
+    [rebuildKey(base), 'string'],
+    [localWritesKey(base), 'set'],
+    [denylistWritesKey(base), 'hash'],
+    [claimsKey(base), 'hash'],
+    [loadingKey(base), 'string'],
+    [pendingRenamesKey(base), 'hash'],
+  ] as const) {
+    await hasType(check, key, type);
+  }
   await checkGenerations(check);
+  return true;
 }
 
-async function checkSettings({ store, base, snapshot, buckets, report }: Check): Promise<void> {
+/** False if the settings do not say how names are stored. */
+async function checkSettings({ store, base, snapshot, buckets, report }: Check): Promise<boolean> {
   const key = settingsKey(base);
+  for (const fault of settingsFaults(snapshot.settings)) {
+    await report('settings-invalid', `${fault}: correct it with profile-bridge admin org set`);
+  }
   const [comparison, index, building] = await store.hmget(key, 'comparison', 'index', 'building');
-  const faults = settingsFaults(snapshot.settings);
-  if (comparison !== 'exact' && comparison !== 'case-insensitive') {
-    faults.push(`the comparison is ${quote(comparison ?? '')}`);
+  const naming: [field: string, value: string, form: RegExp][] = [
+    ['comparison', comparison ?? '', /^(exact|case-insensitive)$/],
+    ['index', index ?? '0', /^\d{1,9}$/],
+    ['building', building ?? '0', /^\d{1,9}$/],
+    [`n${snapshot.index}`, buckets ?? '1', /^[1-9]\d{0,8}$/],
+  ];
+  const wrong = naming.filter(([, value, form]) => !form.test(value));
+  for (const [field, value] of wrong) {
+    const detail = `field ${field} of ${quote(key)} is ${quote(value)}, so names cannot be found`;
+    await report('settings-invalid', `${detail}: correct it, then run profile-bridge admin fsck --repair`);
   }
-  if (!/^\d+$/.test(index ?? '0') || !/^\d+$/.test(building ?? '0')) {
-    faults.push('the generation of the name index is not a number');
-  }
-  if (!/^[1-9]\d*$/.test(buckets ?? '1')) {
-    faults.push('the number of buckets of the name index is not a positive number');
-  }
-  for (const fault of faults) {
-    await report(
-      'settings-invalid',
-      `${fault}: correct it with profile-bridge admin org set, or in ${quote(key)}`,
-    );
-  }
+  return wrong.length === 0;
 }
 
 async function checkGenerations({ store, base, report }: Check): Promise<void> {

@@ -332,6 +332,27 @@ describe('organizations', () => {
     expect((await check(true)).kinds).toEqual(['wrong-type']);
   });
 
+  test.each([
+    ['comparison', 'fuzzy'],
+    ['index', 'x'],
+    ['index', '99999999999999999999'],
+    ['building', '1.5'],
+    ['n0', ''],
+    ['n0', '1e999'],
+  ])(
+    'whose settings have %s %j, by which names are stored, are not examined further',
+    async (field, value) => {
+      await store.hset(`${base}p:eve`, 'u', 'Eve', 't', '1');
+      await store.hset(`${base}settings`, field, value);
+      const { faults } = await check(true);
+      expect(faults).toMatchObject([{ kind: 'settings-invalid', isRepaired: false }]);
+      expect(faults[0]?.detail).toContain(`field ${field} of "${base}settings"`);
+      if (field !== 'comparison') {
+        expect(await changeComparison(store, base, 'case-insensitive')).toEqual({ kind: 'inconsistent' });
+      }
+    },
+  );
+
   test('have catalogues and collections that can be read', async () => {
     await store.hset(`${base}objects`, 'hats', 'https://cdn.example/');
     await store.sadd(`${base}c:ada`, '\nhat');
@@ -349,6 +370,22 @@ describe('organizations', () => {
     await store.set(`${base}c:ada`, 'text');
     await store.set(`${base}d0`, 'text');
     expect((await check()).kinds.filter((kind) => kind === 'wrong-type')).toHaveLength(4);
+  });
+
+  test.each([
+    'stage',
+    'stage-owner',
+    'reindex',
+    'local-writes',
+    'denylist-writes',
+    'claims',
+    'loading',
+    'renames',
+  ])('whose key %s has the wrong type are reported', async (key) => {
+    await store.unlink(base + key);
+    await store.zadd(base + key, 1, 'text');
+    const { faults } = await check(true);
+    expect(faults).toMatchObject([{ kind: 'wrong-type', isRepaired: false }]);
   });
 });
 

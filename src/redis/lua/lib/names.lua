@@ -12,9 +12,8 @@ local fullest, usual = 64, 36
 -- script has read it with other settings.
 local known, counts = {}, {}
 local function remember(index, count)
-  local range = 1
-  while range < count do range = range * 2 end
-  known[index] = { count = count, range = range }
+  local _, bits = math.frexp(count - 1)
+  known[index] = { count = count, range = 2 ^ bits }
   return known[index]
 end
 

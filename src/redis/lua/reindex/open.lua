@@ -1,21 +1,24 @@
 #!lua
 -- @wait replicas
--- @include names store
+-- @include store
 -- Begins to change how names are compared: from now on no name changes. Numbers of generations are never used twice, so
 -- what a killed rebuild left of one cannot get into another.
 --
 -- {'unchanged'}                              names are already compared in this way
 -- {'busy'}                                   another rebuild is under way
--- {'inconsistent'}                           the index has more buckets than the settings say
+-- {'inconsistent'}                           the settings do not say which index is in force and how many buckets it has
 -- {'opened', generation, next, buckets}      the generation in force and how many buckets it has
 local token, lease_ms, comparison = unpack(ARGV)
 local now = redis.call('HMGET', settings_key(), 'comparison', 'index', 'building')
 if (now[1] or 'exact') == comparison then return { 'unchanged' } end
-local index = now[2] or '0'
-local buckets = size_of(index).count
+local index, building = now[2] or '0', now[3] or '0'
+local buckets = redis.call('HGET', settings_key(), 'n' .. index) or '1'
+for _, number in ipairs({ index, building, buckets }) do
+  if #number > 9 or not string.find(number, '^%d+$') then return { 'inconsistent' } end
+end
 if redis.call('EXISTS', names_key(index, buckets)) == 1 then return { 'inconsistent' } end
 if not redis.call('SET', rebuild_key(), token, 'NX', 'PX', lease_ms) then return { 'busy' } end
-local following = string.format('%.0f', math.max(tonumber(index), tonumber(now[3] or '0')) + 1)
+local following = string.format('%.0f', math.max(tonumber(index), tonumber(building)) + 1)
 -- Each generation has its number of buckets in the settings until it is removed: leftovers are found by that.
 redis.call('HSET', settings_key(), 'building', following, 'n' .. following, buckets, 'n' .. index, buckets)
-return { 'opened', index, following, buckets }
+return { 'opened', index, following, tonumber(buckets) }
