@@ -18,8 +18,8 @@ export type Layout =
 
 export async function readLayout(client: RedisClient, prefix: string): Promise<Layout> {
   const [text, organizations] = await Promise.all([
-    client.get(layoutKey(prefix)),
-    client.scard(organizationsKey(prefix)),
+    orNamed(layoutKey(prefix), client.get(layoutKey(prefix))),
+    orNamed(organizationsKey(prefix), client.scard(organizationsKey(prefix))),
   ]);
   if (text === null) return organizations === 0 ? { kind: 'empty' } : { kind: 'older', version: 1 };
   const [, from, to] = /^(\d+)(?:->(\d+))?$/.exec(text) ?? [];
@@ -28,6 +28,16 @@ export async function readLayout(client: RedisClient, prefix: string): Promise<L
   if (!(version <= layoutVersion)) return { kind: 'newer', version };
   if (to !== undefined) return { kind: 'upgrading', from: Number(from) };
   return version === layoutVersion ? { kind: 'current' } : { kind: 'older', version };
+}
+
+/** Names a key of the wrong type, without which not even fsck can start. */
+async function orNamed<Reply>(key: string, reply: Promise<Reply>): Promise<Reply> {
+  return await reply.catch((error: unknown) => {
+    if (!String(error).includes('WRONGTYPE')) throw error;
+    throw new Error(
+      `remove the key ${key}, which has the wrong type, then run profile-bridge admin upgrade and fsck --repair`,
+    );
+  });
 }
 
 /** Records this version's layout for everything stored from now on, unless a layout is already recorded. */

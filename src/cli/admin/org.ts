@@ -161,12 +161,12 @@ async function showOrganization(context: AdminContext, id: string): Promise<Repo
 
 async function listAll(context: AdminContext): Promise<Report> {
   const { store, keyPrefix } = await context.open();
-  const found = await Promise.all(
-    (await listOrganizations(store, keyPrefix)).map(async (id) => ({
-      id,
-      settings: (await findSettings(store, keyPrefix, id)) ?? defaultSettings,
-    })),
+  const ids = await listOrganizations(store, keyPrefix);
+  const all = await Promise.all(
+    ids.map(async (id) => ({ id, settings: await findSettings(store, keyPrefix, id) })),
   );
+  // One without settings is being loaded, or its creation was interrupted.
+  const found = all.flatMap(({ id, settings }) => (settings === undefined ? [] : [{ id, settings }]));
   if (found.length === 0) {
     return done([], `No organization yet: create one with ${adminCommand} org set.`);
   }

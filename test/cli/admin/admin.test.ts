@@ -75,6 +75,12 @@ describe('org', () => {
     expect((await admin('org list')).out).toMatch(/^organization .*\nacme +1-64 +case-insensitive/);
   });
 
+  test('list shows no organization whose creation was interrupted', async () => {
+    await admin('org set acme');
+    await store.sadd(`${env['KEY_PREFIX']}orgs`, 'half');
+    expect(await adminJson('org list')).toMatchObject([{ organizationId: 'acme' }]);
+  });
+
   test.each([
     ['--username-min', '0'],
     ['--username-min', 'x'],
@@ -134,7 +140,7 @@ describe('org', () => {
     await put('ada', 'Ada');
     await store.hdel(`${base}settings`, 'comparison');
     const faulty = await admin('fsck');
-    expect(faulty.out).toContain('correct it with profile-bridge admin org set');
+    expect(faulty.out).toContain('settings-invalid');
     expect(await adminJson('org set acme --username-comparison case-insensitive')).toMatchObject({
       usernameComparison: 'case-insensitive',
     });
@@ -334,6 +340,16 @@ test.each(['help', 'help org', 'org help', 'help org set'])('%s prints help', as
   const { code, out, err } = await admin(command);
   expect({ code, err }).toEqual({ code: 0, err: '' });
   expect(out).toMatch(/^Usage: profile-bridge admin/);
+});
+
+test.each(['orgs', 'layout'])('fsck says what to do where <prefix>%s has the wrong type', async (key) => {
+  await admin('org set acme');
+  await store.unlink(`${env['KEY_PREFIX']}${key}`);
+  await store.hset(`${env['KEY_PREFIX']}${key}`, 'a', 'b');
+  const ran = await admin('fsck');
+  expect(ran.code).toBe(1);
+  expectOneLine(ran);
+  expect(ran.err).toContain(`remove the key ${env['KEY_PREFIX']}${key}`);
 });
 
 test('stored text is printed without control characters', async () => {
