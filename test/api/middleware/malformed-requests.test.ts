@@ -5,7 +5,7 @@ import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { contractDocument } from '../../../src/contract/document.ts';
 import { refuseUnreadable } from '../../../src/api/middleware/malformed-requests.ts';
 import { startBridge, type TestBridge } from '../../support/bridge.ts';
-import { schemaFaults } from '../../support/conformance.ts';
+import { assertDocumented, schemaFaults } from '../../support/conformance.ts';
 
 let bridge: TestBridge;
 let credentials: string;
@@ -136,6 +136,30 @@ describe('a connection with an earlier request', () => {
     }
   });
 });
+
+test.each([
+  ['GET', 'no length\r\n', '400 Bad Request', 'malformed-request'],
+  [
+    'PUT',
+    `0\r\nX-Much: ${'x'.repeat(20_000)}\r\n\r\n`,
+    '431 Request Header Fields Too Large',
+    'headers-too-large',
+  ],
+])(
+  'the problem of a malformed body of %s is documented, with the headers of the contract',
+  async (method, body, status, code) => {
+    const path = '/api/profile/';
+    const answer = await answersTo(
+      `${method} ${path} HTTP/1.1\r\nHost: x\r\n${credentials}Content-Type: application/json\r\n` +
+        `Transfer-Encoding: chunked\r\n\r\n${body}`,
+    );
+    const headers = expectProblem(answer, status, code);
+    expect(headers['deprecation']).toMatch(/^@\d+$/);
+    const { body: text } = parse(answer);
+    const documented = { status: Number(status.slice(0, 3)), headers, text, bytes: Buffer.from(text) };
+    assertDocumented(method, path, { ...documented, body: JSON.parse(text) as unknown });
+  },
+);
 
 test('a request that does not arrive in time gets a problem', async () => {
   const server = createServer(
