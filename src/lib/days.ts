@@ -14,16 +14,13 @@ export function dayName(day: number): string {
   return new Date(day * dayMs).toISOString().slice(0, 10);
 }
 
-/** A duration (ms) in words: hours and minutes below two days, days and hours from there. */
-export function durationText(ms: number): string {
-  const minutes = Math.ceil(ms / minuteMs);
+/** Minutes in words: hours and minutes below two days, days and hours from there. */
+export function durationText(minutes: number): string {
   const hours = Math.floor(minutes / 60);
   const days = Math.floor(hours / 24);
-  const parts =
-    days >= 2
-      ? [days > 0 && counted(days, 'day'), hours % 24 > 0 && counted(hours % 24, 'hour')]
-      : [hours > 0 && counted(hours, 'hour'), minutes % 60 > 0 && counted(minutes % 60, 'minute')];
-  return parts.filter(Boolean).join(' ');
+  return Object.entries(days >= 2 ? { day: days, hour: hours % 24 } : { hour: hours, minute: minutes % 60 })
+    .flatMap(([unit, count]) => (count > 0 ? counted(count, unit) : []))
+    .join(' ');
 }
 
 const relative = new Intl.RelativeTimeFormat('en');

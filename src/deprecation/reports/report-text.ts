@@ -1,4 +1,4 @@
-import { durationText, minuteMs } from '../../lib/days.ts';
+import { durationText } from '../../lib/days.ts';
 import { counted } from '../../lib/numbers.ts';
 import { printable, table } from '../../lib/system/terminal.ts';
 import { toCsv } from './csv.ts';
@@ -152,7 +152,7 @@ const shownGaps = 10;
 /** Gaps as lines for a terminal; only the first ten are listed. */
 export function gapLines(gaps: readonly UnmeasuredGap[]): string[] {
   return [
-    `not measured: ${durationText(minutesOf(gaps) * minuteMs)} in ${counted(gaps.length, 'gap')} (UTC)`,
+    `not measured: ${durationText(minutesOf(gaps))} in ${counted(gaps.length, 'gap')} (UTC)`,
     ...gaps.slice(0, shownGaps).map(({ from, to }) => `  ${minute(from)} to ${minute(to)}`),
     ...(gaps.length > shownGaps ? [`  and ${gaps.length - shownGaps} more`] : []),
   ];

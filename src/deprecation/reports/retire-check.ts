@@ -4,7 +4,7 @@ import { counted } from '../../lib/numbers.ts';
 import { organizationsKey } from '../../redis/keys.ts';
 import { printable } from '../../lib/system/terminal.ts';
 import { findGaps, readCoverage } from '../ledger/coverage.ts';
-import { dayMs, dayOf, durationText, minuteMs } from '../../lib/days.ts';
+import { dayMs, dayOf, durationText } from '../../lib/days.ts';
 import { formatInstant } from '../../lib/iso8601.ts';
 import { lastUse, readLedger } from '../ledger/ledger-reader.ts';
 import { minutesOf, toGap } from './report.ts';
@@ -70,7 +70,7 @@ export async function retireCheck(
   }
   // Gaps are whole minutes, so the first may begin before the range.
   const minutes = Math.min(minutesOf(gaps), days * 1440);
-  if (minutes > 0) reasons.push(`${durationText(minutes * minuteMs)} of the last ${span} were not measured`);
+  if (minutes > 0) reasons.push(`${durationText(minutes)} of the last ${span} were not measured`);
   return {
     retirable: reasons.length === 0,
     days,

@@ -1,4 +1,3 @@
-import { textOf } from '../../lib/utf8.ts';
 import type { Extent, Workspace } from './workspace.ts';
 
 const blockSize = 16 * 1024;
@@ -41,7 +40,7 @@ export function createLineList(workspace: Workspace): LineList {
 }
 
 function linesOf(bytes: Buffer): string[] {
-  const lines = textOf(bytes).split('\n');
+  const lines = bytes.toString().split('\n');
   lines.pop();
   return lines;
 }

@@ -48,7 +48,7 @@ export function coverageSection({ days: { gaps } }: DashboardData): Html {
     (gap) =>
       html`<li>
         <span>${span(Date.parse(gap.from), Date.parse(gap.to))}</span>
-        <span class="length">${durationText(gap.minutes * minuteMs)}</span>
+        <span class="length">${durationText(gap.minutes)}</span>
       </li>`,
   );
   const list = (some: readonly Html[]) =>
@@ -59,8 +59,8 @@ export function coverageSection({ days: { gaps } }: DashboardData): Html {
     gaps.length === 0
       ? html`<p>The whole period was measured: a client without calls made none.</p>`
       : html`<p>
-            ${durationText(minutesOf(gaps) * minuteMs)} in ${counted(gaps.length, 'gap')}. Calls made in that
-            time may be missing from every figure on this page.
+            ${durationText(minutesOf(gaps))} in ${counted(gaps.length, 'gap')}. Calls made in that time may be
+            missing from every figure on this page.
           </p>
           ${foldedList(lines, { shown: shownGaps, id: 'more-gaps', noun: 'earlier gap', list })}`;
   return section('coverage', 'What was not measured', content);

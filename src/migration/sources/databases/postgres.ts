@@ -1,7 +1,6 @@
 import { Client, DatabaseError } from 'pg';
 import type { CustomTypesConfig, QueryArrayResult } from 'pg';
 import { to as copyTo } from 'pg-copy-streams';
-import { textOf } from '../../../lib/utf8.ts';
 import type { SourceError } from '../source.ts';
 import { wholeLines } from '../lines.ts';
 import {
@@ -131,7 +130,7 @@ export async function openPostgres(address: DatabaseUrl): Promise<Database> {
 
 /** Rows in the text format of COPY: a line for each, tabs between its cells. */
 function readPage(lines: Buffer, columns: readonly PostgresColumn[]): Cell[][] {
-  const text = textOf(lines);
+  const text = lines.toString();
   const isRead = columns.some(({ read }) => read !== undefined);
   const page: Cell[][] = [];
   for (let from = 0; from < text.length;) {
