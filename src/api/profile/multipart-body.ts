@@ -39,7 +39,6 @@ export async function readUpload(request: Request, response: Response): Promise<
   checkTextParts(body, boundary, await parse(request, response, body));
   const [file] = (request.files ?? []) as Express.Multer.File[];
   if (file === undefined) throw invalid('The multipart body holds no file.');
-  if (file.size > maxPictureBytes) throw tooLarge(rules);
   return { file: file.buffer, fields: readFields((request.body ?? {}) as Record<string, unknown>) };
 }
 
@@ -61,8 +60,7 @@ async function parse(request: Request, response: Response, body: Buffer): Promis
     storage: multer.memoryStorage(),
     defParamCharset: 'utf8',
     limits: {
-      // Releases of the parser differ on whether a file of exactly the limit passes; the size is checked again.
-      fileSize: maxPictureBytes + 1,
+      fileSize: maxPictureBytes,
       files: 1,
       fields: 16,
       parts: 17,
@@ -80,8 +78,8 @@ async function parse(request: Request, response: Response, body: Buffer): Promis
   } as multer.Options).any();
   await new Promise<void>((resolve, reject) => {
     parser(request, response, (error?: unknown) => {
-      if (error === undefined || error === null) resolve();
-      else reject(toUploadProblem(error));
+      if (error instanceof Error) reject(toUploadProblem(error));
+      else resolve();
     });
   });
   return parts;
@@ -152,25 +150,9 @@ function parsePart(name: string, text: string): unknown {
   }
 }
 
-function toUploadProblem(error: unknown): unknown {
-  if (error instanceof multer.MulterError) {
-    switch (error.code as string) {
-      case 'LIMIT_FILE_SIZE':
-        return tooLarge(rules);
-      case 'LIMIT_FILE_COUNT':
-        return invalid('The multipart body holds more than one file.');
-      case 'MISSING_FIELD_NAME':
-        return invalid('A part has no name in its Content-Disposition.');
-      default:
-        return invalid(`The multipart body is not accepted: ${error.message}.`);
-    }
-  }
-  // The parser that multer uses throws plain errors for a body that it cannot read.
-  if (!(error instanceof Error) || 'syscall' in error) return error;
-  if (/end of (form|file)/.test(error.message)) return invalid('The multipart body has no final boundary.');
-  if (error.message.includes('part header'))
-    return invalid('A part of the multipart body has malformed headers.');
-  return invalid('The multipart body is malformed.');
+function toUploadProblem(error: Error): ProblemError {
+  if (error instanceof multer.MulterError && error.code === 'LIMIT_FILE_SIZE') return tooLarge(rules);
+  return invalid(`The multipart body cannot be read: ${error.message}.`);
 }
 
 function invalid(detail: string): ProblemError {

@@ -204,11 +204,11 @@ describe('the text parts of an upload', () => {
       'Wm9l',
       /Content-Transfer-Encoding base64/,
     ],
-    ['no name', 'Content-Disposition: form-data', 'Zoe', /no name/],
+    ['no name', 'Content-Disposition: form-data', 'Zoe', /name missing/],
     ['no disposition', 'Content-Type: text/plain', 'Zoe', /needs a Content-Disposition/],
     ['another disposition', 'Content-Disposition: attachment; name="username"', 'Zoe', /of form-data/],
     ['an unfinished disposition', disposition.slice(0, -1), 'Zoe', /needs a Content-Disposition/],
-    ['malformed headers', 'Content-Disposition form-data', 'Zoe', /malformed headers/],
+    ['malformed headers', 'Content-Disposition form-data', 'Zoe', /Malformed part header/],
   ])('are refused with %s, and the answer says so', async (_name, headers, name, detail) => {
     const player = await (await bridge.newOrganization()).player('u1');
     const answer = await send(player, headers, name);
@@ -227,6 +227,6 @@ describe('the text parts of an upload', () => {
   test('need a final boundary after them', async () => {
     const player = await (await bridge.newOrganization()).player('u1');
     const answer = await send(player, disposition, 'Zoe', '');
-    expect((answer.body as { detail: string }).detail).toMatch(/no final boundary/);
+    expect((answer.body as { detail: string }).detail).toMatch(/Unexpected end of form/);
   });
 });
