@@ -56,52 +56,37 @@ export interface ProfileOptions {
 }
 
 /** The handlers of GET and PUT. */
-export function createProfileHandlers(options: ProfileOptions) {
-  const { fileUrl } = options;
+export function createProfileHandlers({ store, pictures, fileUrl }: ProfileOptions) {
   return {
     /** Contract 4.1. */
     getProfile: ({ found }: Session<ReadOutcome>): Answer =>
       found.kind === 'profile'
         ? { kind: 'json', body: toGetView(found.profile, fileUrl) }
         : new ProblemError('profile-not-found', 'You have no profile yet.'),
-    putProfile: (session: Session, body: ProfileBody) => putProfile(options, session, body),
+    /**
+     * Contract 4.2: all that a request asks for takes effect together, its picture file included, or nothing does. A
+     * file that no profile refers to in the end is removed at once; if that fails, or the outcome is unknown, the sweep
+     * removes it (media/lifecycle.ts).
+     */
+    putProfile: async ({ base, found }: Session, { change, file }: ProfileBody): Promise<Answer> => {
+      const { caller, snapshot, at } = found;
+      const stored = file && (await pictures.store(base, file, at));
+      if (stored !== undefined && stored.kind !== 'stored') return pictureProblem(stored);
+      const whole = stored === undefined ? change : { ...change, picture: { file: stored.file } };
+      const discard = async (unused: string | undefined): Promise<void> => {
+        if (unused !== undefined) await pictures.discard(base, unused);
+      };
+      const outcome = await put(store, base, caller.userId ?? '', whole, snapshot).catch(
+        async (error: unknown) => {
+          if (isBacklogFull(error)) await discard(stored?.file);
+          throw error;
+        },
+      );
+      await discard(outcome.kind === 'put' ? outcome.unusedFile : stored?.file);
+      if (outcome.kind !== 'put') return outcomeProblem(outcome);
+      return { kind: 'json', body: toPutView(outcome.profile, fileUrl) };
+    },
   };
-}
-
-/**
- * Contract 4.2: all that a request asks for takes effect together, its picture file included, or nothing does. A file
- * that was stored but is not referenced in the end is removed at once; if that fails, or the outcome is unknown, the
- * sweep removes it (media/lifecycle.ts).
- */
-async function putProfile(
-  options: ProfileOptions,
-  { base, found }: Session,
-  { change, file }: ProfileBody,
-): Promise<Answer> {
-  const { store, pictures } = options;
-  const { caller, snapshot, at } = found;
-  const apply = (whole: ProfileChange) => put(store, base, caller.userId ?? '', whole, snapshot);
-  if (file === undefined) return await toAnswer(options, base, await apply(change));
-
-  const stored = await pictures.store(base, file, at);
-  if (stored.kind !== 'stored') return pictureProblem(stored);
-  const picture = { file: stored.file };
-  const outcome = await apply({ ...change, picture }).catch(async (error: unknown) => {
-    if (isBacklogFull(error)) await pictures.discard(base, stored.file);
-    throw error;
-  });
-  if (outcome.kind !== 'put') await pictures.discard(base, stored.file);
-  return await toAnswer(options, base, outcome);
-}
-
-async function toAnswer(
-  { pictures, fileUrl }: ProfileOptions,
-  base: string,
-  outcome: PutOutcome,
-): Promise<Answer> {
-  if (outcome.kind !== 'put') return outcomeProblem(outcome);
-  if (outcome.unusedFile !== undefined) await pictures.discard(base, outcome.unusedFile);
-  return { kind: 'json', body: toPutView(outcome.profile, fileUrl) };
 }
 
 function pictureProblem(picture: Exclude<StoredPicture, { kind: 'stored' }>): ProblemError {
