@@ -14,17 +14,12 @@ const interval = 60_000;
 export function startHousekeeping({ config, log, releasers, store, media }: Resources): void {
   const { keyPrefix, legacyBaseUrl } = config;
   const start = (failure: string, work: (signal: AbortSignal) => Promise<void>): void => {
-    const stopping = new AbortController();
-    const { signal } = stopping;
-    const stop = repeat(async () => {
+    const stop = repeat(async (signal) => {
       await work(signal).catch((error: unknown) => {
         if (!signal.aborted) log.warn(failure, { reason: String(error) });
       });
     }, interval);
-    releasers.onClose('housekeeping', async () => {
-      stopping.abort();
-      await stop();
-    });
+    releasers.onClose('housekeeping', stop);
   };
 
   start('orphaned picture files or abandoned denylists could not be removed', async (signal) => {
