@@ -51,8 +51,9 @@ export async function openSession<Outcome extends Found>(
   const credentials = findCredentials(request, options);
   call.organizationId = credentials?.organizationId ?? claimedOrganization(request, organizationHeader);
   if (credentials === undefined) {
-    if (!request.headers['x-api-key']) throw missing('x-api-key');
-    throw request.headers[organizationHeader] ? invalidApiKey() : missing(organizationHeader);
+    const missing = ['x-api-key', organizationHeader].find((header) => !request.headers[header]);
+    if (missing === undefined) throw invalidApiKey();
+    throw new ProblemError('missing-credentials', `The header ${missing} is missing.`);
   }
   const { base, sha256 } = credentials;
   const found = await authenticate(options.store, base, sha256);
@@ -105,8 +106,4 @@ export function findCredentials(
 function invalidApiKey(): ProblemError {
   const detail = 'The API key is not valid for this organization, or no longer valid.';
   return new ProblemError('invalid-api-key', detail);
-}
-
-function missing(header: string): ProblemError {
-  return new ProblemError('missing-credentials', `The header ${header} is missing.`);
 }

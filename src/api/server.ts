@@ -113,10 +113,7 @@ export async function listen(
      * Answers the requests that were sent, each with `Connection: close`, and stops. New connections are still accepted
      * for a moment, since load balancers need time to notice.
      */
-    drain: async (): Promise<void> => {
-      drained ??= drain();
-      await drained;
-    },
+    drain: (): Promise<void> => (drained ??= drain()),
   };
 }
 

@@ -1,4 +1,5 @@
 import { RE2JS } from 're2js';
+import { getOrInsert } from '../lib/collections/get-or-insert.ts';
 
 /** How an organization decides whether two names are the same (RFC 8265; openapi.yaml, "Usernames"). */
 export type UsernameComparison = 'exact' | 'case-insensitive';
@@ -48,7 +49,7 @@ export function ruleBroken(name: string, rules: UsernameRules): string | undefin
   const length = codePoints(name);
   if (length < rules.minLength) return `must be at least ${rules.minLength} characters long`;
   if (length > rules.maxLength) return `must be at most ${rules.maxLength} characters long`;
-  if (rules.pattern !== undefined && !matcher(rules.pattern)(name)) {
+  if (rules.pattern !== undefined && !compiled(rules.pattern).matches(name)) {
     return `must match ${rules.pattern}`;
   }
   return undefined;
@@ -64,18 +65,12 @@ export function patternFault(pattern: string): string | undefined {
   }
 }
 
-const matchers = new Map<string, (name: string) => boolean>();
+const patterns = new Map<string, RE2JS>();
 
-function matcher(pattern: string): (name: string) => boolean {
-  let match = matchers.get(pattern);
-  if (match === undefined) {
-    const compiled = RE2JS.compile(pattern);
-    match = (name) => compiled.matches(name);
-    // Patterns come from operators; the limit only prevents many edits from accumulating.
-    if (matchers.size >= 1000) matchers.clear();
-    matchers.set(pattern, match);
-  }
-  return match;
+function compiled(pattern: string): RE2JS {
+  // Patterns come from operators; the limit only prevents many edits from accumulating.
+  if (patterns.size > 1000) patterns.clear();
+  return getOrInsert(patterns, pattern, () => RE2JS.compile(pattern));
 }
 
 function codePoints(text: string): number {
