@@ -150,7 +150,6 @@ async function discardReplay(context: AdminContext, queue: ReplayQueue, epoch: n
     const what = kinds.map(([kind, count]) => `${number(count)} ${kind}`).join(', ');
     context.err(`warning: changes that had not reached the legacy service were discarded: ${what}\n`);
   }
-  await queue.forgetKeys(epoch);
 }
 
 async function judgeUntilReady(

@@ -39,7 +39,6 @@ const sendEntryAgain = script<[listing: string, fields: string, sender: string],
 const discardEntries = script<[count: number, epoch: number], AcceptedChange['kind'][]>(
   'cutover/replay/discard',
 );
-const forgetKeys = script<[epoch: number], number>('cutover/replay/forget_keys');
 
 export interface Acceptance {
   /** The public id of the API key. */
@@ -186,8 +185,8 @@ export function createReplayQueue(store: RedisClient, prefix: string) {
     drop: async (organizationId: string, id: string): Promise<boolean> =>
       (await store.hdel(replayAsideKey(baseOf(organizationId)), id)) === 1,
     /**
-     * Removes everything that waits, but not what is set aside; how much was discarded, by kind of change. Nothing if a
-     * later switch has raised the epoch, since this process was held up.
+     * Removes everything that waits, and the API keys of what is set aside; how much was discarded, by kind of change.
+     * Nothing if a later switch has raised the epoch, since this process was held up.
      */
     discard: async (epoch: number): Promise<Record<AcceptedChange['kind'], number>> => {
       const counts = { put: 0, ban: 0, remove: 0, overwrite: 0 };
@@ -202,12 +201,6 @@ export function createReplayQueue(store: RedisClient, prefix: string) {
         await Promise.all(ids.map(discardIn));
       }
       return counts;
-    },
-    /** After the mode has left reverse: removes the API keys of what is set aside, and what is left of empty queues. */
-    forgetKeys: async (epoch: number): Promise<void> => {
-      for await (const ids of organizations()) {
-        await Promise.all(ids.map((id) => forgetKeys(store, baseOf(id), epoch)));
-      }
     },
   };
 }

@@ -286,7 +286,6 @@ describe('the queue', () => {
     await removeDenied(await byAdmin(), ['a']);
     expect(await queue.discard(0)).toEqual({ put: 2, ban: 0, remove: 1, overwrite: 1 });
     expect(await waiting()).toEqual([]);
-    await queue.forgetKeys(0);
     expect(await store.keys(`${base}cutover:*`)).toEqual([]);
     expect(await store.zrange(unreferencedPicturesKey(base), '0', '-1')).toEqual(['one.png']);
   });
@@ -339,7 +338,7 @@ describe('a change that was set aside', () => {
 
   test('keeps no API key once the mode has left reverse', async () => {
     await setAside();
-    await queue.forgetKeys(0);
+    await queue.discard(0);
     const [listed] = await queue.listSetAside(organizationId);
     expect(listed).toMatchObject({ sealedKey: '', change: { kind: 'put', username: 'Ada' } });
     expect(listed && credentials.open(listed)).toBeUndefined();

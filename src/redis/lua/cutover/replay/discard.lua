@@ -1,6 +1,7 @@
 #!lua
 -- @include replay
--- Removes the oldest entries of the queue unsent.
+-- Removes the oldest entries of the queue unsent; after the last one, the queue, which keys were refused, and the API
+-- keys of changes that are set aside. For an organization whose changes are not queued any more.
 --
 -- their kinds
 
@@ -12,5 +13,14 @@ for _, entry in ipairs(redis.call('XRANGE', replay_key(), '-', '+', 'COUNT', mos
   local fields = queued_entry(entry[1])
   remove_entry(entry[1], fields)
   kinds[#kinds + 1] = fields.kind
+end
+if #kinds == tonumber(most) then return kinds end
+
+redis.call('DEL', replay_key(), replay_senders_key(), replay_refusals_key())
+local aside = redis.call('HGETALL', replay_aside_key())
+for i = 1, #aside, 2 do
+  local fields = cjson.decode(aside[i + 1])
+  fields.sealed = ''
+  redis.call('HSET', replay_aside_key(), aside[i], cjson.encode(fields))
 end
 return kinds
