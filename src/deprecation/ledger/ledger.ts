@@ -145,7 +145,8 @@ export function createLedger(store: RedisClient, prefix: string, options: Ledger
       hasTrouble = true;
     }
   };
-  let writing: Promise<void> = Promise.resolve();
+  // At once, so that an instance that dies before its first interval ends is known to have run.
+  let writing = attempt(Promise.resolve(), false);
   const flush = (closed = false): Promise<void> => (writing = attempt(writing, closed));
   const stopFlushing = repeat(() => flush(), flushMs);
 

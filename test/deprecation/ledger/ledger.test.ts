@@ -7,6 +7,7 @@ import { tallyLimits, type Call } from '../../../src/deprecation/ledger/tally.ts
 import { organizationsKey } from '../../../src/redis/keys.ts';
 import { scanKeys } from '../../../src/redis/connection/scan.ts';
 import { freshPrefix, startRedis } from '../../support/redis.ts';
+import { until } from '../../support/until.ts';
 import { useTestStore } from '../../support/use-store.ts';
 
 const log = createLog('silent');
@@ -265,6 +266,22 @@ describe('coverage', () => {
       [new Date('2027-03-03T00:00:00Z'), new Date('2027-03-03T01:01:00Z'), 'closed'],
     ]);
     expect(findGaps(alive, range, now)).toEqual([{ start: NOON, end: Date.parse('2027-03-01T22:00:00Z') }]);
+  });
+
+  test('has a gap where an instance crashed within its first flush interval', async () => {
+    const prefix = freshPrefix();
+    let now = NOON;
+    openLedger(prefix, { now: () => now });
+    const living = openLedger(prefix, { now: () => now });
+    await living.flush();
+    await until(async () => (await readCoverage(redis, prefix, { start: NOON, end: NOON + 1 })).length === 2);
+    now += 600_000;
+    await living.flush();
+    const range = { start: NOON, end: now };
+    expect(findGaps(await readCoverage(redis, prefix, range), range, now)).toEqual([
+      { start: NOON, end: NOON + 60_000 },
+    ]);
+    await living.close();
   });
 
   test('has a gap of one flush interval after a crash', async () => {
