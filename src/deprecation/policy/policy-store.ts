@@ -95,7 +95,8 @@ export async function readOperatorLayer(
 }
 
 export type Changed =
-  { kind: 'changed'; policy: DeprecationPolicy; version: number } | { kind: 'refused'; reasons: string[] };
+  | { kind: 'changed'; before: PolicyLayer; policy: DeprecationPolicy; version: number }
+  | { kind: 'refused'; reasons: string[] };
 
 /**
  * Edits the operator's layer and stores it, or refuses with the reasons and stores nothing. `defaults` are those of
@@ -120,9 +121,10 @@ export async function changePolicy(
     const edited = edit(stored.layer, defaults, now);
     if (edited.kind === 'refused') return edited;
     const next: OperatorPolicy = { version: stored.version + 1, changedAt: now, layer: edited.layer };
+    const policy = layerPolicy(...defaults, edited.layer);
     attempt = {
       text: toStored(next),
-      changed: { kind: 'changed', policy: layerPolicy(...defaults, edited.layer), version: next.version },
+      changed: { kind: 'changed', before: stored.layer, policy, version: next.version },
     };
     const read = text ?? '';
     if ((await compareAndSwap(store, key, read, attempt.text, 0)) === read) return attempt.changed;

@@ -130,14 +130,17 @@ async function clearPolicy(context: AdminContext, options: ClearOptions): Promis
     ],
   };
   if (Object.values(removals).flat().length > 0) return await change(context, clearInLayer(removals));
-  const { store, keyPrefix } = await context.open();
-  const stored = await readOperatorLayer(store, keyPrefix);
-  const before = formatSetOptions(stored?.layer ?? {}, Date.now());
-  const notes = before === '' ? [] : [`To undo: ${adminCommand} deprecation set ${before}`];
-  return await change(context, clearLayer, ...notes);
+  return await change(context, clearLayer, (before) => {
+    const words = formatSetOptions(before, Date.now());
+    return words === '' ? [] : [`To undo: ${adminCommand} deprecation set ${words}`];
+  });
 }
 
-async function change(context: AdminContext, edit: Edit, ...notes: string[]): Promise<Report> {
+async function change(
+  context: AdminContext,
+  edit: Edit,
+  notesOn: (before: PolicyLayer) => string[] = () => [],
+): Promise<Report> {
   const { store, keyPrefix } = await context.open();
   const changed = await changePolicy(store, keyPrefix, edit, {
     defaults: defaultsOf(context),
@@ -150,7 +153,7 @@ async function change(context: AdminContext, edit: Edit, ...notes: string[]): Pr
     });
   }
   const effect = 'The change takes effect on every instance within 5 seconds.';
-  return describe(changed.policy, changed.version, effect, ...notes);
+  return describe(changed.policy, changed.version, effect, ...notesOn(changed.before));
 }
 
 /** The layers below the operator's, lowest first. */

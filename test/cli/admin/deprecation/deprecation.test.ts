@@ -182,6 +182,20 @@ describe('deprecation clear', () => {
     expect(await show()).toEqual({ ...before, version: before.version + 2 });
   });
 
+  test('prints how to undo it even of what another operator sets at the same time', async () => {
+    await admin('deprecation clear');
+    const days = Array.from({ length: 9 }, (_, i) => `2029-01-0${i + 1}T00:00:00Z`);
+    const runs = days.map(async (day, i) => {
+      const set = admin(`deprecation set --brownout ${day}/PT30M`);
+      const cleared = i % 3 === 0 ? await admin('deprecation clear') : undefined;
+      expect((await set).code).toBe(0);
+      return cleared?.out ?? '';
+    });
+    const undo = (await Promise.all(runs)).flatMap((out) => /To undo: .*/.exec(out) ?? []).join();
+    const left = (await show()).brownouts.map(({ start }) => start);
+    for (const day of days) expect([...left, ...(undo.includes(day) ? [day] : [])]).toContain(day);
+  });
+
   test('removes a stored policy that is invalid, which other commands report and leave as it is', async () => {
     await store.set(policyKey(prefix), '{"layer":{"brownout":1}}');
     for (const command of ['show', 'set --sunset 2028-01-01', 'clear --sunset']) {
