@@ -2,13 +2,19 @@ import { groupBy } from '../../../lib/collections/group-by.ts';
 import { inBatches } from '../../../lib/collections/batches.ts';
 import { identityOf } from '../../analysis/identity.ts';
 import { createPartitions, partitionFor } from '../../analysis/partitions.ts';
-import { separator } from '../../analysis/sorter.ts';
 import type { Entity, RecordOf } from '../../records/records.ts';
 import type { MigrationContext } from '../context.ts';
 import type { Organization } from '../organizations.ts';
 import { dry } from '../scripts.ts';
 import { removeRecords } from '../stored/remove.ts';
-import { scanRecords, type OnOtherKey, type StoredRecord } from '../stored/scan.ts';
+import {
+  groupOf,
+  lineOf,
+  recordsOf,
+  scanRecords,
+  type OnOtherKey,
+  type StoredRecord,
+} from '../stored/scan.ts';
 
 /** A record that Redis has and the source has not. */
 interface Extra extends StoredRecord {
@@ -37,10 +43,9 @@ export function createExtras(context: MigrationContext, entities: readonly Entit
   const lines = createPartitions(context.workspace);
   const stored = new Map<Entity, number>();
   let noted = 0;
-  const note = (entity: Entity, id: string, key: string, side: string): void => {
-    // References hold the one control character that lines must not.
-    const record = entity + separator + id + separator + key.replaceAll('\n', '\u0002');
-    lines.add(partitionFor(record), side + record);
+  const note = (record: StoredRecord, side: string): void => {
+    const line = lineOf(record);
+    lines.add(partitionFor(line), side + line);
   };
 
   function* missing(): Generator<string> {
@@ -57,31 +62,25 @@ export function createExtras(context: MigrationContext, entities: readonly Entit
     }
   }
 
-  const recordOf = async (line: string): Promise<StoredRecord> => {
-    const [entity, id = '', key = ''] = line.split(separator);
-    const organization = await context.organizations.find(id);
-    return { entity: entity as Entity, organization, key: key.replaceAll('\u0002', '\n') };
-  };
-
   return {
     stored,
     note: (entity, organization, record) => {
       noted += 1;
-      note(entity, organization.id, identityOf(entity, record, organization), inSource);
+      note({ entity, organization, key: identityOf(entity, record, organization) }, inSource);
     },
     find: async function* (among, onOtherKey) {
       let found = 0;
-      for await (const { entity, organization, key } of scanRecords(context, entities, among, onOtherKey)) {
+      for await (const record of scanRecords(context, entities, among, onOtherKey)) {
+        const { entity } = record;
         if (entity !== 'organizations') stored.set(entity, (stored.get(entity) ?? 0) + 1);
         // Redis should hold about as much as the source has.
         found += 1;
         if (found % 1000 === 0) context.progress.advance('reading Redis', 1000, Math.min(1, found / noted));
-        note(entity, organization.id, key, inRedis);
+        note(record, inRedis);
       }
       for (const batch of inBatches(missing(), { size: lookedUpAtOnce })) {
-        const records = await Promise.all(batch.map(recordOf));
-        const groups = groupBy(records, ({ entity, organization }) => entity + separator + organization.id);
-        const extras = [...groups.values()].map(async (own) => await withOrigin(context, own));
+        const groups = [...groupBy(batch, groupOf).values()];
+        const extras = groups.map(async (own) => await withOrigin(context, own));
         yield* (await Promise.all(extras)).flat();
       }
     },
@@ -89,7 +88,12 @@ export function createExtras(context: MigrationContext, entities: readonly Entit
 }
 
 /** Records of one entity and organization: what a prune would leave there was written here. */
-async function withOrigin(context: MigrationContext, records: readonly StoredRecord[]): Promise<Extra[]> {
-  const areRemovable = await removeRecords(context, records, dry);
-  return records.map((record, position) => ({ ...record, isLocal: areRemovable[position] !== true }));
+async function withOrigin(
+  context: MigrationContext,
+  lines: readonly [string, ...string[]],
+): Promise<Extra[]> {
+  const group = await recordsOf(context, lines);
+  const areRemovable = await removeRecords(context, group, dry);
+  const { entity, organization, keys } = group;
+  return keys.map((key, position) => ({ entity, organization, key, isLocal: !areRemovable[position] }));
 }

@@ -5,14 +5,14 @@ import { createTextFile } from '../../../lib/files/text-file.ts';
 import { apiKeyKey } from '../../../redis/keys.ts';
 import { listOrganizations } from '../../../redis/organizations.ts';
 import type { MigrationContext } from '../context.ts';
-import { byCodeUnits, createSorter, separator } from '../../analysis/sorter.ts';
+import { byCodeUnits, createSorter } from '../../analysis/sorter.ts';
 import { exportRemedy, openExportFolder } from './export-folder.ts';
 import { MigrationError, UsageError } from '../issues.ts';
 import type { Organization } from '../organizations.ts';
 import type { Entity, RecordOf } from '../../records/records.ts';
 import type { ManifestEntry } from '../../sources/files/manifest.ts';
 import { readRecords } from '../stored/read.ts';
-import { scanRecords } from '../stored/scan.ts';
+import { groupOf, lineOf, recordsOf, scanRecords } from '../stored/scan.ts';
 
 const readAtOnce = 50;
 
@@ -58,7 +58,7 @@ async function writeEntity(
   const hash = createHash('sha256');
   let count = 0;
   try {
-    for await (const records of recordsOf(context, entity, among)) {
+    for await (const records of recordsInOrder(context, entity, among)) {
       context.signal.throwIfAborted();
       for (const record of records) {
         const line = `${JSON.stringify(record)}\n`;
@@ -97,23 +97,20 @@ async function organizationsIn(
 }
 
 /** An entity's records in order, some at a time. */
-async function* recordsOf(
+async function* recordsInOrder(
   context: MigrationContext,
   entity: Entity,
   among: ReadonlyMap<string, Organization>,
 ): AsyncGenerator<RecordOf[Entity][]> {
   const sorter = createSorter(context.workspace);
   let [found, done] = [0, 0];
-  for await (const { organization, key } of scanRecords(context, [entity], among)) {
-    sorter.add(organization.id + separator + key.replace('\n', '\u0002'));
+  for await (const record of scanRecords(context, [entity], among)) {
+    sorter.add(lineOf(record));
     found += 1;
   }
   const lines = withoutRepeated(sorter.sorted());
-  const idOf = (line: string): string => line.slice(0, line.indexOf(separator));
-  for (const batch of inBatches(lines, { size: readAtOnce, kindOf: idOf })) {
-    const organization = await context.organizations.find(idOf(batch[0]));
-    const { length } = organization.id;
-    const keys = batch.map((line) => line.slice(length + 1).replace('\u0002', '\n'));
+  for (const batch of inBatches(lines, { size: readAtOnce, kindOf: groupOf })) {
+    const { organization, keys } = await recordsOf(context, batch);
     const stored = await readRecords(context, entity, organization, keys);
     const records =
       entity === 'api-keys' ? await withoutRevoked(context, organization, keys, stored) : stored;

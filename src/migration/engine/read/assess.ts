@@ -102,8 +102,8 @@ export async function assessSource(
         return undefined;
       const organization = await context.organizations.find(organizationId);
       const username = await context.store.hget(profileKey(organization.base, userId), 'u');
-      const user = { entity: 'profiles', organization, key: userId } as const;
-      const [isRemovable] = await removeRecords(context, [user], dry);
+      const user = { entity: 'profiles', organization, keys: [userId] } as const;
+      const [isRemovable] = await removeRecords(context, user, dry);
       return isRemovable === true ? (username ?? undefined) : undefined;
     },
   });

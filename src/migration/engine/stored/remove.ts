@@ -3,12 +3,7 @@ import { profileKey } from '../../../redis/keys.ts';
 import type { MigrationContext } from '../context.ts';
 import { migratePrune } from '../scripts.ts';
 import { withCurrentIndex } from '../current-index.ts';
-import type { StoredRecord } from './scan.ts';
-
-export type RemoveContext = Pick<
-  MigrationContext,
-  'store' | 'organizations' | 'epoch' | 'snapshotAt' | 'marksFrom'
->;
+import type { StoredGroup } from './scan.ts';
 
 /**
  * Removes records of one entity and organization, except what was written here, through the bridge or by its operator,
@@ -16,21 +11,16 @@ export type RemoveContext = Pick<
  * removed; with the claim `dry`, whether it would be.
  */
 export async function removeRecords(
-  context: RemoveContext,
-  records: readonly StoredRecord[],
+  context: MigrationContext,
+  { entity, organization, keys }: StoredGroup,
   claim: string,
 ): Promise<boolean[]> {
   const { store, epoch, snapshotAt = '', marksFrom } = context;
-  const [first] = records;
-  if (first === undefined) return [];
-  const { entity, organization } = first;
   const { base } = organization;
   const names =
-    entity === 'profiles'
-      ? await Promise.all(records.map(({ key }) => store.hget(profileKey(base, key), 'u')))
-      : [];
+    entity === 'profiles' ? await Promise.all(keys.map((key) => store.hget(profileKey(base, key), 'u'))) : [];
   const [, outcomes] = await withCurrentIndex({ ...context, organization }, async () => {
-    const rows = records.map(({ key }, position) => {
+    const rows = keys.map((key, position) => {
       if (entity === 'collections') return key.split('\u0003');
       const name = names[position] ?? '';
       return entity === 'profiles'

@@ -8,12 +8,11 @@ import {
   settingsKey,
 } from '../../../redis/keys.ts';
 import { scanKeys, scanMembers, scanPairs } from '../../../redis/connection/scan.ts';
+import { separator } from '../../analysis/sorter.ts';
 import type { Entity } from '../../records/records.ts';
 import type { MigrationContext } from '../context.ts';
 import type { Issue } from '../issues.ts';
 import type { Organization } from '../organizations.ts';
-
-type ScanContext = Pick<MigrationContext, 'store' | 'prefix' | 'signal'>;
 
 /** A record in Redis. */
 export interface StoredRecord {
@@ -21,6 +20,34 @@ export interface StoredRecord {
   organization: Organization;
   /** As identityOf gives it. */
   key: string;
+}
+
+/** A record as a line, which sorts by entity, organization and key. */
+export function lineOf({ entity, organization, key }: StoredRecord): string {
+  // References hold the one control character that lines must not.
+  return entity + separator + organization.id + separator + key.replaceAll('\n', '\u0002');
+}
+
+/** The part of a line that says the entity and the organization. */
+export function groupOf(line: string): string {
+  return line.slice(0, line.lastIndexOf(separator));
+}
+
+/** Records of one entity and organization. */
+export interface StoredGroup {
+  entity: Entity;
+  organization: Organization;
+  keys: readonly string[];
+}
+
+/** The records of lines of one group. */
+export async function recordsOf(
+  { organizations }: MigrationContext,
+  lines: readonly [string, ...string[]],
+): Promise<StoredGroup> {
+  const [entity, id = ''] = lines[0].split(separator);
+  const keys = lines.map((line) => line.slice(line.lastIndexOf(separator) + 1).replaceAll('\u0002', '\n'));
+  return { entity: entity as Entity, organization: await organizations.find(id), keys };
 }
 
 /** Gets keys of an organization that hold no record: what follows the organization's base. */
@@ -35,7 +62,7 @@ const isKind = (entity: Entity): entity is keyof typeof kinds => entity in kinds
  * perhaps twice.
  */
 export async function* scanRecords(
-  context: ScanContext,
+  context: MigrationContext,
   entities: readonly Entity[],
   among: ReadonlyMap<string, Organization>,
   onOtherKey?: OnOtherKey,
@@ -80,7 +107,7 @@ export async function* scanRecords(
 
 /** Keys of these organizations, each with what follows the organization's base. */
 async function* scanOrganizations(
-  { store, prefix, signal }: ScanContext,
+  { store, prefix, signal }: MigrationContext,
   among: ReadonlyMap<string, Organization>,
   kind = '',
 ): AsyncGenerator<{ organization: Organization; rest: string }> {

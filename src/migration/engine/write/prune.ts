@@ -1,13 +1,13 @@
 import { inBatches } from '../../../lib/collections/batches.ts';
 import { counted, number } from '../../../lib/numbers.ts';
-import { createSorter, separator, type Sorter } from '../../analysis/sorter.ts';
+import { createSorter, type Sorter } from '../../analysis/sorter.ts';
 import { entityNames, type Entity } from '../../records/records.ts';
 import type { MigrationContext } from '../context.ts';
 import type { Extras } from '../compare/extras.ts';
 import type { Organization } from '../organizations.ts';
 import type { Reading } from '../read/reading.ts';
 import { removeRecords } from '../stored/remove.ts';
-import { aboutStored } from '../stored/scan.ts';
+import { aboutStored, groupOf, lineOf, recordsOf } from '../stored/scan.ts';
 
 /** What a prune is to remove. */
 export interface PrunePlan {
@@ -20,9 +20,6 @@ export interface PrunePlan {
   /** The records to remove, as lines. */
   records: Sorter;
 }
-
-/** A record to remove, as JSON. */
-type Line = [entity: Entity, organizationId: string, key: string];
 
 /** Records that were removed, by entity. */
 export type Pruned = ReadonlyMap<Entity, number>;
@@ -46,7 +43,7 @@ export async function planPrune(
   const spared = new Map<Entity, number>();
   const records = createSorter(context.workspace);
   for await (const extra of extras.find(among)) {
-    const { entity, organization, key } = extra;
+    const { entity } = extra;
     if (extra.isLocal || entity === 'organizations') continue;
     const invalid = reading.invalid.get(entity) ?? 0;
     if (invalid > 0) {
@@ -54,7 +51,7 @@ export async function planPrune(
       continue;
     }
     toRemove.set(entity, (toRemove.get(entity) ?? 0) + 1);
-    records.add(JSON.stringify([entity, organization.id, key] satisfies Line));
+    records.add(lineOf(extra));
     const detail = 'is not in the source: --prune removes it';
     context.issues.add({ ...aboutStored(extra), reason: 'to-prune', detail });
   }
@@ -88,22 +85,15 @@ export async function prune(context: MigrationContext, plan: PrunePlan, claim: s
   const removed = new Map<Entity, number>();
   const all = sumOf(plan.toRemove);
   let done = 0;
-  const limits = { size: prunedAtOnce, kindOf: ([entity, id]: Line) => entity + separator + id };
-  for (const batch of inBatches(parsed(plan.records.sorted()), limits)) {
+  for (const batch of inBatches(plan.records.sorted(), { size: prunedAtOnce, kindOf: groupOf })) {
     if (context.signal.aborted) break;
-    const [[entity, id]] = batch;
-    const organization = await context.organizations.find(id);
-    const records = batch.map(([, , key]) => ({ entity, organization, key }));
-    const count = (await removeRecords(context, records, claim)).filter(Boolean).length;
-    removed.set(entity, (removed.get(entity) ?? 0) + count);
+    const group = await recordsOf(context, batch);
+    const count = (await removeRecords(context, group, claim)).filter(Boolean).length;
+    removed.set(group.entity, (removed.get(group.entity) ?? 0) + count);
     done += batch.length;
     context.progress.advance('pruning', count, done / all);
   }
   return removed;
-}
-
-function* parsed(lines: Iterable<string>): Generator<Line> {
-  for (const line of lines) yield JSON.parse(line) as Line;
 }
 
 function sumOf(counts: ReadonlyMap<Entity, number>): number {
