@@ -53,7 +53,7 @@ export async function apply(environment: CliEnvironment, choice: ApplyChoice): P
     const isFine = kind === 'applied' && (chosen.scope.onConflict !== 'abort' || late === 0);
     const writingSeconds = applied.writingMs / 1000;
     return {
-      title: titleOf(applied, chosen.source.name),
+      title: titleOf(applied, `run ${chosen.run} from ${chosen.source.name}`),
       parts: [
         figuresTable(figures),
         listIssues(issues, isWritten ? 'Refused:' : 'Problems:', problems),
@@ -91,11 +91,10 @@ export async function apply(environment: CliEnvironment, choice: ApplyChoice): P
   });
 }
 
-function titleOf({ kind, run, isResumed }: Applied, source: string): string {
-  const where = `run ${run} from ${source}`;
-  if (kind === 'interrupted') return `Stopped ${where} cleanly.`;
-  if (kind !== 'applied') return `Nothing was written by ${where}; this is what it found.`;
-  return `Applied ${where}${isResumed ? ', resuming where it had stopped' : ''}.`;
+function titleOf({ kind, isResumed }: Applied, run: string): string {
+  if (kind === 'interrupted') return `Stopped ${run} cleanly.`;
+  if (kind !== 'applied') return `Nothing was written by ${run}; this is what it found.`;
+  return `Applied ${run}${isResumed ? ', resuming where it had stopped' : ''}.`;
 }
 
 async function copy(

@@ -20,7 +20,6 @@ import { writeEntries } from './write/write.ts';
 export interface Applied {
   /** Nothing was written where it was refused: for problems of records, or for what a prune would remove. */
   kind: 'applied' | 'refused' | 'prune-refused' | 'interrupted';
-  run: string;
   /** Whether it went on with a round that was broken off. */
   isResumed: boolean;
   /** Whether all rows were read, rather than those that have changed. */
@@ -102,7 +101,6 @@ async function applyLocked(
     const startedAt = Date.now();
     const outcome = (kind: Applied['kind']): Applied => ({
       kind,
-      run,
       isResumed,
       isFull,
       assessment,

@@ -75,7 +75,7 @@ export interface Issues {
 /** Collects issues; with `path`, each goes to that file as a line of JSON. */
 export function openIssues(path?: string): Issues {
   const file = path === undefined ? undefined : openReport(path);
-  const counts = new Map<Entity, Map<Reason, number>>();
+  const counts: Partial<Record<Entity, Partial<Record<Reason, number>>>> = {};
   const examples: Issue[] = [];
   const denied = new Set<string>();
   const invalid = new Map<string, { count: number; example: Issue }>();
@@ -86,9 +86,9 @@ export function openIssues(path?: string): Issues {
         if (denied.has(name)) return;
         if (denied.size < remembered) denied.add(name);
       }
-      const own = counts.get(issue.entity) ?? new Map<Reason, number>();
-      const count = (own.get(issue.reason) ?? 0) + 1;
-      counts.set(issue.entity, own.set(issue.reason, count));
+      const own = (counts[issue.entity] ??= {});
+      const count = (own[issue.reason] ?? 0) + 1;
+      own[issue.reason] = count;
       if (count <= shown) examples.push(issue);
       if (issue.reason === 'invalid') {
         // Values differ from row to row; the kind of mistake does not.
@@ -101,17 +101,15 @@ export function openIssues(path?: string): Issues {
     },
     count: (reasons, entity) => {
       let sum = 0;
-      for (const [of, own] of counts) {
-        if (entity !== undefined && of !== entity) continue;
-        for (const reason of [reasons].flat()) sum += own.get(reason) ?? 0;
-      }
+      for (const own of entity === undefined ? Object.values(counts) : [counts[entity] ?? {}])
+        for (const reason of [reasons].flat()) sum += own[reason] ?? 0;
       return sum;
     },
     mostCommonInvalid: (entity) => {
       const own = [...invalid.values()].filter(({ example }) => example.entity === entity);
       return own.sort((one, other) => other.count - one.count)[0];
     },
-    counts: () => Object.fromEntries([...counts].map(([entity, own]) => [entity, Object.fromEntries(own)])),
+    counts: () => counts,
     examples: () => examples,
     close: () => file?.close(),
   };

@@ -12,13 +12,7 @@ import { createExtras } from './compare/extras.ts';
 import { organizationsOf } from './organizations.ts';
 import { planPrune, type PrunePlan } from './write/prune.ts';
 
-export interface Plan {
-  assessment: Assessment;
-  pruning: PrunePlan | undefined;
-  /** The first few records of each entity that would be changed, with the fields. */
-  changes: Change[];
-}
-
+/** A record that would be changed, with the fields. */
 export interface Change {
   entity: Entity;
   where: string;
@@ -40,7 +34,7 @@ export async function makePlan(
   { scope, run }: Chosen,
   context: MigrationContext,
   choice: PruneChoice,
-): Promise<Plan> {
+): Promise<{ assessment: Assessment; pruning: PrunePlan | undefined; changes: Change[] }> {
   context.progress.begin(choice.prune === true ? 2 : 1);
   const { assessment, pruning } = await assess(scope, context, run, choice);
   context.signal.throwIfAborted();
@@ -97,12 +91,7 @@ export async function assess(
   }: PruneChoice & Pick<AssessChoice, 'load' | 'onAccepted'>,
 ): Promise<{ assessment: Assessment; pruning: PrunePlan | undefined }> {
   const extras = isPruning ? createExtras(context, scope.entities) : undefined;
-  const assessment = await assessSource(scope, context, {
-    phase: 'reading',
-    extras,
-    isPruning,
-    ...loading,
-  });
+  const assessment = await assessSource(scope, context, { extras, ...loading });
   if (extras === undefined || context.signal.aborted) return { assessment, pruning: undefined };
   context.progress.next();
   const among = await organizationsOf(context, await runOrganizations(context, run), scope.organizationId);

@@ -1,10 +1,9 @@
 import { expect, test } from '@jest/globals';
 import { closeRedis } from '../../../src/redis/connection/connect.ts';
-import { createOrganizations } from '../../../src/migration/engine/organizations.ts';
-import { dry } from '../../../src/migration/engine/scripts.ts';
 import { putRecords } from '../../../src/migration/engine/write/put.ts';
 import { startRedis } from '../../support/redis.ts';
 import { openTestStore } from '../../support/store.ts';
+import { createTestContext } from '../context.ts';
 import { createTool, writeSource } from '../tool.ts';
 
 test('an unknown reply of a script is an error, not a success', async () => {
@@ -12,23 +11,14 @@ test('an unknown reply of a script is an error, not a success', async () => {
   const store = await openTestStore();
   try {
     store.evalsha = () => Promise.resolve(['postponed']);
-    const organizations = createOrganizations(store, prefix);
-    const context = {
-      store,
-      organizations,
-      pictureUrlPrefix: '',
-      epoch: 0,
-      marksFrom: 0,
-      trustsSource: false,
-      snapshotAt: undefined,
-    };
+    const context = createTestContext(store, prefix);
     const record = {
       organizationId: 'acme',
       datasourceId: 'd',
       objectDefinitionId: 'o',
       url: 'https://x.example',
     };
-    await expect(putRecords(context, 'objects', [{ record }], dry)).rejects.toThrow(
+    await expect(putRecords(context, 'objects', [{ record }], 'r\n0\n1')).rejects.toThrow(
       'Redis gave an unknown reply for objects ("postponed")',
     );
   } finally {

@@ -6,22 +6,16 @@ import { warnings } from '../../../migration/engine/issues.ts';
 import type { Reading } from '../../../migration/engine/read/reading.ts';
 import type { Entity } from '../../../migration/records/records.ts';
 
+/** What they mean is in src/migration/README.md. */
 const names = [
-  /** Rows of the source, readable or not. */
   'read',
   'created',
   'updated',
-  /** Already in Redis, field by field. */
   'unchanged',
-  /** Left as they are in Redis, because they were changed through the bridge or are newer there. */
   'kept',
-  /** Rows that another row with the same identity supersedes. */
   'duplicates',
-  /** Rows that are not valid records. */
   'invalid',
-  /** Usernames wanted by two users. */
   'conflicts',
-  /** Records that are not written. */
   'refused',
   'warnings',
 ] as const;

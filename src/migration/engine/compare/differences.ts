@@ -7,7 +7,7 @@ import type { Entity, RecordOf } from '../../records/records.ts';
 import { organizationRecord, organizationSettings, profileFields } from '../../records/stored.ts';
 import type { MigrationContext } from '../context.ts';
 import { byOrganization, type Organization } from '../organizations.ts';
-import { readProfiles, readRecords, type ReadContext } from '../stored/read.ts';
+import { readProfiles, readRecords } from '../stored/read.ts';
 
 /** A field in which Redis and the source differ; undefined for an absent value. */
 export interface Difference {
@@ -21,7 +21,7 @@ export interface Difference {
  * agree has one difference where the name index does not lead to its user: that of the field `name index`.
  */
 export async function differencesOf<E extends Entity>(
-  context: ReadContext & Pick<MigrationContext, 'organizations'>,
+  context: MigrationContext,
   entity: E,
   items: readonly { readonly record: RecordOf[E] }[],
 ): Promise<Difference[][]> {
@@ -61,7 +61,7 @@ export function shown(field: string, value: unknown): string {
 }
 
 async function compareProfiles(
-  context: ReadContext,
+  context: MigrationContext,
   organization: Organization,
   records: readonly RecordOf['profiles'][],
 ): Promise<Difference[][]> {

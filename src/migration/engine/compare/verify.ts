@@ -4,7 +4,6 @@ import type { Entity, RecordOf } from '../../records/records.ts';
 import type { Scope } from '../../sources/scope.ts';
 import type { Decided } from '../../analysis/spool.ts';
 import { assessSource, entriesToWrite } from '../read/assess.ts';
-import type { Reading } from '../read/reading.ts';
 import type { MigrationContext } from '../context.ts';
 import { describeDifferences, differencesOf, type Difference } from './differences.ts';
 import { createExtras, type Extras } from './extras.ts';
@@ -42,7 +41,7 @@ export async function verify(
   const { issues } = context;
   const extras = createExtras(context, scope.entities);
   context.progress.begin(2);
-  const assessment = await assessSource(scope, context, { phase: 'verifying', keepsDiffering: true, extras });
+  const assessment = await assessSource(scope, context, { isVerifying: true, extras });
   context.signal.throwIfAborted();
   const compared = new Map<Entity, number>();
   const entries = entriesToWrite(context, assessment, { withDiffering: true });
@@ -50,16 +49,16 @@ export async function verify(
   for (const batch of inBatches(entries, limits)) await reportEntries(context, batch);
 
   context.progress.next();
-  const { read, invalid } = assessment.reading;
+  const { read } = assessment.reading;
   const among = await organizationsOf(context, past, scope.organizationId);
-  const indexed = await reportExtras(context, extras, among, { scope, invalid });
+  const indexed = await reportExtras(context, extras, among, scope);
 
   let sum = 0;
   for (const entity of scope.entities) {
     const rows = read.get(entity) ?? 0;
     sum += rows;
     const { duplicate, refused } = context.tallies.of(entity);
-    compared.set(entity, rows - (invalid.get(entity) ?? 0) - duplicate - refused);
+    compared.set(entity, rows - issues.count('invalid', entity) - duplicate - refused);
   }
   const differences = issues.count(hasAccepted ? differing : [...differing, ...problems]);
   return { compared, stored: extras.stored, indexed, read: sum, differences };
@@ -76,9 +75,8 @@ async function reportEntries(
   for (const [position, { entity, record, where }] of entries.entries()) {
     const { outcome = 'unchanged', holder } = results[position] ?? {};
     const found = differences[position] ?? [];
-    const { reason, detail } = judge(record, outcome, found, holder);
-    if (reason === undefined) continue;
-    context.issues.add({ entity, reason, where, detail, ...subjectOf(record) });
+    const finding = judge(record, outcome, found, holder);
+    if (finding !== undefined) context.issues.add({ entity, where, ...finding, ...subjectOf(record) });
   }
 }
 
@@ -87,7 +85,7 @@ function judge(
   outcome: Decided['outcome'],
   differences: readonly Difference[],
   holder: string | undefined,
-): { reason: Reason | undefined; detail: string } {
+): { reason: Reason; detail: string } | undefined {
   const fields = describeDifferences(differences);
   switch (outcome) {
     case 'created':
@@ -104,7 +102,7 @@ function judge(
       return { reason: 'different', detail };
     }
     default:
-      return { reason: undefined, detail: '' };
+      return undefined;
   }
 }
 
@@ -116,7 +114,7 @@ async function reportExtras(
   context: MigrationContext,
   extras: Extras,
   among: ReadonlyMap<string, Organization>,
-  { scope, invalid }: { scope: Scope; invalid: Reading['invalid'] },
+  scope: Scope,
 ): Promise<number> {
   const { issues } = context;
   let indexed = 0;
@@ -131,7 +129,7 @@ async function reportExtras(
     const withIndex = scope.entities.includes('profiles') ? onOtherKey : undefined;
     for await (const extra of extras.find(among, withIndex)) {
       const { entity, isLocal } = extra;
-      const mayBeInvalid = (invalid.get(entity) ?? 0) > 0;
+      const mayBeInvalid = issues.count('invalid', entity) > 0;
       const absent = `is not in the source${mayBeInvalid ? ', unless it is one of its invalid rows' : ''}`;
       issues.add({
         ...aboutStored(extra),

@@ -9,7 +9,7 @@ import type { Entity, RecordOf } from '../../records/records.ts';
 import type { Scope } from '../../sources/scope.ts';
 import { organizationSettings } from '../../records/stored.ts';
 import type { MigrationContext } from '../context.ts';
-import { subjectOf } from '../issues.ts';
+import { problems, subjectOf } from '../issues.ts';
 import { isLoaded, type Load } from '../load/load.ts';
 import { readSource, type Item, type ReadHandlers, type Reading } from './reading.ts';
 import type { Extras } from '../compare/extras.ts';
@@ -29,16 +29,16 @@ export interface Assessment {
 }
 
 export interface AssessChoice {
-  phase: string;
   /** Where records of organizations go that Redis does not know yet; without it they are compared as all others. */
   load?: Load | undefined;
   onAccepted?: ReadHandlers['onAccepted'];
   /** Where the identities of all records are noted, to find what Redis has besides. */
   extras?: Extras | undefined;
-  /** Whether what Redis no longer needs is pruned, so that its usernames become free. */
-  isPruning?: boolean | undefined;
-  /** Whether to include records that differ but stay as they are in Redis. */
-  keepsDiffering?: boolean | undefined;
+  /**
+   * Whether to include records that differ but stay as they are in Redis. Otherwise extras are pruned, so that their
+   * usernames become free.
+   */
+  isVerifying?: boolean | undefined;
 }
 
 /**
@@ -49,17 +49,16 @@ export interface AssessChoice {
 export async function assessSource(
   scope: Scope,
   context: MigrationContext,
-  { phase, load, onAccepted, extras, ...choice }: AssessChoice,
+  { load, onAccepted, extras, isVerifying = false }: AssessChoice,
 ): Promise<Assessment> {
   const { issues, tallies, progress, signal } = context;
-  const { isPruning = false, keepsDiffering = false } = choice;
   const spool = createSpool(context.workspace);
   const isSettled = (outcome: Outcome): boolean =>
-    outcome === 'unchanged' || (!keepsDiffering && (outcome === 'kept' || outcome === 'newer'));
+    outcome === 'unchanged' || (!isVerifying && (outcome === 'kept' || outcome === 'newer'));
   const compare = async (entity: Entity, items: readonly Item[]): Promise<void> => {
     if (items.length === 0) return;
     for (const { organization, record } of items) extras?.note(entity, organization, record);
-    const results = await compareWithRedis(context, entity, items);
+    const results = await putRecords(context, entity, items, dry);
     for (const [position, item] of items.entries()) {
       const { seq, record, isRepeated } = item;
       const result = results[position] ?? { outcome: 'created' };
@@ -81,14 +80,14 @@ export async function assessSource(
     return settleAll([load.take(entity, toLoad, spool), compare(entity, others)]);
   };
   progress.next();
-  const onInvalid = (entity: Entity): void => tallies.add(entity, undefined, 'invalid');
+  const phase = isVerifying ? 'verifying' : 'reading';
   const onOrganization = load?.begin;
-  const reading = await readSource(scope, context, { phase, onOrganization, take, onInvalid, onAccepted });
+  const reading = await readSource(scope, context, { phase, onOrganization, take, onAccepted });
   const assessment = (renames: Rename[]): Assessment => ({
     reading,
     spool,
     renames,
-    problems: issues.count('invalid') + issues.count('username-conflict'),
+    problems: issues.count(problems),
   });
   if (signal.aborted) return assessment([]);
   if (load !== undefined) progress.next();
@@ -97,9 +96,8 @@ export async function assessSource(
   const renames = await decideNames(context, spool, {
     onConflict: scope.onConflict,
     usernameToPrune: async (organizationId, userId) => {
-      const isReadable = (reading.invalid.get('profiles') ?? 0) === 0;
-      if (!isPruning || !isReadable || reading.seen.has(namespaceOf('profiles', organizationId), userId))
-        return undefined;
+      const isPruning = extras !== undefined && !isVerifying && issues.count('invalid', 'profiles') === 0;
+      if (!isPruning || reading.seen.has(namespaceOf('profiles', organizationId), userId)) return undefined;
       const organization = await context.organizations.find(organizationId);
       const username = await context.store.hget(profileKey(organization.base, userId), 'u');
       const user = { entity: 'profiles', organization, keys: [userId] } as const;
@@ -108,19 +106,6 @@ export async function assessSource(
     },
   });
   return assessment(renames);
-}
-
-async function compareWithRedis(
-  context: MigrationContext,
-  entity: Entity,
-  items: readonly Item[],
-): Promise<Result[]> {
-  const known = items.filter(({ organization }) => organization.exists);
-  if (known.length === 0) return items.map(() => ({ outcome: 'created' }));
-  const results = await putRecords(context, entity, known, dry);
-  if (known.length === items.length) return results;
-  const found = new Map(known.map((item, position) => [item, results[position]]));
-  return items.map((item) => found.get(item) ?? { outcome: 'created' });
 }
 
 /** What only Redis can say about a record that is taken as it is. */

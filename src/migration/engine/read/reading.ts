@@ -49,8 +49,6 @@ export class Item<E extends Entity = Entity> {
 export interface Reading {
   /** Rows, by entity. */
   read: Map<Entity, number>;
-  /** Rows that are not records, by entity. */
-  invalid: Map<Entity, number>;
   /** Every record's identity. */
   seen: Seen;
   /** The identities that occurred more than once. */
@@ -66,8 +64,6 @@ export interface ReadHandlers {
   onOrganization?: ((organization: Organization) => Promise<void> | undefined) | undefined;
   /** Gets every record, some at a time; several calls are in progress at once, except for repeated identities. */
   take: (entity: Entity, items: readonly Item[]) => Promise<unknown>;
-  /** Called for every row that is not a record. */
-  onInvalid?: ((entity: Entity) => void) | undefined;
   /**
    * Called in order when records were accepted: rows of the whole source up to there, and the entity's share, 0 to 1.
    */
@@ -85,12 +81,11 @@ const aheadAllowed = 24 * 60 * 60_000;
 export async function readSource(
   scope: Scope,
   context: MigrationContext,
-  { phase, onOrganization, take, onInvalid, onAccepted }: ReadHandlers,
+  { phase, onOrganization, take, onAccepted }: ReadHandlers,
 ): Promise<Reading> {
-  const { issues, organizations, progress, signal } = context;
+  const { issues, tallies, organizations, progress, signal } = context;
   const reading: Reading = {
     read: new Map(),
-    invalid: new Map(),
     seen: createSeen(),
     repeated: createSeen(),
     newest: 0,
@@ -100,7 +95,6 @@ export async function readSource(
   let before = 0;
   const readEntity = async (entity: Entity, pool: OrderedPool): Promise<void> => {
     let read = 0;
-    let invalid = 0;
     let [lastId, namespace] = ['', ''];
     for await (const batch of scope.source.read(entity, scope)) {
       if (signal.aborted) break;
@@ -111,8 +105,7 @@ export async function readSource(
         index += 1;
         if (!row.ok) {
           const { ok: _, reason: detail, ...names } = row;
-          invalid += 1;
-          onInvalid?.(entity);
+          tallies.add(entity, undefined, 'invalid');
           const where = batch.describe(batch.places[index]);
           issues.add({ entity, reason: 'invalid', where, detail, ...names });
           continue;
@@ -141,7 +134,6 @@ export async function readSource(
       }
       read += batch.rows.length;
       reading.read.set(entity, read);
-      reading.invalid.set(entity, invalid);
       const checks = checkReferences(entity, items);
       if (checks !== undefined) await checks;
       const rows = before + read;

@@ -45,7 +45,7 @@ export async function planPrune(
   for await (const extra of extras.find(among)) {
     const { entity } = extra;
     if (extra.isLocal || entity === 'organizations') continue;
-    const invalid = reading.invalid.get(entity) ?? 0;
+    const invalid = context.issues.count('invalid', entity);
     if (invalid > 0) {
       spared.set(entity, invalid);
       continue;

@@ -9,7 +9,7 @@ import { organizationSettings, profileFields, settingsArguments } from '../../re
 import type { MigrationContext } from '../context.ts';
 import { MigrationError } from '../issues.ts';
 import { byOrganization, type Organization } from '../organizations.ts';
-import { migrateDenylist, migrateProfiles, migrateRecords, type PlainEntity } from '../scripts.ts';
+import { dry, migrateDenylist, migrateProfiles, migrateRecords, type PlainEntity } from '../scripts.ts';
 import { indexTimeout, withCurrentIndex, waitUntil } from '../current-index.ts';
 
 /** The actual or planned outcome of a record. */
@@ -23,28 +23,25 @@ export interface Result {
   isDenied?: boolean;
 }
 
-type PutContext = Pick<
-  MigrationContext,
-  'store' | 'organizations' | 'pictureUrlPrefix' | 'epoch' | 'trustsSource' | 'snapshotAt' | 'marksFrom'
->;
-
 /**
  * Writes records by the scripts, an organization at a time, and returns the outcome of each; the claim
  * `dry` only plans it. Waits if names are held by another operation.
  */
 export async function putRecords<E extends Entity>(
-  context: PutContext,
+  context: MigrationContext,
   entity: E,
   items: readonly { readonly record: RecordOf[E] }[],
   claim: string,
 ): Promise<Result[]> {
   const put = putters[entity] as Putter<E>;
-  return await byOrganization(items, context.organizations, (organization, records) =>
-    put({ ...context, organization, claim }, records),
+  return await byOrganization(items, context.organizations, async (organization, records) =>
+    claim === dry && !organization.exists
+      ? records.map(() => ({ outcome: 'created' }))
+      : await put({ ...context, organization, claim }, records),
   );
 }
 
-interface Destination extends PutContext {
+interface Destination extends MigrationContext {
   organization: Organization;
   claim: string;
 }
