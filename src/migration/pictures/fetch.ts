@@ -12,12 +12,6 @@ const maxBytes = 5 * 1024 * 1024;
 /** The time limit for one picture with its redirects, in ms. */
 const downloadTimeout = 15_000;
 
-export interface FetchOptions {
-  /** Whether private and loopback addresses may be connected to. */
-  allowPrivate: boolean;
-  signal: AbortSignal;
-}
-
 const connect = buildConnector({ lookup: lookupPublic });
 const anywhere = new Agent();
 // Every redirect to another host is another connection, so each host on the way is checked.
@@ -31,10 +25,13 @@ const publicOnly = new Agent({
 });
 
 /**
- * Fetches a picture by http or https, following redirects; every host on the way must have public addresses only.
- * Rejects with a PictureFault where there is none to be had.
+ * Fetches a picture by http or https, following redirects; every host on the way must have public addresses only,
+ * unless private and loopback addresses are allowed. Rejects with a PictureFault where there is none to be had.
  */
-export async function fetchPicture(url: string, { allowPrivate, signal }: FetchOptions): Promise<Buffer> {
+export async function fetchPicture(
+  url: string,
+  { allowPrivate, signal }: { allowPrivate: boolean; signal: AbortSignal },
+): Promise<Buffer> {
   if (!URL.canParse(url) || !/^https?:$/.test(new URL(url).protocol))
     throw new PictureFault('has no http or https URL');
   try {

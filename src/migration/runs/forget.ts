@@ -7,8 +7,6 @@ import { rollBack } from '../engine/load/unfinished.ts';
 import { whileLocked } from './lock.ts';
 import { runOrganizations, runOrganizationsKey } from './runs.ts';
 
-type Rehearsal = Pick<MigrationContext, 'store' | 'prefix' | 'signal'>;
-
 /**
  * Removes the state of a run from Redis, and rolls back organizations that it was loading when it was killed, but
  * removes no records of others. Refused while the run is applied.
@@ -26,7 +24,7 @@ export async function forgetRun(context: MigrationContext, run: string): Promise
 }
 
 /** Counts the keys of a prefix. Throws if a service uses or has used them, also under a longer prefix. */
-export async function countRehearsal({ store, prefix, signal }: Rehearsal): Promise<number> {
+export async function countRehearsal({ store, prefix, signal }: MigrationContext): Promise<number> {
   const usedBy = coverageKey('', '');
   const found = new Set<string>();
   let count = 0;
@@ -43,7 +41,7 @@ export async function countRehearsal({ store, prefix, signal }: Rehearsal): Prom
 }
 
 /** Removes every key of a prefix, and returns their number. */
-export async function removeRehearsal({ store, prefix, signal }: Rehearsal): Promise<number> {
+export async function removeRehearsal({ store, prefix, signal }: MigrationContext): Promise<number> {
   let count = 0;
   for await (const keys of scanKeys(store, prefix)) {
     signal.throwIfAborted();

@@ -5,11 +5,11 @@ import {
   countPendingRenames,
   makeRenames,
 } from '../../../src/migration/engine/write/renames.ts';
-import { createOrganizations } from '../../../src/migration/engine/organizations.ts';
 import { closeRedis } from '../../../src/redis/connection/connect.ts';
 import { fsck } from '../../../src/redis/fsck/fsck.ts';
 import { openTestStore, startBridge } from '../../support/bridge.ts';
 import { freshPrefix } from '../../support/redis.ts';
+import { createTestContext } from '../context.ts';
 import { createTool, ended, writeSource } from '../tool.ts';
 import type { RedisClient } from '../../../src/redis/connection/client.ts';
 import { until } from '../../support/until.ts';
@@ -52,21 +52,11 @@ async function namesOf(prefix: string, count: number): Promise<(string | null)[]
 function contextFor(prefix: string, scripts = Infinity) {
   const stop = new AbortController();
   let made = 0;
-  return {
-    store,
-    organizations: createOrganizations(store, prefix),
-    epoch: 0,
-    signal: stop.signal,
-    progress: {
-      begin: () => {},
-      next: () => {},
-      advance: () => {
-        made += 1;
-        if (made >= scripts) stop.abort();
-      },
-      stop: () => {},
-    },
+  const advance = (): void => {
+    made += 1;
+    if (made >= scripts) stop.abort();
   };
+  return createTestContext(store, prefix, { advance, signal: stop.signal });
 }
 
 describe('renames that depend on each other', () => {

@@ -1,10 +1,10 @@
 import { expect, test } from '@jest/globals';
 import { organizationBase } from '../../../src/redis/keys.ts';
 import { closeRedis } from '../../../src/redis/connection/connect.ts';
-import { createOrganizations } from '../../../src/migration/engine/organizations.ts';
 import { readProfiles } from '../../../src/migration/engine/stored/read.ts';
 import { migrateRead } from '../../../src/migration/engine/scripts.ts';
 import { openTestStore } from '../../support/store.ts';
+import { createTestContext } from '../context.ts';
 import { createTool, writeSource } from '../tool.ts';
 
 test('wide profiles are read some at a time, and all of them', async () => {
@@ -21,8 +21,9 @@ test('wide profiles are read some at a time, and all of them', async () => {
     const wanted = profiles.map(({ userId, username }) => [userId, username] as const);
     const base = organizationBase(prefix, 'acme');
     expect(await migrateRead(store, base, '0', JSON.stringify(wanted))).toHaveLength(2);
-    const organization = await createOrganizations(store, prefix).find('acme');
-    const holders = (await readProfiles({ store }, organization, wanted)).map(({ holder }) => holder);
+    const context = createTestContext(store, prefix);
+    const organization = await context.organizations.find('acme');
+    const holders = (await readProfiles(context, organization, wanted)).map(({ holder }) => holder);
     expect(holders).toEqual(profiles.map(({ userId }) => userId));
   } finally {
     await closeRedis(store);

@@ -12,16 +12,6 @@ import {
 } from '../../sources/files/manifest.ts';
 import { UsageError } from '../issues.ts';
 
-/** A folder that an export goes to. */
-export interface ExportFolder {
-  /** Where files are written until all are whole. */
-  readonly staging: string;
-  /** Moves the files that the manifest names to where they belong. */
-  publish: (manifest: Manifest) => void;
-  /** Removes all that was written. */
-  discard: () => void;
-}
-
 /** What to do when a file of an export cannot be written. */
 export const exportRemedy = 'give --to another disk, then export again; nothing was exported';
 
@@ -29,7 +19,7 @@ export const exportRemedy = 'give --to another disk, then export again; nothing 
 const ownerFile = 'owner.json';
 
 /** Prepares a new or empty folder for an export; the remains of a killed export do not count. */
-export async function openExportFolder(folder: string): Promise<ExportFolder> {
+export async function openExportFolder(folder: string) {
   const staging = join(folder, stagingName);
   const remove = (name: string): void => rmSync(join(folder, name), { recursive: true, force: true });
   let isEmpty: boolean;
@@ -52,8 +42,10 @@ export async function openExportFolder(folder: string): Promise<ExportFolder> {
 
   const published: string[] = [];
   return {
+    /** Where files are written until all are whole. */
     staging,
-    publish: (manifest) => {
+    /** Moves the files that the manifest names to where they belong. */
+    publish: (manifest: Manifest): void => {
       const list = createTextFile(join(staging, manifestName), exportRemedy);
       list.write(formatManifest(manifest));
       list.close();
@@ -63,7 +55,8 @@ export async function openExportFolder(folder: string): Promise<ExportFolder> {
       }
       remove(stagingName);
     },
-    discard: () => {
+    /** Removes all that was written. */
+    discard: (): void => {
       for (const name of [...published, stagingName]) remove(name);
     },
   };

@@ -25,24 +25,21 @@ export interface NameClaim {
   isWritten: boolean;
 }
 
-/** The name index of organizations that are loaded: it is written when all names are known. */
-export interface NameIndex {
-  add: (claim: NameClaim) => void;
-  deny: (organization: Organization, name: string) => void;
-  /** Writes the index, without the names that several users want and those of records that `isContested`. */
-  write: (handlers: {
-    isContested: (claim: NameClaim) => boolean;
-    onDenied: (claims: readonly NameClaim[]) => Promise<void>;
-    /** Gets what is left out, after `onDenied`. */
-    onContested: (claims: readonly NameClaim[]) => Promise<void>;
-  }) => Promise<void>;
+interface WriteHandlers {
+  isContested: (claim: NameClaim) => boolean;
+  onDenied: (claims: readonly NameClaim[]) => Promise<void>;
+  /** Gets what is left out, after `onDenied`. */
+  onContested: (claims: readonly NameClaim[]) => Promise<void>;
 }
 
-/** An empty index. Names wait on disk, partitioned by their place, so that a bucket is written in few pieces. */
+/**
+ * The name index of organizations that are loaded: it is written when all names are known. Until then these wait on
+ * disk, partitioned by their place, so that a bucket is written in few pieces.
+ */
 export function createNameIndex(
   { workspace, progress }: Pick<MigrationContext, 'workspace' | 'progress'>,
   sender: RowSender,
-): NameIndex {
+) {
   const lines = createPartitions(workspace);
   const owners = new Map<string, Organization>();
   const numbers = new Map<Organization, string>();
@@ -57,15 +54,16 @@ export function createNameIndex(
     lines.add(partitionOf(place), number + separator + name + separator + place + rest);
   };
   return {
-    add: ({ organization, name, userId, seq, isWritten }) => {
+    add: ({ organization, name, userId, seq, isWritten }: NameClaim): void => {
       added += 1;
       // Records without a name are spread as well.
       const place = placeOf(name === '' ? userId : name);
       const state = isWritten ? written : setAside;
       add(organization, place, name, state + userId + separator + seq);
     },
-    deny: (organization, name) => add(organization, placeOf(name), name, denied),
-    write: async ({ isContested, onContested, onDenied }) => {
+    deny: (organization: Organization, name: string): void => add(organization, placeOf(name), name, denied),
+    /** Writes the index, without the names that several users want and those of records that `isContested`. */
+    write: async ({ isContested, onContested, onDenied }: WriteHandlers): Promise<void> => {
       const buckets = createBucketWriter(sender);
       let count = 0;
       for (const own of lines.all()) {

@@ -5,21 +5,15 @@ import type { Extent, Workspace } from '../../analysis/workspace.ts';
  * Where the rows of a source stand, by the number of rows before each. They wait on disk, and only those that are asked
  * for are put into words.
  */
-export interface Places {
-  /** Those of a batch's rows; `first`: rows of the source before it. Batches come in the order of the reading. */
-  add: (first: number, batch: Batch) => void;
-  /** For people: the place of a row that was added. */
-  where: (seq: number) => string;
-}
-
-/** No places yet. */
-export function createPlaces(workspace: Workspace): Places {
+export function createPlaces(workspace: Workspace) {
   const blocks: { first: number; extent: Extent; describe: Batch['describe'] }[] = [];
   return {
-    add: (first, { places, describe }) => {
+    /** Adds those of a batch's rows; `first`: rows of the source before it. Batches come in the order of the reading. */
+    add: (first: number, { places, describe }: Batch): void => {
       blocks.push({ first, extent: workspace.append(Buffer.from(JSON.stringify(places))), describe });
     },
-    where: (seq) => {
+    /** For people: the place of a row that was added. */
+    where: (seq: number): string => {
       let [low, high] = [0, blocks.length];
       while (high - low > 1) {
         const middle = (low + high) >>> 1;

@@ -8,14 +8,12 @@ import { MigrationError } from '../issues.ts';
 import type { Organization } from '../organizations.ts';
 import { migrateClaim, migrateLoad } from '../scripts.ts';
 
-type LoadContext = Pick<MigrationContext, 'store' | 'prefix' | 'epoch'>;
-
 /**
  * Makes an organization that Redis does not know this attempt's to load, until a later attempt of the run takes it over
  * or a switch of the mode takes it away (lua/cutover/raise_epoch.lua).
  */
 export async function beginLoad(
-  context: LoadContext,
+  context: MigrationContext,
   lock: RunLock,
   { id, base }: Organization,
 ): Promise<void> {
@@ -38,7 +36,7 @@ export async function beginLoad(
 }
 
 /** Throws the reason why an organization is not this attempt's to load any more. */
-export async function reportLost(context: LoadContext, lock: RunLock, id: string): Promise<never> {
+export async function reportLost(context: MigrationContext, lock: RunLock, id: string): Promise<never> {
   await refuseOutdated(context);
   await lock.check();
   throw new MigrationError(
@@ -46,7 +44,7 @@ export async function reportLost(context: LoadContext, lock: RunLock, id: string
   );
 }
 
-async function refuseOutdated({ store, prefix, epoch }: LoadContext): Promise<void> {
+async function refuseOutdated({ store, prefix, epoch }: MigrationContext): Promise<void> {
   const current = Number(await store.hget(cutoverKey(prefix), 'epoch'));
   if (epoch < current)
     throw new Error(`OUTDATED the load was begun under epoch ${epoch}, now it is ${current}`);
@@ -57,7 +55,7 @@ async function refuseOutdated({ store, prefix, epoch }: LoadContext): Promise<vo
  * paused, writes into them from now on.
  */
 export async function takeOver(
-  { store, prefix, organizations }: Pick<MigrationContext, 'store' | 'prefix' | 'organizations'>,
+  { store, prefix, organizations }: MigrationContext,
   { run, claim }: RunLock,
 ): Promise<Organization[]> {
   const taken: Organization[] = [];
@@ -71,10 +69,7 @@ export async function takeOver(
 }
 
 /** Removes everything of the organizations that a run has begun to load. Once begun, it is not interrupted. */
-export async function rollBack(
-  context: Pick<MigrationContext, 'store' | 'prefix' | 'epoch' | 'organizations' | 'progress'>,
-  lock: RunLock,
-): Promise<void> {
+export async function rollBack(context: MigrationContext, lock: RunLock): Promise<void> {
   const { store, prefix, progress } = context;
   await lock.save({ loaded: undefined });
   const taken = await takeOver(context, lock);

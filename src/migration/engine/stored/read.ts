@@ -7,11 +7,9 @@ import type { MigrationContext } from '../context.ts';
 import type { Organization } from '../organizations.ts';
 import { migrateRead } from '../scripts.ts';
 
-export type ReadContext = Pick<MigrationContext, 'store' | 'pictureUrlPrefix'>;
-
 /** Reads records of an organization by their keys (identityOf), in the same order; undefined for one that is not there. */
 export async function readRecords<E extends Entity>(
-  context: ReadContext,
+  context: MigrationContext,
   entity: E,
   organization: Organization,
   keys: readonly string[],
@@ -21,7 +19,7 @@ export async function readRecords<E extends Entity>(
 
 /** Reads profiles as they are stored, each with the user whom the name index has for a normalized name ('' for none). */
 export async function readProfiles(
-  { store }: Pick<ReadContext, 'store'>,
+  { store }: MigrationContext,
   { base, index }: Organization,
   rows: readonly (readonly [userId: string, normalizedName: string])[],
 ): Promise<{ stored: Map<string, string>; holder: string | undefined }[]> {
@@ -33,7 +31,7 @@ export async function readProfiles(
 }
 
 type ReadStored<E extends Entity> = (
-  context: ReadContext,
+  context: MigrationContext,
   organization: Organization,
   keys: readonly string[],
 ) => Promise<(RecordOf[E] | undefined)[]>;

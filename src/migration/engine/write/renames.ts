@@ -13,8 +13,6 @@ import { migrateRename } from '../scripts.ts';
 const renamedAtOnce = 200;
 const recordedAtOnce = 1000;
 
-type RenameContext = Pick<MigrationContext, 'store' | 'organizations' | 'epoch' | 'progress' | 'signal'>;
-
 /**
  * Makes renames that depend on each other. All of an organization's are recorded in Redis before the first one is made,
  * and each is removed from the record by the script that makes it; so an interrupted run loses no name, and the next
@@ -22,7 +20,7 @@ type RenameContext = Pick<MigrationContext, 'store' | 'organizations' | 'epoch' 
  * or the new name at any time. Returns how many are left because of the signal.
  */
 export async function makeRenames(
-  context: RenameContext,
+  context: MigrationContext,
   claim: string,
   renames: readonly Rename[],
 ): Promise<number> {
@@ -38,11 +36,11 @@ export async function makeRenames(
 
 /** Makes the renames that are on record; how many are left, because the signal came. */
 export async function completeRenames(
-  context: RenameContext,
+  context: MigrationContext,
   claim: string,
   organizationIds: readonly string[],
 ): Promise<number> {
-  const { store, organizations } = context;
+  const { store, organizations, progress, signal } = context;
   let left = 0;
   for (const id of organizationIds) {
     const organization = await organizations.find(id);
@@ -51,7 +49,17 @@ export async function completeRenames(
       const [from, to] = JSON.parse(record) as [string, string];
       return { organizationId: id, userId, from, to };
     });
-    left += await renameIn(context, claim, organization, renames);
+    const chains = orderRenames(renames, (name) => normalizedName(name, organization.settings.comparison));
+    let done = 0;
+    for (const { steps, isCycle } of chains) {
+      for (const batch of inBatches(steps, { size: isCycle ? undefined : renamedAtOnce })) {
+        if (signal.aborted) break;
+        await sendRenames(context, claim, organization, isCycle ? 'cycle' : 'chain', batch);
+        done += batch.length;
+        progress.advance('renaming users', batch.length, done / renames.length);
+      }
+    }
+    left += renames.length - done;
   }
   return left;
 }
@@ -68,27 +76,8 @@ export async function countPendingRenames(
   return (await Promise.all(counts)).reduce((sum, count) => sum + count, 0);
 }
 
-async function renameIn(
-  context: RenameContext,
-  claim: string,
-  organization: Organization,
-  renames: readonly Rename[],
-): Promise<number> {
-  const chains = orderRenames(renames, (name) => normalizedName(name, organization.settings.comparison));
-  let left = renames.length;
-  for (const { steps, isCycle } of chains) {
-    for (const batch of inBatches(steps, { size: isCycle ? undefined : renamedAtOnce })) {
-      if (context.signal.aborted) return left;
-      await sendRenames(context, claim, organization, isCycle ? 'cycle' : 'chain', batch);
-      left -= batch.length;
-      context.progress.advance('renaming users', batch.length, 1 - left / renames.length);
-    }
-  }
-  return left;
-}
-
 async function sendRenames(
-  { store, organizations, epoch }: RenameContext,
+  { store, organizations, epoch }: MigrationContext,
   claim: string,
   organization: Organization,
   kind: 'record' | 'chain' | 'cycle',
