@@ -107,9 +107,11 @@ export function createReport(
       if (!isRepairing) return 'confirmed';
       return (await repair()) ? 'repaired' : 'changed';
     }
-    // What is not UTF-8 was not read as it is, so it cannot be compared.
-    if (repair === undefined || JSON.stringify(repair.expect).includes('\uFFFD')) return 'confirmed';
-    return await (isRepairing ? makeRepair : confirm)(store, base, JSON.stringify(repair));
+    if (repair === undefined) return 'confirmed';
+    const outcome = await (isRepairing ? makeRepair : confirm)(store, base, JSON.stringify(repair));
+    // What is not UTF-8 was not read as it is, so it always seems to have changed.
+    const mayBeMisread = JSON.stringify(repair.expect).includes('\uFFFD');
+    return outcome === 'changed' && mayBeMisread ? 'confirmed' : outcome;
   };
   return async (kind, detail, repair) => {
     const outcome = await attempt(repair);

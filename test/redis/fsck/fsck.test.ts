@@ -314,6 +314,13 @@ describe('API keys', () => {
   });
 });
 
+test('what holds the replacement character is repaired like anything else', async () => {
+  await put('jos\uFFFD', 'Jos\uFFFD');
+  await store.unlink(names());
+  await expectRepaired('username-not-indexed', 'username-not-indexed', 'username-not-indexed');
+  expect(await put('eve', 'Jos\uFFFD')).toBe('taken');
+});
+
 describe('organizations', () => {
   test('are registered again', async () => {
     await store.srem(`${prefix}orgs`, organizationId);
