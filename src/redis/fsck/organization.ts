@@ -54,19 +54,18 @@ export async function checkOrganization(check: Check): Promise<boolean> {
 }
 
 /** False if the settings do not say how names are stored. */
-async function checkSettings({ store, base, snapshot, buckets, report }: Check): Promise<boolean> {
+async function checkSettings({ store, base, snapshot, report }: Check): Promise<boolean> {
   const key = settingsKey(base);
   for (const fault of settingsFaults(snapshot.settings)) {
     await report('settings-invalid', `${fault}: correct it with profile-bridge admin org set`);
   }
-  const [comparison, index, building] = await store.hmget(key, 'comparison', 'index', 'building');
-  const naming: [field: string, value: string, form: RegExp][] = [
-    ['comparison', comparison ?? '', /^(exact|case-insensitive)$/],
-    ['index', index ?? '0', /^\d{1,9}$/],
-    ['building', building ?? '0', /^\d{1,9}$/],
-    [`n${snapshot.index}`, buckets ?? '1', /^[1-9]\d{0,8}$/],
-  ];
-  const wrong = naming.filter(([, value, form]) => !form.test(value));
+  const { comparison = '', ...rest } = await store.hgetall(key);
+  const wrong = Object.entries(rest).filter(
+    ([field, value]) =>
+      (/^(index|building)$/.test(field) && !/^\d{1,9}$/.test(value)) ||
+      (/^n\d+$/.test(field) && !/^[1-9]\d{0,8}$/.test(value)),
+  );
+  if (comparison !== 'exact' && comparison !== 'case-insensitive') wrong.push(['comparison', comparison]);
   for (const [field, value] of wrong) {
     const detail = `field ${field} of ${quote(key)} is ${quote(value)}, so names cannot be found`;
     await report('settings-invalid', `${detail}: correct it, then run profile-bridge admin fsck --repair`);

@@ -49,6 +49,11 @@ local function replay_files_key() return KEYS[1] .. 'cutover:replay-files' end
 local function replay_listing_key() return KEYS[1] .. 'cutover:replay-listing' end
 local function replay_refusals_key() return KEYS[1] .. 'cutover:replay-refusals' end
 
+-- A number that a script can have written; nil for any other text.
+local function whole_number(text)
+  return #text < 10 and string.find(text, '^%d+$') and tonumber(text) or nil
+end
+
 -- The epoch that the last switch has raised here (lib/change.lua), for what its operator changes.
 local function epoch_in_force() return redis.call('HGET', settings_key(), 'epoch') or '0' end
 

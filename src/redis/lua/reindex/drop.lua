@@ -4,14 +4,15 @@
 -- Removes a generation of the name index and the denylist, a part of it with each call, unless it is in force or being
 -- built by now.
 --
--- 'in-use'      it is in force or being built: nothing was removed
+-- 'in-use'      it is in force or being built, or how many buckets it has is unknown: nothing was removed
 -- 'more'        call again
 -- 'dropped'     nothing of it is left
 local generation, field = ARGV[1], 'n' .. ARGV[1]
 local now = redis.call('HMGET', settings_key(), 'index', 'building', field)
 if generation == (now[1] or '0') then return 'in-use' end
 if generation == now[2] and redis.call('EXISTS', rebuild_key()) == 1 then return 'in-use' end
-local buckets = tonumber(now[3] or 1)
+local buckets = whole_number(now[3] or '1')
+if not buckets then return 'in-use' end
 local left = math.max(0, buckets - 128)
 for bucket = left, buckets - 1 do redis.call('UNLINK', names_key(generation, bucket)) end
 if left > 0 then
