@@ -14,8 +14,8 @@ export type AcceptedChange =
    * username took the place of, which orders the replays of users who exchange names (rules.ts).
    */
   | ({ kind: 'put'; released?: string } & ProfileChange)
-  /** The names that were denied, each with its replacement, and the users who were renamed. */
-  | { kind: 'ban'; replacements: [username: string, replacement: string][]; renamed: string[] }
+  /** The names that were denied, each with its replacement. */
+  | { kind: 'ban'; replacements: [username: string, replacement: string][] }
   | { kind: 'remove'; usernames: string[] }
   /** The whole denylist; its names are read with `readList`. */
   | { kind: 'overwrite'; list: string };
@@ -91,7 +91,6 @@ type StoredImage = ['unset' | 'file' | 'reference', string];
 
 function toChange(kind: string, json: string): AcceptedChange {
   const stored = JSON.parse(json) as Record<string, unknown>;
-  if (kind === 'ban') return { kind, renamed: [], ...stored } as unknown as AcceptedChange;
   if (kind !== 'put') return { kind, ...stored } as unknown as AcceptedChange;
   const { username, released, picture, avatar } = stored as {
     username?: string;

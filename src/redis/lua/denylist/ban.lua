@@ -14,7 +14,7 @@ local key_id = ARGV[1]
 local refused = names_refused()
 if refused then return { refused } end
 
-local outcomes, denied, renamed = {}, {}, {}
+local outcomes, denied = {}, {}
 local now = now_ms()
 for i = 2, #ARGV, 4 do
   local name, normalized_name, replacement, normalized_replacement = ARGV[i], ARGV[i + 1], ARGV[i + 2], ARGV[i + 3]
@@ -47,13 +47,10 @@ for i = 2, #ARGV, 4 do
       release(index, normalized_name)
       claim(index, normalized_replacement, user)
       redis.call('HSET', profile, 'u', replacement, 't', now, 'b', epoch)
-      renamed[#renamed + 1] = user
       add_audit_entry('rename', key_id, 'from', from, 'to', replacement, 'user', user)
     end
   end
   outcomes[#outcomes + 1] = outcome
 end
-if queued and #denied > 0 then
-  enqueue('ban', { replacements = denied, renamed = #renamed > 0 and renamed or nil })
-end
+if queued and #denied > 0 then enqueue('ban', { replacements = denied }) end
 return { 'banned', outcomes }
