@@ -40,10 +40,7 @@ export async function* observed(
 /** A response's whole body; undefined if it is too long. */
 export async function bodyOf({ body }: Pick<LegacyResponse, 'body'>): Promise<Buffer | undefined> {
   let whole: Buffer | undefined;
-  const reading = observed(body, longestResponse, (read) => {
-    whole = read;
-  });
-  while ((await reading.next()).done !== true);
+  for await (const _ of observed(body, longestResponse, (read) => (whole = read)));
   return whole;
 }
 

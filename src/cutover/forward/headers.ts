@@ -29,9 +29,9 @@ type RawHeaders = readonly string[];
 
 /** The headers of a request as the legacy service gets them, with `Via` (RFC 9110 §7.6.3) and `X-Forwarded-For`. */
 export function requestHeaders(raw: RawHeaders, context: RequestContext): string[] {
-  const dropped = new Set([...hopByHop, ...namedByConnection(raw), 'content-length', 'host', 'x-request-id']);
+  const replaced = ['content-length', 'host', 'x-forwarded-for', 'x-request-id'];
+  const dropped = new Set([...hopByHop, ...namedByConnection(raw), ...replaced]);
   const forwardedFor = valuesOf(raw, 'x-forwarded-for');
-  dropped.add('x-forwarded-for');
   if (context.bodyBytes === undefined) dropped.add('content-type').add('content-encoding');
   const headers = without(raw, dropped);
   if (context.address !== undefined) forwardedFor.push(context.address);

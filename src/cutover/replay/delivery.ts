@@ -7,7 +7,7 @@ import { namesNotAdded } from '../adopt/denylist-change.ts';
 import { currentDenylist, currentProfile, deniedAmong } from './current-state.ts';
 import type { QueuedChange } from './queue/changes.ts';
 import type { ReplayQueue } from './queue/queue.ts';
-import { credentialHeaders, toLegacyRequest, type Demand } from './request.ts';
+import { toLegacyRequest, type Demand } from './request.ts';
 import type { DeliveryOutcome } from './rules.ts';
 
 export interface Delivered {
@@ -76,14 +76,18 @@ export function createDelivery(options: DeliveryOptions) {
     }
   }
 
-  const headersFor = ({ caller }: QueuedChange, apiKey: string): string[] =>
-    credentialHeaders(organizationHeader, caller.organizationId, apiKey);
+  /** By which the legacy service knows the caller (contract 5): a name, its value, the next name … */
+  function credentialHeaders({ caller }: QueuedChange, apiKey: string): string[] {
+    // Ids are in UTF-8; HTTP carries bytes, which Node.js writes as Latin-1.
+    const organization = Buffer.from(caller.organizationId).toString('latin1');
+    return ['x-api-key', apiKey, organizationHeader, organization];
+  }
 
   return {
     prepare: async (queued: QueuedChange, apiKey: string): Promise<Prepared | Unsendable> => {
       const demand = await demandOf(queued);
       if (typeof demand === 'string') return demand;
-      return { demand, request: await toLegacyRequest(demand, headersFor(queued, apiKey)) };
+      return { demand, request: await toLegacyRequest(demand, credentialHeaders(queued, apiKey)) };
     },
     send: async ({ demand, request }: Prepared): Promise<Delivered> => {
       let response: LegacyResponse;
@@ -102,7 +106,7 @@ export function createDelivery(options: DeliveryOptions) {
      * An administrator, whose key may belong to no user, bans no names.
      */
     probe: async (queued: QueuedChange, apiKey: string): Promise<number | undefined> => {
-      const headers = headersFor(queued, apiKey);
+      const headers = credentialHeaders(queued, apiKey);
       const request: LegacyRequest =
         queued.change.kind === 'put'
           ? { method: 'GET', path: '/api/profile/', headers }

@@ -15,16 +15,6 @@ interface PictureFile {
   type: string;
 }
 
-/** The headers by which the legacy service knows the caller (contract 5): a name, its value, the next name … */
-export function credentialHeaders(
-  organizationHeader: string,
-  organizationId: string,
-  apiKey: string,
-): string[] {
-  // Ids are in UTF-8; HTTP carries bytes, which Node.js writes as Latin-1.
-  return ['x-api-key', apiKey, organizationHeader, Buffer.from(organizationId).toString('latin1')];
-}
-
 /** The request of the contract (4.2 to 4.5) that asks for this. */
 export async function toLegacyRequest(
   demand: Demand,

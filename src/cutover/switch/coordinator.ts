@@ -122,18 +122,20 @@ export async function switchMode(
     let count = 0;
     for await (const raised of raiseInParts(store, prefix, await beingLoaded(), epoch)) {
       count += raised.filter((number) => number > 0).length;
-      // Renews the lease.
-      await cutoverAdvance(store, key, token, 'stop', lease, 0, by);
+      await renew();
     }
     return count;
+  }
+
+  async function renew(): Promise<void> {
+    await cutoverAdvance(store, key, token, 'stop', lease, 0, by);
   }
 
   /** Renews the lease during work in the phase `stop`, for as long as changes may be on hold. */
   async function whileRenewed<Result>(work: () => Promise<Result>): Promise<Result> {
     const until = performance.now() + holdMs;
     const stopRenewing = repeat(async () => {
-      if (performance.now() < until)
-        await cutoverAdvance(store, key, token, 'stop', lease, 0, by).catch(() => {});
+      if (performance.now() < until) await renew().catch(() => {});
     }, lease / 3);
     try {
       return await work();

@@ -106,10 +106,6 @@ function replayJson({ state, replay }: Evidence) {
     }),
     setAside,
     ...(pausedBecause !== undefined && { pausedBecause }),
-    organizations: organizations.map(({ organizationId, ...counts }) => ({
-      organizationId,
-      entries: counts.entries,
-      setAside: counts.setAside,
-    })),
+    organizations: organizations.map(({ oldestAt: _oldestAt, ...counts }) => counts),
   };
 }
