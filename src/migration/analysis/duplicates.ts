@@ -28,7 +28,7 @@ export async function decideDuplicates(
       (next.updatedAt ?? 0) >= (best.updatedAt ?? 0) ? next : best,
     );
     // Redis has the newer record, which came first in the source.
-    const isOlder = group.length === 1 && newest.isRepeated === true && newest.outcome === 'newer';
+    const isOlder = newest.outcome === 'newer' && group.every(({ isRepeated }) => isRepeated);
     for (const candidate of group) {
       if (candidate === newest && !isOlder) continue;
       const { entity, where, organizationId, userId, username } = candidate;
