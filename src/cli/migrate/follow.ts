@@ -16,8 +16,6 @@ export interface FollowChoice extends ApplyChoice {
 
 const usualLag = 10_000;
 const usualFullEvery = 60 * 60_000;
-/** So that a round that fails at once does not keep the machine busy, in ms. */
-const leastPause = 200;
 
 /** `migrate apply`, once or, with --follow, until it is stopped. */
 export async function applyOrFollow(
@@ -59,7 +57,7 @@ async function follow(
     // that.
     if (last !== undefined && (appliedAt === undefined || last.pendingRenames > 0))
       return { ...last, json: undefined, text: '' };
-    const pause = Math.max(leastPause, startedAt + choice.lag - Date.now());
+    const pause = Math.max(0, startedAt + choice.lag - Date.now());
     if (!signal.aborted) await sleep(pause, undefined, { signal }).catch(() => {});
     if (!signal.aborted) continue;
     const isRefused = last !== undefined && last.error !== undefined && last.state !== 'interrupted';

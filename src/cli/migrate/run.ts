@@ -50,7 +50,7 @@ export async function runMigrate(args: readonly string[], tool: Shell): Promise<
 
 function createProgram(tool: Shell, onExit: (code: number) => void): Command {
   const { out, err } = tool;
-  const does =
+  const toAction =
     <Own>(command: (environment: CliEnvironment, flags: Own) => Promise<CommandResult>) =>
     async (flags: Own & { json?: boolean }): Promise<void> => {
       const outcome = await command({ ...tool, config: readConfig(tool.env) }, flags);
@@ -73,7 +73,7 @@ function createProgram(tool: Shell, onExit: (code: number) => void): Command {
     'plan',
     'read everything, write nothing: show problems in the source and what apply would change',
     ['plan --source ./legacy', 'plan --source postgres://reader@db/game --mapping map.yaml'],
-  ).action(does(plan));
+  ).action(toAction(plan));
   addWriteOptions(addSourceOptions(planning));
 
   const applying = add(
@@ -104,14 +104,14 @@ function createProgram(tool: Shell, onExit: (code: number) => void): Command {
       parseDuration,
     )
     .addHelpText('after', followHelp)
-    .action(does(applyOrFollow));
+    .action(toAction(applyOrFollow));
   addWriteOptions(addSourceOptions(applying));
 
   const verifying = add(
     'verify',
     'compare the source with Redis in both directions, field by field; exit 1 on any difference',
     ['verify --source ./legacy', 'verify --source ./legacy --report differences.ndjson'],
-  ).action(does(verify));
+  ).action(toAction(verify));
   addSourceOptions(verifying);
 
   add('status', 'show the state of each run, including killed ones', [
@@ -120,7 +120,7 @@ function createProgram(tool: Shell, onExit: (code: number) => void): Command {
   ])
     .addOption(runOption('only this run (default: all)'))
     .option('--json', 'print JSON, for machines')
-    .action(does(status));
+    .action(toAction(status));
 
   add('forget', 'delete what a run keeps in Redis, or everything a rehearsal wrote; asks first', [
     'forget --run legacy-1f3870be',
@@ -130,7 +130,7 @@ function createProgram(tool: Shell, onExit: (code: number) => void): Command {
     .option('--rehearsal', 'delete all keys that begin with KEY_PREFIX; refused if a service has used it')
     .option('--yes', 'do not ask, for scripts')
     .option('--json', 'print JSON, for machines')
-    .action(does(forget));
+    .action(toAction(forget));
 
   add('export', 'write what Redis holds as NDJSON files that apply can read: a backup, and the way back', [
     'export --to ./backup',
@@ -140,7 +140,7 @@ function createProgram(tool: Shell, onExit: (code: number) => void): Command {
     .option('--entities <list>', `only these, separated by commas: ${entityNames.join(', ')}`, parseEntities)
     .option('--org <organization>', 'only this organization')
     .option('--json', 'print JSON, for machines')
-    .action(does(exportAll));
+    .action(toAction(exportAll));
 
   configureErrorsAndHelp(program, out, (text) => err.write(text));
   return program;

@@ -1,7 +1,7 @@
 import { countPendingRenames } from '../../migration/engine/write/renames.ts';
 import type { MigrationContext } from '../../migration/engine/context.ts';
 import { entityNames } from '../../migration/records/records.ts';
-import { whoApplies } from '../../migration/runs/lock.ts';
+import { lockOwner } from '../../migration/runs/lock.ts';
 import { readRun, runOrganizations, runsKey, type RoundState } from '../../migration/runs/runs.ts';
 import { MigrationError } from '../../migration/engine/issues.ts';
 import { counted, number } from '../../lib/numbers.ts';
@@ -13,7 +13,7 @@ import { withSession, type CliEnvironment } from './session.ts';
 /** The state of a run; `reading` is before its first write, or before the first write of its next round. */
 type RunPhase = 'reading' | 'running' | 'interrupted' | 'finished';
 
-type Owner = NonNullable<Awaited<ReturnType<typeof whoApplies>>>;
+type Owner = NonNullable<Awaited<ReturnType<typeof lockOwner>>>;
 
 interface RunStatus {
   name: string;
@@ -59,7 +59,7 @@ async function readRuns(context: MigrationContext): Promise<RunStatus[]> {
   const { store, prefix } = context;
   const names = (await store.smembers(runsKey(prefix))).sort();
   const runs = names.map(async (name): Promise<RunStatus[]> => {
-    const [state, owner] = await Promise.all([readRun(context, name), whoApplies(context, name)]);
+    const [state, owner] = await Promise.all([readRun(context, name), lockOwner(context, name)]);
     if (state === undefined && owner === undefined) return [];
     const pendingRenames = await countPendingRenames(context, await runOrganizations(context, name));
     return [{ name, phase: phaseOf(state, owner), state, owner, pendingRenames }];

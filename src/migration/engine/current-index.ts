@@ -16,13 +16,13 @@ export async function withCurrentIndex<Reply extends readonly [string, ...unknow
     if (reply[0] !== 'stale' && reply[0] !== 'frozen') {
       return reply as Exclude<Reply, readonly ['stale'] | readonly ['frozen']>;
     }
-    await waitUntil(deadline, organization.id);
+    await waitForNames(deadline, organization.id);
     await organizations.refresh(organization.id);
   }
 }
 
 /** Waits a moment for names that another operation holds; past the deadline (ms) it gives up with the remedy. */
-export async function waitUntil(deadline: number, organizationId: string): Promise<void> {
+export async function waitForNames(deadline: number, organizationId: string): Promise<void> {
   if (Date.now() > deadline) {
     throw new MigrationError(
       `names of organization ${JSON.stringify(organizationId)} are held by another operation (admin org set, or a denylist overwrite): wait for its end, then run the same command again`,

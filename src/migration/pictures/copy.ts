@@ -46,7 +46,7 @@ export async function copyPictures(
   const counts: Copied = { copied: 0, failed: 0 };
   if (!scope.entities.includes('profiles')) return counts;
   for await (const batch of scope.source.read('profiles', scope)) {
-    const wanted = await notHereYet(context, batch);
+    const wanted = await notYetCopied(context, batch);
     const queue = wanted.values();
     const work = async (): Promise<void> => {
       for (const picture of queue) {
@@ -68,7 +68,7 @@ interface Picture {
   where: string;
 }
 
-async function notHereYet(
+async function notYetCopied(
   { store, organizations }: MigrationContext,
   { rows, places, describe }: Batch<'profiles'>,
 ): Promise<Picture[]> {

@@ -110,7 +110,7 @@ function lockLost(run: string): MigrationError {
 }
 
 /** The process that is applying the run now, if any. */
-export async function whoApplies(
+export async function lockOwner(
   { store, prefix }: RunStore,
   run: string,
 ): Promise<{ pid: number; host: string } | undefined> {

@@ -10,7 +10,7 @@ import type { MigrationContext } from '../context.ts';
 import { MigrationError } from '../issues.ts';
 import { byOrganization, type Organization } from '../organizations.ts';
 import { dry, migrateDenylist, migrateProfiles, migrateRecords, type PlainEntity } from '../scripts.ts';
-import { indexTimeout, withCurrentIndex, waitUntil } from '../current-index.ts';
+import { indexTimeout, withCurrentIndex, waitForNames } from '../current-index.ts';
 
 /** The actual or planned outcome of a record. */
 export interface Result {
@@ -138,7 +138,7 @@ const putProfiles: Putter<'profiles'> = async (destination, records) => {
         }
       }
     }
-    if (isHeld) await waitUntil(deadline, destination.organization.id);
+    if (isHeld) await waitForNames(deadline, destination.organization.id);
     rows = again;
   }
   return results;
