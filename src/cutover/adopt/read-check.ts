@@ -12,14 +12,7 @@ import type { MirrorOptions } from './mirrored-change.ts';
 const mostLooks = 64;
 
 /** Compares what the legacy service has answered to a GET with what Redis would have said. In mirror, repairs Redis. */
-export type ReadCheck = (
-  credentials: Credentials,
-  response: LegacyResponse,
-  body: Buffer | undefined,
-  here: ReadOutcome,
-) => Promise<void>;
-
-export function createReadCheck(options: MirrorOptions & { fileUrl: FileUrl }): ReadCheck {
+export function createReadCheck(options: MirrorOptions & { fileUrl: FileUrl }) {
   const { store, legacy, findings, cutover, inBackground, signal, fileUrl } = options;
   const lookedAt = new Set<string>();
 
@@ -76,7 +69,12 @@ export function createReadCheck(options: MirrorOptions & { fileUrl: FileUrl }): 
     });
   }
 
-  return async (credentials, response, body, here) => {
+  return async (
+    credentials: Credentials,
+    response: LegacyResponse,
+    body: Buffer | undefined,
+    here: ReadOutcome,
+  ): Promise<void> => {
     const { organizationId, base } = credentials;
     const finding = findings.judgedKey(credentials, response.status, here.kind);
     if (finding !== 'agreed' || here.kind === 'unknown') return;

@@ -5,13 +5,6 @@ import { storeTime } from '../../redis/connection/client.ts';
 import { scanKeys } from '../../redis/connection/scan.ts';
 import { legacyPicturesDueKey, legacyPicturesKey } from '../../redis/keys.ts';
 
-/** How many profiles show a picture at the URL that it had in the legacy service's data, and when that was counted. */
-export interface LegacyPictures {
-  count: number;
-  /** ms since 1970, by the store's clock. */
-  at: number;
-}
-
 /** How often they are counted, in ms, by whichever process comes first; longer where that takes long. */
 const countEvery = 10 * 60_000;
 const timesItsDuration = 50;
@@ -21,11 +14,11 @@ const longestCount = 60 * 60_000;
 const atOnce = 500;
 const pauseMs = 50;
 
-/** What was counted last; undefined where nothing was yet. */
-export async function readLegacyPictures(
-  store: RedisClient,
-  prefix: string,
-): Promise<LegacyPictures | undefined> {
+/**
+ * How many profiles show a picture at the URL that it had in the legacy service's data, and when that was counted last
+ * (ms since 1970, by the store's clock); undefined where it never was.
+ */
+export async function readLegacyPictures(store: RedisClient, prefix: string) {
   const [count, at] = (await store.get(legacyPicturesKey(prefix)))?.split(' ') ?? [];
   return count === undefined ? undefined : { count: Number(count), at: Number(at) };
 }

@@ -8,21 +8,15 @@ const clearVerified = script<[what: Recorded, cursor: string, openedAt: number],
   'cutover/clear_verified',
 );
 
-export interface CleanVerify {
-  /** How long ago its snapshot was opened, in ms. */
-  ageMs: number;
-  /** Whether names that two users have in the source were accepted: then the records of users who lost theirs stay. */
-  hasConflicts: boolean;
-}
-
 /**
  * Records a verify that has found no difference, and removes what it has settled: everything on record from before its
- * snapshot was opened. Where no mode was ever stored, nothing is recorded.
+ * snapshot was opened, `ageMs` ago. If names that two users have in the source were accepted, the records of users who
+ * lost theirs stay. Where no mode was ever stored, nothing is recorded.
  */
 export async function recordVerified(
   store: RedisClient,
   prefix: string,
-  { ageMs, hasConflicts }: CleanVerify,
+  { ageMs, hasConflicts }: { ageMs: number; hasConflicts: boolean },
 ): Promise<void> {
   const key = cutoverKey(prefix);
   if ((await store.hexists(key, 'mode')) === 0) return;
