@@ -1,0 +1,52 @@
+import { expect, test } from '@jest/globals';
+import { namesBucketKey, organizationBase } from '../../../src/redis/keys.ts';
+import { useTestStore } from '../../support/use-store.ts';
+import { createTool, writeSource } from '../tool.ts';
+
+const store = await useTestStore();
+
+test('verify finds entries of the name index that are missing, lead nowhere, or lead to another user', async () => {
+  const tool = createTool();
+  const profiles = ['ann', 'bob', 'cid'].map((username) => ({
+    organizationId: 'acme',
+    userId: `user-${username}`,
+    username,
+  }));
+  const source = writeSource({ profiles });
+  await tool.json('apply', '--source', source);
+  const bucket = namesBucketKey(organizationBase(tool.prefix, 'acme'), '0', '0');
+  await store.hdel(bucket, 'ann');
+  await store.hset(bucket, { bob: 'user-cid', ghost: 'nobody' });
+  const { exitCode, json, err } = await tool.json('verify', '--source', source);
+  expect(exitCode).toBe(1);
+  expect(json).toMatchObject({ index: 3, indexed: 3 });
+  const found = (json['examples'] as { userId: string; detail: string }[]).map(
+    ({ userId, detail }) => `${userId}: ${detail}`,
+  );
+  expect(found.sort()).toEqual([
+    'nobody: leads from "ghost" to user "nobody", whose username is absent: run profile-bridge admin fsck --repair',
+    'user-ann: name index is absent, should be "user-ann"',
+    'user-bob: username "bob" is that of user "user-cid" in Redis',
+    'user-cid: leads from "bob" to user "user-cid", whose username is "cid": run profile-bridge admin fsck --repair',
+  ]);
+  expect(err).toContain('repair the index with profile-bridge admin fsck --repair');
+});
+
+test('verify names the user who has a username that is yet to change hands', async () => {
+  const tool = createTool();
+  const profiles = (...names: string[]) =>
+    names.map((username, at) => ({ organizationId: 'acme', userId: `u${at}`, username }));
+  const source = writeSource({ profiles: profiles('ann', 'bob') });
+  await tool.json('apply', '--source', source);
+  writeSource({ profiles: profiles('bob', 'ann') }, source);
+  expect(await tool.json('verify', '--source', source)).toMatchObject({
+    exitCode: 1,
+    json: {
+      different: 2,
+      examples: [
+        { userId: 'u0', reason: 'different', detail: 'username "bob" is that of user "u1"' },
+        { userId: 'u1', reason: 'different', detail: 'username "ann" is that of user "u0"' },
+      ],
+    },
+  });
+});
