@@ -7,12 +7,16 @@ import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import sharp from 'sharp';
 import { isPublicAddress } from '../../src/migration/pictures/addresses.ts';
 import { fetchPicture, PictureFault, readPicture } from '../../src/migration/pictures/fetch.ts';
+import { closeRedis } from '../../src/redis/connection/connect.ts';
+import { openTestStore } from '../support/store.ts';
 import { createTool, newFolder, writeSource, type Tool } from './tool.ts';
 
 let png: Buffer;
 let server: Server;
 let base: string;
 let requests = 0;
+/** What happens while the picture at /late is on its way. */
+let meanwhile = async (): Promise<unknown> => undefined;
 
 beforeAll(async () => {
   png = await sharp({ create: { width: 8, height: 8, channels: 3, background: '#123456' } })
@@ -21,6 +25,7 @@ beforeAll(async () => {
   server = createServer((request, response) => {
     requests += 1;
     if (request.url === '/good.png') response.end(png);
+    else if (request.url === '/late') void meanwhile().then(() => response.end(png));
     else if (request.url === '/moved') response.writeHead(302, { location: '/good.png' }).end();
     else if (request.url === '/inside') response.writeHead(302, { location: 'http://10.0.0.1/' }).end();
     else if (request.url === '/loop') response.writeHead(302, { location: '/loop' }).end();
@@ -83,6 +88,23 @@ describe('apply --copy-pictures', () => {
     expect((await tool.json(...args)).json).toMatchObject({ written: 0, pictures: { copied: 0, failed: 5 } });
     expect(await pictures(tool)).toEqual(held);
     expect((await tool.json('verify', '--source', folder)).json).toMatchObject({ ok: true });
+  });
+
+  test('leaves a picture that its user has chosen meanwhile, and no file', async () => {
+    const tool = createTool();
+    const url = `${base}/late`;
+    const profile = { organizationId: 'acme', userId: 'u1', profilePictureUrl: url };
+    const store = await openTestStore();
+    meanwhile = async () =>
+      await store.hset(`${tool.prefix}{acme}:p:u1`, { pu: 'https://x.example/own', b: 0 });
+    const args = ['--copy-pictures', '--allow-private-addresses'];
+    expect(await tool.json('apply', '--source', writeSource({ profiles: [profile] }), ...args)).toMatchObject(
+      { exitCode: 0, json: { pictures: { copied: 0, failed: 0 } } },
+    );
+    expect(await pictures(tool)).toEqual({ u1: 'https://x.example/own' });
+    expect(readdirSync(join(tool.env['DATA_DIR'] ?? '', 'media'))).toEqual([]);
+    expect(await store.exists(`${tool.prefix}{acme}:media`)).toBe(0);
+    await closeRedis(store);
   });
 
   test('connects to no private or loopback address unless allowed', async () => {

@@ -44,3 +44,17 @@ test('a flush does not wait for rows that are added after it', async () => {
   await late;
   expect(await store.llen(`${organization.base}sent`)).toBe(2);
 });
+
+test('few rows of each of many organizations do not wait for more without bound', async () => {
+  const organizations = createOrganizations(store, freshPrefix());
+  const sent: string[] = [];
+  const sender = createRowSender(async ({ id }) => {
+    await store.ping();
+    sent.push(id);
+  });
+  for (let count = 0; count < 200; count += 1) {
+    sender.add(await organizations.find(`org-${count}`), ['x'.repeat(25 * 1024)]);
+    await sender.room();
+  }
+  expect(sent.length).toBeGreaterThan(100);
+});
