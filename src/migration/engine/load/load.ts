@@ -17,7 +17,7 @@ import { bucketCount, createNameIndex, type NameClaim } from './name-index.ts';
 import type { Organization } from '../organizations.ts';
 import type { Pacer } from '../write/pacer.ts';
 import { putRecords } from '../write/put.ts';
-import type { Item } from '../read/reading.ts';
+import { placeOf, type Item } from '../read/reading.ts';
 import { createRowSender } from './row-sender.ts';
 import { migrateFinishLoad, migrateLoad } from '../scripts.ts';
 import { beginLoad, reportLost } from './unfinished.ts';
@@ -94,7 +94,7 @@ export function createLoad(
   const duplicate = (entity: Entity, item: Item): void => {
     const { organizationId, userId, username } = item.record as Partial<RecordOf['profiles']>;
     const detail = 'has the same identity as an earlier record, comes later, and holds';
-    const where = item.where();
+    const where = placeOf(item);
     tallies.add(entity, organizationId, 'duplicate');
     issues.add({ entity, reason: 'duplicate', where, detail, organizationId, userId, username });
   };
@@ -109,7 +109,7 @@ export function createLoad(
       const name = username === undefined ? '' : normalizedName(username, organization.settings.comparison);
       names.add({ organization, name, userId, seq, isWritten: !isRepeated });
       if (isRepeated) {
-        const where = item.where();
+        const where = placeOf(item);
         aside.add({ seq, entity: 'profiles', where, outcome: 'created', isRepeated, record });
         continue;
       }

@@ -11,7 +11,7 @@ import { organizationSettings } from '../../records/stored.ts';
 import type { MigrationContext } from '../context.ts';
 import { problems, subjectOf } from '../issues.ts';
 import { isLoaded, type Load } from '../load/load.ts';
-import { readSource, type Item, type ReadHandlers, type Reading } from './reading.ts';
+import { placeOf, readSource, type Item, type ReadHandlers, type Reading } from './reading.ts';
 import type { Extras } from '../compare/extras.ts';
 import { dry } from '../scripts.ts';
 import { removeRecords } from '../stored/remove.ts';
@@ -68,7 +68,7 @@ export async function assessSource(
         continue;
       }
       const { outcome, holder, previous } = result;
-      const where = item.where();
+      const where = placeOf(item);
       spool.add({ seq, entity, where, outcome, holder, previous, isRepeated, record });
     }
   };
@@ -118,13 +118,13 @@ function reportResult({ issues }: MigrationContext, entity: Entity, item: Item, 
       entity === 'profiles'
         ? `username ${name} is on the denylist: it is kept`
         : `${name} is denied, and a user's name: both are kept`;
-    issues.add({ entity, reason: 'denied-name-in-use', where: item.where(), detail, ...subject });
+    issues.add({ entity, reason: 'denied-name-in-use', where: placeOf(item), detail, ...subject });
   }
   if (entity === 'organizations' && organization.exists) {
     const { comparison } = organizationSettings(item.record);
     if (comparison === organization.settings.comparison) return;
     const detail = `organization ${JSON.stringify(organization.id)} goes on comparing names as it does: profile-bridge admin org set changes that`;
-    issues.add({ entity, reason: 'comparison-kept', where: item.where(), detail, ...subject });
+    issues.add({ entity, reason: 'comparison-kept', where: placeOf(item), detail, ...subject });
   }
 }
 

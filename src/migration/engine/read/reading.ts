@@ -12,8 +12,8 @@ import { UsageError, type Issue } from '../issues.ts';
 import { withOrderedPool, type OrderedPool } from '../ordered-pool.ts';
 import type { Organization } from '../organizations.ts';
 
-/** A record of the source, as it is read. A class, since there are many: none needs its own closure. */
-export class Item<E extends Entity = Entity> {
+/** A record of the source, as it is read. */
+export interface Item<E extends Entity = Entity> {
   /** Rows of the whole source before it, readable or not. */
   readonly seq: number;
   readonly record: RecordOf[E];
@@ -23,27 +23,11 @@ export class Item<E extends Entity = Entity> {
   readonly batch: Batch;
   /** Rows of the batch before it. */
   readonly index: number;
+}
 
-  constructor(
-    seq: number,
-    record: RecordOf[E],
-    organization: Organization,
-    isRepeated: boolean,
-    batch: Batch,
-    index: number,
-  ) {
-    this.seq = seq;
-    this.record = record;
-    this.organization = organization;
-    this.isRepeated = isRepeated;
-    this.batch = batch;
-    this.index = index;
-  }
-
-  /** For people: its place in the source, which no other record of the entity has. */
-  where(): string {
-    return this.batch.describe(this.batch.places[this.index]);
-  }
+/** For people: a record's place in the source, which no other record of the entity has. */
+export function placeOf({ batch, index }: Item): string {
+  return batch.describe(batch.places[index]);
 }
 
 export interface Reading {
@@ -122,7 +106,8 @@ export async function readSource(
         const identity = identityOf(entity, record, organization);
         const isRepeated = reading.seen.add(namespace, identity);
         if (isRepeated) reading.repeated.add(namespace, identity);
-        const item = new Item(before + read + index, record, organization, isRepeated, batch, index);
+        const seq = before + read + index;
+        const item: Item = { seq, record, organization, isRepeated, batch, index };
         if (!organization.isKnown) reportUnknown(context, entity, item);
         warn(context, entity, item, warnings, latest);
         if (entity === 'profiles') {
@@ -185,7 +170,7 @@ function warn(
     );
   }
   for (const detail of details)
-    issues.add({ entity, reason: 'unusual-value', where: item.where(), detail, organizationId, userId });
+    issues.add({ entity, reason: 'unusual-value', where: placeOf(item), detail, organizationId, userId });
 }
 
 /** Reports an organization, once, that neither the source nor Redis describes. */
@@ -193,7 +178,7 @@ function reportUnknown({ issues }: MigrationContext, entity: Entity, item: Item)
   const { id } = item.organization;
   item.organization.isKnown = true;
   const detail = `organization ${JSON.stringify(id)} is described neither in the source nor in Redis: it gets the default settings`;
-  issues.add({ entity, reason: 'unknown-organization', where: item.where(), detail, organizationId: id });
+  issues.add({ entity, reason: 'unknown-organization', where: placeOf(item), detail, organizationId: id });
 }
 
 /** References remembered, so that each is looked up once; beyond, one may be looked up and reported again. */
@@ -218,7 +203,7 @@ function createReferenceCheck({ store, issues }: MigrationContext, seen: Seen) {
 
   /** Reports an issue of a record, unless what it refers to exists. */
   const report = async (exists: Promise<number>, item: Item, issue: Omit<Issue, 'where'>): Promise<void> => {
-    if ((await exists) === 0) issues.add({ ...issue, where: item.where() });
+    if ((await exists) === 0) issues.add({ ...issue, where: placeOf(item) });
   };
 
   const checkUser = (entity: Entity, item: Item): Promise<void> | undefined => {
