@@ -1,6 +1,6 @@
 import { scanPairs } from '../connection/scan.ts';
 import { apiKeyIdsKey, apiKeyKey } from '../keys.ts';
-import { hasType, ofRightType, quote, removeField, type Check, type Repair } from './check.ts';
+import { hasType, isStoredTime, ofRightType, quote, removeField, type Check, type Repair } from './check.ts';
 
 /** Checks that an API key's record is whole, and that it is listed under its public id. */
 export async function checkKeyRecord(check: Check, sha256: string): Promise<void> {
@@ -8,8 +8,8 @@ export async function checkKeyRecord(check: Check, sha256: string): Promise<void
   const key = apiKeyKey(base, sha256);
   if (!(await hasType(check, key, 'hash'))) return;
   check.counts.apiKeys++;
-  const [id = null, role, expires = null] = await store.hmget(key, 'i', 'r', 'e');
-  if (id === null) {
+  const { i: id, r: role, t = '', e = '', x = '' } = await store.hgetall(key);
+  if (id === undefined) {
     await report('key-invalid', `${quote(key)} has no public id (field i): remove it`);
     return;
   }
@@ -17,8 +17,9 @@ export async function checkKeyRecord(check: Check, sha256: string): Promise<void
     const detail = `key ${id} has role ${quote(role ?? '')}, so it counts as a player's: set field r of ${quote(key)} to player or admin`;
     await report('key-invalid', detail);
   }
-  if (expires !== null && !/^\d+$/.test(expires)) {
-    const detail = `key ${id} expires at ${quote(expires)}, which is not a time: revoke it, or correct field e of ${quote(key)}`;
+  for (const [field, time] of Object.entries({ t, e, x })) {
+    if (isStoredTime(time)) continue;
+    const detail = `key ${id} has the time ${quote(time)}, which is none: revoke it, or correct field ${field} of ${quote(key)}`;
     await report('key-invalid', detail);
   }
   await checkListed(check, id, sha256);

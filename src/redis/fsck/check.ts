@@ -150,6 +150,9 @@ export async function ofRightType<Reply>(reply: Promise<Reply>): Promise<Reply |
   });
 }
 
+/** Whether this is a time in ms, or empty for none. */
+export const isStoredTime = (text: string): boolean => /^\d{0,15}$/.test(text);
+
 /** Removes a field that cannot be read from a hash; the audit trail keeps it. */
 export function removeField(key: string, field: string, value: string): Repair {
   return {

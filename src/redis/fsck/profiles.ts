@@ -1,6 +1,6 @@
 import { storeTime } from '../connection/client.ts';
 import { profileKey, unreferencedPicturesKey } from '../keys.ts';
-import { hasType, ofRightType, quote, removeField, type Check } from './check.ts';
+import { hasType, isStoredTime, ofRightType, quote, removeField, type Check } from './check.ts';
 import { checkUsername } from './names.ts';
 import { checkReference } from './references.ts';
 
@@ -14,7 +14,7 @@ export async function checkProfile(check: Check, userId: string): Promise<void> 
   const [username = null, t = null, file = null, picture = null, avatar = null] = found;
   const user = `user ${quote(userId)}`;
   // Empty where a migration's source does not say when.
-  if (t === null || !/^\d*$/.test(t)) {
+  if (t === null || !isStoredTime(t)) {
     await report('profile-undated', `the profile of ${user} has no time of its last change`, {
       expect: [
         [1, 'exists', key],

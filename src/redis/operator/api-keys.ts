@@ -75,8 +75,14 @@ async function readRecord(
     role: r === 'admin' ? 'admin' : 'player',
     userId: u,
     client: c,
-    expiresAt: e === undefined ? undefined : Number(e),
-    createdAt: Number(t ?? 0),
-    revokedAt: x === undefined ? undefined : Number(x),
+    expiresAt: toTime(e),
+    createdAt: toTime(t) ?? 0,
+    revokedAt: toTime(x),
   };
+}
+
+/** 0 for what is not a time (fsck reports that). */
+function toTime(text: string | undefined): number | undefined {
+  if (text === undefined) return undefined;
+  return /^\d{1,15}$/.test(text) ? Number(text) : 0;
 }

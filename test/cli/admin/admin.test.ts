@@ -203,6 +203,17 @@ describe('key', () => {
     expect(await adminJson('key list --org acme')).toEqual([]);
   });
 
+  test('list shows the keys where a time of one of them is not a time', async () => {
+    await admin('org set acme');
+    const made = (await adminJson('key create --org acme --role admin')) as { apiKey: string };
+    await store.hset(`${base}key:${hashApiKey(made.apiKey)}`, 't', 'x', 'e', 'soon');
+    await admin('key create --org acme --role player');
+    expect(await adminJson('key list --org acme')).toMatchObject([
+      { role: 'admin', createdAt: '1970-01-01T00:00:00Z', state: 'expired' },
+      { role: 'player', state: 'active' },
+    ]);
+  });
+
   test('revoke reports an unknown key', async () => {
     await admin('org set acme');
     const ran = await admin('key revoke --org acme k_0000000000000000');

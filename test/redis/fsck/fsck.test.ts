@@ -305,12 +305,12 @@ describe('API keys', () => {
 
   test('that lack a part are left to the operator', async () => {
     await store.hset(`${base}key:${hashApiKey('1')}`, 'r', 'admin');
-    await store.hset(`${base}key:${hashApiKey('2')}`, 'i', 'k_2', 'r', 'king', 'e', 'soon');
+    await store.hset(`${base}key:${hashApiKey('2')}`, 'i', 'k_2', 'r', 'king', 't', '1e999', 'e', 'soon');
     await store.hset(`${base}keys`, 'k_2', hashApiKey('2'));
     await store.set(`${base}key:${hashApiKey('3')}`, 'text');
     const { kinds, remaining } = await check(true);
-    expect(kinds).toEqual(['key-invalid', 'key-invalid', 'key-invalid', 'wrong-type']);
-    expect(remaining).toBe(4);
+    expect(kinds).toEqual(['key-invalid', 'key-invalid', 'key-invalid', 'key-invalid', 'wrong-type']);
+    expect(remaining).toBe(5);
   });
 });
 
