@@ -3,11 +3,9 @@ import { script } from '../connection/script-loader.ts';
 import { settingsKey } from '../keys.ts';
 import { readWriteSnapshot, type WriteSnapshot } from '../changes.ts';
 
-const confirm = script<[sighting: string], 'confirmed' | 'changed' | 'stale'>('fsck/confirm');
+const confirm = script<[sighting: string], 'confirmed' | 'changed'>('fsck/confirm');
 
-const makeRepair = script<[repair: string], 'repaired' | 'changed' | 'stale' | 'frozen' | 'staged'>(
-  'fsck/repair',
-);
+const makeRepair = script<[repair: string], 'repaired' | 'changed' | 'busy'>('fsck/repair');
 
 /** README.md of src/redis explains each. */
 export type FaultKind =
@@ -62,8 +60,8 @@ export interface Repair {
   audit?: readonly string[];
 }
 
-/** `changed`, `stale`: the fault no longer existed, or another generation of the name index is in force. */
-type Reported = 'reported' | 'changed' | 'stale';
+/** `changed`: the fault no longer existed, or another generation of the name index is in force. */
+type Reported = 'reported' | 'changed';
 
 /**
  * Reports a fault, after repairing it if that is requested and possible. A script first confirms what was seen, so that
@@ -115,7 +113,7 @@ export function createReport(
   };
   return async (kind, detail, repair) => {
     const outcome = await attempt(repair);
-    if (outcome === 'changed' || outcome === 'stale') return outcome;
+    if (outcome === 'changed') return outcome;
     onFault({ organizationId, kind, detail, isRepaired: outcome === 'repaired' });
     return 'reported';
   };

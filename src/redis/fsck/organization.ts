@@ -106,8 +106,8 @@ async function checkDenylist(check: Check): Promise<void> {
           ? [`is stored under ${quote(field)}, where no lookup finds it`, refile]
           : [`${fault}, so nobody can have it`, removeField(key, field, value)];
       const detail = `denied name ${quote(name)} ${what}`;
-      if ((await report('denied-name-misfiled', detail, { generation, ...repair })) !== 'stale') continue;
-      // The comparison has been changed meanwhile, and with it the list.
+      if ((await report('denied-name-misfiled', detail, { generation, ...repair })) === 'reported') continue;
+      // Perhaps the comparison has been changed meanwhile, and with it the list.
       Object.assign(check, await readNaming(store, base));
       return await checkDenylist(check);
     }

@@ -2,5 +2,5 @@
 -- @include sightings
 -- Whether a fault that fsck has put together from several replies exists at one instant.
 --
--- 'confirmed', 'changed' or 'stale'
-return what_changed() or 'confirmed'
+-- 'confirmed' or 'changed'
+return 'confirmed'

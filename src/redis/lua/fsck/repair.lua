@@ -9,15 +9,13 @@
 --            commands   [[command, argument…]…]
 --            audit      [field, value…]: what the audit trail keeps of it; absent for no entry
 --
--- 'changed', 'stale', 'frozen', 'staged'      nothing was done
+-- 'changed'     nothing was done
+-- 'busy'        the same: a rebuild is under way, or a denylist overwrite has yet to decide about the name
 -- 'repaired'
-local changed = what_changed()
-if changed then return changed end
-local index = sighting.generation
-if index and check_generation(index) then return 'frozen' end
+if generation_refused then return 'busy' end
 if sighting.claim then
-  local normalized_name, user = unpack(sighting.claim)
-  if is_staged(normalized_name) then return 'staged' end
+  local index, normalized_name, user = sighting.generation, unpack(sighting.claim)
+  if is_staged(normalized_name) then return 'busy' end
   local key = bucket(index, normalized_name)
   if not is_type(key, 'hash') then redis.call('UNLINK', key) end
   release(index, normalized_name)
