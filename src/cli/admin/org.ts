@@ -129,7 +129,9 @@ function describeRefusal(outcome: ReindexOutcome, id: string): Report | undefine
         `the username index does not match the profiles, so nothing was changed: run ${adminCommand} fsck --org ${JSON.stringify(id)} --repair, then run this again`,
       );
     case 'lapsed':
-      return problem('this process was paused for too long, so nothing was changed: run it again');
+      return problem(
+        'this process was paused for too long, or Redis has failed over, so nothing was changed: run it again',
+      );
     case 'interrupted':
       return { kind: 'interrupted', message: 'interrupted, nothing was changed: run it again' };
     case 'collisions': {

@@ -1,34 +1,30 @@
 import { normalizedName, type UsernameComparison } from '../../domain/usernames.ts';
 import { inBatches } from '../../lib/collections/batches.ts';
 import { yieldingChunks } from '../../lib/time-slices.ts';
-import {
-  denylistKey,
-  denylistWritesKey,
-  localWritesKey,
-  namesBucketKey,
-  profileKey,
-  settingsKey,
-} from '../keys.ts';
+import { denylistKey, denylistWritesKey, localWritesKey, namesBucketKey, profileKey } from '../keys.ts';
 import { scanMembers, scanPairs } from '../connection/scan.ts';
 import { readWriteSnapshot } from '../changes.ts';
 import type { RedisClient } from '../connection/client.ts';
 import { script } from '../connection/script-loader.ts';
 
+type Step = [token: string, step: number, leaseMs: number, next: string];
+
 const addNames = script<
-  [token: string, leaseMs: number, next: string, ...pairs: string[]],
+  [...Step, ...pairs: string[]],
   ['lapsed'] | ['added', collisions: [position: number, holder: string][]]
 >('reindex/names');
 
-const addDenied = script<
-  [token: string, leaseMs: number, next: string, ...pairs: string[]],
-  ['lapsed'] | ['added', count: number]
->('reindex/denied');
+const addDenied = script<[...Step, ...pairs: string[]], ['lapsed'] | ['added', count: number]>(
+  'reindex/denied',
+);
 
 /** A rebuild of one organization's name index in progress: see reindex.ts. */
 export interface Rebuild {
   store: RedisClient;
   base: string;
   token: string;
+  /** How many calls were made: Redis makes each only if it has made the one before. */
+  step: number;
   /** ms */
   lease: number;
   /** The new comparison. */
@@ -51,6 +47,8 @@ type Collided = { kind: 'collisions'; collisions: Collision[]; isComplete: boole
 interface Name {
   userId: string;
   username: string;
+  /** By the new comparison. */
+  normalized: string;
 }
 
 /** Buckets read at once: some 300 names, for a script call of a few milliseconds. */
@@ -60,33 +58,36 @@ const deniedAtOnce = 300;
 /** An operator needs the first few, and memory stays flat. */
 const reportedCollisions = 1000;
 
+const nextStep = (rebuild: Rebuild): Step => [rebuild.token, rebuild.step++, rebuild.lease, rebuild.next];
+
 /** Copies the names to the next generation, normalized by the new comparison. */
 export async function copyNames(rebuild: Rebuild): Promise<Copied | Stopped | Collided> {
-  const { store, base, token, lease, comparison, current, next, buckets, signal } = rebuild;
-  const collisions = new Map<string, Name[]>();
+  const { store, base, current, buckets, signal } = rebuild;
+  const collisions = new Map<string, Collision>();
   let isComplete = true;
   let count = 0;
   for (const keys of inBatches(bucketKeys(base, current, buckets), { size: bucketsAtOnce })) {
     if (signal?.aborted === true) return { kind: 'interrupted' };
     const names = await readNames(rebuild, keys);
     if (names === undefined) return { kind: 'inconsistent' };
-    const normalizedNames = names.map(({ username }) => normalizedName(username, comparison));
-    const pairs = names.flatMap(({ userId }, position) => [userId, normalizedNames[position] ?? '']);
-    const reply = await addNames(store, base, token, lease, next, ...pairs);
+    const pairs = names.flatMap(({ userId, normalized }) => [userId, normalized]);
+    const reply = await addNames(store, base, ...nextStep(rebuild), ...pairs);
     if (reply[0] === 'lapsed') return { kind: 'lapsed' };
     count += names.length;
     for (const [position, holder] of reply[1]) {
-      const [name, normalized] = [names[position], normalizedNames[position]];
-      if (name === undefined || normalized === undefined) continue;
-      const group = collisions.get(normalized);
-      if (group !== undefined) group.push(name);
-      else if (collisions.size >= reportedCollisions) isComplete = false;
-      else
-        collisions.set(normalized, [{ userId: holder, username: await usernameOf(rebuild, holder) }, name]);
+      const { userId = '', username = '', normalized = '' } = names[position] ?? {};
+      // The index has the name twice.
+      if (holder === userId) return { kind: 'inconsistent' };
+      const group = collisions.get(normalized) ?? [
+        { userId: holder, username: await usernameOf(rebuild, holder) },
+      ];
+      if (group.length > 1 || collisions.size < reportedCollisions) collisions.set(normalized, group);
+      else isComplete = false;
+      group.push({ userId, username });
     }
   }
   if (collisions.size > 0) return { kind: 'collisions', collisions: [...collisions.values()], isComplete };
-  return (await countNames(rebuild)) === count ? { kind: 'copied', count } : { kind: 'inconsistent' };
+  return { kind: 'copied', count };
 }
 
 function* bucketKeys(base: string, generation: string, buckets: number): Generator<string> {
@@ -95,14 +96,14 @@ function* bucketKeys(base: string, generation: string, buckets: number): Generat
 
 /** The names in some buckets of the generation in force; undefined if a profile does not have its name. */
 async function readNames(rebuild: Rebuild, keys: readonly string[]): Promise<Name[] | undefined> {
-  const { store, base } = rebuild;
+  const { store, base, comparison } = rebuild;
   const read = await Promise.all(keys.map((key) => store.hgetall(key)));
   const snapshot = await readWriteSnapshot(store, base);
   const names = await Promise.all(
     read.flatMap(Object.entries<string>).map(async ([normalized, userId]) => {
       const username = await usernameOf(rebuild, userId);
       return normalizedName(username, snapshot.settings.comparison) === normalized
-        ? { userId, username }
+        ? { userId, username, normalized: normalizedName(username, comparison) }
         : undefined;
     }),
   );
@@ -113,21 +114,9 @@ async function usernameOf({ store, base }: Rebuild, userId: string): Promise<str
   return (await store.hget(profileKey(base, userId), 'u')) ?? '';
 }
 
-/** How many names the next generation has, counted in its own buckets. */
-async function countNames({ store, base, token, lease, next }: Rebuild): Promise<number> {
-  const buckets = Number(await store.hget(settingsKey(base), `n${next}`));
-  let count = 0;
-  for (const keys of inBatches(bucketKeys(base, next, buckets), { size: 500 })) {
-    const lengths = await Promise.all(keys.map((key) => store.hlen(key)));
-    count += lengths.reduce((sum, length) => sum + length, 0);
-    await addNames(store, base, token, lease, next);
-  }
-  return count;
-}
-
 /** Copies the denylist to the next generation; spellings that become the same name become one entry. */
 export async function copyDenied(rebuild: Rebuild): Promise<Copied | Stopped> {
-  const { store, base, token, lease, comparison, current, next, signal } = rebuild;
+  const { store, base, comparison, current, signal } = rebuild;
   let count = 0;
   for await (const page of scanPairs(store, denylistKey(base, current))) {
     for await (const chunk of yieldingChunks(page, deniedAtOnce)) {
@@ -136,7 +125,7 @@ export async function copyDenied(rebuild: Rebuild): Promise<Copied | Stopped> {
         const name = given === '' ? normalized : given;
         return [name, normalizedName(name, comparison)];
       });
-      const reply = await addDenied(store, base, token, lease, next, ...pairs);
+      const reply = await addDenied(store, base, ...nextStep(rebuild), ...pairs);
       if (reply[0] === 'lapsed') return { kind: 'lapsed' };
       count += reply[1];
     }
@@ -146,7 +135,7 @@ export async function copyDenied(rebuild: Rebuild): Promise<Copied | Stopped> {
 
 /** Marks of names that were denied or removed here are also set for the names as the new comparison has them. */
 export async function copyDenylistWrites(rebuild: Rebuild): Promise<Copied | Stopped> {
-  const { store, base, token, lease, comparison, next, signal } = rebuild;
+  const { store, base, comparison, signal } = rebuild;
   const key = denylistWritesKey(base);
   let count = 0;
   for await (const page of denylistWrites(store, base)) {
@@ -161,7 +150,7 @@ export async function copyDenylistWrites(rebuild: Rebuild): Promise<Copied | Sto
       }
       count += await store.hset(key, marks);
     }
-    if ((await addNames(store, base, token, lease, next))[0] === 'lapsed') return { kind: 'lapsed' };
+    if ((await addNames(store, base, ...nextStep(rebuild)))[0] === 'lapsed') return { kind: 'lapsed' };
   }
   return { kind: 'copied', count };
 }

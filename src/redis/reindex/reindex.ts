@@ -11,9 +11,10 @@ const begin = script<
   ['unchanged' | 'busy' | 'inconsistent'] | ['opened', current: string, next: string, buckets: number]
 >('reindex/open');
 
-const putInForce = script<[token: string, next: string, comparison: string], 'lapsed' | 'committed'>(
-  'reindex/commit',
-);
+const putInForce = script<
+  [token: string, step: number, next: string, comparison: string],
+  'lapsed' | 'committed'
+>('reindex/commit');
 
 const close = script<[token: string], 'lapsed' | 'closed'>('reindex/close');
 
@@ -27,7 +28,7 @@ export type ReindexOutcome =
   | { kind: 'busy' }
   /** The index and the profiles do not agree: nothing was changed; fsck reports where, and repairs it. */
   | { kind: 'inconsistent' }
-  /** This process was paused for longer than its lease, so names may have changed meanwhile: nothing was changed. */
+  /** This process was paused for longer than its lease, or a failover has lost a part: nothing was changed. */
   | { kind: 'lapsed' }
   /** Aborted by the signal: nothing was changed. */
   | { kind: 'interrupted' };
@@ -53,7 +54,7 @@ export async function changeComparison(
   const opened = await open(attempt);
   if (opened[0] !== 'opened') return { kind: opened[0] };
   const [, current, next, buckets] = opened;
-  const rebuild: Rebuild = { ...attempt, current, next, buckets };
+  const rebuild: Rebuild = { ...attempt, step: 0, current, next, buckets };
   try {
     const names = await copyNames(rebuild);
     if (names.kind !== 'copied') return names;
@@ -72,7 +73,7 @@ export async function changeComparison(
 }
 
 /** Waits for another rebuild to end, or for the lease of one that was killed. */
-async function open(attempt: Omit<Rebuild, 'current' | 'next' | 'buckets'>) {
+async function open(attempt: Omit<Rebuild, 'step' | 'current' | 'next' | 'buckets'>) {
   const { store, base, token, lease, comparison, signal } = attempt;
   const deadline = performance.now() + lease + 1000;
   for (;;) {
@@ -84,7 +85,7 @@ async function open(attempt: Omit<Rebuild, 'current' | 'next' | 'buckets'>) {
 }
 
 /** Whether the next generation is in force; asked again if the reply is lost. */
-async function commit({ store, base, token, next, comparison }: Rebuild): Promise<boolean> {
-  const ask = () => putInForce(store, base, token, next, comparison);
+async function commit({ store, base, token, step, next, comparison }: Rebuild): Promise<boolean> {
+  const ask = () => putInForce(store, base, token, step, next, comparison);
   return (await ask().catch(ask)) === 'committed';
 }

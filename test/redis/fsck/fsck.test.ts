@@ -240,7 +240,7 @@ describe('the index of names', () => {
 
   test('loses what a killed rebuild left behind, but nothing that is being built', async () => {
     await reindexOpen(store, base, 'dead', 60_000, 'case-insensitive');
-    await reindexNames(store, base, 'dead', 60_000, '1', 'ada', 'ada');
+    await reindexNames(store, base, 'dead', 0, 60_000, '1', 'ada', 'ada');
     expect((await check()).faults).toEqual([]);
     await store.unlink(`${base}reindex`);
     await expectRepaired('generation-left-over');

@@ -12,7 +12,7 @@ import { scanKeys } from '../../../src/redis/connection/scan.ts';
 import { readWriteSnapshot } from '../../../src/redis/changes.ts';
 import { openTestStore } from '../../support/store.ts';
 import { startCluster } from '../../support/servers/redis-cluster.ts';
-import { freshPrefix } from '../../support/redis.ts';
+import { freshPrefix, startRedis } from '../../support/redis.ts';
 import type { RedisClient } from '../../../src/redis/connection/client.ts';
 import { script } from '../../../src/redis/connection/script-loader.ts';
 import { useTestStore } from '../../support/use-store.ts';
@@ -28,8 +28,11 @@ const prefix = freshPrefix();
 
 let organizations = 0;
 
-async function newOrganization(comparison: UsernameComparison = 'exact', on = store): Promise<string> {
-  const id = `o${organizations++}`;
+async function newOrganization(
+  comparison: UsernameComparison = 'exact',
+  on = store,
+  id = `o${organizations++}`,
+): Promise<string> {
   await saveSettings(on, prefix, id, { ...defaultSettings, comparison });
   return organizationBase(prefix, id);
 }
@@ -38,8 +41,8 @@ async function put(base: string, user: string, username: string, on = store): Pr
   return (await putProfile(on, base, user, { username }, await readWriteSnapshot(on, base, user))).kind;
 }
 
-async function context(base: string) {
-  return { store, base, keyId: 'k_test', snapshot: await readWriteSnapshot(store, base) };
+async function context(base: string, on = store) {
+  return { store: on, base, keyId: 'k_test', snapshot: await readWriteSnapshot(on, base) };
 }
 
 /** The generations of the name index and the denylist that have keys. */
@@ -164,14 +167,14 @@ describe('changing how names are compared', () => {
     // What a killed process leaves: a freeze about to end, and a generation half built.
     const opened = await reindexOpen(store, base, 'dead', 50, 'case-insensitive');
     expect(opened).toEqual(['opened', '0', '1', 1]);
-    await reindexNames(store, base, 'dead', 50, '1', 'ghost', 'ada');
+    await reindexNames(store, base, 'dead', 0, 50, '1', 'ghost', 'ada');
     expect(await changeComparison(store, base, 'case-insensitive')).toMatchObject({
       kind: 'rebuilt',
       usernames: 1,
     });
     expect(await generations(base)).toEqual(new Set(['2']));
-    expect(await reindexNames(store, base, 'dead', 50, '2', 'ghost', 'ghost')).toEqual(['lapsed']);
-    expect(await reindexCommit(store, base, 'dead', '1', 'exact')).toBe('lapsed');
+    expect(await reindexNames(store, base, 'dead', 1, 50, '2', 'ghost', 'ghost')).toEqual(['lapsed']);
+    expect(await reindexCommit(store, base, 'dead', 1, '1', 'exact')).toBe('lapsed');
   });
 
   test.each(['is killed at', 'waits beyond its lease at', 'loses the reply to'] as const)(
@@ -211,14 +214,62 @@ describe('changing how names are compared', () => {
     },
   );
 
+  test('loses no name if a failover in its course has lost its last writes', async () => {
+    const server = await startRedis();
+    const replica = await openTestStore(server.url);
+    /** The calls from `first` on are lost, and those from `next` on are made on the replica. */
+    const failOver = async (first: number, next: number): Promise<boolean> => {
+      const id = `failover-${first}-${next}`;
+      const base = organizationBase(prefix, id);
+      for (const on of [store, replica]) {
+        await newOrganization('exact', on, id);
+        await put(base, 'ada', 'Ada', on);
+        await banUsernames(await context(base, on), new Map([['Root', 'x']]));
+      }
+      let calls = 0;
+      const tool = new Proxy(store, {
+        get: (master, name) => {
+          const value: unknown = Reflect.get(master, name);
+          if (typeof value !== 'function') return value;
+          return async (...args: unknown[]): Promise<unknown> => {
+            const number = calls++;
+            const on = (at: RedisClient) => Reflect.apply(value, at, args) as Promise<unknown>;
+            if (number < first) await on(replica);
+            return await on(number < next ? master : replica);
+          };
+        },
+      });
+      // What the replica has of it ends with its lease.
+      await changeComparison(tool, base, 'case-insensitive', { lease: 500 }).catch(() => {});
+      const { settings } = await readWriteSnapshot(replica, base);
+      const name = settings.comparison === 'exact' ? 'Ada' : 'ADA';
+      expect([id, await put(base, 'eve', name, replica)]).toEqual([id, 'taken']);
+      const root = settings.comparison === 'exact' ? 'Root' : 'ROOT';
+      expect([id, await put(base, 'eve', root, replica)]).toEqual([id, 'denied']);
+      return calls > next;
+    };
+    try {
+      // So that the replica knows the scripts.
+      await newOrganization('exact', replica, 'scripts').then((base) =>
+        changeComparison(replica, base, 'case-insensitive'),
+      );
+      for (let next = 1; await failOver(next, next); next++) {
+        await Promise.all(Array.from({ length: next }, (_, first) => failOver(first, next)));
+      }
+    } finally {
+      await closeRedis(replica);
+      await server.stop();
+    }
+  });
+
   test('removes no part of a generation that is in force or being built', async () => {
     const base = await newOrganization();
     await put(base, 'ada', 'Ada');
     expect(await reindexDrop(store, base, '0')).toBe('in-use');
     await reindexOpen(store, base, 'building', 60_000, 'case-insensitive');
-    await reindexNames(store, base, 'building', 60_000, '1', 'ada', 'ada');
+    await reindexNames(store, base, 'building', 0, 60_000, '1', 'ada', 'ada');
     expect(await reindexDrop(store, base, '1')).toBe('in-use');
-    await reindexCommit(store, base, 'building', '1', 'case-insensitive');
+    await reindexCommit(store, base, 'building', 1, '1', 'case-insensitive');
     expect(await reindexDrop(store, base, '1')).toBe('in-use');
     expect(await reindexDrop(store, base, '0')).toBe('dropped');
     expect(await put(base, 'eve', 'ADA')).toBe('taken');

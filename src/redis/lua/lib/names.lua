@@ -110,9 +110,10 @@ local function check_generation(index)
   return refused_generation(index, now[1] or '0')
 end
 
--- Renews the lease of a rebuild, during which no name may change; false if it does not hold it any more.
-local function renew_rebuild(token, lease)
-  if redis.call('GET', rebuild_key()) ~= token then return false end
-  redis.call('PEXPIRE', rebuild_key(), lease)
+-- Takes a rebuild, during which no name may change, to its next step, and renews its lease. False if it is not at this
+-- step: it does not hold the lease any more, or a failover has lost what it wrote last, and this would leave a gap.
+local function step_rebuild(token, step, lease_ms)
+  if redis.call('GET', rebuild_key()) ~= token .. ' ' .. step then return false end
+  redis.call('SET', rebuild_key(), token .. ' ' .. step + 1, 'PX', lease_ms)
   return true
 end

@@ -6,6 +6,6 @@
 -- 'closed'      it had not been committed, and never will be
 -- 'lapsed'      it does not hold the lease: it was committed, closed, or held up for too long
 local token = ARGV[1]
-if redis.call('GET', rebuild_key()) ~= token then return 'lapsed' end
+if string.match(redis.call('GET', rebuild_key()) or '', '^%S+') ~= token then return 'lapsed' end
 redis.call('DEL', rebuild_key())
 return 'closed'

@@ -3,10 +3,10 @@
 -- @include store
 -- Puts the new comparison, its index and its denylist in force; names may change again.
 --
--- 'lapsed'      this rebuild was held up for longer than its lease: nothing was changed
+-- 'lapsed'      this rebuild cannot go on (lib/names.lua): nothing was changed
 -- 'committed'   also where it had been before, and the reply was lost
-local token, generation, comparison = unpack(ARGV)
-if redis.call('GET', rebuild_key()) ~= token then
+local token, step, generation, comparison = unpack(ARGV)
+if redis.call('GET', rebuild_key()) ~= token .. ' ' .. step then
   return redis.call('HGET', settings_key(), 'index') == generation and 'committed' or 'lapsed'
 end
 redis.call('HSET', settings_key(), 'comparison', comparison, 'index', generation)

@@ -15,7 +15,7 @@ local index, building = now[2] or '0', whole_number(now[3] or '0')
 local buckets = whole_number(redis.call('HGET', settings_key(), 'n' .. index) or '1')
 if not (whole_number(index) and building and buckets and buckets > 0) then return { 'inconsistent' } end
 if redis.call('EXISTS', names_key(index, buckets)) == 1 then return { 'inconsistent' } end
-if not redis.call('SET', rebuild_key(), token, 'NX', 'PX', lease_ms) then return { 'busy' } end
+if not redis.call('SET', rebuild_key(), token .. ' 0', 'NX', 'PX', lease_ms) then return { 'busy' } end
 local following = string.format('%.0f', math.max(tonumber(index), building) + 1)
 -- Each generation has its number of buckets in the settings until it is removed: leftovers are found by that.
 redis.call('HSET', settings_key(), 'building', following, 'n' .. following, buckets, 'n' .. index, buckets)
