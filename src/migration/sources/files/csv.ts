@@ -103,6 +103,7 @@ function parseFile(
   delimiter: string,
 ): { parsed: AsyncIterable<Parsed>; progress: () => number } {
   const { chunks, progress } = openText(file);
+  let faultyLine = 0;
   const parser = parse({
     delimiter,
     // Any of them ends a record, however they are mixed.
@@ -117,8 +118,11 @@ function parseFile(
       const fault = error as CsvError;
       // After any other fault it is unknown where the next row begins: continuing would lose or invent rows.
       if (fault.code !== 'INVALID_OPENING_QUOTE') throw fault;
-      const row: Parsed = { info: { lines: lineOf(fault) }, error: 'has a quote inside an unquoted cell' };
-      parser.push(row);
+      const lines = lineOf(fault);
+      const row: Parsed = { info: { lines }, error: 'has a quote inside an unquoted cell' };
+      // A row may have several.
+      if (lines !== faultyLine) parser.push(row);
+      faultyLine = lines;
       return undefined;
     },
   });

@@ -420,7 +420,7 @@ describe('a CSV file', () => {
     await put(
       'profiles.csv',
       Buffer.concat([
-        Buffer.from('organizationId,userId\nacme,1\nacme\nacme,3,x\nacme,4"4\nacme,'),
+        Buffer.from('organizationId,userId\nacme,1\nacme\nacme,3,x\nacme,4"4"\nacme,'),
         Buffer.from([0xff, 0x0a]),
         Buffer.from('acme,\uFFFD\nacme,7\n'),
       ]),
