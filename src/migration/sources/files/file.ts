@@ -27,7 +27,10 @@ export interface DataFile extends NamedFile {
 /** The file as it is now. */
 export async function lookAt(file: NamedFile): Promise<DataFile> {
   try {
-    const { size, mtimeNs, ino } = await stat(file.path, { bigint: true });
+    const stats = await stat(file.path, { bigint: true });
+    if (!stats.isFile())
+      throw new SourceError(`${file.name} is not a regular file: put the records into one`);
+    const { size, mtimeNs, ino } = stats;
     return { ...file, size: Number(size), version: `${size}-${mtimeNs}-${ino}` };
   } catch (error) {
     throw unreadable(file, error);
@@ -53,6 +56,11 @@ async function* readAll(file: DataFile, stream: AsyncIterable<Buffer>): AsyncGen
       if (isFirst && isUtf16(chunk)) {
         throw new SourceError(
           `${file.name} is UTF-16: convert it to UTF-8 first, such as by iconv -f UTF-16 -t UTF-8`,
+        );
+      }
+      if (isFirst && isGzip(chunk)) {
+        throw new SourceError(
+          `${file.name} is compressed by gzip: decompress it, or let its name end in .ndjson.gz`,
         );
       }
       isFirst = false;
@@ -84,6 +92,10 @@ async function* withoutMark(chunks: AsyncIterable<Buffer>): AsyncGenerator<Buffe
 function isUtf16([a = 1, b = 1, c = 1, d = 1]: Buffer): boolean {
   if ((a === 0xff && b === 0xfe) || (a === 0xfe && b === 0xff)) return true;
   return (a === 0) !== (b === 0) && (a === 0) === (c === 0) && (b === 0) === (d === 0);
+}
+
+function isGzip([a, b]: Buffer): boolean {
+  return a === 0x1f && b === 0x8b;
 }
 
 function unreadable(file: NamedFile, error: unknown): unknown {

@@ -1,3 +1,5 @@
+import { execFileSync } from 'node:child_process';
+import { mkdirSync } from 'node:fs';
 import { appendFile, mkdir, mkdtemp, readFile, rename, rm, stat, utimes, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -291,8 +293,21 @@ describe('an NDJSON file', () => {
       /profiles\.ndjson\.gz is not a whole gzip file \(Z_DATA_ERROR\)/,
     );
     await rm(join(folder, 'profiles.ndjson.gz'));
-    await mkdir(join(folder, 'profiles.ndjson'));
-    expect(await messageOf(() => profiles())).toMatch(/cannot read profiles\.ndjson \(EISDIR\)/);
+    await put('profiles.ndjson', zipped);
+    expect(await messageOf(() => profiles())).toBe(
+      'SourceError: profiles.ndjson is compressed by gzip: decompress it, or let its name end in .ndjson.gz',
+    );
+  });
+
+  test.each([
+    ['a folder', mkdirSync],
+    // Reading a pipe would wait until somebody writes to it, and nobody can stop that.
+    ['a pipe', (path: string) => execFileSync('mkfifo', [path])],
+  ])('that is %s is refused at once', async (_, make) => {
+    make(join(folder, 'profiles.ndjson'));
+    expect(await messageOf(() => openSource(folder))).toBe(
+      'SourceError: profiles.ndjson is not a regular file: put the records into one',
+    );
   });
 
   test("of mongoexport is read by the worked example's mapping", async () => {
