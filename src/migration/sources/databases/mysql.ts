@@ -32,8 +32,8 @@ const settledQuery = `
   WHERE trx_is_read_only = 0 AND trx_mysql_thread_id <> CONNECTION_ID()`;
 
 const sessionSettings = [
-  // Reading may pause for as long as Redis is slow.
-  "SET NAMES utf8mb4, time_zone = '+00:00', wait_timeout = 86400, net_write_timeout = 86400, " +
+  // Reading may pause for as long as Redis is slow, and no limit of the server's may leave out rows.
+  "SET NAMES utf8mb4, time_zone = '+00:00', sql_select_limit = 18446744073709551615, wait_timeout = 86400, net_write_timeout = 86400, " +
     "sql_mode = REPLACE(@@sql_mode, 'PAD_CHAR_TO_FULL_LENGTH', '')",
   'SET TRANSACTION ISOLATION LEVEL REPEATABLE READ',
   'START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY',

@@ -135,6 +135,17 @@ describeWithMariadb('a MySQL or MariaDB source', () => {
     );
   });
 
+  test("a server's limit on the rows of a SELECT leaves out none", async () => {
+    await runMariadb(server().url(''), 'SET GLOBAL sql_select_limit = 3');
+    try {
+      const query = "SELECT 'a' AS organizationId, seq AS userId FROM seq_1_to_10";
+      const yaml = `entities: {profiles: {query: "${query}", key: [userId]}}`;
+      expect(await withSource(url, yaml, (source) => readRecords(source, 'profiles'))).toHaveLength(10);
+    } finally {
+      await runMariadb(server().url(''), 'SET GLOBAL sql_select_limit = DEFAULT');
+    }
+  });
+
   test('a wrong password is reported in one line that shows neither it nor the right one', async () => {
     const wrong = new URL(url);
     wrong.password = 'top-secret';
