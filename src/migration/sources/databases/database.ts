@@ -42,6 +42,12 @@ export function fromQuery(select: string): string {
   return `FROM (${select}\n) AS source`;
 }
 
+/** A JSON value as text: a string without its quotes, null as none. */
+export function jsonText(json: string): string {
+  if (json === 'null') return '';
+  return json.startsWith('"') ? (JSON.parse(json) as string) : json;
+}
+
 /** A CHAR(n) without its padding, which SQL does not count as part of the value. */
 export function withoutPadding(text: string): string {
   return text.replace(/ +$/, '');
@@ -51,10 +57,15 @@ const connectionFailures = {
   lost: (url: string, code: string) => `lost the connection to ${url} (${code}): run the same command again`,
   unreachable: (url: string, code: string) =>
     `cannot reach ${url} (${code}): check the host and port, and that the server runs`,
+  encryption: (url: string, code: string) =>
+    `cannot connect to ${url} by TLS (${code}): check that the server offers it, its certificate, and the URL's parameters`,
   password: (url: string) =>
     `${url} refuses the user or password: check the user in the URL, and SOURCE_PASSWORD or SOURCE_PASSWORD_FILE`,
   database: (url: string) => `${url}: there is no such database: check the URL's path`,
 };
+
+// How Node.js and the drivers call what can be wrong with TLS.
+const encryptionCode = /SSL|TLS|CERT|SIGNATURE/;
 
 /** The error for a connection that failed; `code` is what the driver or the server says. */
 export function connectionError(
@@ -62,7 +73,8 @@ export function connectionError(
   { shown }: DatabaseUrl,
   code: string,
 ): SourceError {
-  return new SourceError(connectionFailures[failure](shown, code));
+  const isEncryption = failure === 'unreachable' && encryptionCode.test(code);
+  return new SourceError(connectionFailures[isEncryption ? 'encryption' : failure](shown, code));
 }
 
 /** The error for a query that the server refuses, in one line. */

@@ -4,6 +4,7 @@ import type { SourceError } from '../source.ts';
 import {
   connectionError,
   fromQuery,
+  jsonText,
   queryError,
   withoutPadding,
   type Cell,
@@ -18,6 +19,7 @@ const types = {
   date: 10,
   datetime: 12,
   bit: 16,
+  json: 245,
   /** VARCHAR, BLOB and TEXT of all lengths, CHAR; with the binary character set they hold bytes. */
   strings: [15, 249, 250, 251, 252, 253, 254],
   char: 254,
@@ -176,6 +178,7 @@ function describeColumn(field: FieldPacket): MysqlColumn {
     const noMoment = 'is a time without a zone: write it as UNIX_TIMESTAMP(…) * 1000 if it is in UTC';
     return { ...column, noMoment };
   }
+  if (type === types.json) return { name, read: (bytes) => jsonText(asText(bytes)) };
   if (type === types.bit) return { name, read: (bytes) => BigInt(`0x${bytes.toString('hex')}`).toString() };
   if (!types.strings.includes(type)) return column;
   if (field.characterSet === binaryCharset) {

@@ -6,6 +6,7 @@ import { wholeLines } from '../lines.ts';
 import {
   connectionError,
   fromQuery,
+  jsonText,
   queryError,
   withoutPadding,
   type Cell,
@@ -17,6 +18,7 @@ import type { DatabaseUrl } from './urls.ts';
 const typeIds = {
   bytea: 17,
   char: 1042,
+  json: [114, 3802],
   date: 1082,
   timestamp: 1114,
   timestamptz: 1184,
@@ -63,12 +65,7 @@ const pageBytes = 64 * 1024;
 
 /** Connects to PostgreSQL, inside one REPEATABLE READ snapshot that lasts until close. */
 export async function openPostgres(address: DatabaseUrl): Promise<Database> {
-  const client = new Client({
-    connectionString: address.url.href,
-    connectionTimeoutMillis: 10_000,
-    application_name: 'profile-bridge-migrate',
-    types,
-  });
+  const client = createClient(address);
   // A lost connection fails the query that waits for it; without a listener the event would end the process.
   client.on('error', () => {});
   const run = async (text: string, where: string): Promise<QueryArrayResult<Cell[]>> => {
@@ -128,6 +125,20 @@ export async function openPostgres(address: DatabaseUrl): Promise<Database> {
   };
 }
 
+function createClient(address: DatabaseUrl): Client {
+  try {
+    return new Client({
+      connectionString: address.url.href,
+      connectionTimeoutMillis: 10_000,
+      application_name: 'profile-bridge-migrate',
+      types,
+    });
+  } catch (error) {
+    // The files of certificates are read at once.
+    throw connectionError('encryption', address, codeOf(error));
+  }
+}
+
 /** Rows in the text format of COPY: a line for each, tabs between its cells. */
 function readPage(lines: Buffer, columns: readonly PostgresColumn[]): Cell[][] {
   const text = lines.toString();
@@ -165,6 +176,7 @@ function unescape(_: string, letter: string): string {
 function describeColumn(name: string, type: number): PostgresColumn {
   const zoned = `is a time without a zone: write it as ("${name}" AT TIME ZONE 'UTC'), with the zone it is in`;
   if (type === typeIds.char) return { name, read: withoutPadding };
+  if (typeIds.json.includes(type)) return { name, read: jsonText };
   if (type === typeIds.bytea) {
     const bytesToText = "convert_from(…, 'UTF8'), or encode(…, 'hex')";
     return { name, bytesToText, read: (text) => text.slice(2) };
@@ -199,5 +211,5 @@ function codeOf(error: unknown): string {
   if (typeof code === 'string') return code;
   const [first] = error instanceof AggregateError ? (error.errors as unknown[]) : [];
   if (first !== undefined) return codeOf(first);
-  return /timeout/i.test(String(message)) ? 'timeout' : 'connection closed';
+  return /timeout|SSL/i.exec(String(message))?.[0] ?? 'connection closed';
 }

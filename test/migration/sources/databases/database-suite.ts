@@ -306,6 +306,10 @@ export function behavesAsDatabase(under: DatabaseUnderTest): () => PrivateServer
       /^SourceError: cannot reach .*@127\.0\.0\.1:1\/legacy \(ECONNREFUSED\): check the host and port/,
     );
     expect(said).not.toContain('top-secret');
+    const encrypted = await messageOf(() => openSource(`${url}?ssl=true`, mapping));
+    expect(encrypted).toMatch(
+      /^SourceError: cannot connect to .*\/legacy by TLS \([^)]+\): check that the server offers it/,
+    );
     const elsewhere = await messageOf(() => openSource(server.url('nowhere'), mapping));
     expect(elsewhere).toMatch(/nowhere: there is no such database/);
   });

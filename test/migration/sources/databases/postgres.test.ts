@@ -3,6 +3,7 @@ import { beforeAll, expect, test } from '@jest/globals';
 import { Client } from 'pg';
 import { parseMapping } from '../../../../src/migration/sources/mapping.ts';
 import { openSource } from '../../../../src/migration/sources/open.ts';
+import { hashApiKey } from '../../../../src/redis/keys.ts';
 import { describeWithPostgres } from '../../../support/servers/describe-with.ts';
 import { runPostgres, startPostgres } from '../../../support/servers/postgres.ts';
 import { behavesAsDatabase } from './database-suite.ts';
@@ -72,6 +73,16 @@ describeWithPostgres('a PostgreSQL source', () => {
     expect(await withSource(url, yaml, (source) => readRecords(source, 'profiles'))).toEqual([
       { organizationId: 'a', userId: String.raw`\N`, profilePictureUrl: '\b\f\n\r\t\v\\n\\.é😀' },
     ]);
+  });
+
+  test('a JSON string is text without its quotes, JSON null is none, and the key of an API is hashed as such', async () => {
+    const query = String.raw`SELECT 1 AS id, 'a' AS "organizationId", data->'key' AS "apiKey", data->'role' AS role, data->'none' AS client, data->'user' AS "userId" FROM (SELECT '{"key": "k\"1", "role": "player", "none": null, "user": 7}'::json AS data) AS rows`;
+    for (const type of ['json', 'jsonb']) {
+      const yaml = `entities: {api-keys: {query: ${JSON.stringify(query.replace('::json', `::${type}`))}, key: [id]}}`;
+      expect(await withSource(url, yaml, (source) => readRecords(source, 'api-keys'))).toEqual([
+        { organizationId: 'a', apiKeySha256: hashApiKey('k"1'), role: 'player', userId: '7' },
+      ]);
+    }
   });
 
   test.each([
