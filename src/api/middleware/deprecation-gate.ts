@@ -1,6 +1,7 @@
 import type { Request, Response } from 'express';
 import { ProblemError } from '../../contract/problems.ts';
 import {
+  isExempt,
   requiresAuthentication,
   verdictAt,
   type DeprecationPolicy,
@@ -20,7 +21,7 @@ export type Gate = (request: Request, response: Response) => Promise<void>;
 export function createGate(policy: () => DeprecationPolicy, options: AuthenticationOptions): Gate {
   return async (request, response) => {
     const now = Date.now();
-    const verdict = verdictAt(policy(), now, {});
+    const verdict = verdictAt(policy(), now);
     if (verdict === 'serve') return;
     const call = callOf(response);
     const claimed = claimedOrganization(request, options.organizationHeader);
@@ -28,8 +29,8 @@ export function createGate(policy: () => DeprecationPolicy, options: Authenticat
     if (!requiresAuthentication(policy(), now, claimed)) {
       call.isUnchecked = claimed !== undefined && request.headers['x-api-key'] !== undefined;
     } else if (await isAuthentic(request, response, options)) {
-      const exempt = { organizationId: call.organizationId, keyId: call.caller?.keyId };
-      if (verdictAt(policy(), now, exempt) === 'serve') return;
+      const caller = { organizationId: call.organizationId, keyId: call.caller?.keyId };
+      if (isExempt(policy(), now, caller)) return;
     }
     throw gone(verdict, now);
   };

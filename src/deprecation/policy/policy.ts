@@ -108,7 +108,7 @@ export type Phase = (typeof phases)[number];
 /** The phase at `now` (ms). */
 export function phaseAt(policy: DeprecationPolicy, now: number): Phase {
   const { deprecatedAt, sunsetAt, brownouts } = policy;
-  const verdict = generalVerdict(policy, now);
+  const verdict = verdictAt(policy, now);
   if (verdict !== 'serve') return verdict.gone;
   if (sunsetAt !== undefined && now >= sunsetAt) return 'sunset';
   const isAnnounced = deprecatedAt !== undefined || sunsetAt !== undefined || brownouts.length > 0;
@@ -129,41 +129,8 @@ export function stateAt({ start, end }: Interval, now: number): 'past' | 'open' 
 /** Whether a call is served or refused with 410: until the end of a brownout (ms), or for good. */
 export type CallVerdict = 'serve' | { gone: 'brownout'; until: number } | { gone: 'sunset' };
 
-/** Who may claim an exemption. */
-interface Claimant {
-  organizationId?: string | undefined;
-  keyId?: string | undefined;
-}
-
-/** The verdict on a call at `now` (ms), which an exemption of its organization or key can change to `serve`. */
-export function verdictAt(policy: DeprecationPolicy, now: number, claimant: Claimant): CallVerdict {
-  const verdict = generalVerdict(policy, now);
-  return verdict === 'serve' || isExempt(policy, now, claimant) ? 'serve' : verdict;
-}
-
-/**
- * Whether the verdict depends on who calls: only while the API is gone, and there is an exemption for the organization
- * that the call claims, or for any key. Otherwise `verdictAt` with an empty claimant is final, before any other work;
- * it also applies if authentication fails.
- */
-export function requiresAuthentication(
-  policy: DeprecationPolicy,
-  now: number,
-  claimedOrganizationId: string | undefined,
-): boolean {
-  if (generalVerdict(policy, now) === 'serve') return false;
-  return policy.exemptions.some(
-    (e) => now < e.until && ('keyId' in e || e.organizationId === claimedOrganizationId),
-  );
-}
-
-/** Until when (ms) every caller is served: the first brownout, or the sunset if that ends the API. */
-export function servesAllUntil({ brownouts, sunsetAt, afterSunset }: DeprecationPolicy): number {
-  const sunset = afterSunset === 'gone' ? sunsetAt : undefined;
-  return Math.min(sunset ?? Infinity, ...brownouts.map(({ start }) => start));
-}
-
-function generalVerdict(policy: DeprecationPolicy, now: number): CallVerdict {
+/** The verdict on a call at `now` (ms) whose caller is not exempt. */
+export function verdictAt(policy: DeprecationPolicy, now: number): CallVerdict {
   if (policy.sunsetAt !== undefined && now >= policy.sunsetAt && policy.afterSunset === 'gone') {
     return { gone: 'sunset' };
   }
@@ -171,8 +138,34 @@ function generalVerdict(policy: DeprecationPolicy, now: number): CallVerdict {
   return brownout === undefined ? 'serve' : { gone: 'brownout', until: brownout.end };
 }
 
-function isExempt(policy: DeprecationPolicy, now: number, { organizationId, keyId }: Claimant): boolean {
-  return policy.exemptions.some(
-    (e) => now < e.until && ('keyId' in e ? e.keyId === keyId : e.organizationId === organizationId),
+/**
+ * Whether it takes the key to know if a caller is exempt: only if there is an exemption for the organization that the
+ * call claims, or for any key.
+ */
+export function requiresAuthentication(
+  { exemptions }: DeprecationPolicy,
+  now: number,
+  claimedOrganizationId: string | undefined,
+): boolean {
+  return exemptions.some(
+    (e) => now < e.until && ('keyId' in e || e.organizationId === claimedOrganizationId),
   );
+}
+
+/** Whether an authenticated caller is exempt at `now` (ms). */
+export function isExempt(
+  { exemptions }: DeprecationPolicy,
+  now: number,
+  caller: { organizationId?: string | undefined; keyId?: string | undefined },
+): boolean {
+  return exemptions.some(
+    (e) =>
+      now < e.until && ('keyId' in e ? e.keyId === caller.keyId : e.organizationId === caller.organizationId),
+  );
+}
+
+/** Until when (ms) every caller is served: the first brownout, or the sunset if that ends the API. */
+export function servesAllUntil({ brownouts, sunsetAt, afterSunset }: DeprecationPolicy): number {
+  const sunset = afterSunset === 'gone' ? sunsetAt : undefined;
+  return Math.min(sunset ?? Infinity, ...brownouts.map(({ start }) => start));
 }

@@ -42,7 +42,7 @@ function summaryOf(
   now: number,
 ): Record<'headline' | 'sentence', Html> {
   const { sunsetAt, deprecatedAt, afterSunset } = policy;
-  const verdict = verdictAt(policy, now, {});
+  const verdict = verdictAt(policy, now);
   if (verdict !== 'serve' && verdict.gone === 'brownout') {
     return {
       headline: html`Brownout until ${moment(verdict.until)}`,
