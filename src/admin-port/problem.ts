@@ -52,10 +52,6 @@ export function explainError(error: unknown): AdminProblem | undefined {
 /** The error handler of the admin port: answers with a problem, and logs unexpected errors. */
 export function handleErrors(log: Log): ErrorRequestHandler {
   return (error: unknown, request, response, _next) => {
-    if (response.headersSent) {
-      response.destroy();
-      return;
-    }
     const known = explainError(error);
     if (known === undefined) {
       const text = error instanceof Error ? error.stack : String(error);

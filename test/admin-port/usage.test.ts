@@ -1,7 +1,8 @@
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { dayMs, dayName, dayOf } from '../../src/lib/days.ts';
+import { dayKey, unknownOrganizationBase, usedKeysKey } from '../../src/deprecation/ledger/keys.ts';
 import { closeRedis } from '../../src/redis/connection/connect.ts';
-import { startAdminPort, type TestAdminPort } from '../support/admin-port.ts';
+import { startAdminPort, TOKEN, type TestAdminPort } from '../support/admin-port.ts';
 import { freshPrefix, startRedis } from '../support/redis.ts';
 import { writeHistory } from './usage-history.ts';
 import { useTestStore } from '../support/use-store.ts';
@@ -122,6 +123,37 @@ test('/usage answers an invalid query with all its mistakes and an example', asy
     expect(body['detail']).toContain(word);
   }
   expect((await port.ask('/usage?from=1970-01-01')).body['detail']).toContain('at most 400 days');
+});
+
+test('what cannot be answered is a problem with a remedy', async () => {
+  const keyPrefix = freshPrefix();
+  const alone = await startAdminPort({ store, keyPrefix, token: TOKEN, now: () => now });
+  const headers = { authorization: `Bearer ${TOKEN}` };
+  expect((await alone.ask('/assets/%E0%A4')).body).toMatchObject({
+    status: 400,
+    title: 'The request cannot be read',
+  });
+  const form = { 'content-type': 'application/x-www-form-urlencoded' };
+  const long = { method: 'POST', headers: form, body: `token=${'x'.repeat(5000)}` };
+  expect((await alone.ask('/login', long)).body).toMatchObject({ status: 413 });
+
+  const base = unknownOrganizationBase(keyPrefix);
+  const fields = Array.from({ length: 3500 }, (_, i) => [`k_${i}|getProfile|2xx`, 1]).flat();
+  for (let ago = 0; ago < 30; ago += 1) await store.hset(dayKey(base, dayName(dayOf(now) - ago)), ...fields);
+  expect((await alone.ask('/usage?group=day,client', { headers })).body).toMatchObject({
+    status: 400,
+    title: 'The report is too large',
+    remedy: 'Narrow the query, or read it in parts.',
+  });
+  expect((await alone.ask('/?group=day,client', { headers })).text).toContain('The report is too large');
+
+  await store.set(usedKeysKey(base), 'what is no sorted set');
+  expect((await alone.ask('/usage', { headers })).body).toMatchObject({
+    status: 500,
+    title: 'Internal error',
+  });
+  expect((await alone.ask('/?days=2', { headers })).status).toBe(500);
+  await alone.close();
 });
 
 test('without Redis, /usage answers 503 with the remedy and /metrics still works', async () => {
