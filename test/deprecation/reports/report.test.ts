@@ -90,6 +90,7 @@ describe('the usage report', () => {
         { userAgent: 'App/4.2', lastSeen: '2027-03-01T11:00:00Z' },
       ],
     });
+    expect(result.rows[2]?.operations).toEqual({});
     expect(result.rows[2]).toMatchObject({
       quietSince: '2027-02-20T10:00:00Z',
       quietMeasured: true,
