@@ -5,8 +5,7 @@ import { readSettings, type PolicyLayer } from './policy.ts';
 export function readContractPolicy(): PolicyLayer {
   const described = operationsOf(contractDocument()).find(({ operation }) => operation['x-deprecation']);
   const { successor, documentation, ...dates } = described?.operation['x-deprecation'] ?? {};
-  const policy = readSettings({ ...dates, successorUrl: successor, documentationUrl: documentation });
-  if (policy.kind === 'ok') return policy.layer;
-  const reasons = policy.mistakes.map(({ setting, reason }) => `${setting}: ${reason}`);
-  throw new Error(`openapi.yaml, x-deprecation: ${reasons.join('; ')}`);
+  const read = readSettings({ ...dates, successorUrl: successor, documentationUrl: documentation });
+  if (read.kind === 'ok') return read.layer;
+  throw new Error(`openapi.yaml, x-deprecation: ${JSON.stringify(read.mistakes)}`);
 }
