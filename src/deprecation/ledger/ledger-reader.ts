@@ -58,17 +58,15 @@ export async function readLedger(
   organizationId?: string,
 ): Promise<LedgerContent> {
   const content: LedgerContent = { series: [], keys: [] };
-  const organizations: { id: string | null; lastDay: number }[] = [];
+  const organizations: [id: string | null, lastCall: number][] = [[organizationId ?? null, range.lastDay]];
   if (organizationId === undefined) {
-    const active = await store.zrange(activeOrganizationsKey(prefix), '0', '-1');
-    const scores = active.length > 0 ? await store.zmscore(activeOrganizationsKey(prefix), ...active) : [];
-    organizations.push(...active.map((id, i) => ({ id, lastDay: Number(scores[i] ?? range.lastDay) })));
-    organizations.push({ id: null, lastDay: range.lastDay });
-  } else organizations.push({ id: organizationId, lastDay: range.lastDay });
-  await forEachConcurrently(organizations, concurrent, async ({ id, lastDay }) => {
+    const active = await store.zrange(activeOrganizationsKey(prefix), '0', '-1', 'WITHSCORES');
+    for (const [id, day] of pairsOf(active)) organizations.push([id, Number(day)]);
+  }
+  await forEachConcurrently(organizations, concurrent, async ([id, lastCall]) => {
     const base = id === null ? unknownOrganizationBase(prefix) : organizationBase(prefix, id);
     await readKeys(store, base, id, content.keys);
-    await readSeries(store, base, id, { ...range, lastCall: lastDay }, content.series);
+    await readSeries(store, base, id, { ...range, lastCall }, content.series);
   });
   return content;
 }

@@ -14,7 +14,7 @@ local calls = {
   { 'hgetall', key }, { 'hkeys', key }, { 'hlen', key }, { 'hexists', key, 'f' }, { 'hincrby', key, 'n', 1 },
   { 'hscan', key, 0 }, { 'hdel', key, 'f', 'n' }, { 'sadd', key, 'm' }, { 'srem', key, 'm' }, { 'scard', key },
   { 'smembers', key }, { 'sismember', key, 'm' }, { 'smismember', key, 'm' }, { 'sscan', key, 0 },
-  { 'sunionstore', key, key }, { 'zadd', key, 1, 'm' }, { 'zscore', key, 'm' }, { 'zmscore', key, 'm' },
+  { 'sunionstore', key, key }, { 'zadd', key, 1, 'm' }, { 'zscore', key, 'm' },
   { 'zrange', key, 0, 0 }, { 'zrangebyscore', key, 0, 0 }, { 'zremrangebyscore', key, 0, 0 }, { 'zrem', key, 'm' },
   { 'incrby', key, 1 }, { 'pttl', key }, { 'xadd', key, '*', 'f', 'v' }, { 'xrange', key, '-', '+' },
   { 'scan', 0, 'count', 1 }, { 'dbsize' }, { 'time' },
