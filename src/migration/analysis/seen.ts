@@ -1,7 +1,9 @@
 import { randomInt } from 'node:crypto';
 
-/** Words of the filter, of which those that are never used take no memory. */
-const size = 2 ** 23;
+/** Sizes of the filters in words: when one is full, the next one is used, and the last takes all remaining keys. */
+const sizes = [2 ** 18, 2 ** 21, 2 ** 23];
+/** A filter is full when it has this many keys for each word. */
+const keysPerWord = 0.5;
 /** All probes for a key fall into one block the size of a cache line, so a lookup costs one memory access. */
 const wordsPerBlock = 16;
 const probes = 10;
@@ -10,8 +12,8 @@ const probes = 10;
 const seed = randomInt(2 ** 31);
 
 /**
- * Remembers any number of keys in 32 MiB (a Bloom filter): a key that was added is always recognized; one that was not
- * is taken for seen about once in ten million keys, and more often beyond some millions.
+ * Remembers any number of keys in 41 MiB at most (Bloom filters): a key that was added is always recognized; one that
+ * was not is taken for seen about once in ten million keys, and more often beyond some millions.
  */
 export interface Seen {
   /** Adds a key; whether it may have been added before. */
@@ -20,28 +22,37 @@ export interface Seen {
   readonly isEmpty: boolean;
 }
 
-/** Nothing seen yet. */
+/** Nothing seen yet; the memory is taken as keys are added. */
 export function createSeen(): Seen {
-  let words: Uint32Array | undefined;
+  const filters: Uint32Array[] = [];
+  let room = 0;
   return {
     add: (namespace, key) => {
+      if (room === 0) {
+        const size = sizes[filters.length] ?? 0;
+        filters.push(new Uint32Array(size));
+        room = filters.length === sizes.length ? Number.POSITIVE_INFINITY : size * keysPerWord;
+      }
       digest(namespace, key);
-      return visit((words ??= new Uint32Array(size)), true);
+      const last = filters.at(-1);
+      for (const words of filters) if (visit(words, words === last)) return true;
+      room -= 1;
+      return false;
     },
     has: (namespace, key) => {
-      if (words === undefined) return false;
       digest(namespace, key);
-      return visit(words, false);
+      for (const words of filters) if (visit(words, false)) return true;
+      return false;
     },
     get isEmpty() {
-      return words === undefined;
+      return filters.length === 0;
     },
   };
 }
 
 /** Probes a filter for the key whose digest was made last, or adds it; whether it was there. */
 function visit(words: Uint32Array, isAdded: boolean): boolean {
-  const start = (low & (size / wordsPerBlock - 1)) * wordsPerBlock;
+  const start = (low & (words.length / wordsPerBlock - 1)) * wordsPerBlock;
   let isThere = true;
   for (let probe = 0, bits = high; probe < probes; probe += 1) {
     const at = start + (bits >>> 28);
