@@ -8,25 +8,20 @@
 -- Names in a bucket: the most before it is split, and the average.
 local fullest, usual = 64, 36
 
--- How many buckets a generation has, and the power of two that is not below it. `counts` has the number alone, once a
--- script has read it with other settings.
-local known, counts = {}, {}
-local function remember(index, count)
-  local _, bits = math.frexp(count - 1)
-  known[index] = { count = count, range = 2 ^ bits }
-  return known[index]
-end
+-- The numbers of buckets that a script has read already, by generation.
+local counts = {}
 
 local function is_type(key, wanted)
   local found = redis.call('TYPE', key).ok
   return found == wanted or found == 'none'
 end
 
+-- How many buckets a generation has, and the least power of two that is not below it.
 local function size_of(index)
-  if known[index] then return known[index] end
-  local count = counts[index]
-  if count == nil then count = redis.call('HGET', settings_key(), 'n' .. index) end
-  return remember(index, tonumber(count or 1))
+  if counts[index] == nil then counts[index] = redis.call('HGET', settings_key(), 'n' .. index) end
+  local count = tonumber(counts[index] or 1)
+  local _, bits = math.frexp(count - 1)
+  return count, 2 ^ bits
 end
 
 local function digest(normalized_name)
@@ -35,19 +30,18 @@ end
 
 -- The key of the bucket that a normalized name belongs to, and its place, from 0 up to 2^32.
 local function bucket(index, normalized_name)
-  local size = size_of(index)
+  local count, range = size_of(index)
   local place = digest(normalized_name)
-  local number = place % size.range
+  local number = place % range
   -- Not split yet in this turn.
-  if number >= size.count then number = place % (size.range / 2) end
+  if number >= count then number = place % (range / 2) end
   return names_key(index, number), place
 end
 
 -- Adds a bucket: the next in turn gives up the names that belong there from now on. Not if a key of another type is in
 -- the way: the calling script has begun to write, and must not fail.
 local function split(index)
-  local size = size_of(index)
-  local count, range = size.count, size.range
+  local count, range = size_of(index)
   if count == range then range = range * 2 end
   local from, to = names_key(index, count - range / 2), names_key(index, count)
   if not is_type(from, 'hash') or not is_type(to, 'hash') then return end
@@ -59,15 +53,15 @@ local function split(index)
     end
   end
   redis.call('HSET', settings_key(), 'n' .. index, count + 1)
-  remember(index, count + 1)
+  counts[index] = count + 1
 end
 
 -- Gives an index that is still empty the buckets that so many names need: then none has to be split on the way.
 local function make_room(index, names)
-  if size_of(index).count > 1 or redis.call('EXISTS', names_key(index, 0)) == 1 then return end
+  if size_of(index) > 1 or redis.call('EXISTS', names_key(index, 0)) == 1 then return end
   local count = math.max(1, math.ceil(names / usual))
   redis.call('HSET', settings_key(), 'n' .. index, count)
-  remember(index, count)
+  counts[index] = count
 end
 
 local function holder_of(index, normalized_name)
