@@ -87,13 +87,36 @@ export function wholeNumber(least: number, greatest?: number): (text: string) =>
   };
 }
 
+const storeFaults: [reply: RegExp, fault: string, remedy: string][] = [
+  [/^OOM /, 'Redis is full', 'raise its maxmemory'],
+  [/^MISCONF /, 'Redis cannot save its data', 'see its log'],
+  [
+    /^NOREPLICAS /,
+    'Redis has too few replicas',
+    'start them, or lower WRITE_REPLICAS or min-replicas-to-write',
+  ],
+];
+
+/** Why the store has refused a command or not answered it, with the remedy; `otherwise`, where the reply does not say. */
+export function describeStoreFault(
+  reason: string,
+  otherwise: readonly [fault: string, remedy: string],
+): string {
+  const [, fault, remedy] = storeFaults.find(([reply]) => reply.test(reason)) ?? ['', ...otherwise];
+  return `${fault} (${reason}): ${remedy}`;
+}
+
 /** An error as one line for the operator, with the remedy if one is known. */
 export function describeError(error: unknown): string {
   const message = error instanceof Error ? error.message : String(error);
   const line = message.trim().replaceAll(/\s*\n\s*/g, '; ');
   if (error instanceof ConfigError) return `invalid configuration: ${line}`;
   if (isStoreUnavailable(error)) {
-    return `Redis is unavailable (${line}): check that it is running and that REDIS_URL is right, then run this again`;
+    const unavailable = [
+      'Redis is unavailable',
+      'check that it is running and that REDIS_URL is right',
+    ] as const;
+    return `${describeStoreFault(line, unavailable)}, then run this again`;
   }
   if (line.startsWith('WRONGTYPE')) return `a key in Redis has the wrong type: run ${adminCommand} fsck`;
   return line;

@@ -12,6 +12,7 @@ import { createWorkspace } from '../../migration/analysis/workspace.ts';
 import { MigrationError, openIssues } from '../../migration/engine/issues.ts';
 import { createOrganizations } from '../../migration/engine/organizations.ts';
 import { createProgress } from '../../migration/engine/progress.ts';
+import { describeStoreFault } from '../command-line.ts';
 import type { Shell } from '../shell.ts';
 import { whileRegistered } from './cutover.ts';
 import { commandResult, type CommandResult, type Report } from './report/command-result.ts';
@@ -130,13 +131,13 @@ async function firstEpochThatCounts(
 
 function storeLost(cause?: Error): MigrationError {
   const reason = cause === undefined ? 'connection closed' : cause.message.replaceAll(/\s+/g, ' ');
-  const [fault, remedy] = reason.startsWith('OOM ')
-    ? ['Redis is full', 'raise its maxmemory']
-    : ['the connection to Redis was lost', 'check that Redis is running'];
-  return new MigrationError(
-    `${fault} (${reason}): ${remedy}, then run the same command again; it resumes where it stopped`,
-    { cause },
-  );
+  const fault = describeStoreFault(reason, [
+    'the connection to Redis was lost',
+    'check that Redis is running',
+  ]);
+  return new MigrationError(`${fault}, then run the same command again; it resumes where it stopped`, {
+    cause,
+  });
 }
 
 /** The beginning of the URLs of the bridge's own picture files; the same as in the service if its address is fixed. */

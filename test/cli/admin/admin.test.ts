@@ -10,7 +10,7 @@ import { authenticate, readWriteSnapshot } from '../../../src/redis/changes.ts';
 import { openEmbedded } from '../../../src/redis/connection/embedded.ts';
 import { putProfile } from '../../../src/redis/profiles.ts';
 import { runTool, type Ran } from '../../support/admin.ts';
-import { freshPrefix, testRedisUrl, unusedPort } from '../../support/redis.ts';
+import { freshPrefix, startRedis, testRedisUrl, unusedPort } from '../../support/redis.ts';
 import { useTestStore } from '../../support/use-store.ts';
 
 const store = await useTestStore();
@@ -383,6 +383,22 @@ test('an invalid configuration is exit code 2, an unavailable Redis is exit code
   expect(away.code).toBe(1);
   expectOneLine(away);
   expect(away.err).toContain('REDIS_URL');
+});
+
+test.each([
+  ['--maxmemory', '1mb', /^error: Redis is full \(OOM .*\): raise its maxmemory, then run this again\n$/],
+  ['--min-replicas-to-write', '1', /^error: Redis has too few replicas \(NOREPLICAS .*\): start /],
+] as const)('the remedy fits a Redis with %s %s', async (option, value, message) => {
+  const redis = await startRedis([option, value]);
+  try {
+    env['REDIS_URL'] = redis.url;
+    const ran = await admin('org set acme');
+    expect(ran).toMatchObject({ code: 1, out: '' });
+    expectOneLine(ran);
+    expect(ran.err).toMatch(message);
+  } finally {
+    await redis.stop();
+  }
 });
 
 describe('without REDIS_URL', () => {
