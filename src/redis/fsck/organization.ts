@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import { storeTime } from '../connection/client.ts';
 import { settingsFaults } from '../../domain/settings.ts';
 import { nameFault, normalizedName } from '../../domain/usernames.ts';
@@ -77,6 +78,9 @@ async function checkGenerations({ store, base, report }: Check): Promise<void> {
   for (const generation of await listGenerations(store, base)) {
     const { index } = await readWriteSnapshot(store, base);
     if (generation === index || (await store.exists(rebuildKey(base))) === 1) continue;
+    // A rebuild that has just ended is about to remove it.
+    await sleep(1000);
+    if (!(await listGenerations(store, base)).includes(generation)) continue;
     const detail = `generation ${generation} of the name index is neither in force nor being built`;
     await report('generation-left-over', detail, () => dropGeneration(store, base, generation));
   }

@@ -10,6 +10,7 @@ import { trackPending } from '../../../src/media/lifecycle.ts';
 import { addToCollection, setObject, setWallet } from '../../../src/redis/operator/profile-data.ts';
 import { listOrganizations, saveSettings } from '../../../src/redis/organizations.ts';
 import { putProfile } from '../../../src/redis/profiles.ts';
+import { dropGeneration } from '../../../src/redis/reindex/generations.ts';
 import { changeComparison } from '../../../src/redis/reindex/reindex.ts';
 import { readWriteSnapshot } from '../../../src/redis/changes.ts';
 import { openTestStore } from '../../support/store.ts';
@@ -236,6 +237,18 @@ describe('the index of names', () => {
     await store.hset(names(), 'a\nb', 'eve');
     await store.hset(`${base}p:mallory`, 'u', Buffer.from([0x61, 0xff]), 't', 1);
     expect((await check(true)).kinds).toEqual(['username-malformed', 'username-malformed']);
+  });
+
+  test('keeps what a rebuild that has just ended is about to remove', async () => {
+    await changeComparison(store, base, 'case-insensitive');
+    await store.hset(`${base}settings`, 'n0', '1');
+    const hkeys = jest.spyOn(store, 'hkeys').mockImplementationOnce(async (key) => {
+      hkeys.mockRestore();
+      const fields = await store.hkeys(key);
+      await dropGeneration(store, base, '0');
+      return fields;
+    });
+    expect((await check()).faults).toEqual([]);
   });
 
   test('loses what a killed rebuild left behind, but nothing that is being built', async () => {
