@@ -150,6 +150,31 @@ describe('an organization that Redis does not know', () => {
     expect((await tool.json('verify', '--source', source, '--run', 'r')).json).toMatchObject({ missing: 0 });
   });
 
+  test('is loaded from the start if the load was killed when it had set records aside', async () => {
+    const tool = createTool();
+    const rivals = [0, 1].map((at) => ({
+      organizationId: 'acme',
+      userId: `rival-${at}`,
+      username: `name-${at}`,
+    }));
+    const source = writeSource({ profiles: [...profiles(400), ...rivals] });
+    const args = ['apply', '--source', source, '--run', 'r', '--on-conflict', 'skip'];
+    const { hostname: host, port } = new URL(testRedisUrl());
+    let wasSaved = 0;
+    const proxy = await startCommandProxy({ host, port: Number(port) }, async (_, words) => {
+      wasSaved ||= await store.hexists(`${tool.prefix}migration:run:r`, 'loaded');
+      return words.includes('exact') ? 'kill' : 'forward';
+    });
+    const slowly = ['--batch', '20', '--rate', '800'];
+    const cutOff = await createTool(proxy.url, tool.prefix).json(...args, ...slowly);
+    expect(cutOff).toMatchObject({ exitCode: 1, err: expect.stringContaining('Redis was lost') });
+    expect(wasSaved).toBe(1);
+    await proxy.close();
+    await store.del(`${tool.prefix}migration:lock:r`);
+    expect(await tool.json(...args)).toMatchObject({ exitCode: 0, json: { refused: 1 } });
+    expect(await tool.json('verify', '--source', source, '--run', 'r')).toMatchObject({ exitCode: 0 });
+  });
+
   test('is not listed any more once a load that was killed at its end is forgotten', async () => {
     const tool = createTool();
     const source = writeSource({ profiles: profiles(10) });

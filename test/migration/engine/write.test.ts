@@ -1,6 +1,12 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, test } from '@jest/globals';
+import { applyRun } from '../../../src/migration/engine/apply.ts';
+import { openChosen } from '../../../src/migration/engine/read/choose.ts';
+import { closeRedis } from '../../../src/redis/connection/connect.ts';
 import { startCommandProxy } from '../../../scripts/drills/tools/proxy.ts';
 import { testRedisUrl } from '../../support/redis.ts';
+import { openTestStore } from '../../support/store.ts';
+import { createTestContext } from '../context.ts';
 import { createTool, writeSource } from '../tool.ts';
 
 const profile = (userId: string, username: string) => ({ organizationId: 'acme', userId, username });
@@ -31,4 +37,35 @@ test('a username that is taken between reading and writing is reported, and all 
   const held = (await tool.contents())['profiles.ndjson'];
   expect(held).toContain('{"organizationId":"acme","userId":"rival","username":"wanted"}');
   expect(held).toContain('{"organizationId":"acme","userId":"u2","username":"free"}');
+});
+
+test('API keys are written once all else is in place', async () => {
+  const tool = createTool();
+  await tool.json('apply', '--source', writeSource({ organizations: [{ organizationId: 'acme' }] }));
+  const source = writeSource({
+    profiles: [profile('u1', 'ann')],
+    'api-keys': [{ organizationId: 'acme', apiKey: 'secret', role: 'admin' }],
+  });
+  const store = await openTestStore();
+  const evalsha = store.evalsha.bind(store) as (...call: unknown[]) => Promise<unknown>;
+  const written: string[] = [];
+  store.evalsha = async (...call: unknown[]) => {
+    const isWrite = call.some((word) => /^r\n\d+\n\d+$/.test(String(word)));
+    const isProfile = isWrite && call.join().includes('"ann"');
+    if (isProfile) await sleep(100);
+    const reply = await evalsha(...call);
+    if (isProfile) written.push('profile');
+    if (isWrite && call.includes('api-keys')) written.push('key');
+    return reply;
+  };
+  const chosen = await openChosen({ source, run: 'r' }, tool.env);
+  const context = createTestContext(store, tool.prefix);
+  try {
+    expect(await applyRun(chosen, context, {})).toMatchObject({ kind: 'applied' });
+    expect(written).toEqual(['profile', 'key']);
+  } finally {
+    await chosen.source.close();
+    context.workspace.close();
+    await closeRedis(store);
+  }
 });
