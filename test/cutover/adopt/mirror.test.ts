@@ -375,6 +375,38 @@ describe('a denylist change', () => {
     expect({ status, refused: (await refused).status }).toEqual({ status: 204, refused: 403 });
   });
 
+  test.each([
+    ['ban', 'POST', { unread: 'x' }],
+    ['removal', 'DELETE', ['unread']],
+  ])(
+    'of which the response does not say what was done, a %s, leaves a gap on record',
+    async (_, method, body) => {
+      const { store } = here.bridge;
+      const { base } = here.organization;
+      await store.del(gapsKey(base));
+      here.legacy.behaviour.failWith = 200;
+      expect(await denylist(method, 'deny', body)).toBe(200);
+      await until(() => store.hexists(gapsKey(base), 'denylist-response-unreadable'));
+      expect(await deniedHere()).not.toContain('unread');
+    },
+  );
+
+  test('that has lost its turn is not applied, and leaves a gap on record', async () => {
+    const { store } = here.bridge;
+    const { base } = here.organization;
+    let open = (): void => {};
+    here.legacy.behaviour.answerGate = new Promise<void>((resolve) => (open = resolve));
+    const banned = denylist('POST', 'deny', { late: 'x' });
+    await until(() => there.denied.has('late'));
+    await store.set(denylistChangeKey(base), 'another change', 'PX', 60_000);
+    here.legacy.behaviour.answerGate = undefined;
+    open();
+    expect(await banned).toBe(204);
+    await until(() => store.hexists(gapsKey(base), 'denylist-change-interrupted'));
+    expect(await deniedHere()).not.toContain('late');
+    await store.del(denylistChangeKey(base));
+  });
+
   test('whose outcome is unknown leaves a gap on record', async () => {
     here.legacy.behaviour.failWith = 503;
     expect(await denylist('PUT', 'denylist', ['doubt'])).toBe(503);
