@@ -4,26 +4,26 @@ import type { Log } from '../log.ts';
 import { isOutdated } from '../redis/changes.ts';
 import { isStoreUnavailable } from '../redis/connection/connect.ts';
 import { readOwnProfile } from '../redis/profiles.ts';
-import type { RedisClient } from '../redis/connection/client.ts';
 import { beginDenylistChange } from './adopt/denylist-change.ts';
-import { forwardChange, unmarkedChange, type MarkedChange } from './adopt/mirrored-change.ts';
+import {
+  forwardChange,
+  unmarkedChange,
+  type MarkedChange,
+  type MirrorOptions,
+} from './adopt/mirrored-change.ts';
 import { markProfileChange } from './adopt/profile-change.ts';
 import { createReadCheck } from './adopt/read-check.ts';
 import { createFindings, type Gap } from './compare/findings.ts';
 import type { ForwardedChange, Credentials } from './forward/calls.ts';
 import { observed } from './forward/content.ts';
-import type { Legacy, LegacyRequest, LegacyResponse } from './forward/legacy.ts';
-import type { Cutover } from './switch/instance.ts';
+import type { LegacyRequest, LegacyResponse } from './forward/legacy.ts';
 
 /** Requests while the legacy service is the authority. */
 export type Traffic = ReturnType<typeof createTraffic>;
 
-export interface TrafficOptions {
-  store: RedisClient;
+export interface TrafficOptions extends Pick<MirrorOptions, 'store' | 'legacy' | 'cutover'> {
   keyPrefix: string;
-  legacy: Legacy;
   fileUrl: FileUrl;
-  cutover: Pick<Cutover, 'mode' | 'since' | 'admitChange' | 'isLeftBehind' | 'holdWhile'>;
   log: Log;
 }
 

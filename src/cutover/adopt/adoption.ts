@@ -1,7 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { encodeReference } from '../../domain/profile.ts';
 import { normalizedName, type UsernameComparison } from '../../domain/usernames.ts';
-import type { RedisClient } from '../../redis/connection/client.ts';
 import { script } from '../../redis/connection/script-loader.ts';
 import { profileKey } from '../../redis/keys.ts';
 import { differingFields, shownByLegacy, type Shown } from '../compare/compare.ts';
@@ -9,6 +8,7 @@ import type { AdoptionFailure } from '../compare/findings.ts';
 import type { Credentials } from '../forward/calls.ts';
 import { bodyOf } from '../forward/content.ts';
 import type { Legacy } from '../forward/legacy.ts';
+import type { MirrorOptions } from './mirrored-change.ts';
 
 /** What an adoption begins with; a username that is unset is empty. */
 interface Drawn {
@@ -62,12 +62,7 @@ export type AdoptionOutcome =
   | 'absent'
   | Extract<AdoptionFailure, 'profile-not-shown' | 'overtaken'>;
 
-interface AdoptionOptions {
-  store: RedisClient;
-  legacy: Legacy;
-  /** Aborts waiting when the service stops. */
-  signal: AbortSignal;
-}
+type AdoptionOptions = Pick<MirrorOptions, 'store' | 'legacy' | 'signal'>;
 
 /** How often an adoption starts over before it gives up, and how often it reads until two reads agree. */
 const attempts = 8;

@@ -12,7 +12,7 @@ export interface MirrorOptions {
   store: RedisClient;
   legacy: Legacy;
   findings: Findings;
-  cutover: Pick<Cutover, 'mode' | 'since' | 'admitChange' | 'isLeftBehind'>;
+  cutover: Pick<Cutover, 'mode' | 'since' | 'admitChange' | 'isLeftBehind' | 'holdWhile'>;
   /** Runs work in the background that no response waits for. */
   inBackground: (work: () => Promise<void>) => void;
   /** Aborts waiting when the service stops; marks of unsettled changes stay. */

@@ -21,22 +21,12 @@ export interface LegacyResponse {
   body: AsyncIterable<Buffer>;
 }
 
-export interface Legacy {
-  /** How long it may take, in ms. */
-  timeoutMs: number;
-  /**
-   * Throws a 502 `legacy-unavailable` or a 504 `legacy-timeout`; whether a change took effect is then unknown. A GET is
-   * sent once more if its connection was lost before the response: it may have been closed as idle at that moment.
-   */
-  send: (request: LegacyRequest) => Promise<LegacyResponse>;
-  /** Waits for the requests in progress. */
-  close: () => Promise<void>;
-}
+export type Legacy = ReturnType<typeof connectLegacy>;
 
 const connections = 128;
 
 /** `baseUrl` may include a path prefix; `timeoutMs` bounds the time to the response's headers, and each pause after. */
-export function connectLegacy(baseUrl: string, timeoutMs: number): Legacy {
+export function connectLegacy(baseUrl: string, timeoutMs: number) {
   const { origin, pathname } = new URL(baseUrl);
   const prefix = pathname.replace(/\/+$/, '');
   const pool = new Pool(origin, {
@@ -81,8 +71,13 @@ export function connectLegacy(baseUrl: string, timeoutMs: number): Legacy {
   }
 
   return {
+    /** How long it may take, in ms. */
     timeoutMs,
-    send: async (request) => {
+    /**
+     * Throws a 502 `legacy-unavailable` or a 504 `legacy-timeout`; whether a change took effect is then unknown. A GET
+     * is sent once more if its connection was lost before the response: it may have been closed as idle at that moment.
+     */
+    send: async (request: LegacyRequest): Promise<LegacyResponse> => {
       try {
         return await attempt(request).catch((error: unknown) => {
           if (!isSafe(request) || isTimeout(error) || request.signal?.aborted === true) throw error;
@@ -92,7 +87,8 @@ export function connectLegacy(baseUrl: string, timeoutMs: number): Legacy {
         throw toProblem(error, isSafe(request));
       }
     },
-    close: () => pool.close(),
+    /** Waits for the requests in progress. */
+    close: (): Promise<void> => pool.close(),
   };
 }
 

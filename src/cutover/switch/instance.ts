@@ -174,9 +174,7 @@ export async function joinCutover(store: RedisClient, options: CutoverOptions) {
         'the store has lost the last switch, as after a failover: changes are refused until admin cutover set chooses a mode again',
       );
     }
-    if (next.changes !== undefined && (next.changes !== admission.mode || next.epoch !== admission.epoch)) {
-      admission = newAdmission(next);
-    }
+    if (next.changes !== undefined) admission = newAdmission(next);
     if (next.reads !== before.reads) {
       log?.info('the mode has changed', { from: before.reads, to: next.reads });
       options.onMode?.(next.reads);
