@@ -52,6 +52,7 @@ describe('the deprecation headers', () => {
 
   test('never contain a sunset before the deprecation', () => {
     expect(headersOf({ deprecatedAt: 2000, sunsetAt: 1000 })).toEqual({ Deprecation: '@2' });
+    expect(headersOf({ deprecatedAt: 2000, sunsetAt: 2000 })).toHaveProperty('Sunset');
   });
 
   test('are well-formed for every valid policy', () => {

@@ -33,9 +33,18 @@ describe('setting', () => {
     });
   });
 
-  test('a brownout that is already set changes nothing', () => {
-    const layer = { brownouts: [hour('2027-04-01T00:00:00Z')], exemptions: [] };
-    expect(set(layer, { brownouts: [hour('2027-04-01T00:00:00Z')] })).toEqual({ kind: 'edited', layer });
+  test.each(['2027-04-01T00:00:00Z', '2027-02-01T00:00:00Z'])(
+    'a brownout that is already set changes nothing: %s',
+    (start) => {
+      const layer = { brownouts: [hour(start)], exemptions: [] };
+      expect(set(layer, { brownouts: [hour(start)] })).toEqual({ kind: 'edited', layer });
+    },
+  );
+
+  test('a brownout may begin within one that is over', () => {
+    const over = { brownouts: [interval('2027-03-01T10:00:00Z', '2027-03-01T11:00:00Z')] };
+    const next = { brownouts: [interval('2027-03-01T10:30:00Z', '2027-03-01T13:00:00Z')] };
+    expect(set(over, next)).toMatchObject({ kind: 'edited' });
   });
 
   test('refuses a sunset before the deprecation of a lower layer', () => {

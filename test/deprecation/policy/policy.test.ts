@@ -125,6 +125,7 @@ describe('phases', () => {
 
   test('go from announced over brownouts to sunset, each at its exact time', () => {
     expect(phaseAt(policyWith({}), NOON)).toBe('none');
+    expect(phaseAt(policyWith({ sunsetAt: NOON + HOUR }), NOON)).toBe('announced');
     expect(phaseAt(policy, NOON)).toBe('announced');
     expect(phaseAt(policy, NOON + HOUR)).toBe('brownout');
     expect(phaseAt(policy, NOON + 2 * HOUR)).toBe('announced');
