@@ -7,7 +7,7 @@ import { currentProfile } from './current-state.ts';
 import type { Delivered, Delivery } from './delivery.ts';
 import type { Throttle } from './throttle.ts';
 import type { QueuedChange } from './queue/changes.ts';
-import type { Acceptance, ReplayQueue } from './queue/queue.ts';
+import type { ReplayQueue } from './queue/queue.ts';
 import { organizationKeys, type RefusedKey } from './organization-keys.ts';
 import {
   delayAfter,
@@ -187,7 +187,7 @@ export function replayOrganization(context: ReplayContext, organizationId: strin
     }
     if (outcome.kind === 'answered') throttle.answered();
     if (next.kind === 'done' && remark === undefined) {
-      return await complete(entry, { keyId: key.keyId, pictureUrl });
+      return await complete(entry, key.keyId, pictureUrl);
     }
     if (next.kind === 'done' || next.kind === 'aside') {
       return await setAside(entry, status, remark ?? 'the legacy service refused it');
@@ -220,8 +220,8 @@ export function replayOrganization(context: ReplayContext, organizationId: strin
     entries.delete(id);
   }
 
-  async function complete({ id }: Entry, accepted?: Acceptance): Promise<void> {
-    await queue.complete(organizationId, id, accepted);
+  async function complete({ id }: Entry, acceptedKey?: string, pictureUrl?: string): Promise<void> {
+    await queue.complete(organizationId, id, acceptedKey, pictureUrl);
     entries.delete(id);
   }
 

@@ -40,13 +40,6 @@ const discardEntries = script<[count: number, epoch: number], AcceptedChange['ki
   'cutover/replay/discard',
 );
 
-export interface Acceptance {
-  /** The public id of the API key. */
-  keyId: string;
-  /** The URL at which it shows the uploaded file; stored in the profile if that still has this file. */
-  pictureUrl?: string | undefined;
-}
-
 export interface KeyRefusal {
   /** In ms, by the store's clock: since the first refusal, whichever instance met it. */
   forMs: number;
@@ -146,10 +139,17 @@ export function createReplayQueue(store: RedisClient, prefix: string) {
       known = '',
     ): Promise<string | undefined> =>
       (await markEntry(store, baseOf(organizationId), id, sender, known)) || undefined,
-    /** Removes an entry that the legacy service has, and releases what was kept for it. */
-    complete: async (organizationId: string, id: string, accepted?: Acceptance): Promise<void> => {
-      const { keyId = '', pictureUrl = '' } = accepted ?? {};
-      await completeEntry(store, baseOf(organizationId), id, keyId, pictureUrl);
+    /**
+     * Removes an entry that the legacy service has, and releases what was kept for it. `acceptedKey`: the public id of
+     * the API key, if anything had to be sent; `pictureUrl`: where the legacy service shows the uploaded file.
+     */
+    complete: async (
+      organizationId: string,
+      id: string,
+      acceptedKey = '',
+      pictureUrl = '',
+    ): Promise<void> => {
+      await completeEntry(store, baseOf(organizationId), id, acceptedKey, pictureUrl);
     },
     /** Records that the legacy service has refused an API key; returns for how long it has. */
     refuse: async (organizationId: string, keyId: string): Promise<KeyRefusal> => {
