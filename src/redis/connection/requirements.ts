@@ -19,6 +19,8 @@ export function checkRequirements(
     return `${where} is a node of a cluster: write REDIS_URL as redis+cluster://host:port`;
   }
   if (fact('role') === 'slave') {
+    if (expected.cluster)
+      return `${where} is no master any more: wait for the failover to end, then try again`;
     return `${where} is a read-only replica: let REDIS_URL point to its master (${fact('master_host')}:${fact('master_port')})`;
   }
   const valkey = fact('valkey_version');
