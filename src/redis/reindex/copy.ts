@@ -134,10 +134,9 @@ export async function copyDenied(rebuild: Rebuild): Promise<Copied | Stopped> {
 }
 
 /** Marks of names that were denied or removed here are also set for the names as the new comparison has them. */
-export async function copyDenylistWrites(rebuild: Rebuild): Promise<Copied | Stopped> {
+export async function copyDenylistWrites(rebuild: Rebuild): Promise<Stopped | undefined> {
   const { store, base, comparison, signal } = rebuild;
   const key = denylistWritesKey(base);
-  let count = 0;
   for await (const page of denylistWrites(store, base)) {
     if (signal?.aborted === true) return { kind: 'interrupted' };
     for await (const chunk of yieldingChunks(page, deniedAtOnce)) {
@@ -148,11 +147,11 @@ export async function copyDenylistWrites(rebuild: Rebuild): Promise<Copied | Sto
         const numbers = [have[position] ?? 0, chunk[position]?.[1] ?? 0, marks.get(normalized) ?? 0];
         marks.set(normalized, Math.max(...numbers.map(Number)));
       }
-      count += await store.hset(key, marks);
+      await store.hset(key, marks);
     }
     if ((await addNames(store, base, ...nextStep(rebuild)))[0] === 'lapsed') return { kind: 'lapsed' };
   }
-  return { kind: 'copied', count };
+  return undefined;
 }
 
 /** The marks with their numbers, and those from before marks had numbers (lua/lib/local_writes.lua). */

@@ -60,8 +60,8 @@ export async function changeComparison(
     if (names.kind !== 'copied') return names;
     const denied = await copyDenied(rebuild);
     if (denied.kind !== 'copied') return denied;
-    const marks = await copyDenylistWrites(rebuild);
-    if (marks.kind !== 'copied') return marks;
+    const stopped = await copyDenylistWrites(rebuild);
+    if (stopped !== undefined) return stopped;
     if (!(await commit(rebuild))) return { kind: 'lapsed' };
     return { kind: 'rebuilt', usernames: names.count, denied: denied.count };
   } finally {

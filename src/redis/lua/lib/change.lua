@@ -35,10 +35,7 @@ end
 -- Why names must not be checked or written now, as refused_generation returns it.
 local function names_refused() return refused_generation(index, settings.index) end
 
-local function enqueue(kind, change)
-  redis.call('XADD', replay_key(), '*', 'key', queued.key, 'role', queued.role, 'user', queued.user, 'sealed',
-    queued.sealed, 'kind', kind, 'change', cjson.encode(change), 'retry', '')
-end
+local function enqueue(kind, change) add_entry(queued, kind, cjson.encode(change), '') end
 
 -- Whether a picture file, which its profile has given up, is kept until it has been replayed.
 local function awaits_replay(file)

@@ -90,6 +90,17 @@ local function is_staged(normalized_name)
   return redis.call('HEXISTS', stage_key(), normalized_name) == 1 and redis.call('EXISTS', stage_owner_key()) == 1
 end
 
+-- Makes the stage the denylist. The old list is renamed and unlinked: renaming over it would free it at once, however
+-- long it is.
+local function commit_stage(index)
+  if redis.call('EXISTS', denylist_key(index)) == 1 then
+    redis.call('RENAME', denylist_key(index), replaced_denylist_key())
+    redis.call('UNLINK', replaced_denylist_key())
+  end
+  if redis.call('EXISTS', stage_key()) == 1 then redis.call('RENAME', stage_key(), denylist_key(index)) end
+  redis.call('DEL', stage_owner_key())
+end
+
 -- Why normalized names of this generation must not be written now: 'stale' if the organization has another
 -- comparison by now, 'frozen' while its index is being rebuilt, otherwise nil.
 local function refused_generation(index, in_force)

@@ -23,11 +23,14 @@ end
 local function listing_now() return redis.call('GET', replay_listing_key()) or '0' end
 local function unlisted() return redis.error_reply('UNLISTED ' .. listing_now()) end
 
--- Adds an entry that sends the state at that time, whatever its change was; returns its id.
-local function add_retry(fields)
-  return redis.call('XADD', replay_key(), '*', 'key', fields.key, 'role', fields.role, 'user', fields.user, 'sealed',
-    fields.sealed, 'kind', fields.kind, 'change', fields.change, 'retry', '1')
+-- Adds an entry for a caller {key, role, user, sealed}; returns its id.
+local function add_entry(caller, kind, change, retry)
+  return redis.call('XADD', replay_key(), '*', 'key', caller.key, 'role', caller.role, 'user', caller.user, 'sealed',
+    caller.sealed, 'kind', kind, 'change', change, 'retry', retry)
 end
+
+-- Adds an entry that sends the state at that time, whatever its change was; returns its id.
+local function add_retry(fields) return add_entry(fields, fields.kind, fields.change, '1') end
 
 -- Removes an entry, and releases what was kept for it: its list, and its file if the profile has another one by now.
 local function remove_entry(id, fields)

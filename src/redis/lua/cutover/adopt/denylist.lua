@@ -47,12 +47,7 @@ elseif kind == 'stage' then
   return 'applied'
 else
   if redis.call('GET', stage_owner_key()) ~= token then return 'lapsed' end
-  if redis.call('EXISTS', list) == 1 then
-    redis.call('RENAME', list, replaced_denylist_key())
-    redis.call('UNLINK', replaced_denylist_key())
-  end
-  if redis.call('EXISTS', stage_key()) == 1 then redis.call('RENAME', stage_key(), list) end
-  redis.call('DEL', stage_owner_key())
+  commit_stage(index)
 end
 redis.call('HSET', adoptions_key(), 'denylist-at', now_ms())
 return 'applied'
