@@ -6,7 +6,7 @@ import { createBatchBuilder } from '../batches.ts';
 import { columnsOf, type Columns } from '../columns.ts';
 import { SourceError } from '../source.ts';
 import type { ReadRows } from '../source.ts';
-import { maxRowBytes, openText } from './file.ts';
+import { maxRowBytes, openFile } from './file.ts';
 import type { DataFile } from './file.ts';
 
 /** What the parser gives: the cells of a record, or why there are none, with the line where that ends. */
@@ -70,7 +70,7 @@ async function readColumns(
 
 /** Comma, semicolon or tab: whichever the first line has most of outside quotes. */
 async function findDelimiter(file: DataFile): Promise<string> {
-  for await (const chunk of openText(file).chunks) {
+  for await (const chunk of openFile(file).chunks) {
     const [line = ''] = chunk
       .toString('latin1')
       .replaceAll(/"[^"]*"/g, '')
@@ -102,7 +102,7 @@ function parseFile(
   file: DataFile,
   delimiter: string,
 ): { parsed: AsyncIterable<Parsed>; progress: () => number } {
-  const { chunks, progress } = openText(file);
+  const { chunks, progress } = openFile(file);
   let faultyLine = 0;
   const parser = parse({
     delimiter,

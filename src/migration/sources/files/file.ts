@@ -37,34 +37,36 @@ export async function lookAt(file: NamedFile): Promise<DataFile> {
   }
 }
 
-/** The file's uncompressed bytes; `progress` says what share of the file is read. */
-export function openBytes(file: DataFile): { chunks: AsyncIterable<Buffer>; progress: () => number } {
+/**
+ * The file's uncompressed bytes, without a byte order mark unless it `keepsMark`; `progress` says what share of the file
+ * is read.
+ */
+export function openFile(
+  file: DataFile,
+  { keepsMark = false } = {},
+): { chunks: AsyncIterable<Buffer>; progress: () => number } {
   const { size } = file;
   const stream = createReadStream(file.path, { highWaterMark: chunkBytes });
   const progress = (): number => (size === 0 ? 1 : Math.min(1, stream.bytesRead / size));
-  if (file.format !== 'ndjson.gz') return { chunks: readAll(file, stream), progress };
+  if (file.format !== 'ndjson.gz') return { chunks: readAll(file, stream, keepsMark), progress };
   const gunzip = createGunzip({ chunkSize: chunkBytes });
   stream.on('error', (error) => gunzip.destroy(error));
   gunzip.on('close', () => stream.destroy());
-  return { chunks: readAll(file, stream.pipe(gunzip)), progress };
+  return { chunks: readAll(file, stream.pipe(gunzip), keepsMark), progress };
 }
 
-async function* readAll(file: DataFile, stream: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
+async function* readAll(
+  file: DataFile,
+  stream: AsyncIterable<Buffer>,
+  keepsMark: boolean,
+): AsyncGenerator<Buffer> {
   let isFirst = true;
   try {
     for await (const chunk of stream) {
-      if (isFirst && isUtf16(chunk)) {
-        throw new SourceError(
-          `${file.name} is UTF-16: convert it to UTF-8 first, such as by iconv -f UTF-16 -t UTF-8`,
-        );
-      }
-      if (isFirst && isGzip(chunk)) {
-        throw new SourceError(
-          `${file.name} is compressed by gzip: decompress it, or let its name end in .ndjson.gz`,
-        );
-      }
+      if (isFirst) checkStart(file, chunk);
+      const isMarked = isFirst && !keepsMark && chunk.subarray(0, 3).equals(byteOrderMark);
       isFirst = false;
-      yield chunk;
+      yield isMarked ? chunk.subarray(3) : chunk;
     }
   } catch (error) {
     throw unreadable(file, error);
@@ -73,29 +75,19 @@ async function* readAll(file: DataFile, stream: AsyncIterable<Buffer>): AsyncGen
 
 const byteOrderMark = Buffer.from('\uFEFF');
 
-/** As `openBytes`, but without a byte order mark. */
-export function openText(file: DataFile): ReturnType<typeof openBytes> {
-  const { chunks, progress } = openBytes(file);
-  return { chunks: withoutMark(chunks), progress };
-}
-
-async function* withoutMark(chunks: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
-  let isFirst = true;
-  for await (const chunk of chunks) {
-    const isMarked = isFirst && chunk.subarray(0, byteOrderMark.length).equals(byteOrderMark);
-    yield isMarked ? chunk.subarray(byteOrderMark.length) : chunk;
-    isFirst = false;
-  }
+function checkStart({ name }: DataFile, start: Buffer): void {
+  if (isUtf16(start))
+    throw new SourceError(
+      `${name} is UTF-16: convert it to UTF-8 first, such as by iconv -f UTF-16 -t UTF-8`,
+    );
+  if (start[0] === 0x1f && start[1] === 0x8b)
+    throw new SourceError(`${name} is compressed by gzip: decompress it, or let its name end in .ndjson.gz`);
 }
 
 /** Whether text begins with UTF-16's byte order mark, or has a zero in every other byte as ASCII then does. */
 function isUtf16([a = 1, b = 1, c = 1, d = 1]: Buffer): boolean {
   if ((a === 0xff && b === 0xfe) || (a === 0xfe && b === 0xff)) return true;
   return (a === 0) !== (b === 0) && (a === 0) === (c === 0) && (b === 0) === (d === 0);
-}
-
-function isGzip([a, b]: Buffer): boolean {
-  return a === 0x1f && b === 0x8b;
 }
 
 function unreadable(file: NamedFile, error: unknown): unknown {

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { SourceError } from '../source.ts';
-import { openBytes, type DataFile, type NamedFile } from './file.ts';
+import { openFile, type DataFile, type NamedFile } from './file.ts';
 
 /** The file in an export by which an incomplete copy is recognized. */
 export const manifestName = 'manifest.json';
@@ -49,7 +49,7 @@ export async function checkDigest(file: DataFile, manifest: Manifest | undefined
   const entry = manifest?.get(exportedName(file));
   if (entry === undefined) return;
   const hash = createHash('sha256');
-  for await (const chunk of openBytes(file).chunks) hash.update(chunk);
+  for await (const chunk of openFile(file, { keepsMark: true }).chunks) hash.update(chunk);
   if (hash.digest('hex') === entry.sha256) return;
   throw new SourceError(
     `${file.name} is not as it was exported (${manifestName}): copy or export it again, or delete ${manifestName} if it was edited on purpose`,

@@ -3,7 +3,7 @@ import { isFields } from '../../records/shapes.ts';
 import { createBatchBuilder } from '../batches.ts';
 import { hugeLine, wholeLines } from '../lines.ts';
 import type { Batch, ReadOptions } from '../source.ts';
-import { maxRowBytes, openText } from './file.ts';
+import { maxRowBytes, openFile } from './file.ts';
 import type { DataFile } from './file.ts';
 
 const openingBrace = 123;
@@ -19,7 +19,7 @@ export async function* readNdjson(
   options: ReadOptions,
   project?: (row: unknown) => unknown,
 ): AsyncGenerator<Batch> {
-  const { chunks, progress } = openText(file);
+  const { chunks, progress } = openFile(file);
   const batch = createBatchBuilder<number>(file.entity, options, (number) => `${file.name}:${number}`);
   let line = 0;
   for await (const block of wholeLines(chunks, maxRowBytes)) {
