@@ -63,8 +63,9 @@ export async function readDashboardData(
     quiet,
     /** Calls without a valid key or with one that was not checked, by the organization they claimed. */
     unattributed,
-    /** Whether there were calls in the last `quietDays` days whose key was not checked. */
-    hasUnchecked: unattributed.some((row) => isUnchecked(row) && isRecent(row)),
+    /** Whether there were calls whose key was not checked: in the last `quietDays` days, and in the period. */
+    uncheckedLately: unattributed.some((row) => isUnchecked(row) && isRecent(row)),
+    uncheckedInPeriod: unattributed.some((row) => isUnchecked(row) && row.calls !== 0),
     /** Organizations with calls in the ledger, the latest first. */
     organizations,
   };

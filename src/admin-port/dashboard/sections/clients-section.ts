@@ -9,12 +9,12 @@ import { choices, section, table, usageColumns, type Column } from '../component
 
 /** Clients with recent calls, the latest first. */
 export function callingSection(data: DashboardData, query: DashboardQuery): Html {
-  const { calling, hasUnchecked, days } = data;
+  const { calling, uncheckedLately, days } = data;
   const { calls, trend, weekOnWeek, lastCall } = usageColumns(data);
   const none =
     days.measured === 'no'
       ? 'Nothing was counting, so it is unknown whether anybody calls.'
-      : hasUnchecked
+      : uncheckedLately
         ? `No client is known to have called in the last ${quietDays} days, but calls were answered with 410 before their key was checked.`
         : `No client has called in the last ${quietDays} days.`;
   const operations = { title: 'Operations', cell: operationsOf };
@@ -28,7 +28,7 @@ export function callingSection(data: DashboardData, query: DashboardQuery): Html
 }
 
 /** Clients that have stopped calling, the latest first, and whether that silence was measured. */
-export function quietSection({ quiet, now }: DashboardData, query: DashboardQuery): Html {
+export function quietSection({ quiet, uncheckedLately, now }: DashboardData, query: DashboardQuery): Html {
   const none = 'No client has gone quiet.';
   const columns: Column<ReportRow>[] = [
     clientColumn(query),
@@ -51,7 +51,7 @@ export function quietSection({ quiet, now }: DashboardData, query: DashboardQuer
     'quiet',
     'Quiet clients',
     table('Quiet clients, the latest first', columns, quiet, { kind: 'wide clients', none, query }),
-    `Have called before, but not in the last ${quietDays} days.`,
+    `Have called before, but not in the last ${quietDays} days.${uncheckedLately ? ' Calls answered with 410 before their key was checked may be theirs.' : ''}`,
   );
 }
 

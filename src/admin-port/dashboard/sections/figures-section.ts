@@ -43,7 +43,7 @@ function measuredShare({ measured, from, to, gaps }: UsageReport, now: number): 
 const shownGaps = 5;
 
 /** When calls may have gone uncounted, the latest first. */
-export function coverageSection({ days: { gaps } }: DashboardData): Html {
+export function coverageSection({ days: { gaps }, uncheckedInPeriod }: DashboardData): Html {
   const lines = gaps.toReversed().map(
     (gap) =>
       html`<li>
@@ -57,7 +57,10 @@ export function coverageSection({ days: { gaps } }: DashboardData): Html {
     </ul>`;
   const content =
     gaps.length === 0
-      ? html`<p>The whole period was measured: a client without calls made none.</p>`
+      ? html`<p>
+          The whole period was measured: a client without calls made
+          none${uncheckedInPeriod && ', except those answered with 410 before its key was checked'}.
+        </p>`
       : html`<p>
             ${durationText(minutesOf(gaps))} in ${counted(gaps.length, 'gap')}. Calls made in that time may be
             missing from every figure on this page.
