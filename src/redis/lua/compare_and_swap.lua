@@ -1,6 +1,7 @@
-#!lua
+#!lua flags=allow-oom
 -- @key any
--- Replaces the text of a key, unless it holds another one than expected.
+-- Replaces the text of a key, unless it holds another one than expected; also where Redis is full, or no lock could be
+-- given back then.
 --
 -- KEYS[1]  the key
 --
