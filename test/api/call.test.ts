@@ -1,7 +1,10 @@
 import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import express from 'express';
 import sharp from 'sharp';
+import { trackCalls } from '../../src/api/call.ts';
+import { listen } from '../../src/api/server.ts';
 import { reportUsage } from '../../src/deprecation/reports/report.ts';
 import { readUsageQuery } from '../../src/deprecation/reports/usage-query.ts';
 import { startBridge, type TestBridge } from '../support/bridge.ts';
@@ -128,6 +131,29 @@ test('connections that pipeline beyond the limit are closed, and others are serv
   await until(async () => (await metric('profile_bridge_slots_in_use')) === 0);
   expect(closed).toBeLessThan(40);
   for (const socket of sockets) socket.destroy();
+});
+
+test('all requests of a connection that closes are over, also those that had to wait', async () => {
+  const app = express();
+  let begun = 0;
+  let over = 0;
+  let held: express.Response | undefined;
+  app.use(trackCalls(() => over++));
+  app.use((request, response) => {
+    begun++;
+    if (request.url === '/held') held = response;
+    else response.end();
+  });
+  const server = await listen(app, '127.0.0.1', 0);
+  const socket = await dial(`http://127.0.0.1:${server.port}`);
+  const head = ' HTTP/1.1\r\nHost: x\r\n\r\n';
+  socket.write(`GET /held${head}${`GET /${head}`.repeat(1000)}`);
+  await until(() => begun === 100);
+  socket.resetAndDestroy();
+  // The server reads nothing from a connection with waiting requests, so it notices only now.
+  held?.end();
+  await until(() => over === 1001);
+  await server.drain();
 });
 
 test('300 pipelined calls whose connection is closed at once are counted as 300 calls of their key', async () => {
