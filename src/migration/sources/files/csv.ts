@@ -56,7 +56,7 @@ async function readColumns(
   fields: ReadonlyMap<string, string> | undefined,
 ): Promise<Columns> {
   for await (const next of parsed) {
-    if (next.error !== undefined) continue;
+    if (next.error !== undefined) throw new SourceError(`${where}: the first line ${next.error}`);
     const names = next.record.map((cell) => (decode(cell) ?? '').trim());
     // A first line without a single field name is data, perhaps with an API key in it: it must not be quoted.
     if (fields === undefined && !names.some((column) => fieldNames(entity).includes(column))) {

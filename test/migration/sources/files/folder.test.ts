@@ -93,6 +93,10 @@ describe('a folder', () => {
     expect(await open('profiles: {fields: {organizationId: org, userId: user}}')).toMatch(
       /entities\.profiles\.fields\.userId: the first line has no column "user"/,
     );
+    await put('profiles.csv', 'org,id,id\nacme,u1,u2\n');
+    expect(await open('profiles: {fields: {organizationId: org, userId: id}}')).toMatch(
+      /entities\.profiles\.fields\.userId: the first line has the column "id" twice/,
+    );
     expect(await open('profiles: {fields: {organizationId: org, userId: org}}')).toMatch(
       /gives organizationId and userId the same column/,
     );
@@ -383,6 +387,10 @@ describe('a CSV file', () => {
     ['organizationId,userId,nick\n', /the first line has an unknown field "nick"/],
     ['organizationId,userId,userId\n', /the first line has the column "userId" twice/],
     ['organizationId\n', /the first line has no column userId/],
+    [
+      'organization"Id,userId\nacme,u1\n',
+      /profiles\.csv: the first line has a quote inside an unquoted cell/,
+    ],
   ])('that begins with %j is refused', async (content, message) => {
     await put('profiles.csv', content);
     const said = await messageOf(() => openSource(folder));
@@ -423,7 +431,7 @@ describe('a CSV file', () => {
   });
 
   test('with fields, reads the columns they name and ignores the others', async () => {
-    await put('profiles.csv', 'id,x,tenant,display name\n1,,acme,Zoë\n');
+    await put('profiles.csv', 'id, x ,tenant, display name,x,"a;b;c;d;e;f"\n1,,acme,Zoë,,\n');
     const yaml =
       'entities: {profiles: {fields: {organizationId: tenant, userId: id, username: display name}}}';
     expect(
