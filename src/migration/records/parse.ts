@@ -1,7 +1,7 @@
 import { settingsFaults } from '../../domain/settings.ts';
 import { shapes, type Entity, type RecordOf } from './records.ts';
 import { organizationSettings } from './stored.ts';
-import { isFields, unknownIn, type Fields, type Shape } from './shapes.ts';
+import { unknownIn, type Fields, type Shape } from './shapes.ts';
 import { id, InvalidValue, secondsEnd } from './values.ts';
 
 /** A record in its stored form, or why the row is invalid. Neither ever holds an API key's plain text. */
@@ -13,8 +13,7 @@ export type Parsed<E extends Entity = Entity> =
  * Reads one row of a source as a record of the entity. Absent, null and "" are the same: none. Nested
  * fields may come as an object, as JSON text, or one by one under dotted names. Unknown fields are refused by name.
  */
-export function parseRecord<E extends Entity>(entity: E, raw: unknown): Parsed<E> {
-  if (!isFields(raw)) return { ok: false, reason: 'is not an object with fields' };
+export function parseRecord<E extends Entity>(entity: E, raw: Fields): Parsed<E> {
   const record = (shapes[entity] as Shape<Fields>).read(raw);
   if (record instanceof InvalidValue) return { ok: false, reason: record.reason };
   const warnings: string[] = [];
@@ -36,11 +35,10 @@ export interface RecordNames {
 }
 
 /** The valid names in a row that is not a valid record. */
-export function namesIn(raw: unknown): RecordNames {
+export function namesIn(raw: Fields): RecordNames {
   const names: { -readonly [Name in keyof RecordNames]: RecordNames[Name] } = {};
   for (const field of ['organizationId', 'userId', 'username'] as const) {
-    const value = isFields(raw) && Object.hasOwn(raw, field) ? raw[field] : undefined;
-    const name = value === undefined || value === '' ? undefined : id(value);
+    const name = Object.hasOwn(raw, field) ? id(raw[field]) : undefined;
     if (typeof name === 'string') names[field] = name;
   }
   return names;

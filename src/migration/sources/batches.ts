@@ -1,5 +1,6 @@
 import { namesIn, parseRecord } from '../records/parse.ts';
 import type { Entity } from '../records/records.ts';
+import type { Fields } from '../records/shapes.ts';
 import type { Batch, ReadOptions, Row } from './source.ts';
 
 /** Rows per batch unless the caller asks for another number. */
@@ -11,7 +12,7 @@ const maxBatchBytes = 256 * 1024;
 export interface BatchBuilder<Place> {
   readonly isFull: boolean;
   /** Reads a row as a record, unless it is one of another organization than the one asked for; `bytes` is its width. */
-  add: (raw: unknown, bytes: number, place: Place) => void;
+  add: (raw: Fields, bytes: number, place: Place) => void;
   /** Adds a row that cannot be read at all. */
   refuse: (reason: string, place: Place) => void;
   /** The batch of the rows added since the last one; `progress` is the share of the entity read by its end, from 0 to 1. */
@@ -53,7 +54,7 @@ export function createBatchBuilder<Place>(
 }
 
 /** Also where the organization's id is invalid: such a row must not look like one that has vanished. */
-function belongsTo(organizationId: string, raw: unknown): boolean {
-  const own = (raw as { organizationId?: unknown } | null | undefined)?.organizationId;
+function belongsTo(organizationId: string, raw: Fields): boolean {
+  const own = raw['organizationId'];
   return own === organizationId || (typeof own === 'number' && String(own) === organizationId);
 }

@@ -1,5 +1,6 @@
 import { createReadStream } from 'node:fs';
 import { stat } from 'node:fs/promises';
+import { pipeline } from 'node:stream';
 import { createGunzip } from 'node:zlib';
 import type { Entity } from '../../records/records.ts';
 import { SourceError } from '../source.ts';
@@ -45,14 +46,18 @@ export function openFile(
   file: DataFile,
   { keepsMark = false } = {},
 ): { chunks: AsyncIterable<Buffer>; progress: () => number } {
-  const { size } = file;
   const stream = createReadStream(file.path, { highWaterMark: chunkBytes });
-  const progress = (): number => (size === 0 ? 1 : Math.min(1, stream.bytesRead / size));
+  const progress = (): number => stream.bytesRead / file.size;
   if (file.format !== 'ndjson.gz') return { chunks: readAll(file, stream, keepsMark), progress };
   const gunzip = createGunzip({ chunkSize: chunkBytes });
-  stream.on('error', (error) => gunzip.destroy(error));
-  gunzip.on('close', () => stream.destroy());
-  return { chunks: readAll(file, stream.pipe(gunzip), keepsMark), progress };
+  return {
+    chunks: readAll(
+      file,
+      pipeline(stream, gunzip, () => {}),
+      keepsMark,
+    ),
+    progress,
+  };
 }
 
 async function* readAll(

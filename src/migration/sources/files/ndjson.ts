@@ -1,5 +1,5 @@
 import { isAscii, isUtf8 } from 'node:buffer';
-import { isFields } from '../../records/shapes.ts';
+import { isFields, type Fields } from '../../records/shapes.ts';
 import { createBatchBuilder } from '../batches.ts';
 import { hugeLine, wholeLines } from '../lines.ts';
 import type { Batch, ReadOptions } from '../source.ts';
@@ -17,7 +17,7 @@ const cutShort = 'is cut short: the file ends in the middle of this line';
 export async function* readNdjson(
   file: DataFile,
   options: ReadOptions,
-  project?: (row: unknown) => unknown,
+  project?: (row: Fields) => Fields,
 ): AsyncGenerator<Batch> {
   const { chunks, progress } = openFile(file);
   const batch = createBatchBuilder<number>(file.entity, options, (number) => `${file.name}:${number}`);
@@ -35,7 +35,7 @@ export async function* readNdjson(
 
 /** An object, or why there is none; neither for an empty line. */
 interface Line {
-  readonly raw?: unknown;
+  readonly raw?: Fields;
   readonly bytes?: number;
   readonly fault?: string;
 }
@@ -77,7 +77,7 @@ function readLine(json: string, bytes: number, open: boolean): Line {
   try {
     const raw: unknown = JSON.parse(json);
     if (Array.isArray(raw)) return { fault: `is a JSON array: ${oneObjectPerLine} .[]` };
-    return usual || isFields(raw) ? { raw, bytes } : { fault: 'is not a JSON object' };
+    return isFields(raw) ? { raw, bytes } : { fault: 'is not a JSON object' };
   } catch (error) {
     if (open) return { fault: cutShort };
     const begun = /^\s*([[{])\s*$/.exec(json)?.[1];

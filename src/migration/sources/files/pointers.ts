@@ -8,7 +8,7 @@ import { SourceError } from '../source.ts';
 export function projectByPointers(
   fields: ReadonlyMap<string, string>,
   where: string,
-): (row: unknown) => Fields {
+): (row: Fields) => Fields {
   const paths = [...fields].map(
     ([field, pointer]) => [field, parsePointer(pointer, `${where}.fields.${field}`)] as const,
   );
