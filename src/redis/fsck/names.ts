@@ -3,8 +3,7 @@ import { nameFault, normalizedName } from '../../domain/usernames.ts';
 import { yieldingChunks } from '../../lib/time-slices.ts';
 import { storeTime } from '../connection/client.ts';
 import { scanPairs } from '../connection/scan.ts';
-import { namesBucketKey, profileKey, settingsKey } from '../keys.ts';
-import { bucketOf, placeOf } from '../name-buckets.ts';
+import { bucketOf, namesBucketKey, placeOf, profileKey, settingsKey } from '../keys.ts';
 import { hasType, ofRightType, quote, readNaming, type Check, type Repair } from './check.ts';
 
 /** What a profile says of its user's name. */

@@ -1,4 +1,4 @@
-import { bucketOf, placeLength, placeOf } from '../../../redis/name-buckets.ts';
+import { bucketOf, placeLength, placeOf } from '../../../redis/keys.ts';
 import { createPartitions, partitionCount } from '../../analysis/partitions.ts';
 import { separator } from '../../analysis/sorter.ts';
 import type { MigrationContext } from '../context.ts';
