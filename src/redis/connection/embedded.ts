@@ -9,6 +9,7 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { makeFolder } from '../../lib/files/make-directory.ts';
 import type { Log } from '../../log.ts';
+import { infoField } from './client.ts';
 
 export interface Embedded {
   /** For connectRedis. */
@@ -21,7 +22,8 @@ export interface Embedded {
  * Starts a redis-server (or valkey-server) from the PATH on `dataDir`/redis: no TCP port, a socket only this user can
  * open, every write on disk before it is answered. Should it die, it is started again. It ends with `close`, or with
  * this process, even one killed by SIGKILL; a lock keeps it the only one on its data. An operator's tool `joins` that
- * of a running bridge. Rejects with an Error of one line with the remedy.
+ * of a running bridge or tool; a tool that started it ends it once no other uses it. Rejects with an Error of one line
+ * with the remedy.
  */
 export async function openEmbedded({ dataDir, log, joins = false }: EmbeddedOptions): Promise<Embedded> {
   const place = preparePlace(dataDir);
@@ -31,7 +33,16 @@ export async function openEmbedded({ dataDir, log, joins = false }: EmbeddedOpti
   for (;;) {
     if (joins && (await answers(place.socket))) return { url: place.url, close: async () => {} };
     const server = await startServer(place, closing.signal);
-    if (server !== 'locked') return supervise(place, server, closing, log);
+    if (server !== 'locked') {
+      const supervised = supervise(place, server, closing, log);
+      if (!joins) return supervised;
+      const close = async () => {
+        // Another tool may have joined.
+        while (await hasClients(place.socket)) await pause(100);
+        await supervised.close();
+      };
+      return { url: place.url, close };
+    }
     if (Date.now() > deadline) throw new Error(inUse(place, dataDir));
     await pause(100);
   }
@@ -153,18 +164,29 @@ function supervise(place: Place, first: Server, closing: AbortController, log?: 
 }
 
 /** Whether a server answers PING here; one that is still loading its data does not. */
-function answers(socket: string): Promise<boolean> {
+async function answers(socket: string): Promise<boolean> {
+  return (await ask(socket, 'PING')).startsWith('+PONG');
+}
+
+/** Whether somebody is connected to the server. */
+async function hasClients(socket: string): Promise<boolean> {
+  // This very question is one of them.
+  return Number(infoField(await ask(socket, 'INFO clients'), 'connected_clients') ?? 0) > 1;
+}
+
+/** The reply of the server here, empty if there is none. */
+function ask(socket: string, command: string): Promise<string> {
   return new Promise((done) => {
     const connection = connect(socket);
-    const finish = (answered: boolean) => {
+    const finish = (reply: string) => {
       connection.destroy();
-      done(answered);
+      done(reply);
     };
-    connection.on('connect', () => connection.write('PING\r\n'));
-    connection.on('data', (reply) => finish(reply.toString().startsWith('+PONG')));
-    connection.on('error', () => finish(false));
-    connection.on('close', () => finish(false));
-    connection.setTimeout(1000, () => finish(false));
+    connection.on('connect', () => connection.write(`${command}\r\n`));
+    connection.on('data', (reply) => finish(reply.toString()));
+    connection.on('error', () => finish(''));
+    connection.on('close', () => finish(''));
+    connection.setTimeout(1000, () => finish(''));
   });
 }
 

@@ -233,10 +233,25 @@ describe("an operator's tool", () => {
     const client = await open(tool.url);
     await client.set('k', 'v');
     const pid = await pidOf(client);
+    client.disconnect();
     await tool.close();
     expect(isRunning(pid)).toBe(false);
     const bridge = closing(await openEmbedded({ dataDir }));
     expect(await (await open(bridge.url)).get('k')).toBe('v');
+  });
+
+  test('leaves it running until no other tool uses it', async () => {
+    const dataDir = folder();
+    const first = closing(await openEmbedded({ dataDir, joins: true }));
+    const second = closing(await openEmbedded({ dataDir, joins: true }));
+    const client = await open(second.url);
+    const closed = first.close();
+    await client.set('a', '1');
+    await new Promise((resolve) => setTimeout(resolve, 300));
+    expect(await client.get('a')).toBe('1');
+    client.disconnect();
+    await closed;
+    await expect(open(second.url)).rejects.toThrow();
   });
 
   test('shares one with another tool that starts at the same time', async () => {
@@ -246,8 +261,9 @@ describe("an operator's tool", () => {
       openEmbedded({ dataDir, joins: true }),
       openEmbedded({ dataDir, joins: true }),
     ]);
-    const pids = await Promise.all(tools.map(async ({ url }) => pidOf(await open(url))));
-    expect(new Set(pids).size).toBe(1);
+    const clients = await Promise.all(tools.map(({ url }) => open(url)));
+    expect(new Set(await Promise.all(clients.map(pidOf))).size).toBe(1);
+    for (const client of clients) client.disconnect();
     for (const tool of tools) await tool.close();
   });
 });
