@@ -35,7 +35,7 @@ export type Forwarding = (
 ) => Promise<Answer | undefined>;
 
 /** How long a client may leave its response unread before its connection is closed, in ms. */
-const longestStall = 60_000;
+const stallTimeout = 60_000;
 
 /** The largest body of PUT profile, a picture with what surrounds it. */
 const maxProfileBytes = 7 * 1024 * 1024;
@@ -192,7 +192,7 @@ async function relay(
 async function untilDrained(response: Response): Promise<void> {
   const settled = new AbortController();
   const { signal } = settled;
-  const late = setTimeout(() => response.destroy(), longestStall);
+  const late = setTimeout(() => response.destroy(), stallTimeout);
   try {
     await Promise.race([once(response, 'drain', { signal }), once(response, 'close', { signal })]);
   } catch {

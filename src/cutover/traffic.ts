@@ -28,13 +28,13 @@ export interface TrafficOptions extends Pick<MirrorOptions, 'store' | 'legacy' |
 }
 
 /** The maximum of responses that wait to be compared; further ones are not compared. */
-const mostComparisons = 500;
+const maxComparisons = 500;
 
 /** How long a stopping bridge waits for changes whose outcome is unknown, in ms. */
-const longestDoubt = 4000;
+const outcomeTimeout = 4000;
 
 /** The longest response that is compared, in bytes. */
-const longestProfile = 256 * 1024;
+const maxProfileBytes = 256 * 1024;
 
 export function createTraffic(options: TrafficOptions) {
   const { store, keyPrefix, legacy, cutover, log } = options;
@@ -67,8 +67,8 @@ export function createTraffic(options: TrafficOptions) {
       const response = await legacy.send(request);
       const caller = lookup?.then((here) => (here && 'caller' in here ? here.caller : undefined));
       if (credentials === undefined || request.method !== 'GET') return { response, caller };
-      const body = observed(response.body, longestProfile, (whole) => {
-        if (underWay.size >= mostComparisons) return;
+      const body = observed(response.body, maxProfileBytes, (whole) => {
+        if (underWay.size >= maxComparisons) return;
         inBackground(async () => {
           const here = await lookup;
           if (here !== undefined) await checkRead(credentials, response, whole, here);
@@ -86,7 +86,7 @@ export function createTraffic(options: TrafficOptions) {
     /** Waits for background work that outlives the responses. */
     close: async (): Promise<void> => {
       // Changes whose outcome is unknown are adopted if that does not take too long; otherwise their marks stay.
-      const late = setTimeout(() => stopping.abort(), longestDoubt);
+      const late = setTimeout(() => stopping.abort(), outcomeTimeout);
       while (underWay.size > 0) await Promise.all(underWay);
       clearTimeout(late);
       stopping.abort();

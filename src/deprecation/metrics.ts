@@ -84,7 +84,7 @@ export interface MetricsOptions {
 }
 
 /** Organizations with a series of their own; calls of further ones are counted as `other`. */
-const mostOrganizations = 100;
+const maxOrganizations = 100;
 const durationBuckets = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 3];
 const pingTimeoutMs = 1000;
 
@@ -130,7 +130,7 @@ export function createMetrics({ policy, ping, now = Date.now, ...values }: Metri
   const counted = new Map<string, Map<string, number>>();
   const requests = new Counter({
     name: 'profile_bridge_deprecated_requests_total',
-    help: `Requests of the deprecated contract; organizations beyond the first ${mostOrganizations} are "other".`,
+    help: `Requests of the deprecated contract; organizations beyond the first ${maxOrganizations} are "other".`,
     labelNames: ['operation', 'organization'] as const,
     registers,
     collect: () => {
@@ -195,7 +195,7 @@ export function createMetrics({ policy, ping, now = Date.now, ...values }: Metri
   const named = new Set<string>();
   /** Only for calls with a valid key: without one, anybody could add values to the label. */
   const nameOf = (organizationId: string): string => {
-    if (named.size < mostOrganizations) named.add(organizationId);
+    if (named.size < maxOrganizations) named.add(organizationId);
     return named.has(organizationId) ? organizationId : 'other';
   };
 

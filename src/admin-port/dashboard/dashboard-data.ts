@@ -16,7 +16,7 @@ export type DashboardData = Awaited<ReturnType<typeof readDashboardData>>;
 /** A client without a call for so many days is quiet. A weekly job is not. */
 export const quietDays = 7;
 
-const mostOrganizations = 1000;
+const maxOrganizations = 1000;
 
 /** Reads the data of a page as of `now` (ms). */
 export async function readDashboardData(
@@ -27,7 +27,7 @@ export async function readDashboardData(
 ) {
   const [usage, organizations] = await Promise.all([
     readUsage(store, prefix, query, now),
-    store.zrevrange(activeOrganizationsKey(prefix), 0, mostOrganizations - 1),
+    store.zrevrange(activeOrganizationsKey(prefix), 0, maxOrganizations - 1),
   ]);
   const report = async (...groups: Group[]) => {
     // Each may take ten milliseconds or more: let API requests be answered in between.

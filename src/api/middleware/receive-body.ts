@@ -7,7 +7,7 @@ import { ProblemError, type ProblemCode } from '../../contract/problems.ts';
 const slowest = { bytes: 40_000, periodMs: 10_000 };
 
 /** How long a body may take in all, in ms: 5 MiB at 256 kbit/s take 164 s. */
-const longestMs = 180_000;
+const bodyTimeoutMs = 180_000;
 
 /** Whether a request has a body of at least one byte, according to its headers (RFC 9112 §6.3). */
 export function hasBody({ headers }: Request): boolean {
@@ -73,7 +73,7 @@ export async function whileReceiving<Result>(
     if (socket.bytesRead - seen < bytes) {
       reject(tooSlow(`arrived at less than ${bytes} bytes in ${periodMs / 1000} seconds`));
     }
-    if (elapsedMs >= longestMs) reject(tooSlow(`took longer than ${longestMs / 1000} seconds`));
+    if (elapsedMs >= bodyTimeoutMs) reject(tooSlow(`took longer than ${bodyTimeoutMs / 1000} seconds`));
     seen = socket.bytesRead;
   }, slowest.periodMs);
   let size = 0;

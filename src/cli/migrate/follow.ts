@@ -14,15 +14,15 @@ export interface FollowChoice extends ApplyChoice {
   json?: boolean | undefined;
 }
 
-const usualLag = 10_000;
-const usualFullEvery = 60 * 60_000;
+const defaultLag = 10_000;
+const defaultFullEvery = 60 * 60_000;
 
 /** `migrate apply`, once or, with --follow, until it is stopped. */
 export async function applyOrFollow(
   environment: CliEnvironment,
   choice: FollowChoice,
 ): Promise<CommandResult> {
-  const { follow: isFollowing, lag = usualLag, fullEvery = usualFullEvery } = choice;
+  const { follow: isFollowing, lag = defaultLag, fullEvery = defaultFullEvery } = choice;
   if (isFollowing === true) return await follow(environment, { ...choice, lag, fullEvery });
   if (choice.lag !== undefined || choice.fullEvery !== undefined)
     throw new UsageError('--lag and --full-every need --follow: add it, or leave them out');

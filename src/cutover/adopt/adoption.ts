@@ -73,13 +73,13 @@ const lookPause = 100;
 const retryPause = 200;
 /** How soon, and how often at most, an adoption that a denylist change has overtaken reads again. */
 const overtakenPause = 25;
-const mostOvertaken = 400;
+const maxOvertaken = 400;
 
 /** Makes Redis agree with the legacy service about the user, starting over if something interferes. */
 export async function adoptProfile(options: AdoptionOptions, adoption: Adoption): Promise<AdoptionOutcome> {
   let [failures, overtaken] = [0, 0];
   let failure: AdoptionOutcome = 'overtaken';
-  while (failures < attempts && overtaken < mostOvertaken) {
+  while (failures < attempts && overtaken < maxOvertaken) {
     const outcome = await adoptOnce(options, adoption);
     if (outcome === 'again') {
       overtaken++;

@@ -25,7 +25,7 @@ const applyRows = script<
   'stale' | 'frozen' | 'lapsed' | 'applied'
 >('cutover/adopt/denylist');
 
-const longestWaitMs = 10_000;
+const maxWaitMs = 10_000;
 const pause = 25;
 /** Names in one call of the script. */
 const namesAtOnce = 60;
@@ -41,7 +41,7 @@ export async function beginDenylistChange(
 ): Promise<MarkedChange> {
   const { epoch } = admission;
   const token = randomUUID();
-  const deadline = performance.now() + longestWaitMs;
+  const deadline = performance.now() + maxWaitMs;
   await findings.register(organizationId);
   let sentAt: number;
   let number: number;

@@ -3,7 +3,7 @@ import { organizationExists } from '../../redis/organizations.ts';
 import type { RedisClient } from '../../redis/connection/client.ts';
 import type { Findings, Gap } from '../compare/findings.ts';
 import type { ForwardedChange, Credentials } from '../forward/calls.ts';
-import { bodyOf, longestResponse, observed } from '../forward/content.ts';
+import { bodyOf, maxResponseBytes, observed } from '../forward/content.ts';
 import type { Legacy, LegacyResponse } from '../forward/legacy.ts';
 import type { Cutover } from '../switch/instance.ts';
 
@@ -64,7 +64,7 @@ export async function forwardChange(
       'The service was switched over while this change was made; whether it took effect is unknown. Sending it again is safe.',
     );
   }
-  const body = observed(response.body, admission.mode === 'mirror' ? longestResponse : 0, (whole) => {
+  const body = observed(response.body, admission.mode === 'mirror' ? maxResponseBytes : 0, (whole) => {
     inBackground(() =>
       finish(async () => {
         if (status < 300) await marked.accepted(response, whole);

@@ -9,7 +9,7 @@ import { adoptProfile, drawAdoption, readFromLegacy, settleChange } from './adop
 import type { MirrorOptions } from './mirrored-change.ts';
 
 /** How many users are read again at a time; the next read of one that is left out starts over. */
-const mostLooks = 64;
+const maxConcurrentReads = 64;
 
 /** Compares what the legacy service has answered to a GET with what Redis would have said. In mirror, repairs Redis. */
 export function createReadCheck(options: MirrorOptions & { fileUrl: FileUrl }) {
@@ -58,7 +58,7 @@ export function createReadCheck(options: MirrorOptions & { fileUrl: FileUrl }) {
 
   function beginToLookAgain(credentials: Credentials, userId: string, isMatch: boolean): void {
     const id = `${credentials.base}${userId}`;
-    if (lookedAt.has(id) || lookedAt.size >= mostLooks) return;
+    if (lookedAt.has(id) || lookedAt.size >= maxConcurrentReads) return;
     lookedAt.add(id);
     inBackground(async () => {
       try {

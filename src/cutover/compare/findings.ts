@@ -74,7 +74,7 @@ const flushInterval = 1000;
 const partSize = 200;
 
 /** Users and keys that wait for the store at most; beyond, findings are only counted. Also organizations with gaps. */
-const mostPending = 20_000;
+const maxPending = 20_000;
 
 /**
  * Collects what comparing finds and saves it once a second, without values of profiles or API keys: no request waits
@@ -196,7 +196,7 @@ export function createFindings(store: RedisClient, prefix: string, log: Log) {
     hasUnsavedGaps: (): boolean => unsavedGaps.size > 0,
     /** Whether a gap of one more organization can be kept until the store is back. */
     hasRoomFor: (organizationId: string): boolean =>
-      unsavedGaps.size < mostPending || unsavedGaps.has(organizationId),
+      unsavedGaps.size < maxPending || unsavedGaps.has(organizationId),
     register,
     flush,
     close: async (): Promise<void> => {
@@ -207,5 +207,5 @@ export function createFindings(store: RedisClient, prefix: string, log: Log) {
 }
 
 function setBounded<Value>(map: Map<string, Value>, key: string, value: Value): void {
-  if (map.size < mostPending || map.has(key)) map.set(key, value);
+  if (map.size < maxPending || map.has(key)) map.set(key, value);
 }

@@ -22,13 +22,13 @@ import { storeTime, type RedisClient } from '../../redis/connection/client.ts';
 /** What comparing found in one organization; times in ms since 1970. */
 export type ComparisonSummary = Awaited<ReturnType<typeof readOne>>;
 
-const mostExamples = 10;
+const maxExamples = 10;
 const organizationsAtOnce = 100;
 
 /** How long it usually takes at most from forwarding a change to adopting it, in ms. */
-const usualDuration = 5000;
+const expectedDuration = 5000;
 /** More marks than there can be changes in progress: most of them must have been left behind. */
-const mostUnderWay = 2000;
+const maxInProgress = 2000;
 
 /** What comparing has found, by organization; those in which nothing was compared or disputed are left out. */
 export async function readComparisons(store: RedisClient, prefix: string): Promise<ComparisonSummary[]> {
@@ -140,19 +140,19 @@ function hoursIn(counts: Record<string, string>) {
 /** Changes that were forwarded and not adopted yet. */
 async function readMarks(store: RedisClient, key: string) {
   const unadopted = await store.hlen(key);
-  const isFlood = unadopted > mostUnderWay;
+  const isFlood = unadopted > maxInProgress;
   const [marks, onDenylist, now] = await Promise.all([
     isFlood ? someOf(store, key) : store.hgetall(key),
     store.hget(key, ''),
     storeTime(store),
   ]);
   const isUnsettled = (of: string): boolean =>
-    isFlood || of.split(' ').some((mark) => Number(mark.split(':')[2] ?? 0) < now - usualDuration);
+    isFlood || of.split(' ').some((mark) => Number(mark.split(':')[2] ?? 0) < now - expectedDuration);
   const users = Object.entries(marks).flatMap(([user, of]) => (user !== '' && isUnsettled(of) ? [user] : []));
   return {
     /** Users with a change that has been on its way for so long that it may never be adopted, and some of them. */
     unsettledUsers: isFlood ? unadopted - Number(onDenylist !== null) : users.length,
-    unsettledExamples: users.slice(0, mostExamples),
+    unsettledExamples: users.slice(0, maxExamples),
     isDenylistUnsettled: onDenylist !== null && isUnsettled(onDenylist),
     /** Users, and the denylist, with any such change, those just under way included. */
     unadopted,
@@ -160,12 +160,12 @@ async function readMarks(store: RedisClient, key: string) {
 }
 
 async function examplesIn<Entry>(store: RedisClient, key: string): Promise<({ userId: string } & Entry)[]> {
-  const some = Object.entries(await someOf(store, key)).slice(0, mostExamples);
+  const some = Object.entries(await someOf(store, key)).slice(0, maxExamples);
   return some.map(([userId, entry]) => ({ userId, ...(JSON.parse(entry) as Entry) }));
 }
 
 async function someOf(store: RedisClient, key: string): Promise<Record<string, string>> {
-  const [, found] = await store.hscan(key, 0, 'COUNT', mostExamples);
+  const [, found] = await store.hscan(key, 0, 'COUNT', maxExamples);
   return Object.fromEntries(pairsOf(found));
 }
 

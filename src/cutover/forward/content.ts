@@ -4,13 +4,13 @@ import { valuesOf } from './headers.ts';
 import type { LegacyResponse } from './legacy.ts';
 
 /** Responses are read and decompressed up to this many bytes: more than any list of names has. */
-export const longestResponse = 32 * 1024 * 1024;
+export const maxResponseBytes = 32 * 1024 * 1024;
 
 const decoders: Record<string, (bytes: Buffer) => Promise<Buffer>> = {
-  gzip: (bytes) => promisify(gunzip)(bytes, { maxOutputLength: longestResponse }),
-  'x-gzip': (bytes) => promisify(gunzip)(bytes, { maxOutputLength: longestResponse }),
-  deflate: (bytes) => promisify(inflate)(bytes, { maxOutputLength: longestResponse }),
-  br: (bytes) => promisify(brotliDecompress)(bytes, { maxOutputLength: longestResponse }),
+  gzip: (bytes) => promisify(gunzip)(bytes, { maxOutputLength: maxResponseBytes }),
+  'x-gzip': (bytes) => promisify(gunzip)(bytes, { maxOutputLength: maxResponseBytes }),
+  deflate: (bytes) => promisify(inflate)(bytes, { maxOutputLength: maxResponseBytes }),
+  br: (bytes) => promisify(brotliDecompress)(bytes, { maxOutputLength: maxResponseBytes }),
 };
 
 const utf8 = new TextDecoder('utf-8', { fatal: true });
@@ -40,7 +40,7 @@ export async function* observed(
 /** A response's whole body; undefined if it is too long. */
 export async function bodyOf({ body }: Pick<LegacyResponse, 'body'>): Promise<Buffer | undefined> {
   let whole: Buffer | undefined;
-  for await (const _ of observed(body, longestResponse, (read) => (whole = read)));
+  for await (const _ of observed(body, maxResponseBytes, (read) => (whole = read)));
   return whole;
 }
 

@@ -19,7 +19,7 @@ interface KeyHolder {
 }
 
 /** How many keys are tried at most to see whether the legacy service accepts any. */
-const mostProbes = 10;
+const maxProbes = 10;
 
 /** The API keys stored with the waiting `changes` of an organization. */
 export function organizationKeys(
@@ -43,7 +43,7 @@ export function organizationKeys(
   async function isAnyKeyAccepted(): Promise<boolean> {
     const probed = new Set<string>();
     for (const { queued } of changes()) {
-      if (probed.size === mostProbes) return false;
+      if (probed.size === maxProbes) return false;
       const key = probed.has(queued.caller.keyId) ? undefined : openKey(queued);
       if (key === undefined) continue;
       probed.add(key.keyId);

@@ -56,7 +56,7 @@ interface Entry extends WaitingChange {
 }
 
 /** The maximum of changes in memory; the others wait in Redis until some of these have been replayed. */
-const mostInMemory = 10_000;
+const maxInMemory = 10_000;
 const readAtOnce = 500;
 /** How often to try to queue a change again, in ms. */
 const repairInterval = 1000;
@@ -72,7 +72,7 @@ export function replayOrganization(context: ReplayContext, organizationId: strin
   let lastRead: string | undefined;
 
   async function readNew(): Promise<void> {
-    while (entries.size < mostInMemory) {
+    while (entries.size < maxInMemory) {
       const found = await queue.read(organizationId, readAtOnce, lastRead);
       for (const queued of found) {
         entries.set(queued.id, await toEntry(queued));

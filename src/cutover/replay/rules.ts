@@ -80,7 +80,7 @@ export type Next =
 export const setAsideAfterMs = 600_000;
 
 /** How many different keys may be refused in a row before the replay pauses. */
-export const mostRefusedKeys = 3;
+export const maxRefusedKeys = 3;
 
 const delays = { first: 500, longest: 60_000 };
 

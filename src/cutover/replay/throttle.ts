@@ -1,14 +1,14 @@
 import type { Log } from '../../log.ts';
-import { delayAfter, mostRefusedKeys } from './rules.ts';
+import { delayAfter, maxRefusedKeys } from './rules.ts';
 
 /** Limits that all organizations of a replay share: how much is sent at a time, and whether anything is sent at all. */
 export type Throttle = ReturnType<typeof createThrottle>;
 
 /** Requests in progress. Each may have a picture in memory. */
-const mostRequests = 16;
+const maxRequests = 16;
 
 /** Pauses without an answer between them after which another instance is given a chance: half a minute. */
-const mostPauses = 6;
+const maxPauses = 6;
 
 /** `now` is a monotonic clock, in ms. `onPause` is called at each pause with the reason, and when none holds any more. */
 export function createThrottle(log: Log, now: () => number, onPause: (reason: string | undefined) => void) {
@@ -37,7 +37,7 @@ export function createThrottle(log: Log, now: () => number, onPause: (reason: st
     free: (): number => {
       if (now() < closedUntil) return 0;
       // After a pause, one request tests whether it is over.
-      return because === undefined ? mostRequests - underWay : Math.max(0, 1 - underWay);
+      return because === undefined ? maxRequests - underWay : Math.max(0, 1 - underWay);
     },
     /** Counts a request; call the returned function at its end. */
     enter: () => {
@@ -52,7 +52,7 @@ export function createThrottle(log: Log, now: () => number, onPause: (reason: st
       isShown = true;
     },
     /** Whether so many pauses came one after the other that another instance may do better. */
-    isStuck: (): boolean => pauses >= mostPauses && now() < closedUntil,
+    isStuck: (): boolean => pauses >= maxPauses && now() < closedUntil,
     /** The legacy service has answered as expected, which removes the reason for a pause. */
     answered: (): void => {
       refusedKeys.clear();
@@ -65,8 +65,8 @@ export function createThrottle(log: Log, now: () => number, onPause: (reason: st
     /** The legacy service has refused a key, of this public id. */
     refused: (keyId: string): void => {
       refusedKeys.add(keyId);
-      if (refusedKeys.size < mostRefusedKeys) return;
-      pause(`the legacy service has refused ${mostRefusedKeys} different API keys in a row`);
+      if (refusedKeys.size < maxRefusedKeys) return;
+      pause(`the legacy service has refused ${maxRefusedKeys} different API keys in a row`);
     },
   };
 }

@@ -49,7 +49,7 @@ const waitInterval = 20;
  * How long a change waits for a store that is away, for a switch, even one withdrawn late, and to learn of a switch that
  * this process may have missed, in ms.
  */
-const longestWait = { store: 3000, hold: 15_000, catchUp: 1000 };
+const maxWait = { store: 3000, hold: 15_000, catchUp: 1000 };
 /** After how long without a heartbeat the store counts as unavailable for waiting changes, in ms. */
 const storeAway = 1000;
 
@@ -205,12 +205,11 @@ export async function joinCutover(store: RedisClient, options: CutoverOptions) {
   async function admitLater(): Promise<Admission> {
     const since = performance.now();
     // While the store is away, what was last known of the mode holds.
-    if (isOutOfTouch())
-      await Promise.race([refresh(), sleep(longestWait.catchUp, undefined, { ref: false })]);
+    if (isOutOfTouch()) await Promise.race([refresh(), sleep(maxWait.catchUp, undefined, { ref: false })]);
     while (position.changes === undefined) {
       const now = performance.now();
       const isHeld = position.phase !== undefined && now - heardAt < storeAway;
-      if (now - since >= (isHeld ? longestWait.hold : longestWait.store)) {
+      if (now - since >= (isHeld ? maxWait.hold : maxWait.store)) {
         throw unavailable(
           'Changes are on hold for a moment; this one was not made. Sending it again is safe.',
         );

@@ -9,7 +9,7 @@ import { legacyPicturesDueKey, legacyPicturesKey } from '../../redis/keys.ts';
 const countEvery = 10 * 60_000;
 const timesItsDuration = 50;
 /** After this time a count has ended or its process has died, in ms. */
-const longestCount = 60 * 60_000;
+const countTimeout = 60 * 60_000;
 /** Profiles read at once, and the pause before the next ones in which Redis serves only requests, in ms. */
 const atOnce = 500;
 const pauseMs = 50;
@@ -30,7 +30,7 @@ export async function countLegacyPictures(
   signal: AbortSignal,
 ): Promise<void> {
   const due = legacyPicturesDueKey(prefix);
-  if ((await store.set(due, '', 'PX', longestCount, 'NX')) === null) return;
+  if ((await store.set(due, '', 'PX', countTimeout, 'NX')) === null) return;
   const startedAt = performance.now();
   try {
     let count = 0;

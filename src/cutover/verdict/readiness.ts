@@ -26,7 +26,7 @@ export function nextMode(mode: Mode): Mode | undefined {
 /** How long an instance may be silent before it counts as one that blocks a switch, in ms. */
 export const silence = 3000;
 
-const fewComparisons = 100;
+const minComparisons = 100;
 
 /** What can be replayed while a switch has changes on hold. */
 const smallBacklog = { entries: 100, ageMs: 10_000 };
@@ -243,7 +243,7 @@ function* warningsFor(
     };
   }
   const needsComparisons = isTaking || (to === 'mirror' && state.mode !== 'reverse');
-  if (needsComparisons && compared < fewComparisons) {
+  if (needsComparisons && compared < minComparisons) {
     yield {
       code: 'few-comparisons',
       reason: `only ${counted(compared, 'comparison')} ${compared === 1 ? 'was' : 'were'} made in this mode`,

@@ -4,7 +4,7 @@ import { coverageKey, expiryOf } from './keys.ts';
 import type { Interval } from '../../lib/iso8601.ts';
 
 /** How often instances write what they have counted, in ms. */
-export const usualFlushMs = 3000;
+export const defaultFlushMs = 3000;
 /** An instance that has not written for so long is considered dead, in ms. */
 export const silenceMs = 10_000;
 
@@ -85,7 +85,7 @@ export function findGaps(alive: readonly Alive[], range: Interval, now: number):
     mark(counter.start, isRunning(counter) ? Math.max(counter.end, now) : counter.end, 1);
   }
   for (const counter of alive) {
-    if (counter.state === 'open' && !isRunning(counter)) mark(counter.end, counter.end + usualFlushMs, 0);
+    if (counter.state === 'open' && !isRunning(counter)) mark(counter.end, counter.end + defaultFlushMs, 0);
   }
   const gaps: Interval[] = [];
   for (let from = measured.indexOf(0); from !== -1;) {

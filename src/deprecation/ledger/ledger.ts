@@ -4,7 +4,7 @@ import type { RedisClient } from '../../redis/connection/client.ts';
 import { script } from '../../redis/connection/script-loader.ts';
 import { organizationBase, organizationsKey } from '../../redis/keys.ts';
 import { cutBatches } from './batches.ts';
-import { usualFlushMs, writeCoverage } from './coverage.ts';
+import { defaultFlushMs, writeCoverage } from './coverage.ts';
 import { dayMs, dayOf } from '../../lib/days.ts';
 import { activeOrganizationsKey, lastBatchKey, ledgerDays, unknownOrganizationBase } from './keys.ts';
 import { forEachConcurrently } from '../../lib/collections/for-each-concurrently.ts';
@@ -44,7 +44,7 @@ const concurrent = 4;
 
 /** Counts the contract's calls for one process, and writes them to Redis every few seconds. */
 export function createLedger(store: RedisClient, prefix: string, options: LedgerOptions) {
-  const { log, now = Date.now, flushMs = usualFlushMs, closeMs = 2000 } = options;
+  const { log, now = Date.now, flushMs = defaultFlushMs, closeMs = 2000 } = options;
   const instance = randomBytes(6).toString('hex');
   const start = now();
   const known = new Set<string>();

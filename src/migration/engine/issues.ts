@@ -54,10 +54,10 @@ export function subjectOf(record: RecordOf[Entity]): Pick<Issue, 'organizationId
 }
 
 /** Issues shown of each kind; the report has all. */
-const shown = 10;
+const maxExamples = 10;
 /** Names remembered, so that one denied by the source and by Redis is reported once. */
-const remembered = 100_000;
-const rememberedKinds = 1000;
+const maxDeniedNames = 100_000;
+const maxKinds = 1000;
 
 export interface Issues {
   add: (issue: Issue) => void;
@@ -84,18 +84,18 @@ export function openIssues(path?: string): Issues {
       if (issue.reason === 'denied-name-in-use') {
         const name = JSON.stringify([issue.organizationId, issue.username]);
         if (denied.has(name)) return;
-        if (denied.size < remembered) denied.add(name);
+        if (denied.size < maxDeniedNames) denied.add(name);
       }
       const own = (counts[issue.entity] ??= {});
       const count = (own[issue.reason] ?? 0) + 1;
       own[issue.reason] = count;
-      if (count <= shown) examples.push(issue);
+      if (count <= maxExamples) examples.push(issue);
       if (issue.reason === 'invalid') {
         // Values differ from row to row; the kind of mistake does not.
         const kind = `${issue.entity} ${issue.detail.replaceAll(/"(?:[^"\\]|\\.)*"|\d+/g, '…')}`;
         const same = invalid.get(kind);
         if (same !== undefined) same.count += 1;
-        else if (invalid.size < rememberedKinds) invalid.set(kind, { count: 1, example: issue });
+        else if (invalid.size < maxKinds) invalid.set(kind, { count: 1, example: issue });
       }
       file?.write(`${JSON.stringify(issue)}\n`);
     },

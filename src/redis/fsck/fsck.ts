@@ -41,7 +41,7 @@ export type FsckOutcome =
   (Walked & { found: number; repaired: number }) | { kind: 'unknown-organization' } | { kind: 'interrupted' };
 
 /** Faults remembered, so that one that is found twice is reported once. */
-const remembered = 100_000;
+const maxRemembered = 100_000;
 /** Scans of all keys at most, if they move between servers meanwhile. */
 const attempts = 3;
 const restoreSettings = 'run profile-bridge admin org set and fsck --repair';
@@ -59,7 +59,7 @@ export async function fsck(store: RedisClient, prefix: string, options: FsckOpti
   const onFault = (fault: Fault): void => {
     const identity = JSON.stringify([fault.organizationId, fault.kind, fault.detail]);
     if (reported.has(identity)) return;
-    if (reported.size < remembered) reported.add(identity);
+    if (reported.size < maxRemembered) reported.add(identity);
     totals.found++;
     if (fault.isRepaired) totals.repaired++;
     options.onFault(fault);

@@ -1,6 +1,6 @@
 import { describe, expect, test } from '@jest/globals';
 import * as fc from 'fast-check';
-import { findGaps, usualFlushMs, silenceMs, type Alive } from '../../../src/deprecation/ledger/coverage.ts';
+import { findGaps, defaultFlushMs, silenceMs, type Alive } from '../../../src/deprecation/ledger/coverage.ts';
 import { minuteMs } from '../../../src/lib/days.ts';
 
 const at = (time: string) => Date.parse(`2027-03-01T${time}Z`);
@@ -87,7 +87,8 @@ describe('gaps in what was measured', () => {
             Math.floor(from / minuteMs) * minuteMs <= minute &&
             (minute < to || Math.floor(from / minuteMs) * minuteMs === minute);
           const crashed = counters.some(
-            ({ end, state }) => state === 'open' && end < NOW - silenceMs && touches(end, end + usualFlushMs),
+            ({ end, state }) =>
+              state === 'open' && end < NOW - silenceMs && touches(end, end + defaultFlushMs),
           );
           const lived = counters.some(({ start, end, state }) =>
             touches(start, state === 'open' && end >= NOW - silenceMs ? NOW : end),

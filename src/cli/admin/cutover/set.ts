@@ -121,11 +121,11 @@ async function set(context: AdminContext, to: Mode, options: SetOptions): Promis
 }
 
 /** How long a switch waits for the last changes to be replayed, in ms: clients' changes wait meanwhile. */
-const longestReplay = 1500;
+const maxReplayMs = 1500;
 
 /** Waits until everything has been replayed and no instance replays any more; returns what prevents that. */
 async function untilReplayed(store: RedisClient, keyPrefix: string, queue: ReplayQueue): Promise<string[]> {
-  const deadline = performance.now() + longestReplay;
+  const deadline = performance.now() + maxReplayMs;
   for (;;) {
     // First: whoever has the lease may still queue a change again.
     const holder = await store.get(replayerKey(keyPrefix));

@@ -6,11 +6,11 @@ import type { Organization } from '../organizations.ts';
 import type { RowSender } from './row-sender.ts';
 
 /** Names in a bucket, on average; lua/lib/names.lua has the same. */
-const usualBucketSize = 36;
+const namesPerBucket = 36;
 
 /** How many buckets an index of so many names has. */
 export function bucketCount(names: number): number {
-  return Math.max(1, Math.ceil(names / usualBucketSize));
+  return Math.max(1, Math.ceil(names / namesPerBucket));
 }
 
 /** A record of a user with the name, if any, that the user is to have. */

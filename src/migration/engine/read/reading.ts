@@ -182,7 +182,7 @@ function reportUnknown({ issues }: MigrationContext, entity: Entity, item: Item)
 }
 
 /** References remembered, so that each is looked up once; beyond, one may be looked up and reported again. */
-const remembered = 200_000;
+const maxRemembered = 200_000;
 
 /** Reports objects and users that are referred to, and are neither in the source as far as it was read nor in Redis. */
 function createReferenceCheck({ store, issues }: MigrationContext, seen: Seen) {
@@ -194,7 +194,7 @@ function createReferenceCheck({ store, issues }: MigrationContext, seen: Seen) {
     { datasourceId, objectDefinitionId }: ObjectReference,
   ): boolean => {
     if (objects.get(organization)?.get(datasourceId)?.has(objectDefinitionId) === true) return true;
-    if (count >= remembered) return false;
+    if (count >= maxRemembered) return false;
     count += 1;
     const own = getOrInsert(objects, organization, () => new Map<string, Set<string>>());
     getOrInsert(own, datasourceId, () => new Set<string>()).add(objectDefinitionId);

@@ -25,7 +25,7 @@ export interface PrunePlan {
 export type Pruned = ReadonlyMap<Entity, number>;
 
 /** The share of an entity that is removed without --prune-at-most. */
-const usualShare = 0.1;
+const defaultShare = 0.1;
 const prunedAtOnce = 300;
 
 /**
@@ -73,7 +73,7 @@ function refusalOf(
   for (const entity of entityNames) {
     const count = toRemove.get(entity) ?? 0;
     const all = stored.get(entity) ?? 0;
-    if (count === 0 || ((read.get(entity) ?? 0) > 0 && count <= all * usualShare)) continue;
+    if (count === 0 || ((read.get(entity) ?? 0) > 0 && count <= all * defaultShare)) continue;
     const why = (read.get(entity) ?? 0) === 0 ? `the source has no ${entity} at all, and ` : '';
     return `${why}--prune would remove ${number(count)} of ${number(all)} ${entity}`;
   }

@@ -9,7 +9,7 @@ import { putRecords } from './put.ts';
 
 /** The maximum of text of the records that are written together. */
 const maxBatchLength = 512 * 1024;
-const usualBatchSize = 500;
+const defaultBatchSize = 500;
 
 export interface WriteOptions {
   /** Records in one call at most. */
@@ -27,7 +27,7 @@ export interface WriteOptions {
 export async function writeEntries(
   context: MigrationContext,
   assessment: Assessment,
-  { size = usualBatchSize, pacer, claim, onWritten }: WriteOptions,
+  { size = defaultBatchSize, pacer, claim, onWritten }: WriteOptions,
 ): Promise<void> {
   const { signal, progress } = context;
   const total = Math.max(1, assessment.spool.size);
