@@ -23,6 +23,8 @@ interface Behaviour {
   gzip: boolean;
   /** Sends this in place of a GET's response. */
   override: { headers: Record<string, string>; chunks: Iterable<Buffer> } | undefined;
+  /** Answers to changes have no body. */
+  bare: boolean;
   /** Holds requests until the promise resolves; a function chooses by the request. */
   gate: Promise<unknown> | ((request: Received) => Promise<unknown> | undefined) | undefined;
   /** Holds responses, after the requests have taken effect. */
@@ -56,6 +58,7 @@ export async function startLegacy({ port = 0, prefix = '', recording = true } = 
     cutOff: false,
     gzip: false,
     override: undefined,
+    bare: false,
     gate: undefined,
     answerGate: undefined,
   };
@@ -88,7 +91,7 @@ export async function startLegacy({ port = 0, prefix = '', recording = true } = 
     const reply = await operate({ keys, organization }, arrived, path.slice(prefix.length), behaviour.lagMs);
     if (behaviour.answerGate !== undefined) await behaviour.answerGate;
     if (behaviour.reset === 'after') return void request.socket.resetAndDestroy();
-    send(response, reply.status, reply.answer);
+    send(response, reply.status, behaviour.bare && method !== 'GET' ? undefined : reply.answer);
   }
 
   function send(response: ServerResponse, status: number, answer: unknown): void {

@@ -92,7 +92,8 @@ export async function markProfileChange(
 
 /** Whether a read shows the profile that a PUT answered with (contract 2.2). */
 function shows(shown: Shown, answer: unknown): boolean {
-  const { username, profilePictureUrl, avatarObjectDefinitionId } = (answer ?? {}) as ChangedProfile;
+  if (typeof answer !== 'object' || answer === null) return false;
+  const { username, profilePictureUrl, avatarObjectDefinitionId } = answer as ChangedProfile;
   const { datasourceId, objectDefinitionId } = avatarObjectDefinitionId ?? {};
   const { evmLinkedWalletAddress: _wallet, avatar, ...rest } = shown ?? {};
   const { url: _url, ...reference } = avatar ?? {};

@@ -44,6 +44,7 @@ afterEach(() => {
     failWith: undefined,
     reset: undefined,
     override: undefined,
+    bare: false,
   });
 });
 
@@ -139,6 +140,12 @@ describe('an accepted change of a profile', () => {
     await put({ username: 'After' });
     here.legacy.behaviour.lagMs = 700;
     await untilStored(({ u }) => u === 'After');
+  });
+
+  test('is adopted although reads lag behind, and the answer to a first change does not say what it was', async () => {
+    Object.assign(here.legacy.behaviour, { bare: true, lagMs: 700 });
+    expect(await put({ username: 'First' })).toBe(200);
+    await untilStored(({ u }) => u === 'First');
   });
 
   test('takes a name from another user here, who is repaired by an adoption of their own', async () => {
