@@ -37,8 +37,10 @@ export async function openEmbedded({ dataDir, log, joins = false }: EmbeddedOpti
       const supervised = supervise(place, server, closing, log);
       if (!joins) return supervised;
       const close = async () => {
+        const notice = setTimeout(() => process.stderr.write(stillInUse), 1000);
         // Another tool may have joined.
         while (await hasClients(place.socket)) await pause(100);
+        clearTimeout(notice);
         await supervised.close();
       };
       return { url: place.url, close };
@@ -47,6 +49,8 @@ export async function openEmbedded({ dataDir, log, joins = false }: EmbeddedOpti
     await pause(100);
   }
 }
+
+const stillInUse = 'waiting for another tool that uses the embedded Redis, which would end with this one\n';
 
 interface EmbeddedOptions {
   dataDir: string;
