@@ -1,4 +1,4 @@
-import { once } from 'node:events';
+import { setTimeout as sleep } from 'node:timers/promises';
 import {
   DeleteObjectCommand,
   GetObjectCommand,
@@ -54,19 +54,22 @@ export async function openBucket(
     verb: string,
     operation: (options: { abortSignal: AbortSignal }) => Promise<T>,
   ): Promise<T | undefined> => {
-    const abortSignal = AbortSignal.timeout(operationTimeout);
-    // The signal ends requests, but not the SDK's search for credentials.
-    const late = once(abortSignal, 'abort').then((): never => {
-      throw abortSignal.reason as Error;
-    });
+    const timeout = new AbortController();
     try {
-      return await Promise.race([operation({ abortSignal }), late]);
+      // The signal ends requests, but not the SDK's search for credentials.
+      const late = sleep(operationTimeout, undefined, { signal: timeout.signal }).then(() => {
+        throw new DOMException('no response in time', 'TimeoutError');
+      });
+      return await Promise.race([operation({ abortSignal: timeout.signal }), late]);
     } catch (error) {
       if (error instanceof S3ServiceException && error.name === 'NoSuchKey') return undefined;
       throw new MediaUnavailableError(
         `Cannot ${verb} the bucket ${bucket} at ${endpoint} (${errorCode(error)}).`,
         { cause: error },
       );
+    } finally {
+      // The timer would keep the result until the time limit.
+      timeout.abort();
     }
   };
 

@@ -3,6 +3,8 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
+import { setFlagsFromString } from 'node:v8';
+import { runInNewContext } from 'node:vm';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { MediaUnavailableError, newPictureName, type MediaStore } from '../../src/media/store.ts';
 import { createMediaStore } from '../../src/media/open.ts';
@@ -165,6 +167,31 @@ test('a bucket that stops responding fails every operation instead of hanging', 
     const name = newPictureName('jpg');
     const operations = [store.save(name, Buffer.from('x')), store.read(name), store.remove(name)];
     for (const operation of operations) await expect(operation).rejects.toThrow(MediaUnavailableError);
+  } finally {
+    server.closeAllConnections();
+    server.close();
+  }
+});
+
+test('a bucket keeps nothing in memory of a picture that was read', async () => {
+  const mebibyte = 1 << 20;
+  const server = createServer((request, response) => {
+    request.resume();
+    if (request.method === 'GET') response.end(Buffer.alloc(mebibyte));
+    else response.writeHead(request.method === 'DELETE' ? 204 : 200).end();
+  });
+  await new Promise<void>((resolve) => {
+    server.listen(0, '127.0.0.1', resolve);
+  });
+  setFlagsFromString('--expose-gc');
+  const collectGarbage = runInNewContext('gc') as () => void;
+  try {
+    const { port } = server.address() as AddressInfo;
+    const store = await openOnce(`s3://pics?endpoint=http://127.0.0.1:${port}`);
+    const before = process.memoryUsage().arrayBuffers;
+    for (let reads = 0; reads < 50; reads++) await store.read(newPictureName('jpg'));
+    collectGarbage();
+    expect(process.memoryUsage().arrayBuffers - before).toBeLessThan(15 * mebibyte);
   } finally {
     server.closeAllConnections();
     server.close();
