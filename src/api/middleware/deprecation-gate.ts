@@ -27,7 +27,7 @@ export function createGate(policy: () => DeprecationPolicy, options: Authenticat
     const claimed = claimedOrganization(request, options.organizationHeader);
     if (claimed !== undefined) call.organizationId = claimed;
     if (!requiresAuthentication(policy(), now, claimed)) {
-      call.isUnchecked = claimed !== undefined && request.headers['x-api-key'] !== undefined;
+      call.isUnchecked = claimed !== undefined && Boolean(request.headers['x-api-key']);
     } else if (await isAuthentic(request, response, options)) {
       const caller = { organizationId: call.organizationId, keyId: call.caller?.keyId };
       if (isExempt(policy(), now, caller)) return;

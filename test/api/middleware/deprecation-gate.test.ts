@@ -73,13 +73,14 @@ describe('after the sunset', () => {
 describe('whoever gets 410', () => {
   const gone: PolicyLayer = { deprecatedAt: 0, sunsetAt: 1, afterSunset: 'gone' };
 
-  /** Calls with a valid key, a wrong one and none; returns the reports on it. */
+  /** Calls with a valid key, a wrong one, an empty one and none; returns the reports on it. */
   const callWith = async (policy: PolicyLayer) => {
     const bridge = await startBridge({ deprecation: policy });
     const acme = await bridge.newOrganization({}, 'acme');
     const clients = [
       await acme.player('u1'),
       createClient(bridge.url, { organization: 'acme', apiKey: 'a guess' }),
+      createClient(bridge.url, { organization: 'acme', apiKey: '' }),
       createClient(bridge.url, { organization: 'acme' }),
     ];
     for (const client of clients) {
@@ -98,19 +99,19 @@ describe('whoever gets 410', () => {
 
   test('before the key is checked still counts as calling, unless there is no key', async () => {
     const { calls, check } = await callWith(gone);
-    expect(calls).toEqual({ '(410, key not checked)': 2, '(unattributed)': 1 });
+    expect(calls).toEqual({ '(410, key not checked)': 2, '(unattributed)': 2 });
     expect(check.retirable).toBe(false);
     expect(check.reasons[0]).toContain('2 calls in the last day got 410 before the key was checked');
     expect(check.unchecked).toMatchObject([{ organization: 'acme', calls: 2 }]);
-    expect(check.unattributed).toMatchObject([{ organization: 'acme', calls: 1 }]);
+    expect(check.unattributed).toMatchObject([{ organization: 'acme', calls: 2 }]);
   });
 
   test('counts as calling only with a valid key while some key is exempt', async () => {
     const until = Date.now() + hour;
     const { calls, check } = await callWith({ ...gone, exemptions: [{ keyId: 'k_other', until }] });
-    expect(calls).toEqual({ 'the key': 1, '(unattributed)': 2 });
+    expect(calls).toEqual({ 'the key': 1, '(unattributed)': 3 });
     expect(check.unchecked).toEqual([]);
-    expect(check.unattributed).toMatchObject([{ organization: 'acme', calls: 2 }]);
+    expect(check.unattributed).toMatchObject([{ organization: 'acme', calls: 3 }]);
     expect(check.callers).toMatchObject([{ organization: 'acme', operation: 'getProfile' }]);
   });
 });
