@@ -1,6 +1,5 @@
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { encodeReference } from '../../../src/domain/profile.ts';
 import { organizationBase, profileKey } from '../../../src/redis/keys.ts';
 import { postgresPrograms, runPostgres, startPostgres } from '../../../test/support/servers/postgres.ts';
 import { avatar, pictureUrl, wallet } from '../load/seed.ts';
@@ -12,18 +11,24 @@ const mapping = `entities:
     key: [userId]
     query: |
       SELECT '${organization}' AS "organizationId", id AS "userId", name AS username,
-        '${pictureUrl}' AS "profilePictureUrl", '${avatar.datasourceId}' AS "avatar.datasourceId",
-        '${avatar.objectDefinitionId}' AS "avatar.objectDefinitionId", '${wallet}' AS "evmWalletAddress",
-        true AS "evmWalletVerified", changed AS "updatedAt"
+        picture AS "profilePictureUrl", datasource AS "avatar.datasourceId", object AS "avatar.objectDefinitionId",
+        wallet AS "evmWalletAddress", true AS "evmWalletVerified", changed AS "updatedAt"
       FROM players
 `;
 
-// Every text is ASCII, so its length is its bytes.
+const table = `CREATE TABLE players (id text, name text, bucket int,
+  picture text DEFAULT '${pictureUrl}', datasource text DEFAULT '${avatar.datasourceId}',
+  object text DEFAULT '${avatar.objectDefinitionId}', wallet text DEFAULT '${wallet}',
+  changed bigint DEFAULT ${changedAt})`;
+
+// The same columns as the mapping reads, and the bucket, which the migration computes. Every text is ASCII, so its
+// length is its bytes.
+const columns = 'id, name, bucket, picture, datasource, object, wallet, changed';
 const awk = String.raw`
 function text(value) { return "$" length(value) "\r\n" value "\r\n" }
 BEGIN { FS = "\t"; ORS = "" }
 {
-  print "*12\r\n" text("HSET") text(ENVIRON["PROFILES"] $1) text("u") text($2) text("pu") text(ENVIRON["PICTURE"]) text("ar") text(ENVIRON["AVATAR"]) text("w") text(ENVIRON["WALLET"]) text("t") text($4)
+  print "*12\r\n" text("HSET") text(ENVIRON["PROFILES"] $1) text("u") text($2) text("pu") text($4) text("ar") text($5 "\n" $6) text("w") text($7) text("t") text($8)
   print "*4\r\n" text("HSET") text(ENVIRON["NAMES"] $3) text($2) text($1)
 }`;
 
@@ -32,14 +37,14 @@ export async function openPostgresSource(folder: string, count: number) {
   if (postgresPrograms === undefined) return undefined;
   const server = await startPostgres();
   const url = server.url('postgres');
-  const table = join(folder, 'players.tsv');
-  await writeTable(table, count);
-  await runPostgres(url, 'CREATE TABLE players (id text, name text, bucket int, changed bigint)');
+  const lines = join(folder, 'players.tsv');
+  await writeTable(lines, count);
+  await runPostgres(url, table);
   await runShell(`psql -q "$URL" -c "\\copy players (id, name, bucket) FROM '$TABLE'"`, {
     URL: url,
-    TABLE: table,
+    TABLE: lines,
   });
-  await runPostgres(url, `UPDATE players SET changed = ${changedAt}`, 'VACUUM ANALYZE players');
+  await runPostgres(url, 'VACUUM ANALYZE players');
   const file = join(folder, 'map.yaml');
   await writeFile(file, mapping);
   const base = organizationBase('pipe:', organization);
@@ -49,7 +54,7 @@ export async function openPostgresSource(folder: string, count: number) {
     /** Copies them to Redis by `psql COPY | awk | redis-cli --pipe`; how many seconds that took. */
     pipe: async (redisUrl: string): Promise<number> =>
       await runShell(
-        `psql -q "$URL" -c 'COPY (SELECT id, name, bucket, changed FROM players) TO STDOUT' |
+        `psql -q "$URL" -c 'COPY (SELECT ${columns} FROM players) TO STDOUT' |
          LC_ALL=C awk "$AWK" |
          redis-cli -u "$REDIS" --pipe`,
         {
@@ -58,9 +63,6 @@ export async function openPostgresSource(folder: string, count: number) {
           REDIS: redisUrl,
           PROFILES: profileKey(base, ''),
           NAMES: `${base}n0:`,
-          PICTURE: pictureUrl,
-          AVATAR: encodeReference(avatar),
-          WALLET: wallet,
         },
       ),
     stop: server.stop,
