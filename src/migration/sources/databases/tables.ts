@@ -53,7 +53,7 @@ async function openTable(
   const keyCells = key.map((name) => indexOfColumn(names, name, `${where}.key: the query`));
   const fields = columnsOf({ entity, names, what: 'the query', where: inQuery, others: key }, mapping.fields);
   checkTypes(columns, fields, inQuery);
-  const given = fields.flatMap((field, index) => (field === undefined ? [] : [{ field, index }]));
+  const toRow = createRowMaker(fields);
   const apiKey = fields.indexOf('apiKey');
   const updated = columns[fields.indexOf('updatedAt')];
 
@@ -97,14 +97,7 @@ async function openTable(
         const row = keyOf(cells);
         if (seen.add('', row.length === 1 ? (row[0] ?? '') : JSON.stringify(row))) mayRepeat = true;
         read += 1;
-        const raw: Fields = {};
-        let bytes = 0;
-        for (const { field, index } of given) {
-          const cell = cells[index];
-          if (cell == null) continue;
-          raw[field] = cell;
-          bytes += cell.length;
-        }
+        const { raw, bytes } = toRow(cells);
         batch.add(raw, bytes, row);
         if (batch.isFull) yield batch.cut(Math.min(0.99, read / Math.max(1, total)));
       }
@@ -135,6 +128,29 @@ function changedSince(
   if (since === undefined || updated?.newer === undefined) return select;
   const name = `source.${quote(updated.name)}`;
   return `SELECT * ${fromQuery(select)} WHERE ${updated.newer(name, since)} OR ${name} IS NULL`;
+}
+
+/** Makes a row of cells. Fields of nested objects come nested, unless a column gives the whole object as well. */
+function createRowMaker(fields: Columns) {
+  const columns: { index: number; field: string; parent?: string | undefined }[] = [];
+  for (const [index, given] of fields.entries()) {
+    const [parent, field] = given?.split('.') ?? [];
+    if (given === undefined) continue;
+    if (field === undefined || fields.includes(parent)) columns.push({ index, field: given });
+    else columns.push({ index, field, parent });
+  }
+  return (cells: readonly Cell[]): { raw: Fields; bytes: number } => {
+    const raw: Fields = {};
+    let bytes = 0;
+    for (const { index, field, parent } of columns) {
+      const cell = cells[index];
+      if (typeof cell !== 'string') continue;
+      const place = parent === undefined ? raw : ((raw[parent] ??= {}) as Fields);
+      place[field] = cell;
+      bytes += cell.length;
+    }
+    return { raw, bytes };
+  };
 }
 
 /** A key for people. */
