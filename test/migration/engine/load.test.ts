@@ -213,26 +213,6 @@ describe('an organization that Redis does not know', () => {
     ]);
   });
 
-  test('is reported with its usernames as given, also where they are compared without case', async () => {
-    const tool = createTool();
-    const report = join(newFolder(), 'report.ndjson');
-    const source = writeSource({
-      organizations: [{ organizationId: 'acme', usernameComparison: 'case-insensitive' }],
-      denylist: [{ organizationId: 'acme', username: 'ROOT' }],
-      profiles: ['Root', 'Ann', 'ANN'].map((username) => ({
-        organizationId: 'acme',
-        userId: `user-${username}`,
-        username,
-      })),
-    });
-    await tool.json('apply', '--source', source, '--report', report, '--on-conflict', 'skip');
-    const lines = readFileSync(report, 'utf8').trim().split('\n');
-    expect(lines.map((line) => JSON.parse(line) as unknown)).toMatchObject([
-      { reason: 'denied-name-in-use', username: 'Root', detail: expect.stringContaining('"Root"') },
-      { reason: 'username-conflict', username: 'ANN', detail: expect.stringContaining('"ANN"') },
-    ]);
-  });
-
   test('cannot be created by the operator or loaded by another run meanwhile', async () => {
     const tool = createTool();
     const source = writeSource({ profiles: profiles(1000) });
