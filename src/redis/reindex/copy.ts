@@ -1,7 +1,14 @@
 import { normalizedName, type UsernameComparison } from '../../domain/usernames.ts';
 import { inBatches } from '../../lib/collections/batches.ts';
 import { yieldingChunks } from '../../lib/time-slices.ts';
-import { denylistKey, denylistWritesKey, localWritesKey, namesBucketKey, profileKey } from '../keys.ts';
+import {
+  denylistKey,
+  denylistWritesKey,
+  localWritesKey,
+  namesBucketKey,
+  profileKey,
+  settingsKey,
+} from '../keys.ts';
 import { scanMembers, scanPairs } from '../connection/scan.ts';
 import { readWriteSnapshot } from '../changes.ts';
 import type { RedisClient } from '../connection/client.ts';
@@ -87,7 +94,7 @@ export async function copyNames(rebuild: Rebuild): Promise<Copied | Stopped | Co
     }
   }
   if (collisions.size > 0) return { kind: 'collisions', collisions: [...collisions.values()], isComplete };
-  return { kind: 'copied', count };
+  return (await countNames(rebuild)) === count ? { kind: 'copied', count } : { kind: 'inconsistent' };
 }
 
 function* bucketKeys(base: string, generation: string, buckets: number): Generator<string> {
@@ -112,6 +119,19 @@ async function readNames(rebuild: Rebuild, keys: readonly string[]): Promise<Nam
 
 async function usernameOf({ store, base }: Rebuild, userId: string): Promise<string> {
   return (await store.hget(profileKey(base, userId), 'u')) ?? '';
+}
+
+/** How many names the next generation has, counted in its own buckets: an outside hand may have removed some. */
+async function countNames(rebuild: Rebuild): Promise<number> {
+  const { store, base, next } = rebuild;
+  const buckets = Number(await store.hget(settingsKey(base), `n${next}`));
+  let count = 0;
+  for (const keys of inBatches(bucketKeys(base, next, buckets), { size: 500 })) {
+    const lengths = await Promise.all(keys.map((key) => store.hlen(key)));
+    count += lengths.reduce((sum, length) => sum + length, 0);
+    await addNames(store, base, ...nextStep(rebuild));
+  }
+  return count;
 }
 
 /** Copies the denylist to the next generation; spellings that become the same name become one entry. */

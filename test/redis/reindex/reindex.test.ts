@@ -4,7 +4,7 @@ import type { UsernameComparison } from '../../../src/domain/usernames.ts';
 import { closeRedis } from '../../../src/redis/connection/connect.ts';
 import { banUsernames, overwriteDenylist } from '../../../src/redis/denylist.ts';
 import { fsck, type Fault } from '../../../src/redis/fsck/fsck.ts';
-import { organizationBase } from '../../../src/redis/keys.ts';
+import { namesBucketKey, organizationBase } from '../../../src/redis/keys.ts';
 import { saveSettings } from '../../../src/redis/organizations.ts';
 import { putProfile } from '../../../src/redis/profiles.ts';
 import { changeComparison } from '../../../src/redis/reindex/reindex.ts';
@@ -213,6 +213,22 @@ describe('changing how names are compared', () => {
       expect(kinds.filter((kind) => kind !== 'generation-left-over true')).toEqual([]);
     },
   );
+
+  test('changes nothing if an outside hand has removed names from the new index', async () => {
+    const base = await newOrganization();
+    await put(base, 'ada', 'Ada');
+    const tool = new Proxy(store, {
+      get: (target, name) => {
+        if (name !== 'hget') return Reflect.get(target, name) as unknown;
+        return async (key: string, field: string) => {
+          if (field === 'n1') await store.del(namesBucketKey(base, '1', '0'));
+          return await store.hget(key, field);
+        };
+      },
+    });
+    expect(await changeComparison(tool, base, 'case-insensitive')).toEqual({ kind: 'inconsistent' });
+    expect(await put(base, 'eve', 'Ada')).toBe('taken');
+  });
 
   test('loses no name if a failover in its course has lost its last writes', async () => {
     const server = await startRedis();
