@@ -41,6 +41,8 @@ const sessionSettings = [
   'SET LOCAL extra_float_digits = 3',
   'SET LOCAL statement_timeout = 0',
   'SET LOCAL idle_in_transaction_session_timeout = 0',
+  // A query from which a row policy would hide rows is an error.
+  'SET LOCAL row_security = off',
   // So that reading a table twice gives the same order.
   'SET LOCAL synchronize_seqscans = off',
 ];
@@ -193,8 +195,13 @@ function quote(name: string): string {
 }
 
 function explain(error: unknown, address: DatabaseUrl, where: string): SourceError {
-  if (error instanceof DatabaseError && !/^(?:08|57)/.test(error.code ?? ''))
-    return queryError(where, error.hint === undefined ? error.message : `${error.message} (${error.hint})`);
+  if (error instanceof DatabaseError && !/^(?:08|57)/.test(error.code ?? '')) {
+    const { message, hint } = error;
+    const remedy = /row-level security/.test(message)
+      ? ': read as a user with BYPASSRLS, or as the owner of the table'
+      : '';
+    return queryError(where, `${message}${remedy}${hint === undefined ? '' : ` (${hint})`}`);
+  }
   return connectionError('lost', address, codeOf(error));
 }
 

@@ -137,6 +137,27 @@ describeWithPostgres('a PostgreSQL source', () => {
     );
   });
 
+  test('rows that a row policy would hide are not left out in silence: the query is refused', async () => {
+    await runPostgres(
+      url,
+      'CREATE TABLE hidden ("organizationId" text, "userId" text)',
+      `INSERT INTO hidden VALUES ('a', '1'), ('a', '2')`,
+      'ALTER TABLE hidden ENABLE ROW LEVEL SECURITY',
+      `CREATE POLICY own ON hidden USING ("userId" = '1')`,
+      `CREATE ROLE reader LOGIN`,
+      'GRANT SELECT ON hidden TO reader',
+    );
+    const yaml = 'entities: {profiles: {query: SELECT * FROM hidden, key: [userId]}}';
+    const limited = new URL(url);
+    limited.username = 'reader';
+    expect(
+      await messageOf(() => withSource(limited.href, yaml, (source) => readRows(source, 'profiles'))),
+    ).toBe(
+      'SourceError: entities.profiles.query: query would be affected by row-level security policy for table "hidden": read as a user with BYPASSRLS, or as the owner of the table',
+    );
+    expect(await withSource(url, yaml, (source) => readRecords(source, 'profiles'))).toHaveLength(2);
+  });
+
   test('a lost connection is reported in one line with the remedy', async () => {
     // More than all buffers on the way hold.
     const query = `SELECT n::text AS "organizationId", n AS "userId", repeat('x', 2000) AS "profilePictureUrl" FROM generate_series(1, 20000) n`;
