@@ -1,4 +1,4 @@
-import { createReadStream } from 'node:fs';
+import { createReadStream, type ReadStream } from 'node:fs';
 import { stat } from 'node:fs/promises';
 import { pipeline } from 'node:stream';
 import { createGunzip } from 'node:zlib';
@@ -48,16 +48,18 @@ export function openFile(
 ): { chunks: AsyncIterable<Buffer>; progress: () => number } {
   const stream = createReadStream(file.path, { highWaterMark: chunkBytes });
   const progress = (): number => stream.bytesRead / file.size;
-  if (file.format !== 'ndjson.gz') return { chunks: readAll(file, stream, keepsMark), progress };
+  const bytes = file.format === 'ndjson.gz' ? decompress(file, stream) : stream;
+  return { chunks: readAll(file, bytes, keepsMark), progress };
+}
+
+async function* decompress(file: DataFile, stream: ReadStream): AsyncGenerator<Buffer> {
   const gunzip = createGunzip({ chunkSize: chunkBytes });
-  return {
-    chunks: readAll(
-      file,
-      pipeline(stream, gunzip, () => {}),
-      keepsMark,
-    ),
-    progress,
-  };
+  yield* pipeline(stream, gunzip, () => {}) as AsyncIterable<Buffer>;
+  // zlib takes a zero byte after a member for the end of the file.
+  if (gunzip.bytesWritten >= file.size) return;
+  throw new SourceError(
+    `${file.name} has bytes after the end of its compressed data: copy or compress it again`,
+  );
 }
 
 async function* readAll(

@@ -286,11 +286,16 @@ describe('an NDJSON file', () => {
     expect(await profiles({ organizationId: 'acme' })).toEqual(['1 u1', expect.stringMatching(/^3!/)]);
   });
 
-  test('that is not a whole gzip file, or cannot be read, is reported in one line with the remedy', async () => {
+  test('that is not one whole gzip file, or cannot be read, is reported in one line with the remedy', async () => {
     const zipped = gzipSync(Array.from({ length: 1000 }, (_, index) => line(index)).join('\n'));
     await put('profiles.ndjson.gz', zipped.subarray(0, -10));
     expect(await messageOf(() => profiles())).toBe(
       'SourceError: profiles.ndjson.gz is not a whole gzip file (Z_BUF_ERROR): copy or compress it again',
+    );
+    // zlib ends at a zero byte between two members, and would leave out the second.
+    await put('profiles.ndjson.gz', Buffer.concat([zipped, Buffer.alloc(1), zipped]));
+    expect(await messageOf(() => profiles())).toBe(
+      'SourceError: profiles.ndjson.gz has bytes after the end of its compressed data: copy or compress it again',
     );
     await put('profiles.ndjson.gz', line('u1'));
     expect(await messageOf(() => profiles())).toMatch(
