@@ -41,6 +41,14 @@ const sessionSettings = [
   'START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY',
 ];
 
+// Limits that only MySQL or only MariaDB has: on a query's time, and on that between two queries of a transaction.
+const ownLimits = [
+  'max_execution_time',
+  'max_statement_time',
+  'idle_transaction_timeout',
+  'idle_readonly_transaction_timeout',
+];
+
 /** A column, and how its bytes become text. */
 interface MysqlColumn extends Column {
   readonly read: (bytes: Buffer) => string;
@@ -153,9 +161,7 @@ async function connect(address: DatabaseUrl): Promise<{ connection: Connection; 
     await ask("SET time_zone = 'SYSTEM'");
     const settledUntil = Number((await ask(settledQuery).catch(() => 0)) ?? 0);
     for (const sql of sessionSettings) await ask(sql);
-    // MySQL and MariaDB each have their own limit on a query's time.
-    for (const limit of ['max_execution_time', 'max_statement_time'])
-      await ask(`SET SESSION ${limit} = 0`).catch(() => {});
+    for (const limit of ownLimits) await ask(`SET SESSION ${limit} = 0`).catch(() => {});
     return { connection, settledUntil };
   } catch (error) {
     connection.destroy();

@@ -146,6 +146,20 @@ describeWithMariadb('a MySQL or MariaDB source', () => {
     }
   });
 
+  test("a server's limits on idle transactions do not bind the reader", async () => {
+    const limits = ['idle_transaction_timeout', 'idle_readonly_transaction_timeout'];
+    for (const limit of limits) await runMariadb(server().url(''), `SET GLOBAL ${limit} = 60`);
+    try {
+      const query = `SELECT @@${limits[0]} AS organizationId, @@${limits[1]} AS userId`;
+      const yaml = `entities: {profiles: {query: "${query}", key: [userId]}}`;
+      expect(await withSource(url, yaml, (source) => readRecords(source, 'profiles'))).toEqual([
+        { organizationId: '0', userId: '0' },
+      ]);
+    } finally {
+      for (const limit of limits) await runMariadb(server().url(''), `SET GLOBAL ${limit} = DEFAULT`);
+    }
+  });
+
   test('a wrong password is reported in one line that shows neither it nor the right one', async () => {
     const wrong = new URL(url);
     wrong.password = 'top-secret';
