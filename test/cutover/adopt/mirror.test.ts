@@ -1,5 +1,6 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
 import { fsck, type Fault } from '../../../src/redis/fsck/fsck.ts';
+import type { RedisClient } from '../../../src/redis/connection/client.ts';
 import { closeRedis } from '../../../src/redis/connection/connect.ts';
 import {
   comparisonsKey,
@@ -271,8 +272,11 @@ test('an organization that a client made up is not recorded as forwarded', async
 });
 
 describe('a change whose response is lost', () => {
-  const store = openTestStore();
-  afterAll(async () => await closeRedis(await store));
+  let store: RedisClient;
+  beforeAll(async () => {
+    store = await openTestStore();
+  });
+  afterAll(() => closeRedis(store));
   let other: LegacyBridge;
   beforeEach(async () => {
     // How long its outcome is unknown depends on it.
@@ -283,8 +287,8 @@ describe('a change whose response is lost', () => {
     expect((await other.send(apiKey, 'PUT', '/api/profile/', { body })).status).toBeGreaterThan(500);
     other.legacy.behaviour.reset = undefined;
   });
-  const adopted = async () => (await store).hget(profileKey(other.organization.base, 'ada'), 'u');
-  const marks = async () => (await store).hkeys(unsettledKey(other.organization.base));
+  const adopted = async () => store.hget(profileKey(other.organization.base, 'ada'), 'u');
+  const marks = async () => store.hkeys(unsettledKey(other.organization.base));
 
   test('is adopted once its outcome must be visible', async () => {
     expect(await marks()).toEqual(['ada']);
