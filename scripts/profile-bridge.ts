@@ -67,6 +67,10 @@ function addTool(
     });
 }
 
+// Only the tools know their own commands: `help migrate plan` is their `migrate help plan`.
+const [, , first, tool = ''] = process.argv;
+if (first === 'help' && /^(admin|migrate)$/.test(tool)) process.argv.splice(2, 2, tool, 'help');
+
 // As by `… --help | head`. Not watchOutput, as the tools do: the service outlives the reader of its log.
 process.stdout.on('error', () => {});
 await runProgram(program);

@@ -60,6 +60,18 @@ describe('profile-bridge', () => {
     expect(out).toContain(`Usage: profile-bridge ${tool} [options] [command]`);
   });
 
+  test.each([
+    ['help', 'profile-bridge [options]'],
+    ['help serve', 'profile-bridge serve'],
+    ['help migrate', 'profile-bridge migrate [options] [command]'],
+    ['help migrate plan', 'profile-bridge migrate plan [options]'],
+    ['help admin org set', 'profile-bridge admin org set [options] <organization>'],
+  ])('%s is the help of that command', async (command, usage) => {
+    const { code, out, err } = await profileBridge(...command.split(' '));
+    expect({ code, err }).toEqual({ code: 0, err: '' });
+    expect(out).toContain(`Usage: ${usage}`);
+  });
+
   test('an unknown command is one line with the way to the help, and exit code 2', async () => {
     const { code, err } = await profileBridge('sevre');
     expect(code).toBe(2);
