@@ -1,4 +1,4 @@
-import { Option } from 'commander';
+import { Option, type Command } from 'commander';
 import { ledgerDays } from '../../deprecation/ledger/keys.ts';
 import { retireCheck, retireCheckLines } from '../../deprecation/reports/retire-check.ts';
 import { reportUsage } from '../../deprecation/reports/report.ts';
@@ -35,7 +35,8 @@ export function addUsage(program: AdminCommand): void {
       'usage --group day --csv > calls.csv',
       'usage retire-check --days 60',
     )
-    .runs(showUsage);
+    .runs(showUsage)
+    .hook('preSubcommand', passOptionsOn);
   usage
     .command('retire-check')
     .description(
@@ -49,6 +50,19 @@ export function addUsage(program: AdminCommand): void {
       'usage retire-check --days 90 && echo "nobody calls"',
     )
     .runs(checkRetirement);
+}
+
+/** In `usage --org acme retire-check`, the option is that of retire-check too; it may not have been meant in vain. */
+function passOptionsOn(usage: Command, subcommand: Command): void {
+  if (subcommand.name() === 'help') return;
+  for (const option of usage.options) {
+    const name = option.attributeName();
+    if (usage.getOptionValueSource(name) !== 'cli') continue;
+    if (!subcommand.options.some((own) => own.attributeName() === name)) {
+      subcommand.error(`error: ${subcommand.name()} has no option '${option.long}'`);
+    }
+    subcommand.setOptionValueWithSource(name, usage.getOptionValue(name), 'cli');
+  }
 }
 
 /** Refuses what is not a time, an empty text, too; the query reads it as it is written. */

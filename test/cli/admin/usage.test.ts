@@ -223,6 +223,8 @@ describe('usage', () => {
     ['--csv --json', 'cannot be used with'],
     ['retire-check --days 0', '1 to 400'],
     ['retire-check --days soon', 'whole number'],
+    ['--csv retire-check', "retire-check has no option '--csv'"],
+    ['--from 2026-01-01 retire-check', "retire-check has no option '--from'"],
     ['retired', 'too many arguments'],
   ])('exits 2 on options it cannot parse: %s', async (flags, reason) => {
     const wrong = await admin(`usage ${flags}`);
@@ -276,6 +278,10 @@ describe('usage retire-check', () => {
     expect(err).toBe('error: cannot be retired yet: 1 client called in the last 30 days\n');
     expect((await admin('usage retire-check --org globex')).code).toBe(0);
     expect((await admin('usage retire-check --org acme')).code).toBe(1);
+    expect((await admin('usage --org globex retire-check')).code).toBe(0);
+    expect((await admin('usage --org globex retire-check --org acme')).code).toBe(1);
+    const given = await admin('usage --json --org acme retire-check');
+    expect(JSON.parse(given.out)).toMatchObject({ organization: 'acme', retirable: false });
     expect((await admin('usage retire-check --days 9')).code).toBe(0);
   });
 
