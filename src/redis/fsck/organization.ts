@@ -75,12 +75,14 @@ async function checkSettings({ store, base, snapshot, report }: Check): Promise<
 }
 
 async function checkGenerations({ store, base, report }: Check): Promise<void> {
-  for (const generation of await listGenerations(store, base)) {
-    const { index } = await readWriteSnapshot(store, base);
-    if (generation === index || (await store.exists(rebuildKey(base))) === 1) continue;
-    // A rebuild that has just ended is about to remove it.
-    await sleep(1000);
-    if (!(await listGenerations(store, base)).includes(generation)) continue;
+  const generations = await listGenerations(store, base);
+  const { index } = await readWriteSnapshot(store, base);
+  const unused = generations.filter((generation) => generation !== index);
+  if (unused.length === 0 || (await store.exists(rebuildKey(base))) === 1) return;
+  // A rebuild that has just ended is about to remove them.
+  await sleep(1000);
+  const remaining = new Set(await listGenerations(store, base));
+  for (const generation of unused.filter((one) => remaining.has(one))) {
     const detail = `generation ${generation} of the name index is neither in force nor being built`;
     await report('generation-left-over', detail, () => dropGeneration(store, base, generation));
   }
@@ -91,8 +93,9 @@ async function checkDenylist(check: Check): Promise<void> {
   const { store, base, snapshot, counts, report } = check;
   const generation = snapshot.index;
   const key = denylistKey(base, generation);
+  let entries = 0;
   for await (const page of scanPairs(store, key)) {
-    counts.deniedNames += page.length;
+    entries += page.length;
     for (const [field, value] of page) {
       const name = value === '' ? field : value;
       const normalized = normalizedName(name, snapshot.settings.comparison);
@@ -111,11 +114,12 @@ async function checkDenylist(check: Check): Promise<void> {
           : [`${fault}, so nobody can have it`, removeField(key, field, value)];
       const detail = `denied name ${quote(name)} ${what}`;
       if ((await report('denied-name-misfiled', detail, { generation, ...repair })) === 'reported') continue;
-      // Perhaps the comparison has been changed meanwhile, and with it the list.
+      // The entry is another by now, or the comparison is, and with it the list.
       Object.assign(check, await readNaming(store, base));
-      return await checkDenylist(check);
+      if (check.snapshot.index !== generation) return await checkDenylist(check);
     }
   }
+  counts.deniedNames += entries;
 }
 
 /** How far ahead of the store's clock the time of an unreferenced file may be, in ms. */

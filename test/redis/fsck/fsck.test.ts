@@ -16,6 +16,7 @@ import { readWriteSnapshot } from '../../../src/redis/changes.ts';
 import { openTestStore } from '../../support/store.ts';
 import { startCluster } from '../../support/servers/redis-cluster.ts';
 import { freshPrefix } from '../../support/redis.ts';
+import { startStopwatch } from '../../support/stopwatch.ts';
 import { storeTime } from '../../../src/redis/connection/client.ts';
 import { script } from '../../../src/redis/connection/script-loader.ts';
 import { useTestStore } from '../../support/use-store.ts';
@@ -258,6 +259,15 @@ describe('the index of names', () => {
     await store.unlink(`${base}reindex`);
     await expectRepaired('generation-left-over');
   });
+
+  test('is examined within a moment, however much killed rebuilds left behind', async () => {
+    for (let generation = 1; generation <= 5; generation++) {
+      await store.hset(`${base}settings`, `n${generation}`, '1');
+    }
+    const elapsed = startStopwatch();
+    expect((await check(true)).kinds).toEqual(Array(5).fill('generation-left-over'));
+    expect(elapsed()).toBeLessThan(3000);
+  });
 });
 
 describe('profiles', () => {
@@ -304,6 +314,20 @@ describe('the denylist', () => {
     await store.hset(`${base}d0`, 'a\tb', '', 'root', '');
     await expectRepaired('denied-name-misfiled');
     expect(await store.hkeys(`${base}d0`)).toEqual(['root']);
+  });
+
+  test('is read once, and its names counted once, where a fault of it is gone meanwhile', async () => {
+    await store.hset(`${base}d0`, 'root', '', 'admin', '', 'nowhere', 'Root', 'elsewhere', 'Admin');
+    const hscan = jest.spyOn(store, 'hscan').mockImplementationOnce(async (key, cursor) => {
+      const read = await store.hscan(key, cursor);
+      await store.hdel(`${base}d0`, 'nowhere');
+      return read;
+    });
+    const onFault = jest.fn<(fault: Fault) => void>();
+    const outcome = await fsck(store, prefix, { repair: false, onFault });
+    hscan.mockRestore();
+    expect(onFault.mock.calls).toMatchObject([[{ detail: expect.stringContaining('"elsewhere"') }]]);
+    expect(outcome).toMatchObject({ found: 1, counts: { deniedNames: 4 } });
   });
 });
 
