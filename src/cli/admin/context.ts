@@ -1,6 +1,7 @@
 import { readConfig, type Config } from '../../config.ts';
 import type { OrganizationSettings } from '../../domain/settings.ts';
 import { createReleasers } from '../../lib/releasers.ts';
+import { printable } from '../../lib/system/terminal.ts';
 import { reachStore } from '../../redis/connection/open.ts';
 import { organizationBase } from '../../redis/keys.ts';
 import { findSettings } from '../../redis/organizations.ts';
@@ -15,8 +16,10 @@ interface OpenStore {
 
 /** What the commands share. */
 export interface AdminContext {
+  /** Prints on standard output what is not part of a report. */
   out: (text: string) => void;
-  err: (text: string) => void;
+  /** Prints a line on standard error. */
+  note: (line: string) => void;
   /** Aborted to stop the tool. */
   signal: AbortSignal;
   /** Throws a ConfigError. */
@@ -31,7 +34,7 @@ export interface AdminContext {
   close: () => Promise<void>;
 }
 
-/** The outcome of a command. `json` is for machines, `text` for people. */
+/** The outcome of a command. `json` is for machines, `text` for people; what would not be printable is escaped. */
 export type Report =
   | { kind: 'done'; json?: unknown; text?: string }
   | { kind: 'problem'; message: string; json?: unknown; text?: string }
@@ -50,8 +53,7 @@ export function problem(message: string, output: { json?: unknown; text?: string
 
 const exitCodes: Record<Report['kind'], number> = { done: 0, problem: 1, usage: 2, interrupted: 130 };
 
-export function createContext({ env, out, err: stderr, signal }: Shell): AdminContext {
-  const err = (text: string): void => void stderr.write(text);
+export function createContext({ env, out, err, signal }: Shell): AdminContext {
   const releasers = createReleasers();
   let config: Config | undefined;
   let opening: Promise<RedisClient> | undefined;
@@ -59,7 +61,7 @@ export function createContext({ env, out, err: stderr, signal }: Shell): AdminCo
 
   const context: AdminContext = {
     out,
-    err,
+    note: (line) => void err.write(`${printable(line)}\n`),
     signal,
     config: () => (config ??= readConfig(env)),
     open: async (options) => {
@@ -76,9 +78,9 @@ export function createContext({ env, out, err: stderr, signal }: Shell): AdminCo
       exitCode = exitCodes[report.kind];
       const { json, text = '' } = { json: undefined, text: undefined, ...report };
       if (isJson && json !== undefined) out(`${JSON.stringify(json, null, 2)}\n`);
-      if (!isJson && text !== '') out(`${text}\n`);
+      if (!isJson && text !== '') out(`${text.split('\n').map(printable).join('\n')}\n`);
       const isQuiet = report.kind === 'interrupted' && signal.reason === readerGone;
-      if (report.kind !== 'done' && !isQuiet) err(`error: ${report.message}\n`);
+      if (report.kind !== 'done' && !isQuiet) context.note(`error: ${report.message}`);
     },
     exitCode: () => exitCode,
     close: releasers.close,

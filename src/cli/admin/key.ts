@@ -7,7 +7,7 @@ import {
   type ApiKeyRecord,
   type NewApiKey,
 } from '../../redis/operator/api-keys.ts';
-import { printable, table } from '../../lib/system/terminal.ts';
+import { table } from '../../lib/system/terminal.ts';
 import { adminCommand, parseId } from '../command-line.ts';
 import type { AdminCommand } from './command.ts';
 import { done, problem, type AdminContext, type Report } from './context.ts';
@@ -82,7 +82,7 @@ async function listKeys(context: AdminContext, { org }: { org: string }): Promis
   const { store, base } = await context.existingOrganization(org);
   const keys = (await listApiKeys(store, base)).map(describeKey);
   if (keys.length === 0) {
-    return done([], `${printable(org)} has no API keys: create one with ${adminCommand} key create.`);
+    return done([], `${org} has no API keys: create one with ${adminCommand} key create.`);
   }
   const rows = keys.map((k) => [k.keyId, k.role, k.userId, k.client, k.createdAt, k.expiresAt, k.state]);
   return done(keys, table(['key', 'role', 'user', 'client', 'created', 'expires', 'state'], rows));

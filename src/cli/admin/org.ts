@@ -1,7 +1,7 @@
 import { Option } from 'commander';
 import { defaultSettings, settingsFaults, type OrganizationSettings } from '../../domain/settings.ts';
 import { counted } from '../../lib/numbers.ts';
-import { list, printable, table } from '../../lib/system/terminal.ts';
+import { list, shellWord, table } from '../../lib/system/terminal.ts';
 import type { UsernameComparison } from '../../domain/usernames.ts';
 import { organizationRecord } from '../../migration/records/stored.ts';
 import { organizationBase } from '../../redis/keys.ts';
@@ -93,11 +93,11 @@ async function setOrganization(context: AdminContext, id: string, options: SetOp
   }
   if (saved === 'min-above-max') {
     return problem(
-      `another command has just changed the username lengths, and the minimum would be above the maximum: see ${adminCommand} org show ${JSON.stringify(id)}, then run this again`,
+      `another command has just changed the username lengths, and the minimum would be above the maximum: see ${adminCommand} org show ${shellWord(id)}, then run this again`,
     );
   }
   const settings = (await findSettings(store, keyPrefix, id)) ?? defaultSettings;
-  const text = `Organization ${printable(id)} ${saved}${rebuilt}.\n\n${describeSettings(settings)}`;
+  const text = `Organization ${id} ${saved}${rebuilt}.\n\n${describeSettings(settings)}`;
   return done(organizationRecord(id, settings), text);
 }
 
@@ -126,7 +126,7 @@ function describeRefusal(outcome: ReindexOutcome, id: string): Report | undefine
       );
     case 'inconsistent':
       return problem(
-        `the username index does not match the profiles, so nothing was changed: run ${adminCommand} fsck --org ${JSON.stringify(id)} --repair, then run this again`,
+        `the username index does not match the profiles, so nothing was changed: run ${adminCommand} fsck --org ${shellWord(id)} --repair, then run this again`,
       );
     case 'lapsed':
       return problem(

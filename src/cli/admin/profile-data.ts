@@ -1,5 +1,4 @@
 import { encodeReference } from '../../domain/profile.ts';
-import { printable } from '../../lib/system/terminal.ts';
 import { addToCollection, setObject, setWallet } from '../../redis/operator/profile-data.ts';
 import type { AdminCommand } from './command.ts';
 import { done, type AdminContext, type Report } from './context.ts';
@@ -41,7 +40,7 @@ async function runSetObject(
   const { store, base } = await context.existingOrganization(org);
   const reference = { datasourceId: datasource, objectDefinitionId: object };
   await setObject(store, base, encodeReference(reference), url);
-  const text = `Object ${printable(object)} of ${printable(datasource)} has the URL ${url}.`;
+  const text = `Object ${object} of ${datasource} has the URL ${url}.`;
   return done({ organizationId: org, ...reference, url }, text);
 }
 
@@ -71,7 +70,7 @@ async function runAddToCollection(
   const outcome = await addToCollection(store, base, user, encodeReference(reference));
   return done(
     { organizationId: org, userId: user, ...reference },
-    `${printable(user)} ${outcome === 'present' ? 'already had' : 'now has'} object ${printable(object)} of ${printable(datasource)}.`,
+    `${user} ${outcome === 'present' ? 'already had' : 'now has'} object ${object} of ${datasource}.`,
   );
 }
 
@@ -107,6 +106,6 @@ async function runSetWallet(
   await setWallet(store, base, user, address, unverified ? 'wu' : 'w');
   return done(
     { organizationId: org, userId: user, address, verified: !unverified },
-    `${printable(user)} has the ${unverified ? 'unverified' : 'verified'} wallet ${address}.`,
+    `${user} has the ${unverified ? 'unverified' : 'verified'} wallet ${address}.`,
   );
 }

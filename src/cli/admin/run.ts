@@ -37,18 +37,18 @@ const additions: ((program: AdminCommand) => void)[] = [
 export async function runAdmin(args: readonly string[], shell: Shell): Promise<number> {
   const context = createContext(shell);
   try {
-    await createProgram(context).parseAsync(args, { from: 'user' });
+    await createProgram(context, shell).parseAsync(args, { from: 'user' });
     return context.exitCode();
   } catch (error) {
     if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : 2;
-    context.err(`error: ${describeError(error)}\n`);
+    context.note(`error: ${describeError(error)}`);
     return error instanceof ConfigError ? 2 : 1;
   } finally {
     await context.close();
   }
 }
 
-function createProgram(context: AdminContext): Command {
+function createProgram(context: AdminContext, { out, err }: Shell): Command {
   const program = new AdminCommand(context, adminCommand)
     .version(version)
     .description(
@@ -63,7 +63,7 @@ function createProgram(context: AdminContext): Command {
     )
     .addHelpText('after', programHelp);
   for (const add of additions) add(program);
-  configureErrorsAndHelp(program, context.out, context.err);
+  configureErrorsAndHelp(program, out, (text) => err.write(text));
   return program;
 }
 

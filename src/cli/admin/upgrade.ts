@@ -19,7 +19,7 @@ async function upgrade(context: AdminContext, { json = false }: { json?: boolean
   const outcome = await upgradeLayout(store, keyPrefix, {
     signal: context.signal,
     onProgress: (count) => {
-      if (!json && count % 10_000 === 0) context.err(`${counted(count, 'organization')} upgraded\n`);
+      if (!json && count % 10_000 === 0) context.note(`${counted(count, 'organization')} upgraded`);
     },
   });
   switch (outcome.kind) {

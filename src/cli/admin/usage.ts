@@ -4,7 +4,6 @@ import { retireCheck, retireCheckLines } from '../../deprecation/reports/retire-
 import { reportUsage } from '../../deprecation/reports/report.ts';
 import { reportCsv, reportLines } from '../../deprecation/reports/report-text.ts';
 import { groups, readUsageQuery } from '../../deprecation/reports/usage-query.ts';
-import { printable } from '../../lib/system/terminal.ts';
 import { wholeNumber } from '../command-line.ts';
 import type { AdminCommand } from './command.ts';
 import { done, problem, type AdminContext, type Report } from './context.ts';
@@ -77,7 +76,7 @@ async function showUsage(
 ): Promise<Report> {
   const now = Date.now();
   const read = readUsageQuery({ from, to, group, organization: org }, now);
-  if (read.kind === 'invalid') return { kind: 'usage', message: printable(read.reasons.join('; ')) };
+  if (read.kind === 'invalid') return { kind: 'usage', message: read.reasons.join('; ') };
   const { store, keyPrefix } = await context.open();
   if (org !== undefined) await context.existingOrganization(org);
   const report = await reportUsage(store, keyPrefix, read.query, now);
@@ -93,5 +92,5 @@ async function checkRetirement(
   const check = await retireCheck(store, keyPrefix, { organizationId: org, days, now: Date.now() });
   const text = retireCheckLines(check).join('\n');
   if (check.retirable) return done(check, text);
-  return problem(printable(`cannot be retired yet: ${check.reasons.join('; ')}`), { json: check, text });
+  return problem(`cannot be retired yet: ${check.reasons.join('; ')}`, { json: check, text });
 }

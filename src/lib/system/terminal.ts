@@ -1,11 +1,25 @@
+/** Control, format and separator characters: they could hide or reorder what is printed. */
+const unprintable = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu;
+
 /** Makes text from outside safe to print: control, format and separator characters become `\u{…}` escapes. */
 export function printable(text: string): string {
   // Most text is printable ASCII, and needs no more than a look.
   if (/^[ -~]*$/.test(text)) return text;
-  return text.replaceAll(
-    /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu,
-    (character) => `\\u{${character.codePointAt(0)?.toString(16) ?? ''}}`,
-  );
+  return text.replaceAll(unprintable, (character) => `\\u{${character.codePointAt(0)?.toString(16) ?? ''}}`);
+}
+
+/** Well-formed text without line breaks as one word for a POSIX shell, in printable characters. */
+export function shellWord(text: string): string {
+  if (/^[\w@%+=:,./-]+$/.test(text)) return text;
+  if (printable(text) === text) return quoted(text);
+  const octal = (character: string): string =>
+    Array.from(Buffer.from(character), (byte) => `\\${byte.toString(8).padStart(3, '0')}`).join('');
+  const format = text.replaceAll(/[\\%]/g, '$&$&').replaceAll(unprintable, octal);
+  return `"$(printf -- ${quoted(format)})"`;
+}
+
+function quoted(text: string): string {
+  return `'${text.replaceAll("'", `'\\''`)}'`;
 }
 
 /** Rows as aligned columns under their headings, `-` for no value. Columns named in `numbers` are right-aligned. */

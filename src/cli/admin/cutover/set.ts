@@ -94,7 +94,7 @@ async function set(context: AdminContext, to: Mode, options: SetOptions): Promis
   if (context.signal.aborted) return report({ kind: 'interrupted' }, from, to, options);
   if (blocking.length > 0) return notSwitched(from, verdict, blocking);
 
-  for (const { reason } of verdict.reasons) context.err(`warning: ${reason}\n`);
+  for (const { reason } of verdict.reasons) context.note(`warning: ${reason}`);
   // What an earlier reverse may have left behind is out of date.
   if (to === 'reverse') await queue.discard(epoch);
   const by = `cutover set ${to}${options.force === true ? ' --force' : ''}`;
@@ -104,7 +104,7 @@ async function set(context: AdminContext, to: Mode, options: SetOptions): Promis
     holdMs: options.hold * 1000,
     by,
     signal: context.signal,
-    onProgress: (line) => context.err(`${line}\n`),
+    onProgress: (line) => context.note(line),
     beingLoaded: async () => await organizationsBeingLoaded(store, keyPrefix),
     // Changes have stopped, their adoptions have ended, and gaps are recorded: what is in doubt now remains in doubt.
     obstacles: async () => {
@@ -148,7 +148,7 @@ async function discardReplay(context: AdminContext, queue: ReplayQueue, epoch: n
   const kinds = Object.entries(await queue.discard(epoch)).filter(([, count]) => count > 0);
   if (kinds.length > 0) {
     const what = kinds.map(([kind, count]) => `${number(count)} ${kind}`).join(', ');
-    context.err(`warning: changes that had not reached the legacy service were discarded: ${what}\n`);
+    context.note(`warning: changes that had not reached the legacy service were discarded: ${what}`);
   }
 }
 

@@ -3,7 +3,6 @@ import { formatInstant } from '../../../lib/iso8601.ts';
 import type { CutoverState, Instance } from '../../../cutover/switch/registry.ts';
 import { adoptionFailureTexts } from '../../../cutover/compare/findings.ts';
 import type { Evidence } from '../../../cutover/verdict/evidence.ts';
-import { printable } from '../../../lib/system/terminal.ts';
 import { silence, type Verdict } from '../../../cutover/verdict/readiness.ts';
 
 /** The mode in force, and a switch under way. */
@@ -40,7 +39,7 @@ export function doubtLines({ comparisons, organizations }: Evidence): string[] {
   const failures = organizations.flatMap(({ organizationId, adoptionFailures }) =>
     adoptionFailures.map(
       ({ userId, reason, at }) =>
-        `  ${printable(organizationId)}, user ${printable(userId)}: ${adoptionFailureTexts[reason]} (${formatInstant(at)})`,
+        `  ${organizationId}, user ${userId}: ${adoptionFailureTexts[reason]} (${formatInstant(at)})`,
     ),
   );
   return [

@@ -9,7 +9,6 @@ import {
   type PolicyLayer,
 } from '../../../deprecation/policy/policy.ts';
 import { formatInstant, formatInterval, parseInstant, parseInterval } from '../../../lib/iso8601.ts';
-import { printable } from '../../../lib/system/terminal.ts';
 import { adminCommand, parseId } from '../../command-line.ts';
 import type { AdminCommand } from '../command.ts';
 import { done, problem, type AdminContext, type Report } from '../context.ts';
@@ -94,9 +93,7 @@ async function setPolicy(context: AdminContext, { layer, endless }: Given): Prom
   if (first !== undefined) {
     return {
       kind: 'usage',
-      message: printable(
-        `the exemption of ${describeExempt(first)} has no end: add --until 2027-01-31T12:00:00Z after it`,
-      ),
+      message: `the exemption of ${describeExempt(first)} has no end: add --until 2027-01-31T12:00:00Z after it`,
     };
   }
   if (Object.values(layer).flat().length === 0) {
@@ -106,7 +103,7 @@ async function setPolicy(context: AdminContext, { layer, endless }: Given): Prom
   if (report.kind === 'done') {
     const { store, keyPrefix } = await context.open();
     for (const exempt of await findUnknown(store, keyPrefix, layer.exemptions)) {
-      context.err(printable(`note: there is no ${describeExempt(exempt)} yet: check the name`) + '\n');
+      context.note(`note: there is no ${describeExempt(exempt)} yet: check the name`);
     }
   }
   return report;
@@ -148,7 +145,7 @@ async function change(
   });
   if (changed.kind === 'refused') {
     const { reasons } = changed;
-    return problem(printable(`nothing was changed: ${reasons.join('; ')}`), {
+    return problem(`nothing was changed: ${reasons.join('; ')}`, {
       json: { changed: false, reasons },
     });
   }
@@ -163,6 +160,6 @@ function defaultsOf(context: AdminContext): PolicyLayer[] {
 
 function describe(policy: DeprecationPolicy, version: number, ...notes: string[]): Report {
   const now = Date.now();
-  const text = [...policyLines(policy, now), '', ...notes].map(printable).join('\n');
+  const text = [...policyLines(policy, now), '', ...notes].join('\n');
   return done({ ...viewPolicy(policy, now), version }, text);
 }

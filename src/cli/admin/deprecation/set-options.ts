@@ -6,6 +6,7 @@ import {
   type Setting,
 } from '../../../deprecation/policy/policy.ts';
 import { formatInstant, formatInterval, parseInterval } from '../../../lib/iso8601.ts';
+import { shellWord } from '../../../lib/system/terminal.ts';
 import { parseId } from '../../command-line.ts';
 import { argument, parseTime } from '../options.ts';
 
@@ -102,9 +103,5 @@ export function formatSetOptions(
         formatInstant(exemption.until),
       ]),
   ];
-  return words.map(quoted).join(' ');
-}
-
-function quoted(text: string): string {
-  return /^[\w@%+=:,./-]+$/.test(text) ? text : `'${text.replaceAll("'", `'\\''`)}'`;
+  return words.map(shellWord).join(' ');
 }

@@ -1,3 +1,4 @@
+import { execFileSync } from 'node:child_process';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
 import type { PolicyView } from '../../../../src/cli/admin/deprecation/policy-view.ts';
 import { createApiKey } from '../../../../src/redis/operator/api-keys.ts';
@@ -187,6 +188,18 @@ describe('deprecation clear', () => {
     const again = /To undo: profile-bridge admin (.*)/.exec(cleared.out)?.[1] ?? '';
     expect((await admin(again)).code).toBe(0);
     expect(await show()).toEqual({ ...before, version: before.version + 2 });
+  });
+
+  test('prints how to undo even the exemption of an organization whose id is not printable', async () => {
+    const strange = "a\u202e\u200b b'$(c)%s\\";
+    await admin('deprecation clear');
+    await admin(['deprecation', 'set', '--exempt-org', strange, '--until', '2029-01-01']);
+    const { out } = await admin('deprecation clear');
+    expect(out).not.toMatch(/\p{Cf}/u);
+    const again = /To undo: profile-bridge admin (.*)/.exec(out)?.[1] ?? '';
+    const read = execFileSync('sh', ['-c', `printf '%s\\0' ${again}`]).toString();
+    expect((await admin(read.split('\0').slice(0, -1))).code).toBe(0);
+    expect((await show()).exemptOrganizations).toMatchObject([{ organizationId: strange }]);
   });
 
   test('prints how to undo it even of what another operator sets at the same time', async () => {
