@@ -1,5 +1,7 @@
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { Redis } from 'ioredis';
+import { setInLayer } from '../../src/deprecation/policy/policy-edits.ts';
+import { changePolicy } from '../../src/deprecation/policy/policy-store.ts';
 import { createReleasers } from '../../src/lib/releasers.ts';
 import { reachStore } from '../../src/redis/connection/open.ts';
 import { registerOrganization } from '../../src/redis/organizations.ts';
@@ -48,12 +50,15 @@ test('with WRITE_REPLICAS a write is answered once the replica has it, and 503 o
   expect(status).toBe(200);
 });
 
-test('with WRITE_REPLICAS an organization is registered once the replica has it', async () => {
+test('with WRITE_REPLICAS an organization is registered, and a policy stored, once the replica has it', async () => {
   const releasers = createReleasers();
   const store = await reachStore(bridge.config, releasers);
+  const edit = setInLayer({ successorUrl: 'https://kv.example/' });
   process.kill(replica.pid, 'SIGSTOP');
   try {
     await expect(registerOrganization(store, 'pb:', 'acme')).rejects.toThrow('NOREPLICAS');
+    const change = changePolicy(store, 'pb:', edit, { defaults: [], now: Date.now() });
+    await expect(change).rejects.toThrow('NOREPLICAS');
   } finally {
     process.kill(replica.pid, 'SIGCONT');
     await releasers.close();

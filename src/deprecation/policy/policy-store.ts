@@ -5,8 +5,10 @@ import { policyKey } from '../ledger/keys.ts';
 import { clearLayer, type Edit } from './policy-edits.ts';
 import { layerPolicy, servesAllUntil, type DeprecationPolicy, type PolicyLayer } from './policy.ts';
 import { repeat } from '../../lib/repeat.ts';
-import { compareAndSwap } from '../../redis/compare-and-swap.ts';
+import { script } from '../../redis/connection/script-loader.ts';
 import { emptyPolicy, readStored, toStored, type OperatorPolicy } from './stored-layer.ts';
+
+const storePolicy = script<[expected: string, wanted: string], number>('deprecation/store_policy');
 
 /** The policy in force, with what every request needs of it: computed once per policy. */
 export interface PolicyInForce {
@@ -126,7 +128,6 @@ export async function changePolicy(
       text: toStored(next),
       changed: { kind: 'changed', before: stored.layer, policy, version: next.version },
     };
-    const read = text ?? '';
-    if ((await compareAndSwap(store, key, read, attempt.text, 0)) === read) return attempt.changed;
+    if ((await storePolicy(store, key, text ?? '', attempt.text)) === 1) return attempt.changed;
   }
 }
