@@ -54,8 +54,9 @@ export async function listen(
   const answer: RequestListener = (request, response) => {
     // This connection is closing: requests after the last response are discarded.
     if (request.socket.writableEnded || request.socket.destroyed) return;
-    if (hasRightHost(request)) app(request as express.Request, response as express.Response);
-    else refuseForHost(request, response, baseUrlOf(app));
+    const fault = hostFault(request);
+    if (fault === undefined) app(request as express.Request, response as express.Response);
+    else refuseForHost(fault, response, baseUrlOf(app));
   };
   const server = createServer(
     // Node's own answer to a request without a host has no body.
@@ -117,14 +118,20 @@ export async function listen(
   };
 }
 
-/** Whether there is exactly one Host header, or none with HTTP/1.0 (RFC 9112 §3.2). */
-function hasRightHost({ rawHeaders, httpVersion }: IncomingMessage): boolean {
-  let hosts = 0;
+/** A host and a port, either of which may be empty (RFC 9110 §7.2, RFC 3986 §3.2.2). */
+const hostForm = /^(\[[\da-f:.]+\]|[\w.~!$&'()*+,;=%-]*)(:\d*)?$/i;
+
+/** What a request has in place of exactly one Host header, which only HTTP/1.0 can do without (RFC 9112 §3.2). */
+function hostFault({ rawHeaders, httpVersion }: IncomingMessage): string | undefined {
+  let host: string | undefined;
   for (let at = 0; at < rawHeaders.length; at += 2) {
     const name = rawHeaders[at] ?? '';
-    if (name.length === 4 && name.toLowerCase() === 'host') hosts++;
+    if (name.length !== 4 || name.toLowerCase() !== 'host') continue;
+    if (host !== undefined) return 'more than one Host header';
+    host = rawHeaders[at + 1] ?? '';
   }
-  return hosts === 1 || (hosts === 0 && httpVersion !== '1.1');
+  if (host === undefined) return httpVersion === '1.1' ? 'no Host header' : undefined;
+  return hostForm.test(host) ? undefined : 'a Host header that names no host';
 }
 
 /**

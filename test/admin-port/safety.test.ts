@@ -36,7 +36,6 @@ describe('the admin port without a token', () => {
     '10.0.0.1:PORT',
     '127.0.0.1:1',
     '127.0.0.1',
-    'localhost:PORT@evil.example',
   ])('refuses requests whose host is "%s", for assets too', async (name) => {
     for (const path of ['/', '/usage', '/metrics', '/assets/x']) {
       const response = await open.ask(path, { headers: { host: name.replace('PORT', String(open.port)) } });

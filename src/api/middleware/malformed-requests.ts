@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { STATUS_CODES, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import { STATUS_CODES, type Server, type ServerResponse } from 'node:http';
 import type { Duplex } from 'node:stream';
 import type { Response } from 'express';
 import { ProblemError } from '../../contract/problems.ts';
@@ -30,10 +30,10 @@ export function refuseUnreadable(server: Server, baseUrl: string): void {
   });
 }
 
-/** Refuses a request that does not have exactly one Host header, and closes its connection. */
-export function refuseForHost({ headers }: IncomingMessage, response: ServerResponse, baseUrl: string): void {
-  const detail = `The request has ${headers.host === undefined ? 'no' : 'more than one'} Host header.`;
-  const { head, body } = render(new ProblemError('malformed-request', detail), baseUrl);
+/** Refuses a request without a valid Host header, saying what it has, and closes its connection. */
+export function refuseForHost(fault: string, response: ServerResponse, baseUrl: string): void {
+  const problem = new ProblemError('malformed-request', `The request has ${fault}.`);
+  const { head, body } = render(problem, baseUrl);
   response.writeHead(400, { ...head, Connection: 'close' }).end(body);
 }
 

@@ -68,6 +68,12 @@ describe('bytes that are not a request', () => {
     ['the beginning of TLS', '\x16\x03\x01\x02\x00\x01', '400 Bad Request', 'malformed-request'],
     ['a header without a name', 'GET / HTTP/1.1\r\n: x\r\n\r\n', '400 Bad Request', 'malformed-request'],
     ['no host', 'GET /api/profile/ HTTP/1.1\r\n\r\n', '400 Bad Request', 'malformed-request'],
+    ...['a b', '<x>', 'a/b', 'x@evil.example', 'x?y', 'a:b', '[::1', '\u00fc', 'x:1:2', '%"'].map((host) => [
+      `the host ${host}`,
+      `GET /api/profile/ HTTP/1.1\r\nHost: ${host}\r\n\r\n`,
+      '400 Bad Request',
+      'malformed-request',
+    ]),
     [
       'two lengths',
       'PUT /api/profile/ HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\nContent-Length: 3\r\n\r\n{}',
@@ -109,6 +115,14 @@ describe('bytes that are not a request', () => {
     }
     expect((await fetch(`${bridge.url}/livez`)).status).toBe(200);
   });
+
+  test.each(['', 'localhost', 'a_b.example:', '[::1]:8080', '127.0.0.1:80', 'xn--bcher-kva.example'])(
+    'the host "%s" is one',
+    async (host) => {
+      const answer = await answersTo(`GET /livez HTTP/1.1\r\nHost: ${host}\r\nConnection: close\r\n\r\n`);
+      expect(answer).toMatch(/^HTTP\/1\.1 200 OK/);
+    },
+  );
 
   test('HTTP/1.0 needs no host', async () => {
     expect(await answersTo('GET /livez HTTP/1.0\r\n\r\n')).toMatch(/^HTTP\/1\.1 200 OK/);
