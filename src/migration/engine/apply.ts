@@ -1,5 +1,12 @@
 import { whileLocked, type RunLock } from '../runs/lock.ts';
-import { fieldsOf, readRun, runOrganizations, runOrganizationsKey, type RoundState } from '../runs/runs.ts';
+import {
+  fieldsOf,
+  readRun,
+  runOrganizations,
+  runOrganizationsKey,
+  unfinishedLoadsKey,
+  type RoundState,
+} from '../runs/runs.ts';
 import type { Scope } from '../sources/scope.ts';
 import { inBatches } from '../../lib/collections/batches.ts';
 import { entriesToWrite, type Assessment } from './read/assess.ts';
@@ -47,8 +54,26 @@ export async function applyRun(
 ): Promise<Applied> {
   return await whileLocked(outer, chosen.run, async (lock) => {
     const context = { ...outer, signal: AbortSignal.any([outer.signal, lock.lost]) };
-    return await applyLocked(chosen, context, choice, lock);
+    const last = await readRun(context, chosen.run);
+    const leaveNothing = async (): Promise<void> => {
+      if (last === undefined && !(await hasWritten(context, lock.run))) await lock.forget();
+    };
+    try {
+      const applied = await applyLocked(chosen, context, choice, lock, last);
+      if (applied.kind !== 'applied') await leaveNothing();
+      return applied;
+    } catch (error) {
+      // Redis may be what has failed; the next apply finds what is left.
+      await leaveNothing().catch(() => {});
+      throw error;
+    }
   });
+}
+
+/** Whether a run has written records, or has begun to. */
+async function hasWritten({ store, prefix }: MigrationContext, run: string): Promise<boolean> {
+  const keys = [runOrganizationsKey(prefix, run), unfinishedLoadsKey(prefix, run)];
+  return (await Promise.all(keys.map(async (key) => await store.exists(key)))).includes(1);
 }
 
 async function applyLocked(
@@ -56,12 +81,11 @@ async function applyLocked(
   context: MigrationContext,
   choice: ApplyChoice,
   lock: RunLock,
+  last: RoundState | undefined,
 ): Promise<Applied> {
   const { signal, issues, progress } = context;
   const { run, source } = chosen;
-  const last = await readRun(context, run);
   if (last === undefined && choice.isNextRound === true) {
-    await lock.forget();
     throw new FinalError(
       `run ${run} is gone from Redis, since it was forgotten there or Redis has lost its data: to begin it anew, run the same command again`,
     );
@@ -119,7 +143,7 @@ async function applyLocked(
       for (const entry of entriesToWrite(context, assessment)) await countPlanned(context, entry);
       await keeper.drain();
       await rollBack(context, lock);
-      await (last === undefined ? lock.forget() : lock.save(fieldsOf({ ...last, loaded: undefined })));
+      if (last !== undefined) await lock.save(fieldsOf({ ...last, loaded: undefined }));
       return outcome(isRefused ? 'refused' : 'prune-refused');
     }
 

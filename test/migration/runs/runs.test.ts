@@ -1,8 +1,11 @@
 import { expect, test } from '@jest/globals';
 import { readAllNext } from '../../../src/migration/runs/runs.ts';
 import { closeRedis } from '../../../src/redis/connection/connect.ts';
+import { defaultSettings } from '../../../src/domain/settings.ts';
+import { loadingKey, organizationBase } from '../../../src/redis/keys.ts';
+import { saveSettings } from '../../../src/redis/organizations.ts';
 import { openTestStore } from '../../support/store.ts';
-import { createTool, ended, writeSource } from '../tool.ts';
+import { createTool, ended, writeSource, type Tool } from '../tool.ts';
 import { until } from '../../support/until.ts';
 
 test('a verify that finds a difference during a round makes the next round read everything', async () => {
@@ -62,5 +65,34 @@ test('a refused apply leaves the run as it was, with --fresh as well', async () 
   for (const fresh of [[], ['--fresh']]) {
     expect(await tool.json(...apply, ...fresh)).toMatchObject({ exitCode: 1, json: { state: 'refused' } });
     expect(await status()).toEqual(before);
+  }
+});
+
+test('a first apply that fails before it writes leaves nothing', async () => {
+  const store = await openTestStore();
+  const user = { organizationId: 'acme', userId: 'u1' };
+  const loadedElsewhere = async (tool: Tool): Promise<unknown> =>
+    await store.set(loadingKey(organizationBase(tool.prefix, 'acme')), 'other\n0\n1');
+  const alreadyThere = async (tool: Tool): Promise<unknown> =>
+    await saveSettings(store, tool.prefix, 'acme', defaultSettings);
+  const keysOf = async (tool: Tool): Promise<string[]> => (await store.keys(`${tool.prefix}*`)).sort();
+  try {
+    for (const [profiles, prepare, ...options] of [
+      [[{ organizationId: 'acme' }], alreadyThere],
+      [[{ organizationId: 'acme' }, user], async () => {}],
+      [[user], async () => {}, '--org', 'other'],
+      [[user], alreadyThere, '--org', 'other'],
+      [[user], loadedElsewhere],
+    ] as const) {
+      const tool = createTool();
+      await prepare(tool);
+      const before = await keysOf(tool);
+      const call = await tool.json('apply', '--source', writeSource({ profiles }), '--run', 'r', ...options);
+      expect(call.exitCode).not.toBe(0);
+      // The next run's claims must be higher than all before.
+      expect(await keysOf(tool)).toEqual([...before, `${tool.prefix}migration:token`].sort());
+    }
+  } finally {
+    await closeRedis(store);
   }
 });

@@ -28,8 +28,8 @@ export async function beginLoad(
     await lock.check();
     return await refuseOutdated(context);
   }
-  if (outcome === 'exists') return await reportLost(context, lock, id);
   await store.srem(unfinishedLoadsKey(prefix, run), id);
+  if (outcome === 'exists') return await reportLost(context, lock, id);
   throw new MigrationError(
     `organization ${JSON.stringify(id)} is being loaded by run ${owner}: wait for its end, or finish it by its own apply`,
   );
