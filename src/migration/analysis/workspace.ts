@@ -19,14 +19,16 @@ export interface Workspace {
 
 /** An empty workspace. Its file is made when first used, in the system's folder for temporary files (TMPDIR). */
 export function createWorkspace(): Workspace {
+  // Asking for it costs as much as a small write.
+  const folder = tmpdir();
   let file: number | undefined;
   let end = 0;
   const attempt = <Result>(work: () => Result): Result =>
-    attemptWrite(tmpdir(), 'set TMPDIR to a folder on another disk', work);
+    attemptWrite(folder, 'set TMPDIR to a folder on another disk', work);
   return {
     append: (bytes) =>
       attempt(() => {
-        file ??= openNameless();
+        file ??= openNameless(folder);
         const offset = end;
         writeFileSync(file, bytes);
         end += bytes.length;
@@ -45,8 +47,8 @@ export function createWorkspace(): Workspace {
   };
 }
 
-function openNameless(): number {
-  const path = join(tmpdir(), `profile-bridge-${randomUUID()}`);
+function openNameless(folder: string): number {
+  const path = join(folder, `profile-bridge-${randomUUID()}`);
   const file = openSync(path, 'wx+', 0o600);
   unlinkSync(path);
   return file;
