@@ -1,4 +1,5 @@
 import { settingsFaults } from '../../domain/settings.ts';
+import { createCellReader, rowOf, type Cell, type Columns } from './cells.ts';
 import { shapes, type Entity, type RecordOf } from './records.ts';
 import { organizationSettings } from './stored.ts';
 import { unknownIn, type Fields, type Shape } from './shapes.ts';
@@ -16,11 +17,26 @@ export type Parsed<E extends Entity = Entity> =
 export function parseRecord<E extends Entity>(entity: E, raw: Fields): Parsed<E> {
   const record = (shapes[entity] as Shape<Fields>).read(raw);
   if (record instanceof InvalidValue) return { ok: false, reason: record.reason };
-  const warnings: string[] = [];
-  if (typeof raw['username'] === 'number')
-    warnings.push(
-      'username is a number, and taken as its digits: it is another name if zeros stood before them',
-    );
+  return finishRecord(entity, record, typeof raw['username'] === 'number' ? [lostZeros] : []);
+}
+
+const lostZeros =
+  'username is a number, and taken as its digits: it is another name if zeros stood before them';
+
+/** Reads rows with these columns, as parseRecord reads the objects that they stand for. */
+export function createRowParser<E extends Entity>(
+  entity: E,
+  columns: Columns,
+): (cells: readonly Cell[]) => Parsed<E> {
+  const read = createCellReader(shapes[entity], columns);
+  return (cells) => {
+    const record = read(cells);
+    if (record instanceof InvalidValue) return parseRecord(entity, rowOf(cells, columns));
+    return finishRecord(entity, record, []);
+  };
+}
+
+function finishRecord<E extends Entity>(entity: E, record: Fields, warnings: string[]): Parsed<E> {
   const refusal = finish(entity, record, warnings);
   if (refusal !== undefined) return { ok: false, reason: refusal };
   const finished = record as unknown as RecordOf[E];

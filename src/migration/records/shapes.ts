@@ -8,6 +8,8 @@ interface Field {
   readonly key: string;
   readonly parent?: string;
   readonly rule: Rule;
+  /** What the rule reads, if that is an object. */
+  readonly shape?: Shape;
 }
 
 /** The fields that an object may have, with their rules. */
@@ -42,7 +44,7 @@ export function defineShape<Required extends Rules, Optional extends Rules>(
       fields.set(key, { key, rule });
       continue;
     }
-    fields.set(key, { key, rule: (value) => readNested(rule, value) });
+    fields.set(key, { key, rule: (value) => readNested(rule, value), shape: rule });
     for (const inner of rule.fields.values()) fields.set(`${key}.${inner.key}`, { ...inner, parent: key });
   }
   const required: readonly string[] = Object.keys(requiredRules);

@@ -1,4 +1,5 @@
-import { namesIn, parseRecord } from '../records/parse.ts';
+import { rowOf, type Cell, type Columns } from '../records/cells.ts';
+import { createRowParser, namesIn, parseRecord, type Parsed } from '../records/parse.ts';
 import type { Entity } from '../records/records.ts';
 import type { Fields } from '../records/shapes.ts';
 import type { Batch, ReadOptions, Row } from './source.ts';
@@ -8,11 +9,27 @@ const defaultBatchSize = 500;
 /** Bytes per batch, give or take a row, so that wide rows increase neither memory nor the time of a script. */
 const maxBatchBytes = 256 * 1024;
 
+/** The form in which a source gives its rows. */
+interface RowForm<Raw> {
+  parse: (raw: Raw) => Parsed;
+  toObject: (raw: Raw) => Fields;
+}
+
+/** Rows that are objects. */
+export function objectRows(entity: Entity): RowForm<Fields> {
+  return { parse: (raw) => parseRecord(entity, raw), toObject: (raw) => raw };
+}
+
+/** Rows of cells, one for each column. */
+export function cellRows(entity: Entity, columns: Columns): RowForm<readonly Cell[]> {
+  return { parse: createRowParser(entity, columns), toObject: (cells) => rowOf(cells, columns) };
+}
+
 /** Rows on their way into a batch. */
-export interface BatchBuilder<Place> {
+export interface BatchBuilder<Raw, Place> {
   readonly isFull: boolean;
   /** Reads a row as a record, unless it is one of another organization than the one asked for; `bytes` is its width. */
-  add: (raw: Fields, bytes: number, place: Place) => void;
+  add: (raw: Raw, bytes: number, place: Place) => void;
   /** Adds a row that cannot be read at all. */
   refuse: (reason: string, place: Place) => void;
   /** The batch of the rows added since the last one; `progress` is the share of the entity read by its end, from 0 to 1. */
@@ -20,11 +37,11 @@ export interface BatchBuilder<Place> {
 }
 
 /** Builds batches bounded by count and by bytes; `describe` puts a row's place in the source into words. */
-export function createBatchBuilder<Place>(
-  entity: Entity,
+export function createBatchBuilder<Raw, Place>(
+  { parse, toObject }: RowForm<Raw>,
   { size = defaultBatchSize, organizationId }: ReadOptions,
   describe: (place: Place) => string,
-): BatchBuilder<Place> {
+): BatchBuilder<Raw, Place> {
   let rows: Row[] = [];
   let places: Place[] = [];
   let width = 0;
@@ -33,9 +50,9 @@ export function createBatchBuilder<Place>(
       return rows.length >= size || width >= maxBatchBytes;
     },
     add: (raw, bytes, place) => {
-      if (organizationId !== undefined && !belongsTo(organizationId, raw)) return;
-      const parsed = parseRecord(entity, raw);
-      rows.push(parsed.ok ? parsed : { ...parsed, ...namesIn(raw) });
+      if (organizationId !== undefined && !belongsTo(organizationId, toObject(raw))) return;
+      const parsed = parse(raw);
+      rows.push(parsed.ok ? parsed : { ...parsed, ...namesIn(toObject(raw)) });
       places.push(place);
       width += bytes;
     },

@@ -1,9 +1,7 @@
+import type { Columns } from '../records/cells.ts';
 import { fieldNames, missingField, unknownField } from '../records/parse.ts';
 import type { Entity } from '../records/records.ts';
 import { SourceError } from './source.ts';
-
-/** Which record field each column gives; undefined for a column that is not read. */
-export type Columns = readonly (string | undefined)[];
 
 export interface ColumnNames {
   readonly entity: Entity;

@@ -1,8 +1,14 @@
 import { createHash } from 'node:crypto';
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
-import { fieldNames, parseRecord, requiredFields } from '../../../src/migration/records/parse.ts';
-import type { Entity } from '../../../src/migration/records/records.ts';
+import { rowOf } from '../../../src/migration/records/cells.ts';
+import {
+  createRowParser,
+  fieldNames,
+  parseRecord,
+  requiredFields,
+} from '../../../src/migration/records/parse.ts';
+import { entityNames, type Entity } from '../../../src/migration/records/records.ts';
 
 const sha256 = (key: string): string => createHash('sha256').update(key).digest('hex');
 const wallet = `0x${'aB'.repeat(20)}`;
@@ -433,21 +439,77 @@ describe('objects, collections and the denylist', () => {
   });
 });
 
-test.each(['organizations', 'api-keys', 'objects', 'collections', 'profiles', 'denylist'] as const)(
-  'any row of %s gives a record or a reason, and changes no prototype',
-  (entity) => {
-    fc.assert(
-      fc.property(
-        fc.object({
-          withObjectString: true,
-          key: fc.constantFrom('__proto__', 'organizationId', 'avatar', 'username', 'x'),
-        }),
-        (raw) => {
-          const parsed = parseRecord(entity, raw);
-          expect(typeof (parsed.ok ? parsed.record : parsed.reason)).toMatch(/object|string/);
-          expect(Object.keys(Object.prototype)).toEqual([]);
-        },
-      ),
-    );
-  },
-);
+/** A cell that a field takes, or any other. */
+function cellOf(field = ''): fc.Arbitrary<string | null> {
+  const usual: Readonly<Record<string, readonly string[]>> = {
+    role: ['player', 'admin'],
+    apiKeySha256: ['aB'.repeat(32)],
+    usernameMinLength: ['1', '7'],
+    usernameMaxLength: ['7', '300'],
+    usernameComparison: ['exact', 'case-insensitive'],
+    requireOwnership: ['0', 't'],
+    evmWalletAddress: [wallet],
+    evmWalletVerified: ['f', 'true'],
+    updatedAt: ['2026-01-02 03:04:05+00', '1767323045678', '1767323045'],
+    expiresAt: ['2026-01-02T03:04:05Z'],
+    avatar: ['{}', '{"datasourceId":"d","objectDefinitionId":"o"}', '{"__proto__":1}'],
+  };
+  return fc.oneof(
+    { weight: 12, arbitrary: fc.constantFrom(...(usual[field] ?? ['acme', 'ünï'])) },
+    { weight: 2, arbitrary: fc.constantFrom(null, '') },
+    fc.string({ unit: 'binary', maxLength: 4 }),
+  );
+}
+
+test.each(entityNames)('a row of cells of %s is read as the object that it stands for', (entity) => {
+  const rows = fc
+    .shuffledSubarray([...fieldNames(entity), undefined])
+    .chain((columns) => fc.tuple(fc.constant(columns), fc.array(fc.tuple(...columns.map(cellOf)))));
+  let records = 0;
+  fc.assert(
+    fc.property(rows, ([columns, given]) => {
+      const parseRow = createRowParser(entity, columns);
+      for (const cells of given) {
+        const parsed = parseRecord(entity, rowOf(cells, columns));
+        expect(parseRow(cells)).toStrictEqual(parsed);
+        if (parsed.ok) records += 1;
+      }
+    }),
+    { numRuns: 300 },
+  );
+  expect(records).toBeGreaterThan(0);
+});
+
+test('cells give whole profiles, with nested fields as JSON text or by their parts', () => {
+  const parts = Object.entries(whole.avatar).map(([field, value]) => [`avatar.${field}`, value]);
+  const { avatar: _, profilePictureObjectDefinitionId: reference, ...rest } = whole;
+  const fields = [
+    ...Object.entries(rest),
+    ...parts,
+    ['profilePictureObjectDefinitionId', JSON.stringify(reference)],
+  ];
+  const columns = fields.map(([name = '']) => name);
+  const cells = fields.map(([, value]) => String(value));
+  expect(createRowParser('profiles', columns)(cells)).toStrictEqual({ ok: true, record: whole });
+  const none = columns.map((name) => (['organizationId', 'userId'].includes(name) ? 'x' : null));
+  expect(createRowParser('profiles', columns)(none)).toStrictEqual({
+    ok: true,
+    record: { organizationId: 'x', userId: 'x' },
+  });
+});
+
+test.each(entityNames)('any row of %s gives a record or a reason, and changes no prototype', (entity) => {
+  fc.assert(
+    fc.property(
+      fc.object({
+        withObjectString: true,
+        key: fc.constantFrom('__proto__', 'organizationId', 'avatar', 'username', 'x'),
+      }),
+      (raw) => {
+        const parsed = parseRecord(entity, raw);
+        expect(typeof (parsed.ok ? parsed.record : parsed.reason)).toMatch(/object|string/);
+        expect(Object.keys(Object.prototype)).toEqual([]);
+      },
+    ),
+  );
+});

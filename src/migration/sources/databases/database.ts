@@ -1,8 +1,6 @@
+import type { Cell } from '../../records/cells.ts';
 import { SourceError } from '../source.ts';
 import type { DatabaseUrl } from './urls.ts';
-
-/** A value as exact text; bytes as hexadecimal. */
-export type Cell = string | null;
 
 /** A column of a query's result. */
 export interface Column {
@@ -18,7 +16,7 @@ export interface Column {
 /** A query as the server understands it. */
 interface Query {
   readonly columns: readonly Column[];
-  /** Streams rows, some at a time, of the query or of a part of it; one stream at a time. */
+  /** Streams rows, some at a time, with values as exact text (bytes as hexadecimal), of the query or of a part of it; one stream at a time. */
   stream: (select: string) => AsyncIterable<Cell[][]>;
 }
 

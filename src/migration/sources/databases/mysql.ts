@@ -1,5 +1,6 @@
 import { createConnection } from 'mysql2';
 import type { Connection, FieldPacket } from 'mysql2';
+import type { Cell } from '../../records/cells.ts';
 import type { SourceError } from '../source.ts';
 import {
   connectionError,
@@ -7,7 +8,6 @@ import {
   jsonText,
   queryError,
   withoutPadding,
-  type Cell,
   type Column,
   type Database,
 } from './database.ts';

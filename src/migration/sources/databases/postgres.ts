@@ -1,6 +1,7 @@
 import { Client, DatabaseError } from 'pg';
 import type { CustomTypesConfig, QueryArrayResult } from 'pg';
 import { to as copyTo } from 'pg-copy-streams';
+import type { Cell } from '../../records/cells.ts';
 import type { SourceError } from '../source.ts';
 import { wholeLines } from '../lines.ts';
 import {
@@ -9,7 +10,6 @@ import {
   jsonText,
   queryError,
   withoutPadding,
-  type Cell,
   type Column,
   type Database,
 } from './database.ts';

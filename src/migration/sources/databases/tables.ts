@@ -1,13 +1,13 @@
 import { printable } from '../../../lib/system/terminal.ts';
 import { createSeen } from '../../analysis/seen.ts';
+import { widthOf, type Cell, type Columns } from '../../records/cells.ts';
 import type { Entity } from '../../records/records.ts';
-import type { Fields } from '../../records/shapes.ts';
-import { createBatchBuilder } from '../batches.ts';
-import { columnsOf, indexOfColumn, type Columns } from '../columns.ts';
+import { cellRows, createBatchBuilder } from '../batches.ts';
+import { columnsOf, indexOfColumn } from '../columns.ts';
 import type { EntityMapping, Mapping } from '../mapping.ts';
 import { createSource, SourceError } from '../source.ts';
 import type { ReadRows, Source } from '../source.ts';
-import { fromQuery, type Cell, type Column, type Database } from './database.ts';
+import { fromQuery, type Column, type Database } from './database.ts';
 import { plainSelect, type Dialect } from './statement.ts';
 import type { DatabaseUrl } from './urls.ts';
 
@@ -53,12 +53,13 @@ async function openTable(
   const keyCells = key.map((name) => indexOfColumn(names, name, `${where}.key: the query`));
   const fields = columnsOf({ entity, names, what: 'the query', where: inQuery, others: key }, mapping.fields);
   checkTypes(columns, fields, inQuery);
-  const toRow = createRowMaker(fields);
+  const form = cellRows(entity, fields);
   const apiKey = fields.indexOf('apiKey');
   const updated = columns[fields.indexOf('updatedAt')];
 
-  const keyOf = (cells: readonly Cell[]): Key =>
-    keyCells.map((index) => {
+  const keyOf = (cells: readonly Cell[]): Key => {
+    const own: string[] = [];
+    for (const index of keyCells) {
       const cell = cells[index];
       if (cell == null) {
         throw new SourceError(
@@ -70,8 +71,10 @@ async function openTable(
           `${where}.key holds API keys, and reports show a row's key: identify the rows by another column`,
         );
       }
-      return cell;
-    });
+      own.push(cell);
+    }
+    return own;
+  };
 
   const checkUnique = async (part: string): Promise<void> => {
     const list = key.map(database.exact).join(', ');
@@ -90,15 +93,14 @@ async function openTable(
     const total = await database.estimate(part, inQuery);
     const seen = createSeen();
     let mayRepeat = false;
-    const batch = createBatchBuilder<Key>(entity, options, (row) => `${entity} row ${show(row)}`);
+    const batch = createBatchBuilder(form, options, (row: Key) => `${entity} row ${show(row)}`);
     let read = 0;
     for await (const page of stream(part)) {
       for (const cells of page) {
         const row = keyOf(cells);
         if (seen.add('', row.length === 1 ? (row[0] ?? '') : JSON.stringify(row))) mayRepeat = true;
         read += 1;
-        const { raw, bytes } = toRow(cells);
-        batch.add(raw, bytes, row);
+        batch.add(cells, widthOf(cells), row);
         if (batch.isFull) yield batch.cut(Math.min(0.99, read / Math.max(1, total)));
       }
     }
@@ -128,29 +130,6 @@ function changedSince(
   if (since === undefined || updated?.newer === undefined) return select;
   const name = `source.${quote(updated.name)}`;
   return `SELECT * ${fromQuery(select)} WHERE ${updated.newer(name, since)} OR ${name} IS NULL`;
-}
-
-/** Makes a row of cells. Fields of nested objects come nested, unless a column gives the whole object as well. */
-function createRowMaker(fields: Columns) {
-  const columns: { index: number; field: string; parent?: string | undefined }[] = [];
-  for (const [index, given] of fields.entries()) {
-    const [parent, field] = given?.split('.') ?? [];
-    if (given === undefined) continue;
-    if (field === undefined || fields.includes(parent)) columns.push({ index, field: given });
-    else columns.push({ index, field, parent });
-  }
-  return (cells: readonly Cell[]): { raw: Fields; bytes: number } => {
-    const raw: Fields = {};
-    let bytes = 0;
-    for (const { index, field, parent } of columns) {
-      const cell = cells[index];
-      if (typeof cell !== 'string') continue;
-      const place = parent === undefined ? raw : ((raw[parent] ??= {}) as Fields);
-      place[field] = cell;
-      bytes += cell.length;
-    }
-    return { raw, bytes };
-  };
 }
 
 /** A key for people. */

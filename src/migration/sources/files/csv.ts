@@ -1,9 +1,10 @@
 import { isUtf8 } from 'node:buffer';
 import { pipeline, Readable } from 'node:stream';
 import { CsvError, parse } from 'csv-parse';
+import { widthOf, type Columns } from '../../records/cells.ts';
 import { fieldNames, requiredFields } from '../../records/parse.ts';
-import { createBatchBuilder } from '../batches.ts';
-import { columnsOf, type Columns } from '../columns.ts';
+import { cellRows, createBatchBuilder } from '../batches.ts';
+import { columnsOf } from '../columns.ts';
 import { SourceError } from '../source.ts';
 import type { ReadRows } from '../source.ts';
 import { maxRowBytes, openFile } from './file.ts';
@@ -30,7 +31,8 @@ export async function openCsv(
   const columns = await readColumns(file, parseFile(file, delimiter).parsed, fields);
   return async function* (options) {
     const { parsed, progress } = parseFile(file, delimiter);
-    const batch = createBatchBuilder<number>(file.entity, options, (line) => `${file.name}:${line}`);
+    const form = cellRows(file.entity, columns);
+    const batch = createBatchBuilder(form, options, (line: number) => `${file.name}:${line}`);
     let isHeader = true;
     for await (const next of parsed) {
       if (next.error !== undefined) {
@@ -38,11 +40,10 @@ export async function openCsv(
       } else if (isHeader) {
         isHeader = false;
       } else {
-        const { info, record: cells } = next;
-        const bytes = cells.reduce((sum, cell) => sum + cell.length, 0);
-        const row = readCells(cells, columns);
-        if (typeof row === 'string') batch.refuse(row, info.lines);
-        else batch.add(row, bytes, info.lines);
+        const { info, record } = next;
+        const cells = decodeCells(record, columns);
+        if (typeof cells === 'string') batch.refuse(cells, info.lines);
+        else batch.add(cells, widthOf(record), info.lines);
       }
       if (batch.isFull) yield batch.cut(progress());
     }
@@ -81,20 +82,19 @@ async function findDelimiter(file: DataFile): Promise<string> {
   return ',';
 }
 
-/** The cells by field, or what is wrong with them. */
-function readCells(cells: readonly string[], columns: Columns): Record<string, string> | string {
+/** The cells of columns that are read, or what is wrong with them. */
+function decodeCells(cells: readonly string[], columns: Columns): string[] | string {
   if (cells.length !== columns.length)
     return `has ${cells.length} cells where the first line has ${columns.length}`;
-  const raw: Record<string, string> = {};
+  const texts: string[] = [];
   for (const [index, cell] of cells.entries()) {
     const field = columns[index];
-    if (field === undefined || cell === '') continue;
-    const text = decode(cell);
+    const text = field === undefined ? '' : decode(cell);
     if (text === undefined) return 'is not valid UTF-8';
     if (text === '\\N') return `has \\N, a database's mark for NULL, as ${field}: leave such a cell empty`;
-    raw[field] = text;
+    texts.push(text);
   }
-  return raw;
+  return texts;
 }
 
 /** Parses the bytes as Latin-1: the parser would silently replace what is not valid UTF-8. */

@@ -1,6 +1,6 @@
 import { isAscii, isUtf8 } from 'node:buffer';
 import { isFields, type Fields } from '../../records/shapes.ts';
-import { createBatchBuilder } from '../batches.ts';
+import { createBatchBuilder, objectRows } from '../batches.ts';
 import { hugeLine, wholeLines } from '../lines.ts';
 import type { Batch, ReadOptions } from '../source.ts';
 import { maxRowBytes, openFile } from './file.ts';
@@ -20,7 +20,11 @@ export async function* readNdjson(
   project?: (row: Fields) => Fields,
 ): AsyncGenerator<Batch> {
   const { chunks, progress } = openFile(file);
-  const batch = createBatchBuilder<number>(file.entity, options, (number) => `${file.name}:${number}`);
+  const batch = createBatchBuilder(
+    objectRows(file.entity),
+    options,
+    (number: number) => `${file.name}:${number}`,
+  );
   let line = 0;
   for await (const block of wholeLines(chunks, maxRowBytes)) {
     for (const { raw, bytes = 0, fault } of block === hugeLine ? [tooLong] : readLines(block)) {
