@@ -21,14 +21,21 @@ interface Behaviour {
   cutOff: boolean;
   /** Compresses its responses. */
   gzip: boolean;
-  /** Sends this in place of a GET's response. */
-  override: { headers: Record<string, string>; chunks: Iterable<Buffer> } | undefined;
+  /** Sends this in place of the response to a method, by default a 200 to GET. */
+  override: Override | undefined;
   /** Answers to changes have no body. */
   bare: boolean;
   /** Holds requests until the promise resolves; a function chooses by the request. */
   gate: Promise<unknown> | ((request: Received) => Promise<unknown> | undefined) | undefined;
   /** Holds responses, after the requests have taken effect. */
   answerGate: Promise<unknown> | undefined;
+}
+
+interface Override {
+  method?: string;
+  status?: number;
+  headers: Record<string, string>;
+  chunks: Iterable<Buffer>;
 }
 
 export interface Legacy {
@@ -82,10 +89,11 @@ export async function startLegacy({ port = 0, prefix = '', recording = true } = 
     const { failWith } = behaviour;
     const failure = typeof failWith === 'function' ? failWith(arrived) : failWith;
     if (failure !== undefined) return send(response, failure, { oops: 'legacy is out of order' });
-    if (behaviour.override !== undefined && method === 'GET') {
-      response.writeHead(200, behaviour.override.headers);
+    const { override } = behaviour;
+    if (override !== undefined && method === (override.method ?? 'GET')) {
+      response.writeHead(override.status ?? 200, override.headers);
       // A client that leaves ends it early.
-      await pipeline(Readable.from(behaviour.override.chunks), response).catch(() => {});
+      await pipeline(Readable.from(override.chunks), response).catch(() => {});
       return;
     }
     const reply = await operate({ keys, organization }, arrived, path.slice(prefix.length), behaviour.lagMs);

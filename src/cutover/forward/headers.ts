@@ -61,6 +61,7 @@ export function valuesOf(raw: RawHeaders, name: string): string[] {
   return raw.filter((_value, position) => position % 2 === 1 && raw[position - 1]?.toLowerCase() === name);
 }
 
-function without(raw: RawHeaders, names: ReadonlySet<string>): string[] {
+/** All but those under these names, which are given in lower case. */
+export function without(raw: RawHeaders, names: ReadonlySet<string>): string[] {
   return raw.filter((_part, position) => !names.has((raw[position - (position % 2)] ?? '').toLowerCase()));
 }

@@ -1,6 +1,7 @@
-import type { Readable } from 'node:stream';
+import { Readable } from 'node:stream';
 import { errors, Pool } from 'undici';
 import { ProblemError } from '../../contract/problems.ts';
+import { without } from './headers.ts';
 
 export interface LegacyRequest {
   method: 'GET' | 'HEAD' | 'PUT' | 'POST' | 'DELETE';
@@ -24,6 +25,10 @@ export interface LegacyResponse {
 export type Legacy = ReturnType<typeof connectLegacy>;
 
 const connections = 128;
+
+/** Responses with these statuses have no body, whatever length they announce (RFC 9110 §6.4.1). */
+const bodiless = new Set([204, 304]);
+const lengthHeader = new Set(['content-length']);
 
 /** `baseUrl` may include a path prefix; `timeoutMs` bounds the time to the response's headers, and each pause after. */
 export function connectLegacy(baseUrl: string, timeoutMs: number) {
@@ -61,7 +66,11 @@ export function connectLegacy(baseUrl: string, timeoutMs: number) {
       response.body.on('error', () => {});
       // By responseHeaders 'raw' they are a flat list.
       const headers = response.headers as unknown as string[];
-      return { status: response.statusCode, headers, body: response.body };
+      const status = response.statusCode;
+      if (!bodiless.has(status)) return { status, headers, body: response.body };
+      // Undici, as other clients, takes a length that is announced and never comes for a broken connection.
+      response.body.resume();
+      return { status, headers: without(headers, lengthHeader), body: Readable.from([]) };
     } catch (error) {
       signal?.removeEventListener('abort', leave);
       throw error;
