@@ -60,31 +60,27 @@ export async function beginDenylistChange(
    * Applies an accepted change as the legacy service answered it; returns the gap that is left if that is not possible.
    */
   async function apply(answer: unknown): Promise<Gap | undefined> {
-    switch (operation) {
-      case 'banUsernames': {
-        // An empty body is an answer, too: all were added.
-        const notAdded = answer === undefined ? [] : namesNotAdded(answer);
-        if (notAdded === undefined) return 'denylist-response-unreadable';
-        const refused = new Set(notAdded);
-        const replacements = (await readBody()) as ReadonlyMap<string, string>;
-        await applyAll(
-          'ban',
-          [...replacements].filter(([name]) => !refused.has(name)),
-        );
-        return undefined;
-      }
-      case 'removeDeniedUsernames': {
-        const deleted = stringsIn(answer, 'usernamesDeleted');
-        if (deleted === undefined) return 'denylist-response-unreadable';
-        await applyAll('remove', toRows(deleted));
-        return undefined;
-      }
-      default:
-        await applyPart('stage', []);
-        await applyAll('stage', toRows((await readBody()) as readonly string[]));
-        await applyPart('commit', []);
-        return undefined;
+    if (operation === 'removeDeniedUsernames') {
+      const deleted = stringsIn(answer, 'usernamesDeleted');
+      if (deleted === undefined) return 'denylist-response-unreadable';
+      await applyAll('remove', toRows(deleted));
+      return undefined;
     }
+    const notAdded = namesNotAdded(answer);
+    if (notAdded === undefined) return 'denylist-response-unreadable';
+    if (operation === 'banUsernames') {
+      const refused = new Set(notAdded);
+      const replacements = (await readBody()) as ReadonlyMap<string, string>;
+      await applyAll(
+        'ban',
+        [...replacements].filter(([name]) => !refused.has(name)),
+      );
+    } else if (notAdded.length === 0) {
+      await applyPart('stage', []);
+      await applyAll('stage', toRows((await readBody()) as readonly string[]));
+      await applyPart('commit', []);
+    }
+    return undefined;
   }
 
   /** Applies names in parts, each under the comparison in force by then. */
@@ -138,11 +134,16 @@ function stringsIn(answer: unknown, name: string): string[] | undefined {
   return isStrings(list) ? list : undefined;
 }
 
-/** The names that a ban could not add: any list of strings, since the contract does not show its shape (4.3.5). */
+/**
+ * The names that a ban could not add (contract 4.3.5), or for which an overwrite was not made (4.5.2). The contract does
+ * not show the list's shape, nor the status: it is any one list of strings. Without a body, there are none.
+ */
 export function namesNotAdded(answer: unknown): string[] | undefined {
+  if (answer === undefined) return [];
   if (isStrings(answer)) return answer;
   if (typeof answer !== 'object' || answer === null) return undefined;
-  return stringsIn(answer, 'usernamesNotAdded') ?? Object.values(answer).find(isStrings);
+  const [list, ...others] = Object.values(answer).filter(isStrings);
+  return stringsIn(answer, 'usernamesNotAdded') ?? (others.length === 0 ? list : undefined);
 }
 
 function isStrings(value: unknown): value is string[] {

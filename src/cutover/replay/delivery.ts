@@ -136,13 +136,19 @@ function read(
   if (wanted.kind === 'put' && wanted.file !== undefined && typeof profilePictureUrl === 'string') {
     return { pictureUrl: profilePictureUrl };
   }
-  const left =
-    wanted.kind === 'ban' ? (namesNotAdded(answer) ?? []) : wanted.kind === 'remove' ? usernamesInUse : [];
+  if (wanted.kind === 'put') return {};
+  const left = wanted.kind === 'remove' ? usernamesInUse : namesNotAdded(answer);
   if (!Array.isArray(left) || left.length === 0) return {};
-  return {
-    remark: `${left.length} of the names could not be ${wanted.kind === 'ban' ? 'denied' : 'removed'}`,
-  };
+  return { remark: remarks[wanted.kind](left.length) };
 }
+
+/** What the legacy service did not do for so many names. */
+const remarks = {
+  ban: (count: number) => `${count} of the names could not be denied`,
+  remove: (count: number) => `${count} of the names could not be removed`,
+  overwrite: (count: number) =>
+    `the list was not replaced: ${count} of its names ${count === 1 ? 'is' : 'are'} in use`,
+};
 
 /**
  * The contract does not show the shape of errors (section 7): the first word under a name that ends in "code"; whatever

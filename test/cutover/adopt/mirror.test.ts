@@ -386,21 +386,45 @@ describe('a denylist change', () => {
     expect({ status, refused: (await refused).status }).toEqual({ status: 204, refused: 403 });
   });
 
+  test.each(['["In use"]', '{"status":"refused","names":["In use"]}'])(
+    'that is answered 200 with names in use, %s, an overwrite, is not applied',
+    async (answer) => {
+      here.legacy.behaviour.override = { method: 'PUT', headers: {}, chunks: [Buffer.from(answer)] };
+      expect(await denylist('PUT', 'denylist', ['In use', 'Other'])).toBe(200);
+      await until(async () => !(await unsettled()).includes(''));
+      expect(await deniedHere()).not.toContain('Other');
+      const gaps = await here.bridge.store.hkeys(gapsKey(here.organization.base));
+      expect(gaps).not.toContain('denylist-response-unreadable');
+    },
+  );
+
   test.each([
-    ['ban', 'POST', { unread: 'x' }],
-    ['removal', 'DELETE', ['unread']],
+    ['ban', 'POST', 'deny', { unread: 'x' }],
+    ['removal', 'DELETE', 'deny', ['unread']],
+    ['overwrite', 'PUT', 'denylist', ['unread']],
   ])(
     'of which the response does not say what was done, a %s, leaves a gap on record',
-    async (_, method, body) => {
+    async (_, method, path, body) => {
       const { store } = here.bridge;
       const { base } = here.organization;
       await store.del(gapsKey(base));
       here.legacy.behaviour.failWith = 200;
-      expect(await denylist(method, 'deny', body)).toBe(200);
+      expect(await denylist(method, path, body)).toBe(200);
       await until(() => store.hexists(gapsKey(base), 'denylist-response-unreadable'));
       expect(await deniedHere()).not.toContain('unread');
     },
   );
+
+  test('whose response has several lists, neither of which is known to be of names not added, leaves a gap on record', async () => {
+    const { store } = here.bridge;
+    const { base } = here.organization;
+    await store.del(gapsKey(base));
+    const chunks = [Buffer.from('{"added":["one"],"refused":["two"]}')];
+    here.legacy.behaviour.override = { method: 'POST', headers: {}, chunks };
+    expect(await denylist('POST', 'deny', { one: 'x', two: 'y' })).toBe(200);
+    await until(() => store.hexists(gapsKey(base), 'denylist-response-unreadable'));
+    expect(await deniedHere()).not.toContain('two');
+  });
 
   test('that has lost its turn is not applied, and leaves a gap on record', async () => {
     const { store } = here.bridge;

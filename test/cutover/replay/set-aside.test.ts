@@ -76,6 +76,15 @@ describe('a change that the legacy service fails to make', () => {
   });
 });
 
+test('an overwrite that the legacy service answers with names in use is set aside, whatever the status', async () => {
+  here.legacy.behaviour.override = { method: 'PUT', headers: {}, chunks: [Buffer.from('["Ada"]')] };
+  await here.overwrite(['Ada', 'Eve']);
+  start();
+  await until(async () => (await here.waiting()) === 0);
+  const reason = 'the list was not replaced: 1 of its names is in use';
+  expect(await setAside()).toMatchObject([{ change: { kind: 'overwrite' }, status: 200, reason }]);
+});
+
 describe('a change whose key the legacy service refuses', () => {
   /** As if the first refusals had been so long ago. */
   const earlier = async (ms: number, ...users: string[]): Promise<void> => {
