@@ -2,6 +2,7 @@ import type { RequestHandler } from 'express';
 import { reportUsage } from '../deprecation/reports/report.ts';
 import { reportCsv } from '../deprecation/reports/report-text.ts';
 import { readUsageQuery } from '../deprecation/reports/usage-query.ts';
+import { bytesOf, jsonParts } from '../lib/long-texts.ts';
 import type { RedisClient } from '../redis/connection/client.ts';
 import { readParameters } from './parameters.ts';
 import { sendProblem } from './problem.ts';
@@ -34,7 +35,7 @@ export function usage(store: RedisClient, keyPrefix: string, now: () => number):
       response.attachment(
         `usage-by-${report.groupBy.replaceAll(',', '-')}-${report.from}-to-${report.to}.csv`,
       );
-      response.type('text/csv; charset=utf-8').send(reportCsv(report));
-    } else response.json(report);
+      response.type('text/csv; charset=utf-8').send(await bytesOf(reportCsv(report)));
+    } else response.type('json').send(await bytesOf(jsonParts(report)));
   };
 }

@@ -3,7 +3,7 @@ import { ProblemError } from '../contract/problems.ts';
 import { MediaUnavailableError } from '../media/store.ts';
 import { isStoreUnavailable } from '../redis/connection/connect.ts';
 import { isBacklogFull } from '../redis/changes.ts';
-import { yieldingChunks } from '../lib/time-slices.ts';
+import { bytesOf, jsonParts } from '../lib/long-texts.ts';
 import { callOf, type Call } from './call.ts';
 
 /** The result of a handler. */
@@ -31,19 +31,8 @@ export function sendAnswer(response: Response, answer: Answer): Promise<void> | 
   return undefined;
 }
 
-/** Renders the lists in time slices. */
 async function sendLists(response: Response, lists: Record<string, readonly unknown[]>): Promise<void> {
-  const parts: Buffer[] = [];
-  for (const [name, list] of Object.entries(lists)) {
-    parts.push(Buffer.from(`${parts.length === 0 ? '{' : '],'}${JSON.stringify(name)}:[`));
-    let comma = '';
-    for await (const chunk of yieldingChunks(list)) {
-      parts.push(Buffer.from(comma + JSON.stringify(chunk).slice(1, -1)));
-      comma = ',';
-    }
-  }
-  parts.push(Buffer.from(']}'));
-  send(response, 200, json, Buffer.concat(parts));
+  send(response, 200, json, await bytesOf(jsonParts(lists)));
 }
 
 /** The public address of the service, which links to it begin with; empty if it is unknown. */

@@ -1,6 +1,6 @@
-import { setImmediate as nextTurn } from 'node:timers/promises';
 import { describe, expect, test } from '@jest/globals';
 import { yieldingChunks } from '../../src/lib/time-slices.ts';
+import { countingTurns } from '../support/stopwatch.ts';
 
 /** Works on every chunk for longer than a time slice; resolves to the event loop's turns in which it did. */
 async function work(items: readonly number[], turnNow: () => number): Promise<number[]> {
@@ -10,21 +10,6 @@ async function work(items: readonly number[], turnNow: () => number): Promise<nu
     for (const begun = performance.now(); performance.now() - begun < 1;);
   }
   return turns;
-}
-
-/** Counts the turns of the event loop during an action. */
-async function countingTurns<Result>(act: (turnNow: () => number) => Promise<Result>): Promise<Result> {
-  let turn = 0;
-  const ending = new AbortController();
-  const counting = (async () => {
-    for (; !ending.signal.aborted; turn++) await nextTurn();
-  })();
-  try {
-    return await act(() => turn);
-  } finally {
-    ending.abort();
-    await counting;
-  }
 }
 
 describe('yieldingChunks', () => {

@@ -1,3 +1,5 @@
+import { setImmediate as nextTurn } from 'node:timers/promises';
+
 const tick = 10;
 
 /**
@@ -11,4 +13,21 @@ export function startStopwatch(): () => number {
     clearInterval(counting);
     return ticks * tick;
   };
+}
+
+/** Counts the turns of the event loop during an action. */
+export async function countingTurns<Result>(
+  act: (turnNow: () => number) => Promise<Result>,
+): Promise<Result> {
+  let turn = 0;
+  const ending = new AbortController();
+  const counting = (async () => {
+    for (; !ending.signal.aborted; turn++) await nextTurn();
+  })();
+  try {
+    return await act(() => turn);
+  } finally {
+    ending.abort();
+    await counting;
+  }
 }

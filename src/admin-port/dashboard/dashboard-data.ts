@@ -1,4 +1,3 @@
-import { setImmediate } from 'node:timers/promises';
 import { dayMs } from '../../lib/days.ts';
 import { groupBy } from '../../lib/collections/group-by.ts';
 import { operations as contractOperations } from '../../contract/operations.ts';
@@ -29,11 +28,7 @@ export async function readDashboardData(
     readUsage(store, prefix, query, now),
     store.zrevrange(activeOrganizationsKey(prefix), 0, maxOrganizations - 1),
   ]);
-  const report = async (...groups: Group[]) => {
-    // Each may take ten milliseconds or more: let API requests be answered in between.
-    await setImmediate();
-    return reportOf(usage, groups);
-  };
+  const report = async (...groups: Group[]) => await reportOf(usage, groups);
   const { trend = null } = (await report()).rows[0] ?? {};
   const days = await report('day');
   const operations = coloured((await report('operation')).rows);

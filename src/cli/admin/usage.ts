@@ -80,7 +80,7 @@ async function showUsage(
   const { store, keyPrefix } = await context.open();
   if (org !== undefined) await context.existingOrganization(org);
   const report = await reportUsage(store, keyPrefix, read.query, now);
-  if (csv) context.out(reportCsv(report));
+  if (csv) for (const line of reportCsv(report)) context.out(line);
   return done(report, csv ? '' : reportLines(report).join('\n'));
 }
 

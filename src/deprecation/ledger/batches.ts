@@ -6,22 +6,26 @@ import type { KeyTally, Use } from './tally.ts';
 /** Pairs of key and operation in one script call, so that it takes Redis a millisecond or two at most. */
 const usesPerBatch = 150;
 
-/** Cuts the tallies of one organization's keys into batches for lua/deprecation/record_usage.lua, as JSON. */
-export function cutBatches(keys: Iterable<[string, KeyTally]>): string[] {
+/** Tallies of keys that one script call records. */
+export type Batch = readonly [keyId: string, tally: KeyTally][];
+
+/** Cuts the tallies of one organization's keys into batches. */
+export function cutBatches(keys: Iterable<[string, KeyTally]>): Batch[] {
   const length = { of: ([, { uses }]: [string, KeyTally]) => uses.size, most: usesPerBatch };
-  return Array.from(inBatches(keys, { length }), (batch) => {
-    const days = batch.flatMap(([, { uses }]) => [...uses.values()].flatMap((use) => [...use.days.keys()]));
-    return JSON.stringify({
-      days: Object.fromEntries(days.map((day) => [dayName(day), expiryOf(day)])),
-      keys: batch.map(([keyId, { client = '', uses, agents }]) => [
-        keyId,
-        client,
-        Array.from(uses, ([operation, use]) => [operation, use.first, use.last, countsOf(use.days)]),
-        Array.from(agents, ([agent, last]) => [withoutControls(agent), last]).filter(
-          ([agent]) => agent !== '',
-        ),
-      ]),
-    });
+  return [...inBatches(keys, { length })];
+}
+
+/** A batch as JSON, as lua/deprecation/record_usage.lua takes it. */
+export function batchText(batch: Batch): string {
+  const days = batch.flatMap(([, { uses }]) => [...uses.values()].flatMap((use) => [...use.days.keys()]));
+  return JSON.stringify({
+    days: Object.fromEntries(days.map((day) => [dayName(day), expiryOf(day)])),
+    keys: batch.map(([keyId, { client = '', uses, agents }]) => [
+      keyId,
+      client,
+      Array.from(uses, ([operation, use]) => [operation, use.first, use.last, countsOf(use.days)]),
+      Array.from(agents, ([agent, last]) => [withoutControls(agent), last]).filter(([agent]) => agent !== ''),
+    ]),
   });
 }
 

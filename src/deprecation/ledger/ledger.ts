@@ -3,7 +3,7 @@ import type { Log } from '../../log.ts';
 import type { RedisClient } from '../../redis/connection/client.ts';
 import { script } from '../../redis/connection/script-loader.ts';
 import { organizationBase, organizationsKey } from '../../redis/keys.ts';
-import { cutBatches } from './batches.ts';
+import { batchText, cutBatches, type Batch } from './batches.ts';
 import { defaultFlushMs, writeCoverage } from './coverage.ts';
 import { dayMs, dayOf } from '../../lib/days.ts';
 import { activeOrganizationsKey, lastBatchKey, ledgerDays, unknownOrganizationBase } from './keys.ts';
@@ -32,11 +32,16 @@ export interface LedgerOptions {
   closeMs?: number;
 }
 
+interface NumberedBatch {
+  sequence: number;
+  batch: Batch;
+}
+
 /** Counts taken from the tally that are not completely in Redis yet. */
 interface Outbox extends Counted {
   until: number;
   /** By the organization's base, the numbered batches left. Cut once, so that a batch sent again is the same batch. */
-  batches?: Map<string, { sequence: number; batch: string }[]>;
+  batches?: Map<string, NumberedBatch[]>;
 }
 
 /** Organizations written to at once: few, so that requests are served in between. */
@@ -82,7 +87,7 @@ export function createLedger(store: RedisClient, prefix: string, options: Ledger
   };
 
   /** In the order of their numbers: Redis ignores numbers up to the last one recorded. */
-  const send = async (base: string, batches: { sequence: number; batch: string }[]): Promise<void> => {
+  const send = async (base: string, batches: NumberedBatch[]): Promise<void> => {
     for (let first = batches[0]; first !== undefined; first = batches[0]) {
       await recordUsage(
         store,
@@ -92,7 +97,8 @@ export function createLedger(store: RedisClient, prefix: string, options: Ledger
         (ledgerDays * dayMs) / 1000,
         now() - ledgerDays * dayMs,
         tallyLimits.agents,
-        first.batch,
+        // Only now, so that requests are served between the texts of two batches.
+        batchText(first.batch),
       );
       batches.shift();
       written.add(base);

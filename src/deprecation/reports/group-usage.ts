@@ -1,6 +1,7 @@
 import { dayMs, dayName } from '../../lib/days.ts';
 import { getOrInsert } from '../../lib/collections/get-or-insert.ts';
 import { formatInstant } from '../../lib/iso8601.ts';
+import { takingTurns } from '../../lib/time-slices.ts';
 import { lastUse, type Series } from '../ledger/ledger-reader.ts';
 import { isAttributed, moreKeys, unattributedKey, uncheckedKey } from '../ledger/tally.ts';
 import { rangeOf, type Group } from './usage-query.ts';
@@ -17,7 +18,7 @@ interface Names {
 }
 
 /** A row of a report. Times are ISO 8601, or null if the ledger does not record them for this grouping. */
-export type ReportRow = ReturnType<typeof rowsOf>[number];
+export type ReportRow = Awaited<ReturnType<typeof rowsOf>>[number];
 
 /** How a caller is named: the client label of its key, or else the key's public id. */
 export function clientName(keyId: string, label?: string): string {
@@ -32,7 +33,7 @@ export function nameIn(row: Names, group: Group): string {
   return group === 'organization' ? (row.organization ?? '(unknown)') : (row[group] ?? '');
 }
 
-/** Rows of a report by day: more would block the process, which also serves the API, for too long. */
+/** Rows of a report by day: more would take this process, which also serves the API, too much time and memory. */
 const maxRows = 100_000;
 
 export class ReportTooLargeError extends Error {
@@ -58,9 +59,10 @@ interface GroupTotals {
 
 /**
  * The usage as rows, by day and then by most calls. Clients that the ledger remembers have a row even without calls in
- * the range, unless rows are by day or status. Grouped by day alone, every day has a row.
+ * the range, unless rows are by day or status. Grouped by day alone, every day has a row. It takes turns with the
+ * requests that this process serves.
  */
-export function groupUsage(usage: Usage, groupBy: readonly Group[]): ReportRow[] {
+export async function groupUsage(usage: Usage, groupBy: readonly Group[]): Promise<ReportRow[]> {
   const { firstDay, lastDay } = usage.query;
   const offset = firstDay - usage.readFrom;
   const byDay = groupBy.includes('day');
@@ -89,7 +91,7 @@ export function groupUsage(usage: Usage, groupBy: readonly Group[]): ReportRow[]
 
   if (byDay && groupBy.length === 1)
     for (let day = firstDay; day <= lastDay; day += 1) groupOf({}, undefined, day);
-  for (const series of usage.series) {
+  for await (const series of takingTurns(usage.series)) {
     const names = namesOf(series);
     const id = JSON.stringify(names);
     if (byDay) {
@@ -103,7 +105,7 @@ export function groupUsage(usage: Usage, groupBy: readonly Group[]): ReportRow[]
     }
   }
   if (!byDay && !groupBy.includes('status')) {
-    for (const key of usage.keys) {
+    for await (const key of takingTurns(usage.keys)) {
       for (const [operation, { first, last }] of key.uses) {
         const group = groupOf(namesOf({ ...key, operation, status: '' }));
         group.first = Math.min(group.first, first);
@@ -118,7 +120,7 @@ export function groupUsage(usage: Usage, groupBy: readonly Group[]): ReportRow[]
   const all = [...groups.values()].toSorted(
     (a, b) => (a.day ?? 0) - (b.day ?? 0) || callsOf(b) - callsOf(a) || b.last - a.last,
   );
-  return rowsOf(usage, all, offset);
+  return await rowsOf(usage, all, offset);
 }
 
 function namer(usage: Usage, groupBy: readonly Group[]): (series: Omit<Series, 'daily'>) => Names {
@@ -133,7 +135,7 @@ function namer(usage: Usage, groupBy: readonly Group[]): (series: Omit<Series, '
   });
 }
 
-function rowsOf(usage: Usage, groups: readonly GroupTotals[], offset: number) {
+async function rowsOf(usage: Usage, groups: readonly GroupTotals[], offset: number) {
   const total = groups.reduce((calls, group) => calls + callsOf(group), 0);
   const wholeRange = measuredIn(usage, rangeOf(usage.query));
   const ofDays = new Map<number, Measured>();
@@ -143,7 +145,7 @@ function rowsOf(usage: Usage, groups: readonly GroupTotals[], offset: number) {
   const lastUnchecked = new Map<unknown, number>(
     unchecked.map(({ organizationId, uses }) => [organizationId, lastUse(uses)]),
   );
-  return groups.map((group) => {
+  const rowOf = (group: GroupTotals) => {
     const calls = callsOf(group);
     const { names, day, daily, first, last } = group;
     const measured = day === undefined ? wholeRange : measuredOn(day);
@@ -181,7 +183,10 @@ function rowsOf(usage: Usage, groups: readonly GroupTotals[], offset: number) {
         .slice(0, maxListed)
         .map(([userAgent, at]) => ({ userAgent, lastSeen: formatInstant(at) })),
     };
-  });
+  };
+  const rows: ReturnType<typeof rowOf>[] = [];
+  for await (const group of takingTurns(groups)) rows.push(rowOf(group));
+  return rows;
 }
 
 const callsOf = ({ attributed, unattributed }: GroupTotals): number => attributed + unattributed;

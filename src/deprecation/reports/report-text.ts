@@ -1,7 +1,7 @@
 import { durationText } from '../../lib/days.ts';
 import { counted } from '../../lib/numbers.ts';
 import { printable, table } from '../../lib/system/terminal.ts';
-import { toCsv } from './csv.ts';
+import { csvLine } from './csv.ts';
 import { nameIn, type ReportRow } from './group-usage.ts';
 import { minutesOf, type UnmeasuredGap, type UsageReport } from './report.ts';
 import { groups } from './usage-query.ts';
@@ -106,13 +106,11 @@ function columnsOf(report: UsageReport): Column[] {
   ];
 }
 
-/** The report's rows as CSV with a line of titles. */
-export function reportCsv(report: UsageReport): string {
+/** The report's rows as lines of CSV, after a line of titles. */
+export function* reportCsv(report: UsageReport): Generator<string, void> {
   const columns = columnsOf(report);
-  return toCsv([
-    columns.map(({ title }) => title.replaceAll(' ', '_')),
-    ...report.rows.map((row) => columns.map(({ csv }) => csv(row))),
-  ]);
+  yield csvLine(columns.map(({ title }) => title.replaceAll(' ', '_')));
+  for (const row of report.rows) yield csvLine(columns.map(({ csv }) => csv(row)));
 }
 
 /** The report as lines for a terminal: its scope, its rows and its gaps. Empty columns are left out. */

@@ -12,16 +12,16 @@ export async function reportUsage(
   query: UsageQuery,
   now: number,
 ): Promise<UsageReport> {
-  return reportOf(await readUsage(store, prefix, query, now), query.groupBy);
+  return await reportOf(await readUsage(store, prefix, query, now), query.groupBy);
 }
 
 /** A report as `/usage` and `admin usage --json` give it. Times are ISO 8601. */
-export type UsageReport = ReturnType<typeof reportOf>;
+export type UsageReport = Awaited<ReturnType<typeof reportOf>>;
 
-/** The report on usage that has been read. */
-export function reportOf(usage: Usage, groupBy: readonly Group[]) {
+/** The report on usage that has been read; it is made in time slices. */
+export async function reportOf(usage: Usage, groupBy: readonly Group[]) {
   const { firstDay, lastDay, organizationId } = usage.query;
-  const rows = groupUsage(usage, groupBy);
+  const rows = await groupUsage(usage, groupBy);
   const range = rangeOf(usage.query);
   const sum = (of: 'attributed' | 'unattributed') => rows.reduce((total, row) => total + row[of], 0);
   const [attributed, unattributed] = [sum('attributed'), sum('unattributed')];

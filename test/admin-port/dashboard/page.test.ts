@@ -309,6 +309,21 @@ test('the page shows the latest 50 of 500 clients, and all of them on request', 
   expect(clients((await read(port, '?days=90&clients=all')).page)).toEqual([385, 117]);
 });
 
+test('the page shows at most 1000 clients, and says where the others are', async () => {
+  const calls = Array.from({ length: 1200 }, (_, i) => ({
+    at: now - 1000,
+    organizationId: 'acme',
+    keyId: `k_${i}`,
+  }));
+  const port = await history([[now - dayMs, now]], calls);
+  const { page } = await read(port, '?days=1');
+  expect(textOf(page)).toContain('The first 50 of 1,200. Show 1,000');
+  const all = await read(port, '?days=1&clients=all');
+  expect(textOf(all.page)).toContain(
+    'The first 1,000 of 1,200. The CSV at the end of this page has all of them.',
+  );
+});
+
 test('many requests for the same page read Redis once', async () => {
   const redis = await startRedis();
   const own = await openTestStore(redis.url);

@@ -1,6 +1,7 @@
 import { describe, expect, test } from '@jest/globals';
 import { createLog } from '../../../src/log.ts';
-import { dayName, dayOf } from '../../../src/lib/days.ts';
+import { bytesOf, jsonParts } from '../../../src/lib/long-texts.ts';
+import { dayMs, dayName, dayOf } from '../../../src/lib/days.ts';
 import {
   activeOrganizationsKey,
   dayKey,
@@ -8,13 +9,14 @@ import {
   usedKeysKey,
 } from '../../../src/deprecation/ledger/keys.ts';
 import { createLedger } from '../../../src/deprecation/ledger/ledger.ts';
-import { reportUsage } from '../../../src/deprecation/reports/report.ts';
+import { reportOf, reportUsage } from '../../../src/deprecation/reports/report.ts';
 import { retireCheck, retireCheckLines } from '../../../src/deprecation/reports/retire-check.ts';
 import type { Call } from '../../../src/deprecation/ledger/tally.ts';
 import { reportCsv, reportLines } from '../../../src/deprecation/reports/report-text.ts';
 import { groups, readUsageQuery } from '../../../src/deprecation/reports/usage-query.ts';
 import { closeRedis } from '../../../src/redis/connection/connect.ts';
 import { organizationBase, organizationsKey } from '../../../src/redis/keys.ts';
+import { countingTurns } from '../../support/stopwatch.ts';
 import { freshPrefix, startRedis } from '../../support/redis.ts';
 import { useTestStore } from '../../support/use-store.ts';
 import { openTestStore } from '../../support/store.ts';
@@ -48,6 +50,27 @@ const ios = { keyId: 'k_ios', client: 'ios-4.2', userAgent: 'App/4.2' };
 const web = { keyId: 'k_web', client: 'web' };
 
 describe('the usage report', () => {
+  test('of very many callers leaves turns to the requests that this process serves', async () => {
+    const callers = Array.from({ length: 5000 }, (_, i) => ({ organizationId: 'acme', keyId: `k_${i}` }));
+    const query = { firstDay: 20_000, lastDay: 20_029 };
+    const series = callers.map((caller) => {
+      const daily = new Float64Array(30).fill(1);
+      return { ...caller, operation: 'getProfile', status: '2xx', daily };
+    });
+    const uses = new Map([['getProfile', { first: 0, last: 1 }]]);
+    const keys = callers.map((caller) => ({ ...caller, client: undefined, uses, agents: new Map() }));
+    const usage = { series, keys, query, now: 20_029 * dayMs, readFrom: query.firstDay, gaps: [] };
+    await countingTurns(async (turnNow) => {
+      const made = await reportOf(usage, ['client']);
+      expect(made.rows).toHaveLength(5000);
+      expect(turnNow()).toBeGreaterThan(10);
+      const before = turnNow();
+      const bytes = await bytesOf(jsonParts(made));
+      expect(turnNow() - before).toBeGreaterThan(10);
+      expect(JSON.parse(bytes.toString())).toEqual(made);
+    });
+  });
+
   test('shows each client with its calls, share, first and last use and user agents', async () => {
     const { prefix, now, ledger } = await history(
       '2027-02-01T00:00:00Z',
@@ -140,7 +163,7 @@ describe('the usage report', () => {
       ['2027-03-04', 0, 'yes'],
     ]);
     expect(days.gaps).toEqual([{ from: '2027-03-01T00:00:00Z', to: '2027-03-02T12:00:00Z', minutes: 2160 }]);
-    expect(reportCsv(days).split('\r\n').slice(0, 2)).toEqual([
+    expect([...reportCsv(days)].join('').split('\r\n').slice(0, 2)).toEqual([
       'day,calls,share,unattributed,measured',
       '2027-03-01,not measured,0,0,no',
     ]);
@@ -168,7 +191,7 @@ describe('the usage report', () => {
       '2027-03-01T12:00:00Z',
     );
     const result = await report(prefix, now, {});
-    expect(reportCsv(result)).toContain(`acme,"'=cmd|""/c calc""!A1",1,`);
+    expect([...reportCsv(result)].join('')).toContain(`acme,"'=cmd|""/c calc""!A1",1,`);
     expect(reportLines(result).join('')).not.toMatch(/\p{Cc}/u);
     await ledger.close();
   });
@@ -194,7 +217,7 @@ describe('the usage report', () => {
     );
     const result = await report(prefix, now, {});
     expect(reportLines(result).join('\n')).toContain(` ${'🎮'.repeat(59)}…  `);
-    expect(reportCsv(result)).toContain(client);
+    expect([...reportCsv(result)].join('')).toContain(client);
     expect(result.rows[0]?.client).toBe(client);
     await ledger.close();
   });
@@ -223,7 +246,7 @@ describe('the usage report', () => {
       'acme ios-4.2 putProfile 4xx 1',
       'acme web getProfile 2xx 1',
     ]);
-    expect(reportCsv(result).split('\r\n').slice(0, 2)).toEqual([
+    expect([...reportCsv(result)].join('').split('\r\n').slice(0, 2)).toEqual([
       'organization,client,operation,status,calls,share,unattributed,last_7_days,7_days_before,trend,measured',
       'acme,ios-4.2,getProfile,2xx,2,0.4,0,2,0,,partly',
     ]);

@@ -78,10 +78,13 @@ export interface Column<Row> {
 }
 
 const shownRows = 50;
+/** More would keep this process, which also serves the API, from its other requests for too long. */
+const mostRows = 1000;
 
 /**
  * A table whose first column names the rows, or a sentence if there are none. `wide` ones become cards on narrow
- * screens. With a query, only the first 50 rows are shown unless it asks for all, and a link leads to all of them.
+ * screens. With a query, only the first 50 rows are shown unless it asks for all, and a link leads to them. For those
+ * beyond the thousandth there is the CSV.
  */
 export function table<Row>(
   caption: string,
@@ -90,7 +93,7 @@ export function table<Row>(
   { kind = 'wide', none, query }: { kind?: string; none?: string; query?: DashboardQuery } = {},
 ): Html {
   if (rows.length === 0 && none !== undefined) return html`<p class="none">${none}</p>`;
-  const shown = rows.slice(0, query?.all === false ? shownRows : undefined);
+  const shown = rows.slice(0, query?.all === false ? shownRows : mostRows);
   const [first, ...others] = columns.map((column) => ({ ...column, align: column.numeric && 'number' }));
   return html`<table class="${kind}">
       <caption class="unseen">
@@ -111,14 +114,14 @@ export function table<Row>(
         )}
       </tbody>
     </table>
-    ${
-      query &&
-      rows.length > shown.length &&
-      html`<p class="more">
-        The first ${number(shown.length)} of ${number(rows.length)}.
-        <a href="${addressOf(query, { all: true })}">Show all ${number(rows.length)}</a>
-      </p>`
-    }`;
+    ${rows.length > shown.length && html`<p class="more">${whatIsLeft(shown.length, rows.length, query)}</p>`}`;
+}
+
+function whatIsLeft(shown: number, all: number, query: DashboardQuery | undefined): Html {
+  const count = html`The first ${number(shown)} of ${number(all)}.`;
+  if (query?.all !== false) return html`${count} The CSV at the end of this page has all of them.`;
+  const text = all > mostRows ? `Show ${number(mostRows)}` : `Show all ${number(all)}`;
+  return html`${count} <a href="${addressOf(query, { all: true })}">${text}</a>`;
 }
 
 /** The columns that several tables share. */
