@@ -5,8 +5,8 @@ import type { DatabaseUrl } from './urls.ts';
 /** A column of a query's result. */
 export interface Column {
   readonly name: string;
-  /** For a column of bytes: the SQL that makes text of it. */
-  readonly bytesToText?: string;
+  /** What the column holds that is not text, with the SQL that makes text of it; completes a sentence. */
+  readonly notText?: string;
   /** Why the column is not a point in time, though it looks like one; completes a sentence. */
   readonly noMoment?: string;
   /** SQL that is true if the column of this name is at or after a time (epoch ms). */

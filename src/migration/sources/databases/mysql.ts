@@ -188,8 +188,8 @@ function describeColumn(field: FieldPacket): MysqlColumn {
   if (type === types.bit) return { name, read: (bytes) => BigInt(`0x${bytes.toString('hex')}`).toString() };
   if (!types.strings.includes(type)) return column;
   if (field.characterSet === binaryCharset) {
-    const bytesToText = 'CONVERT(… USING utf8mb4), or LOWER(HEX(…))';
-    return { name, read: (bytes) => bytes.toString('hex'), bytesToText };
+    const notText = 'bytes, not text: write it as CONVERT(… USING utf8mb4), or LOWER(HEX(…))';
+    return { name, read: (bytes) => bytes.toString('hex'), notText };
   }
   return type === types.char ? { name, read: (bytes) => withoutPadding(asText(bytes)) } : column;
 }

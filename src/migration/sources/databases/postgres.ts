@@ -62,6 +62,11 @@ const settledQuery = `
   WHERE datname = current_database() AND pid <> pg_backend_pid()
     AND backend_type IS DISTINCT FROM 'autovacuum worker'`;
 
+// Arrays, composites and the pseudo-type of rows, whose text would be a value such as {a,b} or (a,b).
+const multipleTypesQuery = "SELECT oid FROM pg_type WHERE typcategory IN ('A', 'C', 'P')";
+const severalValues =
+  'several values, not text: write one of them, such as (…)[1], or to_json(…) for a nested object';
+
 /** Bytes that are read ahead. */
 const pageBytes = 64 * 1024;
 
@@ -114,7 +119,14 @@ export async function openPostgres(address: DatabaseUrl): Promise<Database> {
     exact: (name) => `${quote(name)}::text COLLATE "C"`,
     describe: async (select, where) => {
       const { fields } = await run(`SELECT * ${fromQuery(select)} LIMIT 0`, where);
-      const columns = fields.map((field) => describeColumn(field.name, field.dataTypeID));
+      const ids = fields.map(({ dataTypeID }) => dataTypeID);
+      const { rows } = await run(`${multipleTypesQuery} AND oid IN (${ids.join()})`, where);
+      const multiple = new Set(rows.flat());
+      const columns = fields.map(({ name, dataTypeID }) =>
+        multiple.has(String(dataTypeID))
+          ? { name, notText: severalValues }
+          : describeColumn(name, dataTypeID),
+      );
       return { columns, stream: (part) => stream(part, where, columns) };
     },
     estimate: async (select, where) => {
@@ -180,8 +192,8 @@ function describeColumn(name: string, type: number): PostgresColumn {
   if (type === typeIds.char) return { name, read: withoutPadding };
   if (typeIds.json.includes(type)) return { name, read: jsonText };
   if (type === typeIds.bytea) {
-    const bytesToText = "convert_from(…, 'UTF8'), or encode(…, 'hex')";
-    return { name, bytesToText, read: (text) => text.slice(2) };
+    const notText = "bytes, not text: write it as convert_from(…, 'UTF8'), or encode(…, 'hex')";
+    return { name, notText, read: (text) => text.slice(2) };
   }
   if (type === typeIds.timestamp || type === typeIds.date) return { name, noMoment: zoned };
   if (type === typeIds.timestamptz)

@@ -105,6 +105,18 @@ describeWithPostgres('a PostgreSQL source', () => {
       'userId',
       /updatedAt is a time without a zone: write it as \("updatedAt" AT TIME ZONE 'UTC'\)/,
     ],
+    [
+      'an array',
+      `SELECT 1 AS "organizationId", 2 AS "userId", ARRAY['a', 'b'] AS username`,
+      'userId',
+      /username holds several values, not text: write one of them, such as \(…\)\[1\]/,
+    ],
+    [
+      'a composite',
+      `SELECT 1 AS "organizationId", 2 AS "userId", avatar FROM (SELECT 'd' AS "datasourceId", 'o' AS "objectDefinitionId") AS avatar`,
+      'userId',
+      /avatar holds several values, not text: write .*to_json/,
+    ],
   ])('opening names %s, with the remedy', async (_, query, key, message) => {
     const yaml = `entities: {profiles: {query: ${JSON.stringify(query)}, key: [${key}]}}`;
     expect(await messageOf(() => withSource(url, yaml, (source) => readRows(source, 'profiles')))).toMatch(
