@@ -35,7 +35,7 @@ interface Override {
   method?: string;
   status?: number;
   headers: Record<string, string>;
-  chunks: Iterable<Buffer>;
+  chunks: Iterable<Buffer> | AsyncIterable<Buffer>;
 }
 
 export interface Legacy {

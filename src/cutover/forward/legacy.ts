@@ -30,6 +30,9 @@ const connections = 128;
 const bodiless = new Set([204, 304]);
 const lengthHeader = new Set(['content-length']);
 
+/** How often the timeout the parts of a body may be waited for, all in all. */
+const maxWaits = 6;
+
 /** `baseUrl` may include a path prefix; `timeoutMs` bounds the time to the response's headers, and each pause after. */
 export function connectLegacy(baseUrl: string, timeoutMs: number) {
   const { origin, pathname } = new URL(baseUrl);
@@ -67,7 +70,8 @@ export function connectLegacy(baseUrl: string, timeoutMs: number) {
       // By responseHeaders 'raw' they are a flat list.
       const headers = response.headers as unknown as string[];
       const status = response.statusCode;
-      if (!bodiless.has(status)) return { status, headers, body: response.body };
+      if (!bodiless.has(status))
+        return { status, headers, body: inTime(response.body, maxWaits * timeoutMs) };
       // Undici, as other clients, takes a length that is announced and never comes for a broken connection.
       response.body.resume();
       return { status, headers: without(headers, lengthHeader), body: Readable.from([]) };
@@ -99,6 +103,21 @@ export function connectLegacy(baseUrl: string, timeoutMs: number) {
     /** Waits for the requests in progress. */
     close: (): Promise<void> => pool.close(),
   };
+}
+
+/**
+ * A body as it comes; throws once its parts have been waited for longer than `longest` ms: a change under way holds up
+ * switches. A client that reads slowly does not count.
+ */
+async function* inTime(body: AsyncIterable<Buffer>, longest: number): AsyncGenerator<Buffer, void> {
+  let waited = 0;
+  let since = performance.now();
+  for await (const part of body) {
+    waited += performance.now() - since;
+    if (waited > longest) throw new errors.BodyTimeoutError();
+    yield part;
+    since = performance.now();
+  }
 }
 
 function isSafe({ method }: LegacyRequest): boolean {

@@ -3,7 +3,7 @@ import { createHash, randomBytes } from 'node:crypto';
 import { once } from 'node:events';
 import { Agent, request as httpRequest, type IncomingMessage } from 'node:http';
 import { connect } from 'node:net';
-import { setTimeout as sleep } from 'node:timers/promises';
+import { setInterval, setTimeout as sleep } from 'node:timers/promises';
 import { runInThisContext } from 'node:vm';
 import { gunzipSync } from 'node:zlib';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from '@jest/globals';
@@ -292,6 +292,19 @@ test('a legacy service that is too slow is a 504', async () => {
     const response = await hasty.send('any', 'GET', '/api/profile/');
     expect(response.status).toBe(504);
     expect(await response.json()).toMatchObject({ code: 'legacy-timeout' });
+  } finally {
+    await hasty.close();
+  }
+});
+
+test('a response that comes without end, however steadily, is cut off', async () => {
+  const hasty = await startLegacyBridge({ legacyTimeout: 200 });
+  try {
+    const chunks = setInterval(50, Buffer.from(' '));
+    hasty.legacy.behaviour.override = { headers: {}, chunks };
+    const response = await hasty.send('any', 'GET', '/api/profile/');
+    expect(response.status).toBe(200);
+    await expect(response.text()).rejects.toThrow();
   } finally {
     await hasty.close();
   }
