@@ -2,6 +2,7 @@ import { createTallies } from '../../src/migration/analysis/outcomes.ts';
 import { createWorkspace } from '../../src/migration/analysis/workspace.ts';
 import type { MigrationContext } from '../../src/migration/engine/context.ts';
 import { openIssues } from '../../src/migration/engine/issues.ts';
+import { dry } from '../../src/migration/engine/scripts.ts';
 import { createOrganizations } from '../../src/migration/engine/organizations.ts';
 import type { RedisClient } from '../../src/redis/connection/client.ts';
 
@@ -12,7 +13,8 @@ export function createTestContext(
   {
     advance = () => {},
     signal = new AbortController().signal,
-  }: { advance?: () => void; signal?: AbortSignal } = {},
+    claim = dry,
+  }: { advance?: () => void; signal?: AbortSignal; claim?: string } = {},
 ): MigrationContext {
   return {
     store,
@@ -20,6 +22,7 @@ export function createTestContext(
     pictureUrlPrefix: '',
     snapshotAt: undefined,
     epoch: 0,
+    claim,
     marksFrom: 0,
     trustsSource: false,
     workspace: createWorkspace(),

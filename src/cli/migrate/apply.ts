@@ -37,8 +37,8 @@ export async function apply(environment: CliEnvironment, choice: ApplyChoice): P
       ...choice,
       everything: choice.copyPictures !== undefined,
       ...(choice.copyPictures !== undefined && {
-        afterwards: async (scope, inner, claim) => {
-          pictures = await copy(environment, choice, scope, inner, claim);
+        afterwards: async (scope, inner) => {
+          pictures = await copy(environment, choice, scope, inner);
         },
       }),
     });
@@ -102,13 +102,11 @@ async function copy(
   { copyPictures: place, allowPrivateAddresses = false, rate }: ApplyChoice,
   scope: Scope,
   context: MigrationContext,
-  claim: string,
 ): Promise<Copied> {
   // Loaded only if needed: the picture decoder takes time to load.
   const { copyPictures } = await import('../../migration/pictures/copy.ts');
   const media = await createMediaStore(config.mediaUrl, config);
   const copied = await copyPictures(scope, context, {
-    claim,
     media,
     folder: place === true ? undefined : place,
     allowPrivate: allowPrivateAddresses,

@@ -12,6 +12,7 @@ import { createWorkspace } from '../../migration/analysis/workspace.ts';
 import { MigrationError, openIssues } from '../../migration/engine/issues.ts';
 import { createOrganizations } from '../../migration/engine/organizations.ts';
 import { createProgress } from '../../migration/engine/progress.ts';
+import { dry } from '../../migration/engine/scripts.ts';
 import { describeStoreFault } from '../command-line.ts';
 import type { Shell } from '../shell.ts';
 import { whileRegistered } from './cutover.ts';
@@ -87,6 +88,7 @@ export async function withSession<Result>(
         pictureUrlPrefix,
         snapshotAt,
         epoch,
+        claim: dry,
         marksFrom,
         trustsSource: choice.trustSource === true,
         workspace,

@@ -43,7 +43,7 @@ export interface Applied {
 export interface ApplyChoice extends RoundChoice {
   rate?: number | undefined;
   /** What a round that reads everything has to do once all records are there, before it counts as finished. */
-  afterwards?: ((scope: Scope, context: MigrationContext, claim: string) => Promise<void>) | undefined;
+  afterwards?: ((scope: Scope, context: MigrationContext) => Promise<void>) | undefined;
 }
 
 /** Applies a run: resumes a round that was broken off, or begins a new one. One process at a time. */
@@ -53,7 +53,11 @@ export async function applyRun(
   choice: ApplyChoice,
 ): Promise<Applied> {
   return await whileLocked(outer, chosen.run, async (lock) => {
-    const context = { ...outer, signal: AbortSignal.any([outer.signal, lock.lost]) };
+    const context = {
+      ...outer,
+      claim: lock.claim,
+      signal: AbortSignal.any([outer.signal, lock.lost]),
+    };
     const last = await readRun(context, chosen.run);
     const leaveNothing = async (): Promise<void> => {
       if (last === undefined && !(await hasWritten(context, lock.run))) await lock.forget();
@@ -102,8 +106,8 @@ async function applyLocked(
   const earlier = await runOrganizations(context, run);
   for (const id of earlier) await context.organizations.find(id);
   // Before their records are read: an apply that was paused cannot change what was found.
-  await claimAll(context, lock.claim);
-  let pendingRenames = await completeRenames(context, lock.claim, earlier);
+  await claimAll(context);
+  let pendingRenames = await completeRenames(context, earlier);
   if (!(await resumesLoad(context, chosen, lock, round))) round.loaded = undefined;
   const load = createLoad(context, {
     lock,
@@ -148,25 +152,24 @@ async function applyLocked(
     }
 
     await rememberOrganizations(context, run);
-    await claimAll(context, lock.claim);
+    await claimAll(context);
     // Who takes the run over from now on finds all organizations that this writes into.
     await keeper.begin();
     await load.finish();
     progress.next();
-    pendingRenames = await makeRenames(context, lock.claim, assessment.renames);
+    pendingRenames = await makeRenames(context, assessment.renames);
     await writeEntries(context, assessment, {
       size,
       pacer,
-      claim: lock.claim,
       onWritten: keeper.written,
     });
     if (!signal.aborted && pruning !== undefined) {
       progress.next();
-      pruned = await prune(context, pruning, lock.claim);
+      pruned = await prune(context, pruning);
     }
     if (!signal.aborted && afterwards !== undefined) {
       progress.next();
-      await afterwards(scope, context, lock.claim);
+      await afterwards(scope, context);
     }
     await keeper.now();
     if (signal.aborted) return outcome('interrupted');
@@ -215,7 +218,7 @@ async function rememberOrganizations(
 }
 
 /** Claims the organizations encountered so far, as far as they exist. */
-async function claimAll({ store, organizations }: MigrationContext, claim: string): Promise<void> {
+async function claimAll({ store, organizations, claim }: MigrationContext): Promise<void> {
   for (const some of inBatches(organizations.all(), { size: 1000 })) {
     await Promise.all(some.map(({ base }) => migrateClaim(store, base, claim, 'claim')));
   }

@@ -3,6 +3,7 @@ import type { Workspace } from '../analysis/workspace.ts';
 import type { Issues } from './issues.ts';
 import type { Organizations } from './organizations.ts';
 import type { Progress } from './progress.ts';
+import { dry } from './scripts.ts';
 import type { RedisClient } from '../../redis/connection/client.ts';
 
 /** What every part of a migration works with; whoever opens it closes it. */
@@ -18,6 +19,8 @@ export interface MigrationContext {
   readonly snapshotAt: number | undefined;
   /** The epoch under which this writes: Redis refuses it once a switch has raised its own. */
   readonly epoch: number;
+  /** What claims a run, and what is written under it; `dry` where calls only say what they would do. */
+  readonly claim: string;
   /** The epoch below which marks of what was written here do not count: the source is right about those. */
   readonly marksFrom: number;
   /** Whether profiles that are newer in Redis are overwritten as well, unless they were changed here. */
@@ -32,4 +35,9 @@ export interface MigrationContext {
   readonly concurrency: number;
   /** Aborted when the work is to stop, at the next chunk. */
   readonly signal: AbortSignal;
+}
+
+/** The same for calls that only say what they would do. */
+export function dryRun(context: MigrationContext): MigrationContext {
+  return { ...context, claim: dry };
 }

@@ -15,7 +15,6 @@ import { migratePicture } from '../engine/scripts.ts';
 import type { RecordOf } from '../records/records.ts';
 
 export interface CopyOptions {
-  claim: string;
   media: MediaStore;
   /** The folder of the files; without it, they are fetched from their URLs. */
   folder?: string | undefined;
@@ -108,8 +107,8 @@ async function copyOne(
 
 /** Puts a stored picture in the place of its URL; false if the user has another picture by now. */
 async function replaceUrl(
-  { store, organizations, epoch, signal }: MigrationContext,
-  { claim, media, folder, allowPrivate }: CopyOptions,
+  { store, organizations, epoch, claim, signal }: MigrationContext,
+  { media, folder, allowPrivate }: CopyOptions,
   { organizationId, userId, profilePictureUrl: url = '' }: RecordOf['profiles'],
 ): Promise<boolean> {
   const { base } = await organizations.find(organizationId);

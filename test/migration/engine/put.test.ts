@@ -11,14 +11,14 @@ test('an unknown reply of a script is an error, not a success', async () => {
   const store = await openTestStore();
   try {
     store.evalsha = () => Promise.resolve(['postponed']);
-    const context = createTestContext(store, prefix);
+    const context = createTestContext(store, prefix, { claim: 'r\n0\n1' });
     const record = {
       organizationId: 'acme',
       datasourceId: 'd',
       objectDefinitionId: 'o',
       url: 'https://x.example',
     };
-    await expect(putRecords(context, 'objects', [{ record }], 'r\n0\n1')).rejects.toThrow(
+    await expect(putRecords(context, 'objects', [{ record }])).rejects.toThrow(
       'Redis gave an unknown reply for objects ("postponed")',
     );
   } finally {

@@ -56,7 +56,7 @@ function contextFor(prefix: string, scripts = Infinity) {
     made += 1;
     if (made >= scripts) stop.abort();
   };
-  return createTestContext(store, prefix, { advance, signal: stop.signal });
+  return createTestContext(store, prefix, { advance, signal: stop.signal, claim });
 }
 
 describe('renames that depend on each other', () => {
@@ -93,7 +93,7 @@ describe('renames that depend on each other', () => {
     }));
     await claimFor(tool.prefix);
     const stopped = contextFor(tool.prefix, 1);
-    expect(await makeRenames(stopped, claim, renames)).toBe(300);
+    expect(await makeRenames(stopped, renames)).toBe(300);
     expect(await countPendingRenames(stopped, ['acme'])).toBe(300);
     const names = await namesOf(tool.prefix, count);
     expect(new Set(names).size).toBe(count);
@@ -103,7 +103,7 @@ describe('renames that depend on each other', () => {
 
     // A change of anything but the name does not keep a name that somebody waits for.
     await store.hset(`${tool.prefix}{acme}:p:u5`, 'b', '1');
-    expect(await completeRenames(contextFor(tool.prefix), claim, ['acme'])).toBe(0);
+    expect(await completeRenames(contextFor(tool.prefix), ['acme'])).toBe(0);
     expect(await namesOf(tool.prefix, count)).toEqual(renames.map(({ to }) => to));
     expect(await countPendingRenames(contextFor(tool.prefix), ['acme'])).toBe(0);
   });
@@ -147,7 +147,7 @@ describe('renames that depend on each other', () => {
       });
       await claimFor(tool.prefix);
       // A cycle that is none any more.
-      await makeRenames(contextFor(tool.prefix), claim, [rename(0, 1), rename(1, 2), rename(2, 0)]);
+      await makeRenames(contextFor(tool.prefix), [rename(0, 1), rename(1, 2), rename(2, 0)]);
       expect(await namesOf(tool.prefix, 3)).toEqual(['name-1', 'chosen', 'name-0']);
       expect(await fsck(store, tool.prefix, { repair: false, onFault: () => {} })).toMatchObject({
         found: 0,

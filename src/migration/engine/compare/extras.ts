@@ -3,9 +3,8 @@ import { inBatches } from '../../../lib/collections/batches.ts';
 import { identityOf } from '../../analysis/identity.ts';
 import { createPartitions, partitionFor } from '../../analysis/partitions.ts';
 import type { Entity, RecordOf } from '../../records/records.ts';
-import type { MigrationContext } from '../context.ts';
+import { dryRun, type MigrationContext } from '../context.ts';
 import type { Organization } from '../organizations.ts';
-import { dry } from '../scripts.ts';
 import { removeRecords } from '../stored/remove.ts';
 import {
   groupOf,
@@ -93,7 +92,7 @@ async function withOrigin(
   lines: readonly [string, ...string[]],
 ): Promise<Extra[]> {
   const group = await recordsOf(context, lines);
-  const areRemovable = await removeRecords(context, group, dry);
+  const areRemovable = await removeRecords(dryRun(context), group);
   const { entity, organization, keys } = group;
   return keys.map((key, position) => ({ entity, organization, key, isLocal: !areRemovable[position] }));
 }

@@ -10,7 +10,7 @@ import { createExtras, type Extras } from './extras.ts';
 import { differing, problems, subjectOf, type Reason } from '../issues.ts';
 import { organizationsOf, type Organization } from '../organizations.ts';
 import { withOrderedPool } from '../ordered-pool.ts';
-import { dry, migrateReadNames } from '../scripts.ts';
+import { migrateReadNames } from '../scripts.ts';
 import { aboutStored } from '../stored/scan.ts';
 import { putRecords } from '../write/put.ts';
 
@@ -71,7 +71,7 @@ async function reportEntries(
 ): Promise<void> {
   const [first] = entries;
   const differences = await differencesOf(context, first.entity, entries);
-  const results = await putRecords(context, first.entity, entries, dry);
+  const results = await putRecords(context, first.entity, entries);
   for (const [position, { entity, record, where }] of entries.entries()) {
     const { outcome = 'unchanged', holder } = results[position] ?? {};
     const found = differences[position] ?? [];

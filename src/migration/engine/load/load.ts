@@ -154,7 +154,7 @@ export function createLoad(
 
   const takeOthers = async (entity: Entity, items: readonly Item[]): Promise<void> => {
     const fresh = items.filter(({ seq }) => seq >= resumeAt);
-    const results = await putRecords(context, entity, fresh, lock.claim);
+    const results = await putRecords(context, entity, fresh);
     const outcomes = new Map<Item, Outcome | undefined>();
     for (const [position, item] of fresh.entries()) outcomes.set(item, results[position]?.outcome);
     for (const item of items) {

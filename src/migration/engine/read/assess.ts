@@ -8,12 +8,11 @@ import { profileKey } from '../../../redis/keys.ts';
 import type { Entity, RecordOf } from '../../records/records.ts';
 import type { Scope } from '../../sources/scope.ts';
 import { organizationSettings } from '../../records/stored.ts';
-import type { MigrationContext } from '../context.ts';
+import { dryRun, type MigrationContext } from '../context.ts';
 import { problems, subjectOf } from '../issues.ts';
 import { isLoaded, type Load } from '../load/load.ts';
 import { placeOf, readSource, type Item, type ReadHandlers, type Reading } from './reading.ts';
 import type { Extras } from '../compare/extras.ts';
-import { dry } from '../scripts.ts';
 import { removeRecords } from '../stored/remove.ts';
 import { putRecords, type Result } from '../write/put.ts';
 
@@ -58,7 +57,7 @@ export async function assessSource(
   const compare = async (entity: Entity, items: readonly Item[]): Promise<void> => {
     if (items.length === 0) return;
     for (const { organization, record } of items) extras?.note(entity, organization, record);
-    const results = await putRecords(context, entity, items, dry);
+    const results = await putRecords(dryRun(context), entity, items);
     for (const [position, item] of items.entries()) {
       const { seq, record, isRepeated } = item;
       const result = results[position] ?? { outcome: 'created' };
@@ -101,7 +100,7 @@ export async function assessSource(
       const organization = await context.organizations.find(organizationId);
       const username = await context.store.hget(profileKey(organization.base, userId), 'u');
       const user = { entity: 'profiles', organization, keys: [userId] } as const;
-      const [isRemovable] = await removeRecords(context, user, dry);
+      const [isRemovable] = await removeRecords(dryRun(context), user);
       return isRemovable === true ? (username ?? undefined) : undefined;
     },
   });

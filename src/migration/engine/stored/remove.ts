@@ -8,14 +8,13 @@ import type { StoredGroup } from './scan.ts';
 /**
  * Removes records of one entity and organization, except what was written here, through the bridge or by its operator,
  * or adopted from the legacy service since the source's snapshot, rather than migrated. Says of each whether it was
- * removed; with the claim `dry`, whether it would be.
+ * removed; in a dry run, whether it would be.
  */
 export async function removeRecords(
   context: MigrationContext,
   { entity, organization, keys }: StoredGroup,
-  claim: string,
 ): Promise<boolean[]> {
-  const { store, epoch, snapshotAt = '', marksFrom } = context;
+  const { store, epoch, claim, snapshotAt = '', marksFrom } = context;
   const { base } = organization;
   const names =
     entity === 'profiles' ? await Promise.all(keys.map((key) => store.hget(profileKey(base, key), 'u'))) : [];

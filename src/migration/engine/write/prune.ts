@@ -81,14 +81,14 @@ function refusalOf(
 }
 
 /** Removes what was planned, and counts it. What was written here since stays. */
-export async function prune(context: MigrationContext, plan: PrunePlan, claim: string): Promise<Pruned> {
+export async function prune(context: MigrationContext, plan: PrunePlan): Promise<Pruned> {
   const removed = new Map<Entity, number>();
   const all = sumOf(plan.toRemove);
   let done = 0;
   for (const batch of inBatches(plan.records.sorted(), { size: prunedAtOnce, kindOf: groupOf })) {
     if (context.signal.aborted) break;
     const group = await recordsOf(context, batch);
-    const count = (await removeRecords(context, group, claim)).filter(Boolean).length;
+    const count = (await removeRecords(context, group)).filter(Boolean).length;
     removed.set(group.entity, (removed.get(group.entity) ?? 0) + count);
     done += batch.length;
     context.progress.advance('pruning', count, done / all);

@@ -24,26 +24,24 @@ export interface Result {
 }
 
 /**
- * Writes records by the scripts, an organization at a time, and returns the outcome of each; the claim
- * `dry` only plans it. Waits if names are held by another operation.
+ * Writes records by the scripts, an organization at a time, and returns the outcome of each; in a
+ * dry run, what it would be. Waits if names are held by another operation.
  */
 export async function putRecords<E extends Entity>(
   context: MigrationContext,
   entity: E,
   items: readonly { readonly record: RecordOf[E] }[],
-  claim: string,
 ): Promise<Result[]> {
   const put = putters[entity] as Putter<E>;
   return await byOrganization(items, context.organizations, async (organization, records) =>
-    claim === dry && !organization.exists
+    context.claim === dry && !organization.exists
       ? records.map(() => ({ outcome: 'created' }))
-      : await put({ ...context, organization, claim }, records),
+      : await put({ ...context, organization }, records),
   );
 }
 
 interface Destination extends MigrationContext {
   organization: Organization;
-  claim: string;
 }
 
 type Putter<E extends Entity> = (

@@ -19,25 +19,20 @@ const recordedAtOnce = 1000;
  * one completes the rest. A cycle is one script; a longer chain is made from its free end, where every user has the old
  * or the new name at any time. Returns how many are left because of the signal.
  */
-export async function makeRenames(
-  context: MigrationContext,
-  claim: string,
-  renames: readonly Rename[],
-): Promise<number> {
+export async function makeRenames(context: MigrationContext, renames: readonly Rename[]): Promise<number> {
   const groups = groupBy(renames, ({ organizationId }) => organizationId);
   for (const [id, own] of groups) {
     const organization = await context.organizations.find(id);
     for (const batch of inBatches(own, { size: recordedAtOnce })) {
-      await sendRenames(context, claim, organization, 'record', batch);
+      await sendRenames(context, organization, 'record', batch);
     }
   }
-  return await completeRenames(context, claim, [...groups.keys()]);
+  return await completeRenames(context, [...groups.keys()]);
 }
 
 /** Makes the renames that are on record; how many are left, because the signal came. */
 export async function completeRenames(
   context: MigrationContext,
-  claim: string,
   organizationIds: readonly string[],
 ): Promise<number> {
   const { store, organizations, progress, signal } = context;
@@ -54,7 +49,7 @@ export async function completeRenames(
     for (const { steps, isCycle } of chains) {
       for (const batch of inBatches(steps, { size: isCycle ? undefined : renamedAtOnce })) {
         if (signal.aborted) break;
-        await sendRenames(context, claim, organization, isCycle ? 'cycle' : 'chain', batch);
+        await sendRenames(context, organization, isCycle ? 'cycle' : 'chain', batch);
         done += batch.length;
         progress.advance('renaming users', batch.length, done / renames.length);
       }
@@ -77,8 +72,7 @@ export async function countPendingRenames(
 }
 
 async function sendRenames(
-  { store, organizations, epoch }: MigrationContext,
-  claim: string,
+  { store, organizations, epoch, claim }: MigrationContext,
   organization: Organization,
   kind: 'record' | 'chain' | 'cycle',
   renames: readonly Rename[],

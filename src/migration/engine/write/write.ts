@@ -15,7 +15,6 @@ export interface WriteOptions {
   /** Records in one call at most. */
   size?: number | undefined;
   pacer: Pacer;
-  claim: string;
   /** Called after every batch, with the share of the entries that has been written, 0 to 1. */
   onWritten: (share: number) => void;
 }
@@ -27,7 +26,7 @@ export interface WriteOptions {
 export async function writeEntries(
   context: MigrationContext,
   assessment: Assessment,
-  { size = defaultBatchSize, pacer, claim, onWritten }: WriteOptions,
+  { size = defaultBatchSize, pacer, onWritten }: WriteOptions,
 ): Promise<void> {
   const { signal, progress } = context;
   const total = Math.max(1, assessment.spool.size);
@@ -47,17 +46,13 @@ export async function writeEntries(
       if (signal.aborted) break;
       const share = Math.min(1, (passed += batch.length) / total);
       progress.advance(`writing ${entity}`, batch.length, share);
-      await pool.add(writeBatch(context, claim, batch), () => onWritten(share));
+      await pool.add(writeBatch(context, batch), () => onWritten(share));
     }
   });
 }
 
-async function writeBatch(
-  context: MigrationContext,
-  claim: string,
-  entries: [Decided, ...Decided[]],
-): Promise<void> {
-  const results = await putRecords(context, entries[0].entity, entries, claim);
+async function writeBatch(context: MigrationContext, entries: [Decided, ...Decided[]]): Promise<void> {
+  const results = await putRecords(context, entries[0].entity, entries);
   for (const [position, { entity, record, where, outcome: before }] of entries.entries()) {
     const result = results[position];
     if (result === undefined) continue;
