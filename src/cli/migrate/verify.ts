@@ -2,7 +2,7 @@ import { recordVerified } from '../../cutover/verdict/verified.ts';
 import type { SourceChoice } from '../../migration/engine/read/choose.ts';
 import { differing, problems, type Issues, type Reason } from '../../migration/engine/issues.ts';
 import type { Entity } from '../../migration/records/records.ts';
-import { readAllNext, readRun, runOrganizations } from '../../migration/runs/runs.ts';
+import { readAllNext, readRun } from '../../migration/runs/runs.ts';
 import { counted, number } from '../../lib/numbers.ts';
 import { table } from '../../lib/system/terminal.ts';
 import { listIssues } from './report/issues.ts';
@@ -21,8 +21,7 @@ export async function verify(
     const onConflict = state?.onConflict ?? 'abort';
     const hasAccepted = onConflict !== 'abort';
     const scope = { ...chosen.scope, onConflict };
-    const past = await runOrganizations(context, chosen.run);
-    const verified = await compareBoth(scope, context, { hasAccepted, past });
+    const verified = await compareBoth(scope, context, { run: chosen.run, hasAccepted });
     const { differences } = verified;
     const isFine = differences === 0;
     if (!isFine) await readAllNext(context, chosen.run);

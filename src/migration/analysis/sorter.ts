@@ -50,12 +50,6 @@ export function createSorter(workspace: Workspace, limit = memoryLimit): Sorter 
   };
 }
 
-/** Whether `one` sorts before `other`; the order of all exports. */
-export function byCodeUnits(one: string, other: string): number {
-  if (one === other) return 0;
-  return one < other ? -1 : 1;
-}
-
 function listOf(workspace: Workspace, lines: Iterable<string>): LineList {
   const list = createLineList(workspace);
   for (const line of lines) list.add(line);

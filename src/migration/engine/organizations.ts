@@ -62,17 +62,6 @@ export function createOrganizations(store: RedisClient, prefix: string): Organiz
   };
 }
 
-/** The organizations to search for extras: those of the source, and those that the run has migrated before. */
-export async function organizationsOf(
-  { organizations }: { organizations: Organizations },
-  past: readonly string[],
-  only: string | undefined,
-): Promise<Map<string, Organization>> {
-  if (only === undefined) for (const id of past) await organizations.find(id);
-  const all = organizations.all().filter(({ id, exists }) => exists && (only === undefined || id === only));
-  return new Map(all.map((organization) => [organization.id, organization]));
-}
-
 /** Handles the records of one organization after the other; the results are in the order of the items. */
 export async function byOrganization<R extends { organizationId: string }, Result>(
   items: readonly { readonly record: R }[],

@@ -2,14 +2,12 @@ import { profileKey } from '../../redis/keys.ts';
 import type { Outcome } from '../analysis/outcomes.ts';
 import type { Decided } from '../analysis/spool.ts';
 import type { Entity, RecordOf } from '../records/records.ts';
-import { runOrganizations } from '../runs/runs.ts';
 import type { Scope } from '../sources/scope.ts';
 import { assessSource, entriesToWrite, type AssessChoice, type Assessment } from './read/assess.ts';
 import type { Chosen } from './read/choose.ts';
 import type { MigrationContext } from './context.ts';
 import { differencesOf, type Difference } from './compare/differences.ts';
 import { createExtras } from './compare/extras.ts';
-import { organizationsOf } from './organizations.ts';
 import { planPrune, type PrunePlan } from './write/prune.ts';
 
 /** A record that would be changed, with the fields. */
@@ -90,13 +88,9 @@ export async function assess(
     ...loading
   }: PruneChoice & Pick<AssessChoice, 'load' | 'onAccepted'>,
 ): Promise<{ assessment: Assessment; pruning: PrunePlan | undefined }> {
-  const extras = isPruning ? createExtras(context, scope.entities) : undefined;
+  const extras = isPruning ? createExtras(context, scope, run) : undefined;
   const assessment = await assessSource(scope, context, { extras, ...loading });
   if (extras === undefined || context.signal.aborted) return { assessment, pruning: undefined };
   context.progress.next();
-  const among = await organizationsOf(context, await runOrganizations(context, run), scope.organizationId);
-  return {
-    assessment,
-    pruning: await planPrune(context, assessment.reading, extras, among, pruneAtMost),
-  };
+  return { assessment, pruning: await planPrune(context, assessment.reading, extras, pruneAtMost) };
 }

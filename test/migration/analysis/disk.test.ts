@@ -9,7 +9,7 @@ import { createGroups } from '../../../src/migration/analysis/groups.ts';
 import { createPartitions, partitionCount } from '../../../src/migration/analysis/partitions.ts';
 import { createPlaces } from '../../../src/migration/engine/load/places.ts';
 import { createSeen } from '../../../src/migration/analysis/seen.ts';
-import { byCodeUnits, createSorter } from '../../../src/migration/analysis/sorter.ts';
+import { createSorter } from '../../../src/migration/analysis/sorter.ts';
 import { createSpool, type Entry } from '../../../src/migration/analysis/spool.ts';
 import { createWorkspace, type Workspace } from '../../../src/migration/analysis/workspace.ts';
 
@@ -30,10 +30,10 @@ test('lines are read sorted by code units, as often as needed, whether they fit 
     fc.property(fc.array(line, { maxLength: 300 }), fc.constantFrom(40, 400, 1_000_000), (lines, limit) => {
       const sorter = createSorter(workspace, limit);
       for (const each of lines) sorter.add(each);
-      const sorted = lines.toSorted(byCodeUnits);
+      const sorted = lines.toSorted();
       expect([...sorter.sorted()]).toEqual(sorted);
       sorter.add('~');
-      expect([...sorter.sorted()]).toEqual([...lines, '~'].toSorted(byCodeUnits));
+      expect([...sorter.sorted()]).toEqual([...lines, '~'].toSorted());
     }),
     { numRuns: 40 },
   );

@@ -3,6 +3,8 @@ import { inBatches } from '../../../lib/collections/batches.ts';
 import { identityOf } from '../../analysis/identity.ts';
 import { createPartitions, partitionFor } from '../../analysis/partitions.ts';
 import type { Entity, RecordOf } from '../../records/records.ts';
+import { runOrganizations } from '../../runs/runs.ts';
+import type { Scope } from '../../sources/scope.ts';
 import { dryRun, type MigrationContext } from '../context.ts';
 import type { Organization } from '../organizations.ts';
 import { removeRecords } from '../stored/remove.ts';
@@ -28,17 +30,21 @@ export interface Extras {
   /** Records that Redis has, by entity, as far as it was read; organizations are not counted. */
   readonly stored: ReadonlyMap<Entity, number>;
   /**
-   * After the source was read: reads Redis once and gives the records of these organizations that were not noted.
-   * Records that are both added and removed meanwhile may be missed.
+   * After the source was read: reads Redis once and gives the records that were not noted, of organizations that the
+   * source names or that the run has migrated before. Records that are both added and removed meanwhile may be missed.
    */
-  find: (among: ReadonlyMap<string, Organization>, onOtherKey?: OnOtherKey) => AsyncGenerator<Extra>;
+  find: (onOtherKey?: OnOtherKey) => AsyncGenerator<Extra>;
 }
 
 const [inSource, inRedis] = ['a', 'b'];
 const lookedUpAtOnce = 500;
 
-/** A search among these entities. */
-export function createExtras(context: MigrationContext, entities: readonly Entity[]): Extras {
+/** A search for what the scope leaves out of Redis, which may have been brought there by the run. */
+export function createExtras(
+  context: MigrationContext,
+  { entities, organizationId: only }: Scope,
+  run: string,
+): Extras {
   const lines = createPartitions(context.workspace);
   const stored = new Map<Entity, number>();
   let noted = 0;
@@ -67,7 +73,13 @@ export function createExtras(context: MigrationContext, entities: readonly Entit
       noted += 1;
       note({ entity, organization, key: identityOf(entity, record, organization) }, inSource);
     },
-    find: async function* (among, onOtherKey) {
+    find: async function* (onOtherKey) {
+      const { organizations } = context;
+      if (only === undefined)
+        for (const id of await runOrganizations(context, run)) await organizations.find(id);
+      const among = organizations
+        .all()
+        .filter(({ id, exists }) => exists && (only === undefined || id === only));
       let found = 0;
       for await (const record of scanRecords(context, entities, among, onOtherKey)) {
         const { entity } = record;

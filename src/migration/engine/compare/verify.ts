@@ -8,7 +8,7 @@ import type { MigrationContext } from '../context.ts';
 import { describeDifferences, differencesOf, type Difference } from './differences.ts';
 import { createExtras, type Extras } from './extras.ts';
 import { differing, problems, subjectOf, type Reason } from '../issues.ts';
-import { organizationsOf, type Organization } from '../organizations.ts';
+import type { Organization } from '../organizations.ts';
 import { withOrderedPool } from '../ordered-pool.ts';
 import { migrateReadNames } from '../scripts.ts';
 import { aboutStored } from '../stored/scan.ts';
@@ -31,15 +31,15 @@ const comparedAtOnce = 200;
 /**
  * Compares the source with Redis in both directions: every record field by field, what Redis has besides, and the name
  * index with the profiles. Reads the source once and Redis once. `hasAccepted`: the run has left out records with
- * problems, so they are not differences. `past`: organizations that the run knew and the source may no longer name.
+ * problems, so they are not differences.
  */
 export async function verify(
   scope: Scope,
   context: MigrationContext,
-  { hasAccepted, past }: { hasAccepted: boolean; past: readonly string[] },
+  { run, hasAccepted }: { run: string; hasAccepted: boolean },
 ): Promise<Verified> {
   const { issues } = context;
-  const extras = createExtras(context, scope.entities);
+  const extras = createExtras(context, scope, run);
   context.progress.begin(2);
   const assessment = await assessSource(scope, context, { isVerifying: true, extras });
   context.signal.throwIfAborted();
@@ -50,8 +50,7 @@ export async function verify(
 
   context.progress.next();
   const { read } = assessment.reading;
-  const among = await organizationsOf(context, past, scope.organizationId);
-  const indexed = await reportExtras(context, extras, among, scope);
+  const indexed = await reportExtras(context, extras, scope);
 
   let sum = 0;
   for (const entity of scope.entities) {
@@ -110,12 +109,7 @@ function judge(
 const bucketsAtOnce = 64;
 
 /** Reports what Redis has besides the source; returns how many entries of the name index were looked up. */
-async function reportExtras(
-  context: MigrationContext,
-  extras: Extras,
-  among: ReadonlyMap<string, Organization>,
-  scope: Scope,
-): Promise<number> {
+async function reportExtras(context: MigrationContext, extras: Extras, scope: Scope): Promise<number> {
   const { issues } = context;
   let indexed = 0;
   await withOrderedPool(bucketsAtOnce, async (buckets) => {
@@ -127,7 +121,7 @@ async function reportExtras(
       });
     };
     const withIndex = scope.entities.includes('profiles') ? onOtherKey : undefined;
-    for await (const extra of extras.find(among, withIndex)) {
+    for await (const extra of extras.find(withIndex)) {
       const { entity, isLocal } = extra;
       const mayBeInvalid = issues.count('invalid', entity) > 0;
       const absent = `is not in the source${mayBeInvalid ? ', unless it is one of its invalid rows' : ''}`;

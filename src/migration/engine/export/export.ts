@@ -5,7 +5,7 @@ import { createTextFile } from '../../../lib/files/text-file.ts';
 import { apiKeyKey } from '../../../redis/keys.ts';
 import { listOrganizations } from '../../../redis/organizations.ts';
 import type { MigrationContext } from '../context.ts';
-import { byCodeUnits, createSorter } from '../../analysis/sorter.ts';
+import { createSorter } from '../../analysis/sorter.ts';
 import { exportRemedy, openExportFolder } from './export-folder.ts';
 import { MigrationError, UsageError } from '../issues.ts';
 import type { Organization } from '../organizations.ts';
@@ -52,7 +52,7 @@ async function writeEntity(
   context: MigrationContext,
   path: string,
   entity: Entity,
-  among: ReadonlyMap<string, Organization>,
+  among: readonly Organization[],
 ): Promise<ManifestEntry> {
   const file = createTextFile(path, exportRemedy);
   const hash = createHash('sha256');
@@ -76,31 +76,27 @@ async function writeEntity(
 async function organizationsIn(
   { store, prefix, organizations }: MigrationContext,
   only: string | undefined,
-): Promise<Map<string, Organization>> {
+): Promise<Organization[]> {
   const ids = only === undefined ? await listOrganizations(store, prefix) : [only];
-  const all = new Map<string, Organization>();
-  for (const id of ids.sort(byCodeUnits)) {
-    const organization = await organizations.find(id);
-    if (organization.exists) all.set(id, organization);
-    else if (only !== undefined) {
-      throw new UsageError(
-        `there is no organization ${JSON.stringify(only)}: see profile-bridge admin org list`,
-      );
-    }
-  }
-  if (all.size === 0) {
-    throw new MigrationError(
-      'there is nothing to export: Redis has no organization under this KEY_PREFIX; check REDIS_URL and KEY_PREFIX, and let a first apply end before you export',
+  const found: Organization[] = [];
+  for (const id of ids) found.push(await organizations.find(id));
+  const all = found.filter(({ exists }) => exists);
+  if (all.length > 0) return all;
+  if (only !== undefined) {
+    throw new UsageError(
+      `there is no organization ${JSON.stringify(only)}: see profile-bridge admin org list`,
     );
   }
-  return all;
+  throw new MigrationError(
+    'there is nothing to export: Redis has no organization under this KEY_PREFIX; check REDIS_URL and KEY_PREFIX, and let a first apply end before you export',
+  );
 }
 
 /** An entity's records in order, some at a time. */
 async function* recordsInOrder(
   context: MigrationContext,
   entity: Entity,
-  among: ReadonlyMap<string, Organization>,
+  among: readonly Organization[],
 ): AsyncGenerator<RecordOf[Entity][]> {
   const sorter = createSorter(context.workspace);
   let [found, done] = [0, 0];

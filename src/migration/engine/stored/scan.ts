@@ -3,7 +3,6 @@ import {
   collectionKey,
   denylistKey,
   objectsKey,
-  organizationBase,
   profileKey,
   settingsKey,
 } from '../../../redis/keys.ts';
@@ -64,7 +63,7 @@ const isKind = (entity: Entity): entity is keyof typeof kinds => entity in kinds
 export async function* scanRecords(
   context: MigrationContext,
   entities: readonly Entity[],
-  among: ReadonlyMap<string, Organization>,
+  among: readonly Organization[],
   onOtherKey?: OnOtherKey,
 ): AsyncGenerator<StoredRecord> {
   const { store } = context;
@@ -90,7 +89,7 @@ export async function* scanRecords(
   }
   for (const entity of ['organizations', 'objects', 'denylist'] as const) {
     if (!entities.includes(entity)) continue;
-    for (const organization of among.values()) {
+    for (const organization of among) {
       const { base, index } = organization;
       if (entity === 'organizations') {
         yield { entity, organization, key: '' };
@@ -108,13 +107,12 @@ export async function* scanRecords(
 /** Keys of these organizations, each with what follows the organization's base. */
 async function* scanOrganizations(
   { store, prefix, signal }: MigrationContext,
-  among: ReadonlyMap<string, Organization>,
+  among: readonly Organization[],
   kind = '',
 ): AsyncGenerator<{ organization: Organization; rest: string }> {
-  const bases = new Map<string, Organization>();
-  for (const organization of among.values()) bases.set(organization.base, organization);
-  const [only] = among.size === 1 ? [...among.keys()] : [];
-  const start = only === undefined ? `${prefix}{` : organizationBase(prefix, only) + kind;
+  const bases = new Map(among.map((organization) => [organization.base, organization]));
+  const [only] = among.length === 1 ? among : [];
+  const start = only === undefined ? `${prefix}{` : only.base + kind;
   for await (const keys of scanKeys(store, start)) {
     signal.throwIfAborted();
     for (const key of keys) {

@@ -4,7 +4,6 @@ import { createSorter, type Sorter } from '../../analysis/sorter.ts';
 import { entityNames, type Entity } from '../../records/records.ts';
 import type { MigrationContext } from '../context.ts';
 import type { Extras } from '../compare/extras.ts';
-import type { Organization } from '../organizations.ts';
 import type { Reading } from '../read/reading.ts';
 import { removeRecords } from '../stored/remove.ts';
 import { aboutStored, groupOf, lineOf, recordsOf } from '../stored/scan.ts';
@@ -29,20 +28,19 @@ const defaultShare = 0.1;
 const prunedAtOnce = 300;
 
 /**
- * Finds what Redis has of these organizations and the source no longer has, except what was written here. A row that is
+ * Finds what Redis has and the source no longer has, except what was written here. A row that is
  * not a record may be any of the missing ones: if there is one, nothing of its entity is removed.
  */
 export async function planPrune(
   context: MigrationContext,
   reading: Reading,
   extras: Extras,
-  among: ReadonlyMap<string, Organization>,
   atMost: number | undefined,
 ): Promise<PrunePlan> {
   const toRemove = new Map<Entity, number>();
   const spared = new Map<Entity, number>();
   const records = createSorter(context.workspace);
-  for await (const extra of extras.find(among)) {
+  for await (const extra of extras.find()) {
     const { entity } = extra;
     if (extra.isLocal || entity === 'organizations') continue;
     const invalid = context.issues.count('invalid', entity);
