@@ -26,31 +26,22 @@ type Fate = (typeof fates)[number];
 
 export type Tally = Record<Fate, number>;
 
-/** Counts of the outcomes of rows, by entity and by organization. */
-export interface Tallies {
-  add: (entity: Entity, organizationId: string | undefined, fate: Fate) => void;
-  /** Takes back what was added. */
-  undo: (entity: Entity, organizationId: string, fate: Fate) => void;
-  /** Of one entity. */
-  of: (entity: Entity) => Tally;
-  byOrganization: () => ReadonlyMap<string, Tally>;
-}
+export type Tallies = ReturnType<typeof createTallies>;
 
-export function createTallies(): Tallies {
+/** Counts the outcomes of rows, by entity and by organization. */
+export function createTallies() {
   const entities = new Map<Entity, Tally>();
   const organizations = new Map<string, Tally>();
   const emptyTally = (): Tally => Object.fromEntries(fates.map((fate) => [fate, 0])) as Tally;
   const own = <Key>(all: Map<Key, Tally>, key: Key): Tally => getOrInsert(all, key, emptyTally);
   return {
-    add: (entity, organizationId, fate) => {
-      own(entities, entity)[fate] += 1;
-      if (organizationId !== undefined) own(organizations, organizationId)[fate] += 1;
+    /** `count` is -1 to take back what was added. */
+    add: (entity: Entity, organizationId: string | undefined, fate: Fate, count = 1): void => {
+      own(entities, entity)[fate] += count;
+      if (organizationId !== undefined) own(organizations, organizationId)[fate] += count;
     },
-    undo: (entity, organizationId, fate) => {
-      own(entities, entity)[fate] -= 1;
-      own(organizations, organizationId)[fate] -= 1;
-    },
-    of: (entity) => own(entities, entity),
-    byOrganization: () => organizations,
+    /** Of one entity. */
+    of: (entity: Entity): Tally => own(entities, entity),
+    byOrganization: (): ReadonlyMap<string, Tally> => organizations,
   };
 }

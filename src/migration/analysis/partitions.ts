@@ -13,19 +13,13 @@ export function partitionFor(key: string): number {
 }
 
 /** Lines by partition, in memory or on disk. */
-export interface Partitions {
-  /** `partition` is from 0 up to `partitionCount`. */
-  add: (partition: number, line: string) => void;
-  /** The lines of one partition after the other, in the order in which they were added. */
-  all: () => Generator<string[]>;
-}
-
-/** No lines yet. */
-export function createPartitions(workspace: Workspace): Partitions {
+export function createPartitions(workspace: Workspace) {
   const partitions = Array.from({ length: partitionCount }, () => createLineList(workspace));
   return {
-    add: (partition, line) => partitions[partition]?.add(line),
-    all: function* () {
+    /** `partition` is from 0 up to `partitionCount`. */
+    add: (partition: number, line: string): void => partitions[partition]?.add(line),
+    /** The lines of one partition after the other, in the order in which they were added. */
+    all: function* (): Generator<string[]> {
       for (const partition of partitions) {
         const lines = ([] as string[]).concat(...partition.blocks());
         if (lines.length > 0) yield lines;

@@ -1,4 +1,4 @@
-import { createLineList, type LineList } from './line-list.ts';
+import { createLineList } from './line-list.ts';
 import type { Workspace } from './workspace.ts';
 
 /** Separates the parts of a line; no text of a record contains it. */
@@ -9,14 +9,11 @@ const memoryLimit = 4 * 1024 * 1024;
 /** Sorted lists merged at once; some text of each is in memory. */
 const mergeWidth = 64;
 
-/** Sorts lines, however many: an external merge sort. */
-export interface Sorter {
-  add: (line: string) => void;
-  /** All lines in code-unit order; can be called again. Nothing may be added while they are read. */
-  sorted: () => Iterable<string>;
-}
+export type Sorter = ReturnType<typeof createSorter>;
+type LineList = ReturnType<typeof createLineList>;
 
-export function createSorter(workspace: Workspace, limit = memoryLimit): Sorter {
+/** Sorts lines, however many: an external merge sort. */
+export function createSorter(workspace: Workspace, limit = memoryLimit) {
   let lines: string[] = [];
   let length = 0;
   let isSorted = false;
@@ -29,13 +26,14 @@ export function createSorter(workspace: Workspace, limit = memoryLimit): Sorter 
   };
 
   return {
-    add: (line) => {
+    add: (line: string): void => {
       lines.push(line);
       isSorted = false;
       length += line.length + 16;
       if (length > limit) spill();
     },
-    sorted: () => {
+    /** All lines in code-unit order; can be called again. Nothing may be added while they are read. */
+    sorted: (): Iterable<string> => {
       if (runs.length === 0) {
         if (!isSorted) lines.sort();
         isSorted = true;

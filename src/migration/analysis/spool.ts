@@ -49,33 +49,27 @@ export type Decided = Entry & {
   readonly length: number;
 };
 
+export type Spool = ReturnType<typeof createSpool>;
+
 /**
  * Keeps entries between reading and writing, in memory or on disk. Decisions apply to exactly the entries that are
  * written later, even if the source changes meanwhile.
  */
-export interface Spool {
-  readonly size: number;
-  add: (entry: Entry) => void;
-  decide: (seq: number, decision: Decision) => void;
-  /** All entries in order, with the first decision on each. */
-  entries: () => Generator<Decided>;
-}
-
-/** An empty spool. */
-export function createSpool(workspace: Workspace): Spool {
+export function createSpool(workspace: Workspace) {
   const sorter = createSorter(workspace);
   let size = 0;
   return {
-    get size() {
+    get size(): number {
       return size;
     },
-    add: (entry) => {
+    add: (entry: Entry): void => {
       size += 1;
       sorter.add(`${pad(entry.seq)}{${JSON.stringify(entry)}`);
     },
     // Sorts before the entry's own line.
-    decide: (seq, decision) => sorter.add(`${pad(seq)} ${decision}`),
-    entries: function* () {
+    decide: (seq: number, decision: Decision): void => sorter.add(`${pad(seq)} ${decision}`),
+    /** All entries in order, with the first decision on each. */
+    entries: function* (): Generator<Decided> {
       let decision: Decision | undefined;
       for (const line of sorter.sorted()) {
         if (line[16] === ' ') {

@@ -59,28 +59,17 @@ const maxExamples = 10;
 const maxDeniedNames = 100_000;
 const maxKinds = 1000;
 
-export interface Issues {
-  add: (issue: Issue) => void;
-  count: (reasons: Reason | readonly Reason[], entity?: Entity) => number;
-  /** The reason why most rows of an entity are invalid, with their number and the first of them. */
-  mostCommonInvalid: (entity: Entity) => { count: number; example: Issue } | undefined;
-  /** Issues by entity and reason. */
-  counts: () => Partial<Record<Entity, Partial<Record<Reason, number>>>>;
-  /** The first few of each kind. */
-  examples: () => readonly Issue[];
-  /** Flushes the report to the disk. */
-  close: () => void;
-}
+export type Issues = ReturnType<typeof openIssues>;
 
 /** Collects issues; with `path`, each goes to that file as a line of JSON. */
-export function openIssues(path?: string): Issues {
+export function openIssues(path?: string) {
   const file = path === undefined ? undefined : openReport(path);
   const counts: Partial<Record<Entity, Partial<Record<Reason, number>>>> = {};
   const examples: Issue[] = [];
   const denied = new Set<string>();
   const invalid = new Map<string, { count: number; example: Issue }>();
   return {
-    add: (issue) => {
+    add: (issue: Issue): void => {
       if (issue.reason === 'denied-name-in-use') {
         const name = JSON.stringify([issue.organizationId, issue.username]);
         if (denied.has(name)) return;
@@ -99,19 +88,23 @@ export function openIssues(path?: string): Issues {
       }
       file?.write(`${JSON.stringify(issue)}\n`);
     },
-    count: (reasons, entity) => {
+    count: (reasons: Reason | readonly Reason[], entity?: Entity): number => {
       let sum = 0;
       for (const own of entity === undefined ? Object.values(counts) : [counts[entity] ?? {}])
         for (const reason of [reasons].flat()) sum += own[reason] ?? 0;
       return sum;
     },
-    mostCommonInvalid: (entity) => {
+    /** The reason why most rows of an entity are invalid, with their number and the first of them. */
+    mostCommonInvalid: (entity: Entity): { count: number; example: Issue } | undefined => {
       const own = [...invalid.values()].filter(({ example }) => example.entity === entity);
       return own.sort((one, other) => other.count - one.count)[0];
     },
+    /** Issues by entity and reason. */
     counts: () => counts,
-    examples: () => examples,
-    close: () => file?.close(),
+    /** The first few of each kind. */
+    examples: (): readonly Issue[] => examples,
+    /** Flushes the report to the disk. */
+    close: (): void => file?.close(),
   };
 }
 

@@ -21,19 +21,10 @@ export interface Organization {
   isLoading: boolean;
 }
 
-export interface Organizations {
-  /** Looked up once. */
-  find: (id: string) => Organization | Promise<Organization>;
-  /** Looked up again: its comparison may have changed. */
-  refresh: (id: string) => Promise<Organization>;
-  /** Records what the source says about it; what Redis has stays in force. */
-  plan: (id: string, settings: OrganizationSettings) => Promise<void>;
-  /** Those encountered so far. */
-  all: () => readonly Organization[];
-}
+export type Organizations = ReturnType<typeof createOrganizations>;
 
 /** The organizations that a migration deals with. */
-export function createOrganizations(store: RedisClient, prefix: string): Organizations {
+export function createOrganizations(store: RedisClient, prefix: string) {
   const known = new Map<string, Organization>();
 
   const look = async (id: string): Promise<Organization> => {
@@ -51,14 +42,18 @@ export function createOrganizations(store: RedisClient, prefix: string): Organiz
   };
 
   return {
-    find: (id) => known.get(id) ?? look(id),
+    /** Looked up once. */
+    find: (id: string): Organization | Promise<Organization> => known.get(id) ?? look(id),
+    /** Looked up again: its comparison may have changed. */
     refresh: look,
-    plan: async (id, settings) => {
+    /** Records what the source says about it; what Redis has stays in force. */
+    plan: async (id: string, settings: OrganizationSettings): Promise<void> => {
       const organization = known.get(id) ?? (await look(id));
       organization.isKnown = true;
       if (!organization.exists) organization.settings = settings;
     },
-    all: () => [...known.values()],
+    /** Those encountered so far. */
+    all: (): readonly Organization[] => [...known.values()],
   };
 }
 

@@ -23,18 +23,7 @@ interface Extra extends StoredRecord {
   isLocal: boolean;
 }
 
-/** Finds what Redis has besides the source. */
-export interface Extras {
-  /** Notes that the source has a record. */
-  note: <E extends Entity>(entity: E, organization: Organization, record: RecordOf[E]) => void;
-  /** Records that Redis has, by entity, as far as it was read; organizations are not counted. */
-  readonly stored: ReadonlyMap<Entity, number>;
-  /**
-   * After the source was read: reads Redis once and gives the records that were not noted, of organizations that the
-   * source names or that the run has migrated before. Records that are both added and removed meanwhile may be missed.
-   */
-  find: (onOtherKey?: OnOtherKey) => AsyncGenerator<Extra>;
-}
+export type Extras = ReturnType<typeof createExtras>;
 
 const [inSource, inRedis] = ['a', 'b'];
 const lookedUpAtOnce = 500;
@@ -44,7 +33,7 @@ export function createExtras(
   context: MigrationContext,
   { entities, organizationId: only }: Scope,
   run: string,
-): Extras {
+) {
   const lines = createPartitions(context.workspace);
   const stored = new Map<Entity, number>();
   let noted = 0;
@@ -68,12 +57,18 @@ export function createExtras(
   }
 
   return {
-    stored,
-    note: (entity, organization, record) => {
+    /** Records that Redis has, by entity, as far as it was read; organizations are not counted. */
+    stored: stored as ReadonlyMap<Entity, number>,
+    /** Notes that the source has a record. */
+    note: <E extends Entity>(entity: E, organization: Organization, record: RecordOf[E]): void => {
       noted += 1;
       note({ entity, organization, key: identityOf(entity, record, organization) }, inSource);
     },
-    find: async function* (onOtherKey) {
+    /**
+     * After the source was read: reads Redis once and gives the records that were not noted, of organizations that the
+     * source names or that the run has migrated before. Records that are both added and removed meanwhile may be missed.
+     */
+    find: async function* (onOtherKey?: OnOtherKey): AsyncGenerator<Extra> {
       const { organizations } = context;
       if (only === undefined)
         for (const id of await runOrganizations(context, run)) await organizations.find(id);

@@ -133,7 +133,7 @@ export function createLoad(
         const record = found[position];
         if (record === undefined) return await reportLost(context, lock, id);
         aside.add({ seq, entity: 'profiles', where, outcome: 'created', record });
-        tallies.undo('profiles', id, 'created');
+        tallies.add('profiles', id, 'created', -1);
       }
     }
   };

@@ -7,20 +7,10 @@ const maxWaiting = 4 * 1024 * 1024;
 /** Text that Redis has not acknowledged yet, in characters. */
 const maxUnanswered = 512 * 1024;
 
-/** Collects rows, and sends those of one organization together, even if rows of many organizations alternate. */
-export interface RowSender {
-  add: (organization: Organization, row: readonly string[]) => void;
-  /** Resolves when there is room for more. Rejects when a call has failed. */
-  room: () => Promise<void>;
-  /** Sends all collected rows, and resolves when these are acknowledged. Rejects when a call has failed. */
-  flush: () => Promise<void>;
-  /** Resolves when nothing is unanswered, whatever became of it. */
-  settle: () => Promise<void>;
-}
+export type RowSender = ReturnType<typeof createRowSender>;
 
-export function createRowSender(
-  send: (organization: Organization, rows: string) => Promise<void>,
-): RowSender {
+/** Collects rows, and sends those of one organization together, even if rows of many organizations alternate. */
+export function createRowSender(send: (organization: Organization, rows: string) => Promise<void>) {
   const waiting = new Map<Organization, { rows: (string | number)[]; length: number }>();
   const calls = new Set<Promise<void>>();
   let [allWaiting, unanswered] = [0, 0];
@@ -53,7 +43,7 @@ export function createRowSender(
   };
 
   return {
-    add: (organization, row) => {
+    add: (organization: Organization, row: readonly string[]): void => {
       let own = waiting.get(organization);
       if (own === undefined) waiting.set(organization, (own = { rows: [], length: 0 }));
       const before = own.length;
@@ -65,16 +55,19 @@ export function createRowSender(
       allWaiting += own.length - before;
       if (own.length >= callLength) sendRowsOf(organization);
     },
-    room: async () => {
+    /** Resolves when there is room for more. Rejects when a call has failed. */
+    room: async (): Promise<void> => {
       if (allWaiting > maxWaiting) sendAll();
       await settle(maxUnanswered);
       if (failure !== undefined) throw failure.error;
     },
-    flush: async () => {
+    /** Sends all collected rows, and resolves when these are acknowledged. Rejects when a call has failed. */
+    flush: async (): Promise<void> => {
       sendAll();
       await Promise.all(calls);
       if (failure !== undefined) throw failure.error;
     },
-    settle: async () => await settle(0),
+    /** Resolves when nothing is unanswered, whatever became of it. */
+    settle: async (): Promise<void> => await settle(0),
   };
 }
