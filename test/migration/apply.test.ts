@@ -9,6 +9,7 @@ import { runTool } from '../support/admin.ts';
 import { openTestStore, startBridge, type TestBridge } from '../support/bridge.ts';
 import { createClient } from '../support/client.ts';
 import { freshPrefix, startRedis, unusedPort } from '../support/redis.ts';
+import { createTestContext } from './context.ts';
 import { createTool, ended, newFolder, writeSource, type Tool } from './tool.ts';
 import type { RedisClient } from '../../src/redis/connection/client.ts';
 import { until } from '../support/until.ts';
@@ -134,7 +135,7 @@ describe('an apply', () => {
     const tool = createTool();
     expect((await tool.text('status')).out).toBe('No migration has been started yet.\n');
     const whileReading = async (look: () => Promise<void>) =>
-      await whileLocked({ store, prefix: tool.prefix, epoch: 0 }, 'r', look);
+      await whileLocked(createTestContext(store, tool.prefix), 'r', look);
     await whileReading(async () => {
       expect((await tool.json('status')).json).toMatchObject({ runs: [{ run: 'r', phase: 'reading' }] });
       expect((await tool.text('status', '--run', 'r')).out).toMatch(

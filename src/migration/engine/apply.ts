@@ -1,4 +1,4 @@
-import { whileLocked, type RunLock } from '../runs/lock.ts';
+import { whileLocked, type LockedContext } from '../runs/lock.ts';
 import {
   fieldsOf,
   readRun,
@@ -52,18 +52,13 @@ export async function applyRun(
   outer: MigrationContext,
   choice: ApplyChoice,
 ): Promise<Applied> {
-  return await whileLocked(outer, chosen.run, async (lock) => {
-    const context = {
-      ...outer,
-      claim: lock.claim,
-      signal: AbortSignal.any([outer.signal, lock.lost]),
-    };
+  return await whileLocked(outer, chosen.run, async (context) => {
     const last = await readRun(context, chosen.run);
     const leaveNothing = async (): Promise<void> => {
-      if (last === undefined && !(await hasWritten(context, lock.run))) await lock.forget();
+      if (last === undefined && !(await hasWritten(context))) await context.lock.forget();
     };
     try {
-      const applied = await applyLocked(chosen, context, choice, lock, last);
+      const applied = await applyLocked(chosen, context, choice, last);
       if (applied.kind !== 'applied') await leaveNothing();
       return applied;
     } catch (error) {
@@ -75,19 +70,18 @@ export async function applyRun(
 }
 
 /** Whether a run has written records, or has begun to. */
-async function hasWritten({ store, prefix }: MigrationContext, run: string): Promise<boolean> {
-  const keys = [runOrganizationsKey(prefix, run), unfinishedLoadsKey(prefix, run)];
+async function hasWritten({ store, prefix, lock }: LockedContext): Promise<boolean> {
+  const keys = [runOrganizationsKey(prefix, lock.run), unfinishedLoadsKey(prefix, lock.run)];
   return (await Promise.all(keys.map(async (key) => await store.exists(key)))).includes(1);
 }
 
 async function applyLocked(
   chosen: Chosen,
-  context: MigrationContext,
+  context: LockedContext,
   choice: ApplyChoice,
-  lock: RunLock,
   last: RoundState | undefined,
 ): Promise<Applied> {
-  const { signal, issues, progress } = context;
+  const { signal, issues, progress, lock } = context;
   const { run, source } = chosen;
   if (last === undefined && choice.isNextRound === true) {
     throw new FinalError(
@@ -101,21 +95,15 @@ async function applyLocked(
   const isPruning = choice.prune === true && isFull;
   const afterwards = isFull ? choice.afterwards : undefined;
 
-  const keeper = createRoundKeeper(lock, round, context.tallies, source.version);
+  const keeper = createRoundKeeper(context, round, source.version);
   const pacer = createPacer(choice.rate, signal);
   const earlier = await runOrganizations(context, run);
   for (const id of earlier) await context.organizations.find(id);
   // Before their records are read: an apply that was paused cannot change what was found.
   await claimAll(context);
   let pendingRenames = await completeRenames(context, earlier);
-  if (!(await resumesLoad(context, chosen, lock, round))) round.loaded = undefined;
-  const load = createLoad(context, {
-    lock,
-    resumeAt: round.loaded?.rows ?? 0,
-    pacer,
-    onBegin: keeper.begin,
-    onDiscard: keeper.discardLoaded,
-  });
+  if (!(await resumesLoad(context, chosen, round))) round.loaded = undefined;
+  const load = createLoad(context, keeper, round.loaded?.rows ?? 0, pacer);
   try {
     // Reading, indexing what was loaded and writing; looking for what to prune, and pruning.
     progress.begin(3 + (isPruning ? 2 : 0) + (afterwards === undefined ? 0 : 1));
@@ -146,12 +134,11 @@ async function applyLocked(
     if (isRefused || pruning?.refusal !== undefined) {
       for (const entry of entriesToWrite(context, assessment)) await countPlanned(context, entry);
       await keeper.drain();
-      await rollBack(context, lock);
+      await rollBack(context);
       if (last !== undefined) await lock.save(fieldsOf({ ...last, loaded: undefined }));
       return outcome(isRefused ? 'refused' : 'prune-refused');
     }
 
-    await rememberOrganizations(context, run);
     await claimAll(context);
     // Who takes the run over from now on finds all organizations that this writes into.
     await keeper.begin();
@@ -190,15 +177,13 @@ async function applyLocked(
  * not the same any more.
  */
 async function resumesLoad(
-  context: MigrationContext,
+  context: LockedContext,
   { source }: Chosen,
-  lock: RunLock,
   { loaded }: RoundState,
 ): Promise<boolean> {
   // Without any, what was loaded has been rolled back since.
-  if (loaded !== undefined && loaded.version === source.version)
-    return (await takeOver(context, lock)).length > 0;
-  await rollBack(context, lock);
+  if (loaded !== undefined && loaded.version === source.version) return (await takeOver(context)).length > 0;
+  await rollBack(context);
   return false;
 }
 
@@ -207,19 +192,11 @@ function sizeFor(size: number | undefined, rate: number | undefined): number | u
   return rate === undefined ? size : Math.max(1, Math.min(size ?? 500, Math.ceil(rate / 4)));
 }
 
-async function rememberOrganizations(
-  { store, prefix, organizations }: MigrationContext,
-  run: string,
-): Promise<void> {
+/** Claims the organizations encountered so far, as far as they exist. The run remembers all of them. */
+async function claimAll({ store, prefix, organizations, claim, lock }: LockedContext): Promise<void> {
   for (const some of inBatches(organizations.all(), { size: 1000 })) {
     const ids = some.map(({ id }) => id);
-    await store.sadd(runOrganizationsKey(prefix, run), ids);
-  }
-}
-
-/** Claims the organizations encountered so far, as far as they exist. */
-async function claimAll({ store, organizations, claim }: MigrationContext): Promise<void> {
-  for (const some of inBatches(organizations.all(), { size: 1000 })) {
+    await store.sadd(runOrganizationsKey(prefix, lock.run), ids);
     await Promise.all(some.map(({ base }) => migrateClaim(store, base, claim, 'claim')));
   }
 }

@@ -1,16 +1,16 @@
-import type { Tallies } from '../analysis/outcomes.ts';
 import type { Entity } from '../records/records.ts';
-import type { RunLock } from '../runs/lock.ts';
+import type { LockedContext } from '../runs/lock.ts';
 import { fieldsOf, type RoundState } from '../runs/runs.ts';
 
 /** The time between two saves, in ms: the work that a kill makes the next start repeat. */
 const saveInterval = 200;
 
+export type RoundKeeper = ReturnType<typeof createRoundKeeper>;
+
 /** Keeps a round's state in Redis up to date, for `status` and for resuming. */
 export function createRoundKeeper(
-  lock: RunLock,
+  { lock, tallies }: LockedContext,
   round: RoundState,
-  tallies: Tallies,
   version: string | undefined,
 ) {
   const shares = new Map<Entity, number>();

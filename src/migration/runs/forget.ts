@@ -12,10 +12,10 @@ import { runOrganizations, runOrganizationsKey } from './runs.ts';
  * removes no records of others. Refused while the run is applied.
  */
 export async function forgetRun(context: MigrationContext, run: string): Promise<void> {
-  const { store, prefix } = context;
-  await whileLocked(context, run, async (lock) => {
-    await rollBack(context, lock);
-    for (const id of await runOrganizations(context, run)) {
+  await whileLocked(context, run, async (locked) => {
+    const { store, prefix, lock } = locked;
+    await rollBack(locked);
+    for (const id of await runOrganizations(locked, run)) {
       await store.hdel(claimsKey(organizationBase(prefix, id)), run);
     }
     await lock.forget();
@@ -26,14 +26,13 @@ export async function forgetRun(context: MigrationContext, run: string): Promise
 /** Counts the keys of a prefix. Throws if a service uses or has used them, also under a longer prefix. */
 export async function countRehearsal({ store, prefix, signal }: MigrationContext): Promise<number> {
   const usedBy = coverageKey('', '');
-  const found = new Set<string>();
+  let used: string | undefined;
   let count = 0;
   for await (const keys of scanKeys(store, prefix)) {
     signal.throwIfAborted();
     count += keys.length;
-    for (const key of keys) if (key.includes(usedBy)) found.add(key);
+    used ??= keys.find((key) => key.includes(usedBy));
   }
-  const [used] = found;
   if (used === undefined) return count;
   throw new MigrationError(
     `a service uses or has used keys that begin with ${prefix} (such as ${used}), so they are not only those of a rehearsal: check KEY_PREFIX`,

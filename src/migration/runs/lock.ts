@@ -15,21 +15,18 @@ interface Owner extends ProcessIdentity {
   id: string;
 }
 
-/** A run that this process applies. Its calls reject, and change nothing, once another process has the run. */
-export interface RunLock {
-  readonly run: string;
-  /** What claims the run and organizations, and what the scripts write under (lua/migration/run/claim.lua). */
-  readonly claim: string;
-  /** Aborted when the lock is lost, with a MigrationError. */
-  readonly lost: AbortSignal;
-  /** Changes fields of the run's state; those that are undefined are removed. */
-  save: (fields: Readonly<Record<string, string | undefined>>) => Promise<void>;
-  /** Removes the run. */
-  forget: () => Promise<void>;
-  check: () => Promise<void>;
+/** What a process works with that has a run to itself. The signal is also aborted when the lock is lost. */
+export interface LockedContext extends MigrationContext {
+  /** The run. The calls reject, and change nothing, once another process has it. */
+  readonly lock: {
+    readonly run: string;
+    /** Changes fields of the run's state; those that are undefined are removed. */
+    save: (fields: Readonly<Record<string, string | undefined>>) => Promise<void>;
+    /** Removes the run. */
+    forget: () => Promise<void>;
+    check: () => Promise<void>;
+  };
 }
-
-type LockContext = RunStore & Pick<MigrationContext, 'epoch'>;
 
 const lease = 15_000;
 
@@ -38,10 +35,11 @@ const lease = 15_000;
  * lost, or if Redis refuses a call because another process has taken the run over.
  */
 export async function whileLocked<Result>(
-  { store, prefix, epoch }: LockContext,
+  context: MigrationContext,
   run: string,
-  work: (lock: RunLock) => Promise<Result>,
+  work: (context: LockedContext) => Promise<Result>,
 ): Promise<Result> {
+  const { store, prefix, epoch } = context;
   const key = lockKey(prefix, run);
   const own = JSON.stringify({ id: randomUUID(), ...thisProcess() } satisfies Owner);
   const token = await takeLock({ store, prefix }, run, own);
@@ -53,6 +51,7 @@ export async function whileLocked<Result>(
       // An unavailable store is reported by the writes in progress.
     }
   }, lease / 4);
+  // For the scripts that write (lua/migration/run/claim.lua).
   const claim = `${run}\n${epoch}\n${token}`;
   const change = async (action: 'claim' | 'save' | 'forget', fields: object = {}): Promise<void> => {
     const json = JSON.stringify(fields, (_, value: unknown) => value ?? null);
@@ -62,17 +61,17 @@ export async function whileLocked<Result>(
     // From now on status shows the run, although the first reading may take long.
     await store.sadd(runsKey(prefix), run);
     await change('claim');
-    const result = await work({
+    const lock = {
       run,
-      claim,
-      lost: lost.signal,
-      save: async (fields) => await change('save', fields),
+      save: async (fields: object) => await change('save', fields),
       forget: async () => {
         await change('forget');
         await store.srem(runsKey(prefix), run);
       },
       check: async () => await change('save'),
-    });
+    };
+    const signal = AbortSignal.any([context.signal, lost.signal]);
+    const result = await work({ ...context, claim, signal, lock });
     lost.signal.throwIfAborted();
     return result;
   } catch (error) {

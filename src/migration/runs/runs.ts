@@ -87,43 +87,30 @@ export function defaultRunName(source: string, shown: string): string {
 
 export async function readRun({ store, prefix }: RunStore, run: string): Promise<RoundState | undefined> {
   const fields = await store.hgetall(runKey(prefix, run));
-  const { source, fingerprint = '', selection = '', onConflict = 'abort', loaded } = fields;
-  if (source === undefined) return undefined;
-  const numberIn = (field: string): number | undefined =>
-    fields[field] === undefined ? undefined : Number(fields[field]);
-  const entities = Object.entries(fields)
-    .filter(([field]) => field.startsWith('entity:'))
-    .map(([field, json]) => [field.slice('entity:'.length), JSON.parse(json)] as const);
-  return {
-    source,
-    fingerprint,
-    selection,
-    onConflict: onConflict as OnConflict,
-    startedAt: Number(fields['startedAt']),
-    finishedAt: numberIn('finishedAt'),
-    refused: numberIn('refused') ?? 0,
-    fullAt: numberIn('fullAt'),
-    highWater: numberIn('highWater'),
-    since: numberIn('since'),
-    readAll: numberIn('readAll') ?? 0,
-    settled: numberIn('settled') ?? 0,
-    loaded: loaded === undefined ? undefined : (JSON.parse(loaded) as RoundState['loaded']),
-    entities: Object.fromEntries(entities),
+  if (fields['source'] === undefined) return undefined;
+  const valuesOf = (names: readonly string[], before = ''): object => {
+    const found = names.flatMap((name) => {
+      const value = fields[before + name];
+      return value === undefined ? [] : [[name, texts.has(name) ? value : (JSON.parse(value) as unknown)]];
+    });
+    return Object.fromEntries(found) as object;
   };
+  const known = { refused: 0, settled: 0, readAll: 0, ...valuesOf([...plainFields, 'readAll']) };
+  return { ...known, entities: valuesOf(entityNames, 'entity:') } as RoundState;
 }
 
 /** The fields of a state as Redis keeps them, undefined where it has none; without `readAll`, which verify alone writes. */
 export function fieldsOf(state: RoundState): Record<string, string | undefined> {
-  const entities = entityNames.map((entity) => {
-    const own = state.entities[entity];
-    return [`entity:${entity}`, own && JSON.stringify(own)];
+  const own = plainFields.map((field) => {
+    const value = state[field];
+    return [field, typeof value === 'string' ? value : JSON.stringify(value)];
   });
-  return {
-    ...Object.fromEntries(plainFields.map((field) => [field, state[field]?.toString()])),
-    loaded: state.loaded && JSON.stringify(state.loaded),
-    ...Object.fromEntries(entities),
-  };
+  const entities = entityNames.map((entity) => [`entity:${entity}`, JSON.stringify(state.entities[entity])]);
+  return Object.fromEntries([...own, ...entities]) as Record<string, string | undefined>;
 }
+
+/** Fields that are stored as they are; all others as JSON. */
+const texts: ReadonlySet<string> = new Set(['source', 'fingerprint', 'selection', 'onConflict']);
 
 const plainFields = [
   'source',
@@ -137,6 +124,7 @@ const plainFields = [
   'highWater',
   'since',
   'settled',
+  'loaded',
 ] as const;
 
 /** Makes the next round of a run read everything: a difference that verify found may be older than the last round. */

@@ -1,5 +1,4 @@
 import { normalizedName } from '../../../domain/usernames.ts';
-import type { Outcome } from '../../analysis/outcomes.ts';
 import { namespaceOf } from '../../analysis/identity.ts';
 import { createPlaces } from './places.ts';
 import type { Seen } from '../../analysis/seen.ts';
@@ -10,11 +9,12 @@ import { profileKey } from '../../../redis/keys.ts';
 import { registerOrganization } from '../../../redis/organizations.ts';
 import type { Entity, RecordOf } from '../../records/records.ts';
 import { profileFields, settingsArguments } from '../../records/stored.ts';
-import type { RunLock } from '../../runs/lock.ts';
+import type { LockedContext } from '../../runs/lock.ts';
 import { unfinishedLoadsKey } from '../../runs/runs.ts';
-import type { MigrationContext } from '../context.ts';
+import { subjectOf } from '../issues.ts';
 import { bucketCount, createNameIndex, type NameClaim } from './name-index.ts';
 import type { Organization } from '../organizations.ts';
+import type { RoundKeeper } from '../round-keeper.ts';
 import type { Pacer } from '../write/pacer.ts';
 import { putRecords } from '../write/put.ts';
 import { placeOf, type Item } from '../read/reading.ts';
@@ -29,20 +29,7 @@ import { readRecords } from '../stored/read.ts';
  * until then everything can be rolled back. Records that compete for an identity or a username are set aside, and
  * decided on as in an existing organization.
  */
-export interface Load {
-  /** Begins to load an organization that Redis does not know. */
-  begin: (organization: Organization) => Promise<void> | undefined;
-  /** Writes records of organizations that are being loaded, or sets them aside. Resolves when there is room for more. */
-  take: (entity: Entity, items: readonly Item[], aside: Spool) => Promise<void>;
-  /** Resolves when all accepted records are written. */
-  flush: () => Promise<void>;
-  /** After reading: writes the name index, and sets aside records whose names other records want. */
-  index: (repeated: Seen, aside: Spool) => Promise<void>;
-  /** Puts the organizations into service. */
-  finish: () => Promise<void>;
-  /** Resolves when nothing is being written any more, whatever became of it. */
-  settle: () => Promise<void>;
-}
+export type Load = ReturnType<typeof createLoad>;
 
 /** Entities that are written while they are read. Settings and API keys are written when all else is in place. */
 const loaded: ReadonlySet<Entity> = new Set<Entity>(['objects', 'denylist', 'profiles', 'collections']);
@@ -54,49 +41,32 @@ export function isLoaded(entity: Entity, { isLoading }: Organization): boolean {
   return isLoading && loaded.has(entity);
 }
 
-export interface LoadOptions {
-  lock: RunLock;
-  /** Rows of the source that an earlier attempt has loaded. */
-  resumeAt: number;
-  pacer: Pacer;
-  /** Called before the first organization is begun. */
-  onBegin: () => Promise<void>;
-  /** Called before something that was loaded is removed again. */
-  onDiscard: () => Promise<void>;
-}
-
-export function createLoad(
-  context: MigrationContext,
-  { lock, resumeAt, pacer, onBegin, onDiscard }: LoadOptions,
-): Load {
-  const { store, prefix, epoch, issues, tallies, pictureUrlPrefix, organizations, workspace, signal } =
-    context;
+/** The first `resumeAt` rows of the source were loaded by an earlier attempt. */
+export function createLoad(context: LockedContext, keeper: RoundKeeper, resumeAt: number, pacer: Pacer) {
+  const { store, prefix, epoch, claim, issues, tallies, organizations } = context;
   const load = async (
     { id, base }: Organization,
     kind: 'profiles' | 'names',
     rows: string,
   ): Promise<void> => {
-    if ((await migrateLoad(store, base, lock.claim, kind, rows)) === 'lost')
-      await reportLost(context, lock, id);
+    if ((await migrateLoad(store, base, claim, kind, rows)) === 'lost') await reportLost(context, id);
   };
   const profiles = createRowSender((organization, rows) => load(organization, 'profiles', rows));
   const buckets = createRowSender((organization, rows) => load(organization, 'names', rows));
   const names = createNameIndex(context, buckets);
-  const places = createPlaces(workspace);
+  const places = createPlaces(context.workspace);
   const loading = () => organizations.all().filter(({ isLoading }) => isLoading);
 
   const begin = async (organization: Organization): Promise<void> => {
-    await onBegin();
-    await beginLoad(context, lock, organization);
+    await keeper.begin();
+    await beginLoad(context, organization);
     organization.isLoading = true;
   };
 
-  const duplicate = (entity: Entity, item: Item): void => {
-    const { organizationId, userId, username } = item.record as Partial<RecordOf['profiles']>;
+  const reportDuplicate = (entity: Entity, item: Item): void => {
     const detail = 'has the same identity as an earlier record, comes later, and holds';
-    const where = placeOf(item);
-    tallies.add(entity, organizationId, 'duplicate');
-    issues.add({ entity, reason: 'duplicate', where, detail, organizationId, userId, username });
+    tallies.add(entity, item.organization.id, 'duplicate');
+    issues.add({ entity, reason: 'duplicate', where: placeOf(item), detail, ...subjectOf(item.record) });
   };
 
   /** Holds none of the items while it waits: what lives on until then costs more to collect than all else. */
@@ -114,7 +84,8 @@ export function createLoad(
         continue;
       }
       tallies.add('profiles', organization.id, 'created');
-      if (seq >= resumeAt) profiles.add(organization, profileFields(record, pictureUrlPrefix, [userId]));
+      if (seq >= resumeAt)
+        profiles.add(organization, profileFields(record, context.pictureUrlPrefix, [userId]));
     }
     return profiles.room();
   };
@@ -122,7 +93,7 @@ export function createLoad(
   /** Takes back profiles that were written. */
   const setAside = async (claims: readonly NameClaim[], aside: Spool): Promise<void> => {
     // From here on a record of these users would look like their first one, so this cannot be resumed.
-    await onDiscard();
+    await keeper.discardLoaded();
     for (const [id, own] of groupBy(claims, ({ organization }) => organization.id)) {
       const organization = await organizations.find(id);
       const users = own.map(({ userId }) => userId);
@@ -131,7 +102,7 @@ export function createLoad(
       for (const [position, { seq }] of own.entries()) {
         const where = places.where(seq);
         const record = found[position];
-        if (record === undefined) return await reportLost(context, lock, id);
+        if (record === undefined) return await reportLost(context, id);
         aside.add({ seq, entity: 'profiles', where, outcome: 'created', record });
         tallies.add('profiles', id, 'created', -1);
       }
@@ -154,12 +125,11 @@ export function createLoad(
 
   const takeOthers = async (entity: Entity, items: readonly Item[]): Promise<void> => {
     const fresh = items.filter(({ seq }) => seq >= resumeAt);
-    const results = await putRecords(context, entity, fresh);
-    const outcomes = new Map<Item, Outcome | undefined>();
-    for (const [position, item] of fresh.entries()) outcomes.set(item, results[position]?.outcome);
+    const results = (await putRecords(context, entity, fresh)).values();
     for (const item of items) {
-      const { organization, isRepeated } = item;
-      if (isRepeated && outcomes.get(item) !== 'created') duplicate(entity, item);
+      const { organization, isRepeated, seq } = item;
+      const outcome = seq < resumeAt ? undefined : results.next().value?.outcome;
+      if (isRepeated && outcome !== 'created') reportDuplicate(entity, item);
       else tallies.add(entity, organization.id, 'created');
       if (entity !== 'denylist') continue;
       const { username } = item.record as RecordOf['denylist'];
@@ -168,13 +138,15 @@ export function createLoad(
   };
 
   return {
-    begin: (organization) =>
+    /** Begins to load an organization that Redis does not know. */
+    begin: (organization: Organization): Promise<void> | undefined =>
       organization.exists || organization.isLoading ? undefined : begin(organization),
-    take: (entity, items, aside) => {
+    /** Writes records of organizations that are being loaded, or sets them aside. Resolves when there is room for more. */
+    take: (entity: Entity, items: readonly Item[], aside: Spool): Promise<void> => {
       // Rejects rather than throws: whoever reads waits for the chunks before this one.
       const takeNow = async (): Promise<void> => {
         // Records that were not accepted must not count as loaded.
-        signal.throwIfAborted();
+        context.signal.throwIfAborted();
         return entity === 'profiles'
           ? takeProfiles(items as Item<'profiles'>[], aside)
           : takeOthers(entity, items);
@@ -182,8 +154,10 @@ export function createLoad(
       const waiting = pacer.wait(items.length);
       return waiting === undefined ? takeNow() : waiting.then(takeNow);
     },
+    /** Resolves when all accepted records are written. */
     flush: profiles.flush,
-    index: async (repeated, aside) => {
+    /** After reading: writes the name index, and sets aside records whose names other records want. */
+    index: async (repeated: Seen, aside: Spool): Promise<void> => {
       await profiles.flush();
       await names.write({
         isContested: ({ organization, userId }) =>
@@ -197,26 +171,22 @@ export function createLoad(
         },
       });
     },
-    finish: async () => {
+    /** Puts the organizations into service. */
+    finish: async (): Promise<void> => {
       for (const organization of loading()) {
-        const { id, base, namesToCome, settings } = organization;
+        const { id, base } = organization;
         await registerOrganization(store, prefix, id);
-        const outcome = await migrateFinishLoad(
-          store,
-          base,
-          epoch,
-          '',
-          lock.claim,
-          bucketCount(namesToCome),
-          ...settingsArguments(settings),
-        );
-        if (outcome === 'lost') await reportLost(context, lock, id);
+        const settings = settingsArguments(organization.settings);
+        const count = bucketCount(organization.namesToCome);
+        const outcome = await migrateFinishLoad(store, base, epoch, '', claim, count, ...settings);
+        if (outcome === 'lost') await reportLost(context, id);
         organization.isLoading = false;
         await organizations.refresh(id);
-        await store.srem(unfinishedLoadsKey(prefix, lock.run), id);
+        await store.srem(unfinishedLoadsKey(prefix, context.lock.run), id);
       }
     },
-    settle: async () => {
+    /** Resolves when nothing is being written any more, whatever became of it. */
+    settle: async (): Promise<void> => {
       await profiles.settle();
       await buckets.settle();
     },

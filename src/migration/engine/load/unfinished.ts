@@ -1,7 +1,7 @@
 import { cutoverKey, loadingKey, organizationsKey } from '../../../redis/keys.ts';
 import { scanKeys } from '../../../redis/connection/scan.ts';
 import { groupBy } from '../../../lib/collections/group-by.ts';
-import type { RunLock } from '../../runs/lock.ts';
+import type { LockedContext } from '../../runs/lock.ts';
 import { unfinishedLoadsKey } from '../../runs/runs.ts';
 import type { MigrationContext } from '../context.ts';
 import { MigrationError } from '../issues.ts';
@@ -12,33 +12,29 @@ import { migrateClaim, migrateLoad } from '../scripts.ts';
  * Makes an organization that Redis does not know this attempt's to load, until a later attempt of the run takes it over
  * or a switch of the mode takes it away (lua/cutover/raise_epoch.lua).
  */
-export async function beginLoad(
-  context: MigrationContext,
-  lock: RunLock,
-  { id, base }: Organization,
-): Promise<void> {
-  const { store, prefix } = context;
-  const { run, claim } = lock;
-  await store.sadd(unfinishedLoadsKey(prefix, run), id);
+export async function beginLoad(context: LockedContext, { id, base }: Organization): Promise<void> {
+  const { store, prefix, claim, lock } = context;
+  const unfinished = unfinishedLoadsKey(prefix, lock.run);
+  await store.sadd(unfinished, id);
   const [outcome, owner] = await migrateClaim(store, base, claim, 'load');
   if (outcome === 'begun') {
     // Whoever has rolled the run back meanwhile has removed it; what was begun must be found.
-    await store.sadd(unfinishedLoadsKey(prefix, run), id);
+    await store.sadd(unfinished, id);
     // A process that has taken over, or a switch of the mode, may not have found it begun.
     await lock.check();
     return await refuseOutdated(context);
   }
-  await store.srem(unfinishedLoadsKey(prefix, run), id);
-  if (outcome === 'exists') return await reportLost(context, lock, id);
+  await store.srem(unfinished, id);
+  if (outcome === 'exists') return await reportLost(context, id);
   throw new MigrationError(
     `organization ${JSON.stringify(id)} is being loaded by run ${owner}: wait for its end, or finish it by its own apply`,
   );
 }
 
 /** Throws the reason why an organization is not this attempt's to load any more. */
-export async function reportLost(context: MigrationContext, lock: RunLock, id: string): Promise<never> {
+export async function reportLost(context: LockedContext, id: string): Promise<never> {
   await refuseOutdated(context);
-  await lock.check();
+  await context.lock.check();
   throw new MigrationError(
     `organization ${JSON.stringify(id)} was changed by another tool while it was loaded, or lost in a failover of Redis: run the same command again`,
   );
@@ -54,30 +50,34 @@ async function refuseOutdated({ store, prefix, epoch }: MigrationContext): Promi
  * Takes over the organizations that the run has begun to load and not finished: no earlier attempt, however long it was
  * paused, writes into them from now on.
  */
-export async function takeOver(
-  { store, prefix, organizations }: MigrationContext,
-  { run, claim }: RunLock,
-): Promise<Organization[]> {
+export async function takeOver({
+  store,
+  prefix,
+  organizations,
+  claim,
+  lock,
+}: LockedContext): Promise<Organization[]> {
+  const unfinished = unfinishedLoadsKey(prefix, lock.run);
   const taken: Organization[] = [];
-  for (const id of await store.smembers(unfinishedLoadsKey(prefix, run))) {
+  for (const id of await store.smembers(unfinished)) {
     const organization = await organizations.find(id);
     const [outcome] = await migrateClaim(store, organization.base, claim, 'load');
     if (outcome === 'begun') taken.push(organization);
-    else await store.srem(unfinishedLoadsKey(prefix, run), id);
+    else await store.srem(unfinished, id);
   }
   return taken;
 }
 
 /** Removes everything of the organizations that a run has begun to load. Once begun, it is not interrupted. */
-export async function rollBack(context: MigrationContext, lock: RunLock): Promise<void> {
-  const { store, prefix, progress } = context;
+export async function rollBack(context: LockedContext): Promise<void> {
+  const { store, prefix, progress, claim, lock } = context;
   await lock.save({ loaded: undefined });
-  const taken = await takeOver(context, lock);
+  const taken = await takeOver(context);
   const byBase = new Map(taken.map((organization) => [organization.base, organization]));
   const remove = async ({ id, base }: Organization, keys: readonly string[]): Promise<void> => {
     progress.advance('rolling back', keys.length, 0);
-    const outcome = await migrateLoad(store, base, lock.claim, 'keys', JSON.stringify(keys));
-    if (outcome === 'lost') await reportLost(context, lock, id);
+    const outcome = await migrateLoad(store, base, claim, 'keys', JSON.stringify(keys));
+    if (outcome === 'lost') await reportLost(context, id);
   };
   if (taken.length > 0) {
     const [only = ''] = byBase.keys();
