@@ -8,6 +8,8 @@ import type { RedisClient } from '../../redis/connection/client.ts';
 export interface Organization {
   readonly id: string;
   readonly base: string;
+  /** Its position among those encountered. */
+  readonly number: number;
   /** Whether it is in Redis. */
   exists: boolean;
   /** The generation of the name index in force. */
@@ -35,7 +37,8 @@ export function createOrganizations(store: RedisClient, prefix: string) {
     ]);
     const exists = found === 1;
     const { settings, index } = snapshot;
-    const before = known.get(id) ?? { id, base, settings, namesToCome: 0, isKnown: exists, isLoading: false };
+    const own = { id, base, number: known.size, settings, namesToCome: 0, isKnown: exists, isLoading: false };
+    const before = known.get(id) ?? own;
     const organization = Object.assign(before, { exists, index, ...(exists && { settings }) });
     known.set(id, organization);
     return organization;

@@ -1,7 +1,7 @@
 import { pendingGraceMs } from '../../domain/profile.ts';
 import { newPictureName, type MediaStore } from '../../media/store.ts';
 import { decodePicture, type DecodedPicture } from '../../media/picture.ts';
-import { settleAll } from '../../lib/collections/settle-all.ts';
+import { forEachConcurrently } from '../../lib/collections/for-each-concurrently.ts';
 import { profileKey } from '../../redis/keys.ts';
 import { storeTime } from '../../redis/connection/client.ts';
 import { trackPending, untrack } from '../../media/lifecycle.ts';
@@ -46,15 +46,11 @@ export async function copyPictures(
   if (!scope.entities.includes('profiles')) return counts;
   for await (const batch of scope.source.read('profiles', scope)) {
     const wanted = await notYetCopied(context, batch);
-    const queue = wanted.values();
-    const work = async (): Promise<void> => {
-      for (const picture of queue) {
-        if (context.signal.aborted) return;
-        await options.pacer.wait(1);
-        await copyOne(context, options, picture, counts);
-      }
-    };
-    await settleAll(Array.from({ length: atOnce }, work));
+    await forEachConcurrently(wanted, atOnce, async (picture) => {
+      if (context.signal.aborted) return;
+      await options.pacer.wait(1);
+      await copyOne(context, options, picture, counts);
+    });
     if (context.signal.aborted) return counts;
     context.progress.advance('copying pictures', wanted.length, batch.progress);
   }

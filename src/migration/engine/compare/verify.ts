@@ -14,17 +14,7 @@ import { migrateReadNames } from '../scripts.ts';
 import { aboutStored } from '../stored/scan.ts';
 import { putRecords } from '../write/put.ts';
 
-export interface Verified {
-  /** Records of the source compared with Redis, by entity. */
-  compared: ReadonlyMap<Entity, number>;
-  /** Records of Redis looked for in the source, by entity. */
-  stored: ReadonlyMap<Entity, number>;
-  /** Entries of the name index looked up in profiles. */
-  indexed: number;
-  read: number;
-  /** How many are missing, different or extra. */
-  differences: number;
-}
+export type Verified = Awaited<ReturnType<typeof verify>>;
 
 const comparedAtOnce = 200;
 
@@ -37,7 +27,7 @@ export async function verify(
   scope: Scope,
   context: MigrationContext,
   { run, hasAccepted }: { run: string; hasAccepted: boolean },
-): Promise<Verified> {
+) {
   const { issues } = context;
   const extras = createExtras(context, scope, run);
   context.progress.begin(2);
@@ -59,8 +49,17 @@ export async function verify(
     const { duplicate, refused } = context.tallies.of(entity);
     compared.set(entity, rows - issues.count('invalid', entity) - duplicate - refused);
   }
-  const differences = issues.count(hasAccepted ? differing : [...differing, ...problems]);
-  return { compared, stored: extras.stored, indexed, read: sum, differences };
+  return {
+    /** Records of the source compared with Redis, by entity. */
+    compared: compared as ReadonlyMap<Entity, number>,
+    /** Records of Redis looked for in the source, by entity. */
+    stored: extras.stored,
+    /** Entries of the name index looked up in profiles. */
+    indexed,
+    read: sum,
+    /** How many are missing, different or extra. */
+    differences: issues.count(hasAccepted ? differing : [...differing, ...problems]),
+  };
 }
 
 /** Reports entries of one entity that do not agree with Redis. */

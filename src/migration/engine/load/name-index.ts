@@ -1,3 +1,4 @@
+import { getOrInsert } from '../../../lib/collections/get-or-insert.ts';
 import { bucketOf, placeLength, placeOf } from '../../../redis/keys.ts';
 import { createPartitions, partitionCount } from '../../analysis/partitions.ts';
 import { separator } from '../../analysis/sorter.ts';
@@ -37,22 +38,13 @@ interface WriteHandlers {
  * disk, partitioned by their place, so that a bucket is written in few pieces.
  */
 export function createNameIndex(
-  { workspace, progress }: Pick<MigrationContext, 'workspace' | 'progress'>,
+  { workspace, progress, organizations }: Pick<MigrationContext, 'workspace' | 'progress' | 'organizations'>,
   sender: RowSender,
 ) {
   const lines = createPartitions(workspace);
-  const owners = new Map<string, Organization>();
-  const numbers = new Map<Organization, string>();
   let added = 0;
-  const add = (organization: Organization, place: string, name: string, rest: string): void => {
-    let number = numbers.get(organization);
-    if (number === undefined) {
-      number = String(numbers.size);
-      numbers.set(organization, number);
-      owners.set(number, organization);
-    }
+  const add = ({ number }: Organization, place: string, name: string, rest: string): void =>
     lines.add(partitionOf(place), number + separator + name + separator + place + rest);
-  };
   return {
     add: ({ organization, name, userId, seq, isWritten }: NameClaim): void => {
       added += 1;
@@ -64,30 +56,45 @@ export function createNameIndex(
     deny: (organization: Organization, name: string): void => add(organization, placeOf(name), name, denied),
     /** Writes the index, without the names that several users want and those of records that `isContested`. */
     write: async ({ isContested, onContested, onDenied }: WriteHandlers): Promise<void> => {
-      const buckets = createBucketWriter(sender);
+      const owners = organizations.all();
       let count = 0;
       for (const own of lines.all()) {
         const onDenylist: NameClaim[] = [];
         const contested: NameClaim[] = [];
+        const buckets = new Map<Organization, Map<number, string[]>>();
         let found = 0;
         for (const { name, place, isDenied, claims } of namesIn(own, owners)) {
           const isShared = name !== '' && claims.some(({ userId }) => userId !== claims[0]?.userId);
           for (const claim of claims) {
             if (isDenied) onDenylist.push(claim);
             if (isShared || isContested(claim)) contested.push(claim);
-            else if (name !== '') buckets.add(claim, place);
+            else if (name !== '') putInBucket(buckets, claim, place);
           }
           found += claims.length;
         }
+        for (const [organization, rows] of buckets)
+          for (const row of rows.values()) sender.add(organization, row);
         await onDenied(onDenylist);
         await onContested(contested);
         count += found;
         progress.advance('writing the name index', found, count / added);
-        await buckets.room();
+        await sender.room();
       }
-      await buckets.flush();
+      await sender.flush();
     },
   };
+}
+
+function putInBucket(
+  buckets: Map<Organization, Map<number, string[]>>,
+  { organization, name, userId }: NameClaim,
+  place: string,
+): void {
+  const rows = getOrInsert(buckets, organization, () => new Map<number, string[]>());
+  const bucket = bucketOf(place, bucketCount(organization.namesToCome));
+  const row = rows.get(bucket);
+  if (row === undefined) rows.set(bucket, [String(bucket), name, userId]);
+  else row.push(name, userId);
 }
 
 // What a line says about a name.
@@ -102,7 +109,7 @@ interface IndexedName {
 }
 
 /** Groups the lines about one name. */
-function namesIn(lines: readonly string[], owners: ReadonlyMap<string, Organization>): Iterable<IndexedName> {
+function namesIn(lines: readonly string[], owners: readonly Organization[]): Iterable<IndexedName> {
   const names = new Map<string, IndexedName>();
   for (const line of lines) {
     const numberEnd = line.indexOf(separator);
@@ -111,7 +118,7 @@ function namesIn(lines: readonly string[], owners: ReadonlyMap<string, Organizat
     const name = line.slice(numberEnd + 1, nameEnd);
     const key = line.slice(0, nameEnd);
     const state = line[placeEnd];
-    const organization = owners.get(line.slice(0, numberEnd));
+    const organization = owners[Number(line.slice(0, numberEnd))];
     let claims: NameClaim[] = [];
     if (state !== denied && organization !== undefined) {
       const userEnd = line.indexOf(separator, placeEnd);
@@ -129,38 +136,6 @@ function namesIn(lines: readonly string[], owners: ReadonlyMap<string, Organizat
     }
   }
   return names.values();
-}
-
-/** Names that are put into buckets before these are sent: where many organizations have few, more come together. */
-const heldAtOnce = 3_000;
-
-function createBucketWriter(sender: RowSender) {
-  const held = new Map<Organization, Map<number, string[]>>();
-  let count = 0;
-  const send = (): void => {
-    for (const [organization, rows] of held) for (const row of rows.values()) sender.add(organization, row);
-    held.clear();
-    count = 0;
-  };
-  return {
-    add: ({ organization, name, userId }: NameClaim, place: string): void => {
-      let rows = held.get(organization);
-      if (rows === undefined) held.set(organization, (rows = new Map()));
-      const bucket = bucketOf(place, bucketCount(organization.namesToCome));
-      const row = rows.get(bucket);
-      if (row === undefined) rows.set(bucket, [String(bucket), name, userId]);
-      else row.push(name, userId);
-      count += 1;
-    },
-    room: async (): Promise<void> => {
-      if (count >= heldAtOnce) send();
-      await sender.room();
-    },
-    flush: async (): Promise<void> => {
-      send();
-      await sender.flush();
-    },
-  };
 }
 
 /** The partition of a place: where an index has more buckets than there are partitions, none is in two. */
