@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { Redis } from 'ioredis';
+import { cutoverKey } from '../../src/redis/keys.ts';
 import { startBridge, type TestBridge, type TestOrganization } from '../support/bridge.ts';
 import { createClient, type Client } from '../support/client.ts';
 import { startRedis, type RedisProcess } from '../support/redis.ts';
@@ -63,6 +64,22 @@ describe('a store that is full', () => {
       expect((await player.request('GET', '/api/profile/')).status).toBe(200);
       const ready = await player.request('GET', '/readyz');
       expect([ready.status, ready.body]).toEqual([200, { status: 'degraded', degraded: ['store-full'] }]);
+    } finally {
+      await bridge.store.config('SET', 'maxmemory', '0');
+    }
+  });
+
+  test('keeps no instance from starting, nor from ending in good order', async () => {
+    const { redisUrl, keyPrefix } = bridge.config;
+    const instances = () => bridge.store.hkeys(cutoverKey(keyPrefix));
+    const before = await instances();
+    await bridge.store.config('SET', 'maxmemory', '1mb');
+    try {
+      const other = await startBridge({ redisUrl, keyPrefix });
+      expect((await createClient(other.url).request('GET', '/readyz')).status).toBe(200);
+      expect(await instances()).toHaveLength(before.length + 2);
+      await other.close();
+      expect(await instances()).toEqual(before);
     } finally {
       await bridge.store.config('SET', 'maxmemory', '0');
     }

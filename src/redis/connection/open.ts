@@ -4,7 +4,7 @@ import type { Log } from '../../log.ts';
 import type { RedisClient } from './client.ts';
 import { closeRedis, connectRedis, type ConnectOptions } from './connect.ts';
 import { openEmbedded } from './embedded.ts';
-import { layoutFault, readLayout, recordLayout } from '../layout.ts';
+import { layoutFault, readLayout } from '../layout.ts';
 import { checkPermissions } from './permissions.ts';
 import { waitForReplicas } from './script-loader.ts';
 
@@ -30,7 +30,6 @@ export async function openStore(
   log: Log,
 ): Promise<{ store: RedisClient; redisUrl: string }> {
   const opened = await connect(config, releasers, { log, ...config.redisTimeouts });
-  await recordLayout(opened.store, config.keyPrefix);
   watchLayout(opened.store, config.keyPrefix, releasers, log);
   return opened;
 }

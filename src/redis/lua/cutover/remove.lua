@@ -1,4 +1,4 @@
-#!lua
+#!lua flags=allow-oom
 -- @key any
 -- @include cutover
 -- Removes the registration of an instance.
