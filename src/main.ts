@@ -1,5 +1,6 @@
 import cluster from 'node:cluster';
 import { assemble, assembleWorker, type Bridge } from './assemble.ts';
+import { describeError } from './cli/command-line.ts';
 import { ConfigError, readConfig, type Config } from './config.ts';
 import { readContractPolicy } from './deprecation/policy/contract-policy.ts';
 import { checkPolicy, layerPolicy } from './deprecation/policy/policy.ts';
@@ -50,8 +51,6 @@ function readConfigurationOrExit(): Config {
 }
 
 main().catch((error: unknown) => {
-  process.stderr.write(
-    `Profile Bridge could not start: ${error instanceof Error ? error.message : String(error)}\n`,
-  );
+  process.stderr.write(`Profile Bridge could not start: ${describeError(error)}\n`);
   process.exit(1);
 });

@@ -201,6 +201,16 @@ describe('an error at start is one plain line with the remedy', () => {
     expect([code, said.includes('    at ')]).toEqual([expected, false]);
   });
 
+  test('a Redis that takes no writes', async () => {
+    const redis = await startRedis(['--min-replicas-to-write', '1']);
+    undo.push(redis.stop);
+    const { code, said } = await runToEnd({ REDIS_URL: redis.url, DATA_DIR: newFolder() });
+    expect([code, said]).toEqual([
+      1,
+      expect.stringMatching(/start: Redis has too few replicas \(NOREPLICAS .*\): start them/),
+    ]);
+  });
+
   test('a Redis that may evict keys, unless ALLOW_EVICTION is set', async () => {
     const redis = await startRedis(['--maxmemory', '50mb', '--maxmemory-policy', 'allkeys-lru']);
     undo.push(redis.stop);
