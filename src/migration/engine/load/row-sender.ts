@@ -19,16 +19,18 @@ export function createRowSender(send: (organization: Organization, rows: string)
   const sendRowsOf = (organization: Organization): void => {
     const own = waiting.get(organization);
     if (own === undefined) return;
+    // What waits for the answer must not hold the rows: it would cost more to collect than all else.
+    const { rows, length } = own;
     waiting.delete(organization);
-    allWaiting -= own.length;
-    unanswered += own.length;
-    const answer = send(organization, JSON.stringify(own.rows))
+    allWaiting -= length;
+    unanswered += length;
+    const answer = send(organization, JSON.stringify(rows))
       .catch((error: unknown) => {
         failure ??= { error };
       })
       .finally(() => {
         calls.delete(answer);
-        unanswered -= own.length;
+        unanswered -= length;
       });
     calls.add(answer);
   };
