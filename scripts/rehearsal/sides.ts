@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { compare } from '../../src/cutover/compare/compare.ts';
+import { compare, toShown, type Shown } from '../../src/cutover/compare/compare.ts';
 import { authorityOf, type Authority, type Mode } from '../../src/cutover/modes.ts';
 import { toGetView } from '../../src/contract/views.ts';
 import { readOwnProfile } from '../../src/redis/profiles.ts';
@@ -57,7 +57,7 @@ export function createSides({ store, keyPrefix, legacy, clients, publicUrl }: Si
     const deadline = performance.now() + mostOnTheWayMs;
     for (;;) {
       const here = await readHere(client);
-      const there = legacy.organization.read(client.userId);
+      const there = toShown(legacy.organization.read(client.userId)) as Shown;
       const fields = await compare({ store, base, fileUrl }, there, here);
       if (fields.length === 0) return [];
       if (performance.now() > deadline) return [`${client.userId}: ${fields.join(', ')}`];

@@ -110,16 +110,18 @@ async function adoptOnce(
     return shown ?? 'absent';
   }
   const normalized = (name: string): string => normalizedName(name, drawn.comparison);
-  const name = text(shown.username);
-  const { avatar } = shown;
-  const [datasourceId, objectDefinitionId] = [text(avatar?.datasourceId), text(avatar?.objectDefinitionId)];
+  const {
+    username: name,
+    'avatar.datasourceId': datasourceId,
+    'avatar.objectDefinitionId': objectDefinitionId,
+  } = shown;
   const profile = {
     name,
     normalizedName: name && normalized(name),
-    picture: text(shown.profilePictureUrl),
+    picture: shown.profilePictureUrl,
     avatar: datasourceId && objectDefinitionId && encodeReference({ datasourceId, objectDefinitionId }),
-    avatarUrl: text(avatar?.url),
-    wallet: text(shown.evmLinkedWalletAddress),
+    avatarUrl: shown['avatar.url'],
+    wallet: shown.evmLinkedWalletAddress,
   };
   const { index, number, time, username } = drawn;
   return await storeAdopted(
@@ -179,9 +181,4 @@ export async function readFromLegacy(
   } catch {
     return 'unreadable';
   }
-}
-
-/** False for what is unset: empty and absent are the same (compare/compare.ts). */
-function text(value: unknown): string | false {
-  return typeof value === 'string' && value !== '' ? value : false;
 }

@@ -1,9 +1,9 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { ChangedProfile } from '../../contract/types.gen.ts';
+import type { ChangedProfile, Profile } from '../../contract/types.gen.ts';
 import { isStoreUnavailable } from '../../redis/connection/connect.ts';
 import { script } from '../../redis/connection/script-loader.ts';
 import { isOutdated } from '../../redis/changes.ts';
-import { differingFields, type Shown } from '../compare/compare.ts';
+import { differingFields, toShown, type ComparedField, type Shown } from '../compare/compare.ts';
 import type { ForwardedChange, Credentials } from '../forward/calls.ts';
 import { readJson } from '../forward/content.ts';
 import type { Admission } from '../switch/instance.ts';
@@ -90,17 +90,14 @@ export async function markProfileChange(
   };
 }
 
-/** Whether a read shows the profile that a PUT answered with (contract 2.2). */
+/** What the answer to a PUT (contract 2.2) does not say. */
+const unsaid = new Set<ComparedField>(['avatar.url', 'evmLinkedWalletAddress']);
+
+/** Whether a read shows the profile that a PUT answered with. */
 function shows(shown: Shown, answer: unknown): boolean {
   if (typeof answer !== 'object' || answer === null) return false;
-  const { username, profilePictureUrl, avatarObjectDefinitionId } = answer as ChangedProfile;
-  const { datasourceId, objectDefinitionId } = avatarObjectDefinitionId ?? {};
-  const { evmLinkedWalletAddress: _wallet, avatar, ...rest } = shown ?? {};
-  const { url: _url, ...reference } = avatar ?? {};
-  return (
-    differingFields(
-      { ...rest, avatar: reference } as Shown,
-      { username, profilePictureUrl, avatar: { datasourceId, objectDefinitionId } } as unknown as Shown,
-    ).length === 0
-  );
+  const { avatarObjectDefinitionId: avatar, ...rest } = answer as ChangedProfile;
+  const answered = toShown({ ...rest, avatar } as Profile);
+  if (answered === 'unreadable') return false;
+  return differingFields(answered, shown).every((field) => unsaid.has(field));
 }

@@ -6,9 +6,8 @@ import { profileKey } from '../../redis/keys.ts';
 import { readJson } from '../forward/content.ts';
 import type { LegacyResponse } from '../forward/legacy.ts';
 
-/** What can differ between a profile there and here; `profile` if only one side has one. */
-export const comparedFields = [
-  'profile',
+/** The fields of a profile in the contract's shape (2.1), by their paths. */
+const profileFields = [
   'username',
   'profilePictureUrl',
   'avatar.url',
@@ -17,10 +16,32 @@ export const comparedFields = [
   'evmLinkedWalletAddress',
 ] as const;
 
+/** What can differ between a profile there and here; `profile` if only one side has one. */
+export const comparedFields = ['profile', ...profileFields] as const;
+
 export type ComparedField = (typeof comparedFields)[number];
 
-/** A profile in the contract's shape (2.1); undefined if the user has none. */
-export type Shown = Profile | undefined;
+/** A profile by its fields, those that are set; undefined if the user has none. */
+export type Shown = Partial<Record<(typeof profileFields)[number], string>> | undefined;
+
+/**
+ * A profile in the contract's shape by its fields. Null and empty are as unset as absent, whichever way a service says
+ * so, and a number stands for its digits. `unreadable`: something is of another type, so that it is no profile.
+ */
+export function toShown(profile: Profile | undefined): Shown | 'unreadable' {
+  if (profile === undefined) return undefined;
+  const avatar: unknown = profile.avatar || {};
+  if (typeof avatar !== 'object') return 'unreadable';
+  const values: Record<string, unknown> = { ...profile };
+  for (const [name, value] of Object.entries(avatar as object)) values[`avatar.${name}`] = value;
+  const shown: Shown = {};
+  for (const field of profileFields) {
+    const value = values[field] ?? '';
+    if (typeof value !== 'string' && typeof value !== 'number') return 'unreadable';
+    if (value !== '') shown[field] = String(value);
+  }
+  return shown;
+}
 
 /** `unreadable`: no profile. `body` is undefined if it was too long or broke off. */
 export async function shownByLegacy(
@@ -30,7 +51,7 @@ export async function shownByLegacy(
   if (status === 404) return undefined;
   const value = status === 200 ? await readJson({ headers }, body) : undefined;
   const isObject = typeof value === 'object' && value !== null && !Array.isArray(value);
-  return isObject ? value : 'unreadable';
+  return isObject ? toShown(value) : 'unreadable';
 }
 
 /** In which fields a profile as the legacy service shows it differs from the one stored here, as GET would show it. */
@@ -40,32 +61,18 @@ export async function compare(
   here: Exclude<ReadOutcome, { kind: 'unknown' }>,
 ): Promise<ComparedField[]> {
   const profile = here.kind === 'profile' ? here.profile : undefined;
-  const view = profile && toGetView(profile, fileUrl);
-  const fields = differingFields(legacy, view);
+  const fields = differingFields(legacy, toShown(profile && toGetView(profile, fileUrl)) as Shown);
   const { userId } = here.caller;
-  const isCopy = fields.includes('profilePictureUrl') && profile?.pictureFile !== undefined;
-  if (!isCopy || userId === undefined) return fields;
+  if (!fields.includes('profilePictureUrl') || profile?.pictureFile === undefined || userId === undefined) {
+    return fields;
+  }
+  // Of a picture that was copied here, the legacy service still shows the URL that it was copied from.
   const copiedFrom = await store.hget(profileKey(base, userId), 'po');
-  return differingFields(legacy, view, copiedFrom ?? undefined);
+  return fields.filter((field) => field !== 'profilePictureUrl' || copiedFrom !== legacy?.[field]);
 }
 
-/** The fields in which two profiles differ. `copiedFrom`: the URL that the picture here was copied from, if it was. */
-export function differingFields(legacy: Shown, here: Shown, copiedFrom?: string): ComparedField[] {
-  if ((legacy === undefined) !== (here === undefined)) return ['profile'];
-  return comparedFields.filter((field) => {
-    const [there, stored] = [valueOf(legacy, field), valueOf(here, field)];
-    // Of a picture that was copied here, the legacy service still shows the URL that it was copied from.
-    const isCopy = field === 'profilePictureUrl' && stored !== '' && there === copiedFrom;
-    return there !== stored && !isCopy;
-  });
-}
-
-/** Empty for what is unset: absent, null or empty, whichever way a service says so. */
-function valueOf(profile: Shown, field: ComparedField): string {
-  if (field === 'profile') return '';
-  const [name, part] = field.split('.') as [keyof Profile, string?];
-  const value: unknown = profile?.[name];
-  const inner = part === undefined ? value : (value as Record<string, unknown> | null | undefined)?.[part];
-  if (inner === undefined || inner === null) return '';
-  return typeof inner === 'string' ? inner : JSON.stringify(inner);
+/** The fields in which two profiles differ. */
+export function differingFields(legacy: Shown, here: Shown): ComparedField[] {
+  if (legacy === undefined || here === undefined) return legacy === here ? [] : ['profile'];
+  return profileFields.filter((field) => legacy[field] !== here[field]);
 }

@@ -16,7 +16,7 @@ import {
   unsettledKey,
 } from '../../../src/redis/keys.ts';
 import { setWallet } from '../../../src/redis/operator/profile-data.ts';
-import type { LegacyOrganization } from '../../legacy/organization.ts';
+import type { LegacyOrganization, LegacyProfile } from '../../legacy/organization.ts';
 import { openTestStore } from '../../support/store.ts';
 import { readComparisons } from '../../../src/cutover/compare/summary.ts';
 import { until } from '../../support/until.ts';
@@ -221,6 +221,24 @@ test('a profile that differs in a read is repaired, and is on record as differin
   await untilStored(({ u }) => u === 'Changed elsewhere');
   const { store } = here.bridge;
   await until(async () => !(await store.hexists(differingUsersKey(here.organization.base), userId)));
+});
+
+test('a number that the legacy service shows in place of a text is stored as its digits', async () => {
+  const avatar = { url: 'https://legacy/1.png', datasourceId: 1, objectDefinitionId: 2 };
+  there.save(userId, { username: 4711, avatar } as unknown as LegacyProfile);
+  await get();
+  expect(await untilStored(({ u }) => u !== undefined)).toMatchObject({ u: '4711', ar: '1\n2' });
+});
+
+test('a profile with a field that is no text is not brought over', async () => {
+  await put({ username: `Kept ${userId}` });
+  await untilStored(({ u }) => u !== undefined);
+  const unreadable = () => here.bridge.store.hget(comparisonsKey(here.organization.base), 'unreadable');
+  const before = await unreadable();
+  there.save(userId, { username: { first: 'Ada' } } as unknown as LegacyProfile);
+  await get();
+  await until(async () => (await unreadable()) !== before);
+  expect((await stored())['u']).toBe(`Kept ${userId}`);
 });
 
 describe('the mark that a killed instance leaves of a change', () => {

@@ -14,7 +14,7 @@
 local user, number, drawn_at, settles = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3]), ARGV[4]
 -- The current username as the caller saw it, '' for none, and normalized.
 local from, normalized_from = ARGV[5], ARGV[6]
--- {name, normalizedName, picture, avatar, avatarUrl, wallet}, false if unset.
+-- {name, normalizedName, picture, avatar, avatarUrl, wallet}, absent if unset.
 local shown = cjson.decode(ARGV[7])
 local refused = names_refused()
 if refused then return refused end
