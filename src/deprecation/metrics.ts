@@ -29,8 +29,9 @@ export interface MetricsText {
   contentType: string;
 }
 
-type Values = number | Readonly<Record<string, number>>;
-/** A value, or one for each value of the label; undefined while there is none. */
+/** A value, or one for each value of the label. */
+export type Values = number | Readonly<Record<string, number>>;
+/** Undefined while there is none. */
 type Reading = () => Values | undefined | Promise<Values>;
 
 interface GaugeOptions {
