@@ -10,7 +10,7 @@ export function addAudit(program: AdminCommand): void {
   program
     .command('audit')
     .description('list changes of the denylist and the renames they caused, oldest first')
-    .addOption(organizationOption())
+    .requiredOption(...organizationOption)
     .examples('audit --org acme', 'audit --org acme --json')
     .runs(showAudit);
 }

@@ -2,7 +2,7 @@ import { fsck, type Counts, type Fault } from '../../redis/fsck/fsck.ts';
 import { adminCommand } from '../command-line.ts';
 import type { AdminCommand } from './command.ts';
 import { problem, UnknownOrganizationError, type AdminContext, type Report } from './context.ts';
-import { idOption } from './options.ts';
+import { onlyOrganization } from './options.ts';
 import { counted } from '../../lib/numbers.ts';
 import { printable } from '../../lib/system/terminal.ts';
 
@@ -19,7 +19,7 @@ export function addFsck(program: AdminCommand): void {
     .description(
       'check that username index, profiles, denylist, API keys and references agree, while the service runs; exit 1 if faults remain',
     )
-    .addOption(idOption('--org <organization>', 'only this organization'))
+    .option(...onlyOrganization)
     .option('--repair', 'repair every fault that has only one possible repair')
     .examples('fsck', 'fsck --org acme --repair', 'fsck --json')
     .runs(check);

@@ -11,7 +11,7 @@ import { table } from '../../lib/system/terminal.ts';
 import { adminCommand, parseId } from '../command-line.ts';
 import type { AdminCommand } from './command.ts';
 import { done, problem, type AdminContext, type Report } from './context.ts';
-import { idOption, organizationOption, parseFutureInstant } from './options.ts';
+import { organizationOption, parseFutureInstant } from './options.ts';
 
 interface CreateOptions {
   org: string;
@@ -30,7 +30,7 @@ export function addKey(program: AdminCommand): void {
   group
     .command('create')
     .description('create an API key and print it; it cannot be shown again')
-    .addOption(organizationOption())
+    .requiredOption(...organizationOption)
     .addOption(
       new Option(
         '--role <role>',
@@ -39,8 +39,8 @@ export function addKey(program: AdminCommand): void {
         .choices(['player', 'admin'])
         .makeOptionMandatory(),
     )
-    .addOption(idOption('--user <user>', 'the user the key acts for'))
-    .addOption(idOption('--client <label>', 'what uses the key, such as ios-4.2, for reports'))
+    .option('--user <user>', 'the user the key acts for', parseId)
+    .option('--client <label>', 'what uses the key, such as ios-4.2, for reports', parseId)
     .option('--expires <time>', 'when the key expires, ISO 8601', parseFutureInstant)
     .examples(
       'key create --org acme --role player --user u-1 --client ios-4.2',
@@ -50,14 +50,14 @@ export function addKey(program: AdminCommand): void {
   group
     .command('list')
     .description('list the API keys of an organization, by their public ids')
-    .addOption(organizationOption())
+    .requiredOption(...organizationOption)
     .examples('key list --org acme', 'key list --org acme --json')
     .runs(listKeys);
   group
     .command('revoke')
     .description('revoke an API key; the next request with it is refused')
     .argument('<key-id>', 'public id, as shown by key list', parseId)
-    .addOption(organizationOption())
+    .requiredOption(...organizationOption)
     .examples('key revoke --org acme k_0123456789abcdef')
     .runs(revokeKey);
 }
@@ -69,13 +69,9 @@ async function createKey(
   const { store, base } = await context.existingOrganization(org);
   const key = { role, userId: user, client, expiresAt: expires };
   const { apiKey, keyId } = await createApiKey(store, base, key);
-  const notes = [
-    `Key ${keyId}. The key itself is not stored and cannot be shown again.`,
-    ...(role === 'player' && user === undefined
-      ? ['It acts for no user, so profile requests with it are refused: create one with --user.']
-      : []),
-  ];
-  return done({ apiKey, keyId }, `${apiKey}\n\n${notes.join('\n')}`);
+  const text = `${apiKey}\n\nKey ${keyId}. The key itself is not stored and cannot be shown again.`;
+  const note = '\nIt acts for no user, so profile requests with it are refused: create one with --user.';
+  return done({ apiKey, keyId }, role === 'player' && user === undefined ? text + note : text);
 }
 
 async function listKeys(context: AdminContext, { org }: { org: string }): Promise<Report> {
@@ -89,16 +85,17 @@ async function listKeys(context: AdminContext, { org }: { org: string }): Promis
 }
 
 function describeKey({ keyId, role, userId, client, createdAt, expiresAt, revokedAt }: ApiKeyRecord) {
-  const expired = expiresAt !== undefined && expiresAt <= Date.now();
+  const isExpired = expiresAt !== undefined && expiresAt <= Date.now();
+  const instant = (ms: number | undefined) => (ms === undefined ? undefined : formatInstant(ms));
   return {
     keyId,
     role,
     userId,
     client,
     createdAt: formatInstant(createdAt),
-    expiresAt: expiresAt === undefined ? undefined : formatInstant(expiresAt),
-    revokedAt: revokedAt === undefined ? undefined : formatInstant(revokedAt),
-    state: revokedAt !== undefined ? 'revoked' : expired ? 'expired' : 'active',
+    expiresAt: instant(expiresAt),
+    revokedAt: instant(revokedAt),
+    state: revokedAt !== undefined ? 'revoked' : isExpired ? 'expired' : 'active',
   };
 }
 

@@ -1,4 +1,4 @@
-import { InvalidArgumentError, Option } from 'commander';
+import { InvalidArgumentError } from 'commander';
 import { walletForm } from '../../domain/profile.ts';
 import { parseInstant, type Parsed } from '../../lib/iso8601.ts';
 import { parseId } from '../command-line.ts';
@@ -44,15 +44,6 @@ export function repeatable<Value>(
   return (text, before = []) => [...before, parse(text)];
 }
 
-/** `--org`, which must be given. */
-export function organizationOption(): Option {
-  return requiredId('--org <organization>', 'organization id');
-}
-
-export function requiredId(flags: string, description: string): Option {
-  return idOption(flags, description).makeOptionMandatory();
-}
-
-export function idOption(flags: string, description: string): Option {
-  return new Option(flags, description).argParser(parseId);
-}
+/** `--org`, of commands on one organization, and of those that are on all without it. */
+export const organizationOption = ['--org <organization>', 'organization id', parseId] as const;
+export const onlyOrganization = ['--org <organization>', 'only this organization', parseId] as const;

@@ -1,8 +1,9 @@
 import { encodeReference } from '../../domain/profile.ts';
 import { addToCollection, setObject, setWallet } from '../../redis/operator/profile-data.ts';
+import { parseId } from '../command-line.ts';
 import type { AdminCommand } from './command.ts';
-import { done, type AdminContext, type Report } from './context.ts';
-import { organizationOption, parseHttpUrl, parseWallet, requiredId } from './options.ts';
+import { done } from './context.ts';
+import { organizationOption, parseHttpUrl, parseWallet } from './options.ts';
 
 /*
  * What profiles show or refer to, and players cannot change: the catalogue of objects, the users' collections, and
@@ -25,23 +26,18 @@ export function addObject(program: AdminCommand): void {
     .examples(example)
     .command('set')
     .description("set an object's image URL; profiles that refer to the object show it at once")
-    .addOption(organizationOption())
-    .addOption(requiredId('--datasource <id>', 'datasource id'))
-    .addOption(requiredId('--object <id>', 'object definition id'))
+    .requiredOption(...organizationOption)
+    .requiredOption('--datasource <id>', 'datasource id', parseId)
+    .requiredOption('--object <id>', 'object definition id', parseId)
     .requiredOption('--url <url>', 'http or https URL of the image', parseHttpUrl)
     .examples(example)
-    .runs(runSetObject);
-}
-
-async function runSetObject(
-  context: AdminContext,
-  { org, datasource, object, url }: ObjectOptions & { url: string },
-): Promise<Report> {
-  const { store, base } = await context.existingOrganization(org);
-  const reference = { datasourceId: datasource, objectDefinitionId: object };
-  await setObject(store, base, encodeReference(reference), url);
-  const text = `Object ${object} of ${datasource} has the URL ${url}.`;
-  return done({ organizationId: org, ...reference, url }, text);
+    .runs(async (context, { org, datasource, object, url }: ObjectOptions & { url: string }) => {
+      const { store, base } = await context.existingOrganization(org);
+      const reference = { datasourceId: datasource, objectDefinitionId: object };
+      await setObject(store, base, encodeReference(reference), url);
+      const text = `Object ${object} of ${datasource} has the URL ${url}.`;
+      return done({ organizationId: org, ...reference, url }, text);
+    });
 }
 
 /** `admin collection …`: what users own. */
@@ -53,25 +49,19 @@ export function addCollection(program: AdminCommand): void {
     .examples(example)
     .command('add')
     .description("add an object to a user's collection")
-    .addOption(organizationOption())
-    .addOption(requiredId('--user <user>', 'user id'))
-    .addOption(requiredId('--datasource <id>', 'datasource id'))
-    .addOption(requiredId('--object <id>', 'object definition id'))
+    .requiredOption(...organizationOption)
+    .requiredOption('--user <user>', 'user id', parseId)
+    .requiredOption('--datasource <id>', 'datasource id', parseId)
+    .requiredOption('--object <id>', 'object definition id', parseId)
     .examples(example)
-    .runs(runAddToCollection);
-}
-
-async function runAddToCollection(
-  context: AdminContext,
-  { org, user, datasource, object }: ObjectOptions & { user: string },
-): Promise<Report> {
-  const { store, base } = await context.existingOrganization(org);
-  const reference = { datasourceId: datasource, objectDefinitionId: object };
-  const outcome = await addToCollection(store, base, user, encodeReference(reference));
-  return done(
-    { organizationId: org, userId: user, ...reference },
-    `${user} ${outcome === 'present' ? 'already had' : 'now has'} object ${object} of ${datasource}.`,
-  );
+    .runs(async (context, { org, user, datasource, object }: ObjectOptions & { user: string }) => {
+      const { store, base } = await context.existingOrganization(org);
+      const reference = { datasourceId: datasource, objectDefinitionId: object };
+      const outcome = await addToCollection(store, base, user, encodeReference(reference));
+      const has = outcome === 'present' ? 'already had' : 'now has';
+      const text = `${user} ${has} object ${object} of ${datasource}.`;
+      return done({ organizationId: org, userId: user, ...reference }, text);
+    });
 }
 
 interface WalletOptions {
@@ -90,22 +80,15 @@ export function addWallet(program: AdminCommand): void {
     .examples(example)
     .command('set')
     .description("link a wallet to a user's profile; only a verified one is shown")
-    .addOption(organizationOption())
-    .addOption(requiredId('--user <user>', 'user id'))
+    .requiredOption(...organizationOption)
+    .requiredOption('--user <user>', 'user id', parseId)
     .requiredOption('--address <address>', '0x and 40 hexadecimal digits', parseWallet)
     .option('--unverified', 'the user has not proved ownership of the wallet')
     .examples(example, `${example} --unverified`)
-    .runs(runSetWallet);
-}
-
-async function runSetWallet(
-  context: AdminContext,
-  { org, user, address, unverified = false }: WalletOptions,
-): Promise<Report> {
-  const { store, base } = await context.existingOrganization(org);
-  await setWallet(store, base, user, address, unverified ? 'wu' : 'w');
-  return done(
-    { organizationId: org, userId: user, address, verified: !unverified },
-    `${user} has the ${unverified ? 'unverified' : 'verified'} wallet ${address}.`,
-  );
+    .runs(async (context, { org, user, address, unverified = false }: WalletOptions) => {
+      const { store, base } = await context.existingOrganization(org);
+      await setWallet(store, base, user, address, unverified ? 'wu' : 'w');
+      const text = `${user} has the ${unverified ? 'unverified' : 'verified'} wallet ${address}.`;
+      return done({ organizationId: org, userId: user, address, verified: !unverified }, text);
+    });
 }

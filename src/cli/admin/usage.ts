@@ -4,10 +4,10 @@ import { retireCheck, retireCheckLines } from '../../deprecation/reports/retire-
 import { reportUsage } from '../../deprecation/reports/report.ts';
 import { reportCsv, reportLines } from '../../deprecation/reports/report-text.ts';
 import { groups, readUsageQuery } from '../../deprecation/reports/usage-query.ts';
-import { wholeNumber } from '../command-line.ts';
+import { parseId, wholeNumber } from '../command-line.ts';
 import type { AdminCommand } from './command.ts';
 import { done, problem, type AdminContext, type Report } from './context.ts';
-import { idOption, parseTime } from './options.ts';
+import { parseTime } from './options.ts';
 
 interface UsageOptions {
   from?: string;
@@ -24,7 +24,7 @@ export function addUsage(program: AdminCommand): void {
     .description('show who calls which operations, how often, and who has gone quiet')
     .option('--from <day>', 'first day, ISO 8601, UTC (default: 29 days before the last day)', checkTime)
     .option('--to <day>', 'last day (default: today)', checkTime)
-    .addOption(idOption('--org <organization>', 'only this organization (default: all)'))
+    .option('--org <organization>', 'only this organization (default: all)', parseId)
     .option('--group <groups>', `one or more of ${groups.join(', ')}, separated by commas`, 'client')
     .addOption(new Option('--csv', 'print CSV, for spreadsheets').conflicts('json'))
     .examples(
@@ -41,7 +41,7 @@ export function addUsage(program: AdminCommand): void {
     .description(
       'check whether the API can be retired: exit code 0 if no client called and all of that time was measured, else 1',
     )
-    .addOption(idOption('--org <organization>', 'only for this organization (default: all)'))
+    .option('--org <organization>', 'only for this organization (default: all)', parseId)
     .option('--days <n>', `how many days back to check, 1 to ${ledgerDays}`, wholeNumber(1, ledgerDays), 30)
     .examples(
       'usage retire-check',

@@ -1,4 +1,3 @@
-import { Option } from 'commander';
 import type { SetAsideChange } from '../../../cutover/replay/queue/changes.ts';
 import { createReplayQueue, type ReplayQueue } from '../../../cutover/replay/queue/queue.ts';
 import { readCutover } from '../../../cutover/switch/registry.ts';
@@ -7,7 +6,7 @@ import { counted } from '../../../lib/numbers.ts';
 import { adminCommand } from '../../command-line.ts';
 import type { AdminCommand } from '../command.ts';
 import { done, problem, type AdminContext, type Report } from '../context.ts';
-import { idOption } from '../options.ts';
+import { onlyOrganization } from '../options.ts';
 
 interface AsideOptions {
   org?: string;
@@ -22,11 +21,10 @@ export function addAside(cutover: AdminCommand): void {
       'decide about changes that were accepted here and refused by the legacy service; until each is retried or dropped, the mode cannot go back to mirror',
     )
     .examples('cutover aside list', 'cutover aside retry --all');
-  const organization = () => idOption('--org <organization>', 'only this organization');
   group
     .command('list')
     .description('list each change with the reason; values are not shown')
-    .addOption(organization())
+    .option(...onlyOrganization)
     .examples('cutover aside list', 'cutover aside list --org acme --json')
     .runs(listAside);
   for (const [act, description] of [
@@ -40,8 +38,8 @@ export function addAside(cutover: AdminCommand): void {
       .command(act)
       .description(description)
       .argument('[id...]', 'ids of changes, as the list shows them')
-      .addOption(organization())
-      .addOption(new Option('--all', 'all changes that are set aside'))
+      .option(...onlyOrganization)
+      .option('--all', 'all changes that are set aside')
       .examples(
         `cutover aside ${act} 1767225600000-0 --org acme`,
         `cutover aside ${act} --all --org acme`,
