@@ -8,7 +8,7 @@ export type Cell = string | null;
 export type Columns = readonly (string | undefined)[];
 
 /** The cells as an object, by the names of their columns. */
-export function rowOf(cells: readonly Cell[], columns: Columns): Fields {
+export function objectOf(cells: readonly Cell[], columns: Columns): Fields {
   const row: Fields = {};
   for (const [at, name] of columns.entries()) if (name !== undefined) row[name] = cells[at];
   return row;
@@ -25,7 +25,7 @@ const nothing = new InvalidValue('has no fields');
 const unusual = new InvalidValue('has to be read as an object');
 
 /**
- * Reads cells as the shape reads `rowOf` them, at half the cost. What the shape may refuse is an InvalidValue: only the
+ * Reads cells as the shape reads `objectOf` them, at half the cost. What the shape may refuse is an InvalidValue: only the
  * shape knows the reason.
  */
 export function createCellReader(

@@ -1,5 +1,5 @@
 import { settingsFaults } from '../../domain/settings.ts';
-import { createCellReader, rowOf, type Cell, type Columns } from './cells.ts';
+import { createCellReader, objectOf, type Cell, type Columns } from './cells.ts';
 import { shapes, type Entity, type RecordOf } from './records.ts';
 import { organizationSettings } from './stored.ts';
 import { unknownIn, type Fields, type Shape } from './shapes.ts';
@@ -31,7 +31,7 @@ export function createRowParser<E extends Entity>(
   const read = createCellReader(shapes[entity], columns);
   return (cells) => {
     const record = read(cells);
-    if (record instanceof InvalidValue) return parseRecord(entity, rowOf(cells, columns));
+    if (record instanceof InvalidValue) return parseRecord(entity, objectOf(cells, columns));
     return finishRecord(entity, record, []);
   };
 }

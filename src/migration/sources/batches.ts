@@ -1,4 +1,4 @@
-import { rowOf, type Cell, type Columns } from '../records/cells.ts';
+import { objectOf, type Cell, type Columns } from '../records/cells.ts';
 import { createRowParser, namesIn, parseRecord, type Parsed } from '../records/parse.ts';
 import type { Entity } from '../records/records.ts';
 import type { Fields } from '../records/shapes.ts';
@@ -22,7 +22,7 @@ export function objectRows(entity: Entity): RowForm<Fields> {
 
 /** Rows of cells, one for each column. */
 export function cellRows(entity: Entity, columns: Columns): RowForm<readonly Cell[]> {
-  return { parse: createRowParser(entity, columns), toObject: (cells) => rowOf(cells, columns) };
+  return { parse: createRowParser(entity, columns), toObject: (cells) => objectOf(cells, columns) };
 }
 
 /** Rows on their way into a batch. */

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
-import { rowOf } from '../../../src/migration/records/cells.ts';
+import { objectOf } from '../../../src/migration/records/cells.ts';
 import {
   createRowParser,
   fieldNames,
@@ -470,7 +470,7 @@ test.each(entityNames)('a row of cells of %s is read as the object that it stand
     fc.property(rows, ([columns, given]) => {
       const parseRow = createRowParser(entity, columns);
       for (const cells of given) {
-        const parsed = parseRecord(entity, rowOf(cells, columns));
+        const parsed = parseRecord(entity, objectOf(cells, columns));
         expect(parseRow(cells)).toStrictEqual(parsed);
         if (parsed.ok) records += 1;
       }
