@@ -1,13 +1,14 @@
 import { type ChildProcess, type ChildProcessByStdio, spawn } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { once } from 'node:events';
-import { accessSync, constants, lstatSync, mkdirSync, readFileSync } from 'node:fs';
+import { lstatSync, mkdirSync, readFileSync, realpathSync, rmSync, writeFileSync } from 'node:fs';
 import { connect } from 'node:net';
 import { join, resolve } from 'node:path';
 import type { Readable, Writable } from 'node:stream';
 import { setTimeout as pause } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { makeFolder } from '../../lib/files/make-directory.ts';
+import { attemptWrite } from '../../lib/files/text-file.ts';
 import type { Log } from '../../log.ts';
 import { infoField } from './client.ts';
 
@@ -32,6 +33,7 @@ export async function openEmbedded({ dataDir, log, joins = false }: EmbeddedOpti
   const deadline = Date.now() + (joins ? 30_000 : 4000);
   for (;;) {
     if (joins && (await answers(place.socket))) return { url: place.url, close: async () => {} };
+    tryToWrite(place);
     const server = await startServer(place, closing.signal);
     if (server !== 'locked') {
       const supervised = supervise(place, server, closing, log);
@@ -45,7 +47,7 @@ export async function openEmbedded({ dataDir, log, joins = false }: EmbeddedOpti
       };
       return { url: place.url, close };
     }
-    if (Date.now() > deadline) throw new Error(inUse(place, dataDir));
+    if (Date.now() > deadline) throw new Error(inUse(place));
     await pause(100);
   }
 }
@@ -59,6 +61,7 @@ interface EmbeddedOptions {
 }
 
 interface Place {
+  dataDir: string;
   folder: string;
   socket: string;
   url: string;
@@ -71,19 +74,27 @@ interface Server {
 }
 
 function preparePlace(dataDir: string): Place {
-  const folder = join(resolve(dataDir), 'redis');
-  try {
-    makeFolder(folder, 0o700);
-    accessSync(folder, constants.W_OK);
-  } catch (error) {
-    const { code } = error as NodeJS.ErrnoException;
-    throw new Error(
-      `DATA_DIR ${resolve(dataDir)} cannot be written (${code}): let this user write there, or set DATA_DIR to a folder it may write`,
-      { cause: error },
-    );
-  }
+  const given = resolve(dataDir);
+  writing(given, () => makeFolder(join(given, 'redis'), 0o700));
+  // The same folder by any path, so that all find the same socket.
+  const folder = realpathSync(join(given, 'redis'));
   const socket = socketPath(folder);
-  return { folder, socket, url: `unix://${encodeURI(socket)}` };
+  return { dataDir: given, folder, socket, url: `unix://${encodeURI(socket)}` };
+}
+
+function writing(dataDir: string, work: () => void): void {
+  const remedy = 'let this user write there, or set DATA_DIR to a folder it may write';
+  attemptWrite(`DATA_DIR ${dataDir}`, remedy, work);
+}
+
+/** Without space, the server would start, and end with the first write. */
+function tryToWrite({ dataDir, folder }: Place): void {
+  const file = join(folder, `test-${process.pid}`);
+  try {
+    writing(dataDir, () => writeFileSync(file, Buffer.alloc(4096), { flush: true }));
+  } finally {
+    rmSync(file, { force: true });
+  }
 }
 
 /** In the data folder, unless its path is longer than the system allows for sockets. */
@@ -146,7 +157,8 @@ function supervise(place: Place, first: Server, closing: AbortController, log?: 
     for (let delay = 50; ; delay = Math.min(2 * delay, 2000)) {
       if (server !== undefined && server !== 'locked') {
         await server.exited;
-        if (!signal.aborted) log?.warn('the embedded Redis ended', { status: server.wrapper.exitCode });
+        const status = server.wrapper.exitCode;
+        if (!signal.aborted) log?.warn('the embedded Redis ended', { status, reason: whyEnded(place) });
         delay = 50;
       }
       await pause(delay, undefined, { ref: false, signal }).catch(() => {});
@@ -194,9 +206,18 @@ function ask(socket: string, command: string): Promise<string> {
   });
 }
 
-function inUse(place: Place, dataDir: string): string {
-  const owner = readFileSync(join(place.folder, 'lock'), 'utf8').trim();
-  return `DATA_DIR ${resolve(dataDir)} is in use by process ${owner}: stop that bridge or tool, or set DATA_DIR to another folder`;
+function inUse({ dataDir, folder }: Place): string {
+  const owner = readFileSync(join(folder, 'lock'), 'utf8').trim();
+  return `DATA_DIR ${dataDir} is in use by process ${owner}: stop that bridge or tool, or set DATA_DIR to another folder`;
+}
+
+function whyEnded(place: Place): string {
+  try {
+    tryToWrite(place);
+    return lastWords(place);
+  } catch (error) {
+    return String(error);
+  }
 }
 
 /** Why the server ended, according to its log. */

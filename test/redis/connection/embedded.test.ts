@@ -293,6 +293,16 @@ describe('a start that cannot succeed', () => {
     );
   });
 
+  test('because the disk is full is one plain line', async () => {
+    const dataDir = folder();
+    mkdirSync(join(dataDir, 'redis'), { recursive: true });
+    symlinkSync('/dev/full', join(dataDir, 'redis', `test-${process.pid}`));
+    await expect(openEmbedded({ dataDir })).rejects.toThrow(
+      /^DATA_DIR .* cannot be written \(ENOSPC, no space is left\): free some space, or/,
+    );
+    expect(readdirSync(join(dataDir, 'redis'))).toEqual([]);
+  });
+
   test('because the data is damaged reports what Redis logged', async () => {
     const dataDir = folder();
     const first = await openEmbedded({ dataDir });
@@ -321,7 +331,10 @@ test('a folder whose path is too long for a socket gets its socket elsewhere, st
   opened.push(() => rmSync(join(socket, '..'), { recursive: true, force: true }));
   expect(socket.length).toBeLessThan(100);
   expect(statSync(join(socket, '..')).mode & 0o777).toBe(0o700);
-  const tool = await openEmbedded({ dataDir, joins: true });
+  // By whichever path: a short one that leads to the same folder, too.
+  const link = folder('link');
+  symlinkSync(dataDir, link);
+  const tool = await openEmbedded({ dataDir: link, joins: true });
   expect(await pidOf(await open(tool.url))).toBe(await pidOf(await open(url)));
   chmodSync(join(socket, '..'), 0o755);
   await expect(openEmbedded({ dataDir, joins: true })).rejects.toThrow(
