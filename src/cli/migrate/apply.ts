@@ -43,7 +43,8 @@ export async function apply(environment: CliEnvironment, choice: ApplyChoice): P
       }),
     });
     const { issues } = context;
-    const { kind, assessment, pruning, pruned, pendingRenames, isFull } = applied;
+    const { kind, assessment, pruned, pendingRenames, isFull } = applied;
+    const { pruning } = assessment;
     const isWritten = kind === 'applied' || kind === 'interrupted';
     const figures = figuresOf(assessment.reading, context);
     const sum = sumOf(figures);
@@ -120,13 +121,13 @@ function describeCopied({ copied, failed }: Copied): string {
   return `${counted(copied, 'picture')} copied; not to be copied, and left with their URLs: ${number(failed)}.`;
 }
 
-function describePruned({ pruned, pruning }: Applied): string {
+function describePruned({ pruned, assessment: { pruning } }: Applied): string {
   const removed = `Removed because the source no longer has them: ${countRemoved(pruned ?? new Map())}.`;
   return [removed, ...describeSpared(pruning?.spared ?? new Map())].join('\n');
 }
 
 function errorOf(
-  { kind, assessment, pruning, pendingRenames }: Applied,
+  { kind, assessment, pendingRenames }: Applied,
   late: number,
   { issues }: MigrationContext,
 ): string {
@@ -136,7 +137,7 @@ function errorOf(
       : `interrupted with ${counted(pendingRenames, 'rename')} pending: run the same command again; it begins with that`;
   }
   if (kind === 'prune-refused') {
-    return `${pruning?.refusal ?? ''}, so nothing was written: check that the source is whole, then allow it with --prune-at-most N`;
+    return `${assessment.pruning?.refusal ?? ''}, so nothing was written: check that the source is whole, then allow it with --prune-at-most N`;
   }
   if (kind === 'refused') {
     const or = ', so nothing was written: correct the source, or use';

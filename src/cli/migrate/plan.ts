@@ -15,9 +15,9 @@ type PlanChoice = SourceChoice & SessionChoice & Parameters<typeof makePlan>[2];
 /** `migrate plan`: reads everything, writes nothing, and shows what an apply would do, and its problems. */
 export async function plan(environment: CliEnvironment, choice: PlanChoice): Promise<CommandResult> {
   return await withSource('plan', environment, choice, async (chosen, context) => {
-    const { assessment, pruning, changes } = await makePlan(chosen, context, choice);
+    const { assessment, changes } = await makePlan(chosen, context, choice);
     const { issues } = context;
-    const { reading } = assessment;
+    const { reading, pruning } = assessment;
     const figures = figuresOf(reading, context);
     const sum = sumOf(figures);
     return {

@@ -9,18 +9,18 @@ import {
 } from '../runs/runs.ts';
 import type { Scope } from '../sources/scope.ts';
 import { inBatches } from '../../lib/collections/batches.ts';
-import { entriesToWrite, type Assessment } from './read/assess.ts';
+import { assessSource, entriesToWrite, type Assessment } from './read/assess.ts';
 import type { Chosen } from './read/choose.ts';
 import type { MigrationContext } from './context.ts';
 import { FinalError, problems } from './issues.ts';
 import { createLoad } from './load/load.ts';
 import { rollBack, takeOver } from './load/unfinished.ts';
-import { assess, countPlanned } from './plan.ts';
+import { countPlanned } from './plan.ts';
 import { finished, nextRound, type RoundChoice } from './round.ts';
 import { createRoundKeeper } from './round-keeper.ts';
 import { migrateClaim } from './scripts.ts';
 import { createPacer } from './write/pacer.ts';
-import { prune, type Pruned, type PrunePlan } from './write/prune.ts';
+import { prune, type Pruned } from './write/prune.ts';
 import { completeRenames, makeRenames } from './write/renames.ts';
 import { writeEntries } from './write/write.ts';
 
@@ -32,7 +32,6 @@ export interface Applied {
   /** Whether all rows were read, rather than those that have changed. */
   isFull: boolean;
   assessment: Assessment;
-  pruning: PrunePlan | undefined;
   pruned: Pruned | undefined;
   /** Renames on record that are still to be made. */
   pendingRenames: number;
@@ -107,12 +106,13 @@ async function applyLocked(
   try {
     // Reading, indexing what was loaded and writing; looking for what to prune, and pruning.
     progress.begin(3 + (isPruning ? 2 : 0) + (afterwards === undefined ? 0 : 1));
-    const { assessment, pruning } = await assess(scope, context, run, {
+    const assessment = await assessSource(scope, context, run, {
       ...choice,
       prune: isPruning,
       load,
       onAccepted: (rows, entity, share) => keeper.accepted(rows, entity, share, load.flush),
     });
+    const { pruning } = assessment;
     let pruned: Pruned | undefined;
     const startedAt = Date.now();
     const outcome = (kind: Applied['kind']): Applied => ({
@@ -120,7 +120,6 @@ async function applyLocked(
       isResumed,
       isFull,
       assessment,
-      pruning,
       pruned,
       pendingRenames,
       writingMs: Date.now() - startedAt,

@@ -2,13 +2,10 @@ import { profileKey } from '../../redis/keys.ts';
 import type { Outcome } from '../analysis/outcomes.ts';
 import type { Decided } from '../analysis/spool.ts';
 import type { Entity, RecordOf } from '../records/records.ts';
-import type { Scope } from '../sources/scope.ts';
-import { assessSource, entriesToWrite, type AssessChoice, type Assessment } from './read/assess.ts';
+import { assessSource, entriesToWrite, type Assessment, type PruneChoice } from './read/assess.ts';
 import type { Chosen } from './read/choose.ts';
 import type { MigrationContext } from './context.ts';
 import { differencesOf, type Difference } from './compare/differences.ts';
-import { createExtras } from './compare/extras.ts';
-import { planPrune, type PrunePlan } from './write/prune.ts';
 
 /** A record that would be changed, with the fields. */
 export interface Change {
@@ -22,19 +19,14 @@ export interface Change {
 /** Changes of each entity that a plan shows. */
 const shownChanges = 5;
 
-export interface PruneChoice {
-  prune?: boolean | undefined;
-  pruneAtMost?: number | undefined;
-}
-
 /** Reads everything and writes nothing: what is wrong with the source, and what an apply would do. */
 export async function makePlan(
   { scope, run }: Chosen,
   context: MigrationContext,
   choice: PruneChoice,
-): Promise<{ assessment: Assessment; pruning: PrunePlan | undefined; changes: Change[] }> {
+): Promise<{ assessment: Assessment; changes: Change[] }> {
   context.progress.begin(choice.prune === true ? 2 : 1);
-  const { assessment, pruning } = await assess(scope, context, run, choice);
+  const assessment = await assessSource(scope, context, run, choice);
   context.signal.throwIfAborted();
   const sample = new Map<Entity, Decided[]>();
   for (const entry of entriesToWrite(context, assessment)) {
@@ -44,7 +36,7 @@ export async function makePlan(
     if (outcome !== 'created' && own.length < shownChanges) sample.set(entity, [...own, entry]);
   }
   const changes = await Promise.all([...sample].map(([entity, own]) => changesOf(context, entity, own)));
-  return { assessment, pruning, changes: changes.flat() };
+  return { assessment, changes: changes.flat() };
 }
 
 /**
@@ -75,22 +67,4 @@ async function changesOf(
     const { organizationId, userId } = record as RecordOf['collections'];
     return { entity, where, organizationId, userId, differences: differences[position] ?? [] };
   });
-}
-
-/** Reads the source and decides what would become of its records, and what a prune would remove. */
-export async function assess(
-  scope: Scope,
-  context: MigrationContext,
-  run: string,
-  {
-    prune: isPruning = false,
-    pruneAtMost,
-    ...loading
-  }: PruneChoice & Pick<AssessChoice, 'load' | 'onAccepted'>,
-): Promise<{ assessment: Assessment; pruning: PrunePlan | undefined }> {
-  const extras = isPruning ? createExtras(context, scope, run) : undefined;
-  const assessment = await assessSource(scope, context, { extras, ...loading });
-  if (extras === undefined || context.signal.aborted) return { assessment, pruning: undefined };
-  context.progress.next();
-  return { assessment, pruning: await planPrune(context, assessment.reading, extras, pruneAtMost) };
 }

@@ -1,7 +1,7 @@
 import type { RoundState } from '../runs/runs.ts';
 import type { Chosen } from './read/choose.ts';
 import { UsageError } from './issues.ts';
-import type { PruneChoice } from './plan.ts';
+import type { PruneChoice } from './read/assess.ts';
 
 /** How far back a later round looks before what an earlier one has seen, in ms: clocks and transactions differ. */
 const overlap = 5 * 60_000;

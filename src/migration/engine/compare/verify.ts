@@ -6,7 +6,7 @@ import type { Decided } from '../../analysis/spool.ts';
 import { assessSource, entriesToWrite } from '../read/assess.ts';
 import type { MigrationContext } from '../context.ts';
 import { describeDifferences, differencesOf, type Difference } from './differences.ts';
-import { createExtras, type Extras } from './extras.ts';
+import type { Extras } from './extras.ts';
 import { differing, problems, subjectOf, type Reason } from '../issues.ts';
 import type { Organization } from '../organizations.ts';
 import { withOrderedPool } from '../ordered-pool.ts';
@@ -29,9 +29,8 @@ export async function verify(
   { run, hasAccepted }: { run: string; hasAccepted: boolean },
 ) {
   const { issues } = context;
-  const extras = createExtras(context, scope, run);
   context.progress.begin(2);
-  const assessment = await assessSource(scope, context, { isVerifying: true, extras });
+  const assessment = await assessSource(scope, context, run, { isVerifying: true });
   context.signal.throwIfAborted();
   const compared = new Map<Entity, number>();
   const entries = entriesToWrite(context, assessment, { withDiffering: true });
@@ -39,12 +38,12 @@ export async function verify(
   for (const batch of inBatches(entries, limits)) await reportEntries(context, batch);
 
   context.progress.next();
-  const { read } = assessment.reading;
+  const { reading, extras } = assessment;
   const indexed = await reportExtras(context, extras, scope);
 
   let sum = 0;
   for (const entity of scope.entities) {
-    const rows = read.get(entity) ?? 0;
+    const rows = reading.read.get(entity) ?? 0;
     sum += rows;
     const { duplicate, refused } = context.tallies.of(entity);
     compared.set(entity, rows - issues.count('invalid', entity) - duplicate - refused);

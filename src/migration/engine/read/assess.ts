@@ -12,8 +12,9 @@ import { dryRun, type MigrationContext } from '../context.ts';
 import { problems, subjectOf } from '../issues.ts';
 import { isLoaded, type Load } from '../load/load.ts';
 import { placeOf, readSource, type Item, type ReadHandlers, type Reading } from './reading.ts';
-import type { Extras } from '../compare/extras.ts';
+import { createExtras, type Extras } from '../compare/extras.ts';
 import { removeRecords } from '../stored/remove.ts';
+import { planPrune, type PrunePlan } from '../write/prune.ts';
 import { putRecords, type Result } from '../write/put.ts';
 
 /** The source as it was read once, and the decisions on its records. */
@@ -25,38 +26,45 @@ export interface Assessment {
   renames: Rename[];
   /** Records that stop an apply, unless --on-conflict says otherwise. */
   problems: number;
+  /** Finds what Redis has besides, for a verify. */
+  extras: Extras;
+  /** What a prune is to remove. */
+  pruning?: PrunePlan | undefined;
 }
 
-export interface AssessChoice {
+export interface PruneChoice {
+  prune?: boolean | undefined;
+  pruneAtMost?: number | undefined;
+}
+
+interface AssessChoice extends PruneChoice {
   /** Where records of organizations go that Redis does not know yet; without it they are compared as all others. */
   load?: Load | undefined;
   onAccepted?: ReadHandlers['onAccepted'];
-  /** Where the identities of all records are noted, to find what Redis has besides. */
-  extras?: Extras | undefined;
-  /**
-   * Whether to include records that differ but stay as they are in Redis. Otherwise extras are pruned, so that their
-   * usernames become free.
-   */
+  /** Whether to include records that differ but stay as they are in Redis. */
   isVerifying?: boolean | undefined;
 }
 
 /**
  * Reads the source once, compares every record with Redis by the very scripts that would write it, and decides what
- * would become of it. Writes nothing to Redis, unless records are to be loaded; memory stays flat, for what differs
- * goes to disk. Ends early on `signal`.
+ * would become of it, and what a prune would remove. Writes nothing to Redis, unless records are to be loaded; memory
+ * stays flat, for what differs goes to disk. Ends early on `signal`.
  */
 export async function assessSource(
   scope: Scope,
   context: MigrationContext,
-  { load, onAccepted, extras, isVerifying = false }: AssessChoice,
+  run: string,
+  { load, onAccepted, isVerifying = false, prune: isPruning = false, pruneAtMost }: AssessChoice,
 ): Promise<Assessment> {
   const { issues, tallies, progress, signal } = context;
   const spool = createSpool(context.workspace);
+  const extras = createExtras(context, scope, run);
   const isSettled = (outcome: Outcome): boolean =>
     outcome === 'unchanged' || (!isVerifying && (outcome === 'kept' || outcome === 'newer'));
   const compare = async (entity: Entity, items: readonly Item[]): Promise<void> => {
     if (items.length === 0) return;
-    for (const { organization, record } of items) extras?.note(entity, organization, record);
+    if (isVerifying || isPruning)
+      for (const { organization, record } of items) extras.note(entity, organization, record);
     const results = await putRecords(dryRun(context), entity, items);
     for (const [position, item] of items.entries()) {
       const { seq, record, isRepeated } = item;
@@ -82,11 +90,13 @@ export async function assessSource(
   const phase = isVerifying ? 'verifying' : 'reading';
   const onOrganization = load?.begin;
   const reading = await readSource(scope, context, { phase, onOrganization, take, onAccepted });
-  const assessment = (renames: Rename[]): Assessment => ({
+  const assessment = (renames: Rename[], pruning?: PrunePlan): Assessment => ({
     reading,
     spool,
     renames,
     problems: issues.count(problems),
+    extras,
+    pruning,
   });
   if (signal.aborted) return assessment([]);
   if (load !== undefined) progress.next();
@@ -95,8 +105,8 @@ export async function assessSource(
   const renames = await decideNames(context, spool, {
     onConflict: scope.onConflict,
     usernameToPrune: async (organizationId, userId) => {
-      const isPruning = extras !== undefined && !isVerifying && issues.count('invalid', 'profiles') === 0;
-      if (!isPruning || reading.seen.has(namespaceOf('profiles', organizationId), userId)) return undefined;
+      const isPruned = isPruning && issues.count('invalid', 'profiles') === 0;
+      if (!isPruned || reading.seen.has(namespaceOf('profiles', organizationId), userId)) return undefined;
       const organization = await context.organizations.find(organizationId);
       const username = await context.store.hget(profileKey(organization.base, userId), 'u');
       const user = { entity: 'profiles', organization, keys: [userId] } as const;
@@ -104,7 +114,9 @@ export async function assessSource(
       return isRemovable === true ? (username ?? undefined) : undefined;
     },
   });
-  return assessment(renames);
+  if (!isPruning || signal.aborted) return assessment(renames);
+  progress.next();
+  return assessment(renames, await planPrune(context, reading, extras, pruneAtMost));
 }
 
 /** What only Redis can say about a record that is taken as it is. */
