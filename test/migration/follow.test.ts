@@ -1,5 +1,5 @@
 import { once } from 'node:events';
-import { writeFileSync } from 'node:fs';
+import { rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import type { ChildProcess } from 'node:child_process';
@@ -198,6 +198,20 @@ test('a run that is forgotten between two rounds is not followed any more', asyn
   expect(await tool.json('forget', '--run', 'r', '--yes')).toMatchObject({ exitCode: 0 });
   await expect(follower.until({ round: 2 })).rejects.toThrow('run r is gone from Redis');
   expect((await tool.json('status')).json).toMatchObject({ runs: [] });
+});
+
+test('an entity that vanishes is a problem, until it is back', async () => {
+  const tool = createTool();
+  const profiles = [{ organizationId: 'acme', userId: 'u1' }];
+  const source = writeSource({ organizations: [{ organizationId: 'acme' }], profiles });
+  const follower = followerOf(tool.start('apply', '--source', source, '--follow', '--lag', '1s'));
+  await follower.until({ round: 1 });
+  rmSync(join(source, 'profiles.ndjson'));
+  const failed = await follower.until({ state: 'failed' });
+  expect(failed['error']).toBe(`${source} has no profiles any more: put them back`);
+  writeSource({ profiles: [...profiles, { organizationId: 'acme', userId: 'u2' }] }, source);
+  await follower.until({ state: 'applied', created: 1 });
+  expect(await follower.stop()).toBe(0);
 });
 
 test('--lag without --follow is wrong usage', async () => {

@@ -1,6 +1,7 @@
 import type { RoundState } from '../runs/runs.ts';
 import type { Chosen } from './read/choose.ts';
-import { UsageError } from './issues.ts';
+import type { Entity } from '../records/records.ts';
+import { MigrationError, UsageError } from './issues.ts';
 import type { PruneChoice } from './read/assess.ts';
 
 /** How far back a later round looks before what an earlier one has seen, in ms: clocks and transactions differ. */
@@ -20,7 +21,13 @@ export interface RoundChoice extends PruneChoice {
 /** The round that an apply makes: the one before if that was broken off, otherwise a new one. */
 export function nextRound(
   { source, scope, run, fingerprint, selection }: Chosen,
-  { fresh = false, everything = false, prune: isPruning = false, fullEvery }: RoundChoice,
+  {
+    fresh = false,
+    everything = false,
+    prune: isPruning = false,
+    fullEvery,
+    isNextRound = false,
+  }: RoundChoice,
   before: RoundState | undefined,
 ): { round: RoundState; isResumed: boolean } {
   const last = fresh ? undefined : before;
@@ -30,6 +37,7 @@ export function nextRound(
     );
   }
   const isSame = last?.selection === selection;
+  if (isNextRound && !isSame) requireEntities(source.name, scope.entities, last?.selection);
   const isDue =
     fullEvery === undefined ? everything || isPruning : Date.now() - (last?.fullAt ?? 0) >= fullEvery;
   const readsAll = isDue || (last !== undefined && last.readAll > last.settled);
@@ -62,6 +70,13 @@ export function nextRound(
     entities: {},
   };
   return { round, isResumed: false };
+}
+
+/** An entity that vanishes while its source is followed is no longer kept up to date, which must not look like it. */
+function requireEntities(source: string, entities: readonly Entity[], before = '[[]]'): void {
+  const [known] = JSON.parse(before) as [Entity[]];
+  const missing = known.find((entity) => !entities.includes(entity));
+  if (missing !== undefined) throw new MigrationError(`${source} has no ${missing} any more: put them back`);
 }
 
 /** The state of a round that has done everything. */
