@@ -132,7 +132,8 @@ async function firstEpochThatCounts(
 }
 
 function storeLost(cause?: Error): MigrationError {
-  const reason = cause === undefined ? 'connection closed' : cause.message.replaceAll(/\s+/g, ' ');
+  const isClosed = cause === undefined || cause.name === 'MaxRetriesPerRequestError';
+  const reason = isClosed ? 'connection closed' : cause.message.replaceAll(/\s+/g, ' ');
   const fault = describeStoreFault(reason, [
     'the connection to Redis was lost',
     'check that Redis is running',
