@@ -1,9 +1,10 @@
+import { statSync } from 'node:fs';
 import { counted, number } from '../../lib/numbers.ts';
 import { recountLegacyPictures } from '../../cutover/verdict/pictures.ts';
 import { createMediaStore } from '../../media/open.ts';
 import { applyRun, type Applied, type ApplyChoice as EngineChoice } from '../../migration/engine/apply.ts';
 import type { MigrationContext } from '../../migration/engine/context.ts';
-import { problems } from '../../migration/engine/issues.ts';
+import { problems, UsageError } from '../../migration/engine/issues.ts';
 import type { SourceChoice } from '../../migration/engine/read/choose.ts';
 import { createPacer } from '../../migration/engine/write/pacer.ts';
 import type { Copied } from '../../migration/pictures/copy.ts';
@@ -31,12 +32,18 @@ export interface AppliedResult extends CommandResult {
 
 /** `migrate apply`: writes the source's records, and can be stopped at any time. */
 export async function apply(environment: CliEnvironment, choice: ApplyChoice): Promise<AppliedResult> {
+  const { copyPictures } = choice;
+  if (typeof copyPictures === 'string' && !isFolder(copyPictures)) {
+    throw new UsageError(
+      `${copyPictures} is not a folder that can be read: give --copy-pictures the folder with the files, or nothing to fetch them from their URLs`,
+    );
+  }
   return await withSource('apply', environment, { ...choice, writes: true }, async (chosen, context) => {
     let pictures: Copied | undefined;
     const applied = await applyRun(chosen, context, {
       ...choice,
-      everything: choice.copyPictures !== undefined,
-      ...(choice.copyPictures !== undefined && {
+      everything: copyPictures !== undefined,
+      ...(copyPictures !== undefined && {
         afterwards: async (scope, inner) => {
           pictures = await copy(environment, choice, scope, inner);
         },
@@ -90,6 +97,10 @@ export async function apply(environment: CliEnvironment, choice: ApplyChoice): P
       sum,
     };
   });
+}
+
+function isFolder(path: string): boolean {
+  return statSync(path, { throwIfNoEntry: false })?.isDirectory() === true;
 }
 
 function titleOf({ kind, isResumed }: Applied, run: string): string {

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { formatInstant } from '../../lib/iso8601.ts';
 import { number } from '../../lib/numbers.ts';
-import { FinalError, UsageError } from '../../migration/engine/issues.ts';
+import { FinalError } from '../../migration/engine/issues.ts';
 import { describeError } from '../command-line.ts';
 import { apply, type AppliedResult, type ApplyChoice } from './apply.ts';
 import type { CommandResult } from './report/command-result.ts';
@@ -23,10 +23,9 @@ export async function applyOrFollow(
   choice: FollowChoice,
 ): Promise<CommandResult> {
   const { follow: isFollowing, lag = defaultLag, fullEvery = defaultFullEvery } = choice;
-  if (isFollowing === true) return await follow(environment, { ...choice, lag, fullEvery });
-  if (choice.lag !== undefined || choice.fullEvery !== undefined)
-    throw new UsageError('--lag and --full-every need --follow: add it, or leave them out');
-  return await apply(environment, choice);
+  return isFollowing === true
+    ? await follow(environment, { ...choice, lag, fullEvery })
+    : await apply(environment, choice);
 }
 
 /**

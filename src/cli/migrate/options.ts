@@ -1,6 +1,7 @@
 import { InvalidArgumentError, Option, type Command } from 'commander';
 import { readInstant } from '../../lib/iso8601.ts';
 import { parseId, wholeNumber } from '../command-line.ts';
+import { UsageError } from '../../migration/engine/issues.ts';
 import { entityNames, isEntity, type Entity } from '../../migration/records/records.ts';
 
 /** Which source, what of it, and how it is read. */
@@ -54,6 +55,27 @@ export function addWriteOptions(command: Command): Command {
 
 export function runOption(what = "the run's name (default: derived from the source)"): Option {
   return new Option('--run <name>', what).argParser(parseRunName);
+}
+
+/** Options that do nothing without another one. */
+const needs = {
+  lag: 'follow',
+  fullEvery: 'follow',
+  pruneAtMost: 'prune',
+  allowPrivateAddresses: 'copyPictures',
+} as const;
+
+/** Throws a UsageError if an option was given without the one that it needs: it would silently do nothing. */
+export function requireNeeded(flags: Readonly<Record<string, unknown>>): void {
+  for (const [option, needed] of Object.entries(needs)) {
+    if (flags[option] === undefined || flags[needed] !== undefined) continue;
+    const [given, missing] = [nameOf(option), nameOf(needed)];
+    throw new UsageError(`for ${given} you need ${missing}: add it, or leave ${given} out`);
+  }
+}
+
+function nameOf(option: string): string {
+  return `--${option.replaceAll(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)}`;
 }
 
 const milliseconds: Readonly<Record<string, number>> = { s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 };

@@ -20,7 +20,14 @@ import {
   configureErrorsAndHelp,
   wholeNumber,
 } from '../command-line.ts';
-import { addSourceOptions, addWriteOptions, parseDuration, parseEntities, runOption } from './options.ts';
+import {
+  addSourceOptions,
+  addWriteOptions,
+  parseDuration,
+  parseEntities,
+  requireNeeded,
+  runOption,
+} from './options.ts';
 
 /**
  * Runs the migration tool. Returns the exit code: 0 done, 1 ran and found a problem, 2 wrong usage or configuration,
@@ -53,6 +60,7 @@ function createProgram(tool: Shell, onExit: (code: number) => void): Command {
   const toAction =
     <Own>(command: (environment: CliEnvironment, flags: Own) => Promise<CommandResult>) =>
     async (flags: Own & { json?: boolean }): Promise<void> => {
+      requireNeeded(flags);
       const outcome = await command({ ...tool, config: readConfig(tool.env) }, flags);
       const printed = flags.json === true ? JSON.stringify(outcome.json, null, 2) : outcome.text;
       if (printed !== undefined && printed !== '') out(`${printed}\n`);
