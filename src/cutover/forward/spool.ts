@@ -15,7 +15,7 @@ export interface SpooledBody {
 }
 
 /** This much of a body is kept in memory; the rest goes to a file. */
-const inMemory = 1024 * 1024;
+const maxInMemory = 512 * 1024;
 
 /**
  * Receives a body, and throws `tooLarge` beyond `limit` bytes. Most of a long one goes to a temporary file, which is
@@ -27,45 +27,35 @@ export async function spool(
   tooLarge: () => Error,
 ): Promise<SpooledBody> {
   const chunks: Buffer[] = [];
-  let bytes = 0;
+  let inMemory = 0;
+  let inFile = 0;
   let file: FileHandle | undefined;
   try {
     for await (const chunk of source) {
-      bytes += chunk.length;
-      if (bytes > limit) throw tooLarge();
-      if (file === undefined) {
+      if (inMemory + inFile + chunk.length > limit) throw tooLarge();
+      if (file === undefined && inMemory + chunk.length <= maxInMemory) {
         chunks.push(chunk);
-        if (bytes <= inMemory) continue;
-        file = await openUnnamed();
-        for (const part of chunks.splice(0)) await file.appendFile(part);
+        inMemory += chunk.length;
       } else {
+        file ??= await openUnnamed();
         await file.appendFile(chunk);
+        inFile += chunk.length;
       }
     }
   } catch (error) {
     await file?.close();
     throw error;
   }
-  return file === undefined ? inBuffer(Buffer.concat(chunks, bytes)) : inFile(file, bytes);
-}
-
-function inBuffer(buffer: Buffer): SpooledBody {
+  const beginning = Buffer.concat(chunks, inMemory);
+  async function* parts(): AsyncGenerator<Buffer, void> {
+    if (inMemory > 0) yield beginning;
+    if (file !== undefined) yield* partsOf(file, inFile);
+  }
   return {
-    bytes: buffer.length,
-    parts: async function* () {
-      if (buffer.length > 0) yield buffer;
-    },
-    toSend: () => buffer,
-    discard: () => Promise.resolve(),
-  };
-}
-
-function inFile(file: FileHandle, bytes: number): SpooledBody {
-  return {
-    bytes,
-    parts: () => partsOf(file, bytes),
-    toSend: () => Readable.from(partsOf(file, bytes), { objectMode: false }),
-    discard: () => file.close(),
+    bytes: inMemory + inFile,
+    parts,
+    toSend: () => (file === undefined ? beginning : Readable.from(parts(), { objectMode: false })),
+    discard: async () => await file?.close(),
   };
 }
 
