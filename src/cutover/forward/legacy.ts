@@ -53,18 +53,15 @@ export function connectLegacy(baseUrl: string, timeoutMs: number) {
     // Undici's own limits do not count the time a request waits for a connection.
     const deadline = new AbortController();
     const late = setTimeout(() => deadline.abort(new errors.HeadersTimeoutError()), timeoutMs);
-    const leave = (): void => deadline.abort();
-    signal?.addEventListener('abort', leave);
     try {
       const response = await pool.request({
         method,
         path: prefix + path,
         headers: sent,
         body: body ?? null,
-        signal: deadline.signal,
+        signal: signal === undefined ? deadline.signal : AbortSignal.any([deadline.signal, signal]),
         responseHeaders: 'raw',
       });
-      response.body.once('close', () => signal?.removeEventListener('abort', leave));
       // A reader that stopped reading must not end the process when the connection breaks.
       response.body.on('error', () => {});
       // By responseHeaders 'raw' they are a flat list.
@@ -75,9 +72,6 @@ export function connectLegacy(baseUrl: string, timeoutMs: number) {
       // Undici, as other clients, takes a length that is announced and never comes for a broken connection.
       response.body.resume();
       return { status, headers: without(headers, lengthHeader), body: Readable.from([]) };
-    } catch (error) {
-      signal?.removeEventListener('abort', leave);
-      throw error;
     } finally {
       clearTimeout(late);
     }
