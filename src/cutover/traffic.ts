@@ -5,12 +5,7 @@ import { isOutdated } from '../redis/changes.ts';
 import { isStoreUnavailable } from '../redis/connection/connect.ts';
 import { readOwnProfile } from '../redis/profiles.ts';
 import { beginDenylistChange } from './adopt/denylist-change.ts';
-import {
-  forwardChange,
-  unmarkedChange,
-  type MarkedChange,
-  type MirrorOptions,
-} from './adopt/mirrored-change.ts';
+import { forwardChange, settleUnmarked, type MirrorOptions, type Settle } from './adopt/mirrored-change.ts';
 import { markProfileChange } from './adopt/profile-change.ts';
 import { createReadCheck } from './adopt/read-check.ts';
 import { createFindings, type Gap } from './compare/findings.ts';
@@ -95,17 +90,16 @@ export function createTraffic(options: TrafficOptions) {
     },
   };
 
-  async function mark(change: ForwardedChange): Promise<MarkedChange> {
+  async function mark(change: ForwardedChange): Promise<Settle> {
     const { operation, credentials, found, admission } = change;
     // Without credentials there is nobody whose change it could be.
-    if (credentials === undefined || admission.mode !== 'mirror') {
-      const nothing = () => Promise.resolve();
-      const leftBehind = async (): Promise<void> => {
-        if (credentials !== undefined) findings.gap(credentials.organizationId, 'unmarked-change', 0);
+    if (credentials === undefined) return () => Promise.resolve();
+    if (admission.mode !== 'mirror') {
+      return async ({ kind }) => {
+        if (kind === 'left-behind') findings.gap(credentials.organizationId, 'unmarked-change', 0);
       };
-      return { accepted: nothing, refused: nothing, unknown: nothing, leftBehind };
     }
-    const unmarked = (gap: Gap): MarkedChange => unmarkedChange(mirror, credentials, gap);
+    const unmarked = (gap: Gap): Settle => settleUnmarked(mirror, credentials, gap);
     // Otherwise anybody could hold up others, and leave keys behind by making up organizations.
     if (found?.kind === 'unknown') return unmarked('unknown-key');
     try {

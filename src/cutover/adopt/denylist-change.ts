@@ -8,9 +8,8 @@ import { denylistChangeKey } from '../../redis/keys.ts';
 import { readWriteSnapshot } from '../../redis/changes.ts';
 import type { Gap } from '../compare/findings.ts';
 import type { ForwardedChange, Credentials } from '../forward/calls.ts';
-import { readJson } from '../forward/content.ts';
 import { keepLease, leaseMs } from '../lease.ts';
-import { outcomeDelay, visibleAfter, type MarkedChange, type MirrorOptions } from './mirrored-change.ts';
+import { outcomeDelay, visibleAfter, type MirrorOptions, type Settle } from './mirrored-change.ts';
 
 const beginChange = script<
   [epoch: number, index: '', token: string, leaseMs: number, waitMs: number],
@@ -38,7 +37,7 @@ export async function beginDenylistChange(
   { store, legacy, findings }: MirrorOptions,
   { organizationId, base }: Credentials,
   { operation, admission, readBody }: ForwardedChange,
-): Promise<MarkedChange> {
+): Promise<Settle> {
   const { epoch } = admission;
   const token = randomUUID();
   const deadline = performance.now() + maxWaitMs;
@@ -112,16 +111,10 @@ export async function beginDenylistChange(
     await endChange(store, base, token, number);
   }
 
-  const endInDoubt = () => end('denylist-outcome-unknown');
-  return {
-    accepted: async (response, whole) => {
-      // A body that is not JSON says nothing.
-      const answer = whole?.length === 0 ? undefined : ((await readJson(response, whole)) ?? null);
-      await end(await apply(answer).catch((): Gap => 'denylist-change-interrupted'));
-    },
-    refused: () => end(),
-    unknown: endInDoubt,
-    leftBehind: endInDoubt,
+  return async (outcome) => {
+    if (outcome.kind === 'refused') await end();
+    else if (outcome.kind !== 'accepted') await end('denylist-outcome-unknown');
+    else await end(await apply(outcome.answer).catch((): Gap => 'denylist-change-interrupted'));
   };
 }
 

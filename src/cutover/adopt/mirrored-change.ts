@@ -3,7 +3,7 @@ import { organizationExists } from '../../redis/organizations.ts';
 import type { RedisClient } from '../../redis/connection/client.ts';
 import type { Findings, Gap } from '../compare/findings.ts';
 import type { ForwardedChange, Credentials } from '../forward/calls.ts';
-import { bodyOf, maxResponseBytes, observed } from '../forward/content.ts';
+import { bodyOf, maxResponseBytes, observed, readAnswer } from '../forward/content.ts';
 import type { Legacy, LegacyResponse } from '../forward/legacy.ts';
 import type { Cutover } from '../switch/instance.ts';
 
@@ -25,39 +25,48 @@ export const outcomeDelay = ({ timeoutMs }: Legacy): number => 2 * timeoutMs;
 /** After this time, the outcome of a change is certainly visible, in ms. */
 export const visibleAfter = ({ timeoutMs }: Legacy): number => 3 * timeoutMs;
 
-/** A change that is marked in Redis before it is forwarded, with what to do for each outcome. */
-export interface MarkedChange {
-  accepted: (response: LegacyResponse, whole: Buffer | undefined) => Promise<void>;
-  refused: () => Promise<void>;
+/** What became of a change that was forwarded. */
+type ChangeOutcome =
+  /** With what the response's body says (readAnswer). */
+  | { kind: 'accepted'; answer: unknown }
+  | { kind: 'refused' }
   /** It is unknown whether it took effect. */
-  unknown: () => Promise<void>;
+  | { kind: 'unknown' }
   /** Only the legacy service has it, which is no longer the authority. */
-  leftBehind: () => Promise<void>;
-}
+  | { kind: 'left-behind' };
+
+/** Settles a change that was marked in Redis before it was forwarded. */
+export type Settle = (outcome: ChangeOutcome) => Promise<void>;
 
 /** Forwards a change once it is marked, and adopts its result. */
 export async function forwardChange(
   { legacy, cutover, inBackground }: MirrorOptions,
   { request, admission, end }: ForwardedChange,
-  mark: () => Promise<MarkedChange>,
+  mark: () => Promise<Settle>,
 ): Promise<LegacyResponse> {
-  let marked: MarkedChange;
+  let settle: Settle;
   try {
-    marked = await mark();
+    settle = await mark();
   } catch (error) {
     await end();
     throw error;
   }
+  const finish = async (outcome: ChangeOutcome): Promise<void> => {
+    try {
+      await settle(outcome);
+    } finally {
+      await end();
+    }
+  };
   let response: LegacyResponse;
   try {
     response = await legacy.send(request);
   } catch (error) {
-    inBackground(() => finish(marked.unknown));
+    inBackground(() => finish({ kind: 'unknown' }));
     throw error;
   }
-  const { status } = response;
-  if (status < 300 && (await cutover.isLeftBehind(admission))) {
-    await finish(marked.leftBehind);
+  if (response.status < 300 && (await cutover.isLeftBehind(admission))) {
+    await finish({ kind: 'left-behind' });
     await bodyOf(response).catch(() => {});
     throw new ProblemError(
       'store-unavailable',
@@ -65,46 +74,34 @@ export async function forwardChange(
     );
   }
   const body = observed(response.body, admission.mode === 'mirror' ? maxResponseBytes : 0, (whole) => {
-    inBackground(() =>
-      finish(async () => {
-        if (status < 300) await marked.accepted(response, whole);
-        else if (status < 500) await marked.refused();
-        else await marked.unknown();
-      }),
-    );
+    inBackground(async () => await finish(await outcomeOf(response, whole)));
   });
   return { ...response, body };
-
-  async function finish(settle: () => Promise<void>): Promise<void> {
-    try {
-      await settle();
-    } finally {
-      await end();
-    }
-  }
 }
 
-/** A change that could not be marked: if the legacy service makes it, a gap is recorded. */
-export function unmarkedChange(
+async function outcomeOf(response: LegacyResponse, whole: Buffer | undefined): Promise<ChangeOutcome> {
+  if (response.status >= 300) return { kind: response.status < 500 ? 'refused' : 'unknown' };
+  return { kind: 'accepted', answer: await readAnswer(response, whole) };
+}
+
+/** Settles a change that could not be marked: if the legacy service makes it, a gap is recorded. */
+export function settleUnmarked(
   { store, legacy, findings }: MirrorOptions,
   { organizationId, base }: Credentials,
   gap: Gap,
-): MarkedChange {
+): Settle {
   if (!findings.hasRoomFor(organizationId)) {
     throw new ProblemError(
       'store-unavailable',
       'Changes of too many organizations wait to be recorded; this one was not made.',
     );
   }
-  const record = async (): Promise<void> => findings.gap(organizationId, gap, 0);
-  return {
-    accepted: record,
-    refused: () => Promise.resolve(),
-    unknown: async () => {
-      // Of an organization that does not exist here, only what the legacy service accepts shows that there is one.
-      const isMadeUp = gap === 'unknown-key' && !(await organizationExists(store, base).catch(() => true));
-      if (!isMadeUp) findings.gap(organizationId, gap, outcomeDelay(legacy));
-    },
-    leftBehind: record,
+  return async ({ kind }) => {
+    if (kind === 'refused') return;
+    const isUnknown = kind === 'unknown';
+    // Of an organization that does not exist here, only what the legacy service accepts shows that there is one.
+    const mayBeMadeUp = isUnknown && gap === 'unknown-key';
+    if (mayBeMadeUp && !(await organizationExists(store, base).catch(() => true))) return;
+    findings.gap(organizationId, gap, isUnknown ? outcomeDelay(legacy) : 0);
   };
 }

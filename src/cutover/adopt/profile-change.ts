@@ -5,10 +5,9 @@ import { script } from '../../redis/connection/script-loader.ts';
 import { isOutdated } from '../../redis/changes.ts';
 import { differingFields, toShown, type ComparedField, type Shown } from '../compare/compare.ts';
 import type { ForwardedChange, Credentials } from '../forward/calls.ts';
-import { readJson } from '../forward/content.ts';
 import type { Admission } from '../switch/instance.ts';
 import { adoptProfile, settleChange, type AdoptionOutcome } from './adoption.ts';
-import { outcomeDelay, visibleAfter, type MarkedChange, type MirrorOptions } from './mirrored-change.ts';
+import { outcomeDelay, visibleAfter, type MirrorOptions, type Settle } from './mirrored-change.ts';
 
 const beginChange = script<[epoch: number, index: '', user: string, waitMs: number], number>(
   'cutover/adopt/begin_change',
@@ -20,7 +19,7 @@ export async function markProfileChange(
   credentials: Credentials,
   userId: string,
   { admission }: ForwardedChange,
-): Promise<MarkedChange> {
+): Promise<Settle> {
   const { store, legacy, findings, cutover, inBackground, signal } = options;
   const { organizationId, base } = credentials;
   await findings.register(organizationId);
@@ -72,21 +71,20 @@ export async function markProfileChange(
     return undefined;
   }
 
-  return {
-    accepted: async (response, whole) => {
-      const answer = await readJson(response, whole);
-      await adopt((shown) => shows(shown, answer));
-    },
-    refused: async () => {
-      await settleChange(store, base, userId, number, 0);
-    },
-    unknown: async () => {
-      inBackground(async () => {
-        await sleep(outcomeDelay(legacy), undefined, { signal });
-        await adopt(() => false);
-      });
-    },
-    leftBehind: async () => findings.adoptionFailed(organizationId, userId, number, 'mode-switched'),
+  return async (outcome) => {
+    switch (outcome.kind) {
+      case 'accepted':
+        return await adopt((shown) => shows(shown, outcome.answer));
+      case 'refused':
+        return void (await settleChange(store, base, userId, number, 0));
+      case 'unknown':
+        return inBackground(async () => {
+          await sleep(outcomeDelay(legacy), undefined, { signal });
+          await adopt(() => false);
+        });
+      case 'left-behind':
+        return findings.adoptionFailed(organizationId, userId, number, 'mode-switched');
+    }
   };
 }
 

@@ -3,7 +3,7 @@ import { toGetView, type FileUrl } from '../../contract/views.ts';
 import type { ReadOutcome } from '../../redis/profiles.ts';
 import type { RedisClient } from '../../redis/connection/client.ts';
 import { profileKey } from '../../redis/keys.ts';
-import { readJson } from '../forward/content.ts';
+import { readAnswer } from '../forward/content.ts';
 import type { LegacyResponse } from '../forward/legacy.ts';
 
 /** The fields of a profile in the contract's shape (2.1), by their paths. */
@@ -49,7 +49,7 @@ export async function shownByLegacy(
   body: Buffer | undefined,
 ): Promise<Shown | 'unreadable'> {
   if (status === 404) return undefined;
-  const value = status === 200 ? await readJson({ headers }, body) : undefined;
+  const value = status === 200 ? await readAnswer({ headers }, body) : null;
   const isObject = typeof value === 'object' && value !== null && !Array.isArray(value);
   return isObject ? toShown(value) : 'unreadable';
 }

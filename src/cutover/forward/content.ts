@@ -44,22 +44,20 @@ export async function bodyOf({ body }: Pick<LegacyResponse, 'body'>): Promise<Bu
   return whole;
 }
 
-/** The JSON value that a response's body is; undefined if it is none, or too long. */
-export async function readJson(
+/** What a response's body says: undefined if it is empty, null if it is no JSON, or too long. */
+export async function readAnswer(
   { headers }: Pick<LegacyResponse, 'headers'>,
   bytes: Buffer | undefined,
 ): Promise<unknown> {
-  if (bytes === undefined) return undefined;
+  if (bytes?.length === 0) return undefined;
   try {
     let decoded = bytes;
     for (const coding of codingsOf(headers).toReversed()) {
-      const decode = decoders[coding];
-      if (decode === undefined) return undefined;
-      decoded = await decode(decoded);
+      decoded = decoded && (await decoders[coding]?.(decoded));
     }
-    return JSON.parse(utf8.decode(decoded)) as unknown;
+    return decoded === undefined ? null : (JSON.parse(utf8.decode(decoded)) as unknown);
   } catch {
-    return undefined;
+    return null;
   }
 }
 

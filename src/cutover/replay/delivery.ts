@@ -1,7 +1,7 @@
 import type { MediaStore } from '../../media/store.ts';
 import { organizationBase } from '../../redis/keys.ts';
 import type { RedisClient } from '../../redis/connection/client.ts';
-import { bodyOf, readJson } from '../forward/content.ts';
+import { bodyOf, readAnswer } from '../forward/content.ts';
 import { isUndelivered, type Legacy, type LegacyRequest, type LegacyResponse } from '../forward/legacy.ts';
 import { namesNotAdded } from '../adopt/denylist-change.ts';
 import { currentDenylist, currentProfile, deniedAmong } from './current-state.ts';
@@ -98,7 +98,7 @@ export function createDelivery(options: DeliveryOptions) {
       } catch (error) {
         return { outcome: { kind: isUndelivered(error) ? 'unreachable' : 'lost' } };
       }
-      const answer = body?.length === 0 ? undefined : await readJson(response, body);
+      const answer = await readAnswer(response, body);
       return { outcome: { kind: 'answered', status: response.status }, ...read(demand, response, answer) };
     },
     /**

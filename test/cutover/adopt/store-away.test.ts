@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
-import { forwardChange, unmarkedChange } from '../../../src/cutover/adopt/mirrored-change.ts';
+import { forwardChange, settleUnmarked } from '../../../src/cutover/adopt/mirrored-change.ts';
 import { createFindings } from '../../../src/cutover/compare/findings.ts';
 import { connectLegacy } from '../../../src/cutover/forward/legacy.ts';
 import { joinCutover } from '../../../src/cutover/switch/instance.ts';
@@ -53,7 +53,7 @@ test('while Redis and the legacy service fail, only so many organizations can be
         admission: { mode: 'mirror', epoch: 1 },
         end: async () => void ended++,
       },
-      async () => unmarkedChange(options, credentials, 'unmarked-change'),
+      async () => settleUnmarked(options, credentials, 'unmarked-change'),
     );
     for await (const part of body) expect(part.length).toBeGreaterThan(0);
     await Promise.all(work);
