@@ -39,6 +39,8 @@ function createSingle(address: Exclude<RedisAddress, { kind: 'cluster' }>, commo
     ...common,
     ...placeOf(address, common),
     enableOfflineQueue: false,
+    // How often a server that is loading its data is asked: by default as seldom as it expects to need.
+    maxLoadingRetryTime: 500,
     retryStrategy: backoff,
     reconnectOnError: reconnectFromReplica(),
   });

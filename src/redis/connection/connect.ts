@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import { Cluster } from 'ioredis';
 import type { Log } from '../../log.ts';
 import { type ClientOptions, createClient, infoField, mastersOf, type RedisClient } from './client.ts';
@@ -26,16 +27,12 @@ export interface ConnectOptions extends Partial<ClientOptions> {
 export async function connectRedis(url: string, options: ConnectOptions = {}): Promise<RedisClient> {
   const address = parseRedisUrl(url);
   const client = createClient(address, { ...options, commandTimeout: options.commandTimeout ?? 1500 });
-  let lastError: unknown;
-  client.on('error', (error: unknown) => {
-    lastError = error;
-  });
   try {
     await untilReady(client, options.startTimeout ?? 5000);
     await inspect(client, address, options);
   } catch (error) {
     client.disconnect();
-    throw error instanceof UnsupportedStoreError ? error : unreachable(address, lastError ?? error);
+    throw error instanceof UnsupportedStoreError ? error : unreachable(address, error);
   }
   if (options.log !== undefined) reportOutages(client, address, options.log);
   return client;
@@ -76,12 +73,16 @@ const refusedCredentials = /^(WRONGPASS|NOAUTH|NOPERM|ERR AUTH)/;
 /** Resolves at the first "ready"; rejects at the deadline, or immediately if waiting cannot help. */
 function untilReady(client: RedisClient, milliseconds: number): Promise<void> {
   return new Promise((resolve, reject) => {
-    const deadline = setTimeout(() => reject(new Error('no answer')), milliseconds);
+    let last = new Error('no answer');
+    const deadline = setTimeout(() => {
+      void isLoading(client).then((is) => reject(is ? new Error('it is loading its data') : last));
+    }, milliseconds);
     client.once('ready', () => {
       clearTimeout(deadline);
       resolve();
     });
     client.on('error', (error: Error) => {
+      last = error;
       if (!refusedCredentials.test(error.message)) return;
       clearTimeout(deadline);
       reject(error);
@@ -89,6 +90,13 @@ function untilReady(client: RedisClient, milliseconds: number): Promise<void> {
     // A failure is reported by the error event, and tried again.
     client.connect().catch(() => {});
   });
+}
+
+/** Whether the server says so; one that says nothing gets half a second. */
+async function isLoading(client: RedisClient): Promise<boolean> {
+  const silence = sleep(500, '', { ref: false });
+  const info = await Promise.race([client.info('persistence').catch(() => ''), silence]);
+  return infoField(info, 'loading') === '1';
 }
 
 class UnsupportedStoreError extends Error {}
@@ -126,6 +134,7 @@ function unreachable({ display }: RedisAddress, cause: unknown): Error {
 }
 
 const remedies: [RegExp, remedy: string][] = [
+  [/is loading/, 'wait until it has'],
   [/NOPERM/, 'give the user the rights that src/redis/README.md lists under "Permissions"'],
   [/WRONGPASS|NOAUTH|ERR AUTH/, 'correct the user or password in REDIS_URL'],
   [

@@ -195,6 +195,24 @@ describe('a store that is away', () => {
     expect(await (await connecting).ping()).toBe('PONG');
   });
 
+  test('is waited for while it loads its data, and used as soon as it has', async () => {
+    const folder = mkdtempSync(join(tmpdir(), 'loading-'));
+    opened.push(() => rmSync(folder, { recursive: true, force: true }));
+    const before = await startRedis([], folder);
+    const writer = await open(before.url);
+    for (let n = 0; n < 1000; n++) void writer.set(`k${n}`, 'x'.repeat(100));
+    await writer.save();
+    await closeRedis(writer);
+    await before.stop();
+    const slow = ['--key-load-delay', '3000', '--loading-process-events-interval-bytes', '1024'];
+    const loading = await startRedis(slow, folder);
+    opened.push(loading.stop);
+    await expect(connectRedis(loading.url, { startTimeout: 200 })).rejects.toThrow(
+      /cannot be used \(it is loading its data\): wait until it has$/,
+    );
+    expect(await (await open(loading.url, { startTimeout: 60_000 })).dbsize()).toBe(1000);
+  });
+
   test('for too long at the start is reported in one line, with the remedy and without the password', async () => {
     const port = await unusedPort();
     const connecting = connectRedis(`redis://u:secret@127.0.0.1:${port}`, { startTimeout: 200 });
