@@ -1,5 +1,4 @@
 import { readConfig, type Config } from '../../config.ts';
-import type { OrganizationSettings } from '../../domain/settings.ts';
 import { createReleasers } from '../../lib/releasers.ts';
 import { printable } from '../../lib/system/terminal.ts';
 import { reachStore } from '../../redis/connection/open.ts';
@@ -9,30 +8,8 @@ import { adminCommand } from '../command-line.ts';
 import { readerGone, type Shell } from '../shell.ts';
 import type { RedisClient } from '../../redis/connection/client.ts';
 
-interface OpenStore {
-  store: RedisClient;
-  keyPrefix: string;
-}
-
 /** What the commands share. */
-export interface AdminContext {
-  /** Prints on standard output what is not part of a report. */
-  out: (text: string) => void;
-  /** Prints a line on standard error. */
-  note: (line: string) => void;
-  /** Aborted to stop the tool. */
-  signal: AbortSignal;
-  /** Throws a ConfigError. */
-  config: () => Config;
-  /** The service's store, opened on first use; `anyLayout`: even if its data must be upgraded first. */
-  open: (options?: { anyLayout?: boolean }) => Promise<OpenStore>;
-  /** The same, with the base of all keys of an organization; throws an UnknownOrganizationError if there is none. */
-  existingOrganization: (id: string) => Promise<OpenStore & { base: string; settings: OrganizationSettings }>;
-  /** Prints the report of a command and sets the exit code. */
-  finish: (report: Report, options: { json?: boolean }) => void;
-  exitCode: () => number;
-  close: () => Promise<void>;
-}
+export type AdminContext = ReturnType<typeof createContext>;
 
 /** The outcome of a command. `json` is for machines, `text` for people; what would not be printable is escaped. */
 export type Report =
@@ -51,41 +28,54 @@ export function problem(message: string, output: { json?: unknown; text?: string
   return { kind: 'problem', message, ...output };
 }
 
+/** A report with exit code 2. */
+export function wrongUsage(message: string): Report {
+  return { kind: 'usage', message };
+}
+
 const exitCodes: Record<Report['kind'], number> = { done: 0, problem: 1, usage: 2, interrupted: 130 };
 
-export function createContext({ env, out, err, signal }: Shell): AdminContext {
+export function createContext({ env, out, err, signal }: Shell) {
   const releasers = createReleasers();
-  let config: Config | undefined;
+  let read: Config | undefined;
   let opening: Promise<RedisClient> | undefined;
   let exitCode = 0;
-
-  const context: AdminContext = {
+  const config = (): Config => (read ??= readConfig(env));
+  const note = (line: string): void => void err.write(`${printable(line)}\n`);
+  const open = async (options: { anyLayout?: boolean } = {}) => {
+    const { keyPrefix } = config();
+    return { store: await (opening ??= reachStore(config(), releasers, options)), keyPrefix };
+  };
+  return {
+    /** Prints on standard output what is not part of a report. */
     out,
-    note: (line) => void err.write(`${printable(line)}\n`),
+    /** Prints a line on standard error. */
+    note,
+    /** Aborted to stop the tool. */
     signal,
-    config: () => (config ??= readConfig(env)),
-    open: async (options) => {
-      const { keyPrefix } = context.config();
-      return { store: await (opening ??= reachStore(context.config(), releasers, options)), keyPrefix };
-    },
-    existingOrganization: async (id) => {
-      const { store, keyPrefix } = await context.open();
+    /** Throws a ConfigError. */
+    config,
+    /** The service's store, opened on first use; `anyLayout`: even if its data must be upgraded first. */
+    open,
+    /** The same, with the base of all keys of an organization; throws an UnknownOrganizationError if there is none. */
+    existingOrganization: async (id: string) => {
+      const { store, keyPrefix } = await open();
       const settings = await findSettings(store, keyPrefix, id);
       if (settings === undefined) throw new UnknownOrganizationError(id);
       return { store, keyPrefix, base: organizationBase(keyPrefix, id), settings };
     },
-    finish: (report, { json: isJson = false }) => {
+    /** Prints the report of a command and sets the exit code. */
+    finish: (report: Report, { json: isJson = false }: { json?: boolean }): void => {
       exitCode = exitCodes[report.kind];
       const { json, text = '' } = { json: undefined, text: undefined, ...report };
       if (isJson && json !== undefined) out(`${JSON.stringify(json, null, 2)}\n`);
       if (!isJson && text !== '') out(`${text.split('\n').map(printable).join('\n')}\n`);
       const isQuiet = report.kind === 'interrupted' && signal.reason === readerGone;
-      if (report.kind !== 'done' && !isQuiet) context.note(`error: ${report.message}`);
+      if (report.kind !== 'done' && !isQuiet) note(`error: ${report.message}`);
     },
-    exitCode: () => exitCode,
+    exitCode: (): number => exitCode,
     close: releasers.close,
   };
-  return context;
 }
 
 /** The message is one line with the remedy. */

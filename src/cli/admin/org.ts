@@ -9,7 +9,7 @@ import { countHoldings, findSettings, listOrganizations, saveSettings } from '..
 import { changeComparison, type ReindexOutcome } from '../../redis/reindex/reindex.ts';
 import { adminCommand, migrateCommand, parseId, wholeNumber } from '../command-line.ts';
 import type { AdminCommand } from './command.ts';
-import { done, problem, type AdminContext, type Report } from './context.ts';
+import { done, problem, wrongUsage, type AdminContext, type Report } from './context.ts';
 
 interface SetOptions {
   usernameMin?: number;
@@ -73,7 +73,7 @@ async function setOrganization(context: AdminContext, id: string, options: SetOp
   const current = await findSettings(store, keyPrefix, id);
   const given = givenSettings(options);
   const faults = settingsFaults({ ...defaultSettings, ...current, ...given });
-  if (faults.length > 0) return { kind: 'usage', message: `${faults.join('; ')}: nothing was changed` };
+  if (faults.length > 0) return wrongUsage(`${faults.join('; ')}: nothing was changed`);
 
   let rebuilt = '';
   if (current !== undefined && given.comparison !== undefined) {

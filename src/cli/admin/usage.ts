@@ -6,7 +6,7 @@ import { reportCsv, reportLines } from '../../deprecation/reports/report-text.ts
 import { groups, readUsageQuery } from '../../deprecation/reports/usage-query.ts';
 import { parseId, wholeNumber } from '../command-line.ts';
 import type { AdminCommand } from './command.ts';
-import { done, problem, type AdminContext, type Report } from './context.ts';
+import { done, problem, wrongUsage, type AdminContext, type Report } from './context.ts';
 import { parseTime } from './options.ts';
 
 interface UsageOptions {
@@ -76,7 +76,7 @@ async function showUsage(
 ): Promise<Report> {
   const now = Date.now();
   const read = readUsageQuery({ from, to, group, organization: org }, now);
-  if (read.kind === 'invalid') return { kind: 'usage', message: read.reasons.join('; ') };
+  if (read.kind === 'invalid') return wrongUsage(read.reasons.join('; '));
   const { store, keyPrefix } = await context.open();
   if (org !== undefined) await context.existingOrganization(org);
   const report = await reportUsage(store, keyPrefix, read.query, now);

@@ -5,7 +5,7 @@ import { formatInstant } from '../../../lib/iso8601.ts';
 import { counted } from '../../../lib/numbers.ts';
 import { adminCommand } from '../../command-line.ts';
 import type { AdminCommand } from '../command.ts';
-import { done, problem, type AdminContext, type Report } from '../context.ts';
+import { done, problem, wrongUsage, type AdminContext, type Report } from '../context.ts';
 import { onlyOrganization } from '../options.ts';
 
 interface AsideOptions {
@@ -77,9 +77,7 @@ async function decide(
   ids: readonly string[],
   { org, all = false }: AsideOptions,
 ): Promise<Report> {
-  if (all === ids.length > 0) {
-    return { kind: 'usage', message: 'name the ids of changes, or add --all' };
-  }
+  if (all === ids.length > 0) return wrongUsage('name the ids of changes, or add --all');
   const { store, keyPrefix } = await context.open();
   const { mode } = await readCutover(store, keyPrefix);
   if (act === 'retry' && mode !== 'reverse') {

@@ -19,7 +19,7 @@ import { organizationsBeingLoaded } from '../../../migration/runs/runs.ts';
 import { counted, number } from '../../../lib/numbers.ts';
 import { adminCommand, parseId, wholeNumber } from '../../command-line.ts';
 import type { AdminCommand } from '../command.ts';
-import { done, problem, type AdminContext, type Report } from '../context.ts';
+import { done, problem, wrongUsage, type AdminContext, type Report } from '../context.ts';
 import { repeatable } from '../options.ts';
 import { findingLines, instanceLines } from './texts.ts';
 import type { RedisClient } from '../../../redis/connection/client.ts';
@@ -63,7 +63,7 @@ export function addSet(cutover: AdminCommand): void {
 
 async function set(context: AdminContext, to: Mode, options: SetOptions): Promise<Report> {
   if (to !== 'native' && context.config().legacyBaseUrl === undefined) {
-    return { kind: 'usage', message: `the mode ${to} needs the legacy service: set LEGACY_BASE_URL` };
+    return wrongUsage(`the mode ${to} needs the legacy service: set LEGACY_BASE_URL`);
   }
   const { store, keyPrefix } = await context.open();
   const unknown = await removeAssumed(store, keyPrefix, options);

@@ -6,16 +6,18 @@ import {
   describeExempt,
   layerPolicy,
   type DeprecationPolicy,
+  type Exempt,
   type PolicyLayer,
 } from '../../../deprecation/policy/policy.ts';
 import { formatInstant, formatInterval, parseInstant, parseInterval } from '../../../lib/iso8601.ts';
+import { apiKeyIdsKey, organizationBase } from '../../../redis/keys.ts';
+import { listOrganizations } from '../../../redis/organizations.ts';
 import { adminCommand, parseId } from '../../command-line.ts';
 import type { AdminCommand } from '../command.ts';
-import { done, problem, type AdminContext, type Report } from '../context.ts';
+import { done, problem, wrongUsage, type AdminContext, type Report } from '../context.ts';
 import { argument, repeatable } from '../options.ts';
 import { policyLines, viewPolicy } from './policy-view.ts';
 import { addSetOptions, formatSetOptions, settingOptions, type Given } from './set-options.ts';
-import { findUnknown } from './unknown-exemptions.ts';
 
 /** `admin deprecation`: shows and changes the deprecation policy. */
 export function addDeprecation(program: AdminCommand): void {
@@ -52,7 +54,7 @@ export function addDeprecation(program: AdminCommand): void {
     .description(
       'remove the given settings, so that those of the environment and openapi.yaml apply again; without options, remove all',
     );
-  for (const { flag, what } of settingOptions) clear.option(flag, what);
+  for (const [, flag, , what] of settingOptions) clear.option(flag, what);
   clear
     .option(
       '--brownout <period>',
@@ -91,22 +93,32 @@ async function showPolicy(context: AdminContext): Promise<Report> {
 async function setPolicy(context: AdminContext, { layer, endless }: Given): Promise<Report> {
   const [first] = endless;
   if (first !== undefined) {
-    return {
-      kind: 'usage',
-      message: `the exemption of ${describeExempt(first)} has no end: add --until 2027-01-31T12:00:00Z after it`,
-    };
+    const remedy = 'add --until 2027-01-31T12:00:00Z after it';
+    return wrongUsage(`the exemption of ${describeExempt(first)} has no end: ${remedy}`);
   }
   if (Object.values(layer).flat().length === 0) {
-    return { kind: 'usage', message: `nothing to set: see ${adminCommand} deprecation set --help` };
+    return wrongUsage(`nothing to set: see ${adminCommand} deprecation set --help`);
   }
   const report = await change(context, setInLayer(layer));
   if (report.kind === 'done') {
-    const { store, keyPrefix } = await context.open();
-    for (const exempt of await findUnknown(store, keyPrefix, layer.exemptions)) {
+    for (const exempt of await findUnknown(context, layer.exemptions)) {
       context.note(`note: there is no ${describeExempt(exempt)} yet: check the name`);
     }
   }
   return report;
+}
+
+/** Those exempt organizations and keys that do not exist (yet). */
+async function findUnknown(context: AdminContext, exempt: readonly Exempt[]): Promise<Exempt[]> {
+  const { store, keyPrefix } = await context.open();
+  const organizations = await listOrganizations(store, keyPrefix);
+  const keys = organizations.map((id) => apiKeyIdsKey(organizationBase(keyPrefix, id)));
+  const exist = async (one: Exempt): Promise<boolean> => {
+    if ('organizationId' in one) return organizations.includes(one.organizationId);
+    return (await Promise.all(keys.map((key) => store.hexists(key, one.keyId)))).includes(1);
+  };
+  const areKnown = await Promise.all(exempt.map(exist));
+  return exempt.filter((_, i) => areKnown[i] !== true);
 }
 
 interface ClearOptions {
@@ -117,9 +129,9 @@ interface ClearOptions {
 
 async function clearPolicy(context: AdminContext, options: ClearOptions): Promise<Report> {
   const { brownout = [], exemptOrg = [], exemptKey = [] } = options;
-  const named = settingOptions.filter(({ flag }) => new Option(flag).attributeName() in options);
+  const named = settingOptions.filter(([, flag]) => new Option(flag).attributeName() in options);
   const removals = {
-    settings: named.map(({ setting }) => setting),
+    settings: named.map(([setting]) => setting),
     brownouts: brownout,
     exemptions: [
       ...exemptOrg.map((organizationId) => ({ organizationId })),

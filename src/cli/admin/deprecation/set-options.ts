@@ -11,22 +11,12 @@ import { parseId } from '../../command-line.ts';
 import { argument, parseTime } from '../options.ts';
 
 /** The options that set or clear one setting each. */
-export const settingOptions: readonly { setting: Setting; flag: string; value: string; what: string }[] = [
-  { setting: 'deprecatedAt', flag: '--deprecated-at', value: '<time>', what: 'date of the deprecation' },
-  { setting: 'sunsetAt', flag: '--sunset', value: '<time>', what: 'date from which the API may be gone' },
-  { setting: 'successorUrl', flag: '--successor', value: '<url>', what: 'link to what replaces the API' },
-  {
-    setting: 'documentationUrl',
-    flag: '--documentation',
-    value: '<url>',
-    what: 'link to the documentation of the deprecation',
-  },
-  {
-    setting: 'afterSunset',
-    flag: '--after-sunset',
-    value: '<serve|gone>',
-    what: 'whether calls after the sunset are served, or answered with 410',
-  },
+export const settingOptions: readonly [setting: Setting, flag: string, value: string, what: string][] = [
+  ['deprecatedAt', '--deprecated-at', '<time>', 'date of the deprecation'],
+  ['sunsetAt', '--sunset', '<time>', 'date from which the API may be gone'],
+  ['successorUrl', '--successor', '<url>', 'link to what replaces the API'],
+  ['documentationUrl', '--documentation', '<url>', 'link to the documentation of the deprecation'],
+  ['afterSunset', '--after-sunset', '<serve|gone>', 'whether calls after the sunset are served, or get 410'],
 ];
 
 /** What the options of `deprecation set` give, filled while the command line is parsed. */
@@ -40,7 +30,7 @@ export interface Given {
 export function addSetOptions(command: Command): Given {
   const given: Given = { layer: { brownouts: [], exemptions: [] }, endless: [] };
   const { layer, endless } = given;
-  for (const { setting, flag, value, what } of settingOptions) {
+  for (const [setting, flag, value, what] of settingOptions) {
     const parse = argument<number | string>(settingParsers[setting]);
     const description = value === '<time>' ? `${what}, ISO 8601` : what;
     command.option(`${flag} ${value}`, description, (text) => {
@@ -86,7 +76,7 @@ export function formatSetOptions(
   now: number,
 ): string {
   const words = [
-    ...settingOptions.flatMap(({ setting, flag }) => {
+    ...settingOptions.flatMap(([setting, flag]) => {
       const value = layer[setting];
       return value === undefined ? [] : [flag, typeof value === 'number' ? formatInstant(value) : value];
     }),
