@@ -2,9 +2,8 @@ import { Registry } from 'prom-client';
 import { modes } from '../cutover/modes.ts';
 import { countDifferences, type Evidence } from '../cutover/verdict/evidence.ts';
 import { judge, nextMode, silence } from '../cutover/verdict/readiness.ts';
-import { addGauge, oneOf, type MetricsText, type Values } from '../deprecation/metrics.ts';
+import { addGauges, oneOf, type GaugeSpec, type MetricsText, type Values } from '../deprecation/metrics.ts';
 
-/** By name: what a gauge says, and its label if it has one. */
 const gauges = {
   mode: ['1 for the mode in force, 0 for the others.', 'mode'],
   ready: ['1 if the step to the next mode is safe (admin cutover status says why not), else 0.', 'to'],
@@ -31,7 +30,7 @@ const gauges = {
     'Changes that the legacy service refused, for an operator to decide about (admin cutover aside).',
   ],
   replay_paused: ['1 if the replay pauses (admin cutover status says why), else 0.'],
-} satisfies Record<string, [help: string, label?: string]>;
+} satisfies Record<string, GaugeSpec>;
 
 function valuesOf(evidence: Evidence): Record<keyof typeof gauges, Values> {
   const { state, comparisons, replay, legacyPictures } = evidence;
@@ -75,10 +74,7 @@ function countGaps({ organizations, state: { gap, verifiedAt = 0 } }: Evidence):
 export function createCutoverMetrics(read: () => Promise<Evidence>): MetricsText {
   const registry = new Registry();
   let values: ReturnType<typeof valuesOf> | undefined;
-  for (const name of Object.keys(gauges) as (keyof typeof gauges)[]) {
-    const [help, label] = gauges[name];
-    addGauge(registry, { name: `profile_bridge_cutover_${name}`, help, label }, () => values?.[name]);
-  }
+  addGauges(registry, 'profile_bridge_cutover_', gauges, (name) => values?.[name]);
   return {
     text: async () => {
       const evidence = await read().catch(() => undefined);

@@ -34,29 +34,34 @@ export type Values = number | Readonly<Record<string, number>>;
 /** Undefined while there is none. */
 type Reading = () => Values | undefined | Promise<Values>;
 
-interface GaugeOptions {
-  name: string;
-  help: string;
-  label?: string | undefined;
-  /** How the values of several workers become one. */
-  aggregator?: Aggregator;
-}
+/** What a gauge says, its label if it has one, and how the values of several workers become one. */
+export type GaugeSpec = [help: string, label?: string | undefined, aggregator?: Aggregator];
 
-/** Adds a gauge that is read with the metrics; it is absent while there is no value. */
-export function addGauge(registry: Registry, { label, ...options }: GaugeOptions, read: Reading): void {
-  const gauge: Gauge = new Gauge({
-    ...options,
-    labelNames: label === undefined ? [] : [label],
-    registers: [registry],
-    collect: async () => {
-      const values = await read();
-      gauge.reset();
-      // A gauge without a label is 0 after a reset.
-      gauge.remove({});
-      if (typeof values === 'number') gauge.set(values);
-      else for (const [value, n] of Object.entries(values ?? {})) gauge.set({ [label ?? '']: value }, n);
-    },
-  });
+/** Adds gauges, by name, that are read with the metrics; each is absent while there is no value. */
+export function addGauges<Name extends string>(
+  registry: Registry,
+  prefix: string,
+  specs: Record<Name, GaugeSpec>,
+  read: (name: Name) => ReturnType<Reading>,
+): void {
+  for (const name of Object.keys(specs) as Name[]) {
+    const [help, label, aggregator = 'sum'] = specs[name];
+    const gauge: Gauge = new Gauge({
+      name: prefix + name,
+      help,
+      aggregator,
+      labelNames: label === undefined ? [] : [label],
+      registers: [registry],
+      collect: async () => {
+        const values = await read(name);
+        gauge.reset();
+        // A gauge without a label is 0 after a reset.
+        gauge.remove({});
+        if (typeof values === 'number') gauge.set(values);
+        else for (const [value, n] of Object.entries(values ?? {})) gauge.set({ [label ?? '']: value }, n);
+      },
+    });
+  }
 }
 
 /** For a gauge with a label: 1 for the current value, 0 for the others. */
@@ -88,6 +93,21 @@ export interface MetricsOptions {
 const maxOrganizations = 100;
 const durationBuckets = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 3];
 const pingTimeoutMs = 1000;
+
+const gauges = {
+  ledger_flush_lag_seconds: ['Age of the latest call that is certainly in the ledger.', undefined, 'max'],
+  days_to_sunset: [
+    'Days until the sunset, negative once it has passed; absent if none is set.',
+    undefined,
+    'first',
+  ],
+  deprecation_phase: ['1 for the current phase of the deprecation, 0 for the others.', 'phase', 'first'],
+  redis_up: ['1 if Redis answered a PING just now, else 0.', undefined, 'min'],
+  redis_latency_seconds: ['Round trip of that PING, or how long the bridge waited for it.', undefined, 'max'],
+  pictures_up: ['1 if the latest attempt to store a picture succeeded, else 0.', undefined, 'min'],
+  slots_in_use: ['Requests of the contract in progress; beyond the limit, they get 503 overloaded.'],
+  open_bodies: ['Request bodies being received.'],
+} satisfies Record<string, GaugeSpec>;
 
 /**
  * The metrics of all workers of this process together: counts are summed; of what every worker reports (the phase, the
@@ -141,51 +161,24 @@ export function createMetrics({ policy, ping, now = Date.now, ...values }: Metri
       counted.clear();
     },
   });
-  const gauge = (name: string, aggregator: Aggregator, help: string, read: Reading, label?: string): void =>
-    addGauge(registry, { name: `profile_bridge_${name}`, aggregator, help, label }, read);
-  gauge(
-    'ledger_flush_lag_seconds',
-    'max',
-    'Age of the latest call that is certainly in the ledger.',
-    values.lagSeconds,
-  );
-  gauge(
-    'days_to_sunset',
-    'first',
-    'Days until the sunset, negative once it has passed; absent if no sunset is set.',
-    () => {
+  let probed = Promise.resolve({ hasAnswered: false, seconds: 0 });
+  const readings: Record<keyof typeof gauges, Reading> = {
+    ledger_flush_lag_seconds: values.lagSeconds,
+    days_to_sunset: () => {
       const { sunsetAt } = policy();
       return sunsetAt === undefined ? undefined : (sunsetAt - now()) / dayMs;
     },
-  );
-  gauge(
-    'deprecation_phase',
-    'first',
-    '1 for the current phase of the deprecation, 0 for the others.',
-    () => oneOf(phases, phaseAt(policy(), now())),
-    'phase',
-  );
-  let probed = Promise.resolve({ hasAnswered: false, seconds: 0 });
-  gauge('redis_up', 'min', '1 if Redis answered a PING just now, else 0.', async () => {
-    probed = probe(ping);
-    return Number((await probed).hasAnswered);
-  });
-  gauge(
-    'redis_latency_seconds',
-    'max',
-    'Round trip of that PING, or how long the bridge waited for it.',
-    async () => (await probed).seconds,
-  );
-  gauge('pictures_up', 'min', '1 if the latest attempt to store a picture succeeded, else 0.', () =>
-    Number(values.arePicturesAvailable()),
-  );
-  gauge(
-    'slots_in_use',
-    'sum',
-    'Requests of the contract in progress; beyond the limit, requests are refused with 503 overloaded.',
-    values.slotsInUse,
-  );
-  gauge('open_bodies', 'sum', 'Request bodies being received.', values.openBodies);
+    deprecation_phase: () => oneOf(phases, phaseAt(policy(), now())),
+    redis_up: async () => {
+      probed = probe(ping);
+      return Number((await probed).hasAnswered);
+    },
+    redis_latency_seconds: async () => (await probed).seconds,
+    pictures_up: () => Number(values.arePicturesAvailable()),
+    slots_in_use: values.slotsInUse,
+    open_bodies: values.openBodies,
+  };
+  addGauges(registry, 'profile_bridge_', gauges, (name) => readings[name]());
   const refusals = new Counter({
     name: 'profile_bridge_refusals_total',
     help: 'Requests of the deprecated contract that were refused, by problem code.',
