@@ -37,10 +37,13 @@ function profiles(count: number): { organizationId: string; userId: string; user
 const keyOf = { organizationId: 'acme', apiKey: 'secret', role: 'admin' };
 
 /** Kills an apply when it has loaded some profiles, and saved how many; none of their organizations exists then. */
-async function killedWhileLoading(tool: Tool, source: string): Promise<void> {
+async function killedWhileLoading(tool: Tool, source: string, rows = 1): Promise<void> {
   const child = tool.start('apply', '--source', source, '--batch', '20', '--rate', '1000', '--run', 'r');
   const end = ended(child);
-  await until(() => store.hexists(`${tool.prefix}migration:run:r`, 'loaded'));
+  await until(async () => {
+    const loaded = await store.hget(`${tool.prefix}migration:run:r`, 'loaded');
+    return loaded !== null && (JSON.parse(loaded) as { rows: number }).rows >= rows;
+  });
   child.kill('SIGKILL');
   await end;
   expect(await store.exists(`${tool.prefix}{acme}:settings`)).toBe(0);
@@ -97,6 +100,16 @@ describe('an organization that Redis does not know', () => {
     expect(await tool.json('verify', '--source', source, '--run', 'r')).toMatchObject({ exitCode: 0 });
     expect(await fsck(store, tool.prefix, { repair: false, onFault: () => {} })).toMatchObject({ found: 0 });
     expect((await keysOf(tool)).filter((key) => key.includes('loading'))).toEqual([]);
+  });
+
+  test('is resumed at once, though not faster than --rate, if most of it was loaded slowly', async () => {
+    const tool = createTool();
+    const source = writeSource({ profiles: profiles(1000) });
+    await killedWhileLoading(tool, source, 800);
+    // For all rows it would take ten seconds.
+    const again = await tool.json('apply', '--source', source, '--run', 'r', '--rate', '100');
+    expect(again).toMatchObject({ exitCode: 0, json: { resumed: true, created: 1000 } });
+    expect(again.json['seconds']).toBeLessThan(5);
   });
 
   test('is loaded from the start if the source has changed since the load was killed', async () => {

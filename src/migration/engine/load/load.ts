@@ -151,7 +151,7 @@ export function createLoad(context: LockedContext, keeper: RoundKeeper, resumeAt
           ? takeProfiles(items as Item<'profiles'>[], aside)
           : takeOthers(entity, items);
       };
-      const waiting = pacer.wait(items.length);
+      const waiting = pacer.wait(items.filter(({ seq }) => seq >= resumeAt).length);
       return waiting === undefined ? takeNow() : waiting.then(takeNow);
     },
     /** Resolves when all accepted records are written. */
