@@ -1,4 +1,4 @@
-import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { readdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { whileLocked } from '../../src/migration/runs/lock.ts';
@@ -412,6 +412,29 @@ test('a report can be written to a device, such as standard output', async () =>
     exitCode: 1,
     json: { invalid: 1 },
   });
+});
+
+test('a report never overwrites what is read', async () => {
+  const tool = createTool();
+  const folder = writeSource({ profiles: profiles(2) });
+  const [file, link, kept] = ['profiles.ndjson', 'link', 'report.ndjson'].map((name) => join(folder, name));
+  if (file === undefined || link === undefined || kept === undefined) throw new Error('no paths');
+  symlinkSync(file, link);
+  const before = readFileSync(file, 'utf8');
+  for (const [from, report] of [
+    [folder, file],
+    [file, file],
+    [folder, link],
+  ] as const) {
+    expect(await tool.text('apply', '--source', from, '--report', report)).toMatchObject({
+      exitCode: 2,
+      err: expect.stringContaining('is read, and a report would overwrite it: give --report another file'),
+    });
+    expect(readFileSync(file, 'utf8')).toBe(before);
+  }
+  // Beside the source's files, it is written again and again.
+  for (const _ of [1, 2])
+    expect(await tool.text('apply', '--source', folder, '--report', kept)).toMatchObject({ exitCode: 0 });
 });
 
 test('a report path that cannot be used is an error before anything is done', async () => {

@@ -1,3 +1,5 @@
+import { readdirSync, statSync, type Stats } from 'node:fs';
+import { join } from 'node:path';
 import type { Config } from '../../config.ts';
 import { lastChangeOfAuthority, readCutover } from '../../cutover/switch/registry.ts';
 import { createReleasers } from '../../lib/releasers.ts';
@@ -9,7 +11,7 @@ import { openChosen, type Chosen, type SourceChoice } from '../../migration/engi
 import type { MigrationContext } from '../../migration/engine/context.ts';
 import { createTallies } from '../../migration/analysis/outcomes.ts';
 import { createWorkspace } from '../../migration/analysis/workspace.ts';
-import { MigrationError, openIssues } from '../../migration/engine/issues.ts';
+import { MigrationError, openIssues, UsageError } from '../../migration/engine/issues.ts';
 import { createOrganizations } from '../../migration/engine/organizations.ts';
 import { createProgress } from '../../migration/engine/progress.ts';
 import { dry } from '../../migration/engine/scripts.ts';
@@ -50,11 +52,36 @@ export async function withSource<Own extends Report>(
   const startedAt = Date.now();
   const chosen = await openChosen(choice, environment.env);
   try {
+    keepFromReport(choice, chosen.source.ignored ?? []);
     return await withSession(environment, { ...choice, openedAt: chosen.openedAt }, async (context) =>
       commandResult(command, startedAt, await work(chosen, context), context.issues, chosen),
     );
   } finally {
     await chosen.source.close();
+  }
+}
+
+/** Throws a UsageError if the report, which empties its file, would be written to what is read. */
+function keepFromReport(
+  { source, mapping, report }: SourceChoice & SessionChoice,
+  ignored: readonly string[],
+): void {
+  const target = statsOf(report ?? '');
+  if (target === undefined) return;
+  const names = statsOf(source)?.isDirectory() === true ? readdirSync(source) : [];
+  const within = names.filter((name) => !ignored.includes(name)).map((name) => join(source, name));
+  for (const path of [source, mapping ?? '', ...within]) {
+    const read = statsOf(path);
+    if (read?.ino === target.ino && read.dev === target.dev)
+      throw new UsageError(`${path} is read, and a report would overwrite it: give --report another file`);
+  }
+}
+
+function statsOf(path: string): Stats | undefined {
+  try {
+    return statSync(path);
+  } catch {
+    return undefined;
   }
 }
 
