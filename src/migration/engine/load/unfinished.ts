@@ -1,12 +1,11 @@
 import { cutoverKey, loadingKey, organizationsKey } from '../../../redis/keys.ts';
-import { scanKeys } from '../../../redis/connection/scan.ts';
-import { groupBy } from '../../../lib/collections/group-by.ts';
 import type { LockedContext } from '../../runs/lock.ts';
 import { unfinishedLoadsKey } from '../../runs/runs.ts';
 import type { MigrationContext } from '../context.ts';
 import { MigrationError } from '../issues.ts';
 import type { Organization } from '../organizations.ts';
 import { migrateClaim, migrateLoad } from '../scripts.ts';
+import { scanOrganizations } from '../stored/scan.ts';
 
 /**
  * Makes an organization that Redis does not know this attempt's to load, until a later attempt of the run takes it over
@@ -73,22 +72,15 @@ export async function rollBack(context: LockedContext): Promise<void> {
   const { store, prefix, progress, claim, lock } = context;
   await lock.save({ loaded: undefined });
   const taken = await takeOver(context);
-  const byBase = new Map(taken.map((organization) => [organization.base, organization]));
   const remove = async ({ id, base }: Organization, keys: readonly string[]): Promise<void> => {
     progress.advance('rolling back', keys.length, 0);
     const outcome = await migrateLoad(store, base, claim, 'keys', JSON.stringify(keys));
     if (outcome === 'lost') await reportLost(context, id);
   };
-  if (taken.length > 0) {
-    const [only = ''] = byBase.keys();
-    for await (const keys of scanKeys(store, taken.length === 1 ? only : `${prefix}{`)) {
-      const groups = groupBy(keys, (key) => key.slice(0, key.indexOf('}:', prefix.length) + 2));
-      for (const [base, own] of groups) {
-        const organization = byBase.get(base);
-        const others = own.filter((key) => key !== loadingKey(base));
-        if (organization !== undefined) await remove(organization, others);
-      }
-    }
+  for await (const { organization, rests } of scanOrganizations(context, taken)) {
+    const { base } = organization;
+    const keys = rests.map((rest) => base + rest).filter((key) => key !== loadingKey(base));
+    await remove(organization, keys);
   }
   for (const organization of taken) {
     // Before others may create it: an attempt that was killed at its end has registered it.

@@ -7,6 +7,7 @@ import {
   settingsKey,
 } from '../../../redis/keys.ts';
 import { scanKeys, scanMembers, scanPairs } from '../../../redis/connection/scan.ts';
+import { groupBy } from '../../../lib/collections/group-by.ts';
 import { separator } from '../../analysis/sorter.ts';
 import type { Entity } from '../../records/records.ts';
 import type { MigrationContext } from '../context.ts';
@@ -70,20 +71,23 @@ export async function* scanRecords(
   const wanted = entities.filter(isKind);
   if (wanted.length > 0 || onOtherKey !== undefined) {
     const [only] = wanted.length === 1 && onOtherKey === undefined ? wanted : [];
-    for await (const { organization, rest } of scanOrganizations(context, among, only && kinds[only])) {
-      const entity = wanted.find((each) => rest.startsWith(kinds[each]));
-      if (entity === undefined) {
-        const handled = onOtherKey?.(organization, rest);
-        if (handled !== undefined) await handled;
-        continue;
-      }
-      const key = rest.slice(kinds[entity].length);
-      if (entity !== 'collections') {
-        yield { entity, organization, key };
-        continue;
-      }
-      for await (const members of scanMembers(store, collectionKey(organization.base, key))) {
-        for (const reference of members) yield { entity, organization, key: `${key}\u0003${reference}` };
+    for await (const { organization, rests } of scanOrganizations(context, among, only && kinds[only])) {
+      context.signal.throwIfAborted();
+      for (const rest of rests) {
+        const entity = wanted.find((each) => rest.startsWith(kinds[each]));
+        if (entity === undefined) {
+          const handled = onOtherKey?.(organization, rest);
+          if (handled !== undefined) await handled;
+          continue;
+        }
+        const key = rest.slice(kinds[entity].length);
+        if (entity !== 'collections') {
+          yield { entity, organization, key };
+          continue;
+        }
+        for await (const members of scanMembers(store, collectionKey(organization.base, key))) {
+          for (const reference of members) yield { entity, organization, key: `${key}\u0003${reference}` };
+        }
       }
     }
   }
@@ -104,22 +108,23 @@ export async function* scanRecords(
   }
 }
 
-/** Keys of these organizations, each with what follows the organization's base. */
-async function* scanOrganizations(
-  { store, prefix, signal }: MigrationContext,
+/** Keys of these organizations, some of one organization at a time, each as what follows the organization's base. */
+export async function* scanOrganizations(
+  { store, prefix }: Pick<MigrationContext, 'store' | 'prefix'>,
   among: readonly Organization[],
   kind = '',
-): AsyncGenerator<{ organization: Organization; rest: string }> {
+): AsyncGenerator<{ organization: Organization; rests: string[] }> {
+  if (among.length === 0) return;
   const bases = new Map(among.map((organization) => [organization.base, organization]));
   const [only] = among.length === 1 ? among : [];
   const start = only === undefined ? `${prefix}{` : only.base + kind;
   for await (const keys of scanKeys(store, start)) {
-    signal.throwIfAborted();
-    for (const key of keys) {
-      const end = key.indexOf('}:', prefix.length) + 2;
-      const organization = end === 1 ? undefined : bases.get(key.slice(0, end));
-      if (organization !== undefined && key.startsWith(kind, end))
-        yield { organization, rest: key.slice(end) };
+    const groups = groupBy(keys, (key) => key.slice(0, key.indexOf('}:', prefix.length) + 2));
+    for (const [base, own] of groups) {
+      const organization = bases.get(base);
+      if (organization === undefined) continue;
+      const rests = own.map((key) => key.slice(base.length)).filter((rest) => rest.startsWith(kind));
+      yield { organization, rests };
     }
   }
 }
