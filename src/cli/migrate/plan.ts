@@ -4,7 +4,7 @@ import { shown } from '../../migration/engine/compare/differences.ts';
 import { makePlan, type Change } from '../../migration/engine/plan.ts';
 import { problems } from '../../migration/engine/issues.ts';
 import type { SourceChoice } from '../../migration/engine/read/choose.ts';
-import type { PrunePlan } from '../../migration/engine/write/prune.ts';
+import type { Pruned, PrunePlan } from '../../migration/engine/write/prune.ts';
 import { figuresOf, figuresTable, organizationFigures, sumOf } from './report/figures.ts';
 import { listIssues, listWarnings, placeOf, remedyFor } from './report/issues.ts';
 import type { CommandResult } from './report/command-result.ts';
@@ -72,7 +72,7 @@ export function describePruning({ toRemove, spared }: PrunePlan): string {
 }
 
 /** Records that a prune removes, such as `2 profiles, 1 denied name`. */
-export function countRemoved(removed: PrunePlan['toRemove']): string {
+export function countRemoved(removed: Pruned): string {
   const counts = [...removed]
     .filter(([, count]) => count > 0)
     .map(([entity, count]) => counted(count, entity === 'denylist' ? 'denied name' : entity.slice(0, -1)));
@@ -80,7 +80,7 @@ export function countRemoved(removed: PrunePlan['toRemove']): string {
 }
 
 /** What a prune leaves alone though it looks gone. */
-export function describeSpared(spared: PrunePlan['spared']): string[] {
+export function describeSpared(spared: Pruned): string[] {
   return [...spared].map(
     ([entity, rows]) =>
       `Not removed: what looks gone from ${entity}, since it may be among its invalid rows (${counted(rows, 'row')}); correct those, then prune again.`,

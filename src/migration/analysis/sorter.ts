@@ -9,7 +9,6 @@ const memoryLimit = 4 * 1024 * 1024;
 /** Sorted lists merged at once; some text of each is in memory. */
 const mergeWidth = 64;
 
-export type Sorter = ReturnType<typeof createSorter>;
 type LineList = ReturnType<typeof createLineList>;
 
 /** Sorts lines, however many: an external merge sort. */

@@ -9,7 +9,7 @@ import {
 } from '../runs/runs.ts';
 import type { Scope } from '../sources/scope.ts';
 import { inBatches } from '../../lib/collections/batches.ts';
-import { assessSource, entriesToWrite, type Assessment } from './read/assess.ts';
+import { assessSource, entriesToWrite } from './read/assess.ts';
 import type { Chosen } from './read/choose.ts';
 import type { MigrationContext } from './context.ts';
 import { FinalError, problems } from './issues.ts';
@@ -24,20 +24,7 @@ import { prune, type Pruned } from './write/prune.ts';
 import { completeRenames, makeRenames } from './write/renames.ts';
 import { writeEntries } from './write/write.ts';
 
-export interface Applied {
-  /** Nothing was written where it was refused: for problems of records, or for what a prune would remove. */
-  kind: 'applied' | 'refused' | 'prune-refused' | 'interrupted';
-  /** Whether it went on with a round that was broken off. */
-  isResumed: boolean;
-  /** Whether all rows were read, rather than those that have changed. */
-  isFull: boolean;
-  assessment: Assessment;
-  pruned: Pruned | undefined;
-  /** Renames on record that are still to be made. */
-  pendingRenames: number;
-  /** How long this process wrote, after reading, in ms. */
-  writingMs: number;
-}
+export type Applied = Awaited<ReturnType<typeof applyRun>>;
 
 export interface ApplyChoice extends RoundChoice {
   rate?: number | undefined;
@@ -46,11 +33,7 @@ export interface ApplyChoice extends RoundChoice {
 }
 
 /** Applies a run: resumes a round that was broken off, or begins a new one. One process at a time. */
-export async function applyRun(
-  chosen: Chosen,
-  outer: MigrationContext,
-  choice: ApplyChoice,
-): Promise<Applied> {
+export async function applyRun(chosen: Chosen, outer: MigrationContext, choice: ApplyChoice) {
   return await whileLocked(outer, chosen.run, async (context) => {
     const last = await readRun(context, chosen.run);
     const leaveNothing = async (): Promise<void> => {
@@ -79,7 +62,7 @@ async function applyLocked(
   context: LockedContext,
   choice: ApplyChoice,
   last: RoundState | undefined,
-): Promise<Applied> {
+) {
   const { signal, issues, progress, lock } = context;
   const { run, source } = chosen;
   if (last === undefined && choice.isNextRound === true) {
@@ -115,13 +98,18 @@ async function applyLocked(
     const { pruning } = assessment;
     let pruned: Pruned | undefined;
     const startedAt = Date.now();
-    const outcome = (kind: Applied['kind']): Applied => ({
+    const outcome = (kind: 'applied' | 'refused' | 'prune-refused' | 'interrupted') => ({
+      /** Nothing was written where it was refused: for problems of records, or for what a prune would remove. */
       kind,
+      /** Whether it went on with a round that was broken off. */
       isResumed,
+      /** Whether all rows were read, rather than those that have changed. */
       isFull,
       assessment,
       pruned,
+      /** Renames on record that are still to be made. */
       pendingRenames,
+      /** How long this process wrote, after reading, in ms. */
       writingMs: Date.now() - startedAt,
     });
     if (signal.aborted) {
@@ -144,11 +132,7 @@ async function applyLocked(
     await load.finish();
     progress.next();
     pendingRenames = await makeRenames(context, assessment.renames);
-    await writeEntries(context, assessment, {
-      size,
-      pacer,
-      onWritten: keeper.written,
-    });
+    await writeEntries(context, assessment, keeper, pacer, size);
     if (!signal.aborted && pruning !== undefined) {
       progress.next();
       pruned = await prune(context, pruning);

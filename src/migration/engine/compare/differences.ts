@@ -65,12 +65,9 @@ async function compareProfiles(
   organization: Organization,
   records: readonly RecordOf['profiles'][],
 ): Promise<Difference[][]> {
+  const { comparison } = organization.settings;
   const rows = records.map(
-    ({ userId, username }) =>
-      [
-        userId,
-        username === undefined ? '' : normalizedName(username, organization.settings.comparison),
-      ] as const,
+    ({ userId, username = '' }) => [userId, normalizedName(username, comparison)] as const,
   );
   const found = await readProfiles(context, organization, rows);
   return records.map((record, position) => {

@@ -75,8 +75,8 @@ export function createLoad(context: LockedContext, keeper: RoundKeeper, resumeAt
     if (first !== undefined) places.add(first.seq - first.index, first.batch);
     for (const item of items) {
       const { record, organization, seq, isRepeated } = item;
-      const { userId, username } = record;
-      const name = username === undefined ? '' : normalizedName(username, organization.settings.comparison);
+      const { userId, username = '' } = record;
+      const name = normalizedName(username, organization.settings.comparison);
       names.add({ organization, name, userId, seq, isWritten: !isRepeated });
       if (isRepeated) {
         const where = placeOf(item);

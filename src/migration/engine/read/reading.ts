@@ -8,7 +8,7 @@ import { organizationSettings } from '../../records/stored.ts';
 import type { Scope } from '../../sources/scope.ts';
 import type { Batch } from '../../sources/source.ts';
 import type { MigrationContext } from '../context.ts';
-import { UsageError, type Issue } from '../issues.ts';
+import { subjectOf, UsageError, type Issue } from '../issues.ts';
 import { withOrderedPool, type OrderedPool } from '../ordered-pool.ts';
 import type { Organization } from '../organizations.ts';
 
@@ -30,16 +30,7 @@ export function placeOf({ batch, index }: Item): string {
   return batch.describe(batch.places[index]);
 }
 
-export interface Reading {
-  /** Rows, by entity. */
-  read: Map<Entity, number>;
-  /** Every record's identity. */
-  seen: Seen;
-  /** The identities that occurred more than once. */
-  repeated: Seen;
-  /** The greatest updatedAt of a profile. */
-  newest: number;
-}
+export type Reading = Awaited<ReturnType<typeof readSource>>;
 
 export interface ReadHandlers {
   /** What the progress shows before the entity's name. */
@@ -66,12 +57,16 @@ export async function readSource(
   scope: Scope,
   context: MigrationContext,
   { phase, onOrganization, take, onAccepted }: ReadHandlers,
-): Promise<Reading> {
+) {
   const { issues, tallies, organizations, progress, signal } = context;
-  const reading: Reading = {
-    read: new Map(),
+  const reading = {
+    /** Rows, by entity. */
+    read: new Map<Entity, number>(),
+    /** Every record's identity. */
     seen: createSeen(),
+    /** The identities that occurred more than once. */
     repeated: createSeen(),
+    /** The greatest updatedAt of a profile. */
     newest: 0,
   };
   const latest = Date.now() + aheadAllowed;
@@ -201,51 +196,43 @@ function createReferenceCheck({ store, issues }: MigrationContext, seen: Seen) {
     return false;
   };
 
-  /** Reports an issue of a record, unless what it refers to exists. */
-  const report = async (exists: Promise<number>, item: Item, issue: Omit<Issue, 'where'>): Promise<void> => {
-    if ((await exists) === 0) issues.add({ ...issue, where: placeOf(item) });
-  };
-
-  const checkUser = (entity: Entity, item: Item): Promise<void> | undefined => {
-    const { organizationId, userId } = item.record as RecordOf['collections'];
-    if (userId === undefined || seen.has(namespaceOf('profiles', organizationId), userId)) return undefined;
-    const detail = `user ${JSON.stringify(userId)} has no profile`;
-    const exists = store.exists(profileKey(item.organization.base, userId));
-    return report(exists, item, { entity, reason: 'unknown-user', detail, organizationId, userId });
-  };
-
-  const checkObject = (
-    item: Item,
-    reference: ObjectReference | undefined,
-    url: string | undefined,
-  ): Promise<void> | undefined => {
-    const { organization } = item;
-    const isResolved = url !== undefined || organization.settings.objectImageUrlTemplate !== undefined;
-    if (reference === undefined || isResolved || wasLookedUp(organization, reference)) return undefined;
-    const { organizationId, userId, username } = item.record as RecordOf['profiles'];
-    const key = encodeReference(reference);
-    if (seen.has(namespaceOf('objects', organizationId), key)) return undefined;
-    const detail = `object ${JSON.stringify(reference.objectDefinitionId)} of datasource ${JSON.stringify(reference.datasourceId)} is not in the catalogue: references to it are kept without a URL`;
-    const issue = { entity: 'profiles', reason: 'unresolved-reference', detail } as const;
-    const exists = store.hexists(objectsKey(organization.base), key);
-    return report(exists, item, { ...issue, organizationId, userId, username });
-  };
-
   return (entity: Entity, items: readonly Item[]): Promise<unknown> | undefined => {
-    if (entity === 'organizations' || entity === 'objects' || entity === 'denylist') return undefined;
     const checks: Promise<void>[] = [];
-    const add = (check: Promise<void> | undefined): void => {
-      if (check !== undefined) checks.push(check);
+    const reportUnless = (exists: Promise<number>, item: Item, issue: Omit<Issue, 'where'>): void => {
+      const check = async (): Promise<void> => {
+        if ((await exists) === 0) issues.add({ ...issue, where: placeOf(item) });
+      };
+      checks.push(check());
+    };
+    const checkUser = (item: Item): void => {
+      const { organizationId, userId } = item.record as RecordOf['collections'];
+      if (userId === undefined || seen.has(namespaceOf('profiles', organizationId), userId)) return;
+      const detail = `user ${JSON.stringify(userId)} has no profile`;
+      const exists = store.exists(profileKey(item.organization.base, userId));
+      reportUnless(exists, item, { entity, reason: 'unknown-user', detail, organizationId, userId });
+    };
+    const checkObject = (
+      item: Item,
+      reference: ObjectReference | undefined,
+      url: string | undefined,
+    ): void => {
+      const { organization } = item;
+      const isResolved = url !== undefined || organization.settings.objectImageUrlTemplate !== undefined;
+      if (reference === undefined || isResolved || wasLookedUp(organization, reference)) return;
+      const key = encodeReference(reference);
+      if (seen.has(namespaceOf('objects', organization.id), key)) return;
+      const detail = `object ${JSON.stringify(reference.objectDefinitionId)} of datasource ${JSON.stringify(reference.datasourceId)} is not in the catalogue: references to it are kept without a URL`;
+      const exists = store.hexists(objectsKey(organization.base), key);
+      const subject = subjectOf(item.record);
+      reportUnless(exists, item, { entity, reason: 'unresolved-reference', detail, ...subject });
     };
     for (const item of items) {
-      if (entity !== 'profiles') {
-        add(checkUser(entity, item));
-        continue;
-      }
+      if (entity === 'api-keys' || entity === 'collections') checkUser(item);
+      if (entity !== 'profiles') continue;
       const { profilePictureObjectDefinitionId, profilePictureUrl, avatar } = (item as Item<'profiles'>)
         .record;
-      add(checkObject(item, profilePictureObjectDefinitionId, profilePictureUrl));
-      add(checkObject(item, avatar, avatar?.url));
+      checkObject(item, profilePictureObjectDefinitionId, profilePictureUrl);
+      checkObject(item, avatar, avatar?.url);
     }
     return checks.length === 0 ? undefined : Promise.all(checks);
   };

@@ -1,6 +1,6 @@
 import { inBatches } from '../../../lib/collections/batches.ts';
 import { counted, number } from '../../../lib/numbers.ts';
-import { createSorter, type Sorter } from '../../analysis/sorter.ts';
+import { createSorter } from '../../analysis/sorter.ts';
 import { entityNames, type Entity } from '../../records/records.ts';
 import type { MigrationContext } from '../context.ts';
 import type { Extras } from '../compare/extras.ts';
@@ -9,18 +9,9 @@ import { removeRecords } from '../stored/remove.ts';
 import { aboutStored, groupOf, lineOf, recordsOf } from '../stored/scan.ts';
 
 /** What a prune is to remove. */
-export interface PrunePlan {
-  /** Records to remove, by entity. */
-  toRemove: ReadonlyMap<Entity, number>;
-  /** Entities whose missing records are kept, and how many of their rows in the source are not records. */
-  spared: ReadonlyMap<Entity, number>;
-  /** Why this requires --prune-at-most; undefined if it does not. */
-  refusal: string | undefined;
-  /** The records to remove, as lines. */
-  records: Sorter;
-}
+export type PrunePlan = Awaited<ReturnType<typeof planPrune>>;
 
-/** Records that were removed, by entity. */
+/** Numbers of records, by entity. */
 export type Pruned = ReadonlyMap<Entity, number>;
 
 /** The share of an entity that is removed without --prune-at-most. */
@@ -36,7 +27,7 @@ export async function planPrune(
   reading: Reading,
   extras: Extras,
   atMost: number | undefined,
-): Promise<PrunePlan> {
+) {
   const toRemove = new Map<Entity, number>();
   const spared = new Map<Entity, number>();
   const records = createSorter(context.workspace);
@@ -53,7 +44,16 @@ export async function planPrune(
     const detail = 'is not in the source: --prune removes it';
     context.issues.add({ ...aboutStored(extra), reason: 'to-prune', detail });
   }
-  return { toRemove, spared, records, refusal: refusalOf(reading, toRemove, extras, atMost) };
+  return {
+    /** Records to remove, by entity. */
+    toRemove,
+    /** Entities whose missing records are kept, and how many of their rows in the source are not records. */
+    spared,
+    /** Why this requires --prune-at-most; undefined if it does not. */
+    refusal: refusalOf(reading, toRemove, extras, atMost),
+    /** The records to remove, as lines. */
+    records,
+  };
 }
 
 function refusalOf(

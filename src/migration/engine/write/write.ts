@@ -4,6 +4,7 @@ import { entriesToWrite, type Assessment } from '../read/assess.ts';
 import type { MigrationContext } from '../context.ts';
 import { subjectOf } from '../issues.ts';
 import { withOrderedPool } from '../ordered-pool.ts';
+import type { RoundKeeper } from '../round-keeper.ts';
 import type { Pacer } from './pacer.ts';
 import { putRecords } from './put.ts';
 
@@ -11,22 +12,16 @@ import { putRecords } from './put.ts';
 const maxBatchLength = 512 * 1024;
 const defaultBatchSize = 500;
 
-export interface WriteOptions {
-  /** Records in one call at most. */
-  size?: number | undefined;
-  pacer: Pacer;
-  /** Called after every batch, with the share of the entries that has been written, 0 to 1. */
-  onWritten: (share: number) => void;
-}
-
 /**
- * Writes the accepted entries of an assessment in order, and counts their outcomes. Stops between two batches on the
- * signal.
+ * Writes the accepted entries of an assessment in order, `size` in one call at most, and counts their outcomes; the
+ * keeper gets the share that is written. Stops between two batches on the signal.
  */
 export async function writeEntries(
   context: MigrationContext,
   assessment: Assessment,
-  { size = defaultBatchSize, pacer, onWritten }: WriteOptions,
+  keeper: RoundKeeper,
+  pacer: Pacer,
+  size = defaultBatchSize,
 ): Promise<void> {
   const { signal, progress } = context;
   const total = Math.max(1, assessment.spool.size);
@@ -46,7 +41,7 @@ export async function writeEntries(
       if (signal.aborted) break;
       const share = Math.min(1, (passed += batch.length) / total);
       progress.advance(`writing ${entity}`, batch.length, share);
-      await pool.add(writeBatch(context, batch), () => onWritten(share));
+      await pool.add(writeBatch(context, batch), () => keeper.written(share));
     }
   });
 }
