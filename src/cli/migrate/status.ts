@@ -15,16 +15,6 @@ type RunPhase = 'reading' | 'running' | 'interrupted' | 'finished';
 
 type Owner = NonNullable<Awaited<ReturnType<typeof lockOwner>>>;
 
-interface RunStatus {
-  name: string;
-  phase: RunPhase;
-  /** What it, or its last round, has done so far. */
-  state: RoundState | undefined;
-  owner: Owner | undefined;
-  /** Recorded renames that are still to be made. */
-  pendingRenames: number;
-}
-
 /** `migrate status`: the state of all runs, killed or not; of one run, entity by entity. */
 export async function status(
   environment: CliEnvironment,
@@ -54,11 +44,13 @@ export async function status(
   });
 }
 
+type RunStatus = Awaited<ReturnType<typeof readRuns>>[number];
+
 /** Runs that are in progress or have written something, by name. */
-async function readRuns(context: MigrationContext): Promise<RunStatus[]> {
+async function readRuns(context: MigrationContext) {
   const { store, prefix } = context;
   const names = (await store.smembers(runsKey(prefix))).sort();
-  const runs = names.map(async (name): Promise<RunStatus[]> => {
+  const runs = names.map(async (name) => {
     const [state, owner] = await Promise.all([readRun(context, name), lockOwner(context, name)]);
     if (state === undefined && owner === undefined) return [];
     const pendingRenames = await countPendingRenames(context, await runOrganizations(context, name));

@@ -2,15 +2,7 @@ import type { SingleBar } from 'cli-progress';
 import { counted, number } from '../../lib/numbers.ts';
 
 /** Shows an operator the progress of the work. */
-export interface Progress {
-  /** Sets the number of passes. */
-  begin: (passes: number) => void;
-  /** The next pass begins. */
-  next: () => void;
-  /** `phase` may change at any call; `count` records more, by which `share` (0 to 1) of the phase is done, or 0 if unknown. */
-  advance: (phase: string, count: number, share: number) => void;
-  stop: () => void;
-}
+export type Progress = Awaited<ReturnType<typeof createProgress>>;
 
 interface Output {
   isTTY?: boolean | undefined;
@@ -21,18 +13,21 @@ interface Output {
 const lineInterval = 5000;
 
 /** A bar with rate and time left on a terminal; elsewhere a line every few seconds. */
-export async function createProgress(output: Output, now: () => number = Date.now): Promise<Progress> {
+export async function createProgress(output: Output, now: () => number = Date.now) {
   const display = output.isTTY === true ? await createBar(output) : createLines(output, now);
   let [pass, passes] = [0, 0];
   let [phase, count, startedAt] = ['', 0, now()];
   return {
-    begin: (all) => {
+    /** Sets the number of passes. */
+    begin: (all: number): void => {
       [pass, passes] = [0, all];
     },
-    next: () => {
+    /** The next pass begins. */
+    next: (): void => {
       pass += 1;
     },
-    advance: (next, more, share) => {
+    /** The phase may change at any call; `more` records, by which `share` (0 to 1) of it is done, or 0 if unknown. */
+    advance: (next: string, more: number, share: number): void => {
       if (next !== phase) {
         display.stop();
         [phase, count, startedAt] = [next, 0, now()];

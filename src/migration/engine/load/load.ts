@@ -159,17 +159,13 @@ export function createLoad(context: LockedContext, keeper: RoundKeeper, resumeAt
     /** After reading: writes the name index, and sets aside records whose names other records want. */
     index: async (repeated: Seen, aside: Spool): Promise<void> => {
       await profiles.flush();
-      await names.write({
-        isContested: ({ organization, userId }) =>
-          !repeated.isEmpty && repeated.has(namespaceOf('profiles', organization.id), userId),
-        onContested: async (claims) => {
-          const written = claims.filter(({ isWritten }) => isWritten);
-          for (const some of inBatches(written, { size: asideAtOnce })) await setAside(some, aside);
-        },
-        onDenied: async (claims) => {
-          for (const some of inBatches(claims, { size: asideAtOnce })) await reportDenied(some);
-        },
-      });
+      const isContested = ({ organization, userId }: NameClaim): boolean =>
+        !repeated.isEmpty && repeated.has(namespaceOf('profiles', organization.id), userId);
+      for await (const { denylisted, contested } of names.write(isContested)) {
+        for (const some of inBatches(denylisted, { size: asideAtOnce })) await reportDenied(some);
+        const written = contested.filter(({ isWritten }) => isWritten);
+        for (const some of inBatches(written, { size: asideAtOnce })) await setAside(some, aside);
+      }
     },
     /** Puts the organizations into service. */
     finish: async (): Promise<void> => {

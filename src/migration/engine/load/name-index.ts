@@ -26,13 +26,6 @@ export interface NameClaim {
   isWritten: boolean;
 }
 
-interface WriteHandlers {
-  isContested: (claim: NameClaim) => boolean;
-  onDenied: (claims: readonly NameClaim[]) => Promise<void>;
-  /** Gets what is left out, after `onDenied`. */
-  onContested: (claims: readonly NameClaim[]) => Promise<void>;
-}
-
 /**
  * The name index of organizations that are loaded: it is written when all names are known. Until then these wait on
  * disk, partitioned by their place, so that a bucket is written in few pieces.
@@ -54,19 +47,22 @@ export function createNameIndex(
       add(organization, place, name, state + userId + separator + seq);
     },
     deny: (organization: Organization, name: string): void => add(organization, placeOf(name), name, denied),
-    /** Writes the index, without the names that several users want and those of records that `isContested`. */
-    write: async ({ isContested, onContested, onDenied }: WriteHandlers): Promise<void> => {
+    /**
+     * Writes the index, without the names that several users want and those of records that `isContested`. Gives what is
+     * contested, and what is on the denylist, some at a time.
+     */
+    write: async function* (isContested: (claim: NameClaim) => boolean) {
       const owners = organizations.all();
       let count = 0;
       for (const own of lines.all()) {
-        const onDenylist: NameClaim[] = [];
+        const denylisted: NameClaim[] = [];
         const contested: NameClaim[] = [];
         const buckets = new Map<Organization, Map<number, string[]>>();
         let found = 0;
         for (const { name, place, isDenied, claims } of namesIn(own, owners)) {
           const isShared = name !== '' && claims.some(({ userId }) => userId !== claims[0]?.userId);
           for (const claim of claims) {
-            if (isDenied) onDenylist.push(claim);
+            if (isDenied) denylisted.push(claim);
             if (isShared || isContested(claim)) contested.push(claim);
             else if (name !== '') putInBucket(buckets, claim, place);
           }
@@ -74,8 +70,7 @@ export function createNameIndex(
         }
         for (const [organization, rows] of buckets)
           for (const row of rows.values()) sender.add(organization, row);
-        await onDenied(onDenylist);
-        await onContested(contested);
+        yield { denylisted, contested };
         count += found;
         progress.advance('writing the name index', found, count / added);
         await sender.room();

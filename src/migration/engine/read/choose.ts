@@ -36,20 +36,10 @@ export interface SourceChoice {
 }
 
 /** A source as chosen, opened; whoever opens it closes it. */
-export interface Chosen {
-  source: Source;
-  /** `performance.now()` before its snapshot was opened; undefined for files whose age was not given. */
-  openedAt: number | undefined;
-  scope: Scope;
-  run: string;
-  /** Identifies a source with its mapping. */
-  fingerprint: string;
-  /** Identifies a choice of entities and organization. */
-  selection: string;
-}
+export type Chosen = Awaited<ReturnType<typeof openChosen>>;
 
 /** Opens what was chosen; the environment may have its password. Mistakes are UsageErrors. */
-export async function openChosen(choice: SourceChoice, env: NodeJS.ProcessEnv): Promise<Chosen> {
+export async function openChosen(choice: SourceChoice, env: NodeJS.ProcessEnv) {
   const openedAt = openingTime(choice);
   const source = await open(choice, env);
   const missing = choice.entities?.find((entity) => !source.entities.includes(entity));
@@ -63,20 +53,24 @@ export async function openChosen(choice: SourceChoice, env: NodeJS.ProcessEnv): 
   const entities = order.filter((entity) => wanted.includes(entity));
   const place = isDatabaseUrl(choice.source) ? source.name : resolve(choice.source);
   const mapped = choice.mapping === undefined ? '' : await readFile(choice.mapping, 'utf8');
+  const scope: Scope = {
+    source,
+    entities,
+    organizationId: choice.org,
+    size: choice.batch,
+    onConflict: choice.onConflict ?? 'abort',
+  };
   return {
     source,
+    /** `performance.now()` before its snapshot was opened; undefined for files whose age was not given. */
     openedAt,
-    scope: {
-      source,
-      entities,
-      organizationId: choice.org,
-      size: choice.batch,
-      onConflict: choice.onConflict ?? 'abort',
-    },
+    scope,
     run: choice.run ?? defaultRunName(choice.source, source.name),
+    /** Identifies a source with its mapping. */
     fingerprint: createHash('sha256')
       .update(JSON.stringify([place, mapped]))
       .digest('hex'),
+    /** Identifies a choice of entities and organization. */
     selection: JSON.stringify([entities, choice.org ?? null]),
   };
 }

@@ -24,8 +24,8 @@ export interface Result {
 }
 
 /**
- * Writes records by the scripts, an organization at a time, and returns the outcome of each; in a
- * dry run, what it would be. Waits if names are held by another operation.
+ * Writes records by the scripts, an organization at a time, and returns the outcome of each; in a dry run, what it
+ * would be. Waits if names are held by another operation.
  */
 export async function putRecords<E extends Entity>(
   context: MigrationContext,
@@ -40,9 +40,7 @@ export async function putRecords<E extends Entity>(
   );
 }
 
-interface Destination extends MigrationContext {
-  organization: Organization;
-}
+type Destination = MigrationContext & { organization: Organization };
 
 type Putter<E extends Entity> = (
   destination: Destination,
@@ -60,27 +58,10 @@ function resultsOf(entity: Entity, records: readonly unknown[], outcomes: readon
   return records.map((_, position) => ({ outcome: outcomeOf(entity, outcomes[position]) }));
 }
 
-/** The rows of plain entities, as apply_records.lua takes them. */
-const rowOf: { readonly [E in PlainEntity]: (record: RecordOf[E]) => readonly string[] } = {
-  organizations: (record) => [
-    ...settingsArguments(organizationSettings(record)),
-    ...settingsArguments(defaultSettings),
-  ],
-  'api-keys': ({ apiKeySha256, role, userId, client, expiresAt }) => [
-    apiKeySha256,
-    newKeyId(),
-    role,
-    userId ?? '',
-    client ?? '',
-    String(expiresAt ?? ''),
-  ],
-  objects: (record) => [encodeReference(record), record.url],
-  collections: (record) => [record.userId, encodeReference(record)],
-};
-
-function putPlain<E extends PlainEntity>(entity: E): Putter<E> {
+/** Puts records by their rows, as apply_records.lua takes them. */
+function putPlain<E extends PlainEntity>(entity: E, rowOf: (record: RecordOf[E]) => string[]): Putter<E> {
   return async ({ store, organization, claim, epoch }, records) => {
-    const rows = JSON.stringify(records.map(rowOf[entity]));
+    const rows = JSON.stringify(records.map(rowOf));
     const outcomes = await migrateRecords(store, organization.base, epoch, '', claim, entity, rows);
     return resultsOf(entity, records, outcomes);
   };
@@ -181,10 +162,20 @@ async function putOnce(destination: Destination, rows: readonly ProfileRow[]) {
 }
 
 const putters: { readonly [E in Entity]: Putter<E> } = {
-  organizations: putPlain('organizations'),
-  'api-keys': putPlain('api-keys'),
-  objects: putPlain('objects'),
-  collections: putPlain('collections'),
+  organizations: putPlain('organizations', (record) => [
+    ...settingsArguments(organizationSettings(record)),
+    ...settingsArguments(defaultSettings),
+  ]),
+  'api-keys': putPlain('api-keys', ({ apiKeySha256, role, userId, client, expiresAt }) => [
+    apiKeySha256,
+    newKeyId(),
+    role,
+    userId ?? '',
+    client ?? '',
+    String(expiresAt ?? ''),
+  ]),
+  objects: putPlain('objects', (record) => [encodeReference(record), record.url]),
+  collections: putPlain('collections', (record) => [record.userId, encodeReference(record)]),
   profiles: putProfiles,
   denylist: putDenylist,
 };
