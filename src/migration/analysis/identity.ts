@@ -1,6 +1,5 @@
-import { normalizedName } from '../../domain/usernames.ts';
 import { encodeReference } from '../../domain/profile.ts';
-import type { Organization } from '../engine/organizations.ts';
+import { normalizedIn, type Organization } from '../engine/organizations.ts';
 import type { Entity, RecordOf } from '../records/records.ts';
 
 const identities: { readonly [E in Entity]: (record: RecordOf[E], organization: Organization) => string } = {
@@ -9,7 +8,7 @@ const identities: { readonly [E in Entity]: (record: RecordOf[E], organization: 
   objects: encodeReference,
   collections: (record) => `${record.userId}\u0003${encodeReference(record)}`,
   profiles: ({ userId }) => userId,
-  denylist: ({ username }, organization) => normalizedName(username, organization.settings.comparison),
+  denylist: ({ username }, organization) => normalizedIn(organization, username),
 };
 
 /** Identifies a record among those of its entity and organization. */

@@ -1,5 +1,5 @@
-import { normalizedName } from '../../domain/usernames.ts';
 import type { MigrationContext } from '../engine/context.ts';
+import { normalizedIn } from '../engine/organizations.ts';
 import type { OnConflict } from '../sources/scope.ts';
 import { takingTurns } from '../../lib/time-slices.ts';
 import { createGroups } from './groups.ts';
@@ -51,10 +51,7 @@ export async function decideNames(
     const organization = await organizations.find(summary.organizationId);
     const add = (kind: Claim['kind'], name: string | undefined): void => {
       if (name === undefined) return;
-      claims.add([organization.id, normalizedName(name, organization.settings.comparison)], {
-        ...summary,
-        kind,
-      });
+      claims.add([organization.id, normalizedIn(organization, name)], { ...summary, kind });
     };
     add(entity === 'profiles' ? 'wants' : 'denies', summary.username);
     add('leaves', previous);

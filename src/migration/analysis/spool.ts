@@ -22,15 +22,11 @@ export interface Entry<E extends Entity = Entity> {
 }
 
 /** What a decision between entries needs to know of one. */
-export interface Summary extends Omit<Entry, 'record'> {
-  readonly organizationId: string;
-  readonly userId: string | undefined;
-  readonly username: string | undefined;
-  readonly updatedAt: number | undefined;
-}
+export type Summary = ReturnType<typeof summaryOf>;
+type Subject = Pick<RecordOf[Entity], 'organizationId'> & Partial<RecordOf['profiles']>;
 
-export function summaryOf({ record, ...entry }: Entry): Summary {
-  const { organizationId, userId, username, updatedAt } = record as RecordOf['profiles'];
+export function summaryOf({ record, ...entry }: Entry) {
+  const { organizationId, userId, username, updatedAt } = record as Subject;
   return { ...entry, organizationId, userId, username, updatedAt };
 }
 

@@ -1,4 +1,5 @@
 import type { OrganizationSettings } from '../../domain/settings.ts';
+import { normalizedName } from '../../domain/usernames.ts';
 import { groupBy } from '../../lib/collections/group-by.ts';
 import { organizationBase, settingsKey } from '../../redis/keys.ts';
 import { readWriteSnapshot } from '../../redis/changes.ts';
@@ -21,6 +22,11 @@ export interface Organization {
   isKnown: boolean;
   /** Whether this run is loading it: nobody else can reach it yet. */
   isLoading: boolean;
+}
+
+/** A username as the organization compares it; '' for none. */
+export function normalizedIn({ settings }: Organization, username = ''): string {
+  return normalizedName(username, settings.comparison);
 }
 
 export type Organizations = ReturnType<typeof createOrganizations>;

@@ -47,25 +47,20 @@ export async function createProgress(output: Output, now: () => number = Date.no
   };
 }
 
-interface Display {
-  /** Shows the share that is done, 0 to 1, and the text if it is due. */
-  show: (share: number, text: () => string) => void;
-  stop: () => void;
-}
-
-function createLines(output: Output, now: () => number): Display {
+function createLines(output: Output, now: () => number) {
   let shownAt = now();
   return {
-    show: (_, text) => {
+    /** Shows the share that is done, 0 to 1, and the text if it is due. */
+    show: (_: number, text: () => string): void => {
       if (now() - shownAt < lineInterval) return;
       shownAt = now();
       output.write(`${text()}\n`);
     },
-    stop: () => {},
+    stop: (): void => {},
   };
 }
 
-async function createBar(output: Output): Promise<Display> {
+async function createBar(output: Output): Promise<ReturnType<typeof createLines>> {
   const { SingleBar: Bar } = await import('cli-progress');
   let bar: SingleBar | undefined;
   return {

@@ -20,21 +20,17 @@ export type Rule<Value = unknown> = (value: unknown) => Value | InvalidValue;
 const plainText = /^[ -~]{1,256}$/;
 
 const badText = new InvalidValue('must be text');
-const badUnicode = new InvalidValue('is not well-formed Unicode');
-const inexactNumber = new InvalidValue('is a number that cannot be read exactly; give it as a string');
-const badFlag = new InvalidValue('must be true or false');
-const badCount = new InvalidValue('must be a whole number');
-const badWallet = new InvalidValue('must be 0x and 40 hexadecimal digits');
-const badHash = new InvalidValue('must be 64 hexadecimal digits');
 const badInstant = new InvalidValue('must be an ISO 8601 date and time with a zone, or epoch milliseconds');
-const noZone = new InvalidValue('has no time zone; add one to the date and time, such as Z or +02:00');
 
 /**
  * An id or a name: well-formed Unicode, no control characters, 1 to 256 code points; kept as given. A whole number
  * becomes a string, unless JSON has lost its last digits: converters from CSV to JSON may turn a name into a number.
  */
 export const id: Rule<string> = (value) => {
-  if (typeof value === 'number') return Number.isSafeInteger(value) ? String(value) : inexactNumber;
+  if (typeof value === 'number')
+    return Number.isSafeInteger(value)
+      ? String(value)
+      : new InvalidValue('is a number that cannot be read exactly; give it as a string');
   if (typeof value !== 'string') return badText;
   const fault = plainText.test(value) ? undefined : nameFault(value);
   return fault === undefined ? value : new InvalidValue(fault);
@@ -43,7 +39,7 @@ export const id: Rule<string> = (value) => {
 /** Text of any length, kept as given; only what UTF-8 cannot represent is refused. */
 export const text: Rule<string> = (value) => {
   if (typeof value !== 'string') return badText;
-  return value.isWellFormed() ? value : badUnicode;
+  return value.isWellFormed() ? value : new InvalidValue('is not well-formed Unicode');
 };
 
 /** true or false, also in the spellings of CSV files and databases. */
@@ -54,22 +50,28 @@ export const flag: Rule<boolean> = (value) => {
   const word = typeof value === 'string' ? value.toLowerCase() : '';
   if (word === 'true' || word === 't') return true;
   if (word === 'false' || word === 'f') return false;
-  return badFlag;
+  return new InvalidValue('must be true or false');
 };
 
 /** A small whole number. */
 export const count: Rule<number> = (value) => {
   const number = typeof value === 'string' && /^\d{1,9}$/.test(value) ? Number(value) : value;
-  return typeof number === 'number' && Number.isSafeInteger(number) ? number : badCount;
+  return typeof number === 'number' && Number.isSafeInteger(number)
+    ? number
+    : new InvalidValue('must be a whole number');
 };
 
 /** Accepts only an EVM address, in the given spelling (its capitals may be a checksum). */
 export const wallet: Rule<string> = (value) =>
-  typeof value === 'string' && walletForm.test(value) ? value : badWallet;
+  typeof value === 'string' && walletForm.test(value)
+    ? value
+    : new InvalidValue('must be 0x and 40 hexadecimal digits');
 
 /** A SHA-256, to lower-case hexadecimal. */
 export const sha256: Rule<string> = (value) =>
-  typeof value === 'string' && /^[0-9a-fA-F]{64}$/.test(value) ? value.toLowerCase() : badHash;
+  typeof value === 'string' && /^[0-9a-fA-F]{64}$/.test(value)
+    ? value.toLowerCase()
+    : new InvalidValue('must be 64 hexadecimal digits');
 
 /** One of a few words. */
 export const oneOf = <Word extends string>(...words: readonly Word[]): Rule<Word> => {
@@ -91,7 +93,9 @@ export const instant: Rule<number> = (value) => {
   if (typeof value !== 'string') return badInstant;
   if (/^\d+(?:\.\d+)?$/.test(value)) return milliseconds(Number(value));
   const read = readInstant(value);
-  return read === 'no-zone' ? noZone : (read ?? badInstant);
+  return read === 'no-zone'
+    ? new InvalidValue('has no time zone; add one to the date and time, such as Z or +02:00')
+    : (read ?? badInstant);
 };
 
 function milliseconds(value: number): number | InvalidValue {

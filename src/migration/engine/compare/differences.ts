@@ -1,12 +1,11 @@
 import { decodeReference } from '../../../domain/profile.ts';
-import { normalizedName } from '../../../domain/usernames.ts';
 import { pairsOf } from '../../../lib/collections/pairs.ts';
 import { formatInstant } from '../../../lib/iso8601.ts';
 import { identityOf } from '../../analysis/identity.ts';
 import type { Entity, RecordOf } from '../../records/records.ts';
 import { organizationRecord, organizationSettings, profileFields } from '../../records/stored.ts';
 import type { MigrationContext } from '../context.ts';
-import { byOrganization, type Organization } from '../organizations.ts';
+import { byOrganization, normalizedIn, type Organization } from '../organizations.ts';
 import { readProfiles, readRecords } from '../stored/read.ts';
 
 /** A field in which Redis and the source differ; undefined for an absent value. */
@@ -65,10 +64,7 @@ async function compareProfiles(
   organization: Organization,
   records: readonly RecordOf['profiles'][],
 ): Promise<Difference[][]> {
-  const { comparison } = organization.settings;
-  const rows = records.map(
-    ({ userId, username = '' }) => [userId, normalizedName(username, comparison)] as const,
-  );
+  const rows = records.map(({ userId, username }) => [userId, normalizedIn(organization, username)] as const);
   const found = await readProfiles(context, organization, rows);
   return records.map((record, position) => {
     const { stored = new Map<string, string>(), holder } = found[position] ?? {};

@@ -1,4 +1,3 @@
-import { normalizedName } from '../../../domain/usernames.ts';
 import { inBatches } from '../../../lib/collections/batches.ts';
 import type { Entity, RecordOf } from '../../records/records.ts';
 import type { Scope } from '../../sources/scope.ts';
@@ -8,7 +7,7 @@ import type { MigrationContext } from '../context.ts';
 import { describeDifferences, differencesOf, type Difference } from './differences.ts';
 import type { Extras } from './extras.ts';
 import { differing, problems, subjectOf, type Reason } from '../issues.ts';
-import type { Organization } from '../organizations.ts';
+import { normalizedIn, type Organization } from '../organizations.ts';
 import { withOrderedPool } from '../ordered-pool.ts';
 import { migrateReadNames } from '../scripts.ts';
 import { aboutStored } from '../stored/scan.ts';
@@ -142,7 +141,7 @@ async function verifyBucket(
 ): Promise<number> {
   const [count, others] = await migrateReadNames(store, organization.base, organization.index, bucket);
   for (const [normalized, user, name] of others) {
-    if (name !== null && normalizedName(name, organization.settings.comparison) === normalized) continue;
+    if (name !== null && normalizedIn(organization, name) === normalized) continue;
     const detail = `leads from ${JSON.stringify(normalized)} to user ${JSON.stringify(user)}, whose username is ${name === null ? 'absent' : JSON.stringify(name)}: run profile-bridge admin fsck --repair`;
     issues.add({
       entity: 'profiles',

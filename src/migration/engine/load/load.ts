@@ -1,4 +1,3 @@
-import { normalizedName } from '../../../domain/usernames.ts';
 import { namespaceOf } from '../../analysis/identity.ts';
 import { createPlaces } from './places.ts';
 import type { Seen } from '../../analysis/seen.ts';
@@ -13,7 +12,7 @@ import type { LockedContext } from '../../runs/lock.ts';
 import { unfinishedLoadsKey } from '../../runs/runs.ts';
 import { subjectOf } from '../issues.ts';
 import { bucketCount, createNameIndex, type NameClaim } from './name-index.ts';
-import type { Organization } from '../organizations.ts';
+import { normalizedIn, type Organization } from '../organizations.ts';
 import type { RoundKeeper } from '../round-keeper.ts';
 import type { Pacer } from '../write/pacer.ts';
 import { putRecords } from '../write/put.ts';
@@ -31,14 +30,12 @@ import { readRecords } from '../stored/read.ts';
  */
 export type Load = ReturnType<typeof createLoad>;
 
-/** Entities that are written while they are read. Settings and API keys are written when all else is in place. */
-const loaded: ReadonlySet<Entity> = new Set<Entity>(['objects', 'denylist', 'profiles', 'collections']);
-
 /** Profiles that are looked up at once. */
 const asideAtOnce = 200;
 
+/** Whether records are written while they are read. Settings and API keys are written when all else is in place. */
 export function isLoaded(entity: Entity, { isLoading }: Organization): boolean {
-  return isLoading && loaded.has(entity);
+  return isLoading && entity !== 'organizations' && entity !== 'api-keys';
 }
 
 /** The first `resumeAt` rows of the source were loaded by an earlier attempt. */
@@ -75,8 +72,8 @@ export function createLoad(context: LockedContext, keeper: RoundKeeper, resumeAt
     if (first !== undefined) places.add(first.seq - first.index, first.batch);
     for (const item of items) {
       const { record, organization, seq, isRepeated } = item;
-      const { userId, username = '' } = record;
-      const name = normalizedName(username, organization.settings.comparison);
+      const { userId, username } = record;
+      const name = normalizedIn(organization, username);
       names.add({ organization, name, userId, seq, isWritten: !isRepeated });
       if (isRepeated) {
         const where = placeOf(item);
@@ -133,7 +130,7 @@ export function createLoad(context: LockedContext, keeper: RoundKeeper, resumeAt
       else tallies.add(entity, organization.id, 'created');
       if (entity !== 'denylist') continue;
       const { username } = item.record as RecordOf['denylist'];
-      names.deny(organization, normalizedName(username, organization.settings.comparison));
+      names.deny(organization, normalizedIn(organization, username));
     }
   };
 

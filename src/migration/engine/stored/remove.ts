@@ -1,8 +1,8 @@
-import { normalizedName } from '../../../domain/usernames.ts';
 import { profileKey } from '../../../redis/keys.ts';
 import type { MigrationContext } from '../context.ts';
 import { migratePrune } from '../scripts.ts';
 import { withCurrentIndex } from '../current-index.ts';
+import { normalizedIn } from '../organizations.ts';
 import type { StoredGroup } from './scan.ts';
 
 /**
@@ -22,9 +22,7 @@ export async function removeRecords(
     const rows = keys.map((key, position) => {
       if (entity === 'collections') return key.split('\u0003');
       const name = names[position] ?? '';
-      return entity === 'profiles'
-        ? [key, name, normalizedName(name, organization.settings.comparison)]
-        : [key];
+      return entity === 'profiles' ? [key, name, normalizedIn(organization, name)] : [key];
     });
     const { index } = organization;
     const json = JSON.stringify(rows);

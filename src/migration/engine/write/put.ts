@@ -1,4 +1,3 @@
-import { normalizedName } from '../../../domain/usernames.ts';
 import { encodeReference } from '../../../domain/profile.ts';
 import { defaultSettings } from '../../../domain/settings.ts';
 import { inBatches } from '../../../lib/collections/batches.ts';
@@ -8,7 +7,7 @@ import type { Entity, RecordOf } from '../../records/records.ts';
 import { organizationSettings, profileFields, settingsArguments } from '../../records/stored.ts';
 import type { MigrationContext } from '../context.ts';
 import { MigrationError } from '../issues.ts';
-import { byOrganization, type Organization } from '../organizations.ts';
+import { byOrganization, normalizedIn, type Organization } from '../organizations.ts';
 import { dry, migrateDenylist, migrateProfiles, migrateRecords, type PlainEntity } from '../scripts.ts';
 import { indexTimeout, withCurrentIndex, waitForNames } from '../current-index.ts';
 
@@ -72,7 +71,7 @@ const putDenylist: Putter<'denylist'> = async (destination, records) => {
   const [, outcomes, used] = await withCurrentIndex(destination, async () => {
     const { base, index } = organization;
     const rows = JSON.stringify(
-      records.map(({ username }) => [username, normalizedName(username, organization.settings.comparison)]),
+      records.map(({ username }) => [username, normalizedIn(organization, username)]),
     );
     return await migrateDenylist(store, base, epoch, index, claim, rows, snapshotAt, marksFrom);
   });
@@ -131,16 +130,16 @@ async function putOnce(destination: Destination, rows: readonly ProfileRow[]) {
   const { store, organization, claim, epoch, snapshotAt = '', marksFrom } = destination;
   const trust = destination.trustsSource ? 'trust-source' : '';
   return await withCurrentIndex(destination, async () => {
-    const { base, index, namesToCome, settings } = organization;
+    const { base, index, namesToCome } = organization;
     const encoded = rows.map(({ record, seen }) => {
       const fields = profileFields(record, destination.pictureUrlPrefix);
       const file = fields.indexOf('pf');
       return [
         record.userId,
-        normalizedName(record.username ?? '', settings.comparison),
+        normalizedIn(organization, record.username),
         fields[fields.length - 1],
         seen,
-        normalizedName(seen, settings.comparison),
+        normalizedIn(organization, seen),
         file === -1 ? '' : fields[file + 1],
         ...fields,
       ];

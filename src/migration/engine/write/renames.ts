@@ -1,4 +1,3 @@
-import { normalizedName } from '../../../domain/usernames.ts';
 import { orderRenames } from '../../analysis/chains.ts';
 import type { Rename } from '../../analysis/names.ts';
 import { inBatches } from '../../../lib/collections/batches.ts';
@@ -6,7 +5,7 @@ import { groupBy } from '../../../lib/collections/group-by.ts';
 import { pendingRenamesKey } from '../../../redis/keys.ts';
 import type { MigrationContext } from '../context.ts';
 import { withCurrentIndex } from '../current-index.ts';
-import type { Organization } from '../organizations.ts';
+import { normalizedIn, type Organization } from '../organizations.ts';
 import { migrateRename } from '../scripts.ts';
 
 /** Renames of one call: some milliseconds of work at most. */
@@ -44,7 +43,7 @@ export async function completeRenames(
       const [from, to] = JSON.parse(record) as [string, string];
       return { organizationId: id, userId, from, to };
     });
-    const chains = orderRenames(renames, (name) => normalizedName(name, organization.settings.comparison));
+    const chains = orderRenames(renames, (name) => normalizedIn(organization, name));
     let done = 0;
     for (const { steps, isCycle } of chains) {
       for (const batch of inBatches(steps, { size: isCycle ? undefined : renamedAtOnce })) {
@@ -82,9 +81,9 @@ async function sendRenames(
     const rows = renames.map(({ userId, from, to }) => [
       userId,
       from,
-      normalizedName(from, organization.settings.comparison),
+      normalizedIn(organization, from),
       to,
-      normalizedName(to, organization.settings.comparison),
+      normalizedIn(organization, to),
     ]);
     const { base, index } = organization;
     return await migrateRename(store, base, epoch, index, claim, kind, JSON.stringify(rows));
