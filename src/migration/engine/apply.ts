@@ -1,6 +1,5 @@
 import { whileLocked, type LockedContext } from '../runs/lock.ts';
 import {
-  fieldsOf,
   readRun,
   runOrganizations,
   runOrganizationsKey,
@@ -122,7 +121,7 @@ async function applyLocked(
       for (const entry of entriesToWrite(context, assessment)) await countPlanned(context, entry);
       await keeper.drain();
       await rollBack(context);
-      if (last !== undefined) await lock.save(fieldsOf({ ...last, loaded: undefined }));
+      if (last !== undefined) await lock.save({ ...last, loaded: undefined });
       return outcome(isRefused ? 'refused' : 'prune-refused');
     }
 
@@ -146,7 +145,7 @@ async function applyLocked(
     const { newest } = assessment.reading;
     const { settledUntil } = source;
     const refused = issues.count(problems);
-    await lock.save(fieldsOf(finished(round, { newest, refused, settledUntil })));
+    await lock.save(finished(round, { newest, refused, settledUntil }));
     return outcome('applied');
   } finally {
     // Nothing is written once another process may have the run.

@@ -1,6 +1,6 @@
 import type { Entity } from '../records/records.ts';
 import type { LockedContext } from '../runs/lock.ts';
-import { fieldsOf, type RoundState } from '../runs/runs.ts';
+import type { RoundState } from '../runs/runs.ts';
 
 /** The time between two saves, in ms: the work that a kill makes the next start repeat. */
 const saveInterval = 200;
@@ -30,7 +30,7 @@ export function createRoundKeeper(
   };
   const save = async (entities = count()): Promise<void> => {
     round.entities = entities;
-    await lock.save(fieldsOf(round));
+    await lock.save(round);
   };
   /** Saves what is counted now, if that is due, once `ready` resolves. */
   const soon = (ready?: () => Promise<void>): void => {

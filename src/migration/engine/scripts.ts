@@ -77,7 +77,7 @@ export const migratePicture = script<
 
 /** Its key is the run's state. */
 export const migrateState = script<
-  [claim: string, action: 'claim' | 'save' | 'forget', fields: string],
+  [claim: string, action: 'claim' | 'check' | 'save' | 'forget', state: string],
   'done'
 >('migration/run/state');
 

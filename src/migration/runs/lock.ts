@@ -4,7 +4,7 @@ import { hasEnded, thisProcess, type ProcessIdentity } from '../../lib/system/pr
 import type { MigrationContext } from '../engine/context.ts';
 import { MigrationError } from '../engine/issues.ts';
 import { compareAndSwap } from '../../redis/compare-and-swap.ts';
-import { runKey, runsKey, type RunStore } from './runs.ts';
+import { runKey, runsKey, type RunStore, type RoundState } from './runs.ts';
 import { migrateState, migrateToken } from '../engine/scripts.ts';
 
 function lockKey(prefix: string, run: string): string {
@@ -20,8 +20,7 @@ export interface LockedContext extends MigrationContext {
   /** The run. The calls reject, and change nothing, once another process has it. */
   readonly lock: {
     readonly run: string;
-    /** Changes fields of the run's state; those that are undefined are removed. */
-    save: (fields: Readonly<Record<string, string | undefined>>) => Promise<void>;
+    save: (state: RoundState) => Promise<void>;
     /** Removes the run. */
     forget: () => Promise<void>;
     check: () => Promise<void>;
@@ -53,9 +52,8 @@ export async function whileLocked<Result>(
   }, lease / 4);
   // For the scripts that write (lua/migration/run/claim.lua).
   const claim = `${run}\n${epoch}\n${token}`;
-  const change = async (action: 'claim' | 'save' | 'forget', fields: object = {}): Promise<void> => {
-    const json = JSON.stringify(fields, (_, value: unknown) => value ?? null);
-    await migrateState(store, runKey(prefix, run), claim, action, json);
+  const change = async (action: 'claim' | 'check' | 'save' | 'forget', state = ''): Promise<void> => {
+    await migrateState(store, runKey(prefix, run), claim, action, state);
   };
   try {
     // From now on status shows the run, although the first reading may take long.
@@ -63,12 +61,12 @@ export async function whileLocked<Result>(
     await change('claim');
     const lock = {
       run,
-      save: async (fields: object) => await change('save', fields),
+      save: async (state: RoundState) => await change('save', JSON.stringify(state)),
       forget: async () => {
         await change('forget');
         await store.srem(runsKey(prefix), run);
       },
-      check: async () => await change('save'),
+      check: async () => await change('check'),
     };
     const signal = AbortSignal.any([context.signal, lost.signal]);
     const result = await work({ ...context, claim, signal, lock });

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { basename, resolve } from 'node:path';
-import { entityNames, type Entity } from '../records/records.ts';
+import type { Entity } from '../records/records.ts';
 import type { OnConflict } from '../sources/scope.ts';
 import { isDatabaseUrl } from '../sources/databases/urls.ts';
 import type { MigrationContext } from '../engine/context.ts';
@@ -50,7 +50,7 @@ interface EntityState {
   progress: number;
 }
 
-/** The state of a run's latest round, as kept in Redis. Times in ms. */
+/** The state of a run's latest round. Times in ms. */
 export interface RoundState {
   /** The source, without passwords. */
   source: string;
@@ -69,7 +69,7 @@ export interface RoundState {
   highWater?: number | undefined;
   /** This round reads profiles changed since then. */
   since?: number | undefined;
-  /** How often a verify has found differences, and asked for a round that reads everything. */
+  /** How often a verify has found differences, and asked for a round that reads everything; stored apart from the rest. */
   readAll: number;
   /** How often it had when the last finished round that has read everything began. */
   settled: number;
@@ -86,46 +86,9 @@ export function defaultRunName(source: string, shown: string): string {
 }
 
 export async function readRun({ store, prefix }: RunStore, run: string): Promise<RoundState | undefined> {
-  const fields = await store.hgetall(runKey(prefix, run));
-  if (fields['source'] === undefined) return undefined;
-  const valuesOf = (names: readonly string[], before = ''): object => {
-    const found = names.flatMap((name) => {
-      const value = fields[before + name];
-      return value === undefined ? [] : [[name, texts.has(name) ? value : (JSON.parse(value) as unknown)]];
-    });
-    return Object.fromEntries(found) as object;
-  };
-  const known = { refused: 0, settled: 0, readAll: 0, ...valuesOf([...plainFields, 'readAll']) };
-  return { ...known, entities: valuesOf(entityNames, 'entity:') } as RoundState;
+  const { state, readAll = '0' } = await store.hgetall(runKey(prefix, run));
+  return state === undefined ? undefined : { ...(JSON.parse(state) as RoundState), readAll: Number(readAll) };
 }
-
-/** The fields of a state as Redis keeps them, undefined where it has none; without `readAll`, which verify alone writes. */
-export function fieldsOf(state: RoundState): Record<string, string | undefined> {
-  const own = plainFields.map((field) => {
-    const value = state[field];
-    return [field, typeof value === 'string' ? value : JSON.stringify(value)];
-  });
-  const entities = entityNames.map((entity) => [`entity:${entity}`, JSON.stringify(state.entities[entity])]);
-  return Object.fromEntries([...own, ...entities]) as Record<string, string | undefined>;
-}
-
-/** Fields that are stored as they are; all others as JSON. */
-const texts: ReadonlySet<string> = new Set(['source', 'fingerprint', 'selection', 'onConflict']);
-
-const plainFields = [
-  'source',
-  'fingerprint',
-  'selection',
-  'onConflict',
-  'startedAt',
-  'finishedAt',
-  'refused',
-  'fullAt',
-  'highWater',
-  'since',
-  'settled',
-  'loaded',
-] as const;
 
 /** Makes the next round of a run read everything: a difference that verify found may be older than the last round. */
 export async function readAllNext({ store, prefix }: RunStore, run: string): Promise<void> {

@@ -10,6 +10,7 @@ import { scanKeys } from '../../../src/redis/connection/scan.ts';
 import { listOrganizations } from '../../../src/redis/organizations.ts';
 import { applyRun } from '../../../src/migration/engine/apply.ts';
 import { openChosen } from '../../../src/migration/engine/read/choose.ts';
+import { readRun } from '../../../src/migration/runs/runs.ts';
 import { startCommandProxy } from '../../../scripts/drills/tools/proxy.ts';
 import { openTestStore } from '../../support/bridge.ts';
 import { testRedisUrl } from '../../support/redis.ts';
@@ -41,8 +42,8 @@ async function killedWhileLoading(tool: Tool, source: string, rows = 1): Promise
   const child = tool.start('apply', '--source', source, '--batch', '20', '--rate', '1000', '--run', 'r');
   const end = ended(child);
   await until(async () => {
-    const loaded = await store.hget(`${tool.prefix}migration:run:r`, 'loaded');
-    return loaded !== null && (JSON.parse(loaded) as { rows: number }).rows >= rows;
+    const loaded = (await readRun({ store, prefix: tool.prefix }, 'r'))?.loaded;
+    return loaded !== undefined && loaded.rows >= rows;
   });
   child.kill('SIGKILL');
   await end;
@@ -173,15 +174,15 @@ describe('an organization that Redis does not know', () => {
     const source = writeSource({ profiles: [...profiles(400), ...rivals] });
     const args = ['apply', '--source', source, '--run', 'r', '--on-conflict', 'skip'];
     const { hostname: host, port } = new URL(testRedisUrl());
-    let wasSaved = 0;
+    let wasSaved = false;
     const proxy = await startCommandProxy({ host, port: Number(port) }, async (_, words) => {
-      wasSaved ||= await store.hexists(`${tool.prefix}migration:run:r`, 'loaded');
+      wasSaved ||= (await readRun({ store, prefix: tool.prefix }, 'r'))?.loaded !== undefined;
       return words.includes('exact') ? 'kill' : 'forward';
     });
     const slowly = ['--batch', '20', '--rate', '800'];
     const cutOff = await createTool(proxy.url, tool.prefix).json(...args, ...slowly);
     expect(cutOff).toMatchObject({ exitCode: 1, err: expect.stringContaining('Redis was lost') });
-    expect(wasSaved).toBe(1);
+    expect(wasSaved).toBe(true);
     await proxy.close();
     await store.del(`${tool.prefix}migration:lock:r`);
     expect(await tool.json(...args)).toMatchObject({ exitCode: 0, json: { refused: 1 } });

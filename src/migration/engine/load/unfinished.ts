@@ -1,6 +1,6 @@
 import { cutoverKey, loadingKey, organizationsKey } from '../../../redis/keys.ts';
 import type { LockedContext } from '../../runs/lock.ts';
-import { unfinishedLoadsKey } from '../../runs/runs.ts';
+import { readRun, unfinishedLoadsKey } from '../../runs/runs.ts';
 import type { MigrationContext } from '../context.ts';
 import { MigrationError } from '../issues.ts';
 import type { Organization } from '../organizations.ts';
@@ -70,7 +70,8 @@ export async function takeOver({
 /** Removes everything of the organizations that a run has begun to load. Once begun, it is not interrupted. */
 export async function rollBack(context: LockedContext): Promise<void> {
   const { store, prefix, progress, claim, lock } = context;
-  await lock.save({ loaded: undefined });
+  const state = await readRun(context, lock.run);
+  if (state?.loaded !== undefined) await lock.save({ ...state, loaded: undefined });
   const taken = await takeOver(context);
   const remove = async ({ id, base }: Organization, keys: readonly string[]): Promise<void> => {
     progress.advance('rolling back', keys.length, 0);

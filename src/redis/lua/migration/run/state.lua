@@ -7,8 +7,8 @@
 --
 -- 'done'
 
--- action: claim | save | forget; fields: JSON of those to set, and of those to remove, which are null.
-local claim, action, fields = unpack(ARGV)
+-- action: claim | check | save | forget; state: what to save, JSON.
+local claim, action, state = unpack(ARGV)
 local held = redis.call('HGET', KEYS[1], 'claim')
 if action == 'claim' then
   local function token(of) return tonumber(string.match(of, '%d+$')) end
@@ -17,11 +17,6 @@ if action == 'claim' then
   return 'done'
 end
 if held ~= claim then return taken_over() end
-if action == 'forget' then
-  redis.call('DEL', KEYS[1])
-  return 'done'
-end
-for field, value in pairs(cjson.decode(fields)) do
-  if value == cjson.null then redis.call('HDEL', KEYS[1], field) else redis.call('HSET', KEYS[1], field, value) end
-end
+if action == 'forget' then redis.call('DEL', KEYS[1]) end
+if action == 'save' then redis.call('HSET', KEYS[1], 'state', state) end
 return 'done'
