@@ -1,4 +1,4 @@
-import { readdirSync, statSync, type Stats } from 'node:fs';
+import { existsSync, readdirSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Config } from '../../config.ts';
 import { lastChangeOfAuthority, readCutover } from '../../cutover/switch/registry.ts';
@@ -66,22 +66,16 @@ function keepFromReport(
   { source, mapping, report }: SourceChoice & SessionChoice,
   ignored: readonly string[],
 ): void {
-  const target = statsOf(report ?? '');
-  if (target === undefined) return;
-  const names = statsOf(source)?.isDirectory() === true ? readdirSync(source) : [];
+  if (report === undefined || !existsSync(report)) return;
+  const fileAt = (path: string): string => {
+    const { dev, ino } = statSync(path);
+    return `${dev} ${ino}`;
+  };
+  const names = existsSync(source) && statSync(source).isDirectory() ? readdirSync(source) : [];
   const within = names.filter((name) => !ignored.includes(name)).map((name) => join(source, name));
   for (const path of [source, mapping ?? '', ...within]) {
-    const read = statsOf(path);
-    if (read?.ino === target.ino && read.dev === target.dev)
+    if (existsSync(path) && fileAt(path) === fileAt(report))
       throw new UsageError(`${path} is read, and a report would overwrite it: give --report another file`);
-  }
-}
-
-function statsOf(path: string): Stats | undefined {
-  try {
-    return statSync(path);
-  } catch {
-    return undefined;
   }
 }
 

@@ -33,7 +33,7 @@ export async function status(
       run: name,
       phase,
       ...(state !== undefined && shown(state)),
-      ...(owner !== undefined && { owner }),
+      owner,
       ...(pendingRenames > 0 && { pendingRenames }),
     }));
     return {

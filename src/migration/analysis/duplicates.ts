@@ -1,5 +1,6 @@
 import { takingTurns } from '../../lib/time-slices.ts';
 import type { MigrationContext } from '../engine/context.ts';
+import { subjectOf } from '../engine/issues.ts';
 import { createGroups } from './groups.ts';
 import { identityOf, namespaceOf } from './identity.ts';
 import type { Seen } from './seen.ts';
@@ -31,12 +32,12 @@ export async function decideDuplicates(
     const isOlder = newest.outcome === 'newer' && group.every(({ isRepeated }) => isRepeated);
     for (const candidate of group) {
       if (candidate === newest && !isOlder) continue;
-      const { entity, where, organizationId, userId, username } = candidate;
+      const { entity, where } = candidate;
       const order = entity === 'profiles' ? 'is newer or comes later' : 'comes later';
       const detail = isOlder
         ? 'has the same identity as a newer record, which holds'
         : `has the same identity as ${newest.where}, which ${order} and holds`;
-      context.issues.add({ entity, reason: 'duplicate', where, detail, organizationId, userId, username });
+      context.issues.add({ entity, reason: 'duplicate', where, detail, ...subjectOf(candidate) });
       spool.decide(candidate.seq, 'superseded');
     }
   }

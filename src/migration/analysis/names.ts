@@ -1,4 +1,5 @@
 import type { MigrationContext } from '../engine/context.ts';
+import { subjectOf } from '../engine/issues.ts';
 import { normalizedIn } from '../engine/organizations.ts';
 import type { OnConflict } from '../sources/scope.ts';
 import { takingTurns } from '../../lib/time-slices.ts';
@@ -59,8 +60,7 @@ export async function decideNames(
 
   const refused = new Map<string, 'stays' | 'nameless'>();
   const report = (claim: Claim, reason: 'username-conflict' | 'denied-name-in-use', detail: string): void => {
-    const { where, organizationId, userId, username } = claim;
-    issues.add({ entity: 'profiles', reason, where, detail, organizationId, userId, username });
+    issues.add({ entity: 'profiles', reason, where: claim.where, detail, ...subjectOf(claim) });
   };
   const refuse = (claim: Claim, detail: string): void => {
     const isDropped = onConflict === 'drop-username';

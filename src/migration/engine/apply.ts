@@ -140,6 +140,7 @@ async function applyLocked(
       progress.next();
       await afterwards(scope, context);
     }
+    if (!signal.aborted) keeper.written(1);
     await keeper.now();
     if (signal.aborted) return outcome('interrupted');
     const { newest } = assessment.reading;

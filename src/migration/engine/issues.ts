@@ -48,7 +48,9 @@ export interface Issue {
 }
 
 /** Whose record it is. */
-export function subjectOf(record: RecordOf[Entity]): Pick<Issue, 'organizationId' | 'userId' | 'username'> {
+export function subjectOf(
+  record: Pick<RecordOf[Entity], 'organizationId'>,
+): Pick<Issue, 'organizationId' | 'userId' | 'username'> {
   const { organizationId, userId, username } = record as Partial<RecordOf['profiles']>;
   return { organizationId, userId, username };
 }

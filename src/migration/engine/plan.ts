@@ -2,29 +2,20 @@ import { profileKey } from '../../redis/keys.ts';
 import type { Outcome } from '../analysis/outcomes.ts';
 import type { Decided } from '../analysis/spool.ts';
 import type { Entity, RecordOf } from '../records/records.ts';
-import { assessSource, entriesToWrite, type Assessment, type PruneChoice } from './read/assess.ts';
+import { assessSource, entriesToWrite, type PruneChoice } from './read/assess.ts';
 import type { Chosen } from './read/choose.ts';
 import type { MigrationContext } from './context.ts';
-import { differencesOf, type Difference } from './compare/differences.ts';
+import { subjectOf } from './issues.ts';
+import { differencesOf } from './compare/differences.ts';
 
 /** A record that would be changed, with the fields. */
-export interface Change {
-  entity: Entity;
-  where: string;
-  organizationId: string;
-  userId?: string | undefined;
-  differences: readonly Difference[];
-}
+export type Change = Awaited<ReturnType<typeof changesOf>>[number];
 
 /** Changes of each entity that a plan shows. */
 const shownChanges = 5;
 
 /** Reads everything and writes nothing: what is wrong with the source, and what an apply would do. */
-export async function makePlan(
-  { scope, run }: Chosen,
-  context: MigrationContext,
-  choice: PruneChoice,
-): Promise<{ assessment: Assessment; changes: Change[] }> {
+export async function makePlan({ scope, run }: Chosen, context: MigrationContext, choice: PruneChoice) {
   context.progress.begin(choice.prune === true ? 2 : 1);
   const assessment = await assessSource(scope, context, run, choice);
   context.signal.throwIfAborted();
@@ -57,14 +48,10 @@ export async function countPlanned(
   return planned;
 }
 
-async function changesOf(
-  context: MigrationContext,
-  entity: Entity,
-  entries: readonly Decided[],
-): Promise<Change[]> {
+async function changesOf(context: MigrationContext, entity: Entity, entries: readonly Decided[]) {
   const differences = await differencesOf(context, entity, entries);
   return entries.map(({ where, record }, position) => {
-    const { organizationId, userId } = record as RecordOf['collections'];
+    const { organizationId, userId } = subjectOf(record);
     return { entity, where, organizationId, userId, differences: differences[position] ?? [] };
   });
 }

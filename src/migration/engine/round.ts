@@ -85,10 +85,6 @@ export function finished(
   { newest, refused, settledUntil }: { newest: number; refused: number; settledUntil: number },
 ): RoundState {
   const isFull = round.since === undefined;
-  const entities = Object.entries(round.entities).map(([entity, state]) => [
-    entity,
-    { ...state, progress: 1 },
-  ]);
   return {
     ...round,
     finishedAt: Date.now(),
@@ -98,6 +94,5 @@ export function finished(
     settled: isFull ? round.readAll : round.settled,
     highWater: Math.min(Math.max(newest, round.highWater ?? 0), round.startedAt, settledUntil),
     loaded: undefined,
-    entities: Object.fromEntries(entities) as RoundState['entities'],
   };
 }

@@ -58,15 +58,12 @@ export async function copyPictures(
 }
 
 /** A profile with a picture to copy. */
-interface Picture {
-  record: RecordOf['profiles'];
-  where: string;
-}
+type Picture = Awaited<ReturnType<typeof notYetCopied>>[number];
 
 async function notYetCopied(
   { store, organizations }: MigrationContext,
   { rows, places, describe }: Batch<'profiles'>,
-): Promise<Picture[]> {
+) {
   const candidates = rows.flatMap((row, index) =>
     row.ok &&
     row.record.profilePictureUrl !== undefined &&

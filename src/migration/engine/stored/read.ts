@@ -22,7 +22,7 @@ export async function readProfiles(
   { store }: MigrationContext,
   { base, index }: Organization,
   rows: readonly (readonly [userId: string, normalizedName: string])[],
-): Promise<{ stored: Map<string, string>; holder: string | undefined }[]> {
+) {
   const found: [fields: string[], holder: string | null][] = [];
   // Wide profiles come some at a time.
   while (found.length < rows.length)
