@@ -13,8 +13,6 @@ import { withSession, type CliEnvironment } from './session.ts';
 /** The state of a run; `reading` is before its first write, or before the first write of its next round. */
 type RunPhase = 'reading' | 'running' | 'interrupted' | 'finished';
 
-type Owner = NonNullable<Awaited<ReturnType<typeof lockOwner>>>;
-
 /** `migrate status`: the state of all runs, killed or not; of one run, entity by entity. */
 export async function status(
   environment: CliEnvironment,
@@ -54,14 +52,14 @@ async function readRuns(context: MigrationContext) {
     const [state, owner] = await Promise.all([readRun(context, name), lockOwner(context, name)]);
     if (state === undefined && owner === undefined) return [];
     const pendingRenames = await countPendingRenames(context, await runOrganizations(context, name));
-    return [{ name, phase: phaseOf(state, owner), state, owner, pendingRenames }];
+    return [{ name, phase: phaseOf(state, owner !== undefined), state, owner, pendingRenames }];
   });
   return (await Promise.all(runs)).flat();
 }
 
-function phaseOf(state: RoundState | undefined, owner: Owner | undefined): RunPhase {
+function phaseOf(state: RoundState | undefined, isOwned: boolean): RunPhase {
   const isDone = state === undefined || state.finishedAt !== undefined;
-  if (owner !== undefined) return isDone ? 'reading' : 'running';
+  if (isOwned) return isDone ? 'reading' : 'running';
   return isDone ? 'finished' : 'interrupted';
 }
 

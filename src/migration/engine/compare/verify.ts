@@ -140,17 +140,12 @@ async function verifyBucket(
   bucket: string,
 ): Promise<number> {
   const [count, others] = await migrateReadNames(store, organization.base, organization.index, bucket);
-  for (const [normalized, user, name] of others) {
+  const organizationId = organization.id;
+  for (const [normalized, userId, name] of others) {
     if (name !== null && normalizedIn(organization, name) === normalized) continue;
-    const detail = `leads from ${JSON.stringify(normalized)} to user ${JSON.stringify(user)}, whose username is ${name === null ? 'absent' : JSON.stringify(name)}: run profile-bridge admin fsck --repair`;
-    issues.add({
-      entity: 'profiles',
-      reason: 'index',
-      where: `name index of organization ${JSON.stringify(organization.id)}`,
-      detail,
-      organizationId: organization.id,
-      userId: user,
-    });
+    const detail = `leads from ${JSON.stringify(normalized)} to user ${JSON.stringify(userId)}, whose username is ${name === null ? 'absent' : JSON.stringify(name)}: run profile-bridge admin fsck --repair`;
+    const where = `name index of organization ${JSON.stringify(organizationId)}`;
+    issues.add({ entity: 'profiles', reason: 'index', where, detail, organizationId, userId });
   }
   return count;
 }

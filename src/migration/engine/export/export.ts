@@ -118,22 +118,16 @@ async function* recordsInOrder(
 /** The records of these keys that are not revoked: looked at after they were read, or one revoked between would pass. */
 async function withoutRevoked<Found>(
   { store, issues }: MigrationContext,
-  { id, base }: Organization,
+  { id: organizationId, base }: Organization,
   hashes: readonly string[],
   records: readonly Found[],
 ): Promise<Found[]> {
   const found = await Promise.all(hashes.map((hash) => store.hmget(apiKeyKey(base, hash), 'i', 'x')));
   return records.filter((_, position) => {
-    const [keyId, revokedAt] = found[position] ?? [];
-    if (keyId == null || revokedAt == null) return true;
+    const [where, revokedAt] = found[position] ?? [];
+    if (where == null || revokedAt == null) return true;
     const detail = 'is revoked, and would come back to life: it is left out';
-    issues.add({
-      entity: 'api-keys',
-      reason: 'revoked-key-left-out',
-      where: keyId,
-      detail,
-      organizationId: id,
-    });
+    issues.add({ entity: 'api-keys', reason: 'revoked-key-left-out', where, detail, organizationId });
     return false;
   });
 }

@@ -34,11 +34,7 @@ export function groupOf(line: string): string {
 }
 
 /** Records of one entity and organization. */
-export interface StoredGroup {
-  entity: Entity;
-  organization: Organization;
-  keys: readonly string[];
-}
+export type StoredGroup = Omit<StoredRecord, 'key'> & { keys: readonly string[] };
 
 /** The records of lines of one group. */
 export async function recordsOf(

@@ -144,19 +144,8 @@ async function putOnce(destination: Destination, rows: readonly ProfileRow[]) {
         ...fields,
       ];
     });
-    const json = JSON.stringify(encoded);
-    return await migrateProfiles(
-      store,
-      base,
-      epoch,
-      index,
-      claim,
-      json,
-      namesToCome,
-      trust,
-      snapshotAt,
-      marksFrom,
-    );
+    const rest = [namesToCome, trust, snapshotAt, marksFrom] as const;
+    return await migrateProfiles(store, base, epoch, index, claim, JSON.stringify(encoded), ...rest);
   });
 }
 
