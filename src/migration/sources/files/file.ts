@@ -16,7 +16,7 @@ export interface NamedFile {
 /** A line or record of a file longer than this is an invalid row, so that memory stays flat. */
 export const maxRowBytes = 1024 * 1024;
 
-const chunkBytes = 64 * 1024;
+const chunkBytes = 256 * 1024;
 
 /** One state of a file. */
 export interface DataFile extends NamedFile {
