@@ -134,6 +134,10 @@ describe('an apply', () => {
   test('is shown by status while it reads the source, before anything is written', async () => {
     const tool = createTool();
     expect((await tool.text('status')).out).toBe('No migration has been started yet.\n');
+    expect(await tool.text('status', '--run', 'r')).toMatchObject({
+      exitCode: 1,
+      err: 'error: there is no run r: no migration has been started yet\n',
+    });
     const whileReading = async (look: () => Promise<void>) =>
       await whileLocked(createTestContext(store, tool.prefix), 'r', look);
     await whileReading(async () => {
@@ -142,12 +146,7 @@ describe('an apply', () => {
         /^Run r: reading the source \(process \d+ on .+\); nothing has been written yet\n$/,
       );
     });
-    // It has read, and was refused.
-    expect((await tool.text('status')).out).toBe('No migration has been started yet.\n');
-    expect(await tool.text('status', '--run', 'r')).toMatchObject({
-      exitCode: 1,
-      err: 'error: there is no run r: no migration has been started yet\n',
-    });
+    expect((await tool.json('status')).json).toMatchObject({ runs: [{ run: 'r', phase: 'interrupted' }] });
     await tool.json('apply', '--source', writeSource({ profiles: profiles(1) }), '--run', 'r');
     await whileReading(async () => {
       expect((await tool.text('status')).out).toMatch(

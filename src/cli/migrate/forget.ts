@@ -4,8 +4,7 @@ import { countPendingRenames } from '../../migration/engine/write/renames.ts';
 import type { MigrationContext } from '../../migration/engine/context.ts';
 import { MigrationError, UsageError } from '../../migration/engine/issues.ts';
 import { countRehearsal, forgetRun, removeRehearsal } from '../../migration/runs/forget.ts';
-import { readRun, runOrganizations } from '../../migration/runs/runs.ts';
-import { migrateCommand } from '../command-line.ts';
+import { readRun, requireRun, runOrganizations } from '../../migration/runs/runs.ts';
 import type { CommandResult } from './report/command-result.ts';
 import { withSession, type CliEnvironment } from './session.ts';
 
@@ -35,15 +34,16 @@ async function forgetOne(
   run: string,
   choice: ForgetChoice,
 ): Promise<CommandResult> {
+  await requireRun(context, run);
   const state = await readRun(context, run);
-  if (state === undefined) throw new MigrationError(`there is no run ${run}: see ${migrateCommand} status`);
   const renames = await countPendingRenames(context, await runOrganizations(context, run));
   if (renames > 0) {
     throw new MigrationError(
       `run ${run} has ${counted(renames, 'rename')} to complete: run its apply again first, or names are lost`,
     );
   }
-  const what = `run ${run} from ${state.source}`;
+  // One that was killed before it wrote anything has no state.
+  const what = state === undefined ? `run ${run}` : `run ${run} from ${state.source}`;
   await confirm(environment, choice, `Forget ${what}? Its records stay; the next apply reads everything.`);
   await forgetRun(context, run);
   return { exitCode: 0, json: { command: 'forget', run }, text: `Forgot ${what}.` };

@@ -2,8 +2,13 @@ import { countPendingRenames } from '../../migration/engine/write/renames.ts';
 import type { MigrationContext } from '../../migration/engine/context.ts';
 import { entityNames } from '../../migration/records/records.ts';
 import { lockOwner } from '../../migration/runs/lock.ts';
-import { readRun, runOrganizations, runsKey, type RoundState } from '../../migration/runs/runs.ts';
-import { MigrationError } from '../../migration/engine/issues.ts';
+import {
+  readRun,
+  requireRun,
+  runNames,
+  runOrganizations,
+  type RoundState,
+} from '../../migration/runs/runs.ts';
 import { counted, number } from '../../lib/numbers.ts';
 import { table } from '../../lib/system/terminal.ts';
 import type { CommandResult } from './report/command-result.ts';
@@ -19,14 +24,9 @@ export async function status(
   { run: wanted }: { run?: string | undefined },
 ): Promise<CommandResult> {
   return await withSession(environment, {}, async (context) => {
-    const all = await readRuns(context);
-    const runs = wanted === undefined ? all : all.filter(({ name }) => name === wanted);
-    if (wanted !== undefined && runs.length === 0) {
-      const names = all.map(({ name }) => name);
-      throw new MigrationError(
-        `there is no run ${wanted}${names.length === 0 ? ': no migration has been started yet' : ` (existing runs: ${names.join(', ')})`}`,
-      );
-    }
+    if (wanted !== undefined) await requireRun(context, wanted);
+    const names = wanted === undefined ? await runNames(context) : [wanted];
+    const runs = await Promise.all(names.map(async (name) => await readStatus(context, name)));
     const json = runs.map(({ name, phase, state, owner, pendingRenames }) => ({
       run: name,
       phase,
@@ -42,25 +42,18 @@ export async function status(
   });
 }
 
-type RunStatus = Awaited<ReturnType<typeof readRuns>>[number];
+type RunStatus = Awaited<ReturnType<typeof readStatus>>;
 
-/** Runs that are in progress or have written something, by name. */
-async function readRuns(context: MigrationContext) {
-  const { store, prefix } = context;
-  const names = (await store.smembers(runsKey(prefix))).sort();
-  const runs = names.map(async (name) => {
-    const [state, owner] = await Promise.all([readRun(context, name), lockOwner(context, name)]);
-    if (state === undefined && owner === undefined) return [];
-    const pendingRenames = await countPendingRenames(context, await runOrganizations(context, name));
-    return [{ name, phase: phaseOf(state, owner !== undefined), state, owner, pendingRenames }];
-  });
-  return (await Promise.all(runs)).flat();
+async function readStatus(context: MigrationContext, name: string) {
+  const [state, owner] = await Promise.all([readRun(context, name), lockOwner(context, name)]);
+  const pendingRenames = await countPendingRenames(context, await runOrganizations(context, name));
+  return { name, phase: phaseOf(state, owner !== undefined), state, owner, pendingRenames };
 }
 
 function phaseOf(state: RoundState | undefined, isOwned: boolean): RunPhase {
-  const isDone = state === undefined || state.finishedAt !== undefined;
-  if (isOwned) return isDone ? 'reading' : 'running';
-  return isDone ? 'finished' : 'interrupted';
+  const isFinished = state?.finishedAt !== undefined;
+  if (isOwned) return isFinished || state === undefined ? 'reading' : 'running';
+  return isFinished ? 'finished' : 'interrupted';
 }
 
 function shown({ source, onConflict, startedAt, finishedAt, refused, entities }: RoundState) {
@@ -75,7 +68,10 @@ const figures = ['read', 'created', 'updated', 'unchanged', 'kept', 'refused'] a
 
 function describe({ name, phase, state, owner, pendingRenames }: RunStatus): string {
   const by = owner === undefined ? '' : ` (process ${owner.pid} on ${owner.host})`;
-  if (state === undefined) return `Run ${name}: reading the source${by}; nothing has been written yet`;
+  if (state === undefined) {
+    const reading = owner === undefined ? 'interrupted while it read the source' : `reading the source${by}`;
+    return `Run ${name}: ${reading}; nothing has been written yet`;
+  }
   const { source, startedAt, finishedAt, entities, refused } = state;
   const began = new Date(startedAt).toISOString();
   const finished = `finished ${new Date(finishedAt ?? 0).toISOString()}${refused > 0 ? `, ${number(refused)} refused` : ''}`;

@@ -18,8 +18,9 @@ export async function forgetRun(context: MigrationContext, run: string): Promise
     for (const id of await runOrganizations(locked, run)) {
       await store.hdel(claimsKey(organizationBase(prefix, id)), run);
     }
-    await lock.forget();
     await store.unlink(runOrganizationsKey(prefix, run));
+    // Last, so that the run is still there to be forgotten if this is killed.
+    await lock.forget();
   });
 }
 

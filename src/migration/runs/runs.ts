@@ -4,6 +4,7 @@ import type { Entity } from '../records/records.ts';
 import type { OnConflict } from '../sources/scope.ts';
 import { isDatabaseUrl } from '../sources/databases/urls.ts';
 import type { MigrationContext } from '../engine/context.ts';
+import { MigrationError } from '../engine/issues.ts';
 import type { Tally } from '../analysis/outcomes.ts';
 import type { RedisClient } from '../../redis/connection/client.ts';
 
@@ -23,6 +24,24 @@ export function runOrganizationsKey(prefix: string, run: string): string {
   return `${runKey(prefix, run)}:organizations`;
 }
 
+/** The names of all runs, also of those that were killed before they had saved anything. */
+export async function runNames({ store, prefix }: RunStore): Promise<string[]> {
+  return (await store.smembers(runsKey(prefix))).sort();
+}
+
+export async function isRun({ store, prefix }: RunStore, run: string): Promise<boolean> {
+  return (await store.sismember(runsKey(prefix), run)) === 1;
+}
+
+/** Throws a MigrationError, with the names that there are, if there is no such run. */
+export async function requireRun(store: RunStore, run: string): Promise<void> {
+  if (await isRun(store, run)) return;
+  const names = await runNames(store);
+  const instead =
+    names.length === 0 ? ': no migration has been started yet' : ` (existing runs: ${names.join(', ')})`;
+  throw new MigrationError(`there is no run ${run}${instead}`);
+}
+
 /** The organizations that a run has begun to load and not finished. */
 export function unfinishedLoadsKey(prefix: string, run: string): string {
   return `${runKey(prefix, run)}:loading`;
@@ -30,7 +49,7 @@ export function unfinishedLoadsKey(prefix: string, run: string): string {
 
 /** The organizations that any run has begun to load and not finished. */
 export async function organizationsBeingLoaded(store: RedisClient, prefix: string): Promise<string[]> {
-  const runs = await store.smembers(runsKey(prefix));
+  const runs = await runNames({ store, prefix });
   const unfinished = await Promise.all(
     runs.map(async (run) => await store.smembers(unfinishedLoadsKey(prefix, run))),
   );
@@ -91,8 +110,8 @@ export async function readRun({ store, prefix }: RunStore, run: string): Promise
 }
 
 /** Makes the next round of a run read everything: a difference that verify found may be older than the last round. */
-export async function readAllNext({ store, prefix }: RunStore, run: string): Promise<void> {
+export async function readAllNext(runStore: RunStore, run: string): Promise<void> {
+  const { store, prefix } = runStore;
   // Also while its first round is still reading, and has saved nothing.
-  if ((await store.sismember(runsKey(prefix), run)) === 1)
-    await store.hincrby(runKey(prefix, run), 'readAll', 1);
+  if (await isRun(runStore, run)) await store.hincrby(runKey(prefix, run), 'readAll', 1);
 }

@@ -3,7 +3,8 @@ import { closeRedis } from '../../../src/redis/connection/connect.ts';
 import { startBridge } from '../../support/bridge.ts';
 import { freshPrefix } from '../../support/redis.ts';
 import { openTestStore } from '../../support/store.ts';
-import { createTool, writeSource, type Tool } from '../tool.ts';
+import { until } from '../../support/until.ts';
+import { createTool, ended, writeSource, type Tool } from '../tool.ts';
 
 const source = writeSource({
   organizations: [{ organizationId: 'acme' }],
@@ -45,7 +46,32 @@ test('a run is forgotten once its operator agrees, and its records stay', async 
   expect(await tool.contents()).toEqual(before);
   expect(await tool.json('forget', '--run', 'first', '--yes')).toMatchObject({
     exitCode: 1,
-    err: 'error: there is no run first: see profile-bridge migrate status\n',
+    err: 'error: there is no run first: no migration has been started yet\n',
+  });
+});
+
+test('a run that was killed while it read its source for the first time is shown, and can be forgotten', async () => {
+  const organizations = [{ organizationId: 'acme' }];
+  const tool = createTool();
+  await tool.json('apply', '--source', writeSource({ organizations }), '--run', 'first');
+  const profiles = Array.from({ length: 20_000 }, (_, n) => ({ organizationId: 'acme', userId: `u${n}` }));
+  const child = tool.start('apply', '--source', writeSource({ profiles }), '--run', 'killed', '--batch', '1');
+  const end = ended(child);
+  const statusOf = async (): Promise<unknown> => (await tool.json('status', '--run', 'killed')).json['phase'];
+  await until(async () => (await statusOf()) === 'reading');
+  child.kill('SIGKILL');
+  await end;
+
+  expect(await statusOf()).toBe('interrupted');
+  expect(await tool.text('status', '--run', 'killed')).toMatchObject({
+    out: 'Run killed: interrupted while it read the source; nothing has been written yet\n',
+  });
+  const forgotten = await tool.answering('y', 'forget', '--run', 'killed');
+  expect(forgotten).toMatchObject({ exitCode: 0, out: 'Forgot run killed.\n' });
+  expect((await keysOf(tool)).filter((key) => key.includes('killed'))).toEqual([]);
+  expect(await tool.json('forget', '--run', 'killed', '--yes')).toMatchObject({
+    exitCode: 1,
+    err: 'error: there is no run killed (existing runs: first)\n',
   });
 });
 
