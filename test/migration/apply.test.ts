@@ -527,6 +527,29 @@ test('plan and verify show a picture uploaded here for which the source has anot
   }
 });
 
+test('verify says when no apply has had the name of its run, for it then misses what that apply has left', async () => {
+  const tool = createTool();
+  const profile = { organizationId: 'acme', userId: 'u' };
+  await tool.json(
+    'apply',
+    '--source',
+    writeSource({ profiles: [profile, { organizationId: 'gone', userId: 'v' }] }),
+    '--run',
+    'r',
+  );
+  const source = writeSource({ profiles: [profile] });
+  expect(await tool.text('verify', '--source', source, '--run', 'r')).toMatchObject({
+    exitCode: 1,
+    out: expect.not.stringContaining('There is no run'),
+  });
+  expect(await tool.text('verify', '--source', source, '--run', 'misspelled')).toMatchObject({
+    exitCode: 0,
+    out: expect.stringContaining(
+      'There is no run misspelled: if the source was applied under another name, verify with the --run of that apply.',
+    ),
+  });
+});
+
 test('verify shows a stored time that is none', async () => {
   const tool = createTool();
   const profile = { organizationId: 'acme', userId: 'u1', updatedAt: '2026-01-01T00:00:00Z' };

@@ -2,7 +2,7 @@ import { recordVerified } from '../../cutover/verdict/verified.ts';
 import type { SourceChoice } from '../../migration/engine/read/choose.ts';
 import { differing, problems, type Issues, type Reason } from '../../migration/engine/issues.ts';
 import type { Entity } from '../../migration/records/records.ts';
-import { readAllNext, readRun } from '../../migration/runs/runs.ts';
+import { isRun, readAllNext, readRun } from '../../migration/runs/runs.ts';
 import { counted, number } from '../../lib/numbers.ts';
 import { table } from '../../lib/system/terminal.ts';
 import { listIssues } from './report/issues.ts';
@@ -17,6 +17,7 @@ export async function verify(
 ): Promise<CommandResult> {
   return await withSource('verify', environment, choice, async (chosen, context) => {
     const { store, prefix, issues } = context;
+    const isKnown = await isRun(context, chosen.run);
     const state = await readRun(context, chosen.run);
     const onConflict = state?.onConflict ?? 'abort';
     const hasAccepted = onConflict !== 'abort';
@@ -36,6 +37,7 @@ export async function verify(
     return {
       title: `Verified ${chosen.source.name} against Redis${only}.`,
       parts: [
+        isKnown ? '' : unknownRun(chosen.run),
         coverage(verified),
         listIssues(issues, 'Differences:', hasAccepted ? differing : [...differing, ...problems]),
         hasAccepted
@@ -63,6 +65,11 @@ export async function verify(
         : `${found} between the source and Redis: ${remedies(scope.entities, issues, hasAccepted).join(', ')}, then verify again`,
     };
   });
+}
+
+/** What an apply under another name has accepted or migrated is not looked for. */
+function unknownRun(run: string): string {
+  return `There is no run ${run}: if the source was applied under another name, verify with the --run of that apply.`;
 }
 
 /** The remedies for the differences found. An extra record may be an invalid row of the source, which is not pruned. */
