@@ -6,6 +6,7 @@ import { cutoverKey, organizationBase, profileKey } from '../../../src/redis/key
 import { until } from '../../support/until.ts';
 import { createTool, writeSource } from '../../migration/tool.ts';
 import { freshPrefix } from '../../support/redis.ts';
+import { keysOf } from '../../support/store.ts';
 import { useTestStore } from '../../support/use-store.ts';
 
 const store = await useTestStore();
@@ -54,7 +55,7 @@ test.each([['apply'], ['apply', '--follow']])(
     const { exitCode, err } = await tool.text(...command, '--source', source());
     expect(err).toMatch(/^error: the mode of the cut-over is reverse: .* admin cutover set mirror\n$/);
     expect(exitCode).toBe(1);
-    expect(await store.keys(`${prefix}{*`)).toEqual([]);
+    expect(await keysOf(store, `${prefix}{`)).toEqual([]);
   },
 );
 

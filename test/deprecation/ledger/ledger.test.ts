@@ -5,9 +5,9 @@ import { findGaps, readCoverage } from '../../../src/deprecation/ledger/coverage
 import { createLedger, type LedgerOptions } from '../../../src/deprecation/ledger/ledger.ts';
 import { tallyLimits, type Call } from '../../../src/deprecation/ledger/tally.ts';
 import { organizationsKey } from '../../../src/redis/keys.ts';
-import { scanKeys } from '../../../src/redis/connection/scan.ts';
 import { freshPrefix, startRedis } from '../../support/redis.ts';
 import { until } from '../../support/until.ts';
+import { keysOf } from '../../support/store.ts';
 import { useTestStore } from '../../support/use-store.ts';
 
 const log = createLog('silent');
@@ -26,13 +26,6 @@ const openLedger = (prefix: string, options: Partial<LedgerOptions> = {}, client
   createLedger(client, prefix, { log, now: () => NOON, flushMs: 1_000_000, ...options });
 const counts = (prefix: string, organization: string, day = '2027-03-01') =>
   redis.hgetall(`${prefix}{${organization}}:use:${day}`);
-
-/** Whatever is kept under a prefix, on every node. */
-async function keysUnder(prefix: string): Promise<string[]> {
-  const found = new Set<string>();
-  for await (const keys of scanKeys(redis, prefix)) for (const key of keys) found.add(key);
-  return [...found];
-}
 
 describe('the ledger', () => {
   test('writes calls by day, key, operation and status class', async () => {
@@ -71,7 +64,7 @@ describe('the ledger', () => {
     ledger.record(call('acme', undefined, { status: 401 }));
     ledger.record(call('junk', undefined, { status: 401 }));
     await ledger.close();
-    const keys = await keysUnder(prefix);
+    const keys = await keysOf(redis, prefix);
     const forever = new Set([organizationsKey(prefix), `${prefix}deprecation:orgs`]);
     expect(keys.length).toBeGreaterThan(8);
     for (const key of keys) {
@@ -121,7 +114,7 @@ describe('the ledger', () => {
     ledger.record(call('acme', undefined, { status: 401 }));
     ledger.record(call('a}b', undefined, { status: 401 }));
     await ledger.flush();
-    expect((await keysUnder(prefix)).filter((key) => key.includes('junk'))).toEqual([]);
+    expect((await keysOf(redis, prefix)).filter((key) => key.includes('junk'))).toEqual([]);
     expect(await redis.hgetall(`${prefix}deprecation:{unknown}:use:2027-03-01`)).toEqual({
       '-|getProfile|4xx': '51',
     });
@@ -166,7 +159,7 @@ describe('the ledger', () => {
     const ledger = openLedger(prefix, { now: Date.now });
     ledger.record(call('acme', 'k_1'));
     await ledger.flush();
-    const keys = await keysUnder(prefix);
+    const keys = await keysOf(redis, prefix);
     const marks = keys.filter((key) => key.includes(':use:flush:'));
     const days = keys.filter((key) => /:use:\d/.test(key));
     expect([marks.length, days.length]).toEqual([1, 1]);

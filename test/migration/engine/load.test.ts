@@ -6,26 +6,19 @@ import fc from 'fast-check';
 import { runTool } from '../../support/admin.ts';
 import { closeRedis } from '../../../src/redis/connection/connect.ts';
 import { fsck } from '../../../src/redis/fsck/fsck.ts';
-import { scanKeys } from '../../../src/redis/connection/scan.ts';
 import { listOrganizations } from '../../../src/redis/organizations.ts';
 import { applyRun } from '../../../src/migration/engine/apply.ts';
 import { openChosen } from '../../../src/migration/engine/read/choose.ts';
 import { readRun } from '../../../src/migration/runs/runs.ts';
-import { startCommandProxy } from '../../../scripts/drills/tools/proxy.ts';
 import { openTestStore } from '../../support/bridge.ts';
-import { testRedisUrl } from '../../support/redis.ts';
 import { createTestContext } from '../context.ts';
+import { startProxied, testProxied } from '../proxied.ts';
 import { createTool, ended, newFolder, writeSource, type Tool } from '../tool.ts';
+import { keysOf } from '../../support/store.ts';
 import { until } from '../../support/until.ts';
 import { useTestStore } from '../../support/use-store.ts';
 
 const store = await useTestStore();
-
-async function keysOf(tool: Tool): Promise<string[]> {
-  const all: string[] = [];
-  for await (const keys of scanKeys(store, tool.prefix)) all.push(...keys);
-  return all;
-}
 
 function profiles(count: number): { organizationId: string; userId: string; username: string }[] {
   return Array.from({ length: count }, (_, at) => ({
@@ -48,7 +41,7 @@ async function killedWhileLoading(tool: Tool, source: string, rows = 1): Promise
   child.kill('SIGKILL');
   await end;
   expect(await store.exists(`${tool.prefix}{acme}:settings`)).toBe(0);
-  const keys = await keysOf(tool);
+  const keys = await keysOf(store, tool.prefix);
   expect(keys.filter((key) => key.includes(':key:'))).toEqual([]);
 }
 
@@ -68,7 +61,7 @@ describe('an organization that Redis does not know', () => {
       json: { state: 'refused', written: 0, conflicts: 1 },
     });
     // The next run's claims must be higher than all before.
-    expect(await keysOf(tool)).toEqual([`${tool.prefix}migration:token`]);
+    expect(await keysOf(store, tool.prefix)).toEqual([`${tool.prefix}migration:token`]);
     expect((await tool.text('status')).out).toBe('No migration has been started yet.\n');
     expect(await tool.json('apply', '--source', source, '--on-conflict', 'skip')).toMatchObject({
       exitCode: 0,
@@ -100,7 +93,7 @@ describe('an organization that Redis does not know', () => {
     expect(again).toMatchObject({ exitCode: 0, json: { resumed: true, created: 1001 } });
     expect(await tool.json('verify', '--source', source, '--run', 'r')).toMatchObject({ exitCode: 0 });
     expect(await fsck(store, tool.prefix, { repair: false, onFault: () => {} })).toMatchObject({ found: 0 });
-    expect((await keysOf(tool)).filter((key) => key.includes('loading'))).toEqual([]);
+    expect((await keysOf(store, tool.prefix)).filter((key) => key.includes('loading'))).toEqual([]);
   });
 
   test('is resumed at once, though not faster than --rate, if most of it was loaded slowly', async () => {
@@ -127,20 +120,19 @@ describe('an organization that Redis does not know', () => {
     expect((await tool.contents())['organizations.ndjson']).toContain('"third"');
   });
 
-  test('is loaded from the start if the source was another one in between', async () => {
+  testProxied('is loaded from the start if the source was another one in between', async () => {
     const tool = createTool();
     const source = writeSource({ profiles: profiles(1000) });
     await killedWhileLoading(tool, source);
     const file = join(source, 'profiles.ndjson');
     renameSync(file, `${file}.first`);
     writeSource({ profiles: profiles(1000).slice(500) }, source);
-    const { hostname: host, port } = new URL(testRedisUrl());
-    const proxy = await startCommandProxy({ host, port: Number(port) }, (_, words) =>
+    const proxied = await startProxied(tool, (_, words) =>
       words.join().includes('user-500') ? 'kill' : 'forward',
     );
-    const cutOff = await createTool(proxy.url, tool.prefix).json('apply', '--source', source, '--run', 'r');
+    const cutOff = await proxied.tool.json('apply', '--source', source, '--run', 'r');
     expect(cutOff).toMatchObject({ exitCode: 1, err: expect.stringContaining('Redis was lost') });
-    await proxy.close();
+    await proxied.close();
     await store.del(`${tool.prefix}migration:lock:r`);
     renameSync(`${file}.first`, file);
     expect(await tool.json('apply', '--source', source, '--run', 'r')).toMatchObject({ exitCode: 0 });
@@ -164,7 +156,7 @@ describe('an organization that Redis does not know', () => {
     expect((await tool.json('verify', '--source', source, '--run', 'r')).json).toMatchObject({ missing: 0 });
   });
 
-  test('is loaded from the start if the load was killed when it had set records aside', async () => {
+  testProxied('is loaded from the start if the load was killed when it had set records aside', async () => {
     const tool = createTool();
     const rivals = [0, 1].map((at) => ({
       organizationId: 'acme',
@@ -173,33 +165,29 @@ describe('an organization that Redis does not know', () => {
     }));
     const source = writeSource({ profiles: [...profiles(400), ...rivals] });
     const args = ['apply', '--source', source, '--run', 'r', '--on-conflict', 'skip'];
-    const { hostname: host, port } = new URL(testRedisUrl());
     let wasSaved = false;
-    const proxy = await startCommandProxy({ host, port: Number(port) }, async (_, words) => {
+    const proxied = await startProxied(tool, async (_, words) => {
       wasSaved ||= (await readRun({ store, prefix: tool.prefix }, 'r'))?.loaded !== undefined;
       return words.includes('exact') ? 'kill' : 'forward';
     });
     const slowly = ['--batch', '20', '--rate', '800'];
-    const cutOff = await createTool(proxy.url, tool.prefix).json(...args, ...slowly);
+    const cutOff = await proxied.tool.json(...args, ...slowly);
     expect(cutOff).toMatchObject({ exitCode: 1, err: expect.stringContaining('Redis was lost') });
     expect(wasSaved).toBe(true);
-    await proxy.close();
+    await proxied.close();
     await store.del(`${tool.prefix}migration:lock:r`);
     expect(await tool.json(...args)).toMatchObject({ exitCode: 0, json: { refused: 1 } });
     expect(await tool.json('verify', '--source', source, '--run', 'r')).toMatchObject({ exitCode: 0 });
   });
 
-  test('is not listed any more once a load that was killed at its end is forgotten', async () => {
+  testProxied('is not listed any more once a load that was killed at its end is forgotten', async () => {
     const tool = createTool();
     const source = writeSource({ profiles: profiles(10) });
-    const { hostname: host, port } = new URL(testRedisUrl());
     // Its settings are written by the last call of a load.
-    const proxy = await startCommandProxy({ host, port: Number(port) }, (_, words) =>
-      words.includes('exact') ? 'kill' : 'forward',
-    );
-    const cutOff = await createTool(proxy.url, tool.prefix).json('apply', '--source', source, '--run', 'r');
+    const proxied = await startProxied(tool, (_, words) => (words.includes('exact') ? 'kill' : 'forward'));
+    const cutOff = await proxied.tool.json('apply', '--source', source, '--run', 'r');
     expect(cutOff).toMatchObject({ exitCode: 1, err: expect.stringContaining('Redis was lost') });
-    await proxy.close();
+    await proxied.close();
     await store.del(`${tool.prefix}migration:lock:r`);
     expect(await listOrganizations(store, tool.prefix)).toHaveLength(1);
     expect(await tool.json('forget', '--run', 'r', '--yes')).toMatchObject({ exitCode: 0 });

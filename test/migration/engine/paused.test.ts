@@ -3,22 +3,21 @@ import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { scanKeys } from '../../../src/redis/connection/scan.ts';
 import { fsck } from '../../../src/redis/fsck/fsck.ts';
 import { readRun } from '../../../src/migration/runs/runs.ts';
-import { startCommandProxy } from '../../../scripts/drills/tools/proxy.ts';
+import { describeProxied, startProxied } from '../proxied.ts';
 import { createTool, ended, writeSource, type Tool } from '../tool.ts';
-import { testRedisUrl } from '../../support/redis.ts';
 import { useTestStore } from '../../support/use-store.ts';
 
 const store = await useTestStore();
 let tool: Tool;
-let proxy: Awaited<ReturnType<typeof startCommandProxy>> | undefined;
+let proxied: Awaited<ReturnType<typeof startProxied>> | undefined;
 
 beforeEach(() => {
   tool = createTool();
 });
 
 afterEach(async () => {
-  await proxy?.close();
-  proxy = undefined;
+  await proxied?.close();
+  proxied = undefined;
 });
 
 function profiles(
@@ -65,8 +64,7 @@ async function applyHeldAt(text: string | RegExp, nth: number, source: string, .
   let [seen, arrive, letGo] = [0, () => {}, () => {}];
   const arrived = new Promise<void>((resolve) => (arrive = resolve));
   const free = new Promise<void>((resolve) => (letGo = resolve));
-  const { hostname: host, port } = new URL(testRedisUrl());
-  proxy = await startCommandProxy({ host, port: Number(port) }, async (_, words) => {
+  proxied = await startProxied(tool, async (_, words) => {
     // A script that Redis does not know yet is sent twice.
     const call = words.join('\n');
     const isSought = typeof text === 'string' ? call.includes(text) : text.test(call);
@@ -76,7 +74,7 @@ async function applyHeldAt(text: string | RegExp, nth: number, source: string, .
     }
     return 'forward' as const;
   });
-  const end = createTool(proxy.url, tool.prefix).json('apply', '--source', source, '--run', 'r', ...args);
+  const end = proxied.tool.json('apply', '--source', source, '--run', 'r', ...args);
   await Promise.race([arrived, end]);
   expect(seen).toBe(nth);
   await store.del(`${tool.prefix}migration:lock:r`);
@@ -181,110 +179,113 @@ describe('an apply that was paused until another one took over', () => {
   });
 });
 
-describe('a call that an apply made before another one took over, and that Redis gets only then', () => {
-  const own = profiles(20, 'user');
-  const named = (names: (at: number) => number): object[] =>
-    own.map((each, at) => ({ ...each, username: `user-${names(at)}` }));
-  const object = (url: string): object => ({
-    organizationId: 'acme',
-    datasourceId: 'd',
-    objectDefinitionId: 'o',
-    url,
-  });
-  const denied = (username: string): object => ({ organizationId: 'acme', username });
-  const picture = (url: string): object[] => own.map((each) => ({ ...each, profilePictureUrl: url }));
-  const [first, second, third] = ['https://x.example/1', 'https://x.example/2', 'https://x.example/3'];
-
-  // The first call with a text only asks what would be done, or records it.
-  test.each<[string, Record<string, object[]>, Record<string, object[]>, string, number]>([
-    ['writes profiles', { profiles: picture(second) }, { profiles: picture(third) }, second, 2],
-    ['writes the catalogue', { objects: [object(second)] }, { objects: [object(third)] }, second, 2],
-    [
-      'writes the denylist',
-      { denylist: [denied('Admin'), denied('Root')] },
-      { denylist: [denied('Admin'), denied('root')] },
-      '"Root"',
-      2,
-    ],
-    ['prunes', { profiles: own.slice(1) }, { profiles: own }, '["user-0","user-0","user-0"]', 2],
-    [
-      'records renames',
-      { profiles: named((at) => at ^ 1) },
-      { profiles: named((at) => at) },
-      '["user-0","user-0","user-0","user-1","user-1"]',
-      1,
-    ],
-    [
-      'renames',
-      { profiles: named((at) => at ^ 1) },
-      { profiles: named((at) => at) },
-      '["user-0","user-0","user-0","user-1","user-1"]',
-      2,
-    ],
-  ])('changes nothing where it %s', async (_, stale, fresh, text, nth) => {
-    const source = writeSource({
-      profiles: picture(first).map((each, at) => ({ ...each, ...own[at] })),
-      objects: [object(first)],
-      denylist: [denied('Admin')],
+describeProxied(
+  'a call that an apply made before another one took over, and that Redis gets only then',
+  () => {
+    const own = profiles(20, 'user');
+    const named = (names: (at: number) => number): object[] =>
+      own.map((each, at) => ({ ...each, username: `user-${names(at)}` }));
+    const object = (url: string): object => ({
+      organizationId: 'acme',
+      datasourceId: 'd',
+      objectDefinitionId: 'o',
+      url,
     });
-    await apply(source);
-    writeSource(stale, source);
-    const { goOn } = await applyHeldAt(text, nth, source, '--prune', '--prune-at-most', '1');
-    writeSource(fresh, source);
-    await apply(source);
-    const before = await contents();
-    const paused = await goOn();
-    expect(await contents()).toEqual(before);
-    await expectWhole(source, paused);
-  });
+    const denied = (username: string): object => ({ organizationId: 'acme', username });
+    const picture = (url: string): object[] => own.map((each) => ({ ...each, profilePictureUrl: url }));
+    const [first, second, third] = ['https://x.example/1', 'https://x.example/2', 'https://x.example/3'];
 
-  test('changes nothing where it rolls back what the other one has loaded since', async () => {
-    const source = await killedApply();
-    writeSource({ profiles: own }, source);
-    const { goOn } = await applyHeldAt(':p:old-1', 1, source);
-    await apply(source);
-    const before = await contents();
-    const paused = await goOn();
-    expect(await contents()).toEqual(before);
-    await expectWhole(source, paused);
-  });
-
-  test('takes nothing over where the other one was stopped, and goes on later', async () => {
-    const source = await killedApply();
-    writeSource({ profiles: profiles(2000, 'new') }, source);
-    const { goOn } = await applyHeldAt(/\nload$/, 1, source);
-    await stoppedApply(source, 'SIGINT', () => exists('acme', 'new-100'));
-    const paused = await goOn();
-    await apply(source);
-    await expectWhole(source, paused);
-  });
-
-  test('makes no later one leave out rows that were rolled back', async () => {
-    const source = writeSource({ profiles: [...profiles(2000, 'user'), { organizationId: 'acme' }] });
-    const skipping = ['--batch', '20', '--rate', '400', '--on-conflict', 'skip'];
-    const { goOn } = await applyHeldAt(/rows\W+\d/, 1, source, ...skipping);
-    expect(await tool.json('apply', '--source', source, '--run', 'r')).toMatchObject({ exitCode: 1 });
-    await goOn();
-    const call = ['--source', source, '--run', 'r'];
-    expect(await tool.json('apply', ...call, '--on-conflict', 'skip')).toMatchObject({ exitCode: 0 });
-    expect(await tool.json('verify', ...call)).toMatchObject({ exitCode: 0 });
-  });
-
-  test('leaves no organization being loaded that no later one finds', async () => {
-    const source = writeSource({ profiles: [...profiles(10, 'user'), { organizationId: 'acme' }] });
-    const { goOn } = await applyHeldAt(/\nload$/, 1, source);
-    expect(await tool.json('apply', '--source', source, '--run', 'r')).toMatchObject({ exitCode: 1 });
-    expect(await goOn()).toMatchObject({
-      code: 1,
-      err: expect.stringContaining('another process has taken over'),
+    // The first call with a text only asks what would be done, or records it.
+    test.each<[string, Record<string, object[]>, Record<string, object[]>, string, number]>([
+      ['writes profiles', { profiles: picture(second) }, { profiles: picture(third) }, second, 2],
+      ['writes the catalogue', { objects: [object(second)] }, { objects: [object(third)] }, second, 2],
+      [
+        'writes the denylist',
+        { denylist: [denied('Admin'), denied('Root')] },
+        { denylist: [denied('Admin'), denied('root')] },
+        '"Root"',
+        2,
+      ],
+      ['prunes', { profiles: own.slice(1) }, { profiles: own }, '["user-0","user-0","user-0"]', 2],
+      [
+        'records renames',
+        { profiles: named((at) => at ^ 1) },
+        { profiles: named((at) => at) },
+        '["user-0","user-0","user-0","user-1","user-1"]',
+        1,
+      ],
+      [
+        'renames',
+        { profiles: named((at) => at ^ 1) },
+        { profiles: named((at) => at) },
+        '["user-0","user-0","user-0","user-1","user-1"]',
+        2,
+      ],
+    ])('changes nothing where it %s', async (_, stale, fresh, text, nth) => {
+      const source = writeSource({
+        profiles: picture(first).map((each, at) => ({ ...each, ...own[at] })),
+        objects: [object(first)],
+        denylist: [denied('Admin')],
+      });
+      await apply(source);
+      writeSource(stale, source);
+      const { goOn } = await applyHeldAt(text, nth, source, '--prune', '--prune-at-most', '1');
+      writeSource(fresh, source);
+      await apply(source);
+      const before = await contents();
+      const paused = await goOn();
+      expect(await contents()).toEqual(before);
+      await expectWhole(source, paused);
     });
-    writeSource({ profiles: profiles(10, 'user', () => 'blue') }, source);
-    await apply(source);
-    expect(Object.keys(await contents()).filter((key) => key.includes('{acme}'))).toEqual([]);
-  });
-});
 
-describe('the state of a run stays as the apply that has taken it over leaves it', () => {
+    test('changes nothing where it rolls back what the other one has loaded since', async () => {
+      const source = await killedApply();
+      writeSource({ profiles: own }, source);
+      const { goOn } = await applyHeldAt(':p:old-1', 1, source);
+      await apply(source);
+      const before = await contents();
+      const paused = await goOn();
+      expect(await contents()).toEqual(before);
+      await expectWhole(source, paused);
+    });
+
+    test('takes nothing over where the other one was stopped, and goes on later', async () => {
+      const source = await killedApply();
+      writeSource({ profiles: profiles(2000, 'new') }, source);
+      const { goOn } = await applyHeldAt(/\nload$/, 1, source);
+      await stoppedApply(source, 'SIGINT', () => exists('acme', 'new-100'));
+      const paused = await goOn();
+      await apply(source);
+      await expectWhole(source, paused);
+    });
+
+    test('makes no later one leave out rows that were rolled back', async () => {
+      const source = writeSource({ profiles: [...profiles(2000, 'user'), { organizationId: 'acme' }] });
+      const skipping = ['--batch', '20', '--rate', '400', '--on-conflict', 'skip'];
+      const { goOn } = await applyHeldAt(/rows\W+\d/, 1, source, ...skipping);
+      expect(await tool.json('apply', '--source', source, '--run', 'r')).toMatchObject({ exitCode: 1 });
+      await goOn();
+      const call = ['--source', source, '--run', 'r'];
+      expect(await tool.json('apply', ...call, '--on-conflict', 'skip')).toMatchObject({ exitCode: 0 });
+      expect(await tool.json('verify', ...call)).toMatchObject({ exitCode: 0 });
+    });
+
+    test('leaves no organization being loaded that no later one finds', async () => {
+      const source = writeSource({ profiles: [...profiles(10, 'user'), { organizationId: 'acme' }] });
+      const { goOn } = await applyHeldAt(/\nload$/, 1, source);
+      expect(await tool.json('apply', '--source', source, '--run', 'r')).toMatchObject({ exitCode: 1 });
+      expect(await goOn()).toMatchObject({
+        code: 1,
+        err: expect.stringContaining('another process has taken over'),
+      });
+      writeSource({ profiles: profiles(10, 'user', () => 'blue') }, source);
+      await apply(source);
+      expect(Object.keys(await contents()).filter((key) => key.includes('{acme}'))).toEqual([]);
+    });
+  },
+);
+
+describeProxied('the state of a run stays as the apply that has taken it over leaves it', () => {
   const state = async () => await store.hgetall(`${tool.prefix}migration:run:r`);
   const broken = { organizationId: 'acme' };
   const skipping = ['--batch', '20', '--rate', '400', '--on-conflict', 'skip'];

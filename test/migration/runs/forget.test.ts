@@ -1,10 +1,12 @@
 import { expect, test } from '@jest/globals';
-import { closeRedis } from '../../../src/redis/connection/connect.ts';
 import { startBridge } from '../../support/bridge.ts';
 import { freshPrefix } from '../../support/redis.ts';
-import { openTestStore } from '../../support/store.ts';
+import { keysOf } from '../../support/store.ts';
+import { useTestStore } from '../../support/use-store.ts';
 import { until } from '../../support/until.ts';
 import { createTool, ended, writeSource, type Tool } from '../tool.ts';
+
+const store = await useTestStore();
 
 const source = writeSource({
   organizations: [{ organizationId: 'acme' }],
@@ -15,13 +17,6 @@ async function applied(): Promise<Tool> {
   const tool = createTool();
   expect(await tool.json('apply', '--source', source, '--run', 'first')).toMatchObject({ exitCode: 0 });
   return tool;
-}
-
-async function keysOf(tool: Tool): Promise<string[]> {
-  const store = await openTestStore();
-  const keys = await store.keys(`${tool.prefix}*`);
-  await closeRedis(store);
-  return keys.map((key) => key.slice(tool.prefix.length)).sort();
 }
 
 test('a run is forgotten once its operator agrees, and its records stay', async () => {
@@ -35,14 +30,12 @@ test('a run is forgotten once its operator agrees, and its records stay', async 
   expect((await tool.json('status')).json).toMatchObject({ runs: [{ run: 'first' }] });
 
   // As an apply that was killed leaves it.
-  const store = await openTestStore();
   await store.hset(`${tool.prefix}{acme}:claims`, 'first', 'first\n0\n1');
-  await closeRedis(store);
   expect(await tool.answering('y', 'forget', '--run', 'first')).toMatchObject({ exitCode: 0 });
   expect((await tool.json('status')).json).toEqual({ command: 'status', runs: [] });
-  const left = (await keysOf(tool)).filter((key) => /^migration:|:claims$/.test(key));
+  const left = (await keysOf(store, tool.prefix)).filter((key) => /:migration:|:claims$/.test(key));
   // The next run's claims must be higher than all before.
-  expect(left).toEqual(['migration:token']);
+  expect(left).toEqual([`${tool.prefix}migration:token`]);
   expect(await tool.contents()).toEqual(before);
   expect(await tool.json('forget', '--run', 'first', '--yes')).toMatchObject({
     exitCode: 1,
@@ -68,7 +61,7 @@ test('a run that was killed while it read its source for the first time is shown
   });
   const forgotten = await tool.answering('y', 'forget', '--run', 'killed');
   expect(forgotten).toMatchObject({ exitCode: 0, out: 'Forgot run killed.\n' });
-  expect((await keysOf(tool)).filter((key) => key.includes('killed'))).toEqual([]);
+  expect((await keysOf(store, tool.prefix)).filter((key) => key.includes('killed'))).toEqual([]);
   expect(await tool.json('forget', '--run', 'killed', '--yes')).toMatchObject({
     exitCode: 1,
     err: 'error: there is no run killed (existing runs: first)\n',
@@ -79,13 +72,13 @@ test('a rehearsal is deleted to the last key, and nothing else is', async () => 
   const tool = await applied();
   const beside = createTool(undefined, `${tool.prefix.slice(0, -1)}-2:`);
   await beside.json('apply', '--source', source);
-  const count = (await keysOf(tool)).length;
+  const count = (await keysOf(store, tool.prefix)).length;
   const call = await tool.answering('yes', 'forget', '--rehearsal');
   expect(call).toMatchObject({
     exitCode: 0,
     question: `Delete ${count} keys that begin with ${tool.prefix}? [y/N] `,
   });
-  expect(await keysOf(tool)).toEqual([]);
+  expect(await keysOf(store, tool.prefix)).toEqual([]);
   expect(await beside.json('verify', '--source', source)).toMatchObject({ exitCode: 0 });
   expect((await tool.json('forget', '--rehearsal')).json).toMatchObject({ keys: 0 });
 });

@@ -4,7 +4,7 @@ import { closeRedis } from '../../../src/redis/connection/connect.ts';
 import { defaultSettings } from '../../../src/domain/settings.ts';
 import { loadingKey, organizationBase } from '../../../src/redis/keys.ts';
 import { saveSettings } from '../../../src/redis/organizations.ts';
-import { openTestStore } from '../../support/store.ts';
+import { keysOf, openTestStore } from '../../support/store.ts';
 import { createTool, ended, writeSource, type Tool } from '../tool.ts';
 import { until } from '../../support/until.ts';
 
@@ -75,7 +75,6 @@ test('a first apply that fails before it writes leaves nothing', async () => {
     await store.set(loadingKey(organizationBase(tool.prefix, 'acme')), 'other\n0\n1');
   const alreadyThere = async (tool: Tool): Promise<unknown> =>
     await saveSettings(store, tool.prefix, 'acme', defaultSettings);
-  const keysOf = async (tool: Tool): Promise<string[]> => (await store.keys(`${tool.prefix}*`)).sort();
   try {
     for (const [profiles, prepare, ...options] of [
       [[{ organizationId: 'acme' }], alreadyThere],
@@ -86,11 +85,11 @@ test('a first apply that fails before it writes leaves nothing', async () => {
     ] as const) {
       const tool = createTool();
       await prepare(tool);
-      const before = await keysOf(tool);
+      const before = await keysOf(store, tool.prefix);
       const call = await tool.json('apply', '--source', writeSource({ profiles }), '--run', 'r', ...options);
       expect(call.exitCode).not.toBe(0);
       // The next run's claims must be higher than all before.
-      expect(await keysOf(tool)).toEqual([...before, `${tool.prefix}migration:token`].sort());
+      expect(await keysOf(store, tool.prefix)).toEqual([...before, `${tool.prefix}migration:token`].sort());
     }
   } finally {
     await closeRedis(store);
