@@ -15,7 +15,7 @@ Examples:
   $ profile-bridge admin key create --org acme --role player --user u-1
   $ profile-bridge migrate plan --source ./legacy
 
-Configuration is read from environment variables; the README lists them.`,
+Configuration is read from environment variables: scripts/deploy/CONFIGURATION.md lists them.`,
   );
 
 program
@@ -29,8 +29,8 @@ Examples:
   $ profile-bridge serve
   $ REDIS_URL=redis://127.0.0.1:6379 PORT=8000 profile-bridge serve
 
-Without REDIS_URL, the service starts a redis-server of its own and keeps its data under DATA_DIR. The README lists
-all environment variables.
+Without REDIS_URL, the service starts a redis-server of its own and keeps its data under DATA_DIR.
+scripts/deploy/CONFIGURATION.md lists all environment variables.
 Exit codes: 0 stopped by a signal, 1 could not start, 2 invalid configuration.`,
   )
   .action(async () => {

@@ -45,7 +45,7 @@ const policyVariables: Record<Setting, string> = {
   afterSunset: 'AFTER_SUNSET',
 };
 
-/** Reads the environment (README, "Configuration"). Throws a ConfigError that names every mistake at once. */
+/** Reads the environment (scripts/deploy/CONFIGURATION.md). Throws a ConfigError that names every mistake at once. */
 export function readConfig(environment: NodeJS.ProcessEnv) {
   const { env, mistakes } = readSecretFiles(environment, secrets);
 
