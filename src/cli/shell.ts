@@ -17,15 +17,20 @@ export interface Shell {
 /** Nobody reads standard output any more, as after `… | head`. */
 export const readerGone = new DOMException('nobody reads the output any more', 'AbortError');
 
+/** How long after a signal another one counts as the same, in ms: npm forwards what the terminal has sent already. */
+const sameSignalMs = 500;
+
 /**
  * Runs a command-line tool and sets the exit code of this process, its own also if nobody reads what it prints. The
  * first SIGINT or SIGTERM aborts `signal`, the second one ends the process at once.
  */
 export async function runFromShell(run: (shell: Shell) => Promise<number>): Promise<void> {
   const interrupt = new AbortController();
+  let secondFrom = 0;
   for (const signal of ['SIGINT', 'SIGTERM'] as const) {
     process.on(signal, () => {
-      if (interrupt.signal.aborted) process.exit(130);
+      if (!interrupt.signal.aborted) secondFrom = performance.now() + sameSignalMs;
+      else if (performance.now() >= secondFrom) process.exit(130);
       interrupt.abort();
     });
   }

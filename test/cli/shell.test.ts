@@ -1,0 +1,47 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { expect, test } from '@jest/globals';
+
+/** A tool that needs some time to stop at its next safe point. */
+const tool = `
+  import { setTimeout } from 'node:timers/promises';
+  import { runFromShell } from './src/cli/shell.ts';
+  await runFromShell(async ({ out, signal }) => {
+    await new Promise((resolve) => {
+      signal.addEventListener('abort', resolve);
+      setTimeout(60_000);
+      out('ready\\n');
+    });
+    out('stopping\\n');
+    await setTimeout(2500);
+    out('stopped\\n');
+    return 130;
+  });
+  process.exit();
+`;
+
+/** What the tool prints, and its exit code, if it gets SIGINT after each of these times, in ms. */
+async function interrupted(...after: number[]): Promise<{ code: number; out: string }> {
+  const child = spawn(process.execPath, ['--import', 'tsx', '--input-type=module', '--eval', tool], {
+    stdio: ['ignore', 'pipe', 'inherit'],
+  });
+  let out = '';
+  child.stdout.on('data', (chunk) => (out += String(chunk)));
+  const closed = once(child, 'close');
+  await once(child.stdout, 'data');
+  for (const ms of after) {
+    await sleep(ms);
+    child.kill('SIGINT');
+  }
+  const [code] = (await closed) as [number];
+  return { code, out };
+}
+
+test('a tool stops at its next safe point, also if npm forwards the signal that the terminal has sent', async () => {
+  expect(await interrupted(0, 200)).toEqual({ code: 130, out: 'ready\nstopping\nstopped\n' });
+});
+
+test('a second signal later on ends a tool at once', async () => {
+  expect(await interrupted(0, 1500)).toEqual({ code: 130, out: 'ready\nstopping\n' });
+});
