@@ -167,7 +167,10 @@ export function readConfig(environment: NodeJS.ProcessEnv) {
 
 /** The environment's layer of the deprecation policy. */
 function readPolicyLayer(env: NodeJS.ProcessEnv, mistakes: string[]): PolicyLayer {
-  const given = Object.entries(policyVariables).map(([setting, name]) => [setting, env[name] || undefined]);
+  const given = Object.entries(policyVariables).map(([setting, name]) => [
+    setting,
+    env[name]?.trim() || undefined,
+  ]);
   const policy = readSettings(Object.fromEntries(given) as WrittenSettings);
   if (policy.kind === 'ok') return policy.layer;
   mistakes.push(...policy.mistakes.map(({ setting, reason }) => `${policyVariables[setting]}: ${reason}`));

@@ -19,10 +19,10 @@ export interface DemoKeys {
  */
 export async function openDemo(store: RedisClient, keyPrefix: string, dataDir: string): Promise<DemoKeys> {
   const file = join(dataDir, 'demo-keys.json');
-  const kept = await readFile(file, 'utf8').catch(() => undefined);
+  const kept = await readKeys(file);
   const organizationId = 'demo';
   const known = (await findSettings(store, keyPrefix, organizationId)) !== undefined;
-  if (kept !== undefined && known) return JSON.parse(kept) as DemoKeys;
+  if (kept !== undefined && known) return kept;
 
   if (!known) await saveSettings(store, keyPrefix, organizationId, defaultSettings);
   const base = organizationBase(keyPrefix, organizationId);
@@ -37,6 +37,15 @@ export async function openDemo(store: RedisClient, keyPrefix: string, dataDir: s
   await writeFile(`${file}.new`, `${JSON.stringify(keys, null, 2)}\n`, { mode: 0o600 });
   await rename(`${file}.new`, file);
   return keys;
+}
+
+/** Undefined where the file is absent, or empty as after a power failure. */
+async function readKeys(file: string): Promise<DemoKeys | undefined> {
+  try {
+    return JSON.parse(await readFile(file, 'utf8')) as DemoKeys;
+  } catch {
+    return undefined;
+  }
 }
 
 /** Example commands with the demo keys, ready to paste. */

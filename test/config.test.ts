@@ -23,6 +23,13 @@ test('an empty variable counts as unset', () => {
   expect(readConfig({ PORT: '', REDIS_URL: ' ', SUNSET_AT: '' })).toMatchObject({ port: 8080 });
 });
 
+test('spaces around a value do not count', () => {
+  expect(readConfig({ PORT: ' 8000 ', AFTER_SUNSET: 'gone ', SUNSET_AT: ' ' })).toMatchObject({
+    port: 8000,
+    deprecation: { afterSunset: 'gone' },
+  });
+});
+
 test('all mistakes are reported at once, one per line', () => {
   const broken = {
     PORT: '80800',

@@ -1,4 +1,4 @@
-import { mkdtempSync, rmSync } from 'node:fs';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
@@ -28,4 +28,14 @@ test('new keys for a demo organization, whose file was lost, leave its settings 
   const second = await openDemo(store, prefix, folder);
   expect(second.playerKey).not.toBe(first.playerKey);
   expect(await findSettings(store, prefix, 'demo')).toMatchObject({ maxLength: 20 });
+});
+
+test('a file of keys that cannot be read counts as lost', async () => {
+  const prefix = freshPrefix();
+  const first = await openDemo(store, prefix, folder);
+  writeFileSync(join(folder, 'demo-keys.json'), '');
+  const second = await openDemo(store, prefix, folder);
+  expect(second.playerKey).toMatch(/^pb_/);
+  expect(second.playerKey).not.toBe(first.playerKey);
+  expect(await openDemo(store, prefix, folder)).toEqual(second);
 });
