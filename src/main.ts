@@ -12,19 +12,21 @@ async function main(): Promise<void> {
   process.stdout.on('error', () => {});
   const config = readConfigurationOrExit();
   const log = createLog(config.logLevel);
-  const bridge = await (cluster.isWorker ? assembleWorker : assemble)(config, log);
+  let bridge: Bridge | undefined;
   let stopping = false;
   const stop = (signal: string): void => {
     // npm forwards a signal that the terminal has already sent; the second one must not cut requests off.
     if (stopping) return;
     stopping = true;
     log.info('stopping', { signal });
+    // Nobody has been answered yet.
+    if (bridge === undefined) process.exit(0);
     void closeAndDisconnect(bridge, log);
   };
   process.on('SIGTERM', stop);
   process.on('SIGINT', stop);
+  bridge = await (cluster.isWorker ? assembleWorker : assemble)(config, log);
 
-  // After the signal handlers are in place: a reader of these lines may send a signal at once.
   if (bridge.welcome !== undefined) process.stdout.write(`${bridge.welcome}\n`);
   log.info('listening', { url: bridge.url, pid: process.pid });
 }

@@ -3,6 +3,7 @@ import { once } from 'node:events';
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { createServer, type AddressInfo } from 'node:net';
 import { createInterface } from 'node:readline';
 import { afterEach, describe, expect, test } from '@jest/globals';
 import type { DemoKeys } from '../src/demo.ts';
@@ -111,6 +112,18 @@ test('after SIGTERM the service accepts requests for DRAIN_DELAY seconds while /
   while ((await fetch(`${url}/readyz`, close)).status !== 503);
   expect((await fetch(`${url}/livez`, close)).status).toBe(200);
   expect(await exited).toEqual([0, null]);
+});
+
+test('a signal during the start ends the service with exit code 0', async () => {
+  // A Redis that never answers.
+  const silent = createServer().listen(0, '127.0.0.1');
+  undo.push(() => silent.close());
+  await once(silent, 'listening');
+  const { port } = silent.address() as AddressInfo;
+  const child = spawnMain({ REDIS_URL: `redis://127.0.0.1:${port}`, DATA_DIR: newFolder() });
+  await once(silent, 'connection');
+  child.kill('SIGTERM');
+  expect(await once(child, 'exit')).toEqual([0, null]);
 });
 
 describe('the service with several workers', () => {
