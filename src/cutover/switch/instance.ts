@@ -238,6 +238,8 @@ export async function joinCutover(store: RedisClient, options: CutoverOptions) {
 
   async function refreshedMode(): Promise<Mode> {
     await refresh();
+    // Timers that are late after a pause may have given up a heartbeat before its answer was read.
+    if (heardAt < resumedAt) await refresh();
     if (isLapsed()) throw unavailable('The store could not be reached or did not answer in time.');
     return position.reads;
   }
