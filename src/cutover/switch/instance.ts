@@ -63,9 +63,8 @@ export async function joinCutover(store: RedisClient, options: CutoverOptions) {
 
   await removeEnded(store, keyPrefix);
   let position = follow(await heartbeat(0, '-', true), 0);
-  /** When the last heartbeat that was answered was sent, and when the last one was that is over. */
+  /** When the last heartbeat that was answered was sent. */
   let heardAt = performance.now();
-  let askedAt = heardAt;
   /** When this process last noticed that it runs, and that it had not run for a while. */
   let ranAt = heardAt;
   let resumedAt = -Infinity;
@@ -144,7 +143,6 @@ export async function joinCutover(store: RedisClient, options: CutoverOptions) {
     } catch {
       // An unavailable store is reported elsewhere; the mode stays as it is.
     }
-    askedAt = sentAt;
   }
 
   /** One heartbeat at a time; a caller that comes during one waits for the one after. */
@@ -219,12 +217,15 @@ export async function joinCutover(store: RedisClient, options: CutoverOptions) {
     return admitNow();
   }
 
-  /** Whether this process was paused, and has not asked for the mode since: a switch may have been made without it. */
+  /**
+   * Whether this process was paused, and has not learned the mode since: a switch may have been made without it. Not for
+   * long, since while the store is away, what was last known of the mode holds.
+   */
   function wasPaused(): boolean {
     const now = performance.now();
     if (now - ranAt > readLease) resumedAt = now;
     ranAt = now;
-    return askedAt < resumedAt;
+    return heardAt < resumedAt && now - resumedAt < maxWait.catchUp;
   }
 
   /** As after a pause, or while the store is away. */
@@ -238,8 +239,11 @@ export async function joinCutover(store: RedisClient, options: CutoverOptions) {
 
   async function refreshedMode(): Promise<Mode> {
     await refresh();
-    // Timers that are late after a pause may have given up a heartbeat before its answer was read.
-    if (heardAt < resumedAt) await refresh();
+    // Timers that are late after a pause may give up a connection, and with it the first heartbeats.
+    while (wasPaused()) {
+      await sleep(waitInterval);
+      await refresh();
+    }
     if (isLapsed()) throw unavailable('The store could not be reached or did not answer in time.');
     return position.reads;
   }
