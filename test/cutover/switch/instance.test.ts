@@ -167,6 +167,25 @@ describe('an instance', () => {
     await redis.stop();
   });
 
+  test('that was paused over a switch reads by no old mode while its first heartbeats fail', async () => {
+    const own = await openTestStore();
+    const cutover = await joinTestInstance(own, prefix, true);
+    try {
+      expect(cutover.readMode()).toBe('shadow');
+      await store.hset(key, 'mode', 'mirror', 'epoch', 1);
+      const end = performance.now() + readLease + 100;
+      while (performance.now() < end);
+      // As a late timer does; commands fail until the client is connected again.
+      own.disconnect(true);
+      const first = cutover.readMode();
+      await sleep(10);
+      expect(await Promise.all([first, cutover.readMode()])).toEqual(['mirror', 'mirror']);
+    } finally {
+      await cutover.close();
+      await closeRedis(own);
+    }
+  });
+
   test('that starts during a switch starts with changes stopped, and acknowledged', async () => {
     await join();
     await cutoverBegin(store, key, 'token', 'shadow', 'mirror', lease);
