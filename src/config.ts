@@ -49,21 +49,20 @@ const policyVariables: Record<Setting, string> = {
 export function readConfig(environment: NodeJS.ProcessEnv) {
   const { env, mistakes } = readSecretFiles(environment, secrets);
 
-  /** The value of a variable; an empty variable counts as unset. */
   const take = <Value, Fallback>(
     name: string,
     fallback: Fallback,
     { parse, expected }: formats.Format<Value>,
   ): Value | Fallback => {
-    const text = env[name]?.trim();
-    if (text === undefined || text === '') return fallback;
+    const text = textOf(env, name);
+    if (text === undefined) return fallback;
     const value = parse(text);
     if (value !== undefined) return value;
     mistakes.push(`${name} must be ${expected}, not "${text}"`);
     return fallback;
   };
   /** A text whose mistakes are found below, by messages that do not contain it. */
-  const takeSecret = (name: string): string | undefined => env[name]?.trim() || undefined;
+  const takeSecret = (name: string): string | undefined => textOf(env, name);
   const takeFile = (name: string): string | undefined => {
     const file = takeSecret(name);
     return file && readSecretFile(name, file, mistakes);
@@ -165,12 +164,14 @@ export function readConfig(environment: NodeJS.ProcessEnv) {
   return config;
 }
 
+/** The value of a variable, without spaces around it; an empty variable counts as unset. */
+function textOf(env: NodeJS.ProcessEnv, name: string): string | undefined {
+  return env[name]?.trim() || undefined;
+}
+
 /** The environment's layer of the deprecation policy. */
 function readPolicyLayer(env: NodeJS.ProcessEnv, mistakes: string[]): PolicyLayer {
-  const given = Object.entries(policyVariables).map(([setting, name]) => [
-    setting,
-    env[name]?.trim() || undefined,
-  ]);
+  const given = Object.entries(policyVariables).map(([setting, name]) => [setting, textOf(env, name)]);
   const policy = readSettings(Object.fromEntries(given) as WrittenSettings);
   if (policy.kind === 'ok') return policy.layer;
   mistakes.push(...policy.mistakes.map(({ setting, reason }) => `${policyVariables[setting]}: ${reason}`));
