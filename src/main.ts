@@ -19,7 +19,7 @@ async function main(): Promise<void> {
     if (stopping) return;
     stopping = true;
     log.info('stopping', { signal });
-    // Nobody has been answered yet.
+    // It does not serve yet, and what it has started ends with it.
     if (bridge === undefined) process.exit(0);
     void closeAndDisconnect(bridge, log);
   };

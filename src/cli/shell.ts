@@ -22,7 +22,7 @@ const sameSignalMs = 500;
 
 /**
  * Runs a command-line tool and sets the exit code of this process, its own also if nobody reads what it prints. The
- * first SIGINT or SIGTERM aborts `signal`, the second one ends the process at once.
+ * first SIGINT or SIGTERM aborts `signal`, another one half a second later or more ends the process at once.
  */
 export async function runFromShell(run: (shell: Shell) => Promise<number>): Promise<void> {
   const interrupt = new AbortController();
