@@ -89,7 +89,7 @@ export async function joinCutover(store: RedisClient, options: CutoverOptions) {
      * The mode for a read that begins now. A promise only after a pause of this process, or if a switch is under way and
      * the store has not been heard of for a while; then it rejects with `store-unavailable`.
      */
-    readMode: (): Mode | Promise<Mode> => (wasPaused() || isLapsed() ? refreshedMode() : position.reads),
+    readMode: (): Mode | Promise<Mode> => (wasPaused() || isLapsed() ? readLater() : position.reads),
     /**
      * Admits a change whose body has arrived and whose caller is known. A promise only while a switch is under way, or
      * if this process may have missed one; it rejects with `store-unavailable` after three seconds without the store,
@@ -106,7 +106,7 @@ export async function joinCutover(store: RedisClient, options: CutoverOptions) {
      * acknowledged. Asks the store only if it has not been heard of for a while.
      */
     isLeftBehind: async (of: Pick<Admission, 'mode' | 'epoch'>): Promise<boolean> => {
-      if (isOutOfTouch()) await refresh();
+      if (isOutOfTouch()) await catchUp();
       const { epoch, phase, reads } = position;
       // A switch that this process takes part in waits for its admitted changes before it moves reads.
       return epoch > of.epoch && phase !== 'stop' && reads !== of.mode;
@@ -203,7 +203,7 @@ export async function joinCutover(store: RedisClient, options: CutoverOptions) {
   async function admitLater(): Promise<Admission> {
     const since = performance.now();
     // While the store is away, what was last known of the mode holds.
-    if (isOutOfTouch()) await Promise.race([refresh(), sleep(maxWait.catchUp, undefined, { ref: false })]);
+    if (isOutOfTouch()) await Promise.race([catchUp(), sleep(maxWait.catchUp, undefined, { ref: false })]);
     while (position.changes === undefined) {
       const now = performance.now();
       const isHeld = position.phase !== undefined && now - heardAt < storeAway;
@@ -233,17 +233,23 @@ export async function joinCutover(store: RedisClient, options: CutoverOptions) {
     return performance.now() - heardAt > readLease;
   }
 
+  /** Whether reads may have moved without this process, in a switch that it takes part in. */
   function isLapsed(): boolean {
     return position.phase !== undefined && isOutOfTouch();
   }
 
-  async function refreshedMode(): Promise<Mode> {
+  /** Asks the store for the mode: once, or after a pause until it has answered. */
+  async function catchUp(): Promise<void> {
     await refresh();
     // Timers that are late after a pause may give up a connection, and with it the first heartbeats.
     while (wasPaused()) {
       await sleep(waitInterval);
       await refresh();
     }
+  }
+
+  async function readLater(): Promise<Mode> {
+    await catchUp();
     if (isLapsed()) throw unavailable('The store could not be reached or did not answer in time.');
     return position.reads;
   }

@@ -167,20 +167,30 @@ describe('an instance', () => {
     await redis.stop();
   });
 
-  test('that was paused over a switch reads by no old mode while its first heartbeats fail', async () => {
+  test.each([
+    ['shadow', 'mirror'],
+    ['mirror', 'reverse'],
+  ])('that was paused while %s became %s trusts the old mode in nothing', async (before, after) => {
+    await store.hset(key, { mode: before, epoch: 1 });
     const own = await openTestStore();
     const cutover = await joinTestInstance(own, prefix, true);
+    const old = admitAtOnce(cutover);
     try {
-      expect(cutover.readMode()).toBe('shadow');
-      await store.hset(key, 'mode', 'mirror', 'epoch', 1);
+      await store.hset(key, { mode: after, epoch: 2 });
       const end = performance.now() + readLease + 100;
       while (performance.now() < end);
       // As a late timer does; commands fail until the client is connected again.
       own.disconnect(true);
+      const isLeftBehind = cutover.isLeftBehind(old);
+      const admission = cutover.admitChange();
       const first = cutover.readMode();
       await sleep(10);
-      expect(await Promise.all([first, cutover.readMode()])).toEqual(['mirror', 'mirror']);
+      expect(await Promise.all([first, cutover.readMode()])).toEqual([after, after]);
+      expect(await admission).toMatchObject({ mode: after, epoch: 2 });
+      expect(await isLeftBehind).toBe(true);
+      (await admission).release();
     } finally {
+      old.release();
       await cutover.close();
       await closeRedis(own);
     }
