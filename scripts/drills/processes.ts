@@ -70,13 +70,15 @@ export async function startBridgeProcess(
       stdio: ['ignore', 'pipe', 'pipe'],
     });
     await untilListening(child);
+    child.once('exit', reportEnd);
     return child;
   };
   let child = await start();
-  const kill = async (signal: NodeJS.Signals = 'SIGKILL'): Promise<void> => {
+  const kill = async (): Promise<void> => {
     if (child.exitCode !== null || child.signalCode !== null) return;
+    child.off('exit', reportEnd);
     const exited = once(child, 'exit');
-    child.kill(signal);
+    child.kill('SIGKILL');
     await exited;
   };
   return {
@@ -93,6 +95,11 @@ export async function startBridgeProcess(
   };
 }
 
+/** For a bridge that nobody here has killed. */
+function reportEnd(code: number | null, signal: NodeJS.Signals | null): void {
+  process.stderr.write(`a bridge ended by itself, with ${signal ?? `exit code ${code}`}\n`);
+}
+
 /** Kills a process at the end of this one. */
 export function endWithUs(child: ChildProcess): void {
   const kill = (): void => void child.kill('SIGKILL');
@@ -101,9 +108,8 @@ export function endWithUs(child: ChildProcess): void {
 }
 
 async function untilListening(child: ChildProcess): Promise<void> {
-  let complaint = '';
   endWithUs(child);
-  child.stderr?.on('data', (chunk: Buffer) => (complaint += chunk.toString()));
+  child.stderr?.on('data', (chunk: Buffer) => process.stderr.write(chunk));
   await new Promise<void>((resolve, reject) => {
     if (child.stdout !== null) {
       createInterface(child.stdout).on('line', (line) => {
@@ -111,6 +117,8 @@ async function untilListening(child: ChildProcess): Promise<void> {
         if (line.includes('"level":"error"')) process.stderr.write(`${line}\n`);
       });
     }
-    child.once('exit', (code) => reject(new Error(`the bridge ended (${code}) at its start: ${complaint}`)));
+    child.once('exit', (code) =>
+      reject(new Error(`the bridge ended (${code}) at its start; its messages are above`)),
+    );
   });
 }
