@@ -66,3 +66,19 @@ test('a body that never drops below the minimum rate is refused after 180 second
   await send(50_000);
   expect(await outcome).toMatchObject({ status: 408, code: 'request-timeout' });
 });
+
+test('a body that arrives in chunks of one byte takes little memory', async () => {
+  const memory = (): number => process.memoryUsage().heapUsed;
+  const before = memory();
+  let most = 0;
+  upload.on('end', () => {
+    most = memory();
+  });
+  const socket = client.socket ?? (await once(client, 'socket'))[0];
+  for (let sent = 0; sent < 1_000_000; sent += 10_000) {
+    if (!socket.write('1\r\nx\r\n'.repeat(10_000))) await once(socket, 'drain');
+  }
+  socket.write('0\r\n\r\n');
+  expect(await outcome).toBe(1_000_000);
+  expect(most - before).toBeLessThan(120_000_000);
+});
