@@ -104,31 +104,33 @@ export async function banUsernames(
       }
     }
   }
-  await judgeByResult(snapshot, replacements, failures);
-  return { kind: 'banned', failures };
+  return { kind: 'banned', failures: await judgeByResult(snapshot, replacements, failures) };
 }
 
 /**
- * A replacement that this request was to deny but could not is in use rather than denied, unless it was to replace
- * itself.
+ * The failures that are left once the whole request has taken effect: not that of a name which was added in another
+ * spelling. A replacement that this request was to deny but could not is in use rather than denied, unless it was to
+ * replace itself.
  */
 async function judgeByResult(
   snapshot: WriteSnapshot,
   replacements: ReadonlyMap<string, string>,
   failures: readonly BanFailure[],
-): Promise<void> {
-  if (failures.length === 0) return;
+): Promise<BanFailure[]> {
+  if (failures.length === 0) return [];
   const normalized = (name: string): string => normalizedName(name, snapshot.settings.comparison);
   const failed = new Set(failures.map(({ username }) => username));
   const notDenied = await normalizedNames(snapshot, failed);
   for await (const chunk of yieldingChunks(replacements.keys())) {
     for (const name of chunk) if (!failed.has(name)) notDenied.delete(normalized(name));
   }
-  for (const failure of failures) {
+  return failures.flatMap((failure) => {
+    const name = normalized(failure.username);
     const replacement = normalized(failure.replacement);
-    if (notDenied.has(replacement) && replacement !== normalized(failure.username))
-      failure.reason = 'replacement-in-use';
-  }
+    if (!notDenied.has(name)) return [];
+    const isInUse = notDenied.has(replacement) && replacement !== name;
+    return isInUse ? { ...failure, reason: 'replacement-in-use' as const } : failure;
+  });
 }
 
 async function normalizedNames(snapshot: WriteSnapshot, names: Iterable<string>): Promise<Set<string>> {

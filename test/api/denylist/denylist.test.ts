@@ -101,6 +101,27 @@ describe('ban and replace', () => {
     expect(await denied(organization)).toEqual(['free']);
   });
 
+  test('does not list a name as not added that another spelling of it in the same request has added', async () => {
+    for (const json of [
+      { ada: 'taken', ADA: 'free' },
+      { ada: 'taken', ADA: 'free', b: 'ada' },
+    ]) {
+      const { organization, players, admin } = await scene(
+        { u1: 'Ada', u2: 'taken', u3: 'b' },
+        { comparison: 'case-insensitive' },
+      );
+      const answer = await admin.request('POST', deny, { json });
+      expect(await nameOf(players['u1'])).toBe('free');
+      expect(await denied(organization)).toEqual(['ada']);
+      if ('b' in json) {
+        const failures = [{ username: 'b', replacement: 'ada', reason: 'replacement-denied' }];
+        expect(answer.body).toEqual({ usernamesNotAdded: ['b'], failures });
+      } else {
+        expect([answer.status, answer.text]).toEqual([204, '']);
+      }
+    }
+  });
+
   test('checks only replacements that are needed', async () => {
     const { admin } = await scene({ u1: 'taken' });
     const answer = await admin.request('POST', deny, { json: { unused: 'taken', other: 'unused' } });
