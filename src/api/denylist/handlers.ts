@@ -21,7 +21,7 @@ export function createDenylistHandlers(store: RedisClient) {
     /** Contract 4.3. */
     banUsernames: async (session: Session, replacements: ReadonlyMap<string, string>): Promise<Answer> => {
       const outcome = await ban(contextOf(session), replacements);
-      if (outcome.kind === 'busy') return busy();
+      if (outcome.kind === 'busy') return busy(partlyMade);
       // "The request may succeed in part; the response then lists the usernames that could not be added." (4.3.5)
       const { failures } = outcome;
       if (failures.length === 0) return { kind: 'no-content' };
@@ -31,7 +31,7 @@ export function createDenylistHandlers(store: RedisClient) {
     /** Contract 4.4. */
     removeDeniedUsernames: async (session: Session, usernames: readonly string[]): Promise<Answer> => {
       const outcome = await remove(contextOf(session), usernames);
-      if (outcome.kind === 'busy') return busy();
+      if (outcome.kind === 'busy') return busy(partlyMade);
       return { kind: 'lists', lists: { usernamesDeleted: outcome.deleted, usernamesInUse: outcome.inUse } };
     },
     /** Contract 4.5. */
@@ -48,13 +48,15 @@ export function createDenylistHandlers(store: RedisClient) {
             { usernamesInUse: outcome.usernames },
           );
         case 'busy':
-          return busy();
+          return busy('This one changed nothing');
       }
     },
   };
 }
 
-function busy(): ProblemError {
-  const detail = 'Another change of this denylist is in progress. Sending this request again is safe.';
+const partlyMade = 'A part of this one may have taken effect';
+
+function busy(effect: string): ProblemError {
+  const detail = `Another change of this denylist is in progress. ${effect}; sending the same request again is safe.`;
   return new ProblemError('overloaded', detail);
 }

@@ -5,6 +5,9 @@ import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { startBridge, type TestBridge } from '../../support/bridge.ts';
 import { createClient, type Client } from '../../support/client.ts';
 import { until } from '../../support/until.ts';
+import { script } from '../../../src/redis/connection/script-loader.ts';
+
+const reindexOpen = script<(string | number)[], unknown>('reindex/open');
 
 const deny = '/api/profile/username/deny/';
 const denylist = '/api/profile/username/denylist/';
@@ -135,6 +138,33 @@ describe('a long list', () => {
     const { status, body } = await operator.request('DELETE', deny, { json });
     expect(status).toBe(200);
     expect(body).toEqual({ usernamesDeleted: names, usernamesInUse: ['mine'] });
+  });
+
+  test.each([
+    ['POST', /A part of this one may have taken effect; sending the same request again is safe/],
+    ['DELETE', /A part of this one may have taken effect; sending the same request again is safe/],
+    ['PUT', /This one changed nothing; sending the same request again is safe/],
+  ])('that has to wait for too long says what became of it (%s)', async (method, detail) => {
+    const { base, admin } = await bridge.newOrganization();
+    const operator = await admin();
+    const names = numbered('rude', 20_000);
+    await bridge.store.hset(`${base}d0`, Object.fromEntries(names.map((name) => [name, ''])));
+    const [path, json] = {
+      POST: [deny, Object.fromEntries(names.map((name) => [`${name}!`, 'x']))] as const,
+      DELETE: [deny, names] as const,
+      PUT: [denylist, names] as const,
+    }[method] ?? [deny, {}];
+    const answer = operator.request(method, path, { json });
+    const hasBegun = async () =>
+      (await bridge.store.hlen(`${base}d0`)) !== names.length ||
+      (await bridge.store.exists(`${base}stage`)) > 0;
+    await until(hasBegun);
+    await reindexOpen(bridge.store, base, 'rebuild', 60_000, 'case-insensitive');
+    const { status, body } = await answer;
+    expect([status, body]).toMatchObject([
+      503,
+      { code: 'overloaded', detail: expect.stringMatching(detail) },
+    ]);
   });
 
   test('of bans is checked as a whole, and lists each name that could not be added', async () => {
