@@ -7,7 +7,7 @@ import { openSession, requireRole, type AuthenticationOptions, type Session } fr
 import { beginWork, callOf, endWork } from './call.ts';
 import type { Forwarding } from './forwarding.ts';
 import { createGate } from './middleware/deprecation-gate.ts';
-import type { LoadShedding } from './middleware/load-shedding.ts';
+import { isCompressedUpload, type LoadShedding } from './middleware/load-shedding.ts';
 import type { Limiter } from './middleware/rate-limit.ts';
 import { byPathAndMethod, type Row } from './operations.ts';
 import {
@@ -102,7 +102,8 @@ export function createPipeline(rows: readonly Row[], options: PipelineOptions): 
     }
 
     const { keyId } = session.found.caller;
-    if (isLate) openBodies.enter(keyId, request);
+    const countsAsOpen = isLate || isCompressedUpload(request);
+    if (countsAsOpen) openBodies.enter(keyId, request);
     try {
       const body = await row.body(request, response);
       const admitted = given ?? cutover.admitChange();
@@ -133,7 +134,7 @@ export function createPipeline(rows: readonly Row[], options: PipelineOptions): 
         if (given === undefined) admission.release();
       }
     } finally {
-      if (isLate) openBodies.leave(keyId, request);
+      if (countsAsOpen) openBodies.leave(keyId, request);
     }
   }
 }

@@ -3,7 +3,7 @@ import { ProblemError } from '../../contract/problems.ts';
 
 const defaultLimits = {
   slots: 2000,
-  /** Bodies above 64 KiB in this process: each may hold a whole picture or list in memory. */
+  /** Bodies above 64 KiB and compressed uploads in this process: each may hold a whole picture or list in memory. */
   largeBodies: 64,
   /** Bodies of one API key, or of one address without a known key, so that no single sender can use up the limit. */
   largeBodiesPerKey: 16,
@@ -76,6 +76,12 @@ const countsByKey = (): Map<string, number> => new Map();
 
 const smallBytes = 64 * 1024;
 
-function sizeOf({ headers }: Request): 'large' | 'small' {
-  return Number(headers['content-length'] ?? Infinity) > smallBytes ? 'large' : 'small';
+function sizeOf(request: Request): 'large' | 'small' {
+  const announced = Number(request.headers['content-length'] ?? Infinity);
+  return announced > smallBytes || isCompressedUpload(request) ? 'large' : 'small';
+}
+
+/** An upload that takes up to a thousand times its length in memory. Compressed JSON of a profile stays small. */
+export function isCompressedUpload({ headers }: Request): boolean {
+  return headers['content-encoding'] !== undefined && /^multipart\//i.test(headers['content-type'] ?? '');
 }

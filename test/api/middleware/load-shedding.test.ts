@@ -1,6 +1,7 @@
 import { once } from 'node:events';
 import { request, type ClientRequest, type IncomingMessage } from 'node:http';
 import { connect, type Socket } from 'node:net';
+import { gzipSync } from 'node:zlib';
 import { afterAll, afterEach, beforeAll, describe, expect, jest, test } from '@jest/globals';
 import express from 'express';
 import { trackCalls, type AccessRecord } from '../../../src/api/call.ts';
@@ -93,6 +94,30 @@ describe('unfinished bodies', () => {
     // A key that has reached its own share is no sign that this instance is busy.
     const ready = await fetch(`${bridge.url}/readyz`);
     expect(await ready.json()).toEqual({ status: 'ok', degraded: [] });
+  });
+
+  test('64 compressed uploads of one key do not take the memory of 64 pictures, however short they are', async () => {
+    const { apiKey } = await organization.newKey({ role: 'player', userId: 'compressed' });
+    const file = Buffer.concat([
+      Buffer.from('--x\r\nContent-Disposition: form-data; name="a"; filename="a"\r\n\r\n'),
+      Buffer.alloc(5 * 1024 * 1024),
+      Buffer.from('\r\n--x--\r\n'),
+    ]);
+    const body = gzipSync(file);
+    const headers = {
+      'content-type': large['content-type'],
+      'content-length': body.length,
+      'content-encoding': 'gzip',
+    };
+    const statuses = await Promise.all(
+      Array.from({ length: 64 }, async () => {
+        const put = beginPut(apiKey, headers);
+        put.end(body);
+        return (await responseTo(put)).statusCode;
+      }),
+    );
+    expect(new Set(statuses)).toEqual(new Set([415, 503]));
+    expect(await metric('profile_bridge_open_bodies')).toBe(0);
   });
 
   test('2,000 unfinished PUTs without a valid key do not prevent a valid PUT', async () => {
