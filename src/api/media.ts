@@ -1,3 +1,4 @@
+import { once } from 'node:events';
 import type { Request, RequestHandler, Response } from 'express';
 import type { MediaStore } from '../media/store.ts';
 
@@ -18,6 +19,8 @@ function holds(ifNoneMatch: string | undefined, entityTag: string): boolean {
 export function serveMedia(store: MediaStore): RequestHandler<{ file: string }> {
   return async (request, response, next) => {
     const { file } = request.params;
+    // One connection may have sent a hundred requests: a picture is read once the responses before it have been sent.
+    if (response.socket === null) await once(response, 'socket');
     const found = await store.read(file);
     if (found === undefined) {
       next();

@@ -1,6 +1,6 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { get, type IncomingMessage, type Server } from 'node:http';
-import type { AddressInfo } from 'node:net';
+import { connect, type AddressInfo } from 'node:net';
 import { once } from 'node:events';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
@@ -9,6 +9,7 @@ import express, { type ErrorRequestHandler } from 'express';
 import { MediaUnavailableError, newPictureName, type MediaStore } from '../../src/media/store.ts';
 import { serveMedia } from '../../src/api/media.ts';
 import { createMediaStore } from '../../src/media/open.ts';
+import { until } from '../support/until.ts';
 
 const name = newPictureName('png');
 const pixels = Buffer.from('not really pixels, but nobody looks');
@@ -18,6 +19,11 @@ let server: Server;
 let base = '';
 
 const away = async () => Promise.reject(new MediaUnavailableError('away'));
+let readsOfLarge = 0;
+const readLarge = async () => {
+  readsOfLarge++;
+  return Promise.resolve({ bytes: Buffer.alloc(10_000_000), type: 'image/png' as const });
+};
 const onError: ErrorRequestHandler = (error, _request, response, _next) => {
   response.status(error instanceof MediaUnavailableError ? 503 : 400).end();
 };
@@ -29,6 +35,7 @@ beforeAll(async () => {
   const app = express();
   app.get('/media/:file', serveMedia(store));
   app.get('/away/:file', serveMedia({ ...store, read: away }));
+  app.get('/large/:file', serveMedia({ ...store, read: readLarge }));
   app.use((_request, response) => {
     response.status(404).send('problem');
   });
@@ -122,6 +129,20 @@ test.each([
 
 test('the error of an unavailable store is passed on, for the app to answer 503', async () => {
   expect(await statusOf(`/away/${name}`)).toBe(503);
+});
+
+test('a client that pipelines requests and does not read has one picture in memory', async () => {
+  const socket = connect(Number(new URL(base).port), '127.0.0.1');
+  socket.write(`GET /large/${name} HTTP/1.1\r\nHost: x\r\n\r\n`.repeat(50));
+  await once(socket, 'readable');
+  await fetch(`${base}/media/${name}`);
+  expect(readsOfLarge).toBe(1);
+
+  let received = 0;
+  socket.on('data', (chunk) => (received += chunk.length));
+  await until(() => received > 500_000_000);
+  expect(readsOfLarge).toBe(50);
+  socket.destroy();
 });
 
 describe('a range of a picture', () => {
