@@ -1,6 +1,16 @@
 import { once } from 'node:events';
+import { pipeline } from 'node:stream/promises';
 import type { Request, RequestHandler, Response } from 'express';
-import type { MediaStore } from '../media/store.ts';
+import type { MediaStore, PictureBytes } from '../media/store.ts';
+
+/** So much of a picture is in memory at a time, however slowly its client reads. */
+const partBytes = 256 * 1024;
+
+/** A picture, of which the first part has been read. */
+interface OpenPicture extends PictureBytes {
+  file: string;
+  entityTag: string;
+}
 
 /** RFC 9110 §13.1.2, by weak comparison. The entity tags of pictures contain no comma. */
 function holds(ifNoneMatch: string | undefined, entityTag: string): boolean {
@@ -21,7 +31,7 @@ export function serveMedia(store: MediaStore): RequestHandler<{ file: string }> 
     const { file } = request.params;
     // One connection may have sent a hundred requests: a picture is read once the responses before it have been sent.
     if (response.socket === null) await once(response, 'socket');
-    const found = await store.read(file);
+    const found = await store.read(file, { from: 0, most: partBytes });
     if (found === undefined) {
       next();
       return;
@@ -39,27 +49,49 @@ export function serveMedia(store: MediaStore): RequestHandler<{ file: string }> 
     // Express would send the picture again to clients with Cache-Control: no-cache, which fetch adds whenever a script
     // sets If-None-Match.
     if (holds(request.get('If-None-Match'), entityTag)) response.status(304).end();
-    else sendBytes(request as Request, response.type(found.type), found.bytes, entityTag);
+    else await sendBytes(request as Request, response.type(found.type), { file, entityTag, ...found }, store);
   };
 }
 
-/** Sends the bytes, or the one requested range of them (RFC 9110 §14); several ranges are ignored. */
-function sendBytes(request: Request, response: Response, bytes: Buffer, entityTag: string): void {
+/** Sends the picture, or the one requested range of it (RFC 9110 §14); several ranges are ignored. */
+async function sendBytes(
+  request: Request,
+  response: Response,
+  picture: OpenPicture,
+  store: MediaStore,
+): Promise<void> {
+  const { entityTag, size } = picture;
   const isCurrent = [undefined, entityTag].includes(request.get('If-Range'));
-  const ranges =
-    isCurrent && request.method === 'GET' ? request.range(bytes.length, { combine: true }) : undefined;
+  const ranges = isCurrent && request.method === 'GET' ? request.range(size, { combine: true }) : undefined;
   const [range, ...others] = Array.isArray(ranges) && ranges.type === 'bytes' ? ranges : [];
   if (ranges === -1) {
     response.removeHeader('Content-Type');
     response
       .status(416)
-      .set({ 'Cache-Control': 'no-store', 'Content-Range': `bytes */${bytes.length}` })
+      .set({ 'Cache-Control': 'no-store', 'Content-Range': `bytes */${size}` })
       .end();
-  } else if (range !== undefined && others.length === 0) {
-    const { start, end } = range;
-    response.status(206).set('Content-Range', `bytes ${start}-${end}/${bytes.length}`);
-    response.send(bytes.subarray(start, end + 1));
-  } else {
-    response.send(bytes);
+    return;
+  }
+  let wanted = { start: 0, end: size - 1 };
+  if (range !== undefined && others.length === 0) {
+    wanted = range;
+    response.status(206).set('Content-Range', `bytes ${range.start}-${range.end}/${size}`);
+  }
+  response.set('Content-Length', String(wanted.end + 1 - wanted.start));
+  if (request.method === 'HEAD') response.end();
+  else await pipeline(partsOf(picture, wanted, store), response);
+}
+
+/** Its bytes, each part read only once the one before it has been sent. */
+async function* partsOf(
+  { file, bytes }: OpenPicture,
+  { start, end }: { start: number; end: number },
+  store: MediaStore,
+): AsyncGenerator<Buffer, void> {
+  if (start < bytes.length) yield bytes.subarray(start, end + 1);
+  for (let at = Math.max(start, bytes.length); at <= end; at += partBytes) {
+    const part = await store.read(file, { from: at, most: Math.min(partBytes, end + 1 - at) });
+    if (part === undefined) throw new Error('the picture was removed while it was being sent');
+    yield part.bytes;
   }
 }

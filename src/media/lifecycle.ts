@@ -113,7 +113,7 @@ export function watchMedia(unwatched: MediaStore, log: Log, interval = 15_000) {
       hasWritten = true;
       note(true);
     },
-    read: (name) => noteFailure(unwatched.read(name)),
+    read: (name, part) => noteFailure(unwatched.read(name, part)),
     remove: (name) => noteFailure(unwatched.remove(name)),
   };
 

@@ -80,14 +80,17 @@ export async function openBucket(
       const object = new PutObjectCommand({ ...objectOf(name), Body: bytes, ContentType: type });
       await run('write to', (options) => s3.send(object, options));
     },
-    read: async (name) => {
+    read: async (name, part) => {
       const type = pictureTypeOf(name);
       if (type === undefined) return undefined;
-      const bytes = await run('read from', async (options) => {
-        const { Body } = await s3.send(new GetObjectCommand(objectOf(name)), options);
-        return await Body?.transformToByteArray();
+      const range = part && { Range: `bytes=${part.from}-${part.from + part.most - 1}` };
+      return await run('read from', async (options) => {
+        const found = await s3.send(new GetObjectCommand({ ...objectOf(name), ...range }), options);
+        const bytes = Buffer.from((await found.Body?.transformToByteArray()) ?? []);
+        // Such as "bytes 0-99/1234".
+        const size = Number(found.ContentRange?.split('/')[1] ?? bytes.length);
+        return { type, size, bytes };
       });
-      return bytes && { bytes: Buffer.from(bytes), type };
     },
     remove: async (name) => {
       if (pictureTypeOf(name) === undefined) return;

@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto';
-import { open, readdir, readFile, rename, rm, stat, writeFile } from 'node:fs/promises';
+import { open, readdir, rename, rm, stat, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { makeFolder } from '../lib/files/make-directory.ts';
 
@@ -31,12 +31,27 @@ export function pictureTypeOf(name: string): PictureType | undefined {
   return extension === undefined ? undefined : pictureTypes[extension as PictureExtension];
 }
 
+/** At most `most` bytes, from the byte `from` on. */
+interface Part {
+  from: number;
+  most: number;
+}
+
+/** A stored picture, or a part of it. */
+export interface PictureBytes {
+  type: PictureType;
+  /** Of the whole picture. */
+  size: number;
+  /** Those that were asked for. */
+  bytes: Buffer;
+}
+
 /** Stores pictures. An unavailable store rejects with a MediaUnavailableError, within about 2.5 seconds. */
 export interface MediaStore {
   /** Saves the whole file durably, or nothing. A name not made by newPictureName is a TypeError. */
   save: (name: string, bytes: Buffer) => Promise<void>;
-  /** Undefined for a name that is unknown or not made by newPictureName. */
-  read: (name: string) => Promise<{ bytes: Buffer; type: PictureType } | undefined>;
+  /** Reads a picture, or a part of it. Undefined for a name that is unknown or not made by newPictureName. */
+  read: (name: string, part?: Part) => Promise<PictureBytes | undefined>;
   /** No error when the file is absent. */
   remove: (name: string) => Promise<void>;
 }
@@ -79,15 +94,15 @@ export async function openFolder(folder: string): Promise<MediaStore> {
       if (pictureTypeOf(name) === undefined) throw new TypeError('not the name of a picture');
       await reach('write to', writeWhole(folder, name, bytes));
     },
-    read: async (name) => {
+    read: async (name, part) => {
       const type = pictureTypeOf(name);
       if (type === undefined) return undefined;
-      const reading = readFile(path.join(folder, name)).catch((error: unknown) => {
+      const reading = readPart(path.join(folder, name), part).catch((error: unknown) => {
         if (errorCode(error) === 'ENOENT') return undefined;
         throw error;
       });
-      const bytes = await reach('read from', reading);
-      return bytes && { bytes, type };
+      const found = await reach('read from', reading);
+      return found && { ...found, type };
     },
     remove: async (name) => {
       if (pictureTypeOf(name) === undefined) return;
@@ -134,6 +149,20 @@ async function writeWhole(folder: string, name: string, bytes: Buffer): Promise<
   } catch (error) {
     await rm(half, { force: true }).catch(() => {});
     throw error;
+  }
+}
+
+async function readPart(file: string, { from, most }: Part = { from: 0, most: Infinity }) {
+  const handle = await open(file, 'r');
+  try {
+    const { size } = await handle.stat();
+    const { buffer, bytesRead } = await handle.read({
+      buffer: Buffer.allocUnsafe(Math.min(most, size - from)),
+      position: from,
+    });
+    return { size, bytes: buffer.subarray(0, bytesRead) };
+  } finally {
+    await handle.close();
   }
 }
 

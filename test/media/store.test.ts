@@ -22,7 +22,7 @@ async function open(url: string, credentials: object = s3Credentials): Promise<M
   const store = await patiently(() => openOnce(url, credentials));
   return {
     save: (name, bytes) => patiently(() => store.save(name, bytes)),
-    read: (name) => patiently(() => store.read(name)),
+    read: (name, part) => patiently(() => store.read(name, part)),
     remove: (name) => patiently(() => store.remove(name)),
   };
 }
@@ -115,6 +115,14 @@ function keepsPictures(openStore: () => Promise<MediaStore>): void {
     const name = newPictureName('png');
     await store.save(name, Buffer.alloc(12_000_000, 'pixels'));
     expect((await store.read(name))?.bytes.equals(Buffer.alloc(12_000_000, 'pixels'))).toBe(true);
+  });
+
+  test('returns a part, with the size of the whole', async () => {
+    const name = newPictureName('png');
+    await store.save(name, Buffer.from('many pixels'));
+    const found = await store.read(name, { from: 5, most: 3 });
+    expect([found?.size, found?.bytes.toString()]).toEqual([11, 'pix']);
+    expect((await store.read(name, { from: 5, most: 100 }))?.bytes.toString()).toBe('pixels');
   });
 
   test('accepts the same picture twice', async () => {
