@@ -37,6 +37,14 @@ describe('a brownout', () => {
     expect(answer.headers['link']).toContain('rel="successor-version"');
   });
 
+  test('leaves OPTIONS available, without which no browser could read the 410', async () => {
+    const answer = await createClient(bridge.url).request('OPTIONS', '/api/profile/');
+    expect([answer.status, answer.headers['link']]).toEqual([
+      204,
+      expect.stringContaining('successor-version'),
+    ]);
+  });
+
   test('leaves the health checks and the documentation available', async () => {
     const client = createClient(bridge.url);
     for (const path of ['/livez', '/readyz', '/docs/', '/openapi.yaml']) {
